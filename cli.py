@@ -1,0 +1,96 @@
+"""What every script shares: one clear sentence and exit code 1 where the user's input is at fault."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+from absl import app, flags
+
+
+class UserError(Exception):
+    """The user's input is at fault; the message is one sentence: which file and line, what was expected and received."""
+
+
+def _parse_flags(argv):
+    try:
+        rest = flags.FLAGS(argv)
+    except flags.Error as error:
+        raise UserError(str(error)) from error
+    if len(rest) > 1:
+        raise UserError(f"Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
+    return rest
+
+
+def run(main):
+    """Runs a script's `main()` after its flags are parsed; a `UserError` ends it with one line and exit code 1.
+
+    Args:
+        main: Function without arguments.
+    """
+
+    def fail(error):
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+    def parse(argv):
+        try:
+            return _parse_flags(argv)
+        except UserError as error:
+            fail(error)
+
+    def guarded(_):
+        try:
+            main()
+        except UserError as error:
+            fail(error)
+
+    app.run(guarded, flags_parser=parse)
+
+
+@contextlib.contextmanager
+def atomic_directory(path):
+    """Gives a fresh directory to write into, which becomes `path` when the block ends well and vanishes when it does not.
+
+    Args:
+        path: The directory to create. It must not exist, or be empty.
+
+    Raises:
+        UserError: where `path` exists and is not an empty directory.
+    """
+    path = pathlib.Path(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UserError(f"{path} must not exist yet, or be an empty directory")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        os.replace(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
+def atomic_file(path, mode="w"):
+    """Opens a file to write that becomes `path` when the block ends well and vanishes when it does not.
+
+    Args:
+        path: The file to create or replace; its directory is created where needed.
+        mode: `"w"` (UTF-8, `\\n`) or `"wb"`.
+    """
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(handle, mode, **text) as file:
+            yield file
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+        raise

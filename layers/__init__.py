@@ -1,0 +1,1 @@
+"""One mechanism a file. Layers know nothing of data, files or training, and import `keras` only."""

@@ -1,0 +1,102 @@
+"""The attentive module of DAM (Zhou et al. 2018, section 3.3): attention, then a feed-forward net, each with a residual.
+
+Shape suffixes:  ... leading axes (batch, turns)   Q query words   K key words   D features
+"""
+
+import math
+
+import keras
+from keras import ops
+
+from layers.masking import masked_softmax, release_softmax
+
+MASKINGS = ("exact", "release")
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class AttentiveModule(keras.layers.Layer):
+    """Lets every word of a query attend to the words of another sentence.
+
+        Att   = softmax(Q K^T / sqrt(D))
+        x     = LayerNorm(Att V + Q)
+        FFN(x) = max(0, x W1 + b1) W2 + b2
+        output = LayerNorm(FFN(x) + x)
+
+    One head, no projections: only `W1, b1, W2, b2` and the two normalisations are learnt.
+
+    Args:
+        masking: `"exact"`: padded keys get no weight, and a query in front of padding alone gets zeros. `"release"`:
+            what the original release computes (`layers.masking.release_softmax`).
+        scalar_bias: `True`: `b1` and `b2` are one number each, as in the release (its operations.py:183), not vectors.
+        epsilon: Added to the variance in both normalisations; the release's 1e-6.
+
+    Call arguments:
+        query: `Q`, float `(..., Q, D)`.
+        key: `K`, float `(..., K, D)`.
+        value: `V`, float `(..., K, D)`.
+        query_mask: Boolean `(..., Q)`, `True` = real. Used by `masking="release"` alone: an exact padded query row
+            is arbitrary but finite, and disturbs no other row.
+        key_mask: Boolean `(..., K)`, `True` = real.
+        scores: `Q K^T`, float `(..., Q, K)`, where the caller has it already (DAM needs the same product three times).
+
+    The leading axes of all arguments broadcast against each other.
+
+    Returns:
+        Float `(..., Q, D)`.
+
+    Raises:
+        ValueError: on an unknown `masking`, or `masking="release"` without both masks.
+
+    >>> layer = AttentiveModule()
+    >>> layer(*[np.ones((2, 3, 7), "float32")] * 3).shape.as_list()
+    [2, 3, 7]
+    """
+
+    def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, **kwargs):
+        super().__init__(**kwargs)
+        if masking not in MASKINGS:
+            raise ValueError(f"masking must be one of {MASKINGS}. Received: masking={masking!r}")
+        self.masking = masking
+        self.scalar_bias = scalar_bias
+        self.epsilon = epsilon
+
+    def build(self, query_shape, key_shape=None, value_shape=None, **_):
+        D = query_shape[-1]
+        bias_shape = (1,) if self.scalar_bias else (D,)
+        self.W1_DD = self.add_weight(name="W1", shape=(D, D), initializer="orthogonal")
+        self.b1 = self.add_weight(name="b1", shape=bias_shape, initializer="zeros")
+        self.W2_DD = self.add_weight(name="W2", shape=(D, D), initializer="orthogonal")
+        self.b2 = self.add_weight(name="b2", shape=bias_shape, initializer="zeros")
+        self.attention_norm = keras.layers.LayerNormalization(
+            epsilon=self.epsilon, dtype=self.dtype_policy
+        )
+        self.ffn_norm = keras.layers.LayerNormalization(
+            epsilon=self.epsilon, dtype=self.dtype_policy
+        )
+        self.attention_norm.build((None, D))
+        self.ffn_norm.build((None, D))
+
+    def call(self, query, key, value, query_mask=None, key_mask=None, scores=None):
+        if scores is None:
+            scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
+        scores = scores * (1.0 / math.sqrt(query.shape[-1]))
+        if self.masking == "release":
+            if query_mask is None or key_mask is None:
+                raise ValueError(
+                    "masking='release' needs query_mask and key_mask. "
+                    f"Received: query_mask={query_mask}, key_mask={key_mask}"
+                )
+            att = release_softmax(scores, query_mask, key_mask)
+        else:
+            att = masked_softmax(scores, None if key_mask is None else key_mask[..., None, :])
+        x = self.attention_norm(ops.matmul(att, value) + query)
+        ffn = ops.matmul(ops.relu(ops.matmul(x, self.W1_DD) + self.b1), self.W2_DD) + self.b2
+        return self.ffn_norm(ffn + x)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "masking": self.masking,
+            "scalar_bias": self.scalar_bias,
+            "epsilon": self.epsilon,
+        }

@@ -1,0 +1,64 @@
+"""The cross-attention match of DAM (Zhou et al. 2018, section 3.5).
+
+Shape suffixes:  ... leading axes (batch, candidates, turns)   K utterance words   J response words   D features
+"""
+
+import keras
+from keras import ops
+
+from layers.attentive_module import AttentiveModule
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class CrossMatch(keras.layers.Layer):
+    """Matches an utterance and a response after each has attended to the other.
+
+        U~ = AttentiveModule(U, R, R)
+        R~ = AttentiveModule(R, U, U)
+        M_cross = U~ R~^T
+
+    The two modules have weights of their own. Both attention scores are the same product, `U R^T` and its transpose,
+    which the caller has already, since it is DAM's self-attention match.
+
+    Args:
+        masking, scalar_bias: As in `layers.attentive_module.AttentiveModule`.
+
+    Call arguments:
+        utterance: `U`, float `(..., K, D)`.
+        response: `R`, float `(..., J, D)`.
+        scores: `U R^T`, float `(..., K, J)`.
+        utterance_mask: Boolean `(..., K)`, `True` = real.
+        response_mask: Boolean `(..., J)`.
+
+    The leading axes broadcast against each other.
+
+    Returns:
+        `M_cross`, float `(..., K, J)`; arbitrary where either word is padding.
+    """
+
+    def __init__(self, masking="exact", scalar_bias=False, **kwargs):
+        super().__init__(**kwargs)
+        self.masking = masking
+        self.scalar_bias = scalar_bias
+
+    def build(self, utterance_shape, response_shape, **_):
+        settings = {
+            "masking": self.masking,
+            "scalar_bias": self.scalar_bias,
+            "dtype": self.dtype_policy,
+        }
+        self.utterance_attends = AttentiveModule(**settings, name="utterance_attends")
+        self.response_attends = AttentiveModule(**settings, name="response_attends")
+        self.utterance_attends.build(utterance_shape)
+        self.response_attends.build(response_shape)
+
+    def call(self, utterance, response, scores, utterance_mask=None, response_mask=None):
+        U, R, S = utterance, response, scores
+        U_attended = self.utterance_attends(U, R, R, utterance_mask, response_mask, scores=S)
+        R_attended = self.response_attends(
+            R, U, U, response_mask, utterance_mask, scores=ops.swapaxes(S, -1, -2)
+        )
+        return ops.matmul(U_attended, ops.swapaxes(R_attended, -1, -2))
+
+    def get_config(self):
+        return {**super().get_config(), "masking": self.masking, "scalar_bias": self.scalar_bias}

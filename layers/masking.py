@@ -1,0 +1,137 @@
+"""The one way to mask: `True` means real, padding never counts, and a row without a real key yields zeros.
+
+Shape suffixes:  ... leading axes   Q queries   K keys
+"""
+
+import keras
+import ml_dtypes
+from keras import ops
+
+# What the DAM release puts in place of a masked logit (its operations.py): it replaces, it does not add.
+RELEASE_MASKED_LOGIT = -(2.0**32) + 1
+
+
+def mask_from_ids(ids):
+    """Marks the real entries of padded ids.
+
+    Args:
+        ids: Integer tensor of any shape, 0 = padding.
+
+    Returns:
+        Boolean tensor of the same shape, `True` = real.
+
+    >>> keras.ops.convert_to_numpy(mask_from_ids(np.array([[7, 3, 0]]))).tolist()
+    [[True, True, False]]
+    """
+    return ops.not_equal(ids, 0)
+
+
+def zero_padding(x, mask):
+    """Sets the padded entries of `x` to zero: `x` where `mask`, else 0.
+
+    Unlike a product with the mask, this also removes NaN and infinity, and lets no gradient through.
+
+    Args:
+        x: Float tensor.
+        mask: Boolean tensor that broadcasts against `x`, `True` = real.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    >>> keras.ops.convert_to_numpy(
+    ...     zero_padding(np.array([2.0, np.nan]), np.array([True, False]))
+    ... ).tolist()
+    [2.0, 0.0]
+    """
+    return ops.where(mask, x, ops.zeros((), dtype=x.dtype))
+
+
+def masked_softmax(logits, key_mask=None):
+    """Softmax over the last axis among the real keys alone, computed in float32.
+
+    Args:
+        logits: Float `(..., Q, K)`.
+        key_mask: Boolean, broadcasts against `logits`; `True` = real. `None`: every key is real.
+
+    Returns:
+        Weights of the shape and dtype of `logits`. They sum to 1 over the real keys, padding gets exactly 0, and a row
+        without a real key is all zeros.
+
+    >>> weights = masked_softmax(np.zeros((2, 3), "float32"), np.array([[1, 1, 0], [0, 0, 0]], "bool"))
+    >>> keras.ops.convert_to_numpy(weights).tolist()
+    [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
+    """
+    logits = ops.convert_to_tensor(logits)
+    dtype = keras.backend.standardize_dtype(logits.dtype)
+    logits = ops.cast(logits, "float32")
+    if key_mask is None:
+        return ops.cast(ops.softmax(logits, axis=-1), dtype)
+    lowest = ops.full(
+        (), -1e30, dtype="float32"
+    )  # finite: a row of nothing else is uniform, not NaN, until zeroed
+    weights = ops.softmax(ops.where(key_mask, logits, lowest), axis=-1)
+    return ops.cast(zero_padding(weights, key_mask), dtype)
+
+
+def release_softmax(logits, query_mask, key_mask):
+    """The DAM release's attention softmax, for weights that were trained with it.
+
+    It replaces the logit of every (query, key) pair that is not real on both sides by `-2^32 + 1`, then takes the
+    softmax over all keys. So a padded query, and any query in front of nothing but padding, attends uniformly over all
+    positions, padding included: what `masked_softmax` never does.
+
+    Args:
+        logits: Float `(..., Q, K)`.
+        query_mask: Boolean, broadcasts against `(..., Q)`.
+        key_mask: Boolean, broadcasts against `(..., K)`.
+
+    Returns:
+        Weights of the shape and dtype of `logits`.
+
+    Source: the release's operations.py, `mask` and its use in `attention`.
+
+    >>> weights = release_softmax(
+    ...     np.zeros((1, 2), "float32"), np.array([False]), np.array([True, False])
+    ... )
+    >>> keras.ops.convert_to_numpy(weights).tolist()
+    [[0.5, 0.5]]
+    """
+    logits = ops.convert_to_tensor(logits)
+    dtype = keras.backend.standardize_dtype(logits.dtype)
+    pair_mask = ops.logical_and(query_mask[..., :, None], key_mask[..., None, :])
+    masked = ops.full((), RELEASE_MASKED_LOGIT, dtype="float32")
+    return ops.cast(
+        ops.softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked), axis=-1), dtype
+    )
+
+
+def masked_max_pool_3d(x, mask, size):
+    """Max-pools volumes with stride = window, over the real cells of each window alone.
+
+    Windows start at cell 0 on every axis and the last ones may be partial, so a volume gives the same result with any
+    number of padded cells behind it.
+
+    Args:
+        x: Float `(B, T, K, J, C)`, channels last.
+        mask: Boolean `(B, T, K, J, 1)`, `True` = real.
+        size: Window and stride on each of the three axes.
+
+    Returns:
+        The pooled volume `(B, ceil(T / size), ceil(K / size), ceil(J / size), C)`, 0 where a window holds no real cell,
+        and its boolean mask of the same shape with one channel.
+
+    >>> x = np.full((1, 1, 4, 1, 1), -2.0, "float32")
+    >>> mask = np.array([True, True, True, False]).reshape(1, 1, 4, 1, 1)
+    >>> pooled, pooled_mask = masked_max_pool_3d(x, mask, 3)
+    >>> keras.ops.convert_to_numpy(pooled).ravel().tolist()
+    [-2.0, 0.0]
+    """
+    # An axis of unknown length gets size - 1 cells more: enough, and never a window more.
+    ends = [size - 1 if n is None else -n % size for n in x.shape[1:4]]
+    padding = [(0, 0), *((0, end) for end in ends), (0, 0)]
+    lowest = float(ml_dtypes.finfo(keras.backend.standardize_dtype(x.dtype)).min)
+    x = ops.where(mask, x, ops.full((), lowest, dtype=x.dtype))
+    pooled = ops.max_pool(ops.pad(x, padding, constant_values=lowest), size, size, padding="valid")
+    real = ops.max_pool(ops.pad(ops.cast(mask, x.dtype), padding), size, size, padding="valid")
+    pooled_mask = ops.greater(real, 0)
+    return zero_padding(pooled, pooled_mask), pooled_mask

@@ -1,0 +1,74 @@
+"""Sinusoidal positions (Vaswani et al. 2017, section 3.5), as DAM's release adds them to word vectors.
+
+Shape suffixes:  ... leading axes   K words   D features
+"""
+
+import math
+
+import keras
+import numpy as np
+from keras import ops
+
+
+def sinusoids(length, dimension, max_timescale):
+    """Sines and cosines of the positions at geometrically spaced wavelengths.
+
+        signal[p] = [sin(p / s_0), .., sin(p / s_m), cos(p / s_0), .., cos(p / s_m)],  s_i = max_timescale^(i / m)
+
+    Args:
+        length: Number of positions.
+        dimension: Features; an odd one gets a last column of zeros.
+        max_timescale: The longest wavelength divided by 2 pi.
+
+    Returns:
+        NumPy float32 `(length, dimension)`.
+
+    >>> sinusoids(2, 4, 10.0).round(3).tolist()
+    [[0.0, 0.0, 1.0, 1.0], [0.8410000205039978, 0.10000000149011612, 0.5400000214576721, 0.9950000047683716]]
+    """
+    half = dimension // 2
+    scales = np.exp(np.arange(half) * (math.log(max_timescale) / max(half - 1, 1)))
+    angles = np.arange(length)[:, None] / scales
+    signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    return np.pad(signal, ((0, 0), (0, dimension % 2))).astype("float32")
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class PositionalEncoding(keras.layers.Layer):
+    """Adds sinusoids to word vectors, each position weighted by a learnt number that starts at zero.
+
+        output_k = x_k + lambda_k signal_k
+
+    Args:
+        max_words: Number of weights, one a position.
+        max_timescale: See `sinusoids`; DAM's release takes 10.
+
+    Call arguments:
+        x: Float `(..., K, D)` with `K <= max_words`.
+
+    Returns:
+        The same shape and dtype.
+
+    Source: the positional option of DAM's release (its operations.py).
+    """
+
+    def __init__(self, max_words, max_timescale=10.0, **kwargs):
+        super().__init__(**kwargs)
+        self.max_words = max_words
+        self.max_timescale = max_timescale
+
+    def build(self, x_shape):
+        self.weight_K = self.add_weight(name="lambda", shape=(self.max_words,), initializer="zeros")
+        self.signal_KD = sinusoids(self.max_words, x_shape[-1], self.max_timescale)
+
+    def call(self, x):
+        K = ops.shape(x)[-2]
+        signal_KD = ops.convert_to_tensor(self.signal_KD, dtype=x.dtype)[:K]
+        return x + self.weight_K[:K, None] * signal_KD
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_words": self.max_words,
+            "max_timescale": self.max_timescale,
+        }

@@ -1,0 +1,1 @@
+"""Scores: one task a file, each the official definition, in NumPy alone."""

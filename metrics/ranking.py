@@ -1,0 +1,247 @@
+"""Response selection: `R_n@k`, MAP, MRR and P@1 over the candidates of each context.
+
+    scores, labels, groups (one a line)  ->  an order for each context  ->  averages over contexts
+
+Definitions: Wu et al., ACL 2017 (the Douban corpus), as in Zhou et al., ACL 2018; where each
+context has one right response among ten they are the hit rates of Lowe et al., SIGDIAL 2015.
+`ties="release"` reproduces both of the DAM release's scripts, for Ubuntu and for Douban.
+"""
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+METRICS = ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR", "P@1")
+TIES = ("loss", "release", "average")
+
+
+@dataclass(frozen=True)
+class RankingResult:
+    """What `ranking_metrics` found.
+
+    Attributes:
+        metrics: `{name: value}` for each name of `METRICS`, values in `[0, 1]`.
+        counts: `contexts` given, and how many of them the averages leave out: those
+            `without_positive` (no order of them is right) and those `without_negative` (every order
+            of them is).
+    """
+
+    metrics: dict[str, float]
+    counts: dict[str, int]
+
+
+def group_by_context(contexts: Sequence) -> np.ndarray:
+    """Numbers the contexts: a new one begins where a line's context differs from the line before.
+
+    Args:
+        contexts: One context a line, compared by `!=`: strings, or lists or tuples of token ids.
+
+    Returns:
+        Groups for `ranking_metrics`, int64 `(N,)`. Two neighbouring contexts with the very same
+        words become one: where every context has the same number of candidates, `group_by_size` is
+        the safer.
+
+    >>> group_by_context([[5, 6], [5, 6], [7], [5, 6]])
+    array([0, 0, 1, 2])
+    """
+    lines = len(contexts)
+    groups = np.zeros(lines, np.int64)
+    changes = map(operator.ne, islice(contexts, 1, None), contexts)
+    groups[1:] = np.cumsum(np.fromiter(changes, bool, count=max(lines - 1, 0)))
+    return groups
+
+
+def group_by_size(lines: int, size: int = 10) -> np.ndarray:
+    """Numbers the contexts of a file that holds `size` lines of each, as the DAM release expects.
+
+    Args:
+        lines: Number of lines `N`.
+        size: Candidates of a context.
+
+    Returns:
+        Groups for `ranking_metrics`, int64 `(N,)`.
+
+    Raises:
+        ValueError: where `size` is no positive number, or does not divide `lines`: the release
+            drops what is left over.
+
+    >>> group_by_size(6, size=3)
+    array([0, 0, 0, 1, 1, 1])
+    """
+    if size < 1 or lines % size:
+        raise ValueError(
+            "The lines must make whole contexts of `size` candidates. "
+            f"Received: lines={lines}, size={size}"
+        )
+    return np.arange(lines) // size
+
+
+def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingResult:
+    """Ranks the candidates of each context by descending score, and averages over the contexts.
+
+    With `P` positives in a context, and `rank` counted from 1 over all its candidates:
+
+        R_n@k = (positives with rank <= k) / P
+        MAP:    mean over the positives of (positives up to this rank) / rank
+        MRR:    1 / (rank of the first positive)
+        P@1:    1 if the candidate of rank 1 is positive, else 0
+
+    The `10` of `R10@k` is the corpora's conventional name: every candidate that a context has is
+    ranked, ten or not. `R2@1` sets the context's first positive against its first negative in file
+    order (the release: its first two lines). Contexts without a positive or without a negative are
+    counted and left out, as Douban's authors did (667 of its 1,000 remain); the release divides by
+    zero on the former.
+
+    Args:
+        scores: Model outputs, higher is better, float `(N,)`: probabilities or logits, the order is
+            all that counts.
+        labels: 1 for a right response, 0 for a wrong one, `(N,)`.
+        groups: Integers that say which context a line is of, `(N,)`; the lines of a context are
+            consecutive. See `group_by_context` and `group_by_size`.
+        ties: What candidates with equal scores (0.0 equals -0.0) get.
+            `"loss"`: negatives rank before positives, so that a constant score has `R10@1 = 0`.
+            `"release"`: file order, as the release's scripts amount to: its Ubuntu script counts
+            `<=` as a hit, the positive being the first line of its context; its Douban script sorts
+            stably. Where files put the positive first, a constant score has `R10@1 = 1`.
+            `"average"`: the expected value of each metric over all orders of the tied candidates,
+            exactly (McSherry and Najork, ECIR 2008). A constant score has what a random one has on
+            average, `R10@1 = 1 / 10` for ten lines.
+
+    Returns:
+        A `RankingResult`.
+
+    Raises:
+        ValueError: for lengths that differ, scores that are not finite, labels other than 0 and 1,
+            groups that are no integers or come back after another, an unknown `ties`, or no context
+            with both a positive and a negative.
+
+    >>> scores = [0.9, 0.1, 0.4, 0.2, 0.8, 0.5]
+    >>> result = ranking_metrics(scores, [1, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1])
+    >>> {name: round(value, 3) for name, value in result.metrics.items()}
+    {'R2@1': 0.5, 'R10@1': 0.5, 'R10@2': 0.5, 'R10@5': 1.0, 'MAP': 0.667, 'MRR': 0.667, 'P@1': 0.5}
+    >>> result.counts
+    {'contexts': 2, 'without_positive': 0, 'without_negative': 0}
+    """
+    if ties not in TIES:
+        raise ValueError(f"`ties` must be one of {TIES}. Received: ties={ties!r}")
+    scores, positive, context = _checked(scores, labels, groups)
+
+    candidates = np.bincount(context)
+    positives = np.bincount(context, weights=positive).astype(np.int64)
+    usable = (positives > 0) & (positives < candidates)
+    if not usable.any():
+        raise ValueError(
+            "At least one context must have both a positive and a negative. "
+            f"Received: {len(usable)} contexts, {np.sum(positives == 0)} of them without a positive"
+        )
+    kept = usable[context]
+    scores, positive, context = scores[kept], positive[kept], context[kept]
+    start = np.flatnonzero(_differs_from_last(context))  # first line of each usable context
+    context = np.repeat(np.arange(len(start)), candidates[usable])
+
+    # lexsort is stable, and sorts by its last key first: what no key parts stays in file order
+    order = np.lexsort((positive if ties == "loss" else np.zeros_like(positive), -scores, context))
+    expected = _expected(scores[order], positive[order], context, start, shuffled=ties == "average")
+    means = {name: float(np.mean(values)) for name, values in expected.items()}
+    means["R2@1"] = float(np.mean(_first_against_first(scores, positive, start, ties)))
+    return RankingResult(
+        metrics={name: means[name] for name in METRICS},
+        counts={
+            "contexts": len(usable),
+            "without_positive": int(np.sum(positives == 0)),
+            "without_negative": int(np.sum(positives == candidates)),
+        },
+    )
+
+
+def _expected(scores, positive, context, start, *, shuffled: bool) -> dict[str, np.ndarray]:
+    """Each metric of each context, all orders within a block of ranked lines being equally likely.
+
+    A block is a run of equal scores if `shuffled`, else one line, and the formulas are then the
+    plain definitions. For the line at place `j` (from 0) of a block of `t` lines, `p` of them
+    positive, with `q` positives ranked before it:
+
+        Pr(positive)       = p / t
+        E(precision here)  = (q + 1 + j (p - 1) / (t - 1)) / rank  if the line is positive
+        Pr(first positive) = C(t - j - 1, p - 1) / C(t, p) if q = 0, else 0
+    """
+    line = np.arange(len(scores))
+    rank = line - start[context] + 1
+    new_block = (rank == 1) | _differs_from_last(scores) | (not shuffled)
+    first = np.flatnonzero(new_block)
+    block = np.cumsum(new_block) - 1
+    sizes = np.diff(first, append=len(line))
+    in_block = np.add.reduceat(positive, first)
+    before = np.cumsum(in_block) - in_block  # positives before the block, in the whole file
+    t, p, j = sizes[block], in_block[block], line - first[block]
+    q = before[block] - before[block[start]][context]
+
+    chance = p / t
+    precision = (q + 1 + j * (p - 1) / np.maximum(t - 1, 1)) / rank
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, t.max() + 1)))])
+    can_be_first = (q == 0) & (p > 0) & (t - j >= p)
+    t, p, j = t[can_be_first], p[can_be_first], j[can_be_first]
+    chance_first = np.zeros(len(line))
+    chance_first[can_be_first] = np.exp(
+        _log_binomial(log_factorial, t - j - 1, p - 1) - _log_binomial(log_factorial, t, p)
+    )
+
+    def share(values):  # of each context's positives
+        return np.add.reduceat(values, start) / np.add.reduceat(positive, start)
+
+    return {
+        **{f"R10@{k}": share(chance * (rank <= k)) for k in (1, 2, 5)},
+        "MAP": share(chance * precision),
+        "MRR": np.add.reduceat(chance_first / rank, start),
+        "P@1": chance[start],
+    }
+
+
+def _differs_from_last(values) -> np.ndarray:
+    return np.concatenate([[True], values[1:] != values[:-1]])
+
+
+def _log_binomial(log_factorial, n, k):
+    return log_factorial[n] - log_factorial[k] - log_factorial[n - k]
+
+
+def _first_against_first(scores, positive, start, ties: str) -> np.ndarray:
+    """`R2@1` of each context: does its first positive beat its first negative (file order)?"""
+    line = np.arange(len(scores))
+    first_positive = np.minimum.reduceat(np.where(positive == 1, line, len(line)), start)
+    first_negative = np.minimum.reduceat(np.where(positive == 0, line, len(line)), start)
+    won = scores[first_positive] > scores[first_negative]
+    tied = scores[first_positive] == scores[first_negative]
+    on_tie = {"loss": 0.0, "release": first_positive < first_negative, "average": 0.5}[ties]
+    return won + tied * on_tie
+
+
+def _checked(scores, labels, groups) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores as float64, labels as int64, and each line's context as its number from 0."""
+    scores, labels, groups = np.asarray(scores, np.float64), np.asarray(labels), np.asarray(groups)
+    if not (scores.ndim == 1 and scores.shape == labels.shape == groups.shape):
+        raise ValueError(
+            "Scores, labels and groups must be one a line, shape (N,). Received: "
+            f"scores.shape={scores.shape}, labels.shape={labels.shape}, groups.shape={groups.shape}"
+        )
+    if not scores.size:
+        raise ValueError(f"At least one line is needed. Received: scores.shape={scores.shape}")
+    _reject_first(~np.isfinite(scores), scores, "scores", "Scores must be finite")
+    _reject_first((labels != 0) & (labels != 1), labels, "labels", "Labels must be 0 or 1")
+    if not np.issubdtype(groups.dtype, np.integer):
+        raise ValueError(f"Groups must be integers. Received: groups.dtype={groups.dtype}")
+    begins = _differs_from_last(groups)
+    _, run_at_first_sight = np.unique(groups[begins], return_index=True)
+    returns = np.zeros(len(groups), bool)
+    returns[np.delete(np.flatnonzero(begins), run_at_first_sight)] = True
+    _reject_first(returns, groups, "groups", "The lines of a context must be consecutive")
+    return scores, labels.astype(np.int64), np.cumsum(begins) - 1
+
+
+def _reject_first(wrong: np.ndarray, values: np.ndarray, name: str, need: str) -> None:
+    if wrong.any():
+        line = int(np.argmax(wrong))
+        raise ValueError(f"{need}, lines counted from 0. Received: {name}[{line}]={values[line]}")

@@ -1,0 +1,145 @@
+"""DAM: Zhou et al., "Multi-Turn Response Selection for Chatbots with Deep Attention Matching Network", ACL 2018.
+
+turns, responses -> embedding -> L self-attention levels -> match matrices of every level -> 3-D convolutions -> logits
+
+One context is scored against N candidate responses at once, so it is encoded once however many there are.
+
+Shape suffixes:
+    B batch   N candidates   T turns   K utterance words   J response words   D features   C channels, one a match matrix
+"""
+
+import dataclasses
+import math
+
+import keras
+from keras import ops
+
+from layers.attentive_module import AttentiveModule
+from layers.cross_match import CrossMatch
+from layers.masking import mask_from_ids
+from layers.match_aggregation import MatchAggregation
+from layers.positions import PositionalEncoding
+
+VARIANTS = ("full", "first", "last", "self", "cross")
+
+
+@dataclasses.dataclass(frozen=True)
+class DAMConfig:
+    """What a DAM is made of; the defaults are the paper's (section 4.3) on Ubuntu V1."""
+
+    vocabulary_size: int
+    """Words with an id, 1 to this; the table has one row more, for padding."""
+    embedding_dim: int = 200
+    """`d`, of the word vectors and all layers."""
+    max_turns: int = 9
+    """Turns of the context that are read, the last ones."""
+    max_words: int = 50
+    """Words of an utterance that are read, the last ones."""
+    levels: int = 5
+    """`L`, self-attention layers; the release's `stack_num`."""
+    variant: str = "full"
+    """`full`; `first` or `last`: the matches of level 0 or L alone; `self` or `cross`: that kind of match alone."""
+    conv_filters: tuple[int, int] = (32, 16)
+    """Channels of the two convolutions; (16, 16) for Douban."""
+    positional: bool = False
+    """Adds weighted sinusoids to the word vectors (the release's `is_positional`)."""
+    embedding_dropout: float = 0.0
+    """Share of word-vector features dropped in training. The paper has none."""
+    train_embedding: bool = True
+    """`False` keeps the word vectors as they were given."""
+
+    def __post_init__(self):
+        if self.variant not in VARIANTS:
+            raise ValueError(
+                f"variant must be one of {VARIANTS}. Received: variant={self.variant!r}"
+            )
+        for field in ("vocabulary_size", "embedding_dim", "max_turns", "max_words"):
+            if getattr(self, field) < 1:
+                raise ValueError(
+                    f"{field} must be at least 1. Received: {field}={getattr(self, field)}"
+                )
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class DAM(keras.Model):
+    """Scores candidate responses to a multi-turn context.
+
+    Args:
+        config: A `DAMConfig`.
+
+    Call arguments: a dict of
+        turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`, `K <= max_words`.
+        responses: Word ids `(B, N, J)`, int32, `J <= max_words`.
+
+    Returns:
+        Logits, float32 `(B, N)`: the paper's `g(c, r)` is their sigmoid.
+
+    Padding anywhere (words, turns, candidates) changes no logit.
+    """
+
+    def __init__(self, config, **kwargs):
+        c = config
+        levels = {"first": [0], "last": [c.levels]}.get(c.variant, list(range(c.levels + 1)))
+
+        # === Layers ===
+        embedding = keras.layers.Embedding(
+            c.vocabulary_size + 1,
+            c.embedding_dim,
+            embeddings_initializer=keras.initializers.RandomNormal(stddev=0.1),
+            trainable=c.train_embedding,
+            name="word_embedding",
+        )
+        positions = PositionalEncoding(c.max_words, name="positional")
+        dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
+        self_attention = [AttentiveModule(name=f"self_attention_{l}") for l in range(max(levels))]
+        cross_match = {
+            l: CrossMatch(name=f"cross_match_{l}") for l in levels if c.variant != "self"
+        }
+        aggregation = MatchAggregation(
+            c.max_turns,
+            c.max_words,
+            c.conv_filters,
+            scale=1.0 / math.sqrt(c.embedding_dim),
+            name="aggregation",
+        )
+
+        # === Representation (section 3.4) ===
+        turns_BTK = keras.Input((None, None), dtype="int32", name="turns")
+        responses_BNJ = keras.Input((None, None), dtype="int32", name="responses")
+        # Singleton axes, so that every turn meets every candidate by broadcasting.
+        u_mask = mask_from_ids(turns_BTK)[:, None]  # (B, 1, T, K)
+        r_mask = mask_from_ids(responses_BNJ)[:, :, None]  # (B, N, 1, J)
+
+        def embed(ids):
+            x = embedding(ids)
+            return dropout(positions(x) if c.positional else x)
+
+        U = [embed(turns_BTK)[:, None]]  # U^0: (B, 1, T, K, D)
+        R = [embed(responses_BNJ)[:, :, None]]  # R^0: (B, N, 1, J, D)
+        for (
+            attend
+        ) in self_attention:  # U^{l+1} = AttentiveModule(U^l, U^l, U^l), the same weights for R
+            U.append(attend(U[-1], U[-1], U[-1], u_mask, u_mask))
+            R.append(attend(R[-1], R[-1], R[-1], r_mask, r_mask))
+
+        # === Matching (section 3.5) ===
+        M_self = {
+            l: ops.matmul(U[l], ops.swapaxes(R[l], -1, -2)) for l in levels
+        }  # (B, N, T, K, J)
+        M_cross = [match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()]
+
+        # === Aggregation (section 3.6) ===
+        M = M_cross + (list(M_self.values()) if c.variant != "cross" else [])
+        Q = ops.stack(M, axis=-1)  # (B, N, T, K, J, C)
+        Q_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])[..., None]
+        logits = aggregation(Q, Q_mask)
+
+        super().__init__({"turns": turns_BTK, "responses": responses_BNJ}, logits, **kwargs)
+        self.config = config
+
+    def get_config(self):
+        return {"config": dataclasses.asdict(self.config), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(DAMConfig(**config.pop("config")), **config)

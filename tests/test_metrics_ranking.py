@@ -1,0 +1,236 @@
+"""`metrics.ranking` against loops from the definitions, and against the DAM release's scripts."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from metrics.ranking import METRICS, TIES, group_by_context, group_by_size, ranking_metrics
+
+CONSTANT = {
+    "loss": 0.0,
+    "release": 1.0,
+    "average": 0.1,
+}  # R10@1 of a constant score, 1 positive of 10, first
+
+
+def metrics_of_order(order):
+    """The definitions, for labels of one context in ranked order."""
+    total = sum(order)
+    precisions = [sum(order[: i + 1]) / (i + 1) for i, label in enumerate(order) if label]
+    return {
+        **{f"R10@{k}": sum(order[:k]) / total for k in (1, 2, 5)},
+        "MAP": sum(precisions) / total,
+        "MRR": 1 / (order.index(1) + 1),
+        "P@1": float(order[0]),
+    }
+
+
+def orders(lines, ties):
+    """Every order of labels that `ties` allows one context's `(score, label)` lines."""
+    blocks = []
+    for score in sorted({s for s, _ in lines}, reverse=True):
+        block = [label for s, label in lines if s == score]
+        blocks.append(
+            {
+                "loss": lambda b: [sorted(b)],
+                "release": lambda b: [b],
+                "average": lambda b: list(itertools.permutations(b)),
+            }[ties](block)
+        )
+    return [list(itertools.chain(*choice)) for choice in itertools.product(*blocks)]
+
+
+def in_loops(scores, labels, groups, ties):
+    rows = []
+    for group in dict.fromkeys(groups):
+        lines = [(s, y) for s, y, g in zip(scores, labels, groups, strict=True) if g == group]
+        if len({y for _, y in lines}) < 2:
+            continue
+        found = [metrics_of_order(order) for order in orders(lines, ties)]
+        row = {name: np.mean([one[name] for one in found]) for name in found[0]}
+        (at_p, s_p), (at_n, s_n) = (
+            next((i, s) for i, (s, y) in enumerate(lines) if y == label) for label in (1, 0)
+        )
+        on_tie = {"loss": 0.0, "release": float(at_p < at_n), "average": 0.5}[ties]
+        row["R2@1"] = on_tie if s_p == s_n else float(s_p > s_n)
+        rows.append(row)
+    return {name: np.mean([row[name] for row in rows]) for name in METRICS}
+
+
+def ragged(seed, contexts=41, sizes=(1, 8), levels=4):
+    """Contexts of 1 to 7 lines, few score levels (many ties), any number of positives."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(rng.permutation(contexts) - 3, rng.integers(*sizes, contexts))
+    return rng.integers(0, levels, len(groups)) / 7, rng.integers(0, 2, len(groups)), groups
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("seed", range(5))
+def test_ranking_matches_definitions(ties, seed):
+    scores, labels, groups = ragged(seed)
+    found = ranking_metrics(scores, labels, groups, ties=ties).metrics
+    assert list(found) == list(METRICS)
+    assert found == pytest.approx(in_loops(scores, labels, groups, ties), abs=1e-12)
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_ranking_matches_definitions_without_ties(ties):
+    _, labels, groups = ragged(7)
+    scores = np.random.default_rng(7).normal(size=len(labels))
+    expected = in_loops(scores, labels, groups, "release")
+    assert ranking_metrics(scores, labels, groups, ties=ties).metrics == pytest.approx(expected)
+
+
+def test_ranking_by_hand():
+    # context 4, ranked: 0 1 0 1 0 (positives at 2 and 4); context 2, ranked: 1 0
+    scores = [0.3, 0.9, 0.7, 0.1, 0.8, 0.6, 0.5]
+    labels = [1, 0, 0, 0, 1, 1, 0]
+    assert ranking_metrics(scores, labels, [4] * 5 + [2] * 2).metrics == pytest.approx(
+        {
+            "R2@1": (0 + 1) / 2,  # 0.3 against 0.9; 0.6 against 0.5
+            "R10@1": (0 + 1) / 2,
+            "R10@2": (1 / 2 + 1) / 2,
+            "R10@5": 1.0,
+            "MAP": ((1 / 2 + 2 / 4) / 2 + 1) / 2,
+            "MRR": (1 / 2 + 1) / 2,
+            "P@1": (0 + 1) / 2,
+        }
+    )
+
+
+def test_ranking_average_of_ties_by_hand():
+    # two tied lines, one positive, below a negative: the positive has rank 2 or 3
+    found = ranking_metrics([0.5, 0.9, 0.5], [1, 0, 0], [0, 0, 0], ties="average").metrics
+    assert found == pytest.approx(
+        {
+            "R2@1": 0.0,
+            "R10@1": 0.0,
+            "R10@2": 1 / 2,
+            "R10@5": 1.0,
+            "MAP": (1 / 2 + 1 / 3) / 2,
+            "MRR": (1 / 2 + 1 / 3) / 2,
+            "P@1": 0.0,
+        }
+    )
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_ranking_of_a_constant_score(ties):
+    labels = np.tile([1] + [0] * 9, 3)
+    found = ranking_metrics(np.full(30, 0.7), labels, group_by_size(30), ties=ties).metrics
+    assert found["R10@1"] == pytest.approx(CONSTANT[ties])
+    assert found["R2@1"] == {"loss": 0.0, "release": 1.0, "average": 0.5}[ties]
+
+
+def test_ranking_release_is_the_ubuntu_script():
+    """Positive first of ten; a hit where the k-th highest of m scores is `<=` the positive's."""
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 5, 70) / 4
+    groups = group_by_size(70)
+
+    def hit_rate(k, m):
+        hits = 0
+        for i in range(0, 70, 10):
+            ranked = sorted(scores[i : i + m], reverse=True)
+            hits += ranked[k - 1] <= scores[i]
+        return hits / 7
+
+    found = ranking_metrics(scores, [1] + [0] * 9 + ([1] + [0] * 9) * 6, groups, ties="release")
+    expected = {f"R{m}@{k}": hit_rate(k, m) for m, k in ((2, 1), (10, 1), (10, 2), (10, 5))}
+    assert {name: found.metrics[name] for name in expected} == pytest.approx(expected)
+
+
+def test_ranking_release_is_the_douban_script():
+    """Groups of ten, any number of positives, a stable descending sort."""
+    rng = np.random.default_rng(1)
+    scores = rng.integers(0, 4, 70) / 3
+    labels = rng.integers(0, 2, 70)
+    rows = []
+    for i in range(0, 70, 10):
+        lines = list(zip(scores[i : i + 10], labels[i : i + 10].tolist(), strict=True))
+        ranked = sorted(lines, key=lambda line: line[0], reverse=True)
+        rows.append(metrics_of_order([label for _, label in ranked]))
+    found = ranking_metrics(scores, labels, group_by_size(70), ties="release").metrics
+    del found["R2@1"]  # not in that script
+    assert found == pytest.approx({name: np.mean([row[name] for row in rows]) for name in found})
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_ranking_ignores_the_order_of_contexts(ties):
+    scores, labels, groups = ragged(2)
+    parts = np.split(np.arange(len(groups)), np.flatnonzero(np.diff(groups)) + 1)
+    shuffled = np.concatenate([parts[i] for i in np.random.default_rng(5).permutation(len(parts))])
+    given = ranking_metrics(scores, labels, groups, ties=ties)
+    moved = ranking_metrics(scores[shuffled], labels[shuffled], groups[shuffled], ties=ties)
+    assert moved.metrics == pytest.approx(given.metrics, abs=1e-12)
+    assert moved.counts == given.counts
+
+
+def test_ranking_leaves_out_and_counts_contexts_of_one_label():
+    kept = [0.2, 0.4, 0.3], [1, 0, 1], [5, 5, 5]
+    scores = [0.9, 0.8, *kept[0], 0.7, 0.1, 0.6]
+    labels = [0, 0, *kept[1], 1, 1, 0]
+    result = ranking_metrics(scores, labels, [3, 3, *kept[2], 6, 6, 8])
+    assert result.counts == {"contexts": 4, "without_positive": 2, "without_negative": 1}
+    assert result.metrics == pytest.approx(in_loops(*kept, "loss"))
+    assert result.metrics == ranking_metrics(*kept).metrics
+
+
+@pytest.mark.parametrize("zeros", [(0.0, -0.0), (-0.0, 0.0)])
+def test_ranking_takes_minus_zero_for_a_tie(zeros):
+    found = {ties: ranking_metrics(zeros, [1, 0], [0, 0], ties=ties).metrics for ties in TIES}
+    for name in ("R2@1", "R10@1", "P@1"):
+        assert [found[ties][name] for ties in TIES] == pytest.approx([0.0, 1.0, 0.5])
+
+
+def test_ranking_result_is_plain_and_frozen():
+    result = ranking_metrics(np.float32([0.2, 0.1]), np.array([True, False]), np.int32([0, 0]))
+    assert {type(value) for value in result.metrics.values()} == {float}
+    assert {type(value) for value in result.counts.values()} == {int}
+    with pytest.raises(AttributeError):
+        result.metrics = {}
+
+
+GOOD = {"scores": [0.2, 0.1, 0.5, 0.4], "labels": [1, 0, 1, 0], "groups": [0, 0, 1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scores": [0.2, 0.1, np.nan, np.inf]}, r"finite.* Received: scores\[2\]=nan"),
+        ({"scores": [0.2, 0.1, 0.3, -np.inf]}, r"finite.* Received: scores\[3\]=-inf"),
+        ({"labels": [1, 0, 1, 2]}, r"0 or 1.* Received: labels\[3\]=2"),
+        ({"labels": [1, 0.5, 1, 0]}, r"0 or 1.* Received: labels\[1\]=0.5"),
+        ({"labels": [1, 0, 1]}, r"Received: scores.shape=\(4,\), labels.shape=\(3,\)"),
+        ({"groups": [0, 0, 1]}, r"labels.shape=\(4,\), groups.shape=\(3,\)"),
+        ({"scores": [[0.2], [0.1], [0.5], [0.4]]}, r"Received: scores.shape=\(4, 1\)"),
+        ({name: [values] for name, values in GOOD.items()}, r"shape \(N,\).*shape=\(1, 4\)"),
+        ({"scores": [], "labels": [], "groups": []}, r"one line is needed. .*shape=\(0,\)"),
+        ({"groups": [0.0, 0.0, 1.0, 1.0]}, r"integers. Received: groups.dtype=float64"),
+        ({"groups": [0, 1, 0, 0]}, r"consecutive.* Received: groups\[2\]=0"),
+        ({"labels": [0, 0, 1, 1]}, r"both .*Received: 2 contexts, 1 of them without a positive"),
+        ({"ties": "win"}, r"\('loss', 'release', 'average'\). Received: ties='win'"),
+    ],
+)
+def test_ranking_rejects(change, message):
+    arguments = GOOD | change
+    with pytest.raises(ValueError, match=message):
+        ranking_metrics(**arguments)
+
+
+def test_group_by_context():
+    contexts = [[1, 2], [1, 2], [1], [1, 2], [1, 2], [3]]
+    np.testing.assert_array_equal(group_by_context(contexts), [0, 0, 1, 2, 2, 3])
+    np.testing.assert_array_equal(group_by_context(["a", "b", "b"]), [0, 1, 1])
+    assert group_by_context([]).tolist() == []
+    assert group_by_context([[4]]).tolist() == [0]
+
+
+def test_group_by_size():
+    np.testing.assert_array_equal(group_by_size(6, 2), [0, 0, 1, 1, 2, 2])
+    np.testing.assert_array_equal(group_by_size(20), np.repeat([0, 1], 10))
+    with pytest.raises(ValueError, match="Received: lines=21, size=10"):
+        group_by_size(21)
+    with pytest.raises(ValueError, match="Received: lines=4, size=0"):
+        group_by_size(4, 0)
