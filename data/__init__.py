@@ -1,0 +1,20 @@
+"""One corpus a file, and what turns corpora into batches. See `CORPORA`."""
+
+import types
+from typing import NamedTuple
+
+from data import smn
+
+
+class Corpus(NamedTuple):
+    """A row of `CORPORA`."""
+
+    task: str
+    """What its examples are for; `data.prepare_<task>` prepares them."""
+    reader: types.ModuleType
+    """Reads its files. For selection: `find_split(directory, split)`, `read(path, opener)` and
+    `tokenize(text)`."""
+
+
+CORPORA = {"smn": Corpus("selection", smn)}
+"""What prepare.py can read, by the name that `--corpus` takes."""

@@ -42,6 +42,15 @@ class Sequences:
         flat = np.fromiter((id for ids in lists for id in ids), np.int32, lengths.sum())
         return cls(flat, np.cumsum(lengths) - lengths, lengths)
 
+    def lists(self):
+        """The lists again."""
+        return [part.tolist() for part in np.split(self.ids, self.starts[1:])][: len(self.starts)]
+
+    def text_numbers(self):
+        """A number for each list, the same for equal lists, int `(lists,)`."""
+        numbers = {}
+        return np.array([numbers.setdefault(tuple(ids), len(numbers)) for ids in self.lists()])
+
     def padded(self, index, width):
         """The lists at `index` as an array padded with 0: each keeps its last `width` ids.
 
@@ -99,29 +108,30 @@ class SelectionSplit:
             label=np.asarray(labels, np.int32),
         )
 
-    def collate(self, contexts, responses, max_turns, max_words, multiple=1):
+    def collate(self, contexts, responses, max_turns, max_words, multiple=1, cut=True):
         """Pads some contexts and their candidates into the model's inputs.
 
-        The last `max_turns` turns and the last `max_words` words of each are kept, the empty rest of the batch is cut
-        off.
+        The last `max_turns` turns and the last `max_words` words of each are kept, and the empty
+        rest of the batch is cut off.
 
         Args:
             contexts: Which contexts, int `(B,)`.
             responses: Which lines' responses are their candidates, int `(B, N)`; -1: none.
             max_turns, max_words: The largest `T`, and the largest `K` and `J`.
             multiple: `K` and `J` are rounded up to a multiple of this, so that few shapes occur.
+            cut: `False` leaves the largest shapes, as DAM's release needs them.
 
         Returns:
             `{"turns": (B, T, K), "responses": (B, N, J)}`, int32, 0 = padding.
         """
         kept = np.minimum(self.context_turns[contexts], max_turns)
-        T = max(1, kept.max())
+        T = max(1, kept.max()) if cut else max_turns
         turn = np.arange(T)
         first = self.context_start[contexts] + self.context_turns[contexts] - kept
         index = np.where(turn < kept[:, None], first[:, None] + turn, -1)
 
         def width(lengths, used):
-            longest = max(1, np.where(used, lengths, 0).max())
+            longest = max(1, np.where(used, lengths, 0).max()) if cut else max_words
             return min(-(-longest // multiple) * multiple, max_words)
 
         K = width(self.turns.lengths[index], index >= 0)
@@ -130,3 +140,49 @@ class SelectionSplit:
             "turns": self.turns.padded(index, K),
             "responses": self.responses.padded(responses, J),
         }
+
+    def sizes(self, contexts, responses, max_turns, max_words):
+        """What examples cost, for `data.batching.batches_by_size`: `(E, 3)`, turns, `K` and `J`.
+
+        Args:
+            contexts: int `(E,)`.
+            responses: Lines, int `(E, N)`; -1: none.
+            max_turns, max_words: As in `collate`.
+        """
+        kept = np.minimum(self.context_turns[contexts], max_turns)
+        end = self.context_start[contexts] + self.context_turns[contexts]
+        turn = np.arange(max_turns)
+        index = np.where(turn < kept[:, None], (end - kept)[:, None] + turn, -1)
+        K = np.where(index >= 0, self.turns.lengths[index], 0).max(axis=1, initial=0)
+        J = np.where(responses >= 0, self.responses.lengths[responses], 0).max(axis=1, initial=0)
+        return np.stack([kept, np.minimum(K, max_words), np.minimum(J, max_words)], axis=1)
+
+    def draw_negatives(self, positives, count, rng):
+        """Draws wrong responses among the right ones of other lines.
+
+        Args:
+            positives: Lines with label 1, int `(E,)`.
+            count: Responses to draw for each.
+            rng: `numpy.random.Generator`.
+
+        Returns:
+            Lines, int `(E, count)`; none has the very words of its own positive, unless all have.
+        """
+        texts = self.responses.text_numbers()[positives]
+        drawn = rng.integers(len(positives), size=(len(positives), count))
+        for _ in range(8):  # a popular "ok" may be drawn for another "ok": draw again
+            same = texts[drawn] == texts[:, None]
+            if not same.any():
+                break
+            drawn[same] = rng.integers(len(positives), size=same.sum())
+        return positives[drawn]
+
+    def texts(self, lines, eos_id):
+        """Context and response of some lines as lists of ids, each turn ended by `eos_id`."""
+        turns = self.turns.lists()
+        contexts = [
+            [id for turn in turns[start : start + count] for id in [*turn, eos_id]]
+            for start, count in zip(self.context_start, self.context_turns, strict=True)
+        ]
+        responses = self.responses.lists()
+        return [contexts[self.context[i]] for i in lines], [responses[i] for i in lines]

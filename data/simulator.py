@@ -2,28 +2,30 @@
 
     python -m data.simulator --out=build/sample/raw --conversations=600 --seed=1
 
-writes `train.txt`, `dev.txt` and `test.txt` in the text format of SMN and DAM (Wu et al. 2017, Zhou et al. 2018):
-`label TAB utterance TAB ... TAB response`, lower-case tokens parted by single spaces, oldest utterance first. In `train`
-every right response is followed by a wrong one to the same context; in `dev` and `test` by nine.
+writes `train.txt`, `dev.txt` and `test.txt` in the text format of SMN and DAM (Wu et al. 2017,
+Zhou et al. 2018): `label TAB utterance TAB ... TAB utterance TAB response`, lower-case tokens
+parted by single spaces, oldest utterance first. In `train` each right response is followed by one
+wrong response to the same context; in `dev` and `test` by nine.
 
-The default 600 conversations give about 6,000 lines of `train` (420 conversations), and 150 contexts in each of `dev`
-and `test` (90 conversations each); about 1,100 words. A small DAM learns them in a few minutes on two cores.
+The default 600 conversations give about 5,700 lines of `train` (420 conversations), and 150
+contexts in each of `dev` and `test` (90 conversations each); 1,100 different words. A small DAM
+learns from them in two or three minutes on two cores.
 
-Only turns that the context decides are responses, right or wrong (`Turn.fits`). About half of the wrong ones are *hard*:
-of the same dialog act, and of a few drawn the ones that share most words with the context. So counting shared words does
-not help much (TF-IDF has R10@1 of about 0.37 in `dev`), while a reader of the context knows the answer.
+Only turns that the context decides are responses, right or wrong (`Turn.fits`). About half of the
+wrong ones are *hard*: of the same dialog act, and chosen for sharing words with the context. So
+overlap alone does not help much (TF-IDF cosine between context and response: R10@1 about 0.35),
+while who reads the context knows the answer.
 """
 
-import collections
 import os
 import random
 import re
-import sys
 import tempfile
 from typing import NamedTuple
 
-from absl import app, flags
+from absl import flags
 
+from cli import UserError, run
 from data.simulator_talk import Turn, simulate
 
 WRONG = {"train": 1, "dev": 9, "test": 9}
@@ -31,13 +33,13 @@ WRONG = {"train": 1, "dev": 9, "test": 9}
 HELD_OUT_SHARE = 0.15
 """Share of the conversations that is `dev`, and that is `test`."""
 RIVALS = 3
-"""A hard wrong response is the best of this many in sharing words with the context."""
+"""Of so many wrong responses of the same act, the one that shares most words is a hard one."""
 TRIES = 400
-"""Most turns looked at to find wrong responses to one context."""
+"""Most turns looked at to find the wrong responses to one context."""
 
 
 class Example(NamedTuple):
-    """A context and the response that it decides; `conversation` is the place of theirs in the split."""
+    """A context and the response that it decides, from conversation number `conversation`."""
 
     conversation: int
     context: tuple[Turn, ...]
@@ -71,7 +73,11 @@ def split(conversations):
 def examples(conversations):
     """All turns but the first that the context decides, each with its context.
 
-    >>> [example] = examples(simulate(1, seed=1))[:1]
+    >>> example = examples(simulate(1, seed=3))[0]
+    >>> print(example.context[-1].text)
+    Hello. I want a table at the Golden Barrel for two on Thursday.
+    >>> print(example.response.text)
+    Let us see. What name shall I put down?
     """
     return [
         Example(number, conversation.turns[:place], turn)
@@ -82,43 +88,126 @@ def examples(conversations):
 
 
 def draw_wrong(rng, example, pool, count, hard_share=0.5):
-    """Draws responses that are wrong in a context: of other conversations, distinct, all claiming something unfit.
+    """Draws responses of other conversations that claim something unfit in a context.
 
     Args:
-        rng: `random.Random`.
-        example: The `Example`.
-        pool: Examples to take responses from.
-        count: How many.
-        hard_share: Probability of each to be hard; where the pool has too few hard ones, others stand in.
+        rng: A `random.Random`.
+        example: The `Example` they are wrong for.
+        pool: Examples whose responses may be drawn.
+        count: How many to draw.
+        hard_share: How probable it is for each to be a hard one (see the head of the module). Where
+            the pool has too few hard ones, others stand in.
 
     Returns:
-        List of `Turn`, the hard ones first.
-
-    Raises:
-        ValueError: If the pool has too few.
+        List of `Turn`, the hard ones first, all of different texts; fewer than `count` where the
+        pool has no more.
     """
-    context = {word for turn in example.context for word in tokenize(turn.text).split()}
-
-    def wrong(candidates, number, taken):
-        texts = {tokenize(turn.text) for turn in (example.response, *taken)}
-        found = []
-        for other in rng.sample(candidates, min(len(candidates), TRIES)):
-            turn, text = other.response, tokenize(other.response.text)
-            unfit = (
-                other.conversation != example.conversation
-                and not turn.about <= example.response.fits
-            )
-            if unfit and text not in texts and len(found) < number:
-                texts.add(text)
-                found.append(turn)
-        return found
-
     hard = sum(rng.random() < hard_share for _ in range(count))
     alike = [other for other in pool if other.response.act == example.response.act]
-    rivals = wrong(alike, RIVALS * hard, [])
-    rivals.sort(key=lambda turn: -len(context & set(tokenize(turn.text).split())))
+    rivals = _unfit(rng, example, alike, RIVALS * hard)
+    heard = {word for turn in example.context for word in tokenize(turn.text).split()}
+    rivals.sort(key=lambda turn: -len(heard & set(tokenize(turn.text).split())))
     chosen = rivals[:hard]
-    chosen += wrong(pool, count - len(chosen), chosen)
-    if len(chosen) < count:
-        raise ValueError(f"no")
-    return chosen
+    return chosen + _unfit(rng, example, pool, count - len(chosen), chosen)
+
+
+def _unfit(rng, example, pool, count, taken=()):
+    """At most `count` random turns of the pool that are wrong for the example, no text twice."""
+    texts = {tokenize(turn.text) for turn in (example.response, *taken)}
+    found = []
+    for other in rng.sample(pool, min(len(pool), TRIES)):
+        if len(found) == count:
+            break
+        turn, text = other.response, tokenize(other.response.text)
+        elsewhere = other.conversation != example.conversation
+        if elsewhere and text not in texts and not turn.about <= example.response.fits:
+            texts.add(text)
+            found.append(turn)
+    return found
+
+
+def smn_lines(name, conversations, seed=1, contexts=None, hard_share=0.5):
+    """Writes down the conversations of one split in the text format of SMN and DAM.
+
+    Args:
+        name: The split, `"train"`, `"dev"` or `"test"`, which tells the number of wrong responses.
+        conversations: Those of the split.
+        seed: Integer, for drawing.
+        contexts: If given, at most so many are drawn at random, else all are used in order.
+        hard_share: See `draw_wrong`.
+
+    Returns:
+        List of lines without their ends.
+
+    Raises:
+        ValueError: If the conversations are too few to draw wrong responses from.
+
+    >>> len(smn_lines("dev", simulate(60), contexts=7))
+    70
+    """
+    rng = random.Random(f"smn {name} {seed}")
+    pool = examples(conversations)
+    chosen = pool if contexts is None else rng.sample(pool, min(contexts, len(pool)))
+    lines = []
+    for example in chosen:
+        wrong = draw_wrong(rng, example, pool, WRONG[name], hard_share)
+        context = "\t".join(tokenize(turn.text) for turn in example.context)
+        for label, turn in ((1, example.response), *((0, turn) for turn in wrong)):
+            lines.append(f"{label}\t{context}\t{tokenize(turn.text)}")
+    if not chosen or len(lines) < len(chosen) * (1 + WRONG[name]):
+        raise ValueError(
+            f"More conversations are needed to find {WRONG[name]} wrong responses for each context "
+            f"of {name}. Received: conversations={len(conversations)} in {name}"
+        )
+    return lines
+
+
+def write_smn(directory, conversations=600, seed=1, held_out=150, hard_share=0.5):
+    """Simulates conversations and writes `train.txt`, `dev.txt` and `test.txt`, or nothing at all.
+
+    Args:
+        directory: Where; made if missing. Files of these names are replaced.
+        conversations: How many to simulate for the three splits together.
+        seed: Integer; the same seed writes the same bytes.
+        held_out: Most contexts in each of `dev` and `test`, at least 1.
+        hard_share: Share of hard wrong responses, 0 to 1.
+
+    Returns:
+        The number of lines of each file, as `{"train.txt": 5662, ...}`.
+
+    Raises:
+        ValueError: If an argument is out of range, or the conversations are too few.
+        OSError: If the files cannot be written.
+    """
+    if held_out < 1:
+        raise ValueError(f"held_out must be at least 1. Received: held_out={held_out}")
+    if not 0 <= hard_share <= 1:
+        raise ValueError(f"hard_share must be from 0 to 1. Received: hard_share={hard_share}")
+    files = {}
+    for name, part in split(simulate(conversations, seed)).items():
+        contexts = None if name == "train" else held_out
+        files[f"{name}.txt"] = smn_lines(name, part, seed, contexts, hard_share)
+    os.makedirs(directory, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".smn-", dir=directory) as staging:
+        for name, lines in files.items():
+            with open(os.path.join(staging, name), "w", encoding="utf-8", newline="\n") as file:
+                file.writelines(line + "\n" for line in lines)
+        for name in files:
+            os.replace(os.path.join(staging, name), os.path.join(directory, name))
+    return {name: len(lines) for name, lines in files.items()}
+
+
+def main():
+    out = flags.FLAGS.out
+    try:
+        written = write_smn(out, flags.FLAGS.conversations, flags.FLAGS.seed)
+    except (ValueError, OSError) as error:
+        raise UserError(str(error)) from error
+    print(f"Wrote {out}: " + ", ".join(f"{name} {count} lines" for name, count in written.items()))
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("out", None, "Directory to write the files to.", required=True)
+    flags.DEFINE_integer("conversations", 600, "How many conversations to simulate.")
+    flags.DEFINE_integer("seed", 1, "The same seed writes the same files.")
+    run(main)

@@ -1,17 +1,18 @@
-"""Simulated conversations about booking a table, with small talk: who says what, and what the context decides.
+"""Simulated conversations on finding and booking a table, with small talk.
 
-A plan of two to seven steps is drawn (open, give a slot, correct it, choose, ask a detail, chat, part ...). Each step is
-one user turn and the bot's reply; a reply ends with the prompt of the step that follows, if that step has one.
+Each step of a plan (`data.simulator_plan`) is one turn of the user and one of the bot, which ends
+with the question that the next step answers, if there is one.
 
-A turn keeps what later tasks need: the slots it gave, the knowledge it used, and two sets of *claims* that tell whether
-it answers a context. `about` holds what the turn claims; `fits` holds every claim that would have been right in its
-place. A turn from elsewhere is wrong there unless all that it claims fits. The claims:
+A turn keeps what later tasks need: the slots given, the knowledge used, and two sets of *claims*
+that tell whether it answers a context. `about` is what the turn claims; `fits` is everything that
+would have been right to claim in its place. A turn is wrong in the place of another if it claims
+anything that does not fit there. The claims:
 
-    ("say", slot, value)     takes note of, or repeats, what the user has just spoken of
-    ("state", slot, value)   builds on something said at any time before
+    ("say", slot, value)     takes up what the user has just said or asked for
+    ("state", slot, value)   builds on anything said before
     ("ask", slot or topic)   asks for it          ("give", slot)    answers that question
     ("tell", relation)       states a fact        ("point", name)   singles out a restaurant
-    ("scene", scene)         small talk           ("self", key)     the bot on itself
+    ("scene", scene)         is small talk of it  ("self", key)     is the bot's on itself
 """
 
 import dataclasses
@@ -19,139 +20,92 @@ import random
 from typing import NamedTuple
 
 from data import simulator_wording as wording
+from data.simulator_plan import BOOKING, MAX_STEPS, draw_plan
 from data.simulator_world import SEARCH, Fact, Restaurant, restaurants
-
-BOOKING = ("people", "day", "time", "guest")
-DETAILS = tuple(wording.DETAIL_QUESTIONS)
-MAX_STEPS = 7
 
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """What one speaker says: `slots` are the (slot, value) pairs given in it, `facts` the knowledge it used.
-
-    `about` and `fits` are sets of claims, see the head of the module; `fits` is empty where the context leaves open
-    what to say.
-    """
+    """What a speaker says at once; see the head of the module for claims."""
 
     speaker: str
+    """`user` or `bot`."""
     act: str
+    """What kind of turn it is, as `give`, `note`, `offer`, `tell`, `chat`."""
     text: str
     about: frozenset = frozenset()
+    """The claims it makes."""
     fits: frozenset = frozenset()
+    """The claims that are right here; empty where the context leaves open what comes next."""
     slots: tuple[tuple[str, str], ...] = ()
+    """Pairs of a slot and the value given here."""
     facts: tuple[Fact, ...] = ()
+    """The knowledge used."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Conversation:
-    """Alternating turns, the slots as they ended (corrections made), and the restaurants spoken of, settled one last."""
+    """Turns of user and bot by turns."""
 
     turns: tuple[Turn, ...]
     slots: tuple[tuple[str, str], ...]
+    """The slots given and their values at the end."""
     restaurants: tuple[Restaurant, ...]
+    """The restaurant settled on, or those offered."""
 
 
 def simulate(count, seed=1, world=None):
-    """Simulates conversations, no two with the same words. The first ones of a longer run are those of a shorter one.
+    """Simulates conversations of 4 to 14 turns, no two with the same words.
 
     Args:
-        count: How many, at least 1.
+        count: How many, at least 1. The first of many are the same as few.
         seed: Integer; the same seed gives the same conversations.
-        world: The restaurants to speak of, some of a kind; by default `restaurants(seed)`.
+        world: The restaurants to talk about; by default `restaurants(seed)`.
 
     Returns:
-        Tuple of `Conversation`, each of 4 to 14 turns.
+        Tuple of `Conversation`.
 
     Raises:
         ValueError: If `count` is less than 1.
 
     >>> [conversation] = simulate(1, seed=3)
-    >>> for turn in conversation.turns[:2]:
+    >>> for turn in conversation.turns[:4]:
     ...     print(f"{turn.speaker}: {turn.text}")
+    user: Hello. I want a table at the Golden Barrel for two on Thursday.
+    bot: Let us see. What name shall I put down?
+    user: My name is Jonas.
+    bot: A warm welcome, Jonas.
     """
     if count < 1:
-        raise ValueError(f"At least one conversation must be simulated. Received: count={count}")
+        raise ValueError(f"At least one conversation is needed. Received: conversations={count}")
     world = restaurants(seed) if world is None else world
     rng = random.Random(f"conversations {seed}")
-    conversations = {}
-    while len(conversations) < count:
+    found = {}
+    while len(found) < count:
         conversation = _Talk(rng, world).conversation()
-        conversations.setdefault(tuple(turn.text for turn in conversation.turns), conversation)
-    return tuple(conversations.values())
+        found.setdefault(tuple(turn.text for turn in conversation.turns), conversation)
+    return tuple(found.values())
 
 
-def _spine(rng):
-    """Draws the slots told in the opening, and the steps that lead to an offer or a booking."""
-    kind = rng.choices(("find", "book", "visit", "chat"), (4, 4, 3, 3))[0]
-    search = SEARCH if kind in ("find", "book") else ()
-    booking = BOOKING if kind in ("book", "visit") else ()
-    told = [slot for slot in (*search, *booking) if rng.random() < 0.55]
-    if kind == "chat" and rng.random() < 0.6:
-        told = ["guest"]
-    gives = [
-        [("give", slot) for slot in rng.sample(slots, len(slots)) if slot not in told]
-        for slots in (search, booking)
-    ]
-    offered = "pair" if search and rng.random() < 0.5 else "single"
-    choose = [("choose", offered)] if kind == "book" or offered == "pair" else []
-    return told, [("open", kind), *gives[0], *choose, *gives[1]]
+def _scene_claims(*topics):
+    return frozenset(("scene", scene) for topic in topics for scene in wording.TOPICS[topic].scenes)
 
 
-def _extras(rng, told, steps):
-    """Draws further steps, each with the place in `steps` where it may be put."""
-    end = len(steps)
-    given = {slot: 0 for slot in told}
-    given |= {step[1]: place for place, step in enumerate(steps) if step[0] == "give"}
-    offer = max((given[slot] for slot in SEARCH if slot in given), default=0)
-    chat = steps[0] == ("open", "chat")
-    for topic in rng.sample(
-        sorted(wording.TOPICS), rng.randint(1, 4) if chat else rng.choice((0, 1, 1))
-    ):
-        yield rng.randint(1, end), ("chat", topic)
-    for key in rng.sample(sorted(wording.PERSONA), rng.choice((0, 0, 0, 1))):
-        yield rng.randint(1, end), ("persona", key)
-    if chat:
-        return
-    for relation in rng.sample(DETAILS, rng.choice((0, 1, 2))):
-        yield rng.randint(offer + 1, end), ("detail", relation)
-    for slot in rng.sample(sorted(given), min(len(given), rng.choice((0, 1)))):
-        last = offer if slot in SEARCH else end  # a search is corrected before the offer
-        if slot in wording.CORRECTIONS and given[slot] < last:
-            yield rng.randint(given[slot] + 1, last), ("correct", slot)
-    for slot in rng.sample(sorted(given), min(len(given), rng.choice((0, 0, 1)))):
-        if slot in wording.RECALL_QUESTIONS and given[slot] + 2 <= end:
-            yield rng.randint(given[slot] + 2, end), ("recall", slot)
+TASTES = _scene_claims("treat") | {("give", "cuisine")}
+"""What answers both a question for a treat and one for a cuisine."""
+ASKS = frozenset(("ask", slot) for slot in wording.ASKS)
 
 
-def _draw_plan(rng):
-    """Draws plans until one is neither too short nor too long: the slots told in the opening, and the steps."""
-    while True:
-        told, steps = _spine(rng)
-        extras = list(_extras(rng, told, steps))
-        rng.shuffle(extras)
-        for place, step in sorted(
-            extras, key=lambda extra: -extra[0]
-        ):  # from the back: places stay true
-            steps.insert(place, step)
-        if rng.random() < 0.7:
-            steps.append(("part",))
-        if 2 <= len(steps) <= MAX_STEPS:
-            return told, steps
+def _craving(cuisine):
+    """The cuisine as something to eat; other values stay as they are."""
+    return wording.CRAVINGS.get(cuisine, cuisine)
 
 
 def _fill(template, value=None, **fields):
-    """Fills a template; `{craving}` is how the value reads as something to eat."""
-    return template.format(value=value, **{"craving": wording.CRAVINGS.get(value, value)} | fields)
-
-
-def _fields(restaurant):
-    """A restaurant's fields for a template."""
-    cuisine, price = restaurant.cuisine, restaurant.price
-    return vars(restaurant) | {
-        "craving": wording.CRAVINGS.get(cuisine, cuisine),
-        "hint": wording.PRICE_HINTS[price],
-    }
+    """Fills a template with the value of a slot, or with slots and a restaurant's fields."""
+    craving = _craving(fields.get("cuisine", value))
+    hint = wording.PRICE_HINTS.get(fields.get("price"))
+    return template.format(value=value, craving=craving, hint=hint, **fields)
 
 
 def _sentences(*parts):
@@ -160,182 +114,161 @@ def _sentences(*parts):
 
 
 class _Reply(NamedTuple):
-    """The bot's turn before its prompt. `about` are its claims, `also` others that would be as right."""
+    """The bot's turn before its question is added."""
 
     act: str
     text: str
     about: frozenset = frozenset()
     also: frozenset = frozenset()
+    """Further claims that fit."""
     facts: tuple[Fact, ...] = ()
 
 
 class _Talk:
-    """One conversation being made. A method named like a step says the user's turn and returns the bot's `_Reply`."""
+    """A conversation being made.
+
+    A method with the name of a step says the user's turn, and returns the bot's `_Reply`.
+    """
 
     def __init__(self, rng, world):
         self.rng = rng
-        self.told, self.steps = _draw_plan(rng)
-        self.goal = rng.choice(world)
-        same = [
-            r
-            for r in world
-            if r != self.goal and all(getattr(r, s) == getattr(self.goal, s) for s in SEARCH)
+        self.told, self.steps = draw_plan(rng)
+        goal = rng.choice(world)
+        search = {slot: getattr(goal, slot) for slot in SEARCH}
+        alike = [
+            place for place in world if place != goal and search.items() <= vars(place).items()
         ]
-        self.offered = [self.goal, *same[:1]] if ("choose", "pair") in self.steps else [self.goal]
-        self.wishes = {slot: rng.choice(values) for slot, values in wording.VALUES.items()}
-        self.wishes |= {slot: getattr(self.goal, slot) for slot in SEARCH}
-        self.first_wishes = dict(
-            self.wishes
-        )  # what is given first: another value where a correction follows
+        self.offered = [goal, *alike[:1]] if ("choose", "pair") in self.steps else [goal]
+        self.wishes = {slot: rng.choice(values) for slot, values in wording.VALUES.items()} | search
+        self.first_wishes = dict(self.wishes)  # another value where a correction follows
         for slot in (step[1] for step in self.steps if step[0] == "correct"):
-            self.first_wishes[slot] = rng.choice(
-                [v for v in wording.VALUES[slot] if v != self.wishes[slot]]
-            )
-        self.slots = {}  # as given so far
-        self.named = []  # the restaurants put forward; once the user has settled on one, that one alone
-        self.chosen = False
-        self.scenes = set()
-        self.prompted = False  # did the bot ask for the step that comes now?
+            others = [value for value in wording.VALUES[slot] if value != self.wishes[slot]]
+            self.first_wishes[slot] = rng.choice(others)
         self.turns = []
-        self.used = set()
+        self.slots = {}  # as given so far
+        self.named = []  # the restaurants offered; once one is settled on, that one
+        self.settled = False
+        self.scenes = set()  # (topic, scene) talked about
+        self.prompted = False  # did the bot ask for what comes now?
+        self.used = set()  # wordings
 
     def conversation(self):
         if len(self.steps) < MAX_STEPS and self.rng.random() < 0.25:
             self.turns.append(Turn("bot", "greet", self.pick(wording.BOT_OPENINGS)))
         for step, following in zip(self.steps, [*self.steps[1:], ("end",)], strict=True):
             reply = getattr(self, step[0])(*step[1:])
-            self.bot(reply, *self.prompt(*following))
+            self.bot(reply, *self.question(*following))
         return Conversation(tuple(self.turns), tuple(self.slots.items()), tuple(self.named))
 
-    # --- Speaking ---
+    # === Speaking ===
 
     def pick(self, options, more=()):
-        """Draws a wording, by half from `more` if there is any, and one not used before if there is one."""
+        """Draws a wording: half the time from `more` if there is any, if possible a new one."""
         options = more if more and self.rng.random() < 0.5 else options
         option = self.rng.choice([o for o in options if o not in self.used] or options)
         self.used.add(option)
         return option
 
-    def user(self, act, text, about=(), fits=(), slots=None):
-        self.slots |= slots or {}
-        given = tuple((slots or {}).items())
-        self.turns.append(Turn("user", act, text, frozenset(about), frozenset(fits), given))
+    def user(self, act, text, about=None, fits=frozenset(), slots=None):
+        """Says the user's turn, with at most one claim and the claims that fit."""
+        slots = slots or {}
+        self.slots |= slots
+        about = frozenset([about] if about else [])
+        fits |= TASTES if fits & TASTES else frozenset()
+        self.turns.append(Turn("user", act, _sentences(text), about, fits, tuple(slots.items())))
 
-    def bot(self, reply, prompt, asked):
-        """Says the reply and the prompt of the next step; works out which claims fit here."""
+    def bot(self, reply, question, asked):
+        """Says the bot's reply and the question that it adds."""
+        topics = {("ask", topic) for topic in wording.TOPICS}
+        unknown = {claim for claim in ASKS if claim[1] not in self.slots}
+        unknown |= {
+            ("state", s, v) for s in SEARCH if s not in self.slots for v in wording.VALUES[s]
+        }
+        known = {("state", *item) for item in self.slots.items()}
+        known |= {("state", "name", place.name) for place in self.named}
         about = reply.about | asked
-        free = {("ask", key) for key in (*wording.VALUES, *wording.TOPICS) if key not in self.slots}
-        free |= {("state", s, v) for s in SEARCH if s not in self.slots for v in wording.VALUES[s]}
-        decided = (
-            reply.about
-            or asked
-            and self.slots
-            and asked <= {("ask", slot) for slot in wording.VALUES}
-        )
-        fits = about | reply.also | self.state() | free if decided else frozenset()
-        text = _sentences(reply.text, prompt)
+        decided = reply.about or (asked & ASKS and self.slots)
+        fits = about | reply.also | topics | unknown | known if decided else frozenset()
+        text = _sentences(reply.text, question)
         self.turns.append(Turn("bot", reply.act, text, about, fits, facts=reply.facts))
 
-    def prompt(self, step, key=None):
-        """The question that the bot adds when this step comes next, and the claim that it makes."""
-        self.prompted = step == "give" or step == "chat" and self.rng.random() < 0.5
+    def question(self, step, key=None):
+        """What the bot asks when this step comes next, and the claim that it makes."""
+        self.prompted = step == "give" or (step == "chat" and self.rng.random() < 0.5)
         if step == "choose":
-            return self.pick(
-                wording.PAIR_PROMPTS if len(self.named) > 1 else wording.ACCEPT_PROMPTS
-            ), frozenset()
+            pair = len(self.named) > 1
+            return self.pick(wording.PAIR_PROMPTS if pair else wording.ACCEPT_PROMPTS), frozenset()
         if not self.prompted:
             return "", frozenset()
-        questions = wording.ASKS[key] if step == "give" else wording.TOPICS[key].questions
-        return self.pick(questions), frozenset({("ask", key)})
+        options = wording.ASKS[key] if step == "give" else wording.TOPICS[key].questions
+        return self.pick(options), frozenset({("ask", key)})
 
-    def state(self):
-        """The claims that what was said so far makes right."""
-        return {("state", *item) for item in self.slots.items()} | {
-            ("state", "name", r.name) for r in self.named
-        }
-
-    # --- The steps ---
+    # === Steps ===
 
     def open(self, kind):
         given = {slot: self.first_wishes[slot] for slot in self.told}
-        introduction = _fill(self.pick(wording.INTRODUCTIONS), **given) if "guest" in given else ""
-        tail = "".join(
-            _fill(wording.WANT[slot], given[slot]) for slot in BOOKING[:3] if slot in given
+        said = {
+            slot: _fill(wording.WANT[slot], given[slot]) for slot in wording.WANT if slot in given
+        }
+        wanted = "{}{} place{}".format(
+            *(said.get(slot, "") for slot in ("price", "cuisine", "town"))
         )
+        when = "".join(said.get(slot, "") for slot in BOOKING)
+        nods = wording.BOT_GREETINGS
         if kind == "chat":
-            request = self.pick(wording.CHAT_OPENINGS)
+            request, nods = self.pick(wording.CHAT_OPENINGS), wording.BOT_CHAT_GREETINGS
         elif kind == "visit":
-            self.named, self.chosen = [self.goal], True
-            request = _fill(self.pick(wording.NAMED_OPENINGS), name=self.goal.name, tail=tail)
+            self.named, self.settled = self.offered, True
+            name = self.named[0].name
+            request = _fill(self.pick(wording.NAMED_OPENINGS), name=name, when=when)
         else:
-            head = "".join(
-                _fill(wording.WANT[slot], given[slot])
-                for slot in ("price", "cuisine")
-                if slot in given
-            )
-            place = _fill(wording.WANT["town"], given["town"]) if "town" in given else ""
-            request = _fill(self.pick(wording.SEARCH_OPENINGS), want=f"a{head} place{place}{tail}")
-        self.user(
-            "open", _sentences(self.pick(wording.GREETINGS), introduction, request), slots=given
-        )
-        if kind == "visit":
-            given = {"name": self.goal.name}
-        return self.respond(
-            given, wording.BOT_CHAT_GREETINGS if kind == "chat" else wording.BOT_GREETINGS
-        )
+            request = _fill(self.pick(wording.SEARCH_OPENINGS), wanted=f"a{wanted}{when}")
+        introduction = _fill(self.pick(wording.INTRODUCTIONS), **given) if "guest" in given else ""
+        text = _sentences(self.pick(wording.GREETINGS), introduction, request)
+        self.user("open", text, slots=given)
+        return self.respond(given | ({"name": name} if kind == "visit" else {}), nods)
 
     def give(self, slot):
         value = self.first_wishes[slot]
         text = _fill(self.pick(wording.GIVES[slot], wording.GIVES_VALUE.get(value)), value)
-        self.user("give", text, {("give", slot)}, {("give", slot)}, {slot: value})
+        self.user("give", text, ("give", slot), frozenset({("give", slot)}), {slot: value})
         return self.respond({slot: value}, wording.NODS)
 
     def correct(self, slot):
-        old, new = self.slots[slot], self.wishes[slot]
-        fields = {"old": old, "old_craving": wording.CRAVINGS.get(old, old)}
-        self.user(
-            "correct", _fill(self.pick(wording.CORRECTIONS[slot]), new, **fields), slots={slot: new}
-        )
-        lead = _fill(self.pick(wording.CORRECTION_NODS), **fields)
-        return self.respond({slot: new}, ("",), lead)
+        old, value = _craving(self.slots[slot]), self.wishes[slot]
+        text = _fill(self.pick(wording.CORRECTIONS[slot]), value, old=old)
+        self.user("correct", text, slots={slot: value})
+        return self.respond({slot: value}, lead=_fill(self.pick(wording.CORRECTION_NODS), old=old))
 
     def choose(self, _):
-        names = [r.name for r in self.named]
-        if len(names) > 1:
+        if len(self.named) > 1:
             place = self.rng.randrange(2)
+            name = self.named[place].name
             by_name = self.rng.random() < 0.6
-            text = _fill(
-                self.pick(wording.PICKS if by_name else wording.ORDINAL_PICKS[place]),
-                name=names[place],
-            )
-            about = {("point", names[place] if by_name else "ordinal")}
-            self.user("point", text, about, {("point", name) for name in (*names, "ordinal")})
+            options = wording.PICKS if by_name else wording.ORDINAL_PICKS[place]
+            claim = ("point", name if by_name else "ordinal")
+            self.user("point", _fill(self.pick(options), name=name), claim, self.pointers())
             self.named = [self.named[place]]
         else:
             self.user("accept", self.pick(wording.ACCEPTS))
-        self.chosen = True
+        self.settled = True
         return self.respond({"name": self.named[0].name}, wording.NODS)
 
     def detail(self, relation):
         place = self.rng.choice(self.named)
-        by_name = len(self.named) > 1 or self.rng.random() < 0.3
-        about, fits = frozenset(), frozenset()
-        if by_name:
-            about = frozenset({("point", place.name)})
-            fits = frozenset(
-                {("point", name) for name in (*(r.name for r in self.named), "ordinal")}
-            )
-        name = f"the {place.name}" if by_name else "the place"
-        question = _fill(self.pick(wording.DETAIL_QUESTIONS[relation]), place=name)
-        self.user("point" if by_name else "detail", question, about, fits)
+        template = self.pick(wording.DETAIL_QUESTIONS[relation])
+        if len(self.named) > 1 or self.rng.random() < 0.3:
+            text = _fill(template, place=f"the {place.name}")
+            self.user("point", text, ("point", place.name), self.pointers())
+        else:
+            self.user("detail", _fill(template, place="the place"))
         key = {"dish": "cuisine", "price": "price"}.get(relation)
         plain = key in self.slots and self.rng.random() < 0.6
         answers = (wording.PLAIN_DETAIL_ANSWERS if plain else wording.DETAIL_ANSWERS)[relation]
-        claim = ("state", key, self.slots[key]) if plain else ("state", "name", place.name)
-        text = _fill(self.pick(answers), **_fields(place))
-        return _Reply(
-            "tell", text, frozenset({("tell", relation), claim}), facts=(place.fact(relation),)
-        )
+        basis = ("state", key, self.slots[key]) if plain else ("state", "name", place.name)
+        text = _fill(self.pick(answers), **vars(place))
+        claims = frozenset({("tell", relation), basis})
+        return _Reply("tell", text, claims, facts=(place.fact(relation),))
 
     def recall(self, slot):
         value = self.slots[slot]
@@ -344,15 +277,10 @@ class _Talk:
         return _Reply("recall", text, frozenset({("say", slot, value)}))
 
     def chat(self, topic):
-        scenes = wording.TOPICS[topic].scenes
+        _, scenes, kin = wording.TOPICS[topic]
         key = self.rng.choice(sorted(scenes))
-        answers = {
-            ("scene", other)
-            for name in (topic, *wording.TOPICS[topic].kin)
-            for other in wording.TOPICS[name].scenes
-        }
-        fits = answers if self.prompted else ()
-        self.user("chat", self.pick(scenes[key].says), {("scene", key)}, fits)
+        fits = _scene_claims(topic, *kin) if self.prompted else frozenset()
+        self.user("chat", self.pick(scenes[key].says), ("scene", key), fits)
         self.scenes.add((topic, key))
         return _Reply("react", self.pick(scenes[key].replies), frozenset({("scene", key)}))
 
@@ -363,50 +291,44 @@ class _Talk:
 
     def part(self):
         self.user("part", self.pick(wording.THANKS))
-        known = dict(self.slots) | ({"name": self.named[0].name} if len(self.named) == 1 else {})
-        recalled = frozenset(("scene", key) for _, key in self.scenes)
-        options = [
-            (t, {("state", s, known[s]) for s in slots})
-            for t, slots in wording.PARTINGS
-            if known.keys() >= set(slots)
-        ]
-        if self.scenes and (not options or self.rng.random() < 0.5):
-            topic, key = self.rng.choice(sorted(self.scenes))
-            options = [
-                (text, {("scene", key)}) for text in wording.TOPICS[topic].scenes[key].partings
-            ]
-        text, about = self.rng.choice(options or [(text, ()) for text in wording.PLAIN_PARTINGS])
-        return _Reply("part", _fill(text, **known), frozenset(about), recalled)
+        also = frozenset(("scene", scene) for _, scene in self.scenes)
+        if self.scenes and self.rng.random() < 0.5:
+            topic, scene = self.rng.choice(sorted(self.scenes))
+            text = self.pick(wording.TOPICS[topic].scenes[scene].partings)
+            return _Reply("part", text, frozenset({("scene", scene)}), also)
+        known = self.slots | ({"name": self.named[0].name} if len(self.named) == 1 else {})
+        options = [option for option in wording.PARTINGS if known.keys() >= set(option[1])]
+        return self.inform("part", options, known, also=also)
 
-    # --- The bot's replies to slots ---
+    # === Replies to slots ===
 
-    def respond(self, given, nods, lead=""):
-        """Offers or books once everything for it is known, else takes note of what was given."""
-        if all(slot in self.slots for slot in SEARCH) and not self.named:
+    def respond(self, given, nods=("",), lead=""):
+        """Offers or books once all that this needs is known, else takes note or just nods."""
+        if not self.named and self.slots.keys() >= set(SEARCH):
             self.named = self.rng.sample(self.offered, len(self.offered))
-            first, *others = self.named
-            offers = wording.PAIR_OFFERS if others else wording.OFFERS
-            fields = _fields(first) | (
-                {"other": others[0].name, "other_dish": others[0].dish} if others else {}
-            )
+            first, last = self.named[0], self.named[-1]
+            fields = vars(first) | {"other": last.name, "other_dish": last.dish}
+            offers = wording.OFFERS if first == last else wording.PAIR_OFFERS
             return self.inform("offer", offers, fields, lead)
-        if self.chosen and all(slot in self.slots for slot in BOOKING):
-            return self.inform(
-                "book", wording.BOOKINGS, self.slots | {"name": self.named[0].name}, lead
-            )
+        if self.settled and self.slots.keys() >= set(BOOKING):
+            fields = self.slots | {"name": self.named[0].name}
+            return self.inform("book", wording.BOOKINGS, fields, lead)
         also = frozenset(("say", *item) for item in given.items())
         if not given or self.rng.random() < 0.3:
             return _Reply("ask", _sentences(lead, self.pick(nods)), also=also)
-        slot, value = self.rng.choice(list(given.items()))
+        slot, value = self.rng.choice(sorted(given.items()))
         note = _fill(self.pick(wording.NOTES[slot], wording.NOTES_VALUE.get(value)), value)
         return _Reply("note", _sentences(lead, note), frozenset({("say", slot, value)}), also)
 
-    def inform(self, act, options, fields, lead):
-        """Says a line that builds on the slots listed with it."""
+    def inform(self, act, options, fields, lead="", also=frozenset()):
+        """Says one of some wordings that each build on the slots listed with it."""
         template, slots = self.pick(options)
         about = frozenset(("state", slot, fields[slot]) for slot in slots)
-        relations = [*slots, "dish"] if "{dish}" in template else slots
-        facts = (
-            tuple(r.fact(slot) for r in self.named for slot in relations) if act == "offer" else ()
-        )
-        return _Reply(act, _sentences(lead, _fill(template, **fields)), about, facts=facts)
+        relations = [key for key in (*SEARCH, "dish") if key in slots or f"{{{key}}}" in template]
+        known = self.named if act == "offer" else ()
+        facts = tuple(place.fact(relation) for place in known for relation in relations)
+        return _Reply(act, _sentences(lead, _fill(template, **fields)), about, also, facts)
+
+    def pointers(self):
+        """Claims of the ways to single out a restaurant."""
+        return frozenset(("point", name) for name in ("ordinal", *(p.name for p in self.named)))

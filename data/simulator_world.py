@@ -20,7 +20,7 @@ class Fact(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Restaurant:
-    """A restaurant, its fields being the relations of the knowledge base."""
+    """A restaurant; its fields are the relations of the knowledge base."""
 
     name: str
     cuisine: str
@@ -34,16 +34,21 @@ class Restaurant:
     address: str
 
     def fact(self, relation):
-        """The restaurant's line of the knowledge base for a relation, which is the name of a field."""
+        """The line of the knowledge base for a relation, which is the name of a field."""
         return Fact(self.name, relation, str(getattr(self, relation)))
+
+    def facts(self):
+        """All its lines of the knowledge base."""
+        relations = [field.name for field in dataclasses.fields(self) if field.name != "name"]
+        return tuple(self.fact(relation) for relation in relations)
 
 
 def restaurants(seed=1, count=48):
-    """Invents restaurants: the knowledge base. They come in pairs of the same cuisine, town and price.
+    """Invents restaurants. They come in pairs of the same cuisine, town and price.
 
     Args:
         seed: Integer; the same seed gives the same restaurants.
-        count: How many, an even number from 2 to 100, the stock of telephone numbers kept for fiction.
+        count: How many, an even number from 2 to 100 (so many numbers 555-01xx there are).
 
     Returns:
         Tuple of `Restaurant`.
@@ -51,35 +56,33 @@ def restaurants(seed=1, count=48):
     Raises:
         ValueError: If `count` is odd or out of range.
 
-    >>> len(restaurants(count=4)), restaurants(seed=5) == restaurants(seed=5)
-    (4, True)
+    >>> first, second = restaurants(seed=1, count=2)
+    >>> first.fact("town")
+    Fact(restaurant='Crooked Whistle', relation='town', value='Dunbarrow')
+    >>> second.town
+    'Dunbarrow'
     """
     if count not in range(2, 101, 2):
-        raise ValueError(
-            f"The restaurants must be an even number from 2 to 100. Received: count={count}"
-        )
+        raise ValueError(f"count must be an even number from 2 to 100. Received: count={count}")
     rng = random.Random(f"restaurants {seed}")
-    names = rng.sample(
-        [f"{a} {b}".title() for a in wording.ADJECTIVES for b in wording.NOUNS], count
+    words = wording.NAMES
+    names = [f"{a} {b}".title() for a in words["adjective"] for b in words["noun"]]
+    phones = [f"555-01{number:02}" for number in range(100)]
+    kinds = []
+    for _ in range(count // 2):
+        search = tuple(rng.choice(wording.VALUES[slot]) for slot in SEARCH)
+        kinds += [(*search, dish) for dish in rng.sample(wording.DISHES[search[0]], 2)]
+    return tuple(
+        Restaurant(
+            name,
+            *kind,
+            chef=f"{rng.choice(words['chef'])} {rng.choice(words['surname'])}",
+            rating=rng.randint(5, 10),
+            since=rng.randint(1960, 2019),
+            phone=phone,
+            address=f"{rng.randint(1, 40)} {rng.choice(words['street'])}",
+        )
+        for name, kind, phone in zip(
+            rng.sample(names, count), kinds, rng.sample(phones, count), strict=True
+        )
     )
-    chefs = [f"{a} {b}" for a in wording.CHEF_NAMES for b in wording.CHEF_SURNAMES]
-    phones = [f"555-01{number:02}" for number in rng.sample(range(100), count)]
-    world = []
-    for first in range(0, count, 2):
-        kind = {slot: rng.choice(wording.VALUES[slot]) for slot in SEARCH}
-        for place, dish in zip(
-            (first, first + 1), rng.sample(wording.DISHES[kind["cuisine"]], 2), strict=True
-        ):
-            world.append(
-                Restaurant(
-                    name=names[place],
-                    **kind,
-                    dish=dish,
-                    chef=rng.choice(chefs),
-                    rating=rng.randint(5, 10),
-                    since=rng.randint(1960, 2019),
-                    phone=phones[place],
-                    address=f"{rng.randint(1, 40)} {rng.choice(wording.STREETS)}",
-                )
-            )
-    return tuple(world)

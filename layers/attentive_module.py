@@ -67,12 +67,9 @@ class AttentiveModule(keras.layers.Layer):
         self.b1 = self.add_weight(name="b1", shape=bias_shape, initializer="zeros")
         self.W2_DD = self.add_weight(name="W2", shape=(D, D), initializer="orthogonal")
         self.b2 = self.add_weight(name="b2", shape=bias_shape, initializer="zeros")
-        self.attention_norm = keras.layers.LayerNormalization(
-            epsilon=self.epsilon, dtype=self.dtype_policy
-        )
-        self.ffn_norm = keras.layers.LayerNormalization(
-            epsilon=self.epsilon, dtype=self.dtype_policy
-        )
+        norm = {"epsilon": self.epsilon, "dtype": self.dtype_policy}
+        self.attention_norm = keras.layers.LayerNormalization(**norm, name="attention_norm")
+        self.ffn_norm = keras.layers.LayerNormalization(**norm, name="ffn_norm")
         self.attention_norm.build((None, D))
         self.ffn_norm.build((None, D))
 

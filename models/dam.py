@@ -5,7 +5,8 @@ turns, responses -> embedding -> L self-attention levels -> match matrices of ev
 One context is scored against N candidate responses at once, so it is encoded once however many there are.
 
 Shape suffixes:
-    B batch   N candidates   T turns   K utterance words   J response words   D features   C channels, one a match matrix
+    B batch   N candidates   T turns   K utterance words   J response words   D features
+    C channels, one a match matrix
 """
 
 import dataclasses
@@ -19,6 +20,7 @@ from layers.cross_match import CrossMatch
 from layers.masking import mask_from_ids
 from layers.match_aggregation import MatchAggregation
 from layers.positions import PositionalEncoding
+from layers.word_embedding import WordEmbedding
 
 VARIANTS = ("full", "first", "last", "self", "cross")
 
@@ -38,7 +40,8 @@ class DAMConfig:
     levels: int = 5
     """`L`, self-attention layers; the release's `stack_num`."""
     variant: str = "full"
-    """`full`; `first` or `last`: the matches of level 0 or L alone; `self` or `cross`: that kind of match alone."""
+    """`full`; `first` or `last`: the matches of level 0 or L alone; `self` or `cross`: that kind of
+    match alone."""
     conv_filters: tuple[int, int] = (32, 16)
     """Channels of the two convolutions; (16, 16) for Douban."""
     positional: bool = False
@@ -47,6 +50,19 @@ class DAMConfig:
     """Share of word-vector features dropped in training. The paper has none."""
     train_embedding: bool = True
     """`False` keeps the word vectors as they were given."""
+    masking: str = "exact"
+    """`exact`: padding changes nothing. `release`: the release's masks, under which padded words and
+    empty turns count; kept apart because exactness is what lets a batch be cut to its real size."""
+    scalar_bias: bool = False
+    """`True`: the biases of each feed-forward net are single numbers, as in the release; the paper's
+    `b1` and `b2` are vectors."""
+    match_divisor: float = 0.0
+    """Every match is divided by this; 0: by `sqrt(embedding_dim)`. The release always divides by
+    `sqrt(200)`, which is the same at its 200 dimensions; the paper does not divide."""
+
+    response_rows: bool = False
+    """`True` lays the match image out with the response's words before the utterance's, as the
+    release's `last_net` does, and none of its other networks."""
 
     def __post_init__(self):
         if self.variant not in VARIANTS:
@@ -60,6 +76,16 @@ class DAMConfig:
                 )
 
 
+def release_settings(variant="full"):
+    """The settings under which a variant computes what the original release's network computes."""
+    return {
+        "masking": "release",
+        "scalar_bias": True,
+        "match_divisor": math.sqrt(200.0),
+        "response_rows": variant == "last",
+    }
+
+
 @keras.saving.register_keras_serializable("colloquy")
 class DAM(keras.Model):
     """Scores candidate responses to a multi-turn context.
@@ -68,13 +94,14 @@ class DAM(keras.Model):
         config: A `DAMConfig`.
 
     Call arguments: a dict of
-        turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`, `K <= max_words`.
+        turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`,
+            `K <= max_words`. With `masking="release"` both must be equal.
         responses: Word ids `(B, N, J)`, int32, `J <= max_words`.
 
     Returns:
         Logits, float32 `(B, N)`: the paper's `g(c, r)` is their sigmoid.
 
-    Padding anywhere (words, turns, candidates) changes no logit.
+    Padding anywhere (words, turns, candidates) changes no logit, unless `masking="release"`.
     """
 
     def __init__(self, config, **kwargs):
@@ -82,24 +109,30 @@ class DAM(keras.Model):
         levels = {"first": [0], "last": [c.levels]}.get(c.variant, list(range(c.levels + 1)))
 
         # === Layers ===
-        embedding = keras.layers.Embedding(
+        embedding = WordEmbedding(
             c.vocabulary_size + 1,
             c.embedding_dim,
             embeddings_initializer=keras.initializers.RandomNormal(stddev=0.1),
             trainable=c.train_embedding,
             name="word_embedding",
         )
+        attention = {"masking": c.masking, "scalar_bias": c.scalar_bias}
         positions = PositionalEncoding(c.max_words, name="positional")
         dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
-        self_attention = [AttentiveModule(name=f"self_attention_{l}") for l in range(max(levels))]
+        self_attention = [
+            AttentiveModule(**attention, name=f"self_attention_{l}") for l in range(max(levels))
+        ]
         cross_match = {
-            l: CrossMatch(name=f"cross_match_{l}") for l in levels if c.variant != "self"
+            l: CrossMatch(**attention, name=f"cross_match_{l}")
+            for l in levels
+            if c.variant != "self"
         }
         aggregation = MatchAggregation(
             c.max_turns,
             c.max_words,
             c.conv_filters,
-            scale=1.0 / math.sqrt(c.embedding_dim),
+            scale=1.0 / (c.match_divisor or math.sqrt(c.embedding_dim)),
+            masking=c.masking,
             name="aggregation",
         )
 
@@ -116,22 +149,22 @@ class DAM(keras.Model):
 
         U = [embed(turns_BTK)[:, None]]  # U^0: (B, 1, T, K, D)
         R = [embed(responses_BNJ)[:, :, None]]  # R^0: (B, N, 1, J, D)
-        for (
-            attend
-        ) in self_attention:  # U^{l+1} = AttentiveModule(U^l, U^l, U^l), the same weights for R
+        for attend in self_attention:
+            # U^{l+1} = AttentiveModule(U^l, U^l, U^l), the same weights for R
             U.append(attend(U[-1], U[-1], U[-1], u_mask, u_mask))
             R.append(attend(R[-1], R[-1], R[-1], r_mask, r_mask))
 
         # === Matching (section 3.5) ===
-        M_self = {
-            l: ops.matmul(U[l], ops.swapaxes(R[l], -1, -2)) for l in levels
-        }  # (B, N, T, K, J)
+        # M_self^l = U^l R^l^T: (B, N, T, K, J)
+        M_self = {l: ops.matmul(U[l], ops.swapaxes(R[l], -1, -2)) for l in levels}
         M_cross = [match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()]
 
         # === Aggregation (section 3.6) ===
         M = M_cross + (list(M_self.values()) if c.variant != "cross" else [])
         Q = ops.stack(M, axis=-1)  # (B, N, T, K, J, C)
         Q_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])[..., None]
+        if c.response_rows:
+            Q, Q_mask = ops.swapaxes(Q, 3, 4), ops.swapaxes(Q_mask, 3, 4)
         logits = aggregation(Q, Q_mask)
 
         super().__init__({"turns": turns_BTK, "responses": responses_BNJ}, logits, **kwargs)

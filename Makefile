@@ -1,0 +1,38 @@
+# make demo: the main job on the embedded sample.   make test: everything that CI runs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+DEMO := build/demo
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: install demo test lint format clean
+
+install: $(INSTALLED)
+
+$(INSTALLED): requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	touch $@
+
+demo: $(INSTALLED)
+	rm -rf $(DEMO)
+	$(BIN)/python -m data.simulator --out=$(DEMO)/raw
+	$(BIN)/python prepare.py --corpus=smn --name=sample --source=$(DEMO)/raw --out=$(DEMO)/prepared
+	$(BIN)/python train.py --recipe=dam-sample --data=$(DEMO)/prepared --workdir=$(DEMO)/run
+	$(BIN)/python evaluate.py --run=$(DEMO)/run --split=test
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+test: lint
+	$(BIN)/python -m pytest -q
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf build

@@ -1,0 +1,183 @@
+"""Word vectors: trained on the corpus by word2vec (Mikolov et al. 2013), or read from a file."""
+
+import logging
+import pathlib
+
+import numpy as np
+
+from cli import UserError
+from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
+
+
+def train_word2vec(
+    sentences,
+    vocabulary,
+    *,
+    dimension=200,
+    window=10,
+    negative=25,
+    sample=1e-4,
+    sg=0,
+    epochs=5,
+    seed=1,
+    workers=1,
+    after_epoch=None,
+):
+    """Trains vectors for the words of a vocabulary by gensim; with one worker they repeat exactly.
+
+    Words that are not in the vocabulary are taken out of the sentences beforehand. What words
+    without a vector get is said in `complete`.
+
+    Args:
+        sentences: Iterable of lists of words.
+        vocabulary: A `data.vocabulary.Vocabulary`.
+        dimension: Length of the vectors.
+        window: Words to each side that are looked at.
+        negative: Noise words drawn for each word.
+        sample: Words more frequent than this share are thinned out.
+        sg: 0: CBOW, 1: skip-gram.
+        epochs: Passes over the sentences.
+        seed: Of everything random.
+        workers: Threads; with more than one, no two results are the same.
+        after_epoch: Function without arguments, called after each pass.
+
+    Returns:
+        float32 `(len(vocabulary) + 1, dimension)`; row 0, padding, is zeros.
+    """
+    logging.getLogger("gensim").setLevel(logging.WARNING)  # absl would show what it says as INFO
+    from gensim.models import Word2Vec  # takes a second: `scale_to_norm` need not wait for it
+    from gensim.models.callbacks import CallbackAny2Vec
+
+    class AfterEpoch(CallbackAny2Vec):
+        def on_epoch_end(self, model):
+            if after_epoch is not None:
+                after_epoch()
+
+    known = set(vocabulary.words) - set(SPECIALS)
+    sentences = [[word for word in sentence if word in known] for sentence in sentences]
+    if not any(sentences):
+        return complete({}, vocabulary, dimension, seed)
+    model = Word2Vec(
+        sentences,
+        vector_size=dimension,
+        window=window,
+        min_count=1,
+        negative=negative,
+        sample=sample,
+        sg=sg,
+        epochs=epochs,
+        seed=seed,
+        workers=workers,
+        callbacks=[AfterEpoch()],
+    )
+    found = {word: model.wv[word] for word in model.wv.index_to_key}
+    return complete(found, vocabulary, dimension, seed)
+
+
+def complete(found, vocabulary, dimension, seed=1):
+    """Puts vectors in the order of a vocabulary and makes up those that are missing.
+
+    Padding is zeros. `_UNK_` and `_EOS_` are the mean of the vectors found: an unknown word is an
+    average one, as in DeepPavlov's DAM (`_EOS_` only parts turns, no model looks it up). Any other
+    word without a vector is drawn from the normal distribution with the mean and standard deviation
+    of the vectors found, so that different words stay different; from `N(0, 0.1)`, as in DAM's
+    release, where none is found.
+
+    Args:
+        found: `{word: vector}`.
+        vocabulary: A `data.vocabulary.Vocabulary`.
+        dimension: Length of the vectors.
+        seed: Of the vectors drawn.
+
+    Returns:
+        float32 `(len(vocabulary) + 1, dimension)`.
+
+    >>> from data.vocabulary import Vocabulary
+    >>> vocabulary = Vocabulary(("_EOS_", "_UNK_", "a", "b"))
+    >>> complete({"b": [1.0, 2.0], "a": [3.0, 4.0]}, vocabulary, 2).tolist()
+    [[0.0, 0.0], [2.0, 3.0], [2.0, 3.0], [3.0, 4.0], [1.0, 2.0]]
+    """
+    vectors = np.full((len(vocabulary) + 1, dimension), np.nan, np.float32)
+    for id, word in enumerate(vocabulary.words, 1):
+        if word in found and word not in SPECIALS:
+            vectors[id] = found[word]
+    missing = np.isnan(vectors[:, 0])
+    mean, deviation = np.zeros(dimension), np.full(dimension, 0.1)
+    if not missing.all():
+        mean, deviation = vectors[~missing].mean(axis=0), vectors[~missing].std(axis=0)
+    rng = np.random.default_rng(seed)
+    vectors[missing] = rng.normal(mean, deviation, (missing.sum(), dimension))
+    vectors[[EOS_ID, UNK_ID]] = mean
+    vectors[PADDING_ID] = 0
+    return vectors
+
+
+def scale_to_norm(vectors, norm):
+    """Scales each row to the Euclidean length `norm`; rows of zeros stay.
+
+    Args:
+        vectors: Float `(rows, dimension)`.
+        norm: Float above 0.
+
+    Returns:
+        Array of the same shape and dtype.
+
+    >>> scale_to_norm(np.array([[0.0, 0.0], [3.0, 4.0]]), 10).tolist()
+    [[0.0, 0.0], [6.0, 8.0]]
+    """
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors * (norm / np.where(length == 0, 1, length))).astype(vectors.dtype)
+
+
+def load_text_vectors(path, vocabulary, seed=1):
+    """Reads vectors from a text file of word2vec (line 1: count and dimension) or GloVe.
+
+    Only words of the vocabulary are kept, so that a file larger than the memory can be read.
+
+    Args:
+        path: One word a line, then its vector, parted by single spaces. UTF-8.
+        vocabulary: A `data.vocabulary.Vocabulary`.
+        seed: Of the words without a vector, see `complete`.
+
+    Returns:
+        float32 `(len(vocabulary) + 1, dimension)` and the number of words found.
+
+    Raises:
+        UserError: where the file is missing, a line has fewer values than the first, the values of
+            a word are no finite numbers, or no word of the vocabulary is in it.
+    """
+    path = pathlib.Path(path)
+    words, found, dimension = set(vocabulary.words) - set(SPECIALS), {}, None
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                line = line.decode(errors="replace").rstrip(" \r\n")
+                word, *values = line.rsplit(
+                    " ", dimension or -1
+                )  # GloVe 840B has words with spaces
+                if number == 1 and len(values) == 1:
+                    continue
+                dimension = dimension or len(values)
+                if not values or len(values) != dimension:
+                    raise UserError(
+                        f"{path}, line {number}: expected a word and {dimension or 'its'} values. "
+                        f"Received: {len(values)} values"
+                    )
+                if word in words:
+                    found[word] = _numbers(path, number, values)
+    except OSError as error:
+        raise UserError(f"{path}: expected word vectors. Received: {error.strerror}") from error
+    if not found:
+        raise UserError(f"{path}: expected vectors of the corpus's words. Received: none of them")
+    return complete(found, vocabulary, dimension, seed), len(found)
+
+
+def _numbers(path, number, values):
+    try:
+        vector = np.array(values, np.float32)
+        if np.isfinite(vector).all():
+            return vector
+        reason = "a value that is not finite"
+    except ValueError as error:
+        reason = error
+    raise UserError(f"{path}, line {number}: expected a word and numbers. Received: {reason}")

@@ -1,0 +1,177 @@
+"""What evaluate.py does: score a split, measure, print, write."""
+
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import time
+
+import keras
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from cli import UserError, atomic_file
+from metrics.published import published
+from metrics.ranking import ranking_metrics
+from runs import Run, set_precision
+from tasks import TASKS
+
+
+def evaluate(
+    run_path,
+    split="dev",
+    data=None,
+    ties="loss",
+    precision="float32",
+    scores_out=None,
+    measured_out=None,
+    floors=True,
+):
+    """Evaluates a run on a split; writes `metrics.json` into the run and prints a table.
+
+    Args:
+        run_path: Run directory.
+        split: `train`, `dev` or `test`.
+        data: Prepared dataset; default: the run's own.
+        ties: See `metrics.ranking.ranking_metrics`.
+        precision: Of computation.
+        scores_out: File for the scores, one a line, `score TAB label`, as DAM's release has them.
+        measured_out: File for a `results/measured` record.
+        floors: Compute the floors too.
+
+    Returns:
+        What was written into `metrics.json` for the split.
+
+    Raises:
+        UserError: where an input is at fault.
+    """
+    run = Run.open(run_path)
+    task = TASKS[run.entry.task]
+    facts = run.config["dataset"]
+    dataset = task.load_dataset(data or facts["path"], facts["eos_id"])
+    examples = dataset.splits[split]
+    if not len(examples.label):
+        raise UserError(f"{dataset.path} has no lines in the split {split}")
+    set_precision(precision)
+    model = run.load_model()
+    task.check_fits(model.config, dataset)
+
+    started = time.perf_counter()
+    scores = task.score(
+        model,
+        examples,
+        model.config,
+        progress=lambda batches: track(batches, "scoring", console=Console(stderr=True)),
+    )
+    seconds = time.perf_counter() - started
+
+    def figures(values):
+        try:
+            return ranking_metrics(values, examples.label, examples.context, ties=ties)
+        except ValueError as error:
+            raise UserError(f"{dataset.path}, {split}: {error}") from error
+
+    result = figures(scores)
+    floor_figures = {}
+    if floors:
+        for name, values in task.floor_scores(dataset, split).items():
+            floor_figures[name] = figures(values).metrics
+    record = {
+        "metrics": result.metrics,
+        "counts": {**result.counts, "lines": len(scores)},
+        "ties": ties,
+        "precision": precision,
+        "floors": floor_figures,
+        "seconds": round(seconds, 1),
+        "lines_per_second": round(len(scores) / seconds, 1),
+    }
+    _print(run, dataset, split, record)
+    run.save_metrics(split, record)
+    if scores_out:
+        with atomic_file(scores_out) as file:
+            file.writelines(
+                f"{score}\t{label}\n" for score, label in zip(scores, examples.label, strict=True)
+            )
+    if measured_out:
+        with atomic_file(measured_out) as file:
+            json.dump(_measured(run, dataset, split, record), file, indent=1)
+            file.write("\n")
+    return record
+
+
+def _print(run, dataset, split, record):
+    counts = record["counts"]
+    left_out = counts["without_positive"] + counts["without_negative"]
+    table = Table(
+        title=f"{dataset.name}, {split}: {counts['contexts']:,} contexts, {counts['lines']:,} lines",
+        caption=f"ties: {record['ties']}; contexts left out: {counts['without_positive']} without "
+        f"a positive, {counts['without_negative']} without a negative"
+        if left_out
+        else f"ties: {record['ties']}",
+    )
+    table.add_column("")
+    names = list(record["metrics"])
+    for name in names:
+        table.add_column(name, justify="right")
+
+    def row(title, metrics, style=None):
+        cells = [f"{metrics[name]:.4f}" if name in metrics else "" for name in names]
+        table.add_row(title, *cells, style=style)
+
+    row(f"{run.config['model']} ({run.path})", record["metrics"], "bold")
+    table.add_section()
+    for name, metrics in record["floors"].items():
+        row(f"floor: {name}", metrics)
+    rows = published(dataset.name)
+    if rows:
+        table.add_section()
+        for entry in rows:
+            row(f"published: {entry['model']}", entry["metrics"], "dim")
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def _measured(run, dataset, split, record):
+    """One record of results/measured: figures, and what it takes to get them again."""
+    history = run.history()
+    return {
+        "model": run.config["model"],
+        "corpus": dataset.name,
+        "split": split,
+        "settings": {
+            "model": run.config["settings"],
+            "training": run.config["training"],
+            "fit": run.config["fit"],
+        },
+        "command": run.config["command"],
+        "evaluated_by": shlex.join(["python", *sys.argv]),
+        "seed": run.config["fit"]["seed"],
+        "hardware": f"{os.cpu_count()} cores, {_processor()}",
+        "seconds": history[-1]["seconds"] if history else None,
+        "epochs": history[-1]["epoch"] if history else None,
+        "commit": _commit(),
+        "versions": {**run.config["versions"], "keras_evaluated": keras.__version__},
+        "metrics": record["metrics"],
+        "counts": record["counts"],
+        "ties": record["ties"],
+        "floors": record["floors"],
+        "history": history,
+    }
+
+
+def _processor():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+        return names[0]
+    except (OSError, IndexError):
+        return platform.processor() or platform.machine()
+
+
+def _commit():
+    git = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return git.stdout.strip() or None

@@ -1,0 +1,29 @@
+"""Writes a trained model as a TensorFlow SavedModel that takes raw strings, vocabulary inside.
+
+python export.py --run=runs/dam --out=build/dam-serving
+"""
+
+import logging
+
+from absl import flags
+
+import cli
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
+flags.DEFINE_string("out", None, "The model's directory; gets a folder --version.", required=True)
+flags.DEFINE_integer(
+    "version", 1, "Must be free; TensorFlow Serving serves the highest.", lower_bound=0
+)
+
+
+def main():
+    from exporting import example, export  # TensorFlow takes seconds to load
+
+    logging.getLogger("tensorflow").setLevel(logging.WARNING)  # it names the temporary directory
+    path = export(run_path=FLAGS.run, out=FLAGS.out, version=FLAGS.version)
+    print(f"{path}: endpoints score (serving_default) and rank. To call it:\n\n{example(path)}")
+
+
+if __name__ == "__main__":
+    cli.run(main)

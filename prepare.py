@@ -1,0 +1,46 @@
+"""Makes a prepared dataset of a corpus's raw files.
+
+python prepare.py --corpus=smn --source=../shared/data/ubuntu-irc --out=build/ubuntu-irc
+"""
+
+from absl import flags
+
+import cli
+from data import CORPORA
+
+FLAGS = flags.FLAGS
+flags.DEFINE_enum("corpus", None, list(CORPORA), "Format of the files in --source.")
+flags.DEFINE_string("source", None, "Directory of the corpus: train, dev and test files.")
+flags.DEFINE_string("out", None, "Directory to make; must not exist, or be empty.")
+flags.DEFINE_integer("min_count", 2, "Rarer words are `_UNK_`.", lower_bound=1)
+flags.DEFINE_integer("dimension", 200, "Of the word vectors.", lower_bound=1)
+flags.DEFINE_integer("window", 10, "Word2vec: words to each side.", lower_bound=1)
+flags.DEFINE_integer("negative", 25, "Word2vec: noise words a word.", lower_bound=1)
+flags.DEFINE_float("sample", 1e-4, "Word2vec: thins out words above this share.", lower_bound=0.0)
+flags.DEFINE_integer("word2vec_epochs", 5, "Word2vec: passes.", lower_bound=1)
+flags.DEFINE_string("vectors", None, "Text file of word2vec or GloVe to take vectors from instead.")
+flags.DEFINE_float(
+    "vector_norm", 0.0, "Length that each word vector is scaled to; 0: as trained.", lower_bound=0.0
+)
+flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0, upper_bound=2**32 - 1)
+flags.DEFINE_integer(
+    "candidates",
+    10,
+    "Of each context of dev and test, others are warned of; 0: any.",
+    lower_bound=0,
+)
+flags.mark_flags_as_required(["corpus", "source", "out"])
+
+
+def main():
+    from data import prepare_selection  # a wrong flag need not wait for it
+
+    tasks = {"selection": prepare_selection}
+    module = tasks[CORPORA[FLAGS.corpus].task]
+    fields = module.Settings.__dataclass_fields__
+    settings = module.Settings(**{name: FLAGS[name].value for name in fields})
+    module.prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, settings)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,54 @@
+"""Settings that train a model to a figure we measured: `train.py --recipe=NAME`; see results/measured.
+
+A flag given beside `--recipe` wins over the recipe's; so does `--set` over its `settings`.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """One row of `RECIPES`."""
+
+    model: str
+    """Key of `models.MODELS`."""
+    corpus: str
+    """What it was made for; how to prepare it stands in the README."""
+    flags: dict
+    """Of train.py: epochs, batch_size, learning_rate, precision."""
+    settings: dict
+    """Fields of the model's config and of the task's `Training`, as `--set` takes them."""
+
+
+RECIPES = {
+    "dam-sample": Recipe(
+        model="dam",
+        corpus="the embedded sample",
+        flags={"epochs": 3.0, "batch_size": 32, "learning_rate": 1e-3},
+        settings={
+            "levels": 2,
+            "max_turns": 9,
+            "max_words": 20,
+            "negatives": "fresh",
+            "loss": "softmax",
+            "decay_steps": 1000,
+            "vector_norm": 3.5,
+            "validations_per_epoch": 2,
+        },
+    ),
+    "dam-ubuntu-irc": Recipe(
+        model="dam",
+        corpus="ubuntu-irc",
+        flags={"epochs": 3.0, "batch_size": 32, "learning_rate": 1e-3},
+        settings={
+            "levels": 2,
+            "max_turns": 6,
+            "max_words": 24,
+            "negatives": "fresh",
+            "loss": "softmax",
+            "decay_steps": 1000,
+            "vector_norm": 3.5,
+            "validations_per_epoch": 4,
+        },
+    ),
+}

@@ -1,0 +1,223 @@
+"""A run: the directory that alone is enough to evaluate, export or resume a trained model.
+
+    config.json        model, its config, the dataset's facts, the training settings
+    vocabulary.txt     where the dataset has one
+    best.weights.h5    the weights with the best validation figure
+    last.npz           weights, optimizer, random state and position at the last validation
+    history.jsonl      one line a validation
+    metrics.json       what evaluate.py found, by split
+"""
+
+import dataclasses
+import json
+import pathlib
+import zipfile
+
+import keras
+import numpy as np
+
+from cli import UserError, atomic_file
+from models import MODELS
+
+CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
+HISTORY, METRICS, VOCABULARY = "history.jsonl", "metrics.json", "vocabulary.txt"
+
+
+def make_config(config_class, settings):
+    """Builds a config dataclass from `field=value` settings.
+
+    Args:
+        config_class: A dataclass.
+        settings: `{field: value}`; a string value is parsed by the type of the field's default.
+
+    Raises:
+        UserError: on a field that does not exist (lists those that do) or a value of the wrong type.
+
+    >>> from models.dam import DAMConfig
+    >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "positional": "true"}).levels
+    2
+    """
+    fields = {field.name: field for field in dataclasses.fields(config_class)}
+    values = {}
+    for name, value in settings.items():
+        if name not in fields:
+            raise UserError(
+                f"{config_class.__name__} has no field {name!r}; it has {', '.join(fields)}"
+            )
+        values[name] = _parse(value, fields[name]) if isinstance(value, str) else value
+    try:
+        return config_class(**values)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def _parse(text, field):
+    if field.type is str or field.type == "str":
+        return text
+    try:
+        value = json.loads({"True": "true", "False": "false", "None": "null"}.get(text, text))
+        if field.type is bool and not isinstance(value, bool):
+            raise ValueError
+        if field.type is int and (isinstance(value, bool) or not isinstance(value, int)):
+            raise ValueError
+        if field.type is float:
+            value = float(value)
+    except (ValueError, TypeError) as error:
+        kind = getattr(field.type, "__name__", field.type)
+        raise UserError(
+            f"--set {field.name}= expects a value of type {kind}. Received: {text!r}"
+        ) from error
+    return tuple(value) if isinstance(value, list) else value
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """An existing run directory."""
+
+    path: pathlib.Path
+    config: dict
+
+    @classmethod
+    def create(cls, path, config, vocabulary=None):
+        """Makes the directory of a new run and writes its `config.json`.
+
+        Args:
+            path: Directory; must not hold a run already.
+            config: The contents of `config.json`.
+            vocabulary: A `data.vocabulary.Vocabulary` to keep beside it, or `None`.
+
+        Raises:
+            UserError: where `path` is in use.
+        """
+        path = pathlib.Path(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise UserError(f"{path} is in use: give another --workdir, or --resume to go on")
+        path.mkdir(parents=True, exist_ok=True)
+        if vocabulary is not None:
+            vocabulary.save(path / VOCABULARY)
+        with atomic_file(path / CONFIG) as file:
+            json.dump(config, file, indent=1, ensure_ascii=False)
+        return cls(path, config)
+
+    @classmethod
+    def open(cls, path):
+        """Opens a run.
+
+        Raises:
+            UserError: where `path` holds no readable `config.json` of a known model.
+        """
+        path = pathlib.Path(path)
+        file = path / CONFIG
+        if not file.is_file():
+            raise UserError(f"{path} is no run directory: it has no {CONFIG}")
+        try:
+            config = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UserError(f"{file}: expected JSON. {error}") from error
+        if not isinstance(config, dict) or config.get("model") not in MODELS:
+            raise UserError(f"{file}: expected a `model` of {', '.join(MODELS)}")
+        return cls(path, config)
+
+    @property
+    def entry(self):
+        """The row of `models.MODELS`."""
+        return MODELS[self.config["model"]]
+
+    def build_model(self):
+        """The model of this run with fresh weights, under the current dtype policy."""
+        values = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in self.config["settings"].items()
+        }
+        return self.entry.build(make_config(self.entry.config, values))
+
+    def load_model(self):
+        """The model of this run with its best weights, under the current dtype policy.
+
+        Raises:
+            UserError: where there are no weights, or they do not fit.
+        """
+        weights = self.path / BEST
+        if not weights.is_file():
+            raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
+        model = self.build_model()
+        try:
+            model.load_weights(weights)
+        except (OSError, ValueError, KeyError) as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"{weights}: the weights do not fit {CONFIG}. {reason}") from error
+        return model
+
+    def save_best(self, model):
+        """Writes `best.weights.h5`."""
+        temporary = self.path / f".{BEST}"  # Keras wants the ending
+        model.save_weights(temporary, overwrite=True)
+        temporary.replace(self.path / BEST)
+
+    def save_state(self, model, position):
+        """Writes `last.npz`: every variable of the model and its optimizer, and the position.
+
+        Args:
+            model: A compiled model.
+            position: JSON-ready dict that says where training stands.
+        """
+        variables = {f"v/{i}": np.asarray(v) for i, v in enumerate(_state(model))}
+        with atomic_file(self.path / LAST, "wb") as file:
+            np.savez(file, position=json.dumps(position), **variables)
+
+    def restore_state(self, model):
+        """Loads `last.npz` into a compiled model, exactly.
+
+        Returns:
+            The position that `save_state` was given.
+
+        Raises:
+            UserError: where it is missing or does not fit.
+        """
+        file = self.path / LAST
+        if not file.is_file():
+            raise UserError(f"{self.path} cannot be resumed: it has no {LAST}")
+        try:
+            with np.load(file, allow_pickle=False) as state:
+                variables = _state(model)
+                if len(state.files) != len(variables) + 1:
+                    raise ValueError(f"{len(state.files) - 1} variables, not {len(variables)}")
+                for i, variable in enumerate(variables):
+                    variable.assign(state[f"v/{i}"])
+                return json.loads(str(state["position"]))
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"{file}: the state does not fit {CONFIG}. {reason}") from error
+
+    def log(self, row):
+        """Appends one line to `history.jsonl`."""
+        with open(self.path / HISTORY, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def history(self):
+        """The rows of `history.jsonl`."""
+        file = self.path / HISTORY
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def save_metrics(self, split, result):
+        """Sets the entry of `split` in `metrics.json`."""
+        file = self.path / METRICS
+        metrics = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        with atomic_file(file) as out:
+            json.dump({**metrics, split: result}, out, indent=1)
+
+
+def _state(model):
+    """Every variable that the next step depends on, dropout's random state included."""
+    if not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+    return [*model.variables, *model.optimizer.variables]
+
+
+def set_precision(precision):
+    """Makes layers built from now on compute in `precision`, with float32 weights.
+
+    Args:
+        precision: `"float32"`, `"bfloat16"` or `"float16"`.
+    """
+    keras.config.set_dtype_policy("float32" if precision == "float32" else f"mixed_{precision}")

@@ -1,0 +1,309 @@
+"""Response selection: which of some candidates continues a conversation?
+
+Letters: B batch   N candidates of a context   T turns   K utterance words   J response words
+"""
+
+import dataclasses
+import functools
+import pathlib
+
+import keras
+import numpy as np
+from keras import ops
+
+from cli import UserError
+from data.batching import batches_by_size
+from data.selection_dataset import load_dataset
+from data.word_vectors import scale_to_norm
+from metrics.floors import constant_scores, random_scores, tfidf_scores
+from metrics.ranking import ranking_metrics
+
+NEGATIVES = ("file", "fresh")
+CANDIDATES = 10  # scored at once against one encoded context
+
+SAMPLE = pathlib.Path("build/sample")
+
+__all__ = ["load_dataset"]
+
+
+def prepare_sample():
+    """Makes the embedded sample of simulated conversations and prepares it, once.
+
+    Returns:
+        The prepared directory, `build/sample/prepared`.
+    """
+    prepared = SAMPLE / "prepared"
+    if not prepared.is_dir():
+        if not (SAMPLE / "raw").is_dir():
+            write_smn(SAMPLE / "raw")
+        prepare("sample", SAMPLE / "raw", prepared)
+    return prepared
+
+
+def pointwise_loss(labels, logits, clip=0.0):
+    """The paper's loss: `-log p(y | c, r)` of each candidate by itself, averaged.
+
+    Args:
+        labels: Float `(B, N)`, 1 right, 0 wrong.
+        logits: Float `(B, N)`.
+        clip: The loss of a candidate is cut at this, and has no gradient beyond; 0: not at all.
+
+    Returns:
+        Float32 `(B,)`.
+
+    >>> pointwise_loss(np.array([[1.0, 0.0]]), np.array([[0.0, 20.0]]), clip=10.0).numpy().round(3)
+    array([5.347], dtype=float32)
+    """
+    loss = ops.binary_crossentropy(labels, logits, from_logits=True)
+    return ops.mean(ops.minimum(loss, clip) if clip else loss, axis=-1)
+
+
+def softmax_loss(labels, logits):
+    """`-log` of the share of the right candidate in a softmax over all candidates of its context.
+
+    Args:
+        labels: Float `(B, N)`, 1 for the right one, 0 for the others.
+        logits: Float `(B, N)`.
+
+    Returns:
+        Float32 `(B,)`.
+    """
+    return ops.categorical_crossentropy(labels, logits, from_logits=True)
+
+
+LOSSES = ("pointwise", "softmax")
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How a selection model is trained; the defaults are the DAM release's."""
+
+    negatives: str = "file"
+    """`file`: the wrong responses that the file has. `fresh`: drawn anew each epoch from the right
+    responses of other training contexts."""
+    negatives_per_positive: int = 1
+    """How many are drawn; with `negatives=file` the file decides."""
+    loss: str = "pointwise"
+    """`pointwise` or `softmax`, see `LOSSES`."""
+    decay_rate: float = 0.9
+    """The learning rate is multiplied by this every `decay_steps` steps (staircase)."""
+    decay_steps: int = 400
+    loss_clip: float = 0.0
+    """The pointwise loss of a candidate is cut at this, and has no gradient beyond; 0: not at all.
+    The release cuts at 10."""
+    gradient_clip: float = 1.0
+    """Gradients are clipped by value to [-this, this]; 0: not at all."""
+    vector_norm: float = 0.0
+    """Every word vector is scaled to this Euclidean length before training; 0: taken as prepared."""
+    validations_per_epoch: int = 10
+    patience: int = 0
+    """Stops after so many validations without a better figure; 0: never."""
+
+    def __post_init__(self):
+        for field, known in (("negatives", NEGATIVES), ("loss", LOSSES)):
+            if getattr(self, field) not in known:
+                value = getattr(self, field)
+                raise ValueError(f"{field} must be one of {known}. Received: {field}={value!r}")
+        for field in ("negatives_per_positive", "validations_per_epoch", "decay_steps"):
+            if getattr(self, field) < 1:
+                value = getattr(self, field)
+                raise ValueError(f"{field} must be at least 1. Received: {field}={value}")
+
+
+RELEASE = {"loss_clip": 10.0}
+"""What `--set compatibility=release` sets here; the other defaults are the release's already."""
+
+
+# === Model ===
+
+
+def model_settings(dataset, settings):
+    """The model's settings with what the dataset decides filled in.
+
+    Raises:
+        UserError: where the settings contradict the dataset's word vectors.
+    """
+    rows, dimension = dataset.vectors.shape
+    decided = {"vocabulary_size": rows - 1, "embedding_dim": dimension}
+    for name, value in decided.items():
+        if name in settings and int(settings[name]) != value:
+            raise UserError(
+                f"--set {name}={settings[name]} contradicts {dataset.path}: its word vectors have "
+                f"shape {dataset.vectors.shape}, so {name} is {value}"
+            )
+    return {**decided, **settings}
+
+
+def initialise(model, dataset, training):
+    """Puts the dataset's word vectors into a fresh model."""
+    vectors = dataset.vectors
+    if training.vector_norm:
+        vectors = scale_to_norm(vectors, training.vector_norm)
+    model.get_layer("word_embedding").set_weights([vectors])
+
+
+def optimizer(training, learning_rate):
+    """Adam with the release's staircase schedule, `epsilon` 1e-8 as in TensorFlow 1."""
+    schedule = keras.optimizers.schedules.ExponentialDecay(
+        learning_rate, training.decay_steps, training.decay_rate, staircase=True
+    )
+    return keras.optimizers.Adam(
+        schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None
+    )
+
+
+def check_fits(config, dataset):
+    """Refuses a dataset that was prepared with another vocabulary than the model's.
+
+    Raises:
+        UserError: where the sizes differ.
+    """
+    expected = (config.vocabulary_size + 1, config.embedding_dim)
+    if dataset.vectors.shape != expected:
+        raise UserError(
+            f"{dataset.path}: the run's word vectors have shape {expected}, the dataset's "
+            f"{dataset.vectors.shape}: they come from different preparations"
+        )
+
+
+def loss(training):
+    """The loss function that a `Training` names."""
+    if training.loss == "softmax":
+        return softmax_loss
+    return functools.partial(pointwise_loss, clip=training.loss_clip)
+
+
+# === Training batches ===
+
+
+def candidate_lists(split, training, rng):
+    """One epoch's examples: contexts with their candidates.
+
+    Args:
+        split: A `data.selection.SelectionSplit`.
+        training: A `Training`.
+        rng: `numpy.random.Generator` that draws fresh negatives.
+
+    Returns:
+        List of `(contexts (E,), responses (E, N), labels (E, N))`, one for each `N` that occurs.
+
+    Raises:
+        UserError: where nothing can be drawn or compared.
+    """
+    if training.negatives == "file" and training.loss == "pointwise":
+        lines = np.arange(len(split.label))
+        return [(split.context, lines[:, None], split.label[:, None])]
+    positives = np.flatnonzero(split.label == 1)
+    if not len(positives):
+        raise UserError("the training split has no line with label 1")
+    if training.negatives == "fresh":
+        responses = split.draw_negatives(positives, training.negatives_per_positive, rng)
+        return [_with_labels(split, positives, responses)]
+    # The file's negatives under a softmax: each positive with all negatives of its context.
+    negatives = np.flatnonzero(split.label == 0)
+    count = np.bincount(split.context[negatives], minlength=len(split.context_start))
+    first = np.cumsum(count) - count
+    lists = []
+    for n in np.unique(count[split.context[positives]]):
+        if n:
+            chosen = positives[count[split.context[positives]] == n]
+            rows = negatives[first[split.context[chosen]][:, None] + np.arange(n)]
+            lists.append(_with_labels(split, chosen, rows))
+    if not lists:
+        raise UserError("loss=softmax with negatives=file needs contexts with both labels")
+    return lists
+
+
+def _with_labels(split, positives, negatives):
+    responses = np.concatenate([positives[:, None], negatives], axis=1)
+    labels = np.zeros(responses.shape, np.int32)
+    labels[:, 0] = 1
+    return split.context[positives], responses, labels
+
+
+def training_batches(split, config, training, batch_size, rng):
+    """One epoch of batches as `(contexts, responses, labels)` index arrays.
+
+    `batch_size` counts contexts with all their candidates.
+    """
+    batches = []
+    for contexts, responses, labels in candidate_lists(split, training, rng):
+        sizes = split.sizes(contexts, responses, config.max_turns, config.max_words)
+        for rows in batches_by_size(sizes, batch_size, rng):
+            batches.append((contexts[rows], responses[rows], labels[rows]))
+    return batches
+
+
+def collate(split, config, batch, multiple):
+    """Turns one index batch into the model's `(inputs, labels)`."""
+    contexts, responses, labels = batch
+    return _inputs(split, config, contexts, responses, multiple), labels.astype(np.float32)
+
+
+def _inputs(split, config, contexts, responses, multiple=4):
+    cut = config.masking == "exact"  # else padding counts, so all of it must be there
+    return split.collate(contexts, responses, config.max_turns, config.max_words, multiple, cut)
+
+
+# === Scoring ===
+
+
+def score(model, split, config, batch_size=16, progress=iter):
+    """The model's logit for every line of a split; each context is encoded once for ten candidates.
+
+    Args:
+        model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
+        split: A `data.selection.SelectionSplit`.
+        config: The model's config; its `max_turns` and `max_words` say what is read.
+        batch_size: Contexts at once.
+        progress: Wraps the list of batches, to show how far it is.
+
+    Returns:
+        float32 `(lines,)`, in file order.
+    """
+    # Rows of at most ten consecutive lines of one context; -1 fills them up.
+    new = np.diff(split.context, prepend=-1) != 0
+    start = np.flatnonzero(new)
+    within = np.arange(len(new)) - start[np.cumsum(new) - 1]
+    column = within % CANDIDATES
+    row = np.cumsum(column == 0) - 1
+    responses = np.full((row[-1] + 1, CANDIDATES), -1)
+    responses[row, column] = np.arange(len(new))
+    responses = responses[:, : column.max() + 1]
+    contexts = split.context[responses[:, 0]]
+
+    scores = np.zeros(len(new), np.float32)
+    sizes = split.sizes(contexts, responses, config.max_turns, config.max_words)
+    for rows in progress(batches_by_size(sizes, batch_size)):
+        lines = responses[rows]
+        inputs = _inputs(split, config, contexts[rows], lines)
+        logits = np.asarray(model.predict_on_batch(inputs))
+        scores[lines[lines >= 0]] = logits[lines >= 0]
+    return scores
+
+
+def validate(model, split, config):
+    """The figures of a split, and the one that checkpoints are chosen by: R10@1 + R10@2."""
+    scores = score(model, split, config)
+    metrics = ranking_metrics(scores, split.label, split.context).metrics
+    return metrics, metrics["R10@1"] + metrics["R10@2"]
+
+
+def floor_scores(dataset, split, seed=0):
+    """Scores of the three floors on a split: `{name: (lines,)}`."""
+    train, test = dataset.splits["train"], dataset.splits[split]
+    positives = np.flatnonzero(train.label == 1)
+    contexts, responses = train.texts(positives, dataset.eos_id)
+    test_contexts, test_responses = test.texts(np.arange(len(test.label)), dataset.eos_id)
+    ignore = [] if dataset.unk_id is None else [dataset.unk_id]
+    return {
+        "random": random_scores(len(test.label), seed),
+        "constant": constant_scores(len(test.label)),
+        "TF-IDF cosine": tfidf_scores(
+            contexts + responses,
+            test_contexts,
+            test_responses,
+            ignore=ignore,
+            end_of_turn=dataset.eos_id,
+        ),
+    }

@@ -1,0 +1,86 @@
+"""`data.vocabulary`: ids, the order of words, the file."""
+
+import dataclasses
+
+import pytest
+
+from cli import UserError
+from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary
+
+ODD = ("ü", "a\u2028b", "c\x85", "\u3000", "\ufeff", "it's")
+
+
+def test_count_orders_by_falling_count_then_alphabet():
+    tokens = [["b", "é", "a"], ["c", "b", "Z"], ["a", "b", "c"]]
+    for lists in (tokens, tokens[::-1], iter(tokens)):
+        vocabulary = Vocabulary.count(lists)
+        assert vocabulary.words == ("_EOS_", "_UNK_", "b", "a", "c", "Z", "é")
+
+
+@pytest.mark.parametrize("min_count, words", [(2, ("b", "a")), (3, ("b",)), (4, ())])
+def test_count_leaves_out_rare_words(min_count, words):
+    vocabulary = Vocabulary.count([["b", "a", "c"], ["b", "a"], ["b"]], min_count)
+    assert vocabulary.words == ("_EOS_", "_UNK_", *words)
+    assert len(vocabulary) == 2 + len(words)
+
+
+def test_ids_are_positions_from_one():
+    vocabulary = Vocabulary(("_EOS_", "_UNK_", "x", "y"))
+    assert (PADDING_ID, EOS_ID, UNK_ID) == (0, 1, 2)
+    assert vocabulary.encode(["y", "x", "z", "y"]) == [4, 3, UNK_ID, 4]
+    assert vocabulary.encode([]) == []
+
+
+def test_words_spelled_like_specials_are_unknown():
+    vocabulary = Vocabulary.count([["_EOS_", "_UNK_", "x"]] * 5)
+    assert vocabulary.words == ("_EOS_", "_UNK_", "x")
+    assert vocabulary.encode(["_EOS_", "x", "_UNK_"]) == [UNK_ID, 3, UNK_ID]
+
+
+def test_vocabulary_is_frozen_and_compares_by_words():
+    vocabulary = Vocabulary(["_EOS_", "_UNK_", "x"])
+    vocabulary.encode(["x"])
+    assert vocabulary == Vocabulary(("_EOS_", "_UNK_", "x"))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        vocabulary.words = ()
+
+
+def test_vocabulary_saves_and_loads(tmp_path):
+    path = tmp_path / "new" / "vocabulary.txt"
+    vocabulary = Vocabulary(("_EOS_", "_UNK_", *ODD))
+    vocabulary.save(path)
+    assert path.read_bytes().decode() == "_EOS_\n_UNK_\n" + "".join(f"{word}\n" for word in ODD)
+    assert Vocabulary.load(path) == vocabulary
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    assert Vocabulary.load(path) == vocabulary
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", r"lines 1 and 2 must be \('_EOS_', '_UNK_'\). Received: \(''"),
+        (b"_UNK_\n_EOS_\nx\n", r"lines 1 and 2 must be .* Received: \('_UNK_', '_EOS_'\)"),
+        (b"_EOS_\n_UNK_\nx\ny\nx\n", "line 5 repeats line 3. Received: 'x'"),
+        (b"_EOS_\n_UNK_\nx\n_EOS_\n", "line 4 repeats line 1. Received: '_EOS_'"),
+        (b"_EOS_\n_UNK_\n\nx\n", "line 3 must be a word without white space. Received: ''"),
+        (b"_EOS_\n_UNK_\nx\n\n", "line 4 must be a word without white space. Received: ''"),
+        (b"_EOS_\n_UNK_\nx y\n", "line 3 must be a word without white space. Received: 'x y'"),
+        (b"_EOS_\n_UNK_\nx\r\n", r"line 3 must be a word .* Received: 'x\\r'"),
+        (b"_EOS_\n_UNK_\nx\n\xff\n", "line 4 must be UTF-8. Received: invalid start byte"),
+    ],
+)
+def test_load_rejects_a_bad_line(tmp_path, content, message):
+    path = tmp_path / "vocabulary.txt"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=rf"vocabulary\.txt: {message}"):
+        Vocabulary.load(path)
+
+
+def test_load_rejects_a_missing_file(tmp_path):
+    with pytest.raises(UserError, match=r"no\.txt: expected a vocabulary. Received: No such file"):
+        Vocabulary.load(tmp_path / "no.txt")
+
+
+def test_vocabulary_rejects_words_that_it_could_not_load_again():
+    with pytest.raises(ValueError, match="line 4 repeats line 3"):
+        Vocabulary(("_EOS_", "_UNK_", "x", "x"))

@@ -1,0 +1,139 @@
+"""`data.word_vectors`: rows where ids say, exact repetition, scaling, files of vectors."""
+
+import numpy as np
+import pytest
+
+from cli import UserError
+from data.vocabulary import Vocabulary
+from data.word_vectors import complete, load_text_vectors, scale_to_norm, train_word2vec
+
+D = 7
+TOPICS = (["tea", "milk", "cup", "sugar"], ["kernel", "driver", "boot", "disk"])
+VOCABULARY = Vocabulary(("_EOS_", "_UNK_", *TOPICS[0], *TOPICS[1], "absent", "missing"))
+
+
+def sentences(seed=0, count=400):
+    rng = np.random.default_rng(seed)
+    return [["_EOS_", "rare", *rng.choice(TOPICS[i % 2], 5).tolist()] for i in range(count)]
+
+
+def train(**settings):
+    settings = {"dimension": D, "window": 3, "negative": 5, "sample": 0, "epochs": 9, **settings}
+    return train_word2vec(sentences(), VOCABULARY, **settings)
+
+
+# === Training ===
+
+
+def test_word2vec_puts_words_of_a_topic_together():
+    vectors = train()
+    assert vectors.shape == (len(VOCABULARY) + 1, D) and vectors.dtype == np.float32
+    unit = scale_to_norm(vectors, 1)[VOCABULARY.encode([*TOPICS[0], *TOPICS[1]])]
+    cosine = unit @ unit.T
+    within = np.concatenate([cosine[:4, :4].ravel(), cosine[4:, 4:].ravel()])
+    assert within.min() > cosine[:4, 4:].max() + 0.3
+
+
+def test_word2vec_repeats_exactly_for_a_seed():
+    vectors = train(seed=3)
+    np.testing.assert_array_equal(vectors, train(seed=3))
+    assert np.abs(vectors - train(seed=5)).max() > 0.1
+
+
+def test_word2vec_does_not_see_words_out_of_the_vocabulary():
+    dropped = [[word for word in words if word in VOCABULARY.words[2:]] for words in sentences()]
+    settings = {"dimension": D, "window": 1, "negative": 5, "epochs": 2}
+    np.testing.assert_array_equal(
+        train_word2vec(sentences(), VOCABULARY, **settings),
+        train_word2vec(dropped, VOCABULARY, **settings),
+    )
+
+
+@pytest.mark.parametrize("change", [{"window": 1}, {"negative": 2}, {"sample": 1e-2}, {"sg": 1}])
+def test_word2vec_heeds_its_settings(change):
+    assert np.abs(train(**change) - train()).max() > 0.01
+
+
+def test_word2vec_counts_epochs():
+    called = []
+    train(epochs=3, after_epoch=lambda: called.append(1))
+    assert called == [1, 1, 1]
+
+
+def test_word2vec_of_no_known_word_is_random():
+    vectors = train_word2vec([["rare"], []], VOCABULARY, dimension=D)
+    np.testing.assert_array_equal(vectors, complete({}, VOCABULARY, D))
+
+
+# === Words without a vector ===
+
+
+def test_complete_makes_up_missing_rows():
+    rng = np.random.default_rng(2)
+    found = {word: rng.normal(size=D) for word in (*TOPICS[0], *TOPICS[1])}
+    found |= {"_EOS_": np.ones(D), "_UNK_": np.ones(D), "rare": np.ones(D)}
+    vectors = complete(found, VOCABULARY, D, seed=3)
+    known = np.array([found[word] for word in VOCABULARY.words[2:10]], np.float32)
+    np.testing.assert_array_equal(vectors[0], np.zeros(D))
+    np.testing.assert_allclose(vectors[1:3], np.tile(known.mean(axis=0), (2, 1)), rtol=1e-6)
+    np.testing.assert_array_equal(vectors[3:11], known)
+    expected = np.random.default_rng(3).normal(known.mean(axis=0), known.std(axis=0), (5, D))
+    np.testing.assert_allclose(vectors[11:], expected[3:], rtol=1e-5)
+
+
+def test_complete_without_any_vector_draws_as_the_release():
+    vocabulary = Vocabulary(("_EOS_", "_UNK_", *(f"w{i}" for i in range(997))))
+    vectors = complete({}, vocabulary, 11)
+    np.testing.assert_array_equal(vectors[:3], np.zeros((3, 11)))
+    assert abs(vectors[3:].std() - 0.1) < 0.002 and abs(vectors[3:].mean()) < 0.003
+    assert np.abs(complete({}, vocabulary, 11, seed=2) - vectors).max() > 0.1
+
+
+# === Length ===
+
+
+def test_scale_to_norm():
+    vectors = np.array([[0, 0, 0], [2, -3, 6], [0, 0, -0.5]], np.float32)
+    scaled = scale_to_norm(vectors, 3.5)
+    assert scaled.dtype == np.float32
+    np.testing.assert_allclose(scaled, [[0, 0, 0], [1, -1.5, 3], [0, 0, -3.5]], rtol=1e-6)
+    assert vectors[1].tolist() == [2, -3, 6]
+
+
+# === Files ===
+
+LINES = "tea 1 2 3\nof the night 9 9 9\nrare 5 5 5\n_UNK_ 8 8 8\nmilk -4 5e0 0.5\n"
+
+
+@pytest.mark.parametrize("text", [LINES, "5 3\n" + LINES, LINES.replace("\n", " \r\n")])
+def test_load_text_vectors_reads_glove_and_word2vec(tmp_path, text):
+    path = tmp_path / "vectors.txt"
+    path.write_text(text, newline="")
+    vectors, found = load_text_vectors(path, VOCABULARY, seed=3)
+    assert found == 2 and vectors[3:5].tolist() == [[1, 2, 3], [-4, 5, 0.5]]
+    given = {"tea": [1, 2, 3], "milk": [-4, 5, 0.5]}
+    np.testing.assert_array_equal(vectors, complete(given, VOCABULARY, 3, seed=3))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("tea 1 2\nmilk 1\n", ", line 2: expected a word and 2 values. Received: 1 values"),
+        ("tea 1 2\n\n", ", line 2: expected a word and 2 values. Received: 0 values"),
+        ("1 2\ntea\n", ", line 2: expected a word and its values. Received: 0 values"),
+        ("tea 1 2\nmilk x 1\n", ", line 2: expected a word and numbers. Received: .*'x'"),
+        ("tea 1 2\nmilk nan 1\n", ", line 2: expected a word and numbers. .* not finite"),
+        ("coffee 1 2\n", ": expected vectors of the corpus's words. Received: none"),
+        ("", ": expected vectors of the corpus's words. Received: none"),
+    ],
+)
+def test_load_text_vectors_rejects_bad_files(tmp_path, text, message):
+    path = tmp_path / "vectors.txt"
+    path.write_text(text)
+    with pytest.raises(UserError, match=rf"vectors\.txt{message}"):
+        load_text_vectors(path, VOCABULARY)
+
+
+def test_load_text_vectors_rejects_a_missing_file(tmp_path):
+    with pytest.raises(UserError, match=r"no\.txt: expected word vectors. Received: No such file"):
+        load_text_vectors(tmp_path / "no.txt", VOCABULARY)

@@ -1,0 +1,223 @@
+"""`layers.attentive_module` against loops from the paper (Zhou et al. 2018, section 3.3)."""
+
+import keras
+import numpy as np
+import pytest
+
+from layers.attentive_module import AttentiveModule
+
+A, N, Q, K, D = 2, 3, 5, 7, 11  # two leading axes, query words, key words, features
+
+
+def to_numpy(x):
+    return keras.ops.convert_to_numpy(x)
+
+
+def set_random_weights(layer, seed):
+    """Gives every weight random values of a size that lets outputs vary; returns the layer."""
+    rng = np.random.default_rng(seed)
+    for weight in layer.weights:
+        shape = tuple(weight.shape)
+        fan_in = np.prod(shape[:-1]) if len(shape) > 1 else 4.0
+        fan_in = 1.0 if weight.name == "embeddings" else fan_in
+        centre = 1.0 if weight.name == "gamma" else 0.0
+        weight.assign(centre + rng.normal(size=shape) / np.sqrt(fan_in))
+    return layer
+
+
+def rebuilt(layer):
+    """A second layer from the first one's configs, with its weights."""
+    again = type(layer).from_config(layer.get_config())
+    again.build_from_config(layer.get_build_config())
+    again.set_weights(layer.get_weights())
+    return again
+
+
+def layer_norm(x, norm, epsilon):
+    """One vector to mean 0 and variance 1, then scaled and shifted."""
+    gamma, beta = norm
+    return (x - x.mean()) / np.sqrt(np.mean((x - x.mean()) ** 2) + epsilon) * gamma + beta
+
+
+def weights_of(layer):
+    """An `AttentiveModule`'s weights by the paper's letters, float64."""
+    W1, b1, W2, b2 = (
+        w.numpy().astype("float64") for w in (layer.W1_DD, layer.b1, layer.W2_DD, layer.b2)
+    )
+    attention_norm, ffn_norm = (
+        (n.gamma.numpy().astype("float64"), n.beta.numpy().astype("float64"))
+        for n in (layer.attention_norm, layer.ffn_norm)
+    )
+    return {
+        **{"W1": W1, "b1": b1, "W2": W2, "b2": b2},
+        **{"attention_norm": attention_norm, "ffn_norm": ffn_norm},
+    }
+
+
+def attend_in_loops(Q, K, V, w, epsilon=1e-6, pairs=None):
+    """`AttentiveModule(Q, K, V)` of one sentence pair, word by word.
+
+    `pairs`: bool `(Q, K)`; logits of False pairs are the release's `-2^32 + 1`. None: the paper.
+    """
+    output = []
+    for i, q in enumerate(Q):
+        logits = [q @ k / np.sqrt(len(q)) for k in K]
+        if pairs is not None:
+            logits = [x if pairs[i][j] else 1.0 - 2.0**32 for j, x in enumerate(logits)]
+        weights = [np.exp(x - max(logits)) for x in logits]
+        v_att = sum((a / sum(weights) * v for a, v in zip(weights, V, strict=True)), 0 * q)
+        x = layer_norm(v_att + q, w["attention_norm"], epsilon)
+        ffn = np.maximum(0, x @ w["W1"] + w["b1"]) @ w["W2"] + w["b2"]
+        output.append(layer_norm(ffn + x, w["ffn_norm"], epsilon))
+    return np.reshape(output, np.shape(Q))
+
+
+@pytest.fixture(scope="module")
+def q_k_v():
+    """The query broadcasts over the second leading axis, key and value over the first."""
+    rng = np.random.default_rng(0)
+    shapes = (A, 1, Q, D), (1, N, K, D), (1, N, K, D)
+    return [rng.normal(size=shape).astype("float32") for shape in shapes]
+
+
+@pytest.fixture(scope="module")
+def masks():
+    """Key mask: one sentence has no word, one has all. Query mask: likewise."""
+    key = np.arange(K) < np.array([[[0], [K], [3]]])
+    query = np.arange(Q) < np.array([[[Q]], [[2]]])
+    return query, key
+
+
+def built(seed=1, q_k_v_shapes=((A, 1, Q, D), (1, N, K, D), (1, N, K, D)), **settings):
+    layer = AttentiveModule(**settings)
+    layer.build(*q_k_v_shapes)
+    return set_random_weights(layer, seed)
+
+
+@pytest.mark.parametrize("scalar_bias", (False, True))
+@pytest.mark.parametrize("epsilon", (1e-6, 0.5))
+def test_attentive_module_matches_equation(q_k_v, scalar_bias, epsilon):
+    layer = built(scalar_bias=scalar_bias, epsilon=epsilon)
+    found = to_numpy(layer(*q_k_v))
+    assert found.shape == (A, N, Q, D)
+    for a, n in np.ndindex(A, N):
+        expected = attend_in_loops(
+            q_k_v[0][a, 0], q_k_v[1][0, n], q_k_v[2][0, n], weights_of(layer), epsilon
+        )
+        np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
+
+
+def test_attentive_module_takes_scores_that_the_caller_has(q_k_v):
+    query, key, value = q_k_v
+    layer = built()
+    scores = query @ np.swapaxes(key, -1, -2)
+    alone = to_numpy(layer(query, key, value))
+    np.testing.assert_allclose(to_numpy(layer(*q_k_v, scores=scores)), alone, atol=1e-5)
+    # The product is taken from the caller: the key itself is not looked at.
+    np.testing.assert_allclose(to_numpy(layer(query, 0 * key, value, scores=scores)), alone, atol=1e-5)
+
+
+def test_attentive_module_ignores_padding(q_k_v, masks):
+    query, key, value = q_k_v
+    _, key_mask = masks
+    layer = built()
+    found = to_numpy(layer(query, key, value, key_mask=key_mask))
+    for garbage in (0.0, -40.0):
+        full = (np.where(key_mask[..., None], x, garbage).astype("float32") for x in (key, value))
+        padded = [np.pad(x, [(0, 0)] * 2 + [(0, 2), (0, 0)], constant_values=garbage) for x in full]
+        mask = np.pad(key_mask, [(0, 0)] * 2 + [(0, 2)])
+        np.testing.assert_allclose(to_numpy(layer(query, *padded, key_mask=mask)), found, atol=1e-5)
+    for a, n in np.ndindex(A, N):
+        real = key_mask[0, n]
+        expected = attend_in_loops(
+            query[a, 0], key[0, n][real], value[0, n][real], weights_of(layer)
+        )
+        np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
+
+
+def test_attentive_module_ignores_padded_queries(q_k_v, masks):
+    query, key, value = q_k_v
+    query_mask, key_mask = masks
+    layer = built()
+    alone = to_numpy(layer(query, key, value, query_mask, key_mask))
+    padded = np.pad(query, [(0, 0)] * 2 + [(0, 2), (0, 0)])
+    mask = np.pad(query_mask, [(0, 0)] * 2 + [(0, 2)])
+    found = to_numpy(layer(padded, key, value, mask, key_mask))
+    np.testing.assert_allclose(found[:, :, :Q], alone, atol=1e-5)
+    assert np.isfinite(found).all()
+
+
+def test_attentive_module_release_matches_release(q_k_v, masks):
+    query, key, value = q_k_v
+    query_mask, key_mask = masks
+    layer = built(masking="release")
+    found = to_numpy(layer(query, key, value, query_mask, key_mask))
+    for a, n in np.ndindex(A, N):
+        pairs = query_mask[a, 0][:, None] & key_mask[0, n]
+        expected = attend_in_loops(
+            query[a, 0], key[0, n], value[0, n], weights_of(layer), pairs=pairs
+        )
+        np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
+
+
+def test_attentive_module_release_attends_uniformly_from_padded_queries(q_k_v, masks):
+    query, key, value = q_k_v
+    query_mask, key_mask = masks
+    layer = built(masking="release")
+    found = to_numpy(layer(query, key, value, query_mask, key_mask))
+    # Equal values have their own mean: uniform attention, whatever the logits.
+    mean = np.broadcast_to(value.mean(axis=-2, keepdims=True), value.shape).astype("float32")
+    uniform = to_numpy(layer(query, key, mean, query_mask, key_mask))
+    padded = np.broadcast_to(~query_mask | ~key_mask.any(axis=-1)[..., None], (A, N, Q))
+    np.testing.assert_allclose(found[padded], uniform[padded], atol=1e-5)
+    assert np.abs(found - uniform)[~padded].max() > 0.1
+
+
+def test_attentive_module_release_is_exact_without_padding(q_k_v):
+    masks = np.ones((A, 1, Q), bool), np.ones((1, N, K), bool)
+    release, exact = built(masking="release"), built()
+    np.testing.assert_allclose(
+        to_numpy(release(*q_k_v, *masks)), to_numpy(exact(*q_k_v, *masks)), atol=1e-5
+    )
+
+
+def test_attentive_module_counts_as_many_parameters_as_the_release():
+    """At d = 200 the release has 80,802: two matrices, two numbers, two pairs of vectors."""
+    d = 200
+    shapes = ((None, 3, d),) * 3
+    scalar = built(q_k_v_shapes=shapes, scalar_bias=True)
+    vector = built(q_k_v_shapes=shapes)
+    assert scalar.count_params() == 2 * d * d + 2 * 1 + 2 * 2 * d == 80_802
+    assert vector.count_params() == 2 * d * d + 2 * d + 2 * 2 * d == 81_200
+
+
+def test_attentive_module_takes_away_a_scalar_b2(q_k_v):
+    """The release's b2, added to every feature alike, falls to the layer norm behind it."""
+    layer = built(scalar_bias=True)
+    before = to_numpy(layer(*q_k_v))
+    layer.b2.assign([3.0])
+    np.testing.assert_allclose(to_numpy(layer(*q_k_v)), before, atol=1e-5)
+
+
+def test_attentive_module_rejects_masking():
+    with pytest.raises(ValueError, match="masking must be one of .*Received: masking='padding'"):
+        AttentiveModule(masking="padding")
+
+
+@pytest.mark.parametrize("missing", ("query_mask", "key_mask"))
+def test_attentive_module_rejects_release_without_masks(q_k_v, masks, missing):
+    given = {"query_mask": masks[0], "key_mask": masks[1], missing: None}
+    with pytest.raises(ValueError, match=f"(?s)needs query_mask and.*{missing}=None"):
+        built(masking="release")(*q_k_v, **given)
+
+
+def test_attentive_module_saves_and_loads(q_k_v, masks):
+    settings = {"masking": "release", "scalar_bias": True, "epsilon": 0.25, "name": "attend"}
+    layer = built(**settings)
+    config = layer.get_config()
+    assert {name: config[name] for name in settings} == settings
+    again = rebuilt(layer)
+    assert again.get_config() == config
+    np.testing.assert_array_equal(
+        to_numpy(again(*q_k_v, *masks)), to_numpy(layer(*q_k_v, *masks))
+    )

@@ -1,0 +1,271 @@
+"""`layers.masking` against loops from the definitions."""
+
+import itertools
+import math
+
+import keras
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from layers.masking import (
+    mask_from_ids,
+    masked_max_pool_3d,
+    masked_softmax,
+    release_softmax,
+    zero_padding,
+)
+
+A, H, Q, K = 2, 3, 5, 7  # leading axes, queries, keys
+HALF = ("float16", "bfloat16")
+
+
+def to_numpy(x):
+    """As NumPy; float16 and bfloat16 as float32, which holds them exactly."""
+    half = keras.backend.standardize_dtype(x.dtype) in HALF
+    return keras.ops.convert_to_numpy(keras.ops.cast(x, "float32") if half else x)
+
+
+def softmax_in_loops(row, real):
+    """`exp(x_k) / sum exp` over the real entries of one row; zeros where there is none."""
+    total = sum(math.exp(x) for x, is_real in zip(row, real, strict=True) if is_real)
+    return [math.exp(x) / total if is_real else 0.0 for x, is_real in zip(row, real, strict=True)]
+
+
+def max_pool_in_loops(x, mask, size):
+    """The maximum of the real cells of each window; `(t, k, j, C)` and its mask `(t, k, j)`."""
+    shape = [math.ceil(n / size) for n in x.shape[:3]]
+    pooled, pooled_mask = np.zeros((*shape, x.shape[3])), np.zeros(shape, bool)
+    for window in itertools.product(*map(range, shape)):
+        cells = itertools.product(
+            *(range(w * size, min((w + 1) * size, n)) for w, n in zip(window, x.shape, strict=False))
+        )
+        real = [x[cell] for cell in cells if mask[cell]]
+        if real:
+            pooled[window], pooled_mask[window] = np.max(real, axis=0), True
+    return pooled, pooled_mask
+
+
+def volumes(seed, sizes, batch=2, channels=5, share=0.4):
+    """Negative and positive cells, a few of them real: some windows have none."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(-1, 1, (batch, *sizes, channels)).astype("float32")
+    mask = rng.random((batch, *sizes, 1)) < share
+    mask[:, :3, :3, :3] = False
+    mask[0, 0, 0, 0] = True
+    return x, mask
+
+
+# === mask_from_ids, zero_padding ===
+
+
+def test_mask_from_ids_marks_everything_but_zero():
+    ids = np.array([[[5, 0, 7], [0, 0, 0]]], "int32")
+    assert to_numpy(mask_from_ids(ids)).tolist() == [[[True, False, True], [False] * 3]]
+
+
+@pytest.mark.parametrize("dtype", ("float32", *HALF))
+def test_zero_padding_matches_definition(dtype):
+    x = keras.ops.cast(np.array([[1.5, np.nan, -np.inf], [-2, 3, np.inf]], "float32"), dtype)
+    found = zero_padding(x, np.array([[True, False, False]]))
+    assert keras.backend.standardize_dtype(found.dtype) == dtype
+    assert to_numpy(found).tolist() == [[1.5, 0, 0], [-2, 0, 0]]
+
+
+def test_zero_padding_lets_no_gradient_through():
+    x = tf.constant([2.0, np.nan, np.inf, 3.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(zero_padding(x, np.array([True, False, False, True])) ** 2)
+    assert tape.gradient(y, x).numpy().tolist() == [4, 0, 0, 6]
+
+
+# === masked_softmax ===
+
+
+def test_masked_softmax_matches_definition():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 3, (A, H, Q, K)).astype("float32")
+    for shape in [(A, H, Q, K), (A, 1, 1, K), (K,), (H, Q, 1)]:
+        mask = rng.random(shape) < 0.5
+        found = to_numpy(masked_softmax(logits, mask))
+        full = np.broadcast_to(mask, logits.shape)
+        for at in np.ndindex(A, H, Q):
+            np.testing.assert_allclose(found[at], softmax_in_loops(logits[at], full[at]), atol=1e-6)
+
+
+def test_masked_softmax_without_mask_takes_every_key():
+    logits = np.random.default_rng(1).normal(0, 3, (Q, K)).astype("float32")
+    expected = [softmax_in_loops(row, [True] * K) for row in logits]
+    np.testing.assert_allclose(to_numpy(masked_softmax(logits)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("garbage", (0.0, 1e4, -1e4, np.inf, -np.inf, np.nan))
+def test_masked_softmax_ignores_padding(garbage):
+    logits = np.random.default_rng(2).normal(0, 3, (Q, K)).astype("float32")
+    alone = to_numpy(masked_softmax(logits, np.ones(K, bool)))
+    padded = np.pad(logits, ((0, 0), (0, 4)), constant_values=garbage)
+    found = to_numpy(masked_softmax(padded, np.arange(K + 4) < K))
+    np.testing.assert_allclose(found[:, :K], alone, atol=1e-7)
+    assert not found[:, K:].any()
+
+
+@pytest.mark.parametrize("dtype", ("float32", *HALF))
+@pytest.mark.parametrize("garbage", (0.0, -6e4, np.inf, np.nan))
+def test_masked_softmax_gives_exact_zeros_without_a_real_key(dtype, garbage):
+    logits = np.full((2, 3), garbage, "float32")
+    logits[1, 2] = -1.0
+    mask = np.array([[False, False, False], [False, False, True]])
+    found = to_numpy(masked_softmax(keras.ops.cast(logits, dtype), mask))
+    assert found.tolist() == [[0, 0, 0], [0, 0, 1]]
+
+
+@pytest.mark.xfail(raises=UserWarning, reason="Keras warns of a softmax over one", strict=True)
+@pytest.mark.parametrize("mask", ([True], [False], None))
+def test_masked_softmax_over_one_key_does_not_warn(mask):
+    found = to_numpy(masked_softmax(np.array([[5.0], [-7.0]], "float32"), mask and np.array(mask)))
+    assert found.tolist() == [[mask != [False]]] * 2
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_masked_softmax_computes_in_float32(dtype):
+    rng = np.random.default_rng(3)
+    half = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    logits = rng.normal(0, 5, (Q, 97)).astype(half)
+    mask = rng.random((Q, 97)) < 0.7
+    found = masked_softmax(logits, mask)
+    assert keras.backend.standardize_dtype(found.dtype) == dtype
+    expected = to_numpy(masked_softmax(logits.astype("float32"), mask)).astype(half)
+    np.testing.assert_array_equal(to_numpy(found), expected.astype("float32"))
+
+
+@pytest.mark.parametrize("garbage", (0.0, np.inf, np.nan))
+def test_masked_softmax_has_finite_gradients(garbage):
+    logits = np.random.default_rng(4).normal(size=(3, K)).astype("float32")
+    mask = np.array([[True] * K, [True] * 3 + [False] * 4, [False] * K])
+    logits = tf.constant(np.where(mask, logits, garbage).astype("float32"))
+    value = tf.constant(np.arange(K, dtype="float32"))
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        weights = masked_softmax(logits, mask)
+        y = tf.reduce_sum(weights * value)
+    p = weights.numpy()
+    expected = p * (value.numpy() - (p @ value.numpy())[:, None])  # d(p . v) / dx = p (v - p . v)
+    np.testing.assert_allclose(tape.gradient(y, logits).numpy(), expected, atol=1e-5)
+
+
+# === release_softmax ===
+
+
+def test_release_softmax_matches_definition():
+    rng = np.random.default_rng(5)
+    logits = rng.normal(0, 3, (A, H, Q, K)).astype("float32")
+    query_mask, key_mask = rng.random((A, 1, Q)) < 0.6, rng.random((A, H, K)) < 0.6
+    key_mask[0, 0] = False
+    found = to_numpy(release_softmax(logits, query_mask, key_mask))
+    for a, h, q in np.ndindex(A, H, Q):
+        real = key_mask[a, h] if query_mask[a, 0, q] else np.zeros(K, bool)
+        expected = softmax_in_loops(logits[a, h, q], real) if real.any() else [1 / K] * K
+        np.testing.assert_allclose(found[a, h, q], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_release_softmax_is_uniform_for_padded_queries_in_half_precision(dtype):
+    logits = keras.ops.cast(np.full((2, 4), 7.0, "float32"), dtype)
+    found = release_softmax(logits, np.array([False, True]), np.array([True, True, False, False]))
+    assert keras.backend.standardize_dtype(found.dtype) == dtype
+    assert to_numpy(found).tolist() == [[0.25] * 4, [0.5, 0.5, 0, 0]]
+
+
+# === masked_max_pool_3d ===
+
+
+@pytest.mark.parametrize("sizes", [(3, 5, 7), (7, 6, 5), (5, 7, 3), (1, 2, 4), (11, 1, 9)])
+@pytest.mark.parametrize("size", (2, 3))
+def test_masked_max_pool_3d_matches_definition(sizes, size):
+    for share in (0.05, 0.5, 1.0):
+        x, mask = volumes(6, sizes, share=share)
+        pooled, pooled_mask = map(to_numpy, masked_max_pool_3d(x, mask, size))
+        for b in range(len(x)):
+            expected, expected_mask = max_pool_in_loops(x[b], mask[b, ..., 0], size)
+            np.testing.assert_array_equal(pooled[b], expected.astype("float32"))
+            np.testing.assert_array_equal(pooled_mask[b, ..., 0], expected_mask)
+
+
+unknown = tf.function(
+    lambda x, mask: masked_max_pool_3d(x, mask, 3),
+    input_signature=[
+        tf.TensorSpec([None, None, None, None, 5], "float32"),
+        tf.TensorSpec([None, None, None, None, 1], "bool"),
+    ],
+)
+
+
+@pytest.mark.parametrize("sizes", [(3, 5, 7), (7, 6, 5), (5, 7, 3), (1, 2, 4), (11, 1, 9)])
+def test_masked_max_pool_3d_needs_no_static_sizes(sizes):
+    x, mask = volumes(7, sizes)
+    pooled, pooled_mask = map(to_numpy, unknown(x, mask))
+    for b in range(len(x)):
+        expected, expected_mask = max_pool_in_loops(x[b], mask[b, ..., 0], 3)
+        np.testing.assert_array_equal(pooled[b], expected.astype("float32"))
+        np.testing.assert_array_equal(pooled_mask[b, ..., 0], expected_mask)
+
+
+@pytest.mark.parametrize("end", (1, 2, 3, 4))
+@pytest.mark.parametrize("garbage", (1e9, np.inf, np.nan))
+@pytest.mark.parametrize("static", (True, False))
+def test_masked_max_pool_3d_ignores_padding(end, garbage, static):
+    x, mask = volumes(8, (3, 5, 7))
+    pool = (lambda x, mask: masked_max_pool_3d(x, mask, 3)) if static else unknown
+    alone, alone_mask = map(to_numpy, pool(np.where(mask, x, garbage).astype("float32"), mask))
+    expected, _ = max_pool_in_loops(x[0], mask[0, ..., 0], 3)
+    np.testing.assert_array_equal(alone[0], expected.astype("float32"))
+    grow = [(0, 0), (0, end), (0, end), (0, end), (0, 0)]
+    padded, padded_mask = map(
+        to_numpy, pool(np.pad(x, grow, constant_values=garbage), np.pad(mask, grow))
+    )
+    inside = tuple(slice(n) for n in alone.shape)
+    np.testing.assert_array_equal(padded[inside], alone)
+    np.testing.assert_array_equal(padded_mask[inside], alone_mask)
+    assert np.count_nonzero(padded) == np.count_nonzero(alone)
+    assert padded_mask.sum() == alone_mask.sum()
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    (
+        pytest.param(
+            "float16",
+            marks=pytest.mark.xfail(
+                not tf.config.list_physical_devices("GPU"),
+                raises=tf.errors.NotFoundError,
+                reason="TensorFlow has no MaxPool3D for float16 on a CPU",
+                strict=True,
+            ),
+        ),
+        "bfloat16",
+    ),
+)
+def test_masked_max_pool_3d_keeps_half_precision(dtype):
+    x, mask = volumes(9, (3, 5, 7))
+    half = keras.ops.cast(x, dtype)
+    pooled, pooled_mask = masked_max_pool_3d(half, mask, 3)
+    assert keras.backend.standardize_dtype(pooled.dtype) == dtype
+    for b in range(len(x)):
+        expected, expected_mask = max_pool_in_loops(to_numpy(half)[b], mask[b, ..., 0], 3)
+        np.testing.assert_array_equal(to_numpy(pooled)[b], expected)
+        np.testing.assert_array_equal(to_numpy(pooled_mask)[b, ..., 0], expected_mask)
+
+
+def test_masked_max_pool_3d_sends_gradients_to_the_largest_real_cells():
+    x, mask = volumes(10, (3, 5, 7))
+    cells = tf.constant(np.where(mask, x, np.nan).astype("float32"))
+    with tf.GradientTape() as tape:
+        tape.watch(cells)
+        y = tf.reduce_sum(masked_max_pool_3d(cells, mask, 3)[0])
+    gradient = tape.gradient(y, cells).numpy()
+    for b in range(len(x)):
+        pooled, _ = max_pool_in_loops(x[b], mask[b, ..., 0], 3)
+        winners = np.isin(x[b], pooled[pooled != 0].astype("float32"))
+        np.testing.assert_array_equal(gradient[b], winners.astype("float32"))

@@ -1,0 +1,71 @@
+"""Trains a model on a prepared dataset into a run directory.
+
+    python train.py --model=dam --data=build/ubuntu-irc --workdir=runs/dam
+    python train.py --recipe=dam-ubuntu-irc --data=build/ubuntu-irc --workdir=runs/dam
+"""
+
+from absl import flags
+
+import cli
+from models import MODELS
+from recipes import RECIPES
+
+FLAGS = flags.FLAGS
+flags.DEFINE_enum("model", "dam", list(MODELS), "Model to train.")
+flags.DEFINE_enum(
+    "recipe", None, list(RECIPES), "Settings of recipes.py; flags given beside it win."
+)
+flags.DEFINE_string(
+    "data", None, "Directory that prepare.py wrote. Without it the embedded sample is made."
+)
+flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
+flags.DEFINE_bool("resume", False, "Go on with the run in --workdir, exactly where it stood.")
+flags.DEFINE_float("epochs", 2.0, "Passes over the training examples.", lower_bound=0.0)
+flags.DEFINE_integer("batch_size", 256, "Contexts a step.", lower_bound=1)
+flags.DEFINE_float("learning_rate", 1e-3, "At the start.", lower_bound=0.0)
+flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of computation.")
+flags.DEFINE_enum(
+    "jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU, off on a CPU, where it loses."
+)
+flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0)
+flags.DEFINE_multi_string(
+    "set", [], "field=value of the model's config or of the task's Training; may be repeated."
+)
+flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
+
+
+def main():
+    from training import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
+
+    settings = {}
+    if FLAGS.recipe:
+        recipe = RECIPES[FLAGS.recipe]
+        settings.update(recipe.settings)
+        for name, value in {"model": recipe.model, **recipe.flags}.items():
+            if not FLAGS[name].present:
+                FLAGS[name].value = value
+    for assignment in FLAGS.set:
+        field, equals, value = assignment.partition("=")
+        if not equals:
+            raise cli.UserError(f"--set expects field=value. Received: {assignment!r}")
+        settings[field] = value
+    train(
+        model_name=FLAGS.model,
+        data=FLAGS.data,
+        workdir=FLAGS.workdir or f"runs/{FLAGS.model}",
+        fit=Fit(
+            epochs=FLAGS.epochs,
+            batch_size=FLAGS.batch_size,
+            learning_rate=FLAGS.learning_rate,
+            precision=FLAGS.precision,
+            jit=FLAGS.jit,
+            seed=FLAGS.seed,
+        ),
+        settings=settings,
+        resume=FLAGS.resume,
+        eos_id=FLAGS.eos_id,
+    )
+
+
+if __name__ == "__main__":
+    cli.run(main)
