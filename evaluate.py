@@ -1,6 +1,6 @@
 """Scores a split with a trained model and prints the figures beside the floors and the paper's.
 
-    python evaluate.py --run=runs/dam --split=dev
+python evaluate.py --run=runs/dam --split=dev
 """
 
 from absl import flags

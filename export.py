@@ -1,6 +1,8 @@
 """Writes a trained model as a TensorFlow SavedModel that takes raw strings, vocabulary inside.
 
-python export.py --run=runs/dam --out=build/dam-serving
+    python export.py --run=runs/dam --out=build/dam-serving
+
+What its endpoints take and give: see `exporting.export`.
 """
 
 import logging
@@ -12,9 +14,7 @@ import cli
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
 flags.DEFINE_string("out", None, "The model's directory; gets a folder --version.", required=True)
-flags.DEFINE_integer(
-    "version", 1, "Must be free; TensorFlow Serving serves the highest.", lower_bound=0
-)
+flags.DEFINE_integer("version", 1, "Must be free; TensorFlow Serving serves the highest.", lower_bound=0)
 
 
 def main():

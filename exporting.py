@@ -55,8 +55,7 @@ def export(run_path, out, version=1):
         raise UserError(f"export needs KERAS_BACKEND=tensorflow. Received: {backend}")
     if not (run.path / VOCABULARY).is_file():
         raise UserError(
-            f"{run.path} cannot be exported: strings need a {VOCABULARY} in the run, and its "
-            "dataset had none"
+            f"{run.path} cannot be exported: strings need a {VOCABULARY} in the run, and its dataset had none"
         )
     vocabulary = Vocabulary.load(run.path / VOCABULARY)
     set_precision("float32")
@@ -126,7 +125,7 @@ class SelectionText:
         """
         T = tf.shape(turns)[1]
         ends = tf.where(tf.not_equal(turns, ""), tf.range(T) + 1, 0)
-        count = tf.maximum(tf.reduce_max(ends, axis=1, keepdims=True), 0)  # of no turns: 0
+        count = tf.reduce_max(ends, axis=1, keepdims=True)  # negative where T is 0: none is kept
         kept = tf.minimum(count, self.max_turns)
         longest = self.max_turns if self.full_size else tf.maximum(tf.reduce_max(kept), 1)
         turn = tf.range(longest)
@@ -144,9 +143,7 @@ class SelectionText:
             int32 of that shape, then the words read, 0 = padding.
         """
         words = tf.strings.split(tf.reshape(texts, [-1]))[:, -self.max_words :]
-        ids = tf.ragged.map_flat_values(self.table.lookup, words).to_tensor(
-            shape=(None, self.max_words)
-        )
+        ids = tf.ragged.map_flat_values(self.table.lookup, words).to_tensor(shape=(None, self.max_words))
         if not self.full_size:
             ids = ids[:, : tf.maximum(tf.reduce_max(words.row_lengths()), 1)]
         return tf.reshape(ids, tf.concat([tf.shape(texts), tf.shape(ids)[1:]], axis=0))
@@ -166,9 +163,7 @@ def selection_archive(model, vocabulary):
 
     def logits_of(turns, candidates):
         B, N = tf.unstack(tf.shape(candidates))
-        tf.debugging.assert_equal(
-            tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows"
-        )
+        tf.debugging.assert_equal(tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows")
         # Convolutions refuse to work on nothing: where B or N is 0, a padded one comes and goes.
         rows, columns = [0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]
         inputs = {

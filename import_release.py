@@ -39,7 +39,10 @@ def release_names(config):
         for i in (1, 2):
             names[f"{ours}/W{i}"] = f"{theirs}/FFN_{i}/weights"
             names[f"{ours}/b{i}"] = f"{theirs}/FFN_{i}/bias"
-        for norm, name in (("attention_norm", "attention_layer_norm"), ("ffn_norm", "FFN_layer_norm")):
+        for norm, name in (
+            ("attention_norm", "attention_layer_norm"),
+            ("ffn_norm", "FFN_layer_norm"),
+        ):
             names[f"{ours}/{norm}/gamma"] = f"{theirs}/{name}/scale"
             names[f"{ours}/{norm}/beta"] = f"{theirs}/{name}/bias"
         return names
@@ -50,7 +53,9 @@ def release_names(config):
     for level in range(config.levels):
         names |= module(f"self_attention_{level}", f"self_stack_{level}")
     if config.variant == "last":  # named by the last layer's index, and otherwise than in `net`
-        crosses = {config.levels: (f"u_attentd_r_{config.levels - 1}", f"r_attend_u_{config.levels - 1}")}
+        crosses = {
+            config.levels: (f"u_attentd_r_{config.levels - 1}", f"r_attend_u_{config.levels - 1}")
+        }
     elif config.variant == "self":
         crosses = {}
     else:
@@ -92,7 +97,9 @@ def read_checkpoint(prefix):
     import tensorflow as tf
 
     if not pathlib.Path(f"{prefix}.index").is_file():
-        raise cli.UserError(f"{prefix}: no such checkpoint; expected {prefix}.index beside its data")
+        raise cli.UserError(
+            f"{prefix}: no such checkpoint; expected {prefix}.index beside its data"
+        )
     try:
         reader = tf.train.load_checkpoint(str(prefix))
         return {name: reader.get_tensor(name) for name, _ in tf.train.list_variables(str(prefix))}

@@ -12,16 +12,14 @@ FLAGS = flags.FLAGS
 flags.DEFINE_enum("corpus", None, list(CORPORA), "Format of the files in --source.")
 flags.DEFINE_string("source", None, "Directory of the corpus: train, dev and test files.")
 flags.DEFINE_string("out", None, "Directory to make; must not exist, or be empty.")
+flags.DEFINE_string("name", None, "Of the corpus in tables; default: that of the source directory.")
 flags.DEFINE_integer("min_count", 2, "Rarer words are `_UNK_`.", lower_bound=1)
 flags.DEFINE_integer("dimension", 200, "Of the word vectors.", lower_bound=1)
 flags.DEFINE_integer("window", 10, "Word2vec: words to each side.", lower_bound=1)
 flags.DEFINE_integer("negative", 25, "Word2vec: noise words a word.", lower_bound=1)
 flags.DEFINE_float("sample", 1e-4, "Word2vec: thins out words above this share.", lower_bound=0.0)
-flags.DEFINE_integer("word2vec_epochs", 5, "Word2vec: passes.", lower_bound=1)
+flags.DEFINE_integer("word2vec_epochs", 20, "Word2vec: passes.", lower_bound=1)
 flags.DEFINE_string("vectors", None, "Text file of word2vec or GloVe to take vectors from instead.")
-flags.DEFINE_float(
-    "vector_norm", 0.0, "Length that each word vector is scaled to; 0: as trained.", lower_bound=0.0
-)
 flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0, upper_bound=2**32 - 1)
 flags.DEFINE_integer(
     "candidates",

@@ -1,11 +1,11 @@
 """A run: the directory that alone is enough to evaluate, export or resume a trained model.
 
-    config.json        model, its config, the dataset's facts, the training settings
-    vocabulary.txt     where the dataset has one
-    best.weights.h5    the weights with the best validation figure
-    last.npz           weights, optimizer, random state and position at the last validation
-    history.jsonl      one line a validation
-    metrics.json       what evaluate.py found, by split
+config.json        model, its config, the dataset's facts, the training settings
+vocabulary.txt     where the dataset has one
+best.weights.h5    the weights with the best validation figure
+last.npz           weights, optimizer, random state and position at the last validation
+history.jsonl      one line a validation
+metrics.json       what evaluate.py found, by split
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """Trains a model on a prepared dataset into a run directory.
 
-    python train.py --model=dam --data=build/ubuntu-irc --workdir=runs/dam
-    python train.py --recipe=dam-ubuntu-irc --data=build/ubuntu-irc --workdir=runs/dam
+python train.py --model=dam --data=build/ubuntu-irc --workdir=runs/dam
+python train.py --recipe=dam-ubuntu-irc --data=build/ubuntu-irc --workdir=runs/dam
 """
 
 from absl import flags

@@ -46,9 +46,7 @@ def load(path):
         raise
     except Exception as error:  # a hostile or broken file can make the unpickler raise anything
         reason = f"{type(error).__name__}: {error}"[:200]
-        raise UserError(
-            f"{path}: expected a whole pickle of {ALLOWED}. Received: {reason}"
-        ) from error
+        raise UserError(f"{path}: expected a whole pickle of {ALLOWED}. Received: {reason}") from error
     return value.view(np.ndarray) if isinstance(value, _Array) else value
 
 
@@ -80,8 +78,7 @@ class _Pickler(pickle.Pickler):
             return np.ndarray, ((0,), "b"), value.__reduce__()[2]
         if isinstance(value, np.ndarray | np.generic):
             raise TypeError(
-                f"Plain numbers or arrays of numbers are needed. Received: {type(value)}, "
-                f"dtype={value.dtype}"
+                f"Plain numbers or arrays of numbers are needed. Received: {type(value)}, dtype={value.dtype}"
             )
         return NotImplemented
 

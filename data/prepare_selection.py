@@ -18,6 +18,7 @@ import collections
 import dataclasses
 import functools
 import json
+import pathlib
 import sys
 
 import numpy as np
@@ -29,7 +30,7 @@ from cli import UserError, atomic_directory
 from data import CORPORA, pickles
 from data.selection import SelectionSplit
 from data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
-from data.word_vectors import load_text_vectors, scale_to_norm, train_word2vec
+from data.word_vectors import load_text_vectors, train_word2vec
 
 SPLITS = ("train", "dev", "test")
 DATA, VECTORS, VOCABULARY, FACTS = (
@@ -45,6 +46,9 @@ PAPER_TURNS, PAPER_WORDS = 9, 50  # what DAM reads of a context and of an uttera
 class Settings:
     """How a corpus is prepared; the defaults are the DAM paper's where it says."""
 
+    name: str | None = None
+    """Of the corpus in tables, and in `results/published.json` where figures are published; `None`: that of the source
+    directory."""
     min_count: int = 2
     """Words that the distinct training utterances have less often are `_UNK_`."""
     dimension: int = 200
@@ -55,12 +59,11 @@ class Settings:
     """Word2vec: noise words a word."""
     sample: float = 1e-4
     """Word2vec: words more frequent than this share are thinned out."""
-    word2vec_epochs: int = 5
-    """Word2vec: passes over the distinct training utterances."""
+    word2vec_epochs: int = 20
+    """Word2vec: passes over the distinct training utterances; its own default of 5 suits corpora of a hundred times the
+    size of those we have."""
     vectors: str | None = None
     """Text file of word vectors to take instead of training them."""
-    vector_norm: float = 0.0
-    """Each word vector is scaled to this Euclidean length; 0: as trained."""
     seed: int = 1
     candidates: int = 10
     """How many candidates a context of dev or test should have; others are warned of. 0: any."""
@@ -83,12 +86,7 @@ def prepare(corpus, source, out, settings):
         files = {split: reader.find_split(source, split) for split in SPLITS}
         lines = {split: _read(reader, file, progress) for split, file in files.items()}
         utterances = list(
-            dict.fromkeys(
-                text
-                for line in lines["train"]
-                if line.label == 1
-                for text in (*line.turns, line.response)
-            )
+            dict.fromkeys(text for line in lines["train"] if line.label == 1 for text in (*line.turns, line.response))
         )
         if not utterances:
             raise UserError(f"{files['train']}: expected lines with label 1. Received: none")
@@ -115,6 +113,7 @@ def prepare(corpus, source, out, settings):
             pickles.dump(vectors, file)
         vocabulary.save(directory / VOCABULARY)
         facts = {
+            "name": settings.name or pathlib.Path(source).resolve().name,
             "corpus": corpus,
             "task": CORPORA[corpus].task,
             "eos_id": EOS_ID,
@@ -164,7 +163,7 @@ def _word_vectors(sentences, vocabulary, settings, progress):
             seed=settings.seed,
             after_epoch=functools.partial(progress.advance, task),
         )
-    return scale_to_norm(vectors, settings.vector_norm) if settings.vector_norm else vectors
+    return vectors
 
 
 def _encode(lines, reader, vocabulary):
@@ -208,10 +207,7 @@ def _statistics(split):
         "unknown_words": float(np.mean(ids == UNK_ID)),
         "contexts_without_positive": int(np.sum(right == 0)),
         "contexts_without_negative": int(np.sum(right == candidates)),
-        "candidates": {
-            str(size): count
-            for size, count in collections.Counter(candidates.tolist()).most_common()
-        },
+        "candidates": {str(size): count for size, count in collections.Counter(candidates.tolist()).most_common()},
     }
 
 

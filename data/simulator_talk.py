@@ -207,13 +207,12 @@ class _Talk:
 
     def open(self, kind):
         given = {slot: self.first_wishes[slot] for slot in self.told}
-        said = {
-            slot: _fill(wording.WANT[slot], given[slot]) for slot in wording.WANT if slot in given
-        }
-        wanted = "{}{} place{}".format(
-            *(said.get(slot, "") for slot in ("price", "cuisine", "town"))
-        )
-        when = "".join(said.get(slot, "") for slot in BOOKING)
+
+        def told(*slots):
+            return "".join(_fill(wording.WANT[s], given[s]) for s in slots if s in given)
+
+        what = told("price", "cuisine") or " nice"
+        when = told("people", "day", "time")
         nods = wording.BOT_GREETINGS
         if kind == "chat":
             request, nods = self.pick(wording.CHAT_OPENINGS), wording.BOT_CHAT_GREETINGS
@@ -222,7 +221,9 @@ class _Talk:
             name = self.named[0].name
             request = _fill(self.pick(wording.NAMED_OPENINGS), name=name, when=when)
         else:
-            request = _fill(self.pick(wording.SEARCH_OPENINGS), wanted=f"a{wanted}{when}")
+            request = _fill(
+                self.pick(wording.SEARCH_OPENINGS), wanted=f"a{what} place{told('town')}{when}"
+            )
         introduction = _fill(self.pick(wording.INTRODUCTIONS), **given) if "guest" in given else ""
         text = _sentences(self.pick(wording.GREETINGS), introduction, request)
         self.user("open", text, slots=given)

@@ -317,7 +317,7 @@ price: As for the {name}, {hint}.
 
 # without the name: the cuisine and the price said earlier decide
 PLAIN_DETAIL_ANSWERS = _table("""
-dish: Try the {dish}. / People travel far for the {dish}. / I hear that the {dish} is a dream.
+dish: Try the {dish}. / People travel far for the {dish}. / I hear that guests dream of the {dish}.
 price: I am told that {hint}. / Let me say only that {hint}.
 """)
 THANKS = (
@@ -348,7 +348,7 @@ Keep an umbrella by the door. / The ducks will be pleased. / Rubber boots would 
 Stay dry! / And take your umbrella along.
 
 snow
-Everything is white this morning. / Ice on every window. / We built a snowman in the yard.
+It has been snowing since midnight. / Ice on every window. / The yard is under a white blanket.
 Wrap up in your thickest coat. / Mittens and hot cocoa, then. / Mind the slippery pavement.
 Keep warm out there! / And mind the slippery pavement.
 

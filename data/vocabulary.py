@@ -40,9 +40,7 @@ class Vocabulary:
         seen = {}
         for id, word in enumerate(self.words, 1):
             if word.encode().split() != [word.encode()]:
-                raise ValueError(
-                    f"line {id} must be a word without white space. Received: {word!r}"
-                )
+                raise ValueError(f"line {id} must be a word without white space. Received: {word!r}")
             if seen.setdefault(word, id) != id:
                 raise ValueError(f"line {id} repeats line {seen[word]}. Received: {word!r}")
 
@@ -98,8 +96,6 @@ class Vocabulary:
             raise UserError(f"{path}: expected a vocabulary. Received: {error.strerror}") from error
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
-            raise UserError(
-                f"{path}: line {line} must be UTF-8. Received: {error.reason}"
-            ) from error
+            raise UserError(f"{path}: line {line} must be UTF-8. Received: {error.reason}") from error
         except ValueError as error:
             raise UserError(f"{path}: {error}") from error

@@ -152,9 +152,8 @@ def load_text_vectors(path, vocabulary, seed=1):
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
                 line = line.decode(errors="replace").rstrip(" \r\n")
-                word, *values = line.rsplit(
-                    " ", dimension or -1
-                )  # GloVe 840B has words with spaces
+                # From the right: GloVe 840B has words with spaces.
+                word, *values = line.rsplit(" ", dimension or -1)
                 if number == 1 and len(values) == 1:
                     continue
                 dimension = dimension or len(values)

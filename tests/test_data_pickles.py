@@ -123,9 +123,7 @@ def test_dump_writes_names_that_python_2_and_old_numpy_have(load):
         assert again[2:] == (b"\xff", b"")
 
 
-@pytest.mark.parametrize(
-    "value", [np.int64(3), np.array([None]), np.array(["a"]), np.zeros(2, "i4,f4")]
-)
+@pytest.mark.parametrize("value", [np.int64(3), np.array([None]), np.array(["a"]), np.zeros(2, "i4,f4")])
 def test_dump_rejects_other_than_plain_numbers(value):
     with pytest.raises(TypeError, match=r"Plain numbers .* Received: <class 'numpy\..*dtype="):
         pickles.dump([value], io.BytesIO())
@@ -151,9 +149,7 @@ def test_load_rejects_a_file_cut_off_anywhere(load, protocol):
             load(content[:end])
 
 
-@pytest.mark.parametrize(
-    "content", [b"PK\x03\x04 a zip", b"\x93NUMPY", b"1\thello\tthere\n", b"\x80\x63."]
-)
+@pytest.mark.parametrize("content", [b"PK\x03\x04 a zip", b"\x93NUMPY", b"1\thello\tthere\n", b"\x80\x63."])
 def test_load_rejects_files_that_are_no_pickles(load, content):
     with pytest.raises(UserError, match=r"data\.pkl: expected a whole pickle"):
         load(content)
@@ -253,12 +249,8 @@ def test_load_allocates_no_more_than_it_read(load):
     assert load(pickle.dumps(Call(np.ndarray, (10**15,), "b"), 2)).shape == (0,)
 
 
-@pytest.mark.parametrize(
-    "name", ["numpy\ndtype", "numpy\nndarray", "_codecs\nencode", "__builtin__\nset"]
-)
-@pytest.mark.parametrize(
-    "state", [b"}U\x01aK\x01s", b"N}U\x01aK\x01s\x86", b"N}U\x09_functionK\x01s\x86"]
-)
+@pytest.mark.parametrize("name", ["numpy\ndtype", "numpy\nndarray", "_codecs\nencode", "__builtin__\nset"])
+@pytest.mark.parametrize("state", [b"}U\x01aK\x01s", b"N}U\x01aK\x01s\x86", b"N}U\x09_functionK\x01s\x86"])
 def test_load_leaves_functions_and_classes_as_they_are(load, name, state):
     module, attribute = name.split("\n")
     substitute = pickles.SUBSTITUTES[module, attribute]

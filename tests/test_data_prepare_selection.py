@@ -16,7 +16,7 @@ from data import pickles
 from data.prepare_selection import Settings, prepare
 from data.selection import split_turns
 from data.vocabulary import Vocabulary
-from data.word_vectors import complete, scale_to_norm, train_word2vec
+from data.word_vectors import complete, train_word2vec
 
 ROOT = pathlib.Path(__file__).parents[1]
 SMALL = {"dimension": 5, "window": 2, "negative": 3, "word2vec_epochs": 2}
@@ -86,7 +86,7 @@ def test_prepare_shares_equal_contexts_and_nothing_else(source, tmp_path):
     contexts, responses = dev["c"], dev["r"]
     assert contexts[0] is contexts[1] is contexts[2] and contexts[4] is contexts[5]
     assert contexts[2] is not contexts[3] is not contexts[4]
-    assert responses[1] == responses[2] and responses[1] is not responses[2]
+    assert responses[3] == responses[4] and responses[3] is not responses[4]
 
 
 def test_prepare_trains_vectors_on_distinct_right_utterances(source, tmp_path):
@@ -96,8 +96,6 @@ def test_prepare_trains_vectors_on_distinct_right_utterances(source, tmp_path):
     settings = {"dimension": 5, "window": 2, "negative": 3, "epochs": 2, "sample": 0.0, "seed": 3}
     expected = train_word2vec(sentences, vocabulary, **settings)
     np.testing.assert_array_equal(vectors, expected)
-    scaled = run(source, tmp_path / "scaled", min_count=1, seed=3, sample=0.0, vector_norm=1.5)[1]
-    np.testing.assert_allclose(scaled, scale_to_norm(expected, 1.5), rtol=1e-6)
 
 
 def test_prepare_takes_vectors_from_a_file(source, tmp_path, capsys):
@@ -117,11 +115,12 @@ def test_prepare_reports_facts(source, tmp_path):
         "eos_id": 1,
         "unk_id": 2,
     }
+    assert facts["name"] == source.name
     assert facts["settings"] == {
+        "name": None,
         "min_count": 2,
         "sample": 1e-4,
         "vectors": None,
-        "vector_norm": 0.0,
         "seed": 1,
         "candidates": 10,
         **SMALL,
@@ -164,16 +163,13 @@ def test_prepare_prints_a_summary(source, tmp_path, capsys):
     assert table["lines"] == ["5", "6"]
     assert table["unknown words"] == ["42.11%", "36.36%"]
     assert table["contexts without a right response"] == ["0", "1"]
+    assert table["contexts without a wrong response"] == ["1", "1"]
     assert table["candidates x contexts"] == ["2 x 2, 1 x 1", "3 x 1, 1 x 1, 2 x 1"]
     assert "5 words, vectors (6, 5)" in printed.out and printed.err == ""
 
 
-@pytest.mark.parametrize(
-    "candidates, line, received, wrong", [(10, 1, 3, 3), (3, 4, 1, 2), (1, 1, 3, 2), (2, 1, 3, 2)]
-)
-def test_prepare_warns_of_other_numbers_of_candidates(
-    source, tmp_path, capsys, candidates, line, received, wrong
-):
+@pytest.mark.parametrize("candidates, line, received, wrong", [(10, 1, 3, 3), (3, 4, 1, 2), (1, 1, 3, 2), (2, 1, 3, 2)])
+def test_prepare_warns_of_other_numbers_of_candidates(source, tmp_path, capsys, candidates, line, received, wrong):
     (source / "test").write_text("0\ta\tb\n" * candidates)
     run(source, tmp_path / "out", candidates=candidates)
     assert capsys.readouterr().err == (
@@ -187,10 +183,10 @@ def test_prepare_warns_of_other_numbers_of_candidates(
 
 
 def fails(source, out, message):
-    before = sorted(source.parent.rglob("*"))
+    before = sorted(out.parent.rglob("*"))
     with pytest.raises(UserError, match=message):
         prepare("smn", source, out, Settings(**SMALL))
-    assert sorted(source.parent.rglob("*")) == before
+    assert sorted(out.parent.rglob("*")) == before
 
 
 @pytest.mark.parametrize("name", ["train.txt", "dev", "test.txt"])

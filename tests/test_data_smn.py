@@ -85,9 +85,7 @@ def test_read_rejects_missing_empty_and_damaged_files(lines, tmp_path):
     whole = gzip.compress(GOOD.encode() * 99)
     broken = whole[:30] + bytes(9) + whole[39:]
     for content in (GOOD.encode(), whole[:-9], whole[:20], broken):
-        with pytest.raises(
-            UserError, match=r"train\.gz: expected a readable text file. Received: "
-        ):
+        with pytest.raises(UserError, match=r"train\.gz: expected a readable text file. Received: "):
             lines(content, "train.gz")
 
 

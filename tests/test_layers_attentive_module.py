@@ -41,9 +41,7 @@ def layer_norm(x, norm, epsilon):
 
 def weights_of(layer):
     """An `AttentiveModule`'s weights by the paper's letters, float64."""
-    W1, b1, W2, b2 = (
-        w.numpy().astype("float64") for w in (layer.W1_DD, layer.b1, layer.W2_DD, layer.b2)
-    )
+    W1, b1, W2, b2 = (w.numpy().astype("float64") for w in (layer.W1_DD, layer.b1, layer.W2_DD, layer.b2))
     attention_norm, ffn_norm = (
         (n.gamma.numpy().astype("float64"), n.beta.numpy().astype("float64"))
         for n in (layer.attention_norm, layer.ffn_norm)
@@ -101,9 +99,7 @@ def test_attentive_module_matches_equation(q_k_v, scalar_bias, epsilon):
     found = to_numpy(layer(*q_k_v))
     assert found.shape == (A, N, Q, D)
     for a, n in np.ndindex(A, N):
-        expected = attend_in_loops(
-            q_k_v[0][a, 0], q_k_v[1][0, n], q_k_v[2][0, n], weights_of(layer), epsilon
-        )
+        expected = attend_in_loops(q_k_v[0][a, 0], q_k_v[1][0, n], q_k_v[2][0, n], weights_of(layer), epsilon)
         np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
 
 
@@ -129,9 +125,7 @@ def test_attentive_module_ignores_padding(q_k_v, masks):
         np.testing.assert_allclose(to_numpy(layer(query, *padded, key_mask=mask)), found, atol=1e-5)
     for a, n in np.ndindex(A, N):
         real = key_mask[0, n]
-        expected = attend_in_loops(
-            query[a, 0], key[0, n][real], value[0, n][real], weights_of(layer)
-        )
+        expected = attend_in_loops(query[a, 0], key[0, n][real], value[0, n][real], weights_of(layer))
         np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
 
 
@@ -154,9 +148,7 @@ def test_attentive_module_release_matches_release(q_k_v, masks):
     found = to_numpy(layer(query, key, value, query_mask, key_mask))
     for a, n in np.ndindex(A, N):
         pairs = query_mask[a, 0][:, None] & key_mask[0, n]
-        expected = attend_in_loops(
-            query[a, 0], key[0, n], value[0, n], weights_of(layer), pairs=pairs
-        )
+        expected = attend_in_loops(query[a, 0], key[0, n], value[0, n], weights_of(layer), pairs=pairs)
         np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
 
 
@@ -176,9 +168,7 @@ def test_attentive_module_release_attends_uniformly_from_padded_queries(q_k_v, m
 def test_attentive_module_release_is_exact_without_padding(q_k_v):
     masks = np.ones((A, 1, Q), bool), np.ones((1, N, K), bool)
     release, exact = built(masking="release"), built()
-    np.testing.assert_allclose(
-        to_numpy(release(*q_k_v, *masks)), to_numpy(exact(*q_k_v, *masks)), atol=1e-5
-    )
+    np.testing.assert_allclose(to_numpy(release(*q_k_v, *masks)), to_numpy(exact(*q_k_v, *masks)), atol=1e-5)
 
 
 def test_attentive_module_counts_as_many_parameters_as_the_release():
@@ -200,7 +190,7 @@ def test_attentive_module_takes_away_a_scalar_b2(q_k_v):
 
 
 def test_attentive_module_rejects_masking():
-    with pytest.raises(ValueError, match="masking must be one of .*Received: masking='padding'"):
+    with pytest.raises(ValueError, match=r"masking must be one of .*Received: masking='padding'"):
         AttentiveModule(masking="padding")
 
 
@@ -218,6 +208,4 @@ def test_attentive_module_saves_and_loads(q_k_v, masks):
     assert {name: config[name] for name in settings} == settings
     again = rebuilt(layer)
     assert again.get_config() == config
-    np.testing.assert_array_equal(
-        to_numpy(again(*q_k_v, *masks)), to_numpy(layer(*q_k_v, *masks))
-    )
+    np.testing.assert_array_equal(to_numpy(again(*q_k_v, *masks)), to_numpy(layer(*q_k_v, *masks)))

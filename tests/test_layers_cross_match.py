@@ -99,7 +99,7 @@ def test_cross_match_has_separate_weights_for_each_direction():
 
 
 def test_cross_match_rejects_masking(u_r):
-    with pytest.raises(ValueError, match="masking must be one of .*Received: masking='padding'"):
+    with pytest.raises(ValueError, match=r"masking must be one of .*Received: masking='padding'"):
         CrossMatch(masking="padding")(*u_r, product(*u_r))
 
 

@@ -222,9 +222,7 @@ def test_masked_max_pool_3d_ignores_padding(end, garbage, static):
     expected, _ = max_pool_in_loops(x[0], mask[0, ..., 0], 3)
     np.testing.assert_array_equal(alone[0], expected.astype("float32"))
     grow = [(0, 0), (0, end), (0, end), (0, end), (0, 0)]
-    padded, padded_mask = map(
-        to_numpy, pool(np.pad(x, grow, constant_values=garbage), np.pad(mask, grow))
-    )
+    padded, padded_mask = map(to_numpy, pool(np.pad(x, grow, constant_values=garbage), np.pad(mask, grow)))
     inside = tuple(slice(n) for n in alone.shape)
     np.testing.assert_array_equal(padded[inside], alone)
     np.testing.assert_array_equal(padded_mask[inside], alone_mask)

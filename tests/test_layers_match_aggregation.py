@@ -41,8 +41,7 @@ def same_max_pool_in_loops(x):
     pooled = np.zeros((*shape, x.shape[3]))
     for window in np.ndindex(*shape):
         axes = (
-            range(max(0, 3 * w - f), min(n, 3 * w - f + 3))
-            for w, f, n in zip(window, front, x.shape, strict=False)
+            range(max(0, 3 * w - f), min(n, 3 * w - f + 3)) for w, f, n in zip(window, front, x.shape, strict=False)
         )
         pooled[window] = np.max([x[cell] for cell in itertools.product(*axes)], axis=0)
     return pooled
@@ -189,7 +188,7 @@ def test_match_aggregation_counts_as_many_parameters_as_the_release(filters, at_
 
 
 def test_match_aggregation_rejects_masking():
-    with pytest.raises(ValueError, match="masking must be one of .*Received: masking='padding'"):
+    with pytest.raises(ValueError, match=r"masking must be one of .*Received: masking='padding'"):
         MatchAggregation(masking="padding")
 
 

@@ -43,9 +43,7 @@ def x():
 def test_sinusoids_match_definition(dimension, max_timescale):
     found = sinusoids(MAX_WORDS, dimension, max_timescale)
     assert found.dtype == np.float32
-    np.testing.assert_allclose(
-        found, signal_in_loops(MAX_WORDS, dimension, max_timescale), atol=1e-6
-    )
+    np.testing.assert_allclose(found, signal_in_loops(MAX_WORDS, dimension, max_timescale), atol=1e-6)
 
 
 @pytest.mark.parametrize("max_timescale", (10.0, 1e4))
@@ -54,9 +52,7 @@ def test_positional_encoding_matches_equation(x, max_timescale):
     signal = signal_in_loops(MAX_WORDS, D, max_timescale)
     found, weight = to_numpy(layer(x)), layer.weight_K.numpy()
     for a, b, k in np.ndindex(A, B, K):
-        np.testing.assert_allclose(
-            found[a, b, k], x[a, b, k] + weight[k] * signal[k], atol=1e-5
-        )
+        np.testing.assert_allclose(found[a, b, k], x[a, b, k] + weight[k] * signal[k], atol=1e-5)
 
 
 def test_positional_encoding_starts_as_identity(x):
@@ -74,9 +70,7 @@ def test_positional_encoding_keeps_half_precision(x, policy):
     exact, half = set_random_weights(built(), 1), set_random_weights(built(dtype=policy), 1)
     found = half(x)
     assert keras.backend.standardize_dtype(found.dtype) == policy.removeprefix("mixed_")
-    np.testing.assert_allclose(
-        to_numpy(keras.ops.cast(found, "float32")), to_numpy(exact(x)), atol=0.05
-    )
+    np.testing.assert_allclose(to_numpy(keras.ops.cast(found, "float32")), to_numpy(exact(x)), atol=0.05)
 
 
 def test_positional_encoding_saves_and_loads(x):
