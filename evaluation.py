@@ -92,9 +92,7 @@ def evaluate(
     run.save_metrics(split, record)
     if scores_out:
         with atomic_file(scores_out) as file:
-            file.writelines(
-                f"{score}\t{label}\n" for score, label in zip(scores, examples.label, strict=True)
-            )
+            file.writelines(f"{score}\t{label}\n" for score, label in zip(scores, examples.label, strict=True))
     if measured_out:
         with atomic_file(measured_out) as file:
             json.dump(_measured(run, dataset, split, record), file, indent=1)
@@ -171,7 +169,5 @@ def _processor():
 
 
 def _commit():
-    git = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
+    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return git.stdout.strip() or None

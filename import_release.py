@@ -53,9 +53,7 @@ def release_names(config):
     for level in range(config.levels):
         names |= module(f"self_attention_{level}", f"self_stack_{level}")
     if config.variant == "last":  # named by the last layer's index, and otherwise than in `net`
-        crosses = {
-            config.levels: (f"u_attentd_r_{config.levels - 1}", f"r_attend_u_{config.levels - 1}")
-        }
+        crosses = {config.levels: (f"u_attentd_r_{config.levels - 1}", f"r_attend_u_{config.levels - 1}")}
     elif config.variant == "self":
         crosses = {}
     else:
@@ -97,9 +95,7 @@ def read_checkpoint(prefix):
     import tensorflow as tf
 
     if not pathlib.Path(f"{prefix}.index").is_file():
-        raise cli.UserError(
-            f"{prefix}: no such checkpoint; expected {prefix}.index beside its data"
-        )
+        raise cli.UserError(f"{prefix}: no such checkpoint; expected {prefix}.index beside its data")
     try:
         reader = tf.train.load_checkpoint(str(prefix))
         return {name: reader.get_tensor(name) for name, _ in tf.train.list_variables(str(prefix))}
@@ -193,9 +189,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
         if name not in tensors:
             problems.append(f"{name} is missing")
         elif tensors[name].shape != tuple(variable.shape):
-            problems.append(
-                f"{name} has shape {tensors[name].shape} where {tuple(variable.shape)} is expected"
-            )
+            problems.append(f"{name} has shape {tensors[name].shape} where {tuple(variable.shape)} is expected")
         else:
             values[name] = tensors[name]
     problems += [f"{name} is unknown" for name in tensors if name not in {*wanted, *NOT_WEIGHTS}]

@@ -41,9 +41,7 @@ def make_config(config_class, settings):
     values = {}
     for name, value in settings.items():
         if name not in fields:
-            raise UserError(
-                f"{config_class.__name__} has no field {name!r}; it has {', '.join(fields)}"
-            )
+            raise UserError(f"{config_class.__name__} has no field {name!r}; it has {', '.join(fields)}")
         values[name] = _parse(value, fields[name]) if isinstance(value, str) else value
     try:
         return config_class(**values)
@@ -64,9 +62,7 @@ def _parse(text, field):
             value = float(value)
     except (ValueError, TypeError) as error:
         kind = getattr(field.type, "__name__", field.type)
-        raise UserError(
-            f"--set {field.name}= expects a value of type {kind}. Received: {text!r}"
-        ) from error
+        raise UserError(f"--set {field.name}= expects a value of type {kind}. Received: {text!r}") from error
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -95,9 +91,9 @@ class Run:
         path.mkdir(parents=True, exist_ok=True)
         if vocabulary is not None:
             vocabulary.save(path / VOCABULARY)
-        with atomic_file(path / CONFIG) as file:
-            json.dump(config, file, indent=1, ensure_ascii=False)
-        return cls(path, config)
+        run = cls(path, {})
+        run.update_config(config)
+        return run
 
     @classmethod
     def open(cls, path):
@@ -118,6 +114,12 @@ class Run:
             raise UserError(f"{file}: expected a `model` of {', '.join(MODELS)}")
         return cls(path, config)
 
+    def update_config(self, changes):
+        """Changes entries of `config.json`."""
+        self.config.update(changes)
+        with atomic_file(self.path / CONFIG) as file:
+            json.dump(self.config, file, indent=1, ensure_ascii=False)
+
     @property
     def entry(self):
         """The row of `models.MODELS`."""
@@ -126,8 +128,7 @@ class Run:
     def build_model(self):
         """The model of this run with fresh weights, under the current dtype policy."""
         values = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in self.config["settings"].items()
+            name: tuple(value) if isinstance(value, list) else value for name, value in self.config["settings"].items()
         }
         return self.entry.build(make_config(self.entry.config, values))
 

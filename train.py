@@ -12,25 +12,17 @@ from recipes import RECIPES
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("model", "dam", list(MODELS), "Model to train.")
-flags.DEFINE_enum(
-    "recipe", None, list(RECIPES), "Settings of recipes.py; flags given beside it win."
-)
-flags.DEFINE_string(
-    "data", None, "Directory that prepare.py wrote. Without it the embedded sample is made."
-)
+flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings of recipes.py; flags given beside it win.")
+flags.DEFINE_string("data", None, "Directory that prepare.py wrote. Without it the embedded sample is made.")
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
 flags.DEFINE_bool("resume", False, "Go on with the run in --workdir, exactly where it stood.")
 flags.DEFINE_float("epochs", 2.0, "Passes over the training examples.", lower_bound=0.0)
 flags.DEFINE_integer("batch_size", 256, "Contexts a step.", lower_bound=1)
 flags.DEFINE_float("learning_rate", 1e-3, "At the start.", lower_bound=0.0)
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of computation.")
-flags.DEFINE_enum(
-    "jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU, off on a CPU, where it loses."
-)
+flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU, off on a CPU, where it loses.")
 flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0)
-flags.DEFINE_multi_string(
-    "set", [], "field=value of the model's config or of the task's Training; may be repeated."
-)
+flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
 flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
 
 

@@ -61,6 +61,7 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
         fit = Fit(**{**stored["fit"], "epochs": fit.epochs})
         task = TASKS[run.entry.task]
         training = task.Training(**stored["training"])
+        run.update_config({"fit": dataclasses.asdict(fit)})
         dataset = task.load_dataset(data or stored["dataset"]["path"], stored["dataset"]["eos_id"])
     else:
         task = TASKS[MODELS[model_name].task]
@@ -90,10 +91,7 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
     steps = len(make_batches(np.random.default_rng(fit.seed)))
     interval = math.ceil(steps / training.validations_per_epoch)
     total = math.ceil(fit.epochs * steps / interval)
-    print(
-        f"{run.path}: {model.count_params():,} parameters, {steps:,} steps an epoch, "
-        f"a validation every {interval:,}"
-    )
+    print(f"{run.path}: {model.count_params():,} parameters, {steps:,} steps an epoch, a validation every {interval:,}")
     batches = (
         task.collate(split, model.config, batch, multiple)
         for batch in epochs_of(make_batches, fit.seed, position["step"])
@@ -114,8 +112,7 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
         )
     except KeyboardInterrupt as interrupt:
         raise UserError(
-            f"interrupted; train.py --resume --workdir={run.path} goes on from step "
-            f"{validation.position['step']}"
+            f"interrupted; train.py --resume --workdir={run.path} goes on from step {validation.position['step']}"
         ) from interrupt
     return run
 
@@ -167,9 +164,7 @@ def _expand_compatibility(entry, task, settings):
     compatibility = settings.pop("compatibility", "paper")
     known = ["paper", "release"] if entry.release_settings else ["paper"]
     if compatibility not in known:
-        raise UserError(
-            f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}"
-        )
+        raise UserError(f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}")
     if compatibility == "paper":
         return settings
     variant = settings.get("variant", entry.config.variant)

@@ -93,11 +93,7 @@ class SelectionSplit:
     def of(cls, contexts, responses, labels, eos_id):
         """Builds a split from the lists of `data.pkl`: `c`, `r`, `y`."""
         new = [i == 0 or contexts[i] != contexts[i - 1] for i in range(len(contexts))]
-        unique = [
-            split_turns(context, eos_id)
-            for context, is_new in zip(contexts, new, strict=True)
-            if is_new
-        ]
+        unique = [split_turns(context, eos_id) for context, is_new in zip(contexts, new, strict=True) if is_new]
         count = np.fromiter((len(turns) for turns in unique), np.int64, len(unique))
         return cls(
             turns=Sequences.of([turn for turns in unique for turn in turns]),

@@ -92,10 +92,7 @@ def _vectors(file):
     except (ValueError, TypeError) as error:
         raise UserError(f"{file}: expected rows of numbers. {error}") from error
     if vectors.ndim != 2 or not len(vectors) or not np.isfinite(vectors).all():
-        raise UserError(
-            f"{file}: expected a finite array (vocabulary + 1, dimension). "
-            f"Received: shape {vectors.shape}"
-        )
+        raise UserError(f"{file}: expected a finite array (vocabulary + 1, dimension). Received: shape {vectors.shape}")
     return vectors
 
 
@@ -110,8 +107,7 @@ def _splits(file, eos_id, rows):
         y, c, r = split["y"], split["c"], split["r"]
         if not len(y) == len(c) == len(r):
             raise UserError(
-                f"{file}: expected y, c and r of {name} to be equally long. "
-                f"Received: {len(y)}, {len(c)}, {len(r)}"
+                f"{file}: expected y, c and r of {name} to be equally long. Received: {len(y)}, {len(c)}, {len(r)}"
             )
         try:
             built = SelectionSplit.of(c, r, [int(label) for label in y], eos_id)

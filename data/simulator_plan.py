@@ -54,8 +54,7 @@ def _spine(rng):
     if kind == "chat" and rng.random() < 0.6:
         told = ["guest"]
     searches, bookings = (
-        [("give", slot) for slot in rng.sample(slots, len(slots)) if slot not in told]
-        for slots in (search, booking)
+        [("give", slot) for slot in rng.sample(slots, len(slots)) if slot not in told] for slots in (search, booking)
     )
     offered = "pair" if search and rng.random() < 0.5 else "single"
     choose = [("choose", offered)] if kind == "book" or offered == "pair" else []

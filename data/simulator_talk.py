@@ -135,9 +135,7 @@ class _Talk:
         self.told, self.steps = draw_plan(rng)
         goal = rng.choice(world)
         search = {slot: getattr(goal, slot) for slot in SEARCH}
-        alike = [
-            place for place in world if place != goal and search.items() <= vars(place).items()
-        ]
+        alike = [place for place in world if place != goal and search.items() <= vars(place).items()]
         self.offered = [goal, *alike[:1]] if ("choose", "pair") in self.steps else [goal]
         self.wishes = {slot: rng.choice(values) for slot, values in wording.VALUES.items()} | search
         self.first_wishes = dict(self.wishes)  # another value where a correction follows
@@ -181,9 +179,7 @@ class _Talk:
         """Says the bot's reply and the question that it adds."""
         topics = {("ask", topic) for topic in wording.TOPICS}
         unknown = {claim for claim in ASKS if claim[1] not in self.slots}
-        unknown |= {
-            ("state", s, v) for s in SEARCH if s not in self.slots for v in wording.VALUES[s]
-        }
+        unknown |= {("state", s, v) for s in SEARCH if s not in self.slots for v in wording.VALUES[s]}
         known = {("state", *item) for item in self.slots.items()}
         known |= {("state", "name", place.name) for place in self.named}
         about = reply.about | asked
@@ -221,9 +217,7 @@ class _Talk:
             name = self.named[0].name
             request = _fill(self.pick(wording.NAMED_OPENINGS), name=name, when=when)
         else:
-            request = _fill(
-                self.pick(wording.SEARCH_OPENINGS), wanted=f"a{what} place{told('town')}{when}"
-            )
+            request = _fill(self.pick(wording.SEARCH_OPENINGS), wanted=f"a{what} place{told('town')}{when}")
         introduction = _fill(self.pick(wording.INTRODUCTIONS), **given) if "guest" in given else ""
         text = _sentences(self.pick(wording.GREETINGS), introduction, request)
         self.user("open", text, slots=given)

@@ -58,10 +58,8 @@ def _topic(text, kin=()):
 
 # what the names of restaurants, addresses and cooks are made of
 NAMES = _table("""
-adjective: copper / tin / paper / quiet / lazy / salted / crooked / velvet / wandering / blue /
-    golden / hungry
-noun: heron / whistle / lantern / fox / anchor / plum / spoon / kettle / magpie / barrel /
-    thistle / compass
+adjective: copper / paper / quiet / lazy / salted / crooked / velvet / wandering / blue / hungry
+noun: heron / whistle / lantern / fox / anchor / plum / spoon / kettle / magpie / thistle
 street: Ladle Lane / Cooper Street / Mill Row / Orchard Walk / Bell Yard / Weaver Street /
     Fern Lane / Gander Hill
 chef: Orla / Emil / Runa / Casper / Mabel / Tobin / Ines / Lorcan
@@ -70,15 +68,13 @@ surname: Finch / Marsh / Alder / Pike / Sorrel / Vance / Holt / Quill
 
 # slot -> what a user may ask for
 VALUES = _table("""
-cuisine: seafood / barbecue / noodle / curry / pizza / vegetarian / dumpling / pancake
-town: Marlowby / Quillhaven / Ferrow / Brindleford / Pellwick / Hollowmere / Dunbarrow /
-    Ostermouth
+cuisine: seafood / barbecue / noodle / curry / pizza / dumpling / pancake
+town: Marlowby / Quillhaven / Ferrow / Brindleford / Pellwick / Hollowmere
 price: cheap / modest / fancy
-people: two / three / four / five / six / eight
+people: two / three / four / six / eight
 day: Monday / Tuesday / Wednesday / Thursday / Friday / Saturday / Sunday
 time: noon / one o'clock / half past six / seven o'clock / eight o'clock / half past eight
-guest: Bram / Tessa / Odile / Ivo / Maren / Linus / Petra / Hugo / Wanda / Felix / Greta / Otis /
-    Nadia / Silas / Vera / Jonas
+guest: Bram / Tessa / Odile / Ivo / Maren / Linus / Petra / Hugo / Wanda / Felix
 """)
 DISHES = _table("""
 seafood: crab cakes / grilled mackerel / mussels in cider / prawn skewers
@@ -86,7 +82,6 @@ barbecue: smoked ribs / burnt ends / pulled pork / brisket rolls
 noodle: ginger ramen / cold sesame soba / fried udon / peanut ramen
 curry: lentil dal / coconut korma / chickpea masala / lamb vindaloo
 pizza: mushroom calzone / four cheese slice / thin crust margherita / deep dish with olives
-vegetarian: beetroot salad / bean stew / roasted squash / spinach gratin
 dumpling: leek pierogi / steamed gyoza / pork wontons / potato pierogi
 pancake: buckwheat crepes / banana waffles / blueberry stack / lemon crepes
 """)
@@ -124,17 +119,11 @@ cheap: We have to watch our money. / Nothing that costs much. / I am broke until
 modest: Neither a bargain nor a splurge. / In the middle, not too dear. /
     An ordinary bill is fine.
 fancy: Money is no object. / We want to dress up for it. / As posh as you can find.
-vegetarian: None of us eats meat. / Only vegetables for me.
 seafood: Anything that comes from the ocean. / Fish or shellfish, please.
 two: Just a friend and me. / Only the pair of us.
 noon: In the middle of the day.
 """)
-CRAVINGS = {
-    "noodle": "noodles",
-    "dumpling": "dumplings",
-    "pancake": "pancakes",
-    "vegetarian": "vegetables",
-}
+CRAVINGS = {"noodle": "noodles", "dumpling": "dumplings", "pancake": "pancakes"}
 NOTES = _table("""
 cuisine: {value}, good choice. / A {value} kitchen, with pleasure. / Mmm, {craving}.
 town: {value}, I know it well. / I will look around {value}. / {value} has some nice tables.
@@ -156,7 +145,6 @@ barbecue: Smoke and embers, I can see the flames. / Ribs and a napkin round the 
 noodle: A steaming bowl to slurp from, then. / Ramen or udon, then.
 curry: Plenty of spice and rice, then. / Turmeric and cumin, then.
 pizza: Straight from a stone oven, then. / Crust and melted mozzarella, then.
-vegetarian: Nothing with a face, understood. / Beans, beets and greens, then.
 dumpling: Little steamed parcels, then. / Gyoza or pierogi, then.
 pancake: Hot off the griddle with syrup, then. / Crepes or waffles, then.
 two: A pair, how cosy.
@@ -361,11 +349,6 @@ wind
 A gale blew my hat away. / The trees bend in the storm. / It is too gusty for my bicycle.
 Hold on to your scarf. / Let us hope that the chimney stays up. / At least your kite would fly.
 Hold on to your scarf! / May no chimney fall on you.
-
-fog
-I cannot see across the street. / A thick mist came in. / The hills have vanished in grey.
-Switch your lamps on when you drive. / It should lift by and by. / You could bump into anyone.
-Drive slowly, with your lamps on. / I hope that you can see your way.
 """,
     ),
     "hobby": _topic(
@@ -386,11 +369,6 @@ music
 I practise the guitar every night. / We have a band in a garage. / I sing in a choir.
 Your neighbours must have patient ears. / I know only one tune. / Save me a seat at the concert.
 Save me a seat at the concert. / May your neighbours love the tune.
-
-knitting
-I knit jumpers for my nephews. / There is wool all over the sofa. / I dropped a stitch again.
-Both sleeves the same length, I hope. / Needles and yarn are calming. / A cosy present, I am sure.
-May your yarn never tangle. / I would love a pair of mittens.
 
 reading
 I read novels in the bath. / I stayed up for the last chapter. / I live in the library.
@@ -422,11 +400,6 @@ train
 I slept in a railway carriage. / We saw fields from the dining car. / I changed trains at midnight.
 I love the rattle of the tracks. / A window seat beats a plane. / Conductors have the best stories.
 Greet the conductor from me. / May you always get a window seat.
-
-city
-I walked through museums all day. / We got lost among skyscrapers. / I saw an opera in the capital.
-So many galleries, so little time. / A subway map is worth gold. / Big crowds make me dizzy.
-Next time, take a subway map. / There are more galleries to see.
 """,
     ),
     "treat": _topic(
@@ -482,11 +455,6 @@ job
 I got promoted this morning. / I signed with a new company. / I start at another office.
 Your boss chose wisely. / A raise deserves a toast. / May the meetings be short.
 May your meetings be short. / My regards to your boss.
-
-reunion
-Old school friends are visiting. / We have not met our cousins in ages. / My twin flies in.
-You will have so much to catch up on. / Laugh about the old days, then. / Bring the photo album.
-And bring the photo album. / I wish you many old stories.
 """,
     ),
     "pets": _topic(

@@ -43,7 +43,7 @@ class Restaurant:
         return tuple(self.fact(relation) for relation in relations)
 
 
-def restaurants(seed=1, count=48):
+def restaurants(seed=1, count=32):
     """Invents restaurants. They come in pairs of the same cuisine, town and price.
 
     Args:
@@ -82,7 +82,5 @@ def restaurants(seed=1, count=48):
             phone=phone,
             address=f"{rng.randint(1, 40)} {rng.choice(words['street'])}",
         )
-        for name, kind, phone in zip(
-            rng.sample(names, count), kinds, rng.sample(phones, count), strict=True
-        )
+        for name, kind, phone in zip(rng.sample(names, count), kinds, rng.sample(phones, count), strict=True)
     )

@@ -20,9 +20,7 @@ def as_dataset(batches):
     import tensorflow as tf
 
     first = next(batches)
-    signature = tf.nest.map_structure(
-        lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), first
-    )
+    signature = tf.nest.map_structure(lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), first)
 
     def all_batches():
         yield first

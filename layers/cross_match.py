@@ -55,9 +55,7 @@ class CrossMatch(keras.layers.Layer):
     def call(self, utterance, response, scores, utterance_mask=None, response_mask=None):
         U, R, S = utterance, response, scores
         U_attended = self.utterance_attends(U, R, R, utterance_mask, response_mask, scores=S)
-        R_attended = self.response_attends(
-            R, U, U, response_mask, utterance_mask, scores=ops.swapaxes(S, -1, -2)
-        )
+        R_attended = self.response_attends(R, U, U, response_mask, utterance_mask, scores=ops.swapaxes(S, -1, -2))
         return ops.matmul(U_attended, ops.swapaxes(R_attended, -1, -2))
 
     def get_config(self):

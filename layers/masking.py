@@ -3,6 +3,8 @@
 Shape suffixes:  ... leading axes   Q queries   K keys
 """
 
+import warnings
+
 import keras
 import ml_dtypes
 from keras import ops
@@ -46,6 +48,13 @@ def zero_padding(x, mask):
     return ops.where(mask, x, ops.zeros((), dtype=x.dtype))
 
 
+def _softmax(logits):
+    """Softmax over the last axis, without Keras's warning that an axis of size 1 must be a mistake."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*softmax over axis")  # an utterance of one word is none
+        return ops.softmax(logits, axis=-1)
+
+
 def masked_softmax(logits, key_mask=None):
     """Softmax over the last axis among the real keys alone, computed in float32.
 
@@ -65,11 +74,10 @@ def masked_softmax(logits, key_mask=None):
     dtype = keras.backend.standardize_dtype(logits.dtype)
     logits = ops.cast(logits, "float32")
     if key_mask is None:
-        return ops.cast(ops.softmax(logits, axis=-1), dtype)
-    lowest = ops.full(
-        (), -1e30, dtype="float32"
-    )  # finite: a row of nothing else is uniform, not NaN, until zeroed
-    weights = ops.softmax(ops.where(key_mask, logits, lowest), axis=-1)
+        return ops.cast(_softmax(logits), dtype)
+    # Finite: a row of nothing else is uniform, not NaN, until it is zeroed below.
+    lowest = ops.full((), -1e30, dtype="float32")
+    weights = _softmax(ops.where(key_mask, logits, lowest))
     return ops.cast(zero_padding(weights, key_mask), dtype)
 
 
@@ -100,9 +108,8 @@ def release_softmax(logits, query_mask, key_mask):
     dtype = keras.backend.standardize_dtype(logits.dtype)
     pair_mask = ops.logical_and(query_mask[..., :, None], key_mask[..., None, :])
     masked = ops.full((), RELEASE_MASKED_LOGIT, dtype="float32")
-    return ops.cast(
-        ops.softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked), axis=-1), dtype
-    )
+    logits = ops.where(pair_mask, ops.cast(logits, "float32"), masked)
+    return ops.cast(_softmax(logits), dtype)
 
 
 def masked_max_pool_3d(x, mask, size):

@@ -51,9 +51,7 @@ class MatchAggregation(keras.layers.Layer):
         ValueError: on an unknown `masking`, or an image larger than `max_turns` or `max_words`.
     """
 
-    def __init__(
-        self, max_turns=9, max_words=50, filters=(32, 16), scale=1.0, masking="exact", **kwargs
-    ):
+    def __init__(self, max_turns=9, max_words=50, filters=(32, 16), scale=1.0, masking="exact", **kwargs):
         super().__init__(**kwargs)
         if masking not in MASKINGS:
             raise ValueError(f"masking must be one of {MASKINGS}. Received: masking={masking!r}")

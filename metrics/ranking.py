@@ -73,8 +73,7 @@ def group_by_size(lines: int, size: int = 10) -> np.ndarray:
     """
     if size < 1 or lines % size:
         raise ValueError(
-            "The lines must make whole contexts of `size` candidates. "
-            f"Received: lines={lines}, size={size}"
+            f"The lines must make whole contexts of `size` candidates. Received: lines={lines}, size={size}"
         )
     return np.arange(lines) // size
 

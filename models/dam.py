@@ -66,14 +66,10 @@ class DAMConfig:
 
     def __post_init__(self):
         if self.variant not in VARIANTS:
-            raise ValueError(
-                f"variant must be one of {VARIANTS}. Received: variant={self.variant!r}"
-            )
+            raise ValueError(f"variant must be one of {VARIANTS}. Received: variant={self.variant!r}")
         for field in ("vocabulary_size", "embedding_dim", "max_turns", "max_words"):
             if getattr(self, field) < 1:
-                raise ValueError(
-                    f"{field} must be at least 1. Received: {field}={getattr(self, field)}"
-                )
+                raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
 
 
 def release_settings(variant="full"):
@@ -119,14 +115,8 @@ class DAM(keras.Model):
         attention = {"masking": c.masking, "scalar_bias": c.scalar_bias}
         positions = PositionalEncoding(c.max_words, name="positional")
         dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
-        self_attention = [
-            AttentiveModule(**attention, name=f"self_attention_{l}") for l in range(max(levels))
-        ]
-        cross_match = {
-            l: CrossMatch(**attention, name=f"cross_match_{l}")
-            for l in levels
-            if c.variant != "self"
-        }
+        self_attention = [AttentiveModule(**attention, name=f"self_attention_{l}") for l in range(max(levels))]
+        cross_match = {l: CrossMatch(**attention, name=f"cross_match_{l}") for l in levels if c.variant != "self"}
         aggregation = MatchAggregation(
             c.max_turns,
             c.max_words,

@@ -1,9 +1,5 @@
 """What several test files share: a small prepared dataset of simulated conversations."""
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 import keras
 import pytest
 

@@ -20,9 +20,7 @@ def test_every_example_is_in_one_batch():
 
 
 def test_number_of_batches_depends_on_the_number_of_examples_alone():
-    counts = {
-        len(batches_by_size(sizes(1201, seed), 7, np.random.default_rng(seed))) for seed in range(9)
-    }
+    counts = {len(batches_by_size(sizes(1201, seed), 7, np.random.default_rng(seed))) for seed in range(9)}
     assert len(counts) == 1
     assert counts.pop() <= 1201 / 7 + 17  # at most one partial batch a part
 

@@ -125,10 +125,7 @@ def test_offers_and_bookings_keep_to_the_slots(conversations):
             if turn.act == "book":
                 [place] = conversation.restaurants
                 assert states.items() <= (slots | {"name": place.name}).items()
-                assert all(
-                    value in turn.text or value.capitalize() in turn.text
-                    for value in states.values()
-                )
+                assert all(value in turn.text or value.capitalize() in turn.text for value in states.values())
                 assert slots.keys() >= set(BOOKING)
             seen[turn.act] += 1
     assert seen["offer"] > 20 and seen["book"] > 20
@@ -215,9 +212,7 @@ def test_wrong_responses_do_not_fit(conversations):
 def test_a_treat_may_answer_a_question_for_a_cuisine(conversations):
     pool = examples(conversations)
     cuisine = next(e for e in pool if ("give", "cuisine") in e.response.about)
-    treat = next(
-        e for e in pool if ("scene", "cheese") in e.response.about and e.response.act == "chat"
-    )
+    treat = next(e for e in pool if ("scene", "cheese") in e.response.about and e.response.act == "chat")
     assert treat.response.about <= cuisine.response.fits
     assert cuisine.response.about <= treat.response.fits
 
@@ -365,8 +360,7 @@ def test_command_writes_the_same_in_another_process(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     train, dev, test = (counts[name] for name in NAMES)
     assert done.stdout == (
-        f"Wrote {tmp_path / 'a'}: "
-        f"train.txt {train} lines, dev.txt {dev} lines, test.txt {test} lines\n"
+        f"Wrote {tmp_path / 'a'}: train.txt {train} lines, dev.txt {dev} lines, test.txt {test} lines\n"
     )
     for name in NAMES:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

@@ -32,9 +32,7 @@ def in_loops(train, contexts, responses, ignore=(), end_of_turn=None):
 
     def vector(text):
         counts = Counter(token for token in text if token not in no_words)
-        return {
-            w: c * math.log((1 + len(documents)) / (1 + frequency[w])) for w, c in counts.items()
-        }
+        return {w: c * math.log((1 + len(documents)) / (1 + frequency[w])) for w, c in counts.items()}
 
     scores = []
     for context, response in zip(contexts, responses, strict=True):
@@ -87,9 +85,7 @@ def test_tfidf_parts_documents_at_the_end_of_turn():
 def test_tfidf_ignores_padding_and_takes_generators_and_arrays():
     train, contexts, responses = [[1, 2], [3]], [[1, 2, 3], [2]], [[1, 3], [2, 3]]
     padded = np.array([[0, 1, 2, 3], [2, 0, 0, 0]]), np.array([[1, 3, 0], [0, 2, 3]])
-    np.testing.assert_array_equal(
-        tfidf_scores((d for d in train), *padded), tfidf_scores(train, contexts, responses)
-    )
+    np.testing.assert_array_equal(tfidf_scores((d for d in train), *padded), tfidf_scores(train, contexts, responses))
 
 
 def test_tfidf_scores_nothing_in_common_and_nothing_at_all_as_zero():

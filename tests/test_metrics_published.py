@@ -7,16 +7,12 @@ import pytest
 from metrics.published import PUBLISHED, published
 from metrics.ranking import METRICS
 
-NAMES = {
-    "selection": set(METRICS)
-}  # the metric names of each task; a task that comes in adds its own
+NAMES = {"selection": set(METRICS)}  # the metric names of each task; a task that comes in adds its own
 ROWS = json.loads(PUBLISHED.read_text("utf-8"))
 
 
 def test_published_dam_is_the_papers():
-    first = {
-        c: next(r for r in published(c) if r["model"] == "DAM") for c in ("ubuntu-v1", "douban")
-    }
+    first = {c: next(r for r in published(c) if r["model"] == "DAM") for c in ("ubuntu-v1", "douban")}
     assert first["ubuntu-v1"]["metrics"] == {
         "R2@1": 0.938,
         "R10@1": 0.767,

@@ -49,9 +49,7 @@ def in_loops(scores, labels, groups, ties):
             continue
         found = [metrics_of_order(order) for order in orders(lines, ties)]
         row = {name: np.mean([one[name] for one in found]) for name in found[0]}
-        (at_p, s_p), (at_n, s_n) = (
-            next((i, s) for i, (s, y) in enumerate(lines) if y == label) for label in (1, 0)
-        )
+        (at_p, s_p), (at_n, s_n) = (next((i, s) for i, (s, y) in enumerate(lines) if y == label) for label in (1, 0))
         on_tie = {"loss": 0.0, "release": float(at_p < at_n), "average": 0.5}[ties]
         row["R2@1"] = on_tie if s_p == s_n else float(s_p > s_n)
         rows.append(row)

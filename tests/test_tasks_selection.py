@@ -118,7 +118,7 @@ def test_score_gives_every_line_what_it_gets_alone(model, sizes):
     for line in range(len(scores)):
         inputs = split.collate(split.context[[line]], np.array([[line]]), 3, 4)
         alone = ops.convert_to_numpy(model(inputs))
-        np.testing.assert_allclose(scores[line], alone[0, 0], atol=2e-5)
+        np.testing.assert_allclose(scores[line], alone[0, 0], rtol=1e-5)
 
 
 def test_floors_know_overlap_from_chance():
