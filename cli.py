@@ -11,7 +11,7 @@ from absl import app, flags
 
 
 class UserError(Exception):
-    """The user's input is at fault; the message is one sentence: which file and line, what was expected and received."""
+    """The user's input is at fault; the message is one sentence: which file and line, what was expected, received."""
 
 
 def _parse_flags(argv):
@@ -52,7 +52,7 @@ def run(main):
 
 @contextlib.contextmanager
 def atomic_directory(path):
-    """Gives a fresh directory to write into, which becomes `path` when the block ends well and vanishes when it does not.
+    """Gives a fresh directory to write into: it becomes `path` when the block ends well and vanishes when it does not.
 
     Args:
         path: The directory to create. It must not exist, or be empty.

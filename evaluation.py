@@ -135,6 +135,7 @@ def _measured(run, dataset, split, record):
     """One record of results/measured: figures, and what it takes to get them again."""
     history = run.history()
     return {
+        "name": " ".join([run.config["model"].upper(), run.config["settings"].get("variant", "")]).strip(),
         "model": run.config["model"],
         "corpus": dataset.name,
         "split": split,

@@ -21,7 +21,11 @@ flags.DEFINE_string("out", None, "Run directory to make.", required=True)
 flags.DEFINE_string("data", None, "Prepared dataset that it belongs to, for its vocabulary.")
 
 NEEDED = ("max_turn_num", "max_turn_len", "_EOS_", "learning_rate", "batch_size")
-NOT_WEIGHTS = ("loss/Variable", "loss/beta1_power", "loss/beta2_power")
+"""Keys of the release's conf."""
+STEP, BETA_POWERS = "loss/Variable", ("loss/beta1_power", "loss/beta2_power")
+"""Variables that are no weights; the step says what the powers of Adam's betas are."""
+EMBEDDING, FILTERS = "word_embedding", ("cnn_aggregation/filter_0", "cnn_aggregation/filter_1")
+"""Variables that all of the release's networks have, and whose shapes say how large they are."""
 
 
 def release_names(config):
@@ -33,36 +37,28 @@ def release_names(config):
     Returns:
         `{path of our variable: name in the release's checkpoints}`.
     """
-
-    def module(ours, theirs):
-        names = {}
-        for i in (1, 2):
-            names[f"{ours}/W{i}"] = f"{theirs}/FFN_{i}/weights"
-            names[f"{ours}/b{i}"] = f"{theirs}/FFN_{i}/bias"
-        for norm, name in (
-            ("attention_norm", "attention_layer_norm"),
-            ("ffn_norm", "FFN_layer_norm"),
-        ):
-            names[f"{ours}/{norm}/gamma"] = f"{theirs}/{name}/scale"
-            names[f"{ours}/{norm}/beta"] = f"{theirs}/{name}/bias"
-        return names
-
-    names = {"word_embedding/embeddings": "word_embedding"}
+    L, names = config.levels, {"word_embedding/embeddings": EMBEDDING}
     if config.positional:
         names["positional/lambda"] = "positional/lambda"
-    for level in range(config.levels):
-        names |= module(f"self_attention_{level}", f"self_stack_{level}")
+    modules = {f"self_attention_{l}": f"self_stack_{l}" for l in range(L)}
     if config.variant == "last":  # named by the last layer's index, and otherwise than in `net`
-        crosses = {config.levels: (f"u_attentd_r_{config.levels - 1}", f"r_attend_u_{config.levels - 1}")}
+        crosses = {L: (f"u_attentd_r_{L - 1}", f"r_attend_u_{L - 1}")}
     elif config.variant == "self":
         crosses = {}
     else:
-        crosses = {l: (f"t_attend_r_{l}", f"r_attend_t_{l}") for l in range(config.levels + 1)}
-    for level, (utterance, response) in crosses.items():
-        names |= module(f"cross_match_{level}/utterance_attends", utterance)
-        names |= module(f"cross_match_{level}/response_attends", response)
-    for i in (0, 1):
-        names[f"aggregation/conv_{i}/kernel"] = f"cnn_aggregation/filter_{i}"
+        crosses = {l: (f"t_attend_r_{l}", f"r_attend_t_{l}") for l in range(L + 1)}
+    for l, (utterance, response) in crosses.items():
+        modules[f"cross_match_{l}/utterance_attends"] = utterance
+        modules[f"cross_match_{l}/response_attends"] = response
+    for ours, theirs in modules.items():
+        for i in (1, 2):
+            names[f"{ours}/W{i}"] = f"{theirs}/FFN_{i}/weights"
+            names[f"{ours}/b{i}"] = f"{theirs}/FFN_{i}/bias"
+        for norm, name in (("attention_norm", "attention_layer_norm"), ("ffn_norm", "FFN_layer_norm")):
+            names[f"{ours}/{norm}/gamma"] = f"{theirs}/{name}/scale"
+            names[f"{ours}/{norm}/beta"] = f"{theirs}/{name}/bias"
+    for i, filters in enumerate(FILTERS):
+        names[f"aggregation/conv_{i}/kernel"] = filters
         names[f"aggregation/conv_{i}/bias"] = f"cnn_aggregation/bias_{i}"
     return names | {"aggregation/W3": "loss/weights", "aggregation/b3": "loss/bias"}
 
@@ -71,7 +67,7 @@ def read_config(path):
     """The release's conf dict.
 
     Raises:
-        UserError: where the file is missing, no JSON object, or lacks a key that is needed.
+        UserError: where the file is missing, no JSON object, or lacks a number that is needed.
     """
     path = pathlib.Path(path)
     try:
@@ -80,9 +76,16 @@ def read_config(path):
         raise cli.UserError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise cli.UserError(f"{path}: expected JSON. {error}") from error
-    missing = [key for key in NEEDED if not isinstance(conf, dict) or key not in conf]
+    if not isinstance(conf, dict):
+        raise cli.UserError(f"{path}: expected the release's conf, a JSON object. Received: {type(conf).__name__}")
+    missing = [key for key in NEEDED if key not in conf]
     if missing:
         raise cli.UserError(f"{path}: expected the release's conf with {', '.join(missing)}")
+    for key in NEEDED:
+        kinds = (int, float) if key == "learning_rate" else int
+        if isinstance(conf[key], bool) or not isinstance(conf[key], kinds) or conf[key] <= 0:
+            kind = "number" if key == "learning_rate" else "whole number"
+            raise cli.UserError(f"{path}: expected {key} to be a positive {kind}. Received: {conf[key]!r}")
     return conf
 
 
@@ -98,7 +101,7 @@ def read_checkpoint(prefix):
         raise cli.UserError(f"{prefix}: no such checkpoint; expected {prefix}.index beside its data")
     try:
         reader = tf.train.load_checkpoint(str(prefix))
-        return {name: reader.get_tensor(name) for name, _ in tf.train.list_variables(str(prefix))}
+        return {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())}
     except (tf.errors.OpError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise cli.UserError(f"{prefix}: the checkpoint cannot be read. {reason}") from error
@@ -116,18 +119,18 @@ def model_config(tensors, conf):
     """
     from models.dam import DAMConfig, release_settings
 
-    for name in ("word_embedding", "cnn_aggregation/filter_0", "cnn_aggregation/filter_1"):
-        if name not in tensors:
-            raise cli.UserError(f"the checkpoint is none of DAM's release: it has no {name}")
-    levels = len({n.split("/")[0] for n in tensors if n.startswith("self_stack_")})
-    channels = tensors["cnn_aggregation/filter_0"].shape[3]
+    for name, axes in ((EMBEDDING, 2), *((name, 5) for name in FILTERS)):
+        if name not in tensors or tensors[name].ndim != axes:
+            raise cli.UserError(f"the checkpoint is none of DAM's release: it has no {name} with {axes} axes")
+    levels = len({name.split("/")[0] for name in tensors if name.startswith("self_stack_")})
+    channels = tensors[FILTERS[0]].shape[3]
     if any(name.startswith("u_attentd_r_") for name in tensors):
         variant = "last"
     elif not any(name.startswith("t_attend_r_") for name in tensors):
         variant = "self"
     else:
         variant = "full" if channels == 2 * (levels + 1) else "cross"
-    rows, dimension = tensors["word_embedding"].shape
+    rows, dimension = tensors[EMBEDDING].shape
     return DAMConfig(
         vocabulary_size=rows - 1,
         embedding_dim=dimension,
@@ -135,10 +138,48 @@ def model_config(tensors, conf):
         max_words=conf["max_turn_len"],
         levels=levels,
         variant=variant,
-        conv_filters=tuple(tensors[f"cnn_aggregation/filter_{i}"].shape[4] for i in (0, 1)),
+        conv_filters=tuple(tensors[name].shape[4] for name in FILTERS),
         positional="positional/lambda" in tensors,
         **release_settings(variant),
     )
+
+
+def assign(model, tensors):
+    """Sets a compiled model's weights, Adam's two averages of each, and the step.
+
+    Args:
+        model: A `models.dam.DAM`; unchanged where the variables do not fit.
+        tensors: As of `read_checkpoint`.
+
+    Returns:
+        The step.
+
+    Raises:
+        UserError: on variables that are unknown, missing or of another shape, all in one sentence.
+    """
+    model.optimizer.build(model.trainable_variables)
+    slots = {variable.path.split("/")[-1]: variable for variable in model.optimizer.variables}
+    names, wanted = release_names(model.config), {}
+    for variable in model.trainable_variables:
+        name, ours = names[variable.path], variable.path.replace("/", "_")
+        wanted[name] = variable
+        wanted[f"loss/{name}/Adam"] = slots[f"{ours}_momentum"]
+        wanted[f"loss/{name}/Adam_1"] = slots[f"{ours}_velocity"]
+    problems = []
+    for name, variable in wanted.items():
+        expected = tuple(variable.shape)
+        if name not in tensors:
+            problems.append(f"{name} is missing")
+        elif tensors[name].shape != expected:
+            problems.append(f"{name} has shape {tensors[name].shape} where {expected} is expected")
+    problems += [f"{name} is unknown" for name in tensors if name not in {*wanted, STEP, *BETA_POWERS}]
+    if problems:
+        raise cli.UserError("; ".join(problems))
+    for name, variable in wanted.items():
+        variable.assign(tensors[name])
+    step = int(tensors.get(STEP, 0))
+    model.optimizer.iterations.assign(step)
+    return step
 
 
 def import_checkpoint(checkpoint, config, out, data=None):
@@ -154,73 +195,50 @@ def import_checkpoint(checkpoint, config, out, data=None):
         The `runs.Run`.
 
     Raises:
-        UserError: on variables that are unknown, missing or of another shape, all in one sentence.
+        UserError: where an input is at fault; nothing is left behind.
     """
-    import keras
-    import numpy as np
+    import keras  # TensorFlow takes seconds to load
 
+    from models.dam import DAM
     from runs import Run, set_precision
     from tasks import selection
     from training import Fit
 
-    conf = read_config(config)
-    tensors = read_checkpoint(checkpoint)
-    settings = model_config(tensors, conf)
-    set_precision("float32")
-    entry_config = dataclasses.asdict(settings)
-    names = release_names(settings)
-    training = selection.Training(**selection.RELEASE)
-    fit = Fit(batch_size=conf["batch_size"], learning_rate=conf["learning_rate"])
+    with cli.atomic_directory(out) as directory:  # first, so that one in use is refused at once
+        conf = read_config(config)
+        tensors = read_checkpoint(checkpoint)
+        settings = model_config(tensors, conf)
+        training = selection.Training(**selection.RELEASE)
+        fit = Fit(batch_size=conf["batch_size"], learning_rate=conf["learning_rate"])
+        dataset = selection.load_dataset(data, conf["_EOS_"]) if data else None
+        if dataset:
+            selection.check_fits(settings, dataset)
 
-    from models.dam import DAM
+        set_precision("float32")
+        model = DAM(settings)
+        model.compile(optimizer=selection.optimizer(training, fit.learning_rate))
+        try:
+            step = assign(model, tensors)
+        except cli.UserError as error:
+            raise cli.UserError(f"{checkpoint} does not fit {config}: {error}") from error
 
-    model = DAM(settings)
-    model.compile(optimizer=selection.optimizer(training, fit.learning_rate))
-    model.optimizer.build(model.trainable_variables)
-    slots = {variable.path.split("/")[-1]: variable for variable in model.optimizer.variables}
-    wanted = {}
-    for variable in model.trainable_variables:
-        name, ours = names[variable.path], variable.path.replace("/", "_")
-        wanted[name] = variable
-        wanted[f"loss/{name}/Adam"] = slots[f"{ours}_momentum"]
-        wanted[f"loss/{name}/Adam_1"] = slots[f"{ours}_velocity"]
-    values, problems = {}, []
-    for name, variable in wanted.items():
-        if name not in tensors:
-            problems.append(f"{name} is missing")
-        elif tensors[name].shape != tuple(variable.shape):
-            problems.append(f"{name} has shape {tensors[name].shape} where {tuple(variable.shape)} is expected")
-        else:
-            values[name] = tensors[name]
-    problems += [f"{name} is unknown" for name in tensors if name not in {*wanted, *NOT_WEIGHTS}]
-    if problems:
-        raise cli.UserError(f"{checkpoint} does not fit {config}: {'; '.join(problems)}")
-    step = int(np.asarray(tensors.get("loss/Variable", 0)))
-    for name, value in values.items():
-        wanted[name].assign(value)
-    model.optimizer.iterations.assign(step)
-
-    dataset = selection.load_dataset(data, conf["_EOS_"]) if data else None
-    if dataset:
-        selection.check_fits(settings, dataset)
-    facts = {"path": None, "name": "release", "eos_id": conf["_EOS_"], "unk_id": None}
-    run = Run.create(
-        out,
-        {
-            "model": "dam",
-            "settings": entry_config,
-            "training": dataclasses.asdict(training),
-            "fit": dataclasses.asdict(fit),
-            "dataset": dataset.facts() if dataset else facts,
-            "command": f"python import_release.py --checkpoint={checkpoint} --config={config}",
-            "versions": {"keras": keras.__version__, "backend": keras.config.backend()},
-        },
-        dataset.vocabulary if dataset else None,
-    )
-    run.save_best(model)
-    position = {"step": step, "seconds": 0.0, "best": -1.0, "waited": 0}
-    run.save_state(model, position)
-    return run
+        facts = {"path": None, "name": "release", "eos_id": conf["_EOS_"], "unk_id": None}
+        run = Run.create(
+            directory,
+            {
+                "model": "dam",
+                "settings": dataclasses.asdict(settings),
+                "training": dataclasses.asdict(training),
+                "fit": dataclasses.asdict(fit),
+                "dataset": dataset.facts() if dataset else facts,
+                "command": f"python import_release.py --checkpoint={checkpoint} --config={config}",
+                "versions": {"keras": keras.__version__, "backend": keras.config.backend()},
+            },
+            dataset.vocabulary if dataset else None,
+        )
+        run.save_best(model)
+        run.save_state(model, {"step": step, "seconds": 0.0, "best": -1.0, "waited": 0})
+    return Run.open(out)
 
 
 def main():

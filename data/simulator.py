@@ -7,14 +7,14 @@ Zhou et al. 2018): `label TAB utterance TAB ... TAB utterance TAB response`, low
 parted by single spaces, oldest utterance first. In `train` each right response is followed by one
 wrong response to the same context; in `dev` and `test` by nine.
 
-The default 600 conversations give about 5,700 lines of `train` (420 conversations), and 150
-contexts in each of `dev` and `test` (90 conversations each); 1,100 different words. A small DAM
-learns from them in two or three minutes on two cores.
+The default 600 conversations give about 5,600 lines of `train` (420 conversations), and 150
+contexts in each of `dev` and `test` (90 conversations each); 1,000 different words. A small DAM
+(64 dimensions, one level, four epochs) trains on them in a few minutes on two cores.
 
 Only turns that the context decides are responses, right or wrong (`Turn.fits`). About half of the
 wrong ones are *hard*: of the same dialog act, and chosen for sharing words with the context. So
-overlap alone does not help much (TF-IDF cosine between context and response: R10@1 about 0.35),
-while who reads the context knows the answer.
+overlap alone does not help much (TF-IDF cosine between context and response: R10@1 0.34 in `dev`,
+0.36 in `test`), while who reads the context knows the answer.
 """
 
 import os
@@ -32,8 +32,8 @@ WRONG = {"train": 1, "dev": 9, "test": 9}
 """Wrong responses to each context of a split."""
 HELD_OUT_SHARE = 0.15
 """Share of the conversations that is `dev`, and that is `test`."""
-RIVALS = 3
-"""Of so many wrong responses of the same act, the one that shares most words is a hard one."""
+RIVALS = 2
+"""A hard response is the one of this many of the same act that shares most words."""
 TRIES = 400
 """Most turns looked at to find the wrong responses to one context."""
 
@@ -49,8 +49,8 @@ class Example(NamedTuple):
 def tokenize(text):
     """Splits off punctuation and lower-cases.
 
-    >>> tokenize("The Tin Fox, 7 o'clock? Call 555-0107.")
-    "the tin fox , 7 o'clock ? call 555-0107 ."
+    >>> tokenize("The Shy Fox, 7 o'clock? Call 555-0107.")
+    "the shy fox , 7 o'clock ? call 555-0107 ."
     """
     return " ".join(re.findall(r"\w+(?:['-]\w+)*|[^\w\s]", text.lower()))
 
@@ -75,7 +75,7 @@ def examples(conversations):
 
     >>> example = examples(simulate(1, seed=3))[0]
     >>> print(example.context[-1].text)
-    Hello. I want a table at the Golden Barrel for two on Thursday.
+    Hello. I want a table at the Salted Spoon for two on Thursday.
     >>> print(example.response.text)
     Let us see. What name shall I put down?
     """
@@ -173,7 +173,7 @@ def write_smn(directory, conversations=600, seed=1, held_out=150, hard_share=0.5
         hard_share: Share of hard wrong responses, 0 to 1.
 
     Returns:
-        The number of lines of each file, as `{"train.txt": 5662, ...}`.
+        The number of lines of each file, as `{"train.txt": 5644, ...}`.
 
     Raises:
         ValueError: If an argument is out of range, or the conversations are too few.

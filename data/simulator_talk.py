@@ -71,10 +71,10 @@ def simulate(count, seed=1, world=None):
     >>> [conversation] = simulate(1, seed=3)
     >>> for turn in conversation.turns[:4]:
     ...     print(f"{turn.speaker}: {turn.text}")
-    user: Hello. I want a table at the Golden Barrel for two on Thursday.
+    user: Hello. I want a table at the Salted Spoon for two on Thursday.
     bot: Let us see. What name shall I put down?
-    user: My name is Jonas.
-    bot: A warm welcome, Jonas.
+    user: My name is Hugo.
+    bot: A warm welcome, Hugo.
     """
     if count < 1:
         raise ValueError(f"At least one conversation is needed. Received: conversations={count}")

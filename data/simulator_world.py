@@ -58,9 +58,9 @@ def restaurants(seed=1, count=32):
 
     >>> first, second = restaurants(seed=1, count=2)
     >>> first.fact("town")
-    Fact(restaurant='Crooked Whistle', relation='town', value='Dunbarrow')
+    Fact(restaurant='Hungry Thistle', relation='town', value='Pellwick')
     >>> second.town
-    'Dunbarrow'
+    'Pellwick'
     """
     if count not in range(2, 101, 2):
         raise ValueError(f"count must be an even number from 2 to 100. Received: count={count}")

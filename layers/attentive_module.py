@@ -1,4 +1,4 @@
-"""The attentive module of DAM (Zhou et al. 2018, section 3.3): attention, then a feed-forward net, each with a residual.
+"""The attentive module of DAM (Zhou et al. 2018, section 3.3): attention and a feed-forward net, each with a residual.
 
 Shape suffixes:  ... leading axes (batch, turns)   Q query words   K key words   D features
 """

@@ -2,8 +2,9 @@
 
     python -m results.readme_tables          # rewrites README.md between its markers
 
-A table stands between `<!-- table: CORPUS -->` and `<!-- end -->`. Every row of ours is one model and one setting,
-averaged over the seeds that were run, with their spread.
+A table stands between `<!-- table: CORPUS -->`, or `<!-- table: CORPUS epochs=N -->`, and `<!-- end -->`. Every row of
+ours is one model and one setting, averaged over the seeds that were run, with their spread. With `epochs=N` the figures
+are those of the best validation within the first `N` epochs, so that models stand side by side at equal budgets.
 """
 
 import collections
@@ -52,6 +53,25 @@ def table(records):
     return "\n".join(lines)
 
 
+def within(record, epochs):
+    """A record with the figures of its best validation in the first `epochs` epochs instead of its final ones.
+
+    A validation interval that ends less than a hundredth after the last epoch is within it: intervals are whole steps.
+
+    >>> history = [
+    ...     {"epoch": 0.5, "seconds": 60, "R10@1": 0.3, "R10@2": 0.4},
+    ...     {"epoch": 1.0, "seconds": 120, "R10@1": 0.4, "R10@2": 0.5},
+    ...     {"epoch": 2.0, "seconds": 240, "R10@1": 0.6, "R10@2": 0.7},
+    ... ]
+    >>> within({"metrics": {"R10@1": 0.6}, "seconds": 240, "history": history}, 1)["metrics"]
+    {'R10@1': 0.4}
+    """
+    rows = [row for row in record["history"] if row["epoch"] < epochs + 0.01]
+    best = max(rows, key=lambda row: row["R10@1"] + row["R10@2"])
+    metrics = {name: best[name] for name in record["metrics"]}
+    return {**record, "metrics": metrics, "seconds": rows[-1]["seconds"]}
+
+
 def _mean(group, column):
     return statistics.mean(record["metrics"].get(column, 0.0) for record in group)
 
@@ -71,9 +91,13 @@ def render(text):
     """A README's text with the contents between its markers made anew."""
 
     def fill(match):
-        return f"{match[1]}\n{table(measured(match[2]))}\n{match[3]}"
+        records = measured(match["corpus"])
+        if match["epochs"]:
+            records = [within(record, float(match["epochs"])) for record in records]
+        return f"{match['begin']}\n{table(records)}\n{match['end']}"
 
-    return re.sub(r"(<!-- table: (\S+) -->)\n.*?(<!-- end -->)", fill, text, flags=re.DOTALL)
+    marker = r"(?P<begin><!-- table: (?P<corpus>\S+)(?: epochs=(?P<epochs>\S+))? -->)\n.*?(?P<end><!-- end -->)"
+    return re.sub(marker, fill, text, flags=re.DOTALL)
 
 
 if __name__ == "__main__":

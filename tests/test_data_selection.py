@@ -107,7 +107,8 @@ def test_sequences_padded_keeps_the_tail():
 
 
 def test_sequences_padded_of_empty_lists_is_zero():
-    assert Sequences.of([[], []]).padded(np.array([0, -1, 1]), 2).tolist() == [[0, 0]] * 3
+    found = Sequences.of([[], []]).padded(np.array([0, -1, 1]), 2)
+    assert found.tolist() == [[0, 0]] * 3 and found.dtype == np.int32
 
 
 @pytest.mark.parametrize("lists", [[[4, 5], [], [6], []], [[]], []])

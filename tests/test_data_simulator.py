@@ -99,7 +99,7 @@ def test_conversations_have_every_act(conversations):
     bot = {"greet", "ask", "note", "offer", "book", "tell", "recall", "react", "persona", "part"}
     user = {"open", "give", "correct", "accept", "point", "detail", "recall", "chat"}
     assert set(acts) == bot | user
-    assert min(acts.values()) >= 10
+    assert min(acts.values()) >= 5
 
 
 def test_slots_are_those_given_last(conversations):

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import importlib.util
+import json
 import os
 import pathlib
 import subprocess
@@ -41,11 +42,8 @@ def examples():
     return [(words(rng, t), words(rng, c)) for t, c in zip(TURNS, CANDIDATES, strict=True)]
 
 
-def batch_of(some, turns=0, k=2, candidates=0, j=2):
-    """The model's inputs, of the smallest size that holds `some` and the sizes asked for.
-
-    At least two words: Keras warns of a softmax over one.
-    """
+def batch_of(some, turns=1, k=1, candidates=1, j=1):
+    """The model's inputs, of the smallest size that holds `some` and the sizes asked for."""
     T = max([turns, *(len(context) for context, _ in some)])
     N = max([candidates, *(len(responses) for _, responses in some)])
     K = max([k, *(len(ids) for context, _ in some for ids in context)])
@@ -276,6 +274,12 @@ def test_dam_saves_and_loads(variant, tmp_path):
 def test_dam_from_config_has_the_same_config():
     again = DAM.from_config(dam().get_config())
     assert again.config == dam().config and again.name == dam().name
+
+
+@pytest.mark.xfail(reason="conv_filters comes back from a file as a list", strict=True)
+def test_dam_from_stored_config_has_the_same_config():
+    stored = json.dumps(dam("first").get_config())
+    assert DAM.from_config(json.loads(stored)).config == dam("first").config
 
 
 def parameters(d, levels, variant, filters, cells, scalar_bias):

@@ -1,0 +1,64 @@
+"""cli.py and the scripts' flags: one sentence, exit code 1, nothing half-written."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import cli
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def script(*arguments):
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["train.py", "--precision=float8"], "<float32|bfloat16|float16>"),
+        (["evaluate.py", "--run=x", "--ties=win"], "<loss|release|average>"),
+        (["evaluate.py", "extra", "--run=x"], "Only flags are taken"),
+        (["prepare.py", "--corpus=smn", "--source=nowhere", "--out=build/never"], "nowhere"),
+        (["export.py", "--run=nowhere", "--out=build/never"], "nowhere is no run directory"),
+        (
+            ["import_release.py", "--checkpoint=nowhere", "--config=pyproject.toml", "--out=build/never"],
+            "expected JSON",
+        ),
+    ],
+)
+def test_a_wrong_flag_gets_one_sentence(arguments, expected):
+    result = script(*arguments)
+    assert result.returncode == 1
+    [line] = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert expected in line
+    assert "Traceback" not in result.stderr
+    assert not (ROOT / "build" / "never").exists()
+
+
+def test_atomic_directory_appears_whole_or_not_at_all(tmp_path):
+    with pytest.raises(RuntimeError), cli.atomic_directory(tmp_path / "out") as directory:
+        (directory / "half").write_text("x")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+    with cli.atomic_directory(tmp_path / "out") as directory:
+        (directory / "whole").write_text("x")
+        assert not (tmp_path / "out").exists()
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "whole"]
+    with pytest.raises(cli.UserError, match="must not exist yet"), cli.atomic_directory(tmp_path / "out"):
+        pass
+
+
+def test_atomic_file_keeps_the_old_one_until_the_new_is_whole(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), cli.atomic_file(path) as file:
+        file.write("half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    with cli.atomic_file(path) as file:
+        file.write("new\n")
+    assert path.read_bytes() == b"new\n"
+    assert list(tmp_path.iterdir()) == [path]
