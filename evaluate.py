@@ -16,6 +16,7 @@ flags.DEFINE_enum("ties", "loss", list(TIES), "What equal scores get: see metric
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of computation.")
 flags.DEFINE_string("scores_out", None, "Also writes `score TAB label` lines, as the release does.")
 flags.DEFINE_string("measured_out", None, "Also writes a results/measured JSON file.")
+flags.DEFINE_enum("partial_batches", "keep", ["keep", "drop"], "drop: leave out the last lines as DAM's release does.")
 flags.DEFINE_bool("floors", True, "Compute the floors too.")
 
 
@@ -31,6 +32,7 @@ def main():
         scores_out=FLAGS.scores_out,
         measured_out=FLAGS.measured_out,
         floors=FLAGS.floors,
+        partial_batches=FLAGS.partial_batches,
     )
 
 

@@ -134,6 +134,13 @@ def test_ties_release_counts_a_constant_score_as_right(run):
     assert record["floors"]["constant"]["R10@1"] == 1.0
 
 
+def test_partial_batches_can_be_dropped_as_the_release_does(run, tmp_path):
+    record = evaluate(run.path, "dev", ties="release", partial_batches="drop", floors=False, scores_out=tmp_path / "s")
+    assert record["counts"]["lines"] == 90  # three batches of 32 lines are 96: nine whole contexts
+    assert record["counts"]["contexts"] == 9
+    assert len((tmp_path / "s").read_text().splitlines()) == 90
+
+
 def test_evaluate_refuses_a_run_without_weights(run, tmp_path):
     bare = Run.create(tmp_path / "bare", run.config)
     with pytest.raises(UserError, match=r"holds no weights: expected best\.weights\.h5"):
