@@ -102,7 +102,7 @@ def read_checkpoint(prefix):
     try:
         reader = tf.train.load_checkpoint(str(prefix))
         return {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())}
-    except (tf.errors.OpError, RuntimeError) as error:
+    except (tf.errors.OpError, RuntimeError, IndexError, ValueError) as error:  # the reader has its own mind
         reason = str(error).splitlines()[0]
         raise cli.UserError(f"{prefix}: the checkpoint cannot be read. {reason}") from error
 

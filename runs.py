@@ -11,6 +11,7 @@ metrics.json       what evaluate.py found, by split
 import dataclasses
 import json
 import pathlib
+import warnings
 import zipfile
 
 import keras
@@ -143,8 +144,10 @@ class Run:
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
         model = self.build_model()
         try:
-            model.load_weights(weights)
-        except (OSError, ValueError, KeyError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)  # Keras only warns of layers it found no weights for
+                model.load_weights(weights)
+        except (OSError, ValueError, KeyError, UserWarning) as error:
             reason = str(error).splitlines()[0]
             raise UserError(f"{weights}: the weights do not fit {CONFIG}. {reason}") from error
         return model

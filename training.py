@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import pathlib
 import platform
 import shlex
 import sys

@@ -51,6 +51,10 @@ class Sequences:
         numbers = {}
         return np.array([numbers.setdefault(tuple(ids), len(numbers)) for ids in self.lists()])
 
+    def kept(self, index):
+        """The lengths of the lists at `index`, of the same shape; 0 where it is -1."""
+        return np.where(index >= 0, self.lengths[index], 0) if len(self.lengths) else np.zeros_like(index)
+
     def padded(self, index, width):
         """The lists at `index` as an array padded with 0: each keeps its last `width` ids.
 
@@ -64,7 +68,9 @@ class Sequences:
         >>> Sequences.of([[4, 5, 6], [7]]).padded(np.array([0, 1, -1]), 2).tolist()
         [[5, 6], [7, 0], [0, 0]]
         """
-        length = np.where(index >= 0, np.minimum(self.lengths[index], width), 0)
+        if not len(self.lengths):
+            return np.zeros((*index.shape, width), np.int32)
+        length = np.minimum(self.kept(index), width)
         start = (self.starts + self.lengths)[index] - length
         position = np.arange(width)
         real = position < length[..., None]
@@ -126,12 +132,12 @@ class SelectionSplit:
         first = self.context_start[contexts] + self.context_turns[contexts] - kept
         index = np.where(turn < kept[:, None], first[:, None] + turn, -1)
 
-        def width(lengths, used):
-            longest = max(1, np.where(used, lengths, 0).max()) if cut else max_words
+        def width(lists, index):
+            longest = max(1, lists.kept(index).max(initial=0)) if cut else max_words
             return min(-(-longest // multiple) * multiple, max_words)
 
-        K = width(self.turns.lengths[index], index >= 0)
-        J = width(self.responses.lengths[responses], responses >= 0)
+        K = width(self.turns, index)
+        J = width(self.responses, responses)
         return {
             "turns": self.turns.padded(index, K),
             "responses": self.responses.padded(responses, J),
@@ -149,8 +155,8 @@ class SelectionSplit:
         end = self.context_start[contexts] + self.context_turns[contexts]
         turn = np.arange(max_turns)
         index = np.where(turn < kept[:, None], (end - kept)[:, None] + turn, -1)
-        K = np.where(index >= 0, self.turns.lengths[index], 0).max(axis=1, initial=0)
-        J = np.where(responses >= 0, self.responses.lengths[responses], 0).max(axis=1, initial=0)
+        K = self.turns.kept(index).max(axis=1, initial=0)
+        J = self.responses.kept(responses).max(axis=1, initial=0)
         return np.stack([kept, np.minimum(K, max_words), np.minimum(J, max_words)], axis=1)
 
     def draw_negatives(self, positives, count, rng):

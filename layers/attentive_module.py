@@ -90,6 +90,13 @@ class AttentiveModule(keras.layers.Layer):
         ffn = ops.matmul(ops.relu(ops.matmul(x, self.W1_DD) + self.b1), self.W2_DD) + self.b2
         return self.ffn_norm(ffn + x)
 
+    def compute_output_shape(self, query_shape, key_shape, value_shape=None, **_):
+        rank = max(len(query_shape), len(key_shape)) - 2
+        query_lead = (1,) * (rank - len(query_shape) + 2) + tuple(query_shape[:-2])
+        key_lead = (1,) * (rank - len(key_shape) + 2) + tuple(key_shape[:-2])
+        lead = (k if q == 1 else q for q, k in zip(query_lead, key_lead, strict=True))
+        return (*lead, *query_shape[-2:])
+
     def get_config(self):
         return {
             **super().get_config(),

@@ -54,9 +54,14 @@ class CrossMatch(keras.layers.Layer):
 
     def call(self, utterance, response, scores, utterance_mask=None, response_mask=None):
         U, R, S = utterance, response, scores
-        U_attended = self.utterance_attends(U, R, R, utterance_mask, response_mask, scores=S)
-        R_attended = self.response_attends(R, U, U, response_mask, utterance_mask, scores=ops.swapaxes(S, -1, -2))
+        U_attended = self.utterance_attends(U, R, R, query_mask=utterance_mask, key_mask=response_mask, scores=S)
+        R_attended = self.response_attends(
+            R, U, U, query_mask=response_mask, key_mask=utterance_mask, scores=ops.swapaxes(S, -1, -2)
+        )
         return ops.matmul(U_attended, ops.swapaxes(R_attended, -1, -2))
+
+    def compute_output_shape(self, utterance_shape, response_shape, scores_shape, **_):
+        return scores_shape
 
     def get_config(self):
         return {**super().get_config(), "masking": self.masking, "scalar_bias": self.scalar_bias}

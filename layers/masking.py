@@ -112,6 +112,16 @@ def release_softmax(logits, query_mask, key_mask):
     return ops.cast(_softmax(logits), dtype)
 
 
+def max_pool_3d(x, size, padding):
+    """`keras.ops.max_pool` with stride = window, in float32 where `x` is float16.
+
+    TensorFlow has no float16 kernel for it on a CPU; the maximum of float16 numbers is the same in float32.
+    """
+    if keras.backend.standardize_dtype(x.dtype) == "float16":
+        return ops.cast(ops.max_pool(ops.cast(x, "float32"), size, size, padding=padding), "float16")
+    return ops.max_pool(x, size, size, padding=padding)
+
+
 def masked_max_pool_3d(x, mask, size):
     """Max-pools volumes with stride = window, over the real cells of each window alone.
 
@@ -138,7 +148,7 @@ def masked_max_pool_3d(x, mask, size):
     padding = [(0, 0), *((0, end) for end in ends), (0, 0)]
     lowest = float(ml_dtypes.finfo(keras.backend.standardize_dtype(x.dtype)).min)
     x = ops.where(mask, x, ops.full((), lowest, dtype=x.dtype))
-    pooled = ops.max_pool(ops.pad(x, padding, constant_values=lowest), size, size, padding="valid")
-    real = ops.max_pool(ops.pad(ops.cast(mask, x.dtype), padding), size, size, padding="valid")
+    pooled = max_pool_3d(ops.pad(x, padding, constant_values=lowest), size, padding="valid")
+    real = max_pool_3d(ops.pad(ops.cast(mask, x.dtype), padding), size, padding="valid")
     pooled_mask = ops.greater(real, 0)
     return zero_padding(pooled, pooled_mask), pooled_mask

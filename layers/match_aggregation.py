@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from layers.attentive_module import MASKINGS
-from layers.masking import masked_max_pool_3d, zero_padding
+from layers.masking import masked_max_pool_3d, max_pool_3d, zero_padding
 
 POOL = 3  # window and stride of both poolings, on all three axes
 
@@ -42,7 +42,7 @@ class MatchAggregation(keras.layers.Layer):
 
     Call arguments:
         image: Float `(B, N, T, K, J, C)`.
-        mask: Boolean `(B, N, T, K, J, 1)`, `True` = real.
+        mask: Boolean `(B, N, T, K, J, 1)`, `True` = real. `None`: every cell is real.
 
     Returns:
         Logits, float32 `(B, N)`.
@@ -94,11 +94,12 @@ class MatchAggregation(keras.layers.Layer):
                 )
         B, N, *volume = ops.shape(image)
         x = ops.reshape(image, (-1, *volume)) * self.scale
-        if mask is not None:
-            mask = ops.reshape(mask, (-1, *volume[:-1], 1))
+        if mask is None:
+            mask = ops.ones_like(x[..., :1], dtype="bool")
+        mask = ops.reshape(mask, (-1, *volume[:-1], 1))
         for convolution in self.convolutions:
             if self.masking == "release":
-                x = ops.max_pool(convolution(x), POOL, POOL, padding="same")
+                x = max_pool_3d(convolution(x), POOL, padding="same")
             else:
                 x = convolution(zero_padding(x, mask))
                 x, mask = masked_max_pool_3d(x, mask, POOL)
@@ -107,6 +108,9 @@ class MatchAggregation(keras.layers.Layer):
         features = ops.cast(x, "float32")
         logits = ops.einsum("atkjc,tkjc->a", features, W3_TKJC) + ops.cast(self.b3, "float32")
         return ops.reshape(logits, (B, N))
+
+    def compute_output_spec(self, image, mask=None):
+        return keras.KerasTensor(image.shape[:2], dtype="float32")
 
     def get_config(self):
         return {

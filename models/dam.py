@@ -70,6 +70,9 @@ class DAMConfig:
         for field in ("vocabulary_size", "embedding_dim", "max_turns", "max_words"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
+        if self.levels < 0:
+            raise ValueError(f"levels must be at least 0. Received: levels={self.levels}")
+        object.__setattr__(self, "conv_filters", tuple(self.conv_filters))  # a list, when read from JSON
 
 
 def release_settings(variant="full"):
@@ -165,4 +168,4 @@ class DAM(keras.Model):
 
     @classmethod
     def from_config(cls, config):
-        return cls(DAMConfig(**config.pop("config")), **config)
+        return cls(DAMConfig(**config["config"]), name=config["name"])

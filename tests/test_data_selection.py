@@ -181,7 +181,6 @@ def test_collate_of_contexts_without_a_turn_gives_one_empty_turn():
     assert batch["turns"].tolist() == [[[0]]] and batch["responses"].tolist() == [[[0], [0]]]
 
 
-@pytest.mark.xfail(raises=IndexError, reason="padded looks up list -1 of none", strict=True)
 def test_collate_of_a_split_without_a_turn_gives_one_empty_turn():
     split = SelectionSplit.of([[]], [[7]], [1], EOS)
     batch = split.collate(np.array([0]), np.array([[0]]), max_turns=9, max_words=50)

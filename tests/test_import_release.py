@@ -33,12 +33,13 @@ NETWORKS = ("small", "small_positional", "small_last", "small_self", "small_cros
 VARIANTS = {"net": "full", "last_net": "last", "self_match_net": "self", "cross_match_net": "cross"}
 
 # The stand-in: pairwise different primes. 7 turns and 11 words let SAME pooling pad on both sides and on the right.
-B, L, D, T, K, V, FILTERS = 2, 3, 5, 7, 11, 13, (17, 19)
+L, B, D, T, K, V, FILTERS = 2, 3, 5, 7, 11, 13, (17, 19)
 STEP = 23
-CONF = {"max_turn_num": T, "max_turn_len": K, "_EOS_": 1, "learning_rate": 0.01, "batch_size": B}
+CONF = {"max_turn_num": T, "max_turn_len": K, "_EOS_": 1, "learning_rate": 0.01, "batch_size": 2}
 
-TURNS = ((11, 0, 4, 1), (5, 11, 2, 7, 11, 3, 6))  # words of each turn: empty ones inside and at the end, full ones
-RESPONSES = (3, 11)
+# Words of each turn and response: empty turns inside and at the end, full ones.
+TURNS = ((11, 0, 4, 1), (5, 11, 2, 7, 11, 3, 6), (1,))
+RESPONSES = (3, 11, 8)
 
 
 # === The release's outputs ===
@@ -165,17 +166,16 @@ def test_optimizer_state_is_the_checkpoints(golden):
 
 
 @tf.function
-def gradient_of_ties():
-    """Gradients that the 27 equal cells of one window get in all: 1, or 27 from TensorFlow's own CPU kernel."""
+def gradient_of_max(cells):
+    """What the cells of one pooled window get of its gradient."""
     with tf.GradientTape() as tape:
-        cells = tf.ones((1, 3, 3, 3, 1))
         tape.watch(cells)
         pooled = keras.ops.max_pool(cells, 3, 3)
-    return tf.reduce_sum(tape.gradient(pooled, cells))
+    return tape.gradient(pooled, cells)
 
 
 def test_training_follows_the_release(golden, record_property):
-    if gradient_of_ties() != 1.0:
+    if tf.reduce_sum(gradient_of_max(tf.ones((1, 3, 3, 3, 1)))) != 1.0:
         pytest.skip("this TensorFlow gives each of several equal maxima the whole gradient (on a CPU without oneDNN)")
     model = compiled(golden.run)
     names = release_names(model.config)
@@ -199,7 +199,7 @@ def test_training_follows_the_release(golden, record_property):
     assert median < 1e-5
 
 
-@pytest.mark.parametrize("golden", ["small_positional", "small_last"], indirect=True)
+@pytest.mark.parametrize("golden", ["small_positional"], indirect=True)
 def test_export_takes_strings(golden, tmp_path):
     inputs, _ = golden.inputs("eval")
     rows = [
@@ -262,7 +262,7 @@ def release_tensors(network="net", positional=True):
     tensors = {}
     for name, shape in release_shapes(network, positional).items():
         inputs = math.prod(shape[:-1]) if len(shape) > 1 and name != "word_embedding" else 1
-        weights = rng.normal(size=shape) / math.sqrt(inputs)
+        weights = rng.normal(size=shape) * 2 / math.sqrt(inputs)
         tensors[name] = weights + 1 if name.endswith("scale") else weights
         tensors[f"loss/{name}/Adam"] = rng.normal(size=shape) * 1e-3
         tensors[f"loss/{name}/Adam_1"] = rng.random(shape) * 1e-5
@@ -310,7 +310,7 @@ def ids_of(rng, count):
 
 
 def some_inputs():
-    """Two contexts, the first with empty turns inside and at the end, and a candidate for each."""
+    """Contexts `(B, T, K)` and a response for each, `(B, K)`."""
     rng = np.random.default_rng(2)
     turns = np.zeros((B, T, K), "int32")
     for b, counts in enumerate(TURNS):
@@ -421,7 +421,7 @@ def test_stand_in_matches_loops(network, positional, tmp_path):
     assert run.config["settings"]["variant"] == VARIANTS[network]
     turns, responses = some_inputs()
     expected = [release_logit(*pair, network, released.tensors) for pair in zip(turns, responses, strict=True)]
-    assert abs(expected[0] - expected[1]) > 0.1
+    assert np.ptp(expected) > 0.1
     logits = np.asarray(run.load_model()({"turns": turns, "responses": responses[:, None]}))
     np.testing.assert_allclose(logits[:, 0], expected, atol=1e-5)
 
@@ -443,12 +443,15 @@ def test_stand_in_brings_every_variable(released, tmp_path):
         np.testing.assert_array_equal(best[path], weight)
 
 
-def test_stand_in_exports(released, tmp_path):
+def test_stand_in_exports(tmp_path):
+    released = stand_in(tmp_path, network="last_net")
     run = import_stand_in(released, tmp_path / "run")
     with pytest.raises(UserError, match=r"cannot be exported: strings need a vocabulary\.txt"):
         exporting.export(run.path, tmp_path / "out")
     turns, responses = (np.where(ids == EOS_ID, V, ids) for ids in some_inputs())
-    expected = np.array([release_logit(*pair, "net", released.tensors) for pair in zip(turns, responses, strict=True)])
+    expected = np.array(
+        [release_logit(*pair, "last_net", released.tensors) for pair in zip(turns, responses, strict=True)]
+    )
     check_export(run, turns, responses, expected, tmp_path / "out")
 
 
@@ -491,7 +494,8 @@ def test_a_dataset_gives_vocabulary_and_path(released, dataset, tmp_path):
     assert (run.path / VOCABULARY).read_text() == (dataset / "vocabulary.txt").read_text()
 
 
-def test_evaluate_scores_with_the_release(released, dataset, tmp_path):
+def test_evaluate_scores_with_the_release(dataset, tmp_path):
+    released = stand_in(tmp_path, network="self_match_net")
     run = import_stand_in(released, tmp_path / "run")
     evaluate(run.path, "dev", data=dataset, scores_out=tmp_path / "scores", floors=False)
     scores = [float(line.split("\t")[0]) for line in (tmp_path / "scores").read_text().splitlines()]
@@ -499,12 +503,12 @@ def test_evaluate_scores_with_the_release(released, dataset, tmp_path):
     assert len(scores) == len(split.label) == 30
     for line in (0, 12):
         inputs = split.collate(split.context[[line]], np.array([[line]]), T, K, cut=False)
-        expected = release_logit(inputs["turns"][0], inputs["responses"][0, 0], "net", released.tensors)
+        expected = release_logit(inputs["turns"][0], inputs["responses"][0, 0], "self_match_net", released.tensors)
         assert scores[line] == pytest.approx(expected, abs=1e-5)
 
 
-def test_resume_goes_on_from_the_releases_step(released, dataset, tmp_path):
-    run = import_stand_in(released, tmp_path / "run")
+def test_resume_goes_on_from_the_releases_step(dataset, tmp_path):
+    run = import_stand_in(stand_in(tmp_path, network="self_match_net"), tmp_path / "run")
     model, _, _ = restored(run)
     data = selection.load_dataset(dataset)
     training = selection.Training(**run.config["training"])
@@ -518,7 +522,7 @@ def test_resume_goes_on_from_the_releases_step(released, dataset, tmp_path):
         losses.append(model.train_on_batch(*selection.collate(data.splits["train"], model.config, batch, 4)))
         model.reset_metrics()
 
-    # 20 steps an epoch, a validation every 2: the whole intervals that end by epoch 1.3, from the one in which step 23 is.
+    # 20 steps an epoch, a validation every 2: step 23 is in the 12th such interval, epoch 1.3 ends with the 13th.
     train(None, dataset, run.path, Fit(epochs=1.3), {}, resume=True)
     assert [row["step"] for row in run.history()] == [STEP + 2, STEP + 4]
     assert [row["loss"] for row in run.history()] == pytest.approx(np.reshape(losses, (2, 2)).mean(axis=1), rel=1e-5)

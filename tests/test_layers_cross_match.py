@@ -45,15 +45,8 @@ def built(**settings):
     return set_random_weights(layer, 1)
 
 
-needs_mask_keywords = pytest.mark.xfail(
-    raises=TypeError,
-    reason="CrossMatch passes masks on by position, and Keras fills in a None by name",
-    strict=True,
-)
-
-
 @pytest.mark.parametrize("scalar_bias", (False, True))
-@pytest.mark.parametrize("masked", (True, pytest.param(False, marks=needs_mask_keywords)))
+@pytest.mark.parametrize("masked", (True, False))
 def test_cross_match_matches_equation(u_r, scalar_bias, masked):
     U, R = u_r
     layer = built(scalar_bias=scalar_bias)
@@ -103,7 +96,6 @@ def test_cross_match_rejects_masking(u_r):
         CrossMatch(masking="padding")(*u_r, product(*u_r))
 
 
-@needs_mask_keywords
 @pytest.mark.parametrize("missing", ("utterance_mask", "response_mask"))
 def test_cross_match_rejects_release_without_masks(u_r, masks, missing):
     given = {"utterance_mask": masks[0], "response_mask": masks[1], missing: None}

@@ -232,15 +232,7 @@ def test_masked_max_pool_3d_ignores_padding(end, garbage, static):
 @pytest.mark.parametrize(
     "dtype",
     (
-        pytest.param(
-            "float16",
-            marks=pytest.mark.xfail(
-                not tf.config.list_physical_devices("GPU"),
-                raises=tf.errors.NotFoundError,
-                reason="TensorFlow has no MaxPool3D for float16 on a CPU",
-                strict=True,
-            ),
-        ),
+        "float16",
         "bfloat16",
     ),
 )

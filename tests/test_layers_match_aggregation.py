@@ -121,7 +121,6 @@ def test_match_aggregation_ignores_padding(layer, garbage):
     assert np.ptp(found) > 0.5
 
 
-@pytest.mark.xfail(reason="masking='exact' cannot do without its optional mask", strict=True)
 def test_match_aggregation_without_mask_takes_every_cell(layer):
     x = images(9, sizes=(2, 3, 5))
     every = np.ones((*x.shape[:-1], 1), bool)

@@ -1,5 +1,7 @@
 """tasks/selection.py: examples, losses, scoring."""
 
+import types
+
 import numpy as np
 import pytest
 from keras import ops
@@ -66,7 +68,11 @@ def test_file_negatives_give_every_line_once():
 def test_file_negatives_under_a_softmax_meet_their_positive():
     split = make_split(sizes=(2, 3, 2, 1))  # the last context has nothing to compare
     lists = candidate_lists(split, Training(loss="softmax"), np.random.default_rng(0))
-    found = {tuple(row): int(context) for contexts, responses, _ in lists for context, row in zip(contexts, responses)}
+    found = {
+        tuple(row): int(context)
+        for contexts, responses, _ in lists
+        for context, row in zip(contexts, responses, strict=True)
+    }
     assert found == {(0, 1): 0, (2, 3, 4): 1, (5, 6): 2}
     assert all((labels == [1] + [0] * (labels.shape[1] - 1)).all() for _, _, labels in lists)
 
@@ -74,7 +80,7 @@ def test_file_negatives_under_a_softmax_meet_their_positive():
 def test_fresh_negatives_are_other_lines_positives_and_differ_by_epoch():
     split = make_split(sizes=(2,) * 40)
     training = Training(negatives="fresh", negatives_per_positive=3, loss="softmax")
-    [(contexts, responses, labels)] = candidate_lists(split, training, np.random.default_rng(1))
+    [(_, responses, labels)] = candidate_lists(split, training, np.random.default_rng(1))
     assert responses.shape == labels.shape == (40, 4)
     assert responses[:, 0].tolist() == list(range(0, 80, 2))
     assert (responses % 2 == 0).all()  # all drawn among the right responses
@@ -126,11 +132,8 @@ def test_floors_know_overlap_from_chance():
     responses = [[10 + i, 60] if right else [40, 60] for i in range(30) for right in (1, 0)]
     split = SelectionSplit.of(contexts, responses, [1, 0] * 30, EOS)
 
-    class Dataset:
-        splits = {"train": split, "dev": split}
-        eos_id, unk_id = EOS, 2
-
-    floors = selection.floor_scores(Dataset, "dev")
+    dataset = types.SimpleNamespace(splits={"train": split, "dev": split}, eos_id=EOS, unk_id=2)
+    floors = selection.floor_scores(dataset, "dev")
     assert set(floors) == {"random", "constant", "TF-IDF cosine"}
     assert (floors["TF-IDF cosine"][::2] > floors["TF-IDF cosine"][1::2]).all()
     assert (floors["constant"] == floors["constant"][0]).all()

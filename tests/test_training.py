@@ -40,7 +40,8 @@ def test_a_run_holds_all_that_is_needed(run):
         file.name for file in run.path.iterdir()
     }
     rows = run.history()
-    assert [row["epoch"] for row in rows] == pytest.approx([5 / 9, 10 / 9], abs=1e-3)  # nine steps an epoch
+    assert len(rows) == 2  # two validations an epoch, one epoch
+    assert 1.0 <= rows[1]["epoch"] < 1.2
     assert rows[0]["step"] * 2 == rows[1]["step"]
     assert {"loss", "R10@1", "R10@2", "MAP", "steps_per_second", "seconds"} <= rows[0].keys()
     config = json.loads((run.path / "config.json").read_text())
