@@ -161,7 +161,7 @@ def _measured(run, dataset, split, record):
     """One record of results/measured: figures, and what it takes to get them again."""
     history = run.history()
     return {
-        "name": " ".join([run.config["model"].upper(), run.config["settings"].get("variant", "")]).strip(),
+        "name": _name(run),
         "model": run.config["model"],
         "corpus": dataset.name,
         "split": split,
@@ -184,6 +184,13 @@ def _measured(run, dataset, split, record):
         "floors": record["floors"],
         "history": history,
     }
+
+
+def _name(run):
+    """What a table calls the model: `DAM full`, `DAM full, release mode`."""
+    settings = run.config["settings"]
+    mode = ", release mode" if settings.get("masking") == "release" else ""
+    return f"{run.config['model'].upper()} {settings.get('variant', '')}".strip() + mode
 
 
 def _processor():

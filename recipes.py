@@ -41,7 +41,7 @@ RECIPES = {
     "dam-ubuntu-irc": Recipe(
         model="dam",
         corpus="ubuntu-irc",
-        flags={"epochs": 3.0, "batch_size": 32, "learning_rate": 1e-3},
+        flags={"epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3},
         settings={
             "levels": 2,
             "max_turns": 6,

@@ -2,9 +2,10 @@
 
     python -m results.readme_tables          # rewrites README.md between its markers
 
-A table stands between `<!-- table: CORPUS -->`, or `<!-- table: CORPUS epochs=N -->`, and `<!-- end -->`. Every row of
-ours is one model and one setting, averaged over the seeds that were run, with their spread. With `epochs=N` the figures
-are those of the best validation within the first `N` epochs, so that models stand side by side at equal budgets.
+A table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and `only=WORD` may follow the corpus. Every
+row of ours is one model and one setting, averaged over the seeds that were run, with their spread. With `epochs=N` the figures
+are those of the best validation within the first `N` epochs, so that models stand side by side at equal budgets (those
+that had fewer are left out); with `only=WORD` only models with that word in their name are shown.
 """
 
 import collections
@@ -92,11 +93,15 @@ def render(text):
 
     def fill(match):
         records = measured(match["corpus"])
+        if match["only"]:
+            records = [record for record in records if match["only"] in record["name"].replace(",", "").split()]
         if match["epochs"]:
-            records = [within(record, float(match["epochs"])) for record in records]
+            epochs = float(match["epochs"])
+            records = [within(record, epochs) for record in records if record["epochs"] > epochs - 0.01]
         return f"{match['begin']}\n{table(records)}\n{match['end']}"
 
-    marker = r"(?P<begin><!-- table: (?P<corpus>\S+)(?: epochs=(?P<epochs>\S+))? -->)\n.*?(?P<end><!-- end -->)"
+    marker = r"(?P<begin><!-- table: (?P<corpus>\S+)(?: epochs=(?P<epochs>\S+))?"
+    marker += r"(?: only=(?P<only>\S+))? -->)\n.*?(?P<end><!-- end -->)"
     return re.sub(marker, fill, text, flags=re.DOTALL)
 
 

@@ -96,8 +96,8 @@ class Training:
     gradient_clip: float = 1.0
     """Gradients are clipped by value to [-this, this]; 0: not at all."""
     vector_center: bool = False
-    """Subtracts the mean word vector from all before training (Mu and Viswanath 2018). Word2vec on a small corpus leaves
-    all vectors on one side, and every match looks alike: two words of `ubuntu-irc` have a cosine of 0.49 on average,
+    """Subtracts the mean word vector from all before training (Mu and Viswanath 2018). Word2vec on a small corpus
+    leaves all vectors on one side, and every match looks alike: two of `ubuntu-irc` have a cosine of 0.49 on average,
     after 5 passes instead of 20 even 0.96."""
     vector_norm: float = 0.0
     """Every word vector is then scaled to this Euclidean length; 0: left as it is."""
