@@ -2,10 +2,11 @@
 
     python -m results.readme_tables          # rewrites README.md between its markers
 
-A table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and `only=WORD` may follow the corpus. Every
-row of ours is one model and one setting, averaged over the seeds that were run, with their spread. With `epochs=N` the figures
-are those of the best validation within the first `N` epochs, so that models stand side by side at equal budgets (those
-that had fewer are left out); with `only=WORD` only models with that word in their name are shown.
+A table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and `only=WORD` may follow the corpus.
+Every row of ours is one model and one setting, averaged over the seeds that were run, with their spread. With
+`epochs=N` the figures are those of the best validation within the first `N` epochs, so that models stand side by side
+at equal budgets (those that had fewer are left out); with `only=WORD` only models with that word in their name are
+shown.
 """
 
 import collections
