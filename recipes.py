@@ -24,14 +24,15 @@ RECIPES = {
     "dam-sample": Recipe(
         model="dam",
         corpus="the embedded sample",
-        flags={"epochs": 6.0, "batch_size": 16, "learning_rate": 1e-3},
+        flags={"epochs": 7.0, "batch_size": 16, "learning_rate": 1e-3},
         settings={
             "levels": 1,
             "max_turns": 6,
             "max_words": 20,
-            "negatives": "file",
+            "negatives": "fresh",
+            "negatives_per_positive": 3,
             "loss": "softmax",
-            "decay_steps": 1000,
+            "decay_steps": 300,
             "embedding_dropout": 0.1,
             "vector_center": True,
             "vector_norm": 3.5,
