@@ -55,8 +55,7 @@ def evaluate(
     """
     run = Run.open(run_path)
     task = TASKS[run.entry.task]
-    facts = run.config["dataset"]
-    dataset = task.load_dataset(data or facts["path"], facts["eos_id"])
+    dataset = task.dataset_of(run, data)
     examples = dataset.splits[split]
     if not len(examples.label):
         raise UserError(f"{dataset.path} has no lines in the split {split}")

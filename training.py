@@ -60,8 +60,9 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
         fit = Fit(**{**stored["fit"], "epochs": fit.epochs})
         task = TASKS[run.entry.task]
         training = task.Training(**stored["training"])
+        dataset = task.dataset_of(run, data)
+        task.check_fits(make_config(run.entry.config, stored["settings"]), dataset)
         run.update_config({"fit": dataclasses.asdict(fit)})
-        dataset = task.load_dataset(data or stored["dataset"]["path"], stored["dataset"]["eos_id"])
     else:
         task = TASKS[MODELS[model_name].task]
         dataset = task.load_dataset(data or task.prepare_sample(), eos_id)

@@ -160,6 +160,22 @@ def optimizer(training, learning_rate):
     return keras.optimizers.Adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None)
 
 
+def dataset_of(run, path=None):
+    """The dataset of a run, or another one in its place.
+
+    Args:
+        run: A `runs.Run`.
+        path: Directory of a prepared dataset; `None`: the one that the run was trained on.
+
+    Raises:
+        UserError: where it is missing or malformed, or the run remembers none.
+    """
+    facts = run.config["dataset"]
+    if not (path or facts["path"]):
+        raise UserError(f"{run.path} remembers no dataset: give --data")
+    return load_dataset(path or facts["path"], facts["eos_id"])
+
+
 def check_fits(config, dataset):
     """Refuses a dataset that was prepared with another vocabulary than the model's.
 

@@ -1,6 +1,8 @@
 """training.py, evaluation.py and runs.py together, on a small simulated corpus."""
 
 import json
+import pickle
+import shutil
 
 import keras
 import numpy as np
@@ -162,6 +164,26 @@ def test_resume_refuses_a_run_without_state(run, tmp_path):
     Run.create(tmp_path / "bare", run.config)
     with pytest.raises(UserError, match=r"cannot be resumed: it has no last\.npz"):
         train("dam", None, tmp_path / "bare", FIT, {}, resume=True)
+
+
+def test_a_run_without_a_dataset_asks_for_one(run, tmp_path):
+    config = {**run.config, "dataset": {**run.config["dataset"], "path": None}}
+    Run.create(tmp_path / "bare", config)
+    with pytest.raises(UserError, match="remembers no dataset: give --data"):
+        evaluate(tmp_path / "bare", "dev")
+    with pytest.raises(UserError, match="remembers no dataset: give --data"):
+        train("dam", None, tmp_path / "bare", FIT, {}, resume=True)
+
+
+def test_a_dataset_of_another_preparation_is_refused(run, prepared, tmp_path):
+    other = shutil.copytree(prepared, tmp_path / "other")
+    (other / "vocabulary.txt").unlink()
+    with open(other / "word_embedding.pkl", "wb") as file:
+        pickle.dump(np.zeros((900, 7), "float32").tolist(), file, protocol=2)
+    with pytest.raises(UserError, match="they come from different preparations"):
+        evaluate(run.path, "dev", data=other)
+    with pytest.raises(UserError, match="they come from different preparations"):
+        train("dam", other, run.path, FIT, {}, resume=True)
 
 
 def test_settings_that_do_not_exist_are_listed(prepared, tmp_path):
