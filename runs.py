@@ -128,10 +128,7 @@ class Run:
 
     def build_model(self):
         """The model of this run with fresh weights, under the current dtype policy."""
-        values = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in self.config["settings"].items()
-        }
-        return self.entry.build(make_config(self.entry.config, values))
+        return self.entry.build(make_config(self.entry.config, self.config["settings"]))
 
     def load_model(self):
         """The model of this run with its best weights, under the current dtype policy.

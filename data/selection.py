@@ -4,6 +4,7 @@ Letters: B batch   N candidates of a context   T turns   K utterance words   J r
 """
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class Sequences:
         """The lists again."""
         return [part.tolist() for part in np.split(self.ids, self.starts[1:])][: len(self.starts)]
 
+    @functools.cached_property
     def text_numbers(self):
         """A number for each list, the same for equal lists, int `(lists,)`."""
         numbers = {}
@@ -110,6 +112,13 @@ class SelectionSplit:
             label=np.asarray(labels, np.int32),
         )
 
+    def _last_turns(self, contexts, max_turns):
+        """How many turns of each context are read `(B,)`, and which `(B, max_turns)`, filled up with -1."""
+        kept = np.minimum(self.context_turns[contexts], max_turns)
+        first = self.context_start[contexts] + self.context_turns[contexts] - kept
+        turn = np.arange(max_turns)
+        return kept, np.where(turn < kept[:, None], first[:, None] + turn, -1)
+
     def collate(self, contexts, responses, max_turns, max_words, multiple=1, cut=True):
         """Pads some contexts and their candidates into the model's inputs.
 
@@ -126,11 +135,8 @@ class SelectionSplit:
         Returns:
             `{"turns": (B, T, K), "responses": (B, N, J)}`, int32, 0 = padding.
         """
-        kept = np.minimum(self.context_turns[contexts], max_turns)
-        T = max(1, kept.max()) if cut else max_turns
-        turn = np.arange(T)
-        first = self.context_start[contexts] + self.context_turns[contexts] - kept
-        index = np.where(turn < kept[:, None], first[:, None] + turn, -1)
+        kept, index = self._last_turns(contexts, max_turns)
+        index = index[:, : max(1, kept.max())] if cut else index
 
         def width(lists, index):
             longest = max(1, lists.kept(index).max(initial=0)) if cut else max_words
@@ -151,10 +157,7 @@ class SelectionSplit:
             responses: Lines, int `(E, N)`; -1: none.
             max_turns, max_words: As in `collate`.
         """
-        kept = np.minimum(self.context_turns[contexts], max_turns)
-        end = self.context_start[contexts] + self.context_turns[contexts]
-        turn = np.arange(max_turns)
-        index = np.where(turn < kept[:, None], (end - kept)[:, None] + turn, -1)
+        kept, index = self._last_turns(contexts, max_turns)
         K = self.turns.kept(index).max(axis=1, initial=0)
         J = self.responses.kept(responses).max(axis=1, initial=0)
         return np.stack([kept, np.minimum(K, max_words), np.minimum(J, max_words)], axis=1)
@@ -170,7 +173,7 @@ class SelectionSplit:
         Returns:
             Lines, int `(E, count)`; none has the very words of its own positive, unless all have.
         """
-        texts = self.responses.text_numbers()[positives]
+        texts = self.responses.text_numbers[positives]
         drawn = rng.integers(len(positives), size=(len(positives), count))
         for _ in range(8):  # a popular "ok" may be drawn for another "ok": draw again
             same = texts[drawn] == texts[:, None]
