@@ -1,6 +1,7 @@
 """Makes a prepared dataset of a corpus's raw files.
 
 python prepare.py --corpus=smn --source=../shared/data/ubuntu-irc --out=build/ubuntu-irc
+python prepare.py --corpus=babi-dialog --source=../shared/data/babi-dialog --out=build/babi
 """
 
 from absl import flags
@@ -27,13 +28,14 @@ flags.DEFINE_integer(
     "Of each context of dev and test, others are warned of; 0: any.",
     lower_bound=0,
 )
+flags.DEFINE_string("words_of", "all", "Dialogs: the vocabulary is that of `all` files, or of `train`.")
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
 
 def main():
-    from data import prepare_selection  # a wrong flag need not wait for it
+    from data import prepare_dialog, prepare_selection  # a wrong flag need not wait for them
 
-    tasks = {"selection": prepare_selection}
+    tasks = {"selection": prepare_selection, "dialog": prepare_dialog}
     module = tasks[CORPORA[FLAGS.corpus].task]
     fields = module.Settings.__dataclass_fields__
     settings = module.Settings(**{name: FLAGS[name].value for name in fields})

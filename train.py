@@ -16,9 +16,9 @@ flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings of recipes.py; flags 
 flags.DEFINE_string("data", None, "Directory that prepare.py wrote. Without it the embedded sample is made.")
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
 flags.DEFINE_bool("resume", False, "Go on with the run in --workdir, exactly where it stood.")
-flags.DEFINE_float("epochs", 2.0, "Passes over the training examples.", lower_bound=0.0)
-flags.DEFINE_integer("batch_size", 256, "Contexts a step.", lower_bound=1)
-flags.DEFINE_float("learning_rate", 1e-3, "At the start.", lower_bound=0.0)
+flags.DEFINE_float("epochs", None, "Passes over the training examples.", lower_bound=0.0)
+flags.DEFINE_integer("batch_size", None, "Contexts or dialogs a step.", lower_bound=1)
+flags.DEFINE_float("learning_rate", None, "At the start.", lower_bound=0.0)
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of computation.")
 flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU, off on a CPU, where it loses.")
 flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0)
@@ -27,6 +27,8 @@ flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (
 
 
 def main():
+    from runs import Run
+    from tasks import TASKS
     from training import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
 
     settings = {}
@@ -41,18 +43,25 @@ def main():
         if not equals:
             raise cli.UserError(f"--set expects field=value. Received: {assignment!r}")
         settings[field] = value
+    given = {
+        "epochs": FLAGS.epochs,
+        "batch_size": FLAGS.batch_size,
+        "learning_rate": FLAGS.learning_rate,
+        "precision": FLAGS.precision,
+        "jit": FLAGS.jit,
+        "seed": FLAGS.seed,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
+    if FLAGS.resume:
+        defaults = Run.open(workdir).config["fit"]
+    else:
+        defaults = TASKS[MODELS[FLAGS.model].task].FIT
     train(
         model_name=FLAGS.model,
         data=FLAGS.data,
-        workdir=FLAGS.workdir or f"runs/{FLAGS.model}",
-        fit=Fit(
-            epochs=FLAGS.epochs,
-            batch_size=FLAGS.batch_size,
-            learning_rate=FLAGS.learning_rate,
-            precision=FLAGS.precision,
-            jit=FLAGS.jit,
-            seed=FLAGS.seed,
-        ),
+        workdir=workdir,
+        fit=Fit(**{**defaults, **given}),
         settings=settings,
         resume=FLAGS.resume,
         eos_id=FLAGS.eos_id,

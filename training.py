@@ -25,7 +25,7 @@ class Fit:
     epochs: float = 2.0
     """Passes over the training examples."""
     batch_size: int = 256
-    """Contexts a step."""
+    """Contexts or dialogs a step."""
     learning_rate: float = 1e-3
     """At the start."""
     precision: str = "float32"
@@ -72,26 +72,26 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
     keras.utils.set_random_seed(fit.seed)
     model = run.build_model()
     jit = fit.jit == "on" or (fit.jit == "auto" and _has_gpu())
-    model.compile(
-        optimizer=task.optimizer(training, fit.learning_rate),
-        loss=task.loss(training),
-        jit_compile=jit,
-    )
     split = dataset.splits["train"]
     multiple = 16 if jit else 4  # lengths are rounded up to it: XLA compiles every shape anew
 
     def make_batches(rng):
         return task.training_batches(split, model.config, training, fit.batch_size, rng)
 
+    steps = len(make_batches(np.random.default_rng(fit.seed)))
+    model.compile(
+        optimizer=task.optimizer(training, fit.learning_rate, math.ceil(fit.epochs * steps)),
+        loss=task.loss(training),
+        jit_compile=jit,
+    )
     if resume:
         position = run.restore_state(model)
     else:
         task.initialise(model, dataset, training)
         position = {"step": 0, "seconds": 0.0, "best": -1.0, "waited": 0}
-    steps = len(make_batches(np.random.default_rng(fit.seed)))
     interval = math.ceil(steps / training.validations_per_epoch)
     total = math.ceil(fit.epochs * steps / interval)
-    print(f"{run.path}: {model.count_params():,} parameters, {steps:,} steps an epoch, a validation every {interval:,}")
+    print(f"{run.path}: {model.count_params():,} parameters, {steps:,} steps an epoch, a validation every {interval:,}", flush=True)
     batches = (
         task.collate(split, model.config, batch, multiple)
         for batch in epochs_of(make_batches, fit.seed, position["step"])
@@ -136,8 +136,8 @@ def _create_run(model_name, workdir, fit, settings, task, dataset):
     training = make_config(task.Training, chosen["training"])
     config = make_config(config_class, task.model_settings(dataset, chosen["model"]))
     for needed in ("train", "dev"):
-        if not len(dataset.splits[needed].label):
-            raise UserError(f"{dataset.path}: training needs lines in the split {needed}")
+        if not len(dataset.splits[needed]):
+            raise UserError(f"{dataset.path}: training needs examples in the split {needed}")
     run = Run.create(
         workdir,
         {
@@ -155,6 +155,7 @@ def _create_run(model_name, workdir, fit, settings, task, dataset):
         },
         dataset.vocabulary,
     )
+    task.keep_for_run(dataset, run.path)
     return run, training
 
 

@@ -3,7 +3,7 @@
 import types
 from typing import NamedTuple
 
-from data import smn
+from data import babi_dialog, smn
 
 
 class Corpus(NamedTuple):
@@ -12,9 +12,9 @@ class Corpus(NamedTuple):
     task: str
     """What its examples are for; `data.prepare_<task>` prepares them."""
     reader: types.ModuleType
-    """Reads its files. For selection: `find_split(directory, split)`, `read(path, opener)` and
-    `tokenize(text)`."""
+    """Reads its files. For selection: `find_split(directory, split)`, `read(path, opener)` and `tokenize(text)`; for
+    dialog: `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities` and `move`."""
 
 
-CORPORA = {"smn": Corpus("selection", smn)}
+CORPORA = {"smn": Corpus("selection", smn), "babi-dialog": Corpus("dialog", babi_dialog)}
 """What prepare.py can read, by the name that `--corpus` takes."""

@@ -97,6 +97,9 @@ class SelectionSplit:
     label: np.ndarray
     """1 right, 0 wrong `(lines,)`, int32."""
 
+    def __len__(self):
+        return len(self.label)
+
     @classmethod
     def of(cls, contexts, responses, labels, eos_id):
         """Builds a split from the lists of `data.pkl`: `c`, `r`, `y`."""

@@ -4,6 +4,11 @@ import dataclasses
 from collections.abc import Callable
 
 from models.dam import DAM, DAMConfig, release_settings
+from models.entity_memma import EntityMEMMA, EntityMEMMAConfig
+from models.memma import MEMMA, MEMMAConfig
+from models.memn2n import MemN2N, MemN2NConfig
+from models.memr import MEMR, MEMRConfig
+from models.supervised_embeddings import SupervisedEmbeddings, SupervisedEmbeddingsConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,4 +27,9 @@ class ModelEntry:
 
 MODELS = {
     "dam": ModelEntry(DAM, DAMConfig, task="selection", release_settings=release_settings),
+    "memma": ModelEntry(MEMMA, MEMMAConfig, task="dialog"),
+    "entity-memma": ModelEntry(EntityMEMMA, EntityMEMMAConfig, task="dialog"),
+    "memn2n": ModelEntry(MemN2N, MemN2NConfig, task="dialog"),
+    "memr": ModelEntry(MEMR, MEMRConfig, task="dialog"),
+    "supervised-embeddings": ModelEntry(SupervisedEmbeddings, SupervisedEmbeddingsConfig, task="dialog"),
 }

@@ -1,5 +1,5 @@
 """One task a file: how its models are fed, trained, validated and scored. See `TASKS`."""
 
-from tasks import selection
+from tasks import dialog, selection
 
-TASKS = {"selection": selection}
+TASKS = {"selection": selection, "dialog": dialog}

@@ -25,6 +25,9 @@ CANDIDATES = 10  # scored at once against one encoded context
 
 SAMPLE = pathlib.Path("build/sample")
 
+FIT = {}
+"""What `training.Fit` starts from here: its own defaults."""
+
 __all__ = ["load_dataset"]
 
 
@@ -152,12 +155,16 @@ def initialise(model, dataset, training):
     model.get_layer("word_embedding").set_weights([vectors])
 
 
-def optimizer(training, learning_rate):
+def optimizer(training, learning_rate, steps=None):
     """Adam with the release's staircase schedule, `epsilon` 1e-8 as in TensorFlow 1."""
     schedule = keras.optimizers.schedules.ExponentialDecay(
         learning_rate, training.decay_steps, training.decay_rate, staircase=True
     )
     return keras.optimizers.Adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None)
+
+
+def keep_for_run(dataset, path):
+    """What a run needs beside its vocabulary: nothing."""
 
 
 def dataset_of(run, path=None):

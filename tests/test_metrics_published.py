@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from metrics import dialog
 from metrics.published import PUBLISHED, published
 from metrics.ranking import METRICS
 
-NAMES = {"selection": set(METRICS)}  # the metric names of each task; a task that comes in adds its own
+# the metric names of each task; a task that comes in adds its own
+NAMES = {"selection": set(METRICS), "dialog": set(dialog.METRICS)}
 ROWS = json.loads(PUBLISHED.read_text("utf-8"))
 
 
@@ -55,20 +57,66 @@ def test_published_figures_grow_with_k():
             assert row["metrics"]["R10@1"] < row["metrics"]["P@1"] < row["metrics"]["MAP"], row
 
 
+BABI = {  # per response (per dialog) in percent, as the papers print them
+    ("babi-task1", "test"): ["100 (100)", "99.9 (99.6)", "100 (100)", "100 (100)", "100 (100)"],
+    ("babi-task2", "test"): ["68.4 (0)", "100 (100)", "98.3 (83.9)", "100 (100)", "100 (100)"],
+    ("babi-task3", "test"): ["64.9 (0)", "74.9 (2)", "74.9 (0)", "74.9 (0)", "74.9 (0)", "96.3"],
+    ("babi-task4", "test"): ["57.2 (0)", "59.5 (3)", "100 (100)", "57.2 (0)", "100 (100)"],
+    ("babi-task5", "test"): ["75.4 (0)", "96.1 (49.4)", "93.4 (19.7)", "96.3 (52.5)", "98 (72.5)", "100", "99.2"],
+    ("babi-task6", "test"): ["22.6 (0)", "41.1 (0)", "41 (0)", "47.4 (1.4)", "48.7 (1.4)", "55.6"],
+    ("babi-task1", "test-oov"): ["60 (0)", "72.3 (0)", "96.5 (82.7)", "82.4 (0)", "100 (100)"],
+    ("babi-task2", "test-oov"): ["68.3 (0)", "78.9 (0)", "94.5 (48.4)", "78.9 (0)", "94.2 (47.1)"],
+    ("babi-task3", "test-oov"): ["65 (0)", "74.4 (0)", "75.2 (0)", "75.3 (0)", "75.1 (0)", "96.7"],
+    ("babi-task4", "test-oov"): ["57 (0)", "57.6 (0)", "100 (100)", "57 (0)", "100 (100)"],
+    ("babi-task5", "test-oov"): ["58.2 (0)", "65.5 (0)", "77.7 (0)", "66.7 (0)", "79.4 (0)", "100", "92"],
+    ("babi-task6", "test-oov"): [],
+}
+
+
+@pytest.mark.parametrize(("corpus", "split"), BABI)
+def test_published_dialog_is_the_papers(corpus, split):
+    def printed(per_response, per_dialog=None):
+        return f"{100 * per_response:.4g}" + ("" if per_dialog is None else f" ({100 * per_dialog:.4g})")
+
+    rows = published(corpus, split)
+    assert [printed(**row["metrics"]) for row in rows] == BABI[corpus, split]
+    models = [row["model"] for row in rows]
+    if rows:
+        assert models[:5] == ["SupEmb", "MemNN", "MemNN+match type", "GMemN2N", "GMemN2N+match type"]
+    assert models[5:] == {3: ["GLMP"], 5: ["HCN", "GLMP"], 6: ["HCN"] * bool(rows)}.get(int(corpus[-1]), [])
+    sources = {"SupEmb": "Bordes", "MemNN": "Bordes", "GMemN2N": "Liu and Perez", "HCN": "Williams", "GLMP": "Wu"}
+    assert all(row["source"].startswith(sources[row["model"].split("+")[0]]) for row in rows)
+
+
+def test_published_split_filters_only_rows_that_name_one():
+    both = published("babi-task3")
+    assert both == published("babi-task3", "test") + published("babi-task3", "test-oov")
+    assert [row["split"] for row in both] == ["test"] * 6 + ["test-oov"] * 6
+    assert published("babi-task3", "dev") == []
+    assert published("douban", "test") == published("douban") != []
+
+
+def test_published_dialogs_are_harder_than_responses():
+    rows = [row["metrics"] for row in ROWS if "per_dialog" in row["metrics"]]
+    assert len(rows) == 55
+    assert all(row["per_dialog"] < row["per_response"] or row["per_response"] == 1 for row in rows)
+
+
 def test_published_of_an_unknown_corpus_is_empty():
     assert published("ubuntu-irc") == []
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['corpus']}-{row['model']}")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['corpus']}-{row.get('split')}-{row['model']}")
 def test_published_row_is_well_formed(row):
-    assert set(row) == {"task", "corpus", "model", "metrics", "source"}
+    keys = {"task", "corpus", "model", "metrics", "source"}
+    assert set(row) == (keys | {"split"} if row["task"] == "dialog" else keys)
     assert row["source"]
     assert row["metrics"]
     if row["task"] in NAMES:
         assert set(row["metrics"]) <= NAMES[row["task"]]
-        assert all(0 < value <= 1 for value in row["metrics"].values())
+        assert all(0 < value <= 1 or (name, value) == ("per_dialog", 0) for name, value in row["metrics"].items())
 
 
 def test_published_rows_are_unique():
-    keys = [(row["corpus"], row["model"], row["source"]) for row in ROWS]
+    keys = [(row["corpus"], row.get("split"), row["model"], row["source"]) for row in ROWS]
     assert len(set(keys)) == len(keys)

@@ -1,0 +1,69 @@
+"""Sentences as sums of their words' vectors (Sukhbaatar et al. 2015, section 4.1; MEMMA, equations 5 to 8).
+
+Shape suffixes:  ... leading axes   W words   D features
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from layers.masking import mask_from_ids
+from layers.positions import sinusoids
+
+STDDEV = 0.1  # of fresh word vectors, as in MemN2N
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class BagOfWords(keras.layers.Layer):
+    """A sentence is the sum of its words' vectors.
+
+        x = sum_k E[w_k]                    or, with positions, x = sum_k (E[w_k] + PE[k])
+
+    Args:
+        vocabulary_size: Words with an id, 1 to this.
+        dimension: D.
+        max_words: With positions, the longest sentence; 0: no positions. A sum forgets the order, so sinusoids tell it
+            no more than the length of the sentence. They are scaled to the size of fresh word vectors: unscaled, two
+            sentences of ten words would be alike whatever the words.
+        trainable: `False` leaves the word vectors random.
+
+    Call arguments:
+        ids: Word ids, int32 `(..., W)`, 0 = padding, which adds nothing.
+
+    Returns:
+        Float `(..., D)`.
+
+    >>> bag = BagOfWords(7, 3)
+    >>> float(ops.max(ops.abs(bag(np.array([[2, 5, 0]])) - bag(np.array([[5, 2]])))))
+    0.0
+    """
+
+    def __init__(self, vocabulary_size, dimension, max_words=0, **kwargs):
+        super().__init__(**kwargs)
+        self.vocabulary_size, self.dimension, self.max_words = vocabulary_size, dimension, max_words
+
+    def build(self, ids_shape):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocabulary_size + 1, self.dimension),
+            initializer=keras.initializers.RandomNormal(stddev=STDDEV),
+        )
+        self.real_rows = np.ones((self.vocabulary_size + 1, 1), "float32")
+        self.real_rows[0] = 0.0
+        signals = STDDEV * sinusoids(self.max_words, self.dimension, 10_000.0)
+        self.signals = np.cumsum(np.pad(signals, ((1, 0), (0, 0))), axis=0)  # of sentences of 0 to max_words words
+
+    def call(self, ids):
+        # Row 0, the padding's, is made zero in the table: cheaper than a mask over all looked-up words.
+        x = ops.sum(ops.take(ops.cast(self.embeddings * self.real_rows, self.compute_dtype), ids, axis=0), axis=-2)
+        if self.max_words:
+            lengths = ops.sum(ops.cast(mask_from_ids(ids), "int32"), axis=-1)
+            x = x + ops.take(ops.cast(self.signals, self.compute_dtype), lengths, axis=0)
+        return x
+
+    def compute_output_shape(self, ids_shape):
+        return (*ids_shape[:-1], self.dimension)
+
+    def get_config(self):
+        config = {"vocabulary_size": self.vocabulary_size, "dimension": self.dimension, "max_words": self.max_words}
+        return {**super().get_config(), **config}

@@ -1,0 +1,107 @@
+"""The list of responses that a bot chooses from, and their match types.
+
+Shape suffixes:
+    B dialogs   T turns   M sentences   E entities   Y types   G groups   C candidates   W words   D features
+"""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class IdTable(keras.layers.Layer):
+    """A table of ids that belongs to the model, as the words of its candidates do; set by `set_weights`.
+
+    Args:
+        shape: Of the table.
+
+    Call arguments:
+        x: Any tensor; only makes the table part of a functional model.
+
+    Returns:
+        The table, int32, of `shape`.
+    """
+
+    def __init__(self, shape, **kwargs):
+        super().__init__(**kwargs)
+        self.shape = tuple(shape)
+
+    def build(self, x_shape):
+        self.ids = self.add_weight(name="ids", shape=self.shape, dtype="int32", initializer="zeros", trainable=False)
+
+    def call(self, x):
+        return ops.convert_to_tensor(self.ids)
+
+    def compute_output_spec(self, x):
+        return keras.KerasTensor(self.shape, dtype="int32")
+
+    def get_config(self):
+        return {**super().get_config(), "shape": self.shape}
+
+
+def sum_of_rows(values_BTN, numbers_CK):
+    """For each candidate the sum of some numbers' values.
+
+    Args:
+        values_BTN: Float `(B, T, N)`.
+        numbers_CK: Int `(C, K)`, counted from 1; 0 adds nothing.
+
+    Returns:
+        Float `(B, T, C)`.
+    """
+    B, T, N = ops.shape(values_BTN)
+    rows_NX = ops.pad(ops.transpose(ops.reshape(values_BTN, (B * T, N))), [[1, 0], [0, 0]])  # gathers whole rows
+    sums_CX = ops.sum(ops.take(rows_NX, numbers_CK, axis=0), axis=1)
+    return ops.reshape(ops.transpose(sums_CX), (B, T, ops.shape(numbers_CK)[0]))
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class MatchTypes(keras.layers.Layer):
+    """What a candidate's score gains from its words that occur in the conversation (Bordes et al. 2017, section 4.2).
+
+    A candidate gets the learnt vector of type `t` added to its own if one of its words is a value of `t` in the
+    knowledge base and was said or known before. Never of size `(B, T, C, Y)`.
+
+    Args:
+        types: Y.
+        groups: `(G, members)`, shape of the groups' members; see `data.dialog_dataset.World.match_groups`.
+        candidates: `(C, groups a candidate)`.
+
+    Call arguments:
+        state: What the candidates are multiplied with, float `(B, T, D)`.
+        mentions: Which sentence mentions which entity, `(B, M, E)`, 0 or 1.
+        seen: Which sentences count, the turn's own among them, boolean `(B, T, M)`.
+
+    Returns:
+        What the logits gain, float `(B, T, C)`.
+    """
+
+    def __init__(self, types, groups, candidates, **kwargs):
+        super().__init__(**kwargs)
+        self.types, self.groups, self.candidates = types, tuple(groups), tuple(candidates)
+
+    def build(self, state_shape, *_):
+        def ids(name, shape):
+            return self.add_weight(name=name, shape=shape, dtype="int32", initializer="zeros", trainable=False)
+
+        initializer = keras.initializers.RandomNormal(stddev=0.1)
+        self.type_YD = self.add_weight(name="types", shape=(self.types, state_shape[-1]), initializer=initializer)
+        self.member_GN = ids("members", self.groups)
+        self.type_G = ids("group_types", self.groups[:1])
+        self.group_CK = ids("candidate_groups", self.candidates)
+
+    def call(self, state, mentions, seen):
+        dtype = state.dtype
+        count_BTE = ops.matmul(ops.cast(seen, dtype), ops.cast(mentions, dtype))
+        present_BTE = ops.cast(ops.greater(count_BTE, 0), dtype)
+        padded = ops.pad(present_BTE, [[0, 0], [0, 0], [1, 0]])
+        present_BTG = ops.max(ops.take(padded, self.member_GN, axis=2), axis=3)
+        gain_BTY = ops.einsum("btd,yd->bty", state, ops.cast(self.type_YD, dtype))
+        return sum_of_rows(present_BTG * ops.take(gain_BTY, self.type_G, axis=2), self.group_CK)
+
+    def compute_output_shape(self, state_shape, *_):
+        return (*state_shape[:-1], self.candidates[0])
+
+    def get_config(self):
+        config = {"types": self.types, "groups": self.groups, "candidates": self.candidates}
+        return {**super().get_config(), **config}

@@ -1,0 +1,106 @@
+"""What each turn of a dialog remembers: the sentences before it, who said them, and how long ago.
+
+A batch holds whole dialogs. Every turn of a dialog sees its own part of one list of encoded sentences.
+
+Shape suffixes:  B dialogs   M sentences   T turns   R distances in time   D features
+"""
+
+import keras
+from keras import ops
+
+SPEAKERS = 4  # padding, user, bot, knowledge
+
+
+def history_mask(speakers, turns, including_turn=False):
+    """Marks the sentences that stand before each turn.
+
+    Args:
+        speakers: Int `(B, M)`, 0 = padding.
+        turns: Place of each turn's own sentence, int `(B, T)`.
+        including_turn: Whether its own sentence counts too.
+
+    Returns:
+        Boolean `(B, T, M)`.
+
+    >>> history_mask(np.array([[1, 2, 1, 0]]), np.array([[0, 2]])).numpy().tolist()
+    [[[False, False, False, False], [True, True, False, False]]]
+    """
+    places_M = ops.cumsum(ops.ones_like(speakers), axis=1) - 1  # (B, M)
+    before = ops.less_equal if including_turn else ops.less
+    return ops.logical_and(before(places_M[:, None, :], turns[:, :, None]), ops.not_equal(speakers, 0)[:, None, :])
+
+
+def at_turns(x, turns):
+    """The row of each turn's own sentence.
+
+    Args:
+        x: `(B, M, D)`.
+        turns: Int `(B, T)`.
+
+    Returns:
+        `(B, T, D)`.
+    """
+    return ops.take_along_axis(x, turns[:, :, None], axis=1)
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class SpeakerFeature(keras.layers.Layer):
+    """Adds a learnt vector that says who speaks: the speaker word of Bordes et al. (2017), section 4.2.
+
+    Call arguments:
+        x: Sentences, float `(B, M, D)`.
+        speakers: Int `(B, M)`.
+
+    Returns:
+        The same shape and dtype as `x`.
+    """
+
+    def build(self, x_shape, speakers_shape):
+        initializer = keras.initializers.RandomNormal(stddev=0.1)
+        self.table = self.add_weight(name="speakers", shape=(SPEAKERS, x_shape[-1]), initializer=initializer)
+
+    def call(self, x, speakers):
+        return x + ops.cast(ops.take(self.table, speakers, axis=0), x.dtype)
+
+    def compute_output_shape(self, x_shape, speakers_shape):
+        return x_shape
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class TimeFeature(keras.layers.Layer):
+    """Learnt vectors that say how many turns ago a sentence was: the time word of Bordes et al. (2017), section 4.2.
+
+    The distance of a sentence depends on the turn that looks back, so its vector cannot be added to the sentence once
+    for all turns; `layers.memory_attention` does it after multiplying, with equal result.
+
+    Args:
+        limit: R; what was longer ago counts as `limit - 1`.
+        dimension: D.
+
+    Call arguments:
+        times: Turns that went before each sentence, int `(B, M)`.
+        turns: Int `(B, T)`, of which only the shape is used: turn `t` has `t` turns before it.
+
+    Returns:
+        The vectors, float `(R, D)`, and the distances one-hot, float `(B, T, M, R)`; 0 is that of the turn itself, and
+        of anything later.
+    """
+
+    def __init__(self, limit, dimension, **kwargs):
+        super().__init__(**kwargs)
+        self.limit, self.dimension = limit, dimension
+
+    def build(self, times_shape, turns_shape):
+        initializer = keras.initializers.RandomNormal(stddev=0.1)
+        self.table = self.add_weight(name="times", shape=(self.limit, self.dimension), initializer=initializer)
+
+    def call(self, times, turns):
+        now = ops.cumsum(ops.ones_like(turns), axis=1) - 1
+        distance = ops.clip(now[:, :, None] - times[:, None, :], 0, self.limit - 1)
+        return ops.cast(self.table, self.compute_dtype), ops.one_hot(distance, self.limit, dtype=self.compute_dtype)
+
+    def compute_output_shape(self, times_shape, turns_shape):
+        return (self.limit, self.dimension), (*turns_shape, times_shape[1], self.limit)
+
+    def get_config(self):
+        return {**super().get_config(), "limit": self.limit, "dimension": self.dimension}

@@ -1,0 +1,74 @@
+"""Points at the things that a conversation mentions, by what was said of them.
+
+Shape suffixes:
+    B dialogs   T turns   M sentences   E entities   R distances in time   C candidates   K entities of a candidate
+    D features
+"""
+
+import keras
+from keras import ops
+
+from layers.candidates import sum_of_rows
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class EntityPointer(keras.layers.Layer):
+    """Scores entities by the sentences that mention them, and candidates by their entities.
+
+    With `P` the 0-1 matrix of which sentence mentions which entity, and for each turn's state `h`
+
+        a_n(m) = (W_n h) . (x_m + time_m)            what sentence m counts for, n = 1, 2, 3
+        first  = a_1 P                               an entity, by its own sentences
+        passed = first P^T                           a sentence, by the entities in it
+        score  = (a_2 + a_3 * passed) P              an entity, also by what stands beside it in a sentence
+
+    The second step lets a phone number be the one of the restaurant that was offered last, through the fact that names
+    both. A candidate gains the sum of its entities' scores; an entity that is not mentioned scores 0. No entity has a
+    vector of its own, so one that training never saw is like any other.
+
+    Args:
+        candidates: `(C, K)`.
+
+    Call arguments:
+        state: `h`, float `(B, T, D)`.
+        sentences: `x`, float `(B, M, D)`.
+        seen: Which sentences count, the turn's own among them, boolean `(B, T, M)`.
+        mentions: `P`, `(B, M, E)`, 0 or 1.
+        time_vectors: Float `(R, D)`.
+        distances: One-hot float `(B, T, M, R)`.
+
+    Returns:
+        What the logits gain, float `(B, T, C)`, and the entities' scores, float `(B, T, E)`.
+
+    Not from a paper: an extension, after the pointers of Mem2Seq (Madotto et al. 2018) and GLMP (Wu et al. 2019).
+    """
+
+    def __init__(self, candidates, **kwargs):
+        super().__init__(**kwargs)
+        self.candidates = tuple(candidates)
+
+    def build(self, state_shape, *_):
+        D = state_shape[-1]
+        self.kernel_DND = self.add_weight(name="kernel", shape=(D, 3, D), initializer="glorot_uniform")
+        self.entity_CK = self.add_weight(
+            name="candidate_entities", shape=self.candidates, dtype="int32", initializer="zeros", trainable=False
+        )
+
+    def call(self, state, sentences, seen, mentions, time_vectors, distances):
+        dtype = state.dtype
+        P_BME = ops.cast(mentions, dtype)
+        h_BTND = ops.einsum("btd,dne->btne", state, ops.cast(self.kernel_DND, dtype))
+        a_BNTM = ops.einsum("btnd,bmd->bntm", h_BTND, sentences)
+        toward_BTNR = ops.einsum("btnd,rd->btnr", h_BTND, time_vectors)
+        a_BNTM = a_BNTM + ops.einsum("btnr,btmr->bntm", toward_BTNR, distances)
+        a_BNTM = a_BNTM * ops.cast(seen, dtype)[:, None]
+        first_BTE = ops.matmul(a_BNTM[:, 0], P_BME)
+        passed_BTM = ops.einsum("bte,bme->btm", first_BTE, P_BME)
+        score_BTE = ops.matmul(a_BNTM[:, 1] + a_BNTM[:, 2] * passed_BTM, P_BME)
+        return sum_of_rows(score_BTE, self.entity_CK), score_BTE
+
+    def compute_output_shape(self, state_shape, sentences_shape, seen_shape, mentions_shape, *_):
+        return (*state_shape[:-1], self.candidates[0]), (*state_shape[:-1], mentions_shape[-1])
+
+    def get_config(self):
+        return {**super().get_config(), "candidates": self.candidates}

@@ -1,0 +1,55 @@
+"""Sentences read word after word by a GRU (Cho et al. 2014).
+
+Shape suffixes:  B dialogs   M sentences   W words   D features
+"""
+
+import keras
+from keras import ops
+
+from layers.bag_of_words import STDDEV
+from layers.masking import mask_from_ids
+from layers.word_embedding import WordEmbedding
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class SentenceGRU(keras.layers.Layer):
+    """A sentence is the state of a GRU behind its last word.
+
+    Args:
+        vocabulary_size: Words with an id, 1 to this.
+        dimension: D, of word vectors and state.
+
+    Call arguments:
+        ids: Word ids, int32 `(B, M, W)`, 0 = padding, at the end, which changes no state.
+
+    Returns:
+        Float `(B, M, D)`; an empty sentence gives zeros.
+    """
+
+    def __init__(self, vocabulary_size, dimension, **kwargs):
+        super().__init__(**kwargs)
+        self.vocabulary_size, self.dimension = vocabulary_size, dimension
+        self.embedding = WordEmbedding(
+            vocabulary_size + 1,
+            dimension,
+            embeddings_initializer=keras.initializers.RandomNormal(stddev=STDDEV),
+            name="word_embedding",
+            dtype=self.dtype_policy,
+        )
+        self.gru = keras.layers.GRU(dimension, name="gru", dtype=self.dtype_policy)
+
+    def build(self, ids_shape):
+        self.embedding.build(ids_shape)
+        self.gru.build((None, None, self.dimension))
+
+    def call(self, ids):
+        B, M, W = ops.shape(ids)
+        words = ops.reshape(ids, (B * M, W))
+        states = self.gru(self.embedding(words), mask=mask_from_ids(words))
+        return ops.reshape(states, (B, M, self.dimension))
+
+    def compute_output_shape(self, ids_shape):
+        return (*ids_shape[:-1], self.dimension)
+
+    def get_config(self):
+        return {**super().get_config(), "vocabulary_size": self.vocabulary_size, "dimension": self.dimension}

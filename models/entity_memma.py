@@ -1,0 +1,102 @@
+"""Entity MEMMA: MEMMA that knows things by their type and by what was said of them. An extension, not from a paper.
+
+typed words -> MEMMA -> vector times every candidate's vector + pointers to the entities that the candidate names
+
+Two changes to MEMMA (`models.memma`). First, a word that is a value of an open type of the knowledge base (a place, a
+restaurant, a phone number) is read as its type, in memories and candidates alike, so all candidates that differ by such
+words alone have one vector. Second, what tells those apart is a pointer (`layers.entity_pointer`): the state of a turn
+weighs the sentences of the history, and so the things in them. No rule of the dialogs is written down: that the best
+rated restaurant not yet refused comes next, or that the last cuisine wished for counts, is learnt.
+
+Which words are entities comes from the knowledge base alone (`data.prepare_dialog.find_entities`).
+
+Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features
+"""
+
+import dataclasses
+
+import keras
+
+from layers.bag_of_words import BagOfWords
+from layers.dialog_history import SpeakerFeature, TimeFeature, at_turns, history_mask
+from layers.entity_pointer import EntityPointer
+from layers.memory_attention import MemoryAttention
+from layers.shortcut import Shortcut
+from models.dialog_memory import inputs_of, logits_of
+from models.memma import DIVISORS, MEMMAConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class EntityMEMMAConfig(MEMMAConfig):
+    """A MEMMA's fields; it needs speakers and time, and has no match types, which its pointers include."""
+
+    positions: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not (self.speaker and self.time) or self.match_types:
+            raise ValueError(
+                "entity-memma has speaker and time and no match_types. "
+                f"Received: speaker={self.speaker}, time={self.time}, match_types={self.match_types}"
+            )
+
+    @property
+    def reads(self):
+        return ["typed_words", "speakers", "times", "turns", "mentions"]
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class EntityMEMMA(keras.Model):
+    """Scores every candidate response at every turn of dialogs.
+
+    Args:
+        config: An `EntityMEMMAConfig`.
+
+    Call arguments: the dict of arrays that `config.reads` names, see `data.dialog.DialogSplit.collate`.
+
+    Returns:
+        Logits, float32 `(B, T, C)`.
+    """
+
+    def __init__(self, config, **kwargs):
+        c = config
+
+        # === Layers ===
+        encode = BagOfWords(
+            c.vocabulary_size + c.types,
+            c.embedding_dim,
+            max_words=c.max_words if c.positions else 0,
+            trainable=c.train_embedding,
+            name="bag_of_words",
+        )
+        divisor = float(c.embedding_dim) ** DIVISORS[c.divisor]
+        attention = [MemoryAttention(c.heads, divisor=divisor, name=f"attention_{s}") for s in range(c.hops)]
+        shortcut = [Shortcut(c.shortcut, name=f"shortcut_{s}") for s in range(c.hops)]
+
+        # === MEMMA on typed words ===
+        inputs = inputs_of(c)
+        x_BMD = encode(inputs["typed_words"])
+        u_BTD = U_1 = at_turns(x_BMD, inputs["turns"])
+        memory_BMD = SpeakerFeature(name="speaker")(x_BMD, inputs["speakers"])
+        time = TimeFeature(c.time_limit, c.embedding_dim, name="time")(inputs["times"], inputs["turns"])
+        mask = history_mask(inputs["speakers"], inputs["turns"])
+        for attend, join in zip(attention, shortcut, strict=True):
+            o_BTD, _ = attend(u_BTD, memory_BMD, mask, *time)
+            u_BTD = join(o_BTD, u_BTD)
+        state_BTD = U_1 + u_BTD
+        logits = logits_of(c, state_BTD, encode, inputs)
+
+        # === Pointers ===
+        seen = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
+        point = EntityPointer(c.candidate_entities, name="entity_pointer")
+        gain, _ = point(state_BTD, memory_BMD, seen, inputs["mentions"], *time)
+
+        super().__init__(inputs, logits + gain, **kwargs)
+        self.config = config
+
+    def get_config(self):
+        return {"config": dataclasses.asdict(self.config), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(EntityMEMMAConfig(**config["config"]), name=config["name"])

@@ -1,0 +1,76 @@
+"""MemN2N for dialog: Bordes, Boureau and Weston, "Learning End-to-End Goal-Oriented Dialog", ICLR 2017, section 4.2,
+after Sukhbaatar et al. 2015; gated: Liu and Perez, "Gated End-to-End Memory Networks", EACL 2017.
+
+words -> sums of word vectors -> hops over the history -> times every candidate's vector
+
+Shape suffixes:  B dialogs   M sentences   T turns   D features
+"""
+
+import dataclasses
+
+import keras
+
+from layers.bag_of_words import BagOfWords
+from layers.dialog_history import at_turns
+from layers.memory_attention import MemoryAttention
+from layers.shortcut import Shortcut
+from models.dialog_memory import MemoryConfig, inputs_of, logits_of, memory_of
+
+
+@dataclasses.dataclass(frozen=True)
+class MemN2NConfig(MemoryConfig):
+    """What a MemN2N is made of. Bordes et al. chose 1 to 3 hops and 20 to 128 features by task."""
+
+    hops: int = 3
+    """`N`."""
+    gated: bool = False
+    """A sigmoid gate a hop instead of the sum of state and output (Liu and Perez)."""
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class MemN2N(keras.Model):
+    """Scores every candidate response at every turn of dialogs.
+
+    Args:
+        config: A `MemN2NConfig`.
+
+    Call arguments: the dict of arrays that `config.reads` names, see `data.dialog.DialogSplit.collate`.
+
+    Returns:
+        Logits, float32 `(B, T, C)`.
+    """
+
+    def __init__(self, config, **kwargs):
+        c = config
+
+        # === Layers ===
+        A, W = (
+            BagOfWords(c.vocabulary_size, c.embedding_dim, trainable=c.train_embedding, name=name)
+            for name in ("memory_embedding", "candidate_embedding")
+        )
+        attend = MemoryAttention(projected=False, name="attention")
+        R = keras.layers.Dense(c.embedding_dim, use_bias=False, name="output_projection")
+        kind = {"kind": "gated", "activation": "sigmoid"} if c.gated else {"kind": "identity"}
+        shortcut = [Shortcut(**kind, name=f"shortcut_{hop}") for hop in range(c.hops)]
+
+        # === Memory ===
+        inputs = inputs_of(c)
+        x_BMD = A(inputs["words"])
+        q_BTD = at_turns(x_BMD, inputs["turns"])
+        memory = memory_of(c, x_BMD, inputs)
+
+        # === Hops: p_i = softmax(q . m_i), o = R sum_i p_i m_i, q' = o + q ===
+        for join in shortcut:
+            read_BTD, _ = attend(q_BTD, *memory)
+            q_BTD = join(R(read_BTD), q_BTD)
+
+        # === Response: softmax(q . W y) ===
+        super().__init__(inputs, logits_of(c, q_BTD, W, inputs), **kwargs)
+        self.config = config
+
+    def get_config(self):
+        return {"config": dataclasses.asdict(self.config), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(MemN2NConfig(**config["config"]), name=config["name"])

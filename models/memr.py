@@ -1,0 +1,71 @@
+"""MEMR, the recurrent memory network that MEMMA is compared with: its sentences are read by a GRU, word after word.
+
+words -> GRU -> hops of attention over the history -> times every candidate's vector
+
+The MEMMA paper (Ren et al. 2019) gives its figures and no equations. Here it is MemN2N with a GRU (Cho et al. 2014) for
+the sentences of user and history; candidates stay sums of word vectors.
+
+Shape suffixes:  B dialogs   M sentences   T turns   D features
+"""
+
+import dataclasses
+
+import keras
+
+from layers.bag_of_words import BagOfWords
+from layers.dialog_history import at_turns
+from layers.memory_attention import MemoryAttention
+from layers.sentence_gru import SentenceGRU
+from layers.shortcut import Shortcut
+from models.dialog_memory import MemoryConfig, inputs_of, logits_of, memory_of
+
+
+@dataclasses.dataclass(frozen=True)
+class MEMRConfig(MemoryConfig):
+    """What a MEMR is made of."""
+
+    hops: int = 3
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class MEMR(keras.Model):
+    """Scores every candidate response at every turn of dialogs.
+
+    Args:
+        config: A `MEMRConfig`.
+
+    Call arguments: the dict of arrays that `config.reads` names, see `data.dialog.DialogSplit.collate`.
+
+    Returns:
+        Logits, float32 `(B, T, C)`.
+    """
+
+    def __init__(self, config, **kwargs):
+        c = config
+
+        # === Layers ===
+        read = SentenceGRU(c.vocabulary_size, c.embedding_dim, name="sentence_gru")
+        W = BagOfWords(c.vocabulary_size, c.embedding_dim, name="candidate_embedding")
+        attend = MemoryAttention(projected=False, name="attention")
+        R = keras.layers.Dense(c.embedding_dim, use_bias=False, name="output_projection")
+        shortcut = [Shortcut("identity", name=f"shortcut_{hop}") for hop in range(c.hops)]
+
+        # === Memory ===
+        inputs = inputs_of(c)
+        x_BMD = read(inputs["words"])
+        q_BTD = at_turns(x_BMD, inputs["turns"])
+        memory = memory_of(c, x_BMD, inputs)
+
+        # === Hops and response, as in MemN2N ===
+        for join in shortcut:
+            read_BTD, _ = attend(q_BTD, *memory)
+            q_BTD = join(R(read_BTD), q_BTD)
+        super().__init__(inputs, logits_of(c, q_BTD, W, inputs), **kwargs)
+        self.config = config
+
+    def get_config(self):
+        return {"config": dataclasses.asdict(self.config), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(MEMRConfig(**config["config"]), name=config["name"])

@@ -1,0 +1,241 @@
+"""Dialog with a list of responses: which of all candidates does the bot give next?
+
+Letters: B dialogs   T turns   C candidates
+"""
+
+import dataclasses
+import pathlib
+
+import keras
+import numpy as np
+from keras import ops
+
+from cli import UserError
+from data.batching import batches_by_size
+from data.dialog_dataset import load_dataset as load
+from data.prepare_dialog import Settings, prepare
+from metrics.dialog import dialog_metrics
+
+SAMPLE = pathlib.Path("build/sample-dialog")
+WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
+LOSSES = ("softmax", "margin")
+
+FIT = {"epochs": 20.0, "batch_size": 8, "learning_rate": 2e-3}
+"""What `training.Fit` starts from here. The batch size counts dialogs, with all their turns."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How a dialog model is trained."""
+
+    loss: str = "softmax"
+    """`softmax` over all candidates, or the `margin` ranking loss of Bordes et al., against every candidate that
+    comes within the margin of the right one."""
+    margin: float = 0.1
+    """Of the margin loss."""
+    gradient_clip: float = 10.0
+    """Gradients are scaled down to this global norm; 0: not at all."""
+    decay: float = 0.1
+    """The learning rate falls evenly to this share of its start over the epochs; 1: not at all."""
+    validations_per_epoch: float = 0.5
+    patience: int = 0
+    """Stops after so many validations without a better figure; 0: never."""
+
+    def __post_init__(self):
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss must be one of {LOSSES}. Received: loss={self.loss!r}")
+        if self.validations_per_epoch <= 0:
+            raise ValueError(
+                f"validations_per_epoch must be above 0. Received: validations_per_epoch={self.validations_per_epoch}"
+            )
+
+
+RELEASE = {}
+
+
+# === Data ===
+
+
+def prepare_sample():
+    """Makes the embedded sample of simulated conversations and prepares it, once.
+
+    Returns:
+        The prepared directory, `build/sample-dialog/prepared/task1`.
+    """
+    prepared = SAMPLE / "prepared"
+    if not prepared.is_dir():
+        from data.simulator_babi import write_babi
+
+        if not (SAMPLE / "raw").is_dir():
+            write_babi(SAMPLE / "raw")
+        prepare("babi-dialog", SAMPLE / "raw", prepared, Settings(name="sample"))
+    return prepared / "task1"
+
+
+def load_dataset(path, eos_id=None):
+    """Reads a prepared dataset; `eos_id` is for published selection data alone.
+
+    Raises:
+        UserError: on a missing or malformed file.
+    """
+    if eos_id is not None:
+        raise UserError(f"--eos_id is for published selection data. Received: --eos_id={eos_id} with {path}")
+    return load(path)
+
+
+def keep_for_run(dataset, path):
+    """Puts into a run what a bot needs to know to talk."""
+    dataset.world.save(dataset.path, path)
+
+
+def dataset_of(run, path=None):
+    """The dataset of a run, or another one in its place.
+
+    Raises:
+        UserError: where it is missing or malformed.
+    """
+    return load(path or run.config["dataset"]["path"])
+
+
+def check_fits(config, dataset):
+    """Refuses a dataset of another world than the model's.
+
+    Raises:
+        UserError: where the sizes differ.
+    """
+    for name, size in _sizes(dataset.world).items():
+        expected = getattr(config, name)
+        if expected != size and name != "max_words":
+            raise UserError(f"{dataset.path}: the run has {name} {expected}, the dataset {size}: they differ in origin")
+
+
+# === Model ===
+
+
+def _sizes(world):
+    members, _, groups = world.match_groups
+    words = world.encoded_candidates.words
+    return {
+        "vocabulary_size": len(world.vocabulary),
+        "candidates": words.shape,
+        "entities": len(world.entities),
+        "types": len(world.types),
+        "candidate_entities": world.encoded_candidates.entities.shape,
+        "match_groups": members.shape,
+        "match_candidates": groups.shape,
+    }
+
+
+def model_settings(dataset, settings):
+    """The model's settings with what the dataset decides filled in.
+
+    Raises:
+        UserError: where the settings contradict the dataset.
+    """
+    longest = max(dataset.splits["train"].sentences.words.shape[1], dataset.world.encoded_candidates.words.shape[1])
+    decided = {**_sizes(dataset.world), "max_words": -(-longest // WORDS) * WORDS}
+    for name in decided:
+        if name in settings:
+            raise UserError(f"--set {name}={settings[name]}: {dataset.path} decides {name}, it is {decided[name]}")
+    return {**decided, **settings}
+
+
+def initialise(model, dataset, training):
+    """Puts the candidates into a fresh model."""
+    set_world(model, dataset.world)
+
+
+def set_world(model, world):
+    """Gives a model the candidates of a world, and the entities in them."""
+    candidates = world.encoded_candidates
+    tables = {
+        "candidates": lambda: [candidates.typed_words if "typed_words" in model.config.reads else candidates.words],
+        "match_types": lambda: world.match_groups,
+        "entity_pointer": lambda: [candidates.entities],
+    }
+    for layer in model.layers:
+        if layer.name in tables:
+            trained = layer.trainable_variables
+            layer.set_weights([*(np.asarray(v) for v in trained), *tables[layer.name]()])
+
+
+def optimizer(training, learning_rate, steps):
+    """Adam, whose learning rate falls evenly over the `steps` of the whole training."""
+    schedule = keras.optimizers.schedules.PolynomialDecay(
+        learning_rate, max(steps, 1), end_learning_rate=learning_rate * training.decay
+    )
+    return keras.optimizers.Adam(schedule, global_clipnorm=training.gradient_clip or None)
+
+
+def loss(training):
+    """The loss function that a `Training` names: a mean over the real turns of a batch."""
+    if training.loss == "softmax":
+        return softmax_loss
+    return lambda answers, logits: margin_loss(answers, logits, training.margin)
+
+
+def softmax_loss(answers, logits):
+    """`-log` of the share of the right candidate among all, averaged over the turns that are real.
+
+    Args:
+        answers: Int `(B, T)`, -1 for padding.
+        logits: Float `(B, T, C)`.
+
+    Returns:
+        Float32 scalar.
+
+    >>> loss = softmax_loss(np.array([[1, -1]]), np.log([[[1.0, 3.0], [9.0, 9.0]]]))
+    >>> round(float(ops.exp(-loss)), 3)
+    0.75
+    """
+    real, answers = _real(answers)
+    each = ops.sparse_categorical_crossentropy(answers, ops.cast(logits, "float32"), from_logits=True)
+    return ops.sum(each * real) / ops.maximum(ops.sum(real), 1.0)
+
+
+def margin_loss(answers, logits, margin):
+    """`sum_y max(0, margin - f(x, right) + f(x, y))` over all wrong `y`, averaged over the turns that are real."""
+    real, answers = _real(answers)
+    right = ops.take_along_axis(logits, answers[:, :, None], axis=2)
+    each = ops.sum(ops.relu(margin - right + logits), axis=2) - margin
+    return ops.sum(each * real) / ops.maximum(ops.sum(real), 1.0)
+
+
+def _real(answers):
+    answers = ops.cast(answers, "int32")
+    return ops.cast(answers >= 0, "float32"), ops.maximum(answers, 0)
+
+
+def training_batches(split, config, training, batch_size, rng):
+    """One epoch of batches, each the numbers of some dialogs of like size."""
+    return batches_by_size(split.sizes, batch_size, rng)
+
+
+def collate(split, config, batch, multiple):
+    """Turns numbers of dialogs into the model's `(inputs, answers)`."""
+    return split.collate(batch, config.reads, config.entities, multiple)
+
+
+# === Scoring ===
+
+
+def predict(model, split, config, batch_size=32, progress=iter):
+    """The candidate that a model gives at each turn, the best over the whole list.
+
+    Returns:
+        Int `(responses,)`, dialog by dialog as in `split.answers`.
+    """
+    first = np.searchsorted(split.dialog, np.arange(len(split)))
+    predicted = np.zeros(len(split.answers), np.int32)
+    for rows in progress(batches_by_size(split.sizes, batch_size)):
+        inputs, answers = split.collate(rows, config.reads, config.entities)
+        best = np.argmax(np.asarray(model.predict_on_batch(inputs)), axis=2)
+        for row, real, chosen in zip(rows, answers >= 0, best, strict=True):
+            predicted[first[row] : first[row] + real.sum()] = chosen[real]
+    return predicted
+
+
+def validate(model, split, config):
+    """The figures of a split, and the one that checkpoints are chosen by: per response."""
+    metrics = dialog_metrics(predict(model, split, config), split.answers, split.dialog)
+    return metrics, metrics["per_response"]
