@@ -1,6 +1,7 @@
-"""Scores a split with a trained model and prints the figures beside the floors and the paper's.
+"""Scores splits with trained models and prints the figures beside the floors and the papers'.
 
 python evaluate.py --run=runs/dam --split=dev
+python evaluate.py --run='runs/babi/*' --split=dev,dev-oov
 """
 
 from absl import flags
@@ -9,30 +10,31 @@ import cli
 from metrics.ranking import TIES
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
-flags.DEFINE_enum("split", "dev", ["train", "dev", "test"], "Split to score.")
+flags.DEFINE_string("run", None, "Run directory that train.py made, or a quoted pattern of several.", required=True)
+flags.DEFINE_list("split", ["dev"], "Splits to score.")
 flags.DEFINE_string("data", None, "Prepared dataset; default: the one the run was trained on.")
-flags.DEFINE_enum("ties", "loss", list(TIES), "What equal scores get: see metrics/ranking.py.")
+flags.DEFINE_enum("ties", "loss", list(TIES), "Selection: what equal scores get, see metrics/ranking.py.")
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of computation.")
-flags.DEFINE_string("scores_out", None, "Also writes `score TAB label` lines, as the release does.")
-flags.DEFINE_string("measured_out", None, "Also writes a results/measured JSON file.")
-flags.DEFINE_enum("partial_batches", "keep", ["keep", "drop"], "drop: leave out the last lines as DAM's release does.")
+flags.DEFINE_string("scores_out", None, "Also writes what the model said, line by line; see the task's `measure`.")
+flags.DEFINE_string("measured_out", None, "Also writes a results/measured JSON file; a directory for several.")
+flags.DEFINE_enum(
+    "partial_batches", "keep", ["keep", "drop"], "Selection: drop leaves out the last lines as DAM's release does."
+)
 flags.DEFINE_bool("floors", True, "Compute the floors too.")
 
 
 def main():
-    from evaluation import evaluate  # TensorFlow takes seconds to load
+    from evaluation import evaluate_all  # TensorFlow takes seconds to load
 
-    evaluate(
-        run_path=FLAGS.run,
-        split=FLAGS.split,
+    given = {name: FLAGS[name].value for name in ("ties", "scores_out", "partial_batches") if FLAGS[name].present}
+    evaluate_all(
+        pattern=FLAGS.run,
+        splits=FLAGS.split,
         data=FLAGS.data,
-        ties=FLAGS.ties,
         precision=FLAGS.precision,
-        scores_out=FLAGS.scores_out,
         measured_out=FLAGS.measured_out,
         floors=FLAGS.floors,
-        partial_batches=FLAGS.partial_batches,
+        **given,
     )
 
 

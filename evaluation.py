@@ -1,7 +1,9 @@
-"""What evaluate.py does: score a split, measure, print, write."""
+"""What evaluate.py does: score splits with runs, measure, print, write."""
 
+import glob
 import json
 import os
+import pathlib
 import platform
 import shlex
 import subprocess
@@ -9,132 +11,97 @@ import sys
 import time
 
 import keras
-import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from cli import UserError, atomic_file
 from metrics.published import published
-from metrics.ranking import ranking_metrics
+from results.tables import by_corpus
 from runs import Run, set_precision
 from tasks import TASKS
 
 
-def evaluate(
-    run_path,
-    split="dev",
-    data=None,
-    ties="loss",
-    precision="float32",
-    scores_out=None,
-    measured_out=None,
-    floors=True,
-    partial_batches="keep",
-):
+def evaluate(run_path, split="dev", data=None, precision="float32", measured_out=None, floors=True, **options):
     """Evaluates a run on a split; writes `metrics.json` into the run and prints a table.
 
     Args:
         run_path: Run directory.
-        split: `train`, `dev` or `test`.
+        split: One of the dataset's, as `train`, `dev` or `test`.
         data: Prepared dataset; default: the run's own.
-        ties: See `metrics.ranking.ranking_metrics`.
         precision: Of computation.
-        scores_out: File for the scores, one a line, `score TAB label`, as DAM's release has them.
         measured_out: File for a `results/measured` record.
         floors: Compute the floors too.
-        partial_batches: `"keep"` measures every line. `"drop"` leaves out what DAM's release leaves out: the lines
-            behind the last whole batch of the run's batch size, and then the context that this cuts short (49,996 of
-            Ubuntu's 50,000 contexts and 665 of Douban's 667 remain at 256).
+        **options: Of the task's `measure`, as `scores_out`.
 
     Returns:
-        What was written into `metrics.json` for the split.
+        The record, as `measured_out` has it.
 
     Raises:
         UserError: where an input is at fault.
     """
     run = Run.open(run_path)
     task = TASKS[run.entry.task]
+    for name in options:
+        if name not in task.OPTIONS:
+            raise UserError(f"--{name} is not for {run.entry.task}, which has {', '.join(task.OPTIONS)}")
     dataset = task.dataset_of(run, data)
-    examples = dataset.splits[split]
-    if not len(examples.label):
-        raise UserError(f"{dataset.path} has no lines in the split {split}")
+    if split not in dataset.splits:
+        raise UserError(f"--split expects one of {', '.join(dataset.splits)}. Received: {split}")
+    if not len(dataset.splits[split]):
+        raise UserError(f"{dataset.path} has no examples in the split {split}")
     set_precision(precision)
     model = run.load_model()
     task.check_fits(model.config, dataset)
 
+    def progress(batches):
+        return track(batches, "scoring", console=Console(stderr=True))
+
     started = time.perf_counter()
-    scores = task.score(
-        model,
-        examples,
-        model.config,
-        progress=lambda batches: track(batches, "scoring", console=Console(stderr=True)),
-    )
-    seconds = time.perf_counter() - started
-
-    kept = len(scores)
-    if partial_batches == "drop":
-        kept = whole_batches(examples.context, run.config["fit"]["batch_size"])
-
-    def figures(values):
-        try:
-            return ranking_metrics(values[:kept], examples.label[:kept], examples.context[:kept], ties=ties)
-        except ValueError as error:
-            raise UserError(f"{dataset.path}, {split}: {error}") from error
-
-    result = figures(scores)
-    floor_figures = {}
-    if floors:
-        for name, values in task.floor_scores(dataset, split).items():
-            floor_figures[name] = figures(values).metrics
-    record = {
-        "metrics": result.metrics,
-        "counts": {**result.counts, "lines": kept},
-        "ties": ties,
-        "partial_batches": partial_batches,
-        "precision": precision,
-        "floors": floor_figures,
-        "seconds": round(seconds, 1),
-        "lines_per_second": round(len(scores) / seconds, 1),
-    }
-    _print(run, dataset, split, record)
+    record = task.measure(model, dataset, split, run, floors, progress, **options)
+    record |= {"precision": precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
+    _print(run, task, dataset, split, record)
     run.save_metrics(split, record)
-    if scores_out:
-        with atomic_file(scores_out) as file:
-            pairs = zip(scores[:kept], examples.label[:kept], strict=True)
-            file.writelines(f"{score}\t{label}\n" for score, label in pairs)
+    measured = _measured(run, task, dataset, split, record)
     if measured_out:
         with atomic_file(measured_out) as file:
-            json.dump(_measured(run, dataset, split, record), file, indent=1)
+            json.dump(measured, file, indent=1)
             file.write("\n")
-    return record
+    return measured
 
 
-def whole_batches(context, batch_size):
-    """How many lines DAM's release would measure: whole batches, and of these whole contexts.
+def evaluate_all(pattern, splits, measured_out=None, **options):
+    """Evaluates one run or several, and prints several side by side: mean and deviation over their seeds.
 
     Args:
-        context: The context of each line, int `(lines,)`.
-        batch_size: Lines a batch.
+        pattern: A run directory, or a pattern of some, as `runs/babi/*`.
+        splits: Names of splits; a dataset among several may lack some.
+        measured_out: With one run and split a file, else a directory: `RUN-SPLIT.json` each.
+        **options: Of `evaluate`.
 
-    >>> [whole_batches(np.arange(contexts * 10) // 10, 256) for contexts in (50000, 667)]
-    [499960, 6650]
+    Raises:
+        UserError: where an input is at fault.
     """
-    kept = len(context) // batch_size * batch_size
-    cut_short = 0 < kept < len(context) and context[kept - 1] == context[kept]
-    return int(np.searchsorted(context, context[kept])) if cut_short else kept
+    runs = [path for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / "config.json").is_file()] or [pattern]
+    if len(runs) * len(splits) == 1:
+        evaluate(runs[0], splits[0], measured_out=measured_out, **options)
+        return
+    records = []
+    for path in runs:
+        for split in splits:
+            out = measured_out and pathlib.Path(measured_out) / f"{pathlib.Path(path).name}-{split}.json"
+            records.append(evaluate(path, split, measured_out=out, **options))
+    for kind in sorted({record["task"] for record in records}):
+        header, rows = by_corpus([record for record in records if record["task"] == kind], TASKS[kind].HEADLINE)
+        table = Table(*header, title=f"{kind}: {', '.join(TASKS[kind].HEADLINE)}; mean ± deviation over seeds")
+        for row in rows:
+            table.add_row(*row)
+        Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
-def _print(run, dataset, split, record):
-    counts = record["counts"]
-    left_out = counts["without_positive"] + counts["without_negative"]
-    table = Table(
-        title=f"{dataset.name}, {split}: {counts['contexts']:,} contexts, {counts['lines']:,} lines",
-        caption=f"ties: {record['ties']}; contexts left out: {counts['without_positive']} without "
-        f"a positive, {counts['without_negative']} without a negative"
-        if left_out
-        else f"ties: {record['ties']}",
-    )
+def _print(run, task, dataset, split, record):
+    title, caption = task.describe(record)
+    table = Table(title=f"{dataset.name}, {split}: {title}", caption=caption)
     table.add_column("")
     names = list(record["metrics"])
     for name in names:
@@ -144,23 +111,26 @@ def _print(run, dataset, split, record):
         cells = [f"{metrics[name]:.4f}" if name in metrics else "" for name in names]
         table.add_row(title, *cells, style=style)
 
-    row(f"{run.config['model']} ({run.path})", record["metrics"], "bold")
+    row(f"{task.name_of(run)} ({run.path})", record["metrics"], "bold")
     table.add_section()
-    for name, metrics in record["floors"].items():
-        row(f"floor: {name}", metrics)
+    for kind in ("floors", "ceilings"):
+        for name, metrics in record.get(kind, {}).items():
+            row(f"{kind[:-1]}: {name}", metrics)
     rows = published(dataset.name)
     if rows:
         table.add_section()
         for entry in rows:
-            row(f"published: {entry['model']}", entry["metrics"], "dim")
+            where = f" ({entry['split']})" if entry.get("split", split) != split else ""
+            row(f"published{where}: {entry['model']}", entry["metrics"], "dim")
     Console(width=None if sys.stdout.isatty() else 120).print(table)
 
 
-def _measured(run, dataset, split, record):
+def _measured(run, task, dataset, split, record):
     """One record of results/measured: figures, and what it takes to get them again."""
     history = run.history()
     return {
-        "name": _name(run),
+        "name": task.name_of(run),
+        "task": run.entry.task,
         "model": run.config["model"],
         "corpus": dataset.name,
         "split": split,
@@ -177,19 +147,9 @@ def _measured(run, dataset, split, record):
         "epochs": history[-1]["epoch"] if history else None,
         "commit": _commit(),
         "versions": {**run.config["versions"], "keras_evaluated": keras.__version__},
-        "metrics": record["metrics"],
-        "counts": record["counts"],
-        "ties": record["ties"],
-        "floors": record["floors"],
+        **record,
         "history": history,
     }
-
-
-def _name(run):
-    """What a table calls the model: `DAM full`, `DAM full, release mode`."""
-    settings = run.config["settings"]
-    mode = ", release mode" if settings.get("masking") == "release" else ""
-    return f"{run.config['model'].upper()} {settings.get('variant', '')}".strip() + mode
 
 
 def _processor():

@@ -20,7 +20,30 @@ class Recipe:
     """Fields of the model's config and of the task's `Training`, as `--set` takes them."""
 
 
+BABI = {"epochs": 10.0, "batch_size": 8, "learning_rate": 5e-3}
+"""What all models of dialog bAbI are trained with, so that they stand side by side."""
+
+
+def _babi(model, **settings):
+    return Recipe(model, corpus="dialog bAbI, each task", flags=BABI, settings=settings)
+
+
 RECIPES = {
+    "babi-memma": _babi("memma"),
+    "babi-memma-plain": _babi("memma", speaker=False, time=False),
+    "babi-memma-speaker": _babi("memma", time=False),
+    "babi-memma-time": _babi("memma", speaker=False),
+    "babi-memma-match": _babi("memma", match_types=True),
+    "babi-memma-fixed": _babi("memma", train_embedding=False),
+    "babi-memn2n": _babi("memn2n"),
+    "babi-memn2n-match": _babi("memn2n", match_types=True),
+    "babi-gmemn2n": _babi("memn2n", gated=True),
+    "babi-gmemn2n-match": _babi("memn2n", gated=True, match_types=True),
+    "babi-memr": _babi("memr"),
+    "babi-memr-plain": _babi("memr", speaker=False, time=False),
+    "babi-memr-match": _babi("memr", match_types=True),
+    "babi-embeddings": _babi("supervised-embeddings"),
+    "babi-entity-memma": _babi("entity-memma"),
     "dam-sample": Recipe(
         model="dam",
         corpus="the embedded sample",

@@ -91,7 +91,7 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
         position = {"step": 0, "seconds": 0.0, "best": -1.0, "waited": 0}
     interval = math.ceil(steps / training.validations_per_epoch)
     total = math.ceil(fit.epochs * steps / interval)
-    print(f"{run.path}: {model.count_params():,} parameters, {steps:,} steps an epoch, a validation every {interval:,}", flush=True)
+    print(f"{run.path}: {model.count_params():,} parameters, {steps:,} steps an epoch, a validation every {interval:,}")
     batches = (
         task.collate(split, model.config, batch, multiple)
         for batch in epochs_of(make_batches, fit.seed, position["step"])

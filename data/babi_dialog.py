@@ -82,7 +82,8 @@ def find_tasks(directory):
         for kind, pattern, fallback in zip(("candidates", "knowledge base"), own, shared, strict=True):
             found = sorted(directory.glob(pattern)) or [directory / name for name in (fallback,) if name]
             if not found or not found[0].is_file():
-                raise UserError(f"{directory}: task {number} needs its {kind}, {' or '.join(filter(None, (pattern, fallback)))}")
+                names = " or ".join(filter(None, (pattern, fallback)))
+                raise UserError(f"{directory}: task {number} needs its {kind}, {names}")
             files.append(found[0])
         tasks.append(Task(number, splits, *files))
     if not tasks:

@@ -211,7 +211,7 @@ def _splits(file, world):
                 _check(dialog, len(sentences.words), len(world.candidates))
             splits[name] = split
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
-        raise UserError(f"{file}: expected what prepare.py writes, for this vocabulary and candidates. {error}") from error
+        raise UserError(f"{file}: expected what prepare.py writes for these words and candidates. {error}") from error
     return splits
 
 

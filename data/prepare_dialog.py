@@ -19,7 +19,6 @@ Where a knowledge base has entities that no training dialog mentions, the split 
 import collections
 import dataclasses
 import json
-import pathlib
 
 import rich
 from rich.table import Table
@@ -83,9 +82,8 @@ def _prepare_task(reader, corpus, task, directory, settings, summary):
         dialogs[split] = reader.read_dialogs(file)
         for entry in (entry for dialog in dialogs[split] for entry in dialog):
             if isinstance(entry, Turn) and entry.bot not in numbers:
-                raise UserError(
-                    f"{file}, line {entry.number}: expected a response of {task.candidates.name}. Received: {entry.bot!r}"
-                )
+                where = f"{file}, line {entry.number}"
+                raise UserError(f"{where}: expected a response of {task.candidates.name}. Received: {entry.bot!r}")
     pairs = reader.unseen_entities(dialogs["train"], knowledge)
     if pairs and "dev" in dialogs:
         moved = reader.move(dialogs["dev"], pairs)
@@ -121,9 +119,7 @@ def _prepare_task(reader, corpus, task, directory, settings, summary):
             }
             shown = f"{statistics[split]['sentences_mean']:.1f}, {max(lengths)}"
             counts = f"{len(coded):,}", f"{statistics[split]['responses']:,}"
-            summary.add_row(
-                str(task.number), split, *counts, shown, f"{len(candidates):,}", f"{len(vocabulary):,}"
-            )
+            summary.add_row(str(task.number), split, *counts, shown, f"{len(candidates):,}", f"{len(vocabulary):,}")
     facts = {
         "name": f"{settings.name or 'babi'}-task{task.number}",
         "corpus": corpus,

@@ -56,6 +56,8 @@ class EntityMEMMA(keras.Model):
 
     Returns:
         Logits, float32 `(B, T, C)`.
+
+    `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for `keras.Model(model.input, ...)`.
     """
 
     def __init__(self, config, **kwargs):
@@ -80,9 +82,11 @@ class EntityMEMMA(keras.Model):
         memory_BMD = SpeakerFeature(name="speaker")(x_BMD, inputs["speakers"])
         time = TimeFeature(c.time_limit, c.embedding_dim, name="time")(inputs["times"], inputs["turns"])
         mask = history_mask(inputs["speakers"], inputs["turns"])
+        attention_weights = []
         for attend, join in zip(attention, shortcut, strict=True):
-            o_BTD, _ = attend(u_BTD, memory_BMD, mask, *time)
+            o_BTD, a_BHTM = attend(u_BTD, memory_BMD, mask, *time)
             u_BTD = join(o_BTD, u_BTD)
+            attention_weights.append(a_BHTM)
         state_BTD = U_1 + u_BTD
         logits = logits_of(c, state_BTD, encode, inputs)
 
@@ -93,6 +97,7 @@ class EntityMEMMA(keras.Model):
 
         super().__init__(inputs, logits + gain, **kwargs)
         self.config = config
+        self.attention_weights = attention_weights
 
     def get_config(self):
         return {"config": dataclasses.asdict(self.config), "name": self.name}

@@ -62,6 +62,8 @@ class MEMMA(keras.Model):
 
     Returns:
         Logits, float32 `(B, T, C)`.
+
+    `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for `keras.Model(model.input, ...)`.
     """
 
     def __init__(self, config, **kwargs):
@@ -86,15 +88,18 @@ class MEMMA(keras.Model):
         memory = memory_of(c, x_BMD, inputs)
 
         # === Hops (eq. 9 to 14) ===
+        attention_weights = []
         for attend, join in zip(attention, shortcut, strict=True):
-            o_BTD, _ = attend(u_BTD, *memory)
+            o_BTD, a_BHTM = attend(u_BTD, *memory)
             u_BTD = join(o_BTD, u_BTD)
+            attention_weights.append(a_BHTM)
 
         # === Response (eq. 15): softmax((U_1 + U_S) C) ===
         logits = logits_of(c, U_1 + u_BTD if c.hops else U_1, encode, inputs)
 
         super().__init__(inputs, logits, **kwargs)
         self.config = config
+        self.attention_weights = attention_weights
 
     def get_config(self):
         return {"config": dataclasses.asdict(self.config), "name": self.name}

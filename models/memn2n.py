@@ -38,6 +38,8 @@ class MemN2N(keras.Model):
 
     Returns:
         Logits, float32 `(B, T, C)`.
+
+    `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for `keras.Model(model.input, ...)`.
     """
 
     def __init__(self, config, **kwargs):
@@ -60,13 +62,16 @@ class MemN2N(keras.Model):
         memory = memory_of(c, x_BMD, inputs)
 
         # === Hops: p_i = softmax(q . m_i), o = R sum_i p_i m_i, q' = o + q ===
+        attention_weights = []
         for join in shortcut:
-            read_BTD, _ = attend(q_BTD, *memory)
+            read_BTD, a_B1TM = attend(q_BTD, *memory)
             q_BTD = join(R(read_BTD), q_BTD)
+            attention_weights.append(a_B1TM)
 
         # === Response: softmax(q . W y) ===
         super().__init__(inputs, logits_of(c, q_BTD, W, inputs), **kwargs)
         self.config = config
+        self.attention_weights = attention_weights
 
     def get_config(self):
         return {"config": dataclasses.asdict(self.config), "name": self.name}

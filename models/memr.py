@@ -38,6 +38,8 @@ class MEMR(keras.Model):
 
     Returns:
         Logits, float32 `(B, T, C)`.
+
+    `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for `keras.Model(model.input, ...)`.
     """
 
     def __init__(self, config, **kwargs):
@@ -57,11 +59,14 @@ class MEMR(keras.Model):
         memory = memory_of(c, x_BMD, inputs)
 
         # === Hops and response, as in MemN2N ===
+        attention_weights = []
         for join in shortcut:
-            read_BTD, _ = attend(q_BTD, *memory)
+            read_BTD, a_B1TM = attend(q_BTD, *memory)
             q_BTD = join(R(read_BTD), q_BTD)
+            attention_weights.append(a_B1TM)
         super().__init__(inputs, logits_of(c, q_BTD, W, inputs), **kwargs)
         self.config = config
+        self.attention_weights = attention_weights
 
     def get_config(self):
         return {"config": dataclasses.asdict(self.config), "name": self.name}

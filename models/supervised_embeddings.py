@@ -56,6 +56,7 @@ class SupervisedEmbeddings(keras.Model):
         x_BTD = ops.matmul(ops.cast(said_BTM, x_BMD.dtype), x_BMD)
         super().__init__(inputs, logits_of(c, x_BTD, B, inputs), **kwargs)
         self.config = config
+        self.attention_weights = []
 
     def get_config(self):
         return {"config": dataclasses.asdict(self.config), "name": self.name}

@@ -10,11 +10,17 @@ import keras
 import numpy as np
 from keras import ops
 
-from cli import UserError
+from cli import UserError, atomic_file
 from data.batching import batches_by_size
 from data.dialog_dataset import load_dataset as load
 from data.prepare_dialog import Settings, prepare
-from metrics.dialog import dialog_metrics
+from metrics.dialog import (
+    dialog_metrics,
+    nearest_neighbour,
+    reachable_by_seen,
+    reachable_by_types,
+    tfidf_match,
+)
 
 SAMPLE = pathlib.Path("build/sample-dialog")
 WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
@@ -103,10 +109,23 @@ def check_fits(config, dataset):
     Raises:
         UserError: where the sizes differ.
     """
-    for name, size in _sizes(dataset.world).items():
-        expected = getattr(config, name)
-        if expected != size and name != "max_words":
-            raise UserError(f"{dataset.path}: the run has {name} {expected}, the dataset {size}: they differ in origin")
+    check_world(config, dataset.world, dataset.path)
+
+
+def check_world(config, world, path):
+    """Refuses a world of other sizes than the model's; `path` is where it came from."""
+    for name, size in _sizes(world).items():
+        if getattr(config, name) != size:
+            raise UserError(
+                f"{path}: the run has {name} {getattr(config, name)}, here it is {size}: they differ in origin"
+            )
+
+
+def start_chat(run):
+    """A conversation with the model of a run."""
+    from tasks.dialog_chat import Chat
+
+    return Chat(run)
 
 
 # === Model ===
@@ -239,3 +258,118 @@ def validate(model, split, config):
     """The figures of a split, and the one that checkpoints are chosen by: per response."""
     metrics = dialog_metrics(predict(model, split, config), split.answers, split.dialog)
     return metrics, metrics["per_response"]
+
+
+# === Figures ===
+
+OPTIONS = ("scores_out",)
+HEADLINE = ("per_response", "per_dialog")
+NAMES = {"memma": "MEMMA", "entity-memma": "Entity MEMMA", "memn2n": "MemN2N", "memr": "MEMR"}
+
+
+def measure(model, dataset, split, run, floors=True, progress=iter, scores_out=None):
+    """The figures of a model on a split.
+
+    Args:
+        model, dataset: As of `predict`.
+        split: Name of a split.
+        run: The `runs.Run` of the model.
+        floors: Measure the floors and ceilings too.
+        progress: Wraps the list of batches.
+        scores_out: File for what the model said, `dialog TAB said TAB right` a line.
+
+    Returns:
+        The record: metrics, counts, floors and ceilings.
+    """
+    examples = dataset.splits[split]
+    predicted = predict(model, examples, model.config, progress=progress)
+    record = {
+        "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),
+        "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
+    }
+    if floors:
+        record |= floors_and_ceilings(dataset, split)
+    if scores_out:
+        texts = dataset.world.candidates
+        with atomic_file(scores_out) as file:
+            for row in zip(examples.dialog, predicted, examples.answers, strict=True):
+                file.write(f"{row[0] + 1}\t{texts[row[1]]}\t{texts[row[2]]}\n")
+    return record
+
+
+def floors_and_ceilings(dataset, split):
+    """What needs no model: baselines, and the shares that trained responses and match types can reach.
+
+    Returns:
+        `{"floors": {name: metrics}, "ceilings": {name: metrics}}`; see `metrics.dialog`.
+    """
+    world = dataset.world
+    candidates = [row[row > 0].tolist() for row in world.encoded_candidates.words]
+    train, test = dataset.splits["train"], dataset.splits[split]
+    contexts, inputs = _texts_of(test)
+    _, train_inputs = _texts_of(train)
+    train_texts = [row[row > 0].tolist() for row in train.sentences.words[_used(train)]]
+    ids = {word: id for id, word in enumerate(world.vocabulary.words, 1)}
+    type_of = {
+        ids[name]: world.types.index(type)
+        for name, type, source in world.entities
+        if source == "knowledge" and name in ids
+    }
+    gold = test.answers
+    seen = reachable_by_seen(train.answers, gold)
+    typed = reachable_by_types(train.answers, gold, candidates, type_of, [set(words) for words in contexts])
+
+    def figures(predicted):
+        return dialog_metrics(predicted, gold, test.dialog)
+
+    return {
+        "floors": {
+            "TF-IDF match": figures(tfidf_match(train_texts, contexts, candidates)),
+            "nearest neighbour": figures(nearest_neighbour(train_inputs, train.answers, inputs)),
+        },
+        "ceilings": {
+            "seen responses": figures(np.where(seen, gold, -1)),
+            "match types": figures(np.where(typed, gold, -1)),
+        },
+    }
+
+
+def _used(split):
+    return np.unique(np.concatenate([dialog["sentences"] for dialog in split.dialogs]))
+
+
+def _texts_of(split):
+    """The words of each turn's whole conversation so far, and of its user's sentence."""
+    words = [row[row > 0].tolist() for row in split.sentences.words]
+    contexts, inputs = [], []
+    for dialog in split.dialogs:
+        for turn in dialog["turns"]:
+            contexts.append([id for sentence in dialog["sentences"][: turn + 1] for id in words[sentence]])
+            inputs.append(words[dialog["sentences"][turn]])
+    return contexts, inputs
+
+
+def describe(record):
+    """What a table's title and caption say of a record."""
+    counts = record["counts"]
+    return f"{counts['dialogs']:,} dialogs, {counts['responses']:,} responses", None
+
+
+def name_of(run):
+    """What a table calls the model: its name, its features, and where else it differs from the default."""
+    settings = run.config["settings"]
+    name = NAMES.get(run.config["model"], run.config["model"].replace("-", " ").capitalize())
+    name = "Gated " + name if settings.get("gated") else name
+    features = [label for label in ("speaker", "time", "match_types") if settings.get(label)]
+    notes = []
+    if run.config["model"] not in ("supervised-embeddings", "entity-memma") and features != ["speaker", "time"]:
+        notes.append(" + ".join(features).replace("_", " ") or "no features")
+    if run.config["model"] == "supervised-embeddings" and features:
+        notes.append("match types")
+    if not settings["train_embedding"]:
+        notes.append("fixed word vectors")
+    if settings.get("shortcut", "gated") != "gated":
+        notes.append(f"shortcut {settings['shortcut']}")
+    if settings.get("divisor", "dimension") != "dimension":
+        notes.append(f"divisor {settings['divisor']}")
+    return ", ".join([name, *notes])

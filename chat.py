@@ -1,0 +1,52 @@
+"""Talks to a trained model in the terminal.
+
+python chat.py --run=runs/memma
+"""
+
+from absl import flags
+from rich.console import Console
+
+import cli
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
+
+
+def main():
+    from runs import Run  # TensorFlow takes seconds to load
+    from tasks import TASKS
+
+    run = Run.open(FLAGS.run)
+    task = TASKS[run.entry.task]
+    if not hasattr(task, "start_chat"):
+        raise cli.UserError(f"{run.path}: models of {run.entry.task} rank what others said, they do not talk")
+    talk(task.start_chat(run), Console())
+
+
+def talk(chat, console):
+    """Reads lines and prints answers until `/quit` or the end of the input.
+
+    Args:
+        chat: Has `reply(text)`, `commands` by name, and `HELP`.
+        console: A `rich.console.Console`.
+    """
+    console.print(f"{chat.HELP}\n/quit       ends", markup=False, highlight=False)
+    while True:
+        try:
+            line = console.input("you: ").strip()
+        except (EOFError, KeyboardInterrupt):
+            console.print()
+            return
+        if line == "/quit":
+            return
+        if line in chat.commands:
+            console.print(chat.commands[line](), highlight=False)
+        elif line.startswith("/"):
+            console.print(f"Commands: {', '.join([*chat.commands, '/quit'])}", markup=False, highlight=False)
+        else:
+            for text in chat.reply(line):
+                console.print(f"bot: {text}", markup=False, highlight=False)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,54 @@
+"""Tables of records: rows of text, for the terminal (evaluate.py) and for the README (results.readme_tables)."""
+
+import collections
+import statistics
+
+
+def by_corpus(records, metrics):
+    """A row a model, a column a corpus and split; mean and deviation over seeds, in per cent.
+
+    Args:
+        records: Dicts with `name`, `corpus`, `split`, `seed` and `metrics`.
+        metrics: Names of metrics; a cell shows the first, and the others in brackets.
+
+    Returns:
+        The header and the rows: lists of texts. Floors and ceilings of the records stand below, and how many seeds a
+        row has in the last column.
+
+    >>> record = {"name": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
+    >>> other = {**record, "seed": 2, "metrics": {"per_response": 0.99}}
+    >>> by_corpus([record, other], ["per_response"])
+    (['', 'babi-task1', 'seeds'], [['MEMMA', '99.5 ± 0.7', '2']])
+    """
+    columns = sorted({(record["corpus"], record["split"]) for record in records}, key=lambda c: (c[1], c[0]))
+    several = len({split for _, split in columns}) > 1
+    header = ["", *(f"{corpus} {split}" if several else corpus for corpus, split in columns), "seeds"]
+    cells = collections.defaultdict(lambda: collections.defaultdict(dict))  # name, column: seed to metrics
+    below = {"floors": {}, "ceilings": {}}
+    for record in records:
+        column = record["corpus"], record["split"]
+        cells[record["name"]][column][record["seed"]] = record["metrics"]
+        for kind, found in below.items():
+            for name, figures in record.get(kind, {}).items():
+                found.setdefault(name, {})[column] = figures
+    rows = []
+    for name, row in cells.items():
+        seeds = sorted({len(of_column) for of_column in row.values()})
+        shown = [_cell(list(row[column].values()), metrics) if column in row else "" for column in columns]
+        rows.append([name, *shown, "-".join(map(str, seeds))])
+    for kind, found in below.items():
+        for name, row in found.items():
+            shown = [_cell([row[column]], metrics) if column in row else "" for column in columns]
+            rows.append([f"{kind[:-1]}: {name}", *shown, ""])
+    return header, rows
+
+
+def _cell(figures, metrics):
+    def shown(metric):
+        values = [100 * figure[metric] for figure in figures if metric in figure]
+        if not values:
+            return ""
+        return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
+
+    first, *others = map(shown, metrics)
+    return first + (f" ({', '.join(others)})" if any(others) else "")

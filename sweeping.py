@@ -1,0 +1,51 @@
+"""What sweep.py does."""
+
+import gc
+
+import keras
+
+from evaluation import evaluate
+from models import MODELS
+from recipes import RECIPES
+from runs import HISTORY, LAST, Run
+from tasks import TASKS
+from training import Fit, train
+
+
+def sweep(recipes, datasets, seeds, splits, out, measured_out=None):
+    """Trains and measures every recipe on every dataset with every seed.
+
+    Args:
+        recipes: Keys of `recipes.RECIPES`.
+        datasets: Paths of prepared datasets.
+        seeds: Integers.
+        splits: What to measure; those that a dataset lacks are left out.
+        out: Directory of the runs, `RECIPE-DATASET-SEED`.
+        measured_out: Directory of the records, `RECIPE-DATASET-SEED-SPLIT.json`, or `None`.
+
+    Raises:
+        UserError: where an input is at fault.
+    """
+    for seed in seeds:  # so that every recipe has its first figure soon
+        for recipe in recipes:
+            for data in datasets:
+                name = f"{recipe}-{data.name}-{seed}"
+                run = _train(RECIPES[recipe], data, seed, out / name)
+                dataset = TASKS[run.entry.task].dataset_of(run)
+                for split in splits:
+                    file = measured_out and measured_out / f"{name}-{split}.json"
+                    if len(dataset.splits.get(split, ())) and not (file and file.exists()):
+                        first = recipe == recipes[0] and seed == seeds[0]  # the floors of a dataset are always the same
+                        evaluate(run.path, split, measured_out=file, floors=first)
+                keras.utils.clear_session()
+                gc.collect()
+
+
+def _train(recipe, data, seed, path):
+    fit = Fit(**{**TASKS[MODELS[recipe.model].task].FIT, **recipe.flags, "seed": seed})
+    if (path / HISTORY).exists() and (path / LAST).exists():
+        run = Run.open(path)
+        if not run.finished():
+            train(recipe.model, None, path, fit, {}, resume=True)
+        return run
+    return train(recipe.model, data, path, fit, dict(recipe.settings))
