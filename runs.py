@@ -201,17 +201,14 @@ class Run:
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def finished(self):
-        """Whether training came to its end: all epochs, or no better figure for as long as it was to wait."""
-        rows, patience = self.history(), self.config["training"].get("patience", 0)
-        if not rows:
+        """Whether training came to its end: all epochs, or no better figure was to be had."""
+        rows = self.history()
+        if not rows or not (self.path / LAST).is_file():
             return False
-        waited = self.position()["waited"]
-        return rows[-1]["epoch"] >= self.config["fit"]["epochs"] or bool(patience and waited >= patience)
-
-    def position(self):
-        """Where training stands, as `save_state` was told."""
+        if rows[-1]["epoch"] >= self.config["fit"]["epochs"]:
+            return True
         with np.load(self.path / LAST, allow_pickle=False) as state:
-            return json.loads(str(state["position"]))
+            return json.loads(str(state["position"])).get("stopped", False)
 
     def save_metrics(self, split, result):
         """Sets the entry of `split` in `metrics.json`."""

@@ -179,7 +179,7 @@ class Validation(keras.callbacks.Callback):
         run: The `runs.Run` to write into.
         task: The module of the task, of which `validate` is called.
         split: What to validate on.
-        training: The task's `Training`; its `patience` stops early.
+        training: The task's `Training`; its `patience` stops early, as does a perfect figure.
         position: Where training stands; kept up to date.
         steps_per_epoch: Steps in a pass over the training examples.
     """
@@ -203,6 +203,8 @@ class Validation(keras.callbacks.Callback):
         p["seconds"] += seconds
         improved = figure > p["best"]
         p["best"], p["waited"] = (figure, 0) if improved else (p["best"], p["waited"] + 1)
+        patience = self.training.patience
+        p["stopped"] = figure >= self.task.PERFECT or bool(patience and p["waited"] >= patience)
         row = {
             "step": p["step"],
             "epoch": round(p["step"] / self.steps_per_epoch, 3),
@@ -220,8 +222,8 @@ class Validation(keras.callbacks.Callback):
         speed = f"{row['steps_per_second']:.2f} steps/s"
         best = "  (best)" if improved else ""
         print(f"\nepoch {row['epoch']:.2f}  loss {row['loss']:.4f}  {speed}  dev: {shown}{best}")
-        if self.training.patience and p["waited"] >= self.training.patience:
-            print(f"no better figure in {p['waited']} validations: stopped")
+        if p["stopped"]:
+            print("no better figure is to be had: stopped")
             self.model.stop_training = True
 
 

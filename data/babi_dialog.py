@@ -115,7 +115,7 @@ def read_dialogs(path):
         if int(id) == 1:
             dialogs.append([])
         elif int(id) != expected:
-            _fail(path, number, f"number {expected} or 1", line)
+            _fail(path, number, "number 1" if expected == 1 else f"number {expected} or 1", line)
         dialogs[-1].append(_entry(path, number, rest))
         expected = int(id) + 1
     if not any(isinstance(entry, Turn) for dialog in dialogs for entry in dialog):
@@ -206,7 +206,8 @@ def move(dialogs, pairs):
     [Turn(number=1, user='thai in hanoi', bot='ok'),
      Fact(subject='resto_hanoi_thai', relation='R_price', value='cheap')]
     """
-    part = re.compile(r"(?<![^\W_])(" + "|".join(map(re.escape, pairs)) + r")(?![^\W_])")
+    longest_first = sorted(pairs, key=len, reverse=True)
+    part = re.compile(r"(?<![^\W_])(" + "|".join(map(re.escape, longest_first)) + r")(?![^\W_])")
 
     def other(text):
         return part.sub(lambda match: pairs[match[1]], text)

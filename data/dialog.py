@@ -20,7 +20,8 @@ class Sentences:
     words: np.ndarray
     """Word ids, int32 `(sentences, W)`."""
     typed_words: np.ndarray
-    """The same where an entity of an open type is the id of its type, see `World`; int32 `(sentences, W)`."""
+    """The same where an entity of an open type is the id of its type, followed by 0 where it has several words; see
+    `data.dialog_dataset.World`."""
     entities: np.ndarray
     """Entities that a sentence mentions, counted from 1; int32 `(sentences, K)`."""
 

@@ -112,7 +112,8 @@ class World:
             for part, numbers in self.link(words):
                 type = self.entities[numbers[0]][1] if numbers else None
                 if type in self.open_types:
-                    typed[-1].append(len(self.vocabulary) + 1 + self.types.index(type))
+                    id = len(self.vocabulary) + 1 + self.types.index(type)
+                    typed[-1] += [id] + [0] * (len(part) - 1)  # word by word beside the plain ones
                 else:
                     typed[-1] += self.vocabulary.encode(part)
                 mentioned[-1] += [number + 1 for number in numbers]

@@ -153,7 +153,7 @@ def find_entities(knowledge, candidates):
     types = {(fact.value, fact.relation.removeprefix("R_")) for fact in knowledge}
     entities = [(*pair, "knowledge") for pair in sorted(types, key=lambda pair: pair[::-1])]
     entities += [(name, RESTAURANT, "subjects") for name in sorted({fact.subject for fact in knowledge})]
-    type_of = dict(types)
+    type_of = dict(sorted(types))  # a set's own order is another in each process
     calls = [text.split()[1:] for text in candidates if text.startswith("api_call ")]
     votes = collections.defaultdict(collections.Counter)
     for call in calls:

@@ -28,10 +28,13 @@ class BagOfWords(keras.layers.Layer):
         trainable: `False` leaves the word vectors random.
 
     Call arguments:
-        ids: Word ids, int32 `(..., W)`, 0 = padding, which adds nothing.
+        ids: Word ids, int32 `(..., W)`, 0 = padding, which adds nothing. With `rows`, `(N,)`: the words of many
+            sentences end to end, so that none is padded.
+        rows: The sentence of each word, int32 `(N,)`, ascending.
+        count: How many sentences there are, with `rows`.
 
     Returns:
-        Float `(..., D)`.
+        Float `(..., D)`; with `rows`, `(count, D)`.
 
     >>> bag = BagOfWords(7, 3)
     >>> float(ops.max(ops.abs(bag(np.array([[2, 5, 0]])) - bag(np.array([[5, 2]])))))
@@ -42,7 +45,7 @@ class BagOfWords(keras.layers.Layer):
         super().__init__(**kwargs)
         self.vocabulary_size, self.dimension, self.max_words = vocabulary_size, dimension, max_words
 
-    def build(self, ids_shape):
+    def build(self, ids_shape, rows_shape=None):
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocabulary_size + 1, self.dimension),
@@ -53,16 +56,21 @@ class BagOfWords(keras.layers.Layer):
         signals = STDDEV * sinusoids(self.max_words, self.dimension, 10_000.0)
         self.signals = np.cumsum(np.pad(signals, ((1, 0), (0, 0))), axis=0)  # of sentences of 0 to max_words words
 
-    def call(self, ids):
+    def call(self, ids, rows=None, count=None):
         # Row 0, the padding's, is made zero in the table: cheaper than a mask over all looked-up words.
-        x = ops.sum(ops.take(ops.cast(self.embeddings * self.real_rows, self.compute_dtype), ids, axis=0), axis=-2)
+        words = ops.take(ops.cast(self.embeddings * self.real_rows, self.compute_dtype), ids, axis=0)
+        real = ops.cast(mask_from_ids(ids), "int32")
+        if rows is None:
+            x, lengths = ops.sum(words, axis=-2), ops.sum(real, axis=-1)
+        else:
+            x, lengths = (ops.segment_sum(values, rows, count) for values in (words, real))
         if self.max_words:
-            lengths = ops.sum(ops.cast(mask_from_ids(ids), "int32"), axis=-1)
             x = x + ops.take(ops.cast(self.signals, self.compute_dtype), lengths, axis=0)
         return x
 
-    def compute_output_shape(self, ids_shape):
-        return (*ids_shape[:-1], self.dimension)
+    def compute_output_spec(self, ids, rows=None, count=None):
+        shape = ids.shape[:-1] if rows is None else (count,)
+        return keras.KerasTensor((*shape, self.dimension), dtype=self.compute_dtype)
 
     def get_config(self):
         config = {"vocabulary_size": self.vocabulary_size, "dimension": self.dimension, "max_words": self.max_words}

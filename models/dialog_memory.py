@@ -1,7 +1,8 @@
 """What the memory networks for dialog have in common: their inputs, the memory's features, and the candidates' scores.
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   W words   R distances in time   E entities   C candidates   D features
+    B dialogs   T turns   M sentences   W words   R distances in time   E entities   C candidates
+    N words of all candidates   D features
 """
 
 import dataclasses
@@ -22,7 +23,7 @@ class WorldSizes:
     max_words: int
     """Words of the longest sentence or candidate."""
     candidates: tuple[int, int]
-    """Shape of the candidates' word ids, `(C, W)`."""
+    """How many there are, and how many words all of them have: `(C, N)`."""
     entities: int = 0
     """E."""
     types: int = 0
@@ -102,13 +103,15 @@ def logits_of(config, state, encode, inputs):
     Args:
         config: A `MemoryConfig`.
         state: `(B, T, D)`.
-        encode: Layer from word ids to vectors, for the candidates.
+        encode: `layers.bag_of_words.BagOfWords` for the candidates.
         inputs: Of `inputs_of`.
 
     Returns:
         Float32 logits `(B, T, C)`.
     """
-    candidates_CD = encode(IdTable(config.candidates, name="candidates")(inputs["turns"]))
+    count, words = config.candidates
+    words_N, rows_N = (IdTable((words,), name=f"candidate_{name}")(inputs["turns"]) for name in ("words", "rows"))
+    candidates_CD = encode(words_N, rows=rows_N, count=count)
     logits = ops.einsum("btd,cd->btc", state, candidates_CD)
     if config.match_types:
         seen = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)

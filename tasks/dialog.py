@@ -26,6 +26,7 @@ SAMPLE = pathlib.Path("build/sample-dialog")
 WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
 LOSSES = ("softmax", "margin")
 
+PERFECT = 1.0  # no figure of `validate` is better
 FIT = {"epochs": 20.0, "batch_size": 8, "learning_rate": 2e-3}
 """What `training.Fit` starts from here. The batch size counts dialogs, with all their turns."""
 
@@ -136,7 +137,7 @@ def _sizes(world):
     words = world.encoded_candidates.words
     return {
         "vocabulary_size": len(world.vocabulary),
-        "candidates": words.shape,
+        "candidates": (len(words), int((words != 0).sum())),
         "entities": len(world.entities),
         "types": len(world.types),
         "candidate_entities": world.encoded_candidates.entities.shape,
@@ -167,8 +168,11 @@ def initialise(model, dataset, training):
 def set_world(model, world):
     """Gives a model the candidates of a world, and the entities in them."""
     candidates = world.encoded_candidates
+    words = candidates.typed_words if "typed_words" in model.config.reads else candidates.words
+    rows, columns = np.nonzero(candidates.words)
     tables = {
-        "candidates": lambda: [candidates.typed_words if "typed_words" in model.config.reads else candidates.words],
+        "candidate_words": lambda: [words[rows, columns]],
+        "candidate_rows": lambda: [rows],
         "match_types": lambda: world.match_groups,
         "entity_pointer": lambda: [candidates.entities],
     }

@@ -25,6 +25,7 @@ CANDIDATES = 10  # scored at once against one encoded context
 
 SAMPLE = pathlib.Path("build/sample")
 
+PERFECT = 2.0  # no figure of `validate` is better
 FIT = {}
 """What `training.Fit` starts from here: its own defaults."""
 
