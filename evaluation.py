@@ -88,7 +88,11 @@ def evaluate_all(pattern, splits, measured_out=None, **options):
         return
     records = []
     for path in runs:
+        run = Run.open(path)
+        examples = TASKS[run.entry.task].dataset_of(run, options.get("data")).splits
         for split in splits:
+            if len(runs) > 1 and not len(examples.get(split, "?")):
+                continue  # an unknown split is an error, one that a dataset lacks is not
             out = measured_out and pathlib.Path(measured_out) / f"{pathlib.Path(path).name}-{split}.json"
             records.append(evaluate(path, split, measured_out=out, **options))
     for kind in sorted({record["task"] for record in records}):

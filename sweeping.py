@@ -1,13 +1,14 @@
 """What sweep.py does."""
 
 import gc
+import shutil
 
 import keras
 
 from evaluation import evaluate
 from models import MODELS
 from recipes import RECIPES
-from runs import HISTORY, LAST, Run
+from runs import BEST, CONFIG, LAST, Run
 from tasks import TASKS
 from training import Fit, train
 
@@ -43,9 +44,11 @@ def sweep(recipes, datasets, seeds, splits, out, measured_out=None):
 
 def _train(recipe, data, seed, path):
     fit = Fit(**{**TASKS[MODELS[recipe.model].task].FIT, **recipe.flags, "seed": seed})
-    if (path / HISTORY).exists() and (path / LAST).exists():
+    if (path / LAST).exists():
         run = Run.open(path)
         if not run.finished():
             train(recipe.model, None, path, fit, {}, resume=True)
         return run
+    if (path / CONFIG).exists() and not (path / BEST).exists():
+        shutil.rmtree(path)  # interrupted before its first validation, so there is nothing to go on from
     return train(recipe.model, data, path, fit, dict(recipe.settings))

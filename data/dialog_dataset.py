@@ -211,7 +211,7 @@ def _splits(file, world):
             for dialog in split.dialogs:
                 _check(dialog, len(sentences.words), len(world.candidates))
             splits[name] = split
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+    except (TypeError, ValueError, OverflowError, LookupError, AttributeError) as error:
         raise UserError(f"{file}: expected what prepare.py writes for these words and candidates. {error}") from error
     return splits
 

@@ -2,7 +2,9 @@
 
     python -m results.readme_tables          # rewrites README.md between its markers
 
-A table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and `only=WORD` may follow the corpus.
+Selection: a table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and `only=WORD` may follow the
+corpus. Dialog: between `<!-- dialog: SPLIT -->` and `<!-- end -->`, and the published figures of a split between
+`<!-- dialog published: SPLIT -->` and `<!-- end -->`; a column a task, per response and in brackets per dialog.
 Every row of ours is one model and one setting, averaged over the seeds that were run, with their spread. With
 `epochs=N` the figures are those of the best validation within the first `N` epochs, so that models stand side by side
 at equal budgets (those that had fewer are left out); with `only=WORD` only models with that word in their name are
@@ -15,16 +17,20 @@ import pathlib
 import re
 import statistics
 
+from metrics.dialog import METRICS
+from metrics.published import PUBLISHED
+from results.tables import by_corpus
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "results" / "measured"
 README = ROOT / "README.md"
 COLUMNS = ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR")
 
 
-def measured(corpus):
-    """The records of results/measured for a corpus, in the order of their file names."""
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(MEASURED.glob("*.json"))]
-    return [record for record in records if record["corpus"] == corpus]
+def measured(corpus=None):
+    """The records of results/measured, for one corpus or all, in the order of their file names."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(MEASURED.rglob("*.json"))]
+    return [record for record in records if corpus in (None, record["corpus"])]
 
 
 def table(records):
@@ -89,6 +95,32 @@ def _tidy(line):
     return re.sub(r"\|  (?=\|)", "| ", line)
 
 
+def dialog_table(records):
+    """A Markdown table of dialog records: a row a model, a column a task.
+
+    >>> record = {"name": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1}
+    >>> print(dialog_table([{**record, "metrics": {"per_response": 0.5, "per_dialog": 0.25}}]))
+    | | babi-task1 | seeds |
+    |---|---|---|
+    | MEMMA | 50.0 (25.0) | 1 |
+    """
+    header, rows = by_corpus(records, METRICS)
+    if all(record["seed"] is None for record in records):  # published
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    lines = [header, ["---"] * len(header), *rows]
+    shown = [f"| {' | '.join(cells)} |" for cells in lines]
+    shown[1] = shown[1].replace(" ", "")
+    return "\n".join(re.sub(r"\| (floor|ceiling): ([^|]+) \|", r"| *\1: \2* |", _tidy(line)) for line in shown)
+
+
+def published_dialogs(split):
+    """The published records of a split of dialog tasks, in the form of ours."""
+    rows = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    return [
+        {**row, "name": row["model"], "seed": None} for row in rows if row["task"] == "dialog" and row["split"] == split
+    ]
+
+
 def render(text):
     """A README's text with the contents between its markers made anew."""
 
@@ -101,9 +133,19 @@ def render(text):
             records = [within(record, epochs) for record in records if record["epochs"] > epochs - 0.01]
         return f"{match['begin']}\n{table(records)}\n{match['end']}"
 
+    def fill_dialog(match):
+        if match["published"]:
+            records = published_dialogs(match["split"])
+        else:
+            records = [r for r in measured() if r.get("task") == "dialog" and r["split"] == match["split"]]
+            records = [record for record in records if record["corpus"].startswith("babi-")]
+        return f"{match['begin']}\n{dialog_table(records)}\n{match['end']}"
+
     marker = r"(?P<begin><!-- table: (?P<corpus>\S+)(?: epochs=(?P<epochs>\S+))?"
     marker += r"(?: only=(?P<only>\S+))? -->)\n.*?(?P<end><!-- end -->)"
-    return re.sub(marker, fill, text, flags=re.DOTALL)
+    text = re.sub(marker, fill, text, flags=re.DOTALL)
+    marker = r"(?P<begin><!-- dialog(?P<published> published)?: (?P<split>\S+) -->)\n.*?(?P<end><!-- end -->)"
+    return re.sub(marker, fill_dialog, text, flags=re.DOTALL)
 
 
 if __name__ == "__main__":

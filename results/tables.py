@@ -12,8 +12,8 @@ def by_corpus(records, metrics):
         metrics: Names of metrics; a cell shows the first, and the others in brackets.
 
     Returns:
-        The header and the rows: lists of texts. Floors and ceilings of the records stand below, and how many seeds a
-        row has in the last column.
+        The header and the rows, the best first: lists of texts. Floors and ceilings of the records stand below, and
+        how many seeds a row has in the last column.
 
     >>> record = {"name": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
     >>> other = {**record, "seed": 2, "metrics": {"per_response": 0.99}}
@@ -31,11 +31,13 @@ def by_corpus(records, metrics):
         for kind, found in below.items():
             for name, figures in record.get(kind, {}).items():
                 found.setdefault(name, {})[column] = figures
-    rows = []
+    rows, means = [], {}
     for name, row in cells.items():
         seeds = sorted({len(of_column) for of_column in row.values()})
         shown = [_cell(list(row[column].values()), metrics) if column in row else "" for column in columns]
         rows.append([name, *shown, "-".join(map(str, seeds))])
+        means[name] = statistics.mean(m[metrics[0]] for of_column in row.values() for m in of_column.values())
+    rows.sort(key=lambda row: -means[row[0]])
     for kind, found in below.items():
         for name, row in found.items():
             shown = [_cell([row[column]], metrics) if column in row else "" for column in columns]

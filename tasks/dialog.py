@@ -15,6 +15,7 @@ from data.batching import batches_by_size
 from data.dialog_dataset import load_dataset as load
 from data.prepare_dialog import Settings, prepare
 from metrics.dialog import (
+    METRICS,
     dialog_metrics,
     nearest_neighbour,
     reachable_by_seen,
@@ -267,7 +268,7 @@ def validate(model, split, config):
 # === Figures ===
 
 OPTIONS = ("scores_out",)
-HEADLINE = ("per_response", "per_dialog")
+HEADLINE = METRICS
 NAMES = {"memma": "MEMMA", "entity-memma": "Entity MEMMA", "memn2n": "MemN2N", "memr": "MEMR"}
 
 
