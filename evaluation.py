@@ -91,10 +91,12 @@ def evaluate_all(pattern, splits, measured_out=None, **options):
         run = Run.open(path)
         examples = TASKS[run.entry.task].dataset_of(run, options.get("data")).splits
         for split in splits:
-            if len(runs) > 1 and not len(examples.get(split, "?")):
-                continue  # an unknown split is an error, one that a dataset lacks is not
+            if len(runs) > 1 and split in examples and not len(examples[split]):
+                continue
             out = measured_out and pathlib.Path(measured_out) / f"{pathlib.Path(path).name}-{split}.json"
             records.append(evaluate(path, split, measured_out=out, **options))
+    if not records:
+        raise UserError(f"no dataset of {pattern} has examples in the splits {', '.join(splits)}")
     for kind in sorted({record["task"] for record in records}):
         header, rows = by_corpus([record for record in records if record["task"] == kind], TASKS[kind].HEADLINE)
         table = Table(*header, title=f"{kind}: {', '.join(TASKS[kind].HEADLINE)}; mean ± deviation over seeds")

@@ -18,6 +18,7 @@ class SentenceGRU(keras.layers.Layer):
     Args:
         vocabulary_size: Words with an id, 1 to this.
         dimension: D, of word vectors and state.
+        train_embedding: `False` leaves the word vectors random.
 
     Call arguments:
         ids: Word ids, int32 `(B, M, W)`, 0 = padding, at the end, which changes no state.
@@ -26,13 +27,14 @@ class SentenceGRU(keras.layers.Layer):
         Float `(B, M, D)`; an empty sentence gives zeros.
     """
 
-    def __init__(self, vocabulary_size, dimension, **kwargs):
+    def __init__(self, vocabulary_size, dimension, train_embedding=True, **kwargs):
         super().__init__(**kwargs)
-        self.vocabulary_size, self.dimension = vocabulary_size, dimension
+        self.vocabulary_size, self.dimension, self.train_embedding = vocabulary_size, dimension, train_embedding
         self.embedding = WordEmbedding(
             vocabulary_size + 1,
             dimension,
             embeddings_initializer=keras.initializers.RandomNormal(stddev=STDDEV),
+            trainable=train_embedding,
             name="word_embedding",
             dtype=self.dtype_policy,
         )
@@ -52,4 +54,5 @@ class SentenceGRU(keras.layers.Layer):
         return (*ids_shape[:-1], self.dimension)
 
     def get_config(self):
-        return {**super().get_config(), "vocabulary_size": self.vocabulary_size, "dimension": self.dimension}
+        config = {"vocabulary_size": self.vocabulary_size, "dimension": self.dimension}
+        return {**super().get_config(), **config, "train_embedding": self.train_embedding}

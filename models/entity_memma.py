@@ -18,12 +18,10 @@ import dataclasses
 import keras
 
 from layers.bag_of_words import BagOfWords
-from layers.dialog_history import SpeakerFeature, TimeFeature, at_turns, history_mask
+from layers.dialog_history import at_turns, history_mask
 from layers.entity_pointer import EntityPointer
-from layers.memory_attention import MemoryAttention
-from layers.shortcut import Shortcut
-from models.dialog_memory import inputs_of, logits_of
-from models.memma import DIVISORS, MEMMAConfig
+from models.dialog_memory import inputs_of, logits_of, memory_of
+from models.memma import MEMMAConfig, hops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,29 +69,19 @@ class EntityMEMMA(keras.Model):
             trainable=c.train_embedding,
             name="bag_of_words",
         )
-        divisor = float(c.embedding_dim) ** DIVISORS[c.divisor]
-        attention = [MemoryAttention(c.heads, divisor=divisor, name=f"attention_{s}") for s in range(c.hops)]
-        shortcut = [Shortcut(c.shortcut, name=f"shortcut_{s}") for s in range(c.hops)]
 
         # === MEMMA on typed words ===
         inputs = inputs_of(c)
         x_BMD = encode(inputs["typed_words"])
-        u_BTD = U_1 = at_turns(x_BMD, inputs["turns"])
-        memory_BMD = SpeakerFeature(name="speaker")(x_BMD, inputs["speakers"])
-        time = TimeFeature(c.time_limit, c.embedding_dim, name="time")(inputs["times"], inputs["turns"])
-        mask = history_mask(inputs["speakers"], inputs["turns"])
-        attention_weights = []
-        for attend, join in zip(attention, shortcut, strict=True):
-            o_BTD, a_BHTM = attend(u_BTD, memory_BMD, mask, *time)
-            u_BTD = join(o_BTD, u_BTD)
-            attention_weights.append(a_BHTM)
-        state_BTD = U_1 + u_BTD
+        memory = memory_of(c, x_BMD, inputs)
+        state_BTD, attention_weights = hops(c, at_turns(x_BMD, inputs["turns"]), memory)
         logits = logits_of(c, state_BTD, encode, inputs)
 
         # === Pointers ===
         seen = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         point = EntityPointer(c.candidate_entities, name="entity_pointer")
-        gain, _ = point(state_BTD, memory_BMD, seen, inputs["mentions"], *time)
+        memory_BMD, _, time_RD, distances_BTMR = memory
+        gain, _ = point(state_BTD, memory_BMD, seen, inputs["mentions"], time_RD, distances_BTMR)
 
         super().__init__(inputs, logits + gain, **kwargs)
         self.config = config

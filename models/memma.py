@@ -51,6 +51,26 @@ class MEMMAConfig(MemoryConfig):
             )
 
 
+def hops(c, U_1_BTD, memory):
+    """The stacked attention of equations 9 to 14.
+
+    Args:
+        c: A `MEMMAConfig`.
+        U_1_BTD: The users' sentences.
+        memory: Of `models.dialog_memory.memory_of`.
+
+    Returns:
+        `U_1 + U_S`, float `(B, T, D)`, and the attention weights of each hop, `(B, H, T, M)`.
+    """
+    divisor = float(c.embedding_dim) ** DIVISORS[c.divisor]
+    u_BTD, attention_weights = U_1_BTD, []
+    for s in range(c.hops):
+        o_BTD, a_BHTM = MemoryAttention(c.heads, divisor=divisor, name=f"attention_{s}")(u_BTD, *memory)
+        u_BTD = Shortcut(c.shortcut, name=f"shortcut_{s}")(o_BTD, u_BTD)
+        attention_weights.append(a_BHTM)
+    return U_1_BTD + u_BTD if c.hops else U_1_BTD, attention_weights
+
+
 @keras.saving.register_keras_serializable("colloquy")
 class MEMMA(keras.Model):
     """Scores every candidate response at every turn of dialogs.
@@ -77,25 +97,15 @@ class MEMMA(keras.Model):
             trainable=c.train_embedding,
             name="bag_of_words",
         )
-        divisor = float(c.embedding_dim) ** DIVISORS[c.divisor]
-        attention = [MemoryAttention(c.heads, divisor=divisor, name=f"attention_{s}") for s in range(c.hops)]
-        shortcut = [Shortcut(c.shortcut, name=f"shortcut_{s}") for s in range(c.hops)]
 
         # === Text (eq. 5 to 8) ===
         inputs = inputs_of(c)
         x_BMD = encode(inputs["words"])
-        u_BTD = U_1 = at_turns(x_BMD, inputs["turns"])
-        memory = memory_of(c, x_BMD, inputs)
-
-        # === Hops (eq. 9 to 14) ===
-        attention_weights = []
-        for attend, join in zip(attention, shortcut, strict=True):
-            o_BTD, a_BHTM = attend(u_BTD, *memory)
-            u_BTD = join(o_BTD, u_BTD)
-            attention_weights.append(a_BHTM)
+        U_1_BTD = at_turns(x_BMD, inputs["turns"])
 
         # === Response (eq. 15): softmax((U_1 + U_S) C) ===
-        logits = logits_of(c, U_1 + u_BTD if c.hops else U_1, encode, inputs)
+        state_BTD, attention_weights = hops(c, U_1_BTD, memory_of(c, x_BMD, inputs))
+        logits = logits_of(c, state_BTD, encode, inputs)
 
         super().__init__(inputs, logits, **kwargs)
         self.config = config

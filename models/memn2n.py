@@ -27,6 +27,29 @@ class MemN2NConfig(MemoryConfig):
     """A sigmoid gate a hop instead of the sum of state and output (Liu and Perez)."""
 
 
+def hops(c, q_BTD, memory, gated=False):
+    """The hops of both papers: `p_i = softmax(q . m_i)`, `o = R sum_i p_i m_i`, `q' = o + q` or the gated sum.
+
+    Args:
+        c: A config with `embedding_dim` and `hops`.
+        q_BTD: The users' sentences.
+        memory: Of `models.dialog_memory.memory_of`.
+        gated: See `MemN2NConfig`.
+
+    Returns:
+        The last state, float `(B, T, D)`, and the attention weights of each hop, `(B, 1, T, M)`.
+    """
+    attend = MemoryAttention(projected=False, name="attention")
+    R = keras.layers.Dense(c.embedding_dim, use_bias=False, name="output_projection")
+    kind = {"kind": "gated", "activation": "sigmoid"} if gated else {"kind": "identity"}
+    attention_weights = []
+    for hop in range(c.hops):
+        read_BTD, a_B1TM = attend(q_BTD, *memory)
+        q_BTD = Shortcut(**kind, name=f"shortcut_{hop}")(R(read_BTD), q_BTD)
+        attention_weights.append(a_B1TM)
+    return q_BTD, attention_weights
+
+
 @keras.saving.register_keras_serializable("colloquy")
 class MemN2N(keras.Model):
     """Scores every candidate response at every turn of dialogs.
@@ -50,23 +73,12 @@ class MemN2N(keras.Model):
             BagOfWords(c.vocabulary_size, c.embedding_dim, trainable=c.train_embedding, name=name)
             for name in ("memory_embedding", "candidate_embedding")
         )
-        attend = MemoryAttention(projected=False, name="attention")
-        R = keras.layers.Dense(c.embedding_dim, use_bias=False, name="output_projection")
-        kind = {"kind": "gated", "activation": "sigmoid"} if c.gated else {"kind": "identity"}
-        shortcut = [Shortcut(**kind, name=f"shortcut_{hop}") for hop in range(c.hops)]
 
         # === Memory ===
         inputs = inputs_of(c)
         x_BMD = A(inputs["words"])
         q_BTD = at_turns(x_BMD, inputs["turns"])
-        memory = memory_of(c, x_BMD, inputs)
-
-        # === Hops: p_i = softmax(q . m_i), o = R sum_i p_i m_i, q' = o + q ===
-        attention_weights = []
-        for join in shortcut:
-            read_BTD, a_B1TM = attend(q_BTD, *memory)
-            q_BTD = join(R(read_BTD), q_BTD)
-            attention_weights.append(a_B1TM)
+        q_BTD, attention_weights = hops(c, q_BTD, memory_of(c, x_BMD, inputs), gated=c.gated)
 
         # === Response: softmax(q . W y) ===
         super().__init__(inputs, logits_of(c, q_BTD, W, inputs), **kwargs)

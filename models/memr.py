@@ -14,10 +14,9 @@ import keras
 
 from layers.bag_of_words import BagOfWords
 from layers.dialog_history import at_turns
-from layers.memory_attention import MemoryAttention
 from layers.sentence_gru import SentenceGRU
-from layers.shortcut import Shortcut
 from models.dialog_memory import MemoryConfig, inputs_of, logits_of, memory_of
+from models.memn2n import hops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,24 +45,16 @@ class MEMR(keras.Model):
         c = config
 
         # === Layers ===
-        read = SentenceGRU(c.vocabulary_size, c.embedding_dim, name="sentence_gru")
-        W = BagOfWords(c.vocabulary_size, c.embedding_dim, name="candidate_embedding")
-        attend = MemoryAttention(projected=False, name="attention")
-        R = keras.layers.Dense(c.embedding_dim, use_bias=False, name="output_projection")
-        shortcut = [Shortcut("identity", name=f"shortcut_{hop}") for hop in range(c.hops)]
+        read = SentenceGRU(c.vocabulary_size, c.embedding_dim, c.train_embedding, name="sentence_gru")
+        W = BagOfWords(c.vocabulary_size, c.embedding_dim, trainable=c.train_embedding, name="candidate_embedding")
 
         # === Memory ===
         inputs = inputs_of(c)
         x_BMD = read(inputs["words"])
         q_BTD = at_turns(x_BMD, inputs["turns"])
-        memory = memory_of(c, x_BMD, inputs)
 
         # === Hops and response, as in MemN2N ===
-        attention_weights = []
-        for join in shortcut:
-            read_BTD, a_B1TM = attend(q_BTD, *memory)
-            q_BTD = join(R(read_BTD), q_BTD)
-            attention_weights.append(a_B1TM)
+        q_BTD, attention_weights = hops(c, q_BTD, memory_of(c, x_BMD, inputs))
         super().__init__(inputs, logits_of(c, q_BTD, W, inputs), **kwargs)
         self.config = config
         self.attention_weights = attention_weights
