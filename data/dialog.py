@@ -1,9 +1,11 @@
 """Dialogs in memory, and their batches as NumPy arrays: a whole dialog an example, all its turns at once.
 
 A turn's history is what stands before it in its dialog, so each sentence is stored, sent and encoded once for all the
-turns that remember it.
+turns that remember it, and once for all the dialogs of a batch that have it.
 
-Letters: B dialogs   M sentences   W words   T turns   K entities of a sentence   C candidates   E entities
+Letters:
+    B dialogs   M sentences   S distinct sentences   W words   T turns   K entities of a sentence   C candidates
+    E entities
 """
 
 import dataclasses
@@ -70,7 +72,8 @@ class DialogSplit:
 
         Returns:
             `(inputs, answers)`. `inputs` holds those of `fields`:
-            words, typed_words: ids, int32 `(B, M, W)`.
+            words, typed_words: ids of the batch's distinct sentences, int32 `(S, W)`; the first is empty.
+            sentences: numbers of these, int32 `(B, M)`; 0 for padding.
             speakers: int32 `(B, M)`, 1 user, 2 bot, 3 knowledge, 0 padding.
             times: int32 `(B, M)`, how many turns went before.
             turns: int32 `(B, T)`, place of the user's sentence; 0 also for padding.
@@ -99,11 +102,15 @@ class DialogSplit:
             return out
 
         inputs = {}
-        width = _round_up(self.sentences.lengths[flat].max(), multiple)
+        distinct, number = np.unique(flat, return_inverse=True)
+        width = _round_up(self.sentences.lengths[distinct].max(), multiple)
         for name in fields:
             if name in ("words", "typed_words"):
-                words = getattr(self.sentences, name)[flat][:, :width]
-                inputs[name] = spread(np.pad(words, ((0, 0), (0, width - words.shape[1]))), (width,))
+                words = getattr(self.sentences, name)[distinct][:, :width]
+                inputs[name] = np.zeros((_round_up(len(words) + 1, 4 * multiple), width), np.int32)
+                inputs[name][1 : len(words) + 1, : words.shape[1]] = words
+            elif name == "sentences":
+                inputs[name] = spread(number + 1, ())
             elif name in ("speakers", "times"):
                 inputs[name] = spread(concatenated(name), ())
             elif name == "turns":

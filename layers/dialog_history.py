@@ -60,7 +60,9 @@ class SpeakerFeature(keras.layers.Layer):
         self.table = self.add_weight(name="speakers", shape=(SPEAKERS, x_shape[-1]), initializer=initializer)
 
     def call(self, x, speakers):
-        return x + ops.cast(ops.take(self.table, speakers, axis=0), x.dtype)
+        # The product's gradient is dense, see `layers.word_embedding`.
+        table = ops.multiply(self.table, ops.ones((), dtype=self.table.dtype))
+        return x + ops.cast(ops.take(table, speakers, axis=0), x.dtype)
 
     def compute_output_shape(self, x_shape, speakers_shape):
         return x_shape

@@ -1,10 +1,9 @@
 """Sentences read word after word by a GRU (Cho et al. 2014).
 
-Shape suffixes:  B dialogs   M sentences   W words   D features
+Shape suffixes:  S sentences   W words   D features
 """
 
 import keras
-from keras import ops
 
 from layers.bag_of_words import STDDEV
 from layers.masking import mask_from_ids
@@ -21,10 +20,10 @@ class SentenceGRU(keras.layers.Layer):
         train_embedding: `False` leaves the word vectors random.
 
     Call arguments:
-        ids: Word ids, int32 `(B, M, W)`, 0 = padding, at the end, which changes no state.
+        ids: Word ids, int32 `(S, W)`, 0 = padding, at the end, which changes no state.
 
     Returns:
-        Float `(B, M, D)`; an empty sentence gives zeros.
+        Float `(S, D)`; an empty sentence gives zeros.
     """
 
     def __init__(self, vocabulary_size, dimension, train_embedding=True, **kwargs):
@@ -45,10 +44,7 @@ class SentenceGRU(keras.layers.Layer):
         self.gru.build((None, None, self.dimension))
 
     def call(self, ids):
-        B, M, W = ops.shape(ids)
-        words = ops.reshape(ids, (B * M, W))
-        states = self.gru(self.embedding(words), mask=mask_from_ids(words))
-        return ops.reshape(states, (B, M, self.dimension))
+        return self.gru(self.embedding(ids), mask=mask_from_ids(ids))
 
     def compute_output_shape(self, ids_shape):
         return (*ids_shape[:-1], self.dimension)

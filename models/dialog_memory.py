@@ -65,17 +65,31 @@ class MemoryConfig(WorldSizes):
     @property
     def reads(self):
         """The arrays of a batch that the model takes, see `data.dialog.DialogSplit.collate`."""
-        return ["words", "speakers", "turns"] + ["times"] * self.time + ["mentions"] * self.match_types
+        return ["words", "sentences", "speakers", "turns"] + ["times"] * self.time + ["mentions"] * self.match_types
 
 
 def inputs_of(config):
     """The Keras inputs that a config reads: `{name: KerasTensor}`."""
-    shapes = {"words": (None, None), "typed_words": (None, None), "mentions": (None, config.entities)}
+    shapes = {"mentions": (None, config.entities)}
     dtypes = {"mentions": "uint8"}
     return {
         name: keras.Input(shapes.get(name, (None,)), dtype=dtypes.get(name, "int32"), name=name)
         for name in config.reads
     }
+
+
+def encoded(encode, inputs):
+    """The sentences of all dialogs, each distinct one encoded once.
+
+    Args:
+        encode: Layer from word ids `(S, W)` to vectors `(S, D)`.
+        inputs: Of `inputs_of`.
+
+    Returns:
+        Float `(B, M, D)`.
+    """
+    words = inputs["typed_words" if "typed_words" in inputs else "words"]
+    return ops.take(encode(words), inputs["sentences"], axis=0)
 
 
 def memory_of(config, x, inputs):

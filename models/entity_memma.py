@@ -20,7 +20,7 @@ import keras
 from layers.bag_of_words import BagOfWords
 from layers.dialog_history import at_turns, history_mask
 from layers.entity_pointer import EntityPointer
-from models.dialog_memory import inputs_of, logits_of, memory_of
+from models.dialog_memory import encoded, inputs_of, logits_of, memory_of
 from models.memma import MEMMAConfig, hops
 
 
@@ -40,7 +40,7 @@ class EntityMEMMAConfig(MEMMAConfig):
 
     @property
     def reads(self):
-        return ["typed_words", "speakers", "times", "turns", "mentions"]
+        return ["typed_words", "sentences", "speakers", "times", "turns", "mentions"]
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -72,7 +72,7 @@ class EntityMEMMA(keras.Model):
 
         # === MEMMA on typed words ===
         inputs = inputs_of(c)
-        x_BMD = encode(inputs["typed_words"])
+        x_BMD = encoded(encode, inputs)
         memory = memory_of(c, x_BMD, inputs)
         state_BTD, attention_weights = hops(c, at_turns(x_BMD, inputs["turns"]), memory)
         logits = logits_of(c, state_BTD, encode, inputs)

@@ -18,7 +18,7 @@ from layers.bag_of_words import BagOfWords
 from layers.dialog_history import at_turns
 from layers.memory_attention import MemoryAttention
 from layers.shortcut import KINDS, Shortcut
-from models.dialog_memory import MemoryConfig, inputs_of, logits_of, memory_of
+from models.dialog_memory import MemoryConfig, encoded, inputs_of, logits_of, memory_of
 
 DIVISORS = {"dimension": 1.0, "root": 0.5}
 
@@ -100,7 +100,7 @@ class MEMMA(keras.Model):
 
         # === Text (eq. 5 to 8) ===
         inputs = inputs_of(c)
-        x_BMD = encode(inputs["words"])
+        x_BMD = encoded(encode, inputs)
         U_1_BTD = at_turns(x_BMD, inputs["turns"])
 
         # === Response (eq. 15): softmax((U_1 + U_S) C) ===

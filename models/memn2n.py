@@ -14,7 +14,7 @@ from layers.bag_of_words import BagOfWords
 from layers.dialog_history import at_turns
 from layers.memory_attention import MemoryAttention
 from layers.shortcut import Shortcut
-from models.dialog_memory import MemoryConfig, inputs_of, logits_of, memory_of
+from models.dialog_memory import MemoryConfig, encoded, inputs_of, logits_of, memory_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +76,7 @@ class MemN2N(keras.Model):
 
         # === Memory ===
         inputs = inputs_of(c)
-        x_BMD = A(inputs["words"])
+        x_BMD = encoded(A, inputs)
         q_BTD = at_turns(x_BMD, inputs["turns"])
         q_BTD, attention_weights = hops(c, q_BTD, memory_of(c, x_BMD, inputs), gated=c.gated)
 

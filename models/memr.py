@@ -15,7 +15,7 @@ import keras
 from layers.bag_of_words import BagOfWords
 from layers.dialog_history import at_turns
 from layers.sentence_gru import SentenceGRU
-from models.dialog_memory import MemoryConfig, inputs_of, logits_of, memory_of
+from models.dialog_memory import MemoryConfig, encoded, inputs_of, logits_of, memory_of
 from models.memn2n import hops
 
 
@@ -50,7 +50,7 @@ class MEMR(keras.Model):
 
         # === Memory ===
         inputs = inputs_of(c)
-        x_BMD = read(inputs["words"])
+        x_BMD = encoded(read, inputs)
         q_BTD = at_turns(x_BMD, inputs["turns"])
 
         # === Hops and response, as in MemN2N ===

@@ -15,7 +15,7 @@ from keras import ops
 
 from layers.bag_of_words import BagOfWords
 from layers.dialog_history import history_mask
-from models.dialog_memory import MemoryConfig, inputs_of, logits_of
+from models.dialog_memory import MemoryConfig, encoded, inputs_of, logits_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ class SupervisedEmbeddings(keras.Model):
             for name in ("conversation_embedding", "candidate_embedding")
         )
         inputs = inputs_of(c)
-        x_BMD = A(inputs["words"])
+        x_BMD = encoded(A, inputs)
         said_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         x_BTD = ops.matmul(ops.cast(said_BTM, x_BMD.dtype), x_BMD)
         super().__init__(inputs, logits_of(c, x_BTD, B, inputs), **kwargs)

@@ -109,7 +109,7 @@ def test_bag_of_words_gradient_is_dense_and_spares_padding(ids, end_to_end):
     np.testing.assert_array_equal(gradient.numpy()[0], 0.0)
 
 
-def test_bag_of_words_starts_as_the_release_does():
+def test_bag_of_words_starts_with_small_vectors():
     keras.utils.set_random_seed(0)
     layer = BagOfWords(V * 100, D)
     layer.build((None, None))

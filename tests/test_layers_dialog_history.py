@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from test_layers_attentive_module import rebuilt
 from test_layers_bag_of_words import randomised, to_numpy
 
@@ -81,6 +82,16 @@ def test_speaker_feature_matches_definition(x):
     assert table.shape == (SPEAKERS, D) == (4, D)
     for b, m in np.ndindex(B, M):
         np.testing.assert_allclose(found[b, m], x[b, m] + table[SPEAKING[b, m]], atol=1e-6)
+
+
+def test_speaker_feature_gradient_is_dense(x):
+    layer = built_speaker()
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(x, SPEAKING) * x)
+    gradient = tape.gradient(loss, layer.table.value)
+    assert isinstance(gradient, tf.Tensor)  # no IndexedSlices, see `layers.word_embedding`
+    expected = [x[SPEAKING == speaker].sum(axis=0) for speaker in range(SPEAKERS)]
+    np.testing.assert_allclose(gradient.numpy(), expected, atol=1e-5)
 
 
 def test_speaker_feature_knows_its_shape():

@@ -63,7 +63,7 @@ def one_hot(distances):
 def built(**settings):
     layer = MemoryAttention(**settings)
     layer.build((B, T, D), (B, M, D))
-    return randomised(layer, 2, 0.1)
+    return randomised(layer, 2, 0.07)
 
 
 @pytest.mark.parametrize("divisor", (1.0, 7.0))
