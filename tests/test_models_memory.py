@@ -76,7 +76,10 @@ ANSWERS = ([3, 7, 12, 0, 5], [3, 9], [1])
 def texts():
     """Three dialogs of 5, 2 and 1 turns, of sentences of 1 to 7 words: lists of lists of ids."""
     rng = np.random.default_rng(0)
-    found = [[rng.integers(1, V + 1, rng.integers(1, n)).tolist() for _ in s] for n, s in zip((8, 5, 3), SPEAKERS)]
+    found = [
+        [rng.integers(1, V + 1, rng.integers(1, n)).tolist() for _ in s]
+        for n, s in zip((8, 5, 3), SPEAKERS, strict=True)
+    ]
     found[1][1] = found[1][3] = found[0][5]  # a sentence that is said again
     return found
 
