@@ -1,0 +1,200 @@
+"""chat.py and tasks/dialog_chat.py: a conversation in the terminal, on a small simulated corpus."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import chat as script
+from cli import UserError
+from data.dialog_dataset import World
+from data.vocabulary import Vocabulary
+from runs import Run
+from tasks import dialog
+from tasks.dialog_chat import SHOWN, search
+from training import Fit, train
+
+FACTS = [
+    ("prezzo", "R_cuisine", "thai"),
+    ("prezzo", "R_location", "west"),
+    ("zizzi", "R_cuisine", "thai"),
+    ("zizzi", "R_location", "east"),
+]
+SMALL = {"embedding_dim": "8", "heads": "2", "hops": "2"}
+
+
+@pytest.fixture(scope="module")
+def run(prepared_dialog, tmp_path_factory):
+    fit = Fit(epochs=1.0, batch_size=8, learning_rate=0.01)
+    return train("memma", prepared_dialog, tmp_path_factory.mktemp("runs") / "run", fit, SMALL)
+
+
+@pytest.fixture
+def chat(run):
+    return dialog.start_chat(run)
+
+
+def says(chat, monkeypatch, *answers):
+    """Lets the model prefer these candidates, one after the other."""
+    left = [chat.world.candidates.index(answer) for answer in answers]
+    predict = chat._look.predict_on_batch
+
+    def preferring(inputs):
+        logits, *weights = predict(inputs)
+        logits = np.zeros_like(np.asarray(logits))
+        logits[..., left.pop(0)] = 1.0
+        return [logits, *weights]
+
+    monkeypatch.setattr(chat._look, "predict_on_batch", preferring)
+
+
+# === Search ===
+
+
+@pytest.fixture
+def world():
+    words = ("_EOS_", "_UNK_", "api_call")
+    return World(Vocabulary(words), ["api_call"], FACTS, [])
+
+
+def test_search_gives_all_facts_of_what_has_every_value(world):
+    assert search(world, "api_call thai west") == ["prezzo R_cuisine thai", "prezzo R_location west"]
+    assert len(search(world, "api_call thai R_location R_price")) == 4
+
+
+def test_search_without_a_match_says_so(world):
+    assert search(world, "api_call thai north") == ["api_call no result"]
+    assert search(world, "api_call tuscan R_location") == ["api_call no result"]
+
+
+# === Conversation ===
+
+
+def test_unknown_words_capitals_and_punctuation_are_taken(chat):
+    assert "pancake" in chat.world.vocabulary.words
+    assert chat._tokens("Pancake, XYZZY!") == ["pancake", "xyzzy"]
+    [answer] = [text for text in chat.reply("Xyzzy PANCAKE?")[:1]]
+    assert answer in chat.world.candidates
+    assert chat._texts[0] == "xyzzy pancake"
+
+
+def test_an_empty_line_is_silence(chat):
+    chat.reply("   ")
+    assert chat._texts[0] == "<SILENCE>"
+
+
+def test_a_sentence_is_cut_to_what_the_model_takes(chat):
+    chat.reply("hello " * 1000)
+    assert len(chat._texts[0].split()) == chat.model.config.max_words
+
+
+def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
+    subject = chat.world.knowledge[0][0]
+    has = {relation: value for name, relation, value in chat.world.knowledge if name == subject}
+    call = f"api_call {has['R_cuisine']} {has['R_location']} {has['R_price']}"
+    other = next(text for text in chat.world.candidates if not text.startswith("api_call"))
+    says(chat, monkeypatch, call, other)
+    facts = search(chat.world, call)
+    assert chat.reply("hello") == [call, f"[{len(facts)} facts]", other]
+    assert chat._texts == ["hello", call, *facts, "<SILENCE>", other]
+    assert chat._speakers == [1, 2, *[3] * len(facts), 1, 2]
+    assert chat._times == [0, 0, *[0] * len(facts), 1, 1]
+
+
+def test_a_call_that_finds_nothing_does_not_go_on_for_ever(chat, monkeypatch):
+    monkeypatch.setattr("tasks.dialog_chat.search", lambda world, call: ["api_call no result"])
+    call = next(text for text in chat.world.candidates if text.startswith("api_call"))
+    says(chat, monkeypatch, *[call] * 20)
+    said = chat.reply("hello")
+    assert said[1] == "[no result]"
+    assert len(said) < 12
+
+
+def test_the_chat_answers_as_the_model_does_in_a_batch(run, chat):
+    dataset = dialog.dataset_of(run)
+    split = dataset.splits["dev"]
+    expected = dialog.predict(chat.model, split, chat.model.config)
+    words = chat.world.vocabulary.words
+    first = split.sentences.words[split.dialogs[0]["sentences"][0]]
+    said = chat.reply(" ".join(words[id - 1] for id in first if id))
+    assert said[0] == chat.world.candidates[expected[0]]
+
+
+def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch):
+    assert "empty" in chat.attention()
+    others = [text for text in chat.world.candidates if not text.startswith("api_call")][:7]
+    says(chat, monkeypatch, *others)
+    for _ in others:
+        chat.reply("hello")
+    table = chat.attention()
+    assert [column.header for column in table.columns] == ["", "hop 1", "hop 2"]
+    assert table.row_count == SHOWN
+    assert len(chat._weights[0]) == 12  # what was said before the last turn
+    np.testing.assert_allclose(np.stack(chat._weights).sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_a_model_without_attention_says_so(prepared_dialog, tmp_path):
+    run = train("supervised-embeddings", prepared_dialog, tmp_path / "run", Fit(epochs=0.3, batch_size=8), {})
+    chat = dialog.start_chat(run)
+    chat.reply("hello")
+    assert chat.attention() == "This model has no attention."
+
+
+def test_reset_forgets(chat):
+    chat.reply("hello")
+    chat.reset()
+    assert chat._texts == [] and chat._turns == []
+    assert "empty" in chat.attention()
+
+
+# === Terminal ===
+
+
+def talk(chat, lines):
+    out = io.StringIO()
+    console = Console(file=out, width=100)
+    left = iter(lines)
+
+    def read(_):
+        try:
+            return next(left)
+        except StopIteration:
+            raise EOFError from None
+
+    console.input = read
+    script.talk(chat, console)
+    return out.getvalue()
+
+
+def test_talk_reads_until_the_end_and_knows_its_commands(chat):
+    printed = talk(chat, ["hello", "/nonsense", "/attention", "/reset", "hello"])
+    assert printed.count("bot: ") >= 2
+    assert "Commands: /attention, /reset, /quit" in printed
+    assert "A new conversation." in printed
+    assert len(chat._turns) >= 1
+
+
+def test_talk_ends_at_quit(chat):
+    assert "bot: " not in talk(chat, ["/quit", "hello"])
+
+
+# === Errors ===
+
+
+def test_a_run_of_another_world_is_refused(run, tmp_path):
+    other = Run.create(tmp_path / "other", run.config)
+    for name in World.FILES:
+        (other.path / name).write_bytes((run.path / name).read_bytes())
+    (other.path / "best.weights.h5").write_bytes((run.path / "best.weights.h5").read_bytes())
+    candidates = (other.path / "candidates.txt").read_text().splitlines()
+    (other.path / "candidates.txt").write_text("\n".join(candidates[1:]) + "\n")
+    with pytest.raises(UserError, match=r"the run has candidates .* differ in origin"):
+        dialog.start_chat(other)
+
+
+def test_a_run_without_its_candidates_is_refused(run, tmp_path):
+    other = Run.create(tmp_path / "other", run.config)
+    (other.path / "vocabulary.txt").write_bytes((run.path / "vocabulary.txt").read_bytes())
+    with pytest.raises(UserError, match=r"expected a UTF-8 text file"):
+        dialog.start_chat(other)
