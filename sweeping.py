@@ -22,7 +22,8 @@ def sweep(recipes, datasets, seeds, splits, out, measured_out=None):
         seeds: Integers.
         splits: What to measure; those that a dataset lacks are left out.
         out: Directory of the runs, `RECIPE-DATASET-SEED`.
-        measured_out: Directory of the records, `RECIPE-DATASET-SEED-SPLIT.json`, or `None`.
+        measured_out: Directory of the records, `RECIPE-DATASET-SEED-SPLIT.json`, or `None`. What has all its records is
+            not trained, even if its run is gone.
 
     Raises:
         UserError: where an input is at fault.
@@ -31,13 +32,17 @@ def sweep(recipes, datasets, seeds, splits, out, measured_out=None):
         for recipe in recipes:
             for data in datasets:
                 name = f"{recipe}-{data.name}-{seed}"
-                run = _train(RECIPES[recipe], data, seed, out / name)
-                dataset = TASKS[run.entry.task].dataset_of(run)
-                for split in splits:
-                    file = measured_out and measured_out / f"{name}-{split}.json"
-                    if len(dataset.splits.get(split, ())) and not (file and file.exists()):
-                        first = recipe == recipes[0] and seed == seeds[0]  # the floors of a dataset are always the same
-                        evaluate(run.path, split, measured_out=file, floors=first)
+                dataset = TASKS[MODELS[RECIPES[recipe].model].task].load_dataset(data)
+                files = {
+                    split: measured_out and measured_out / f"{name}-{split}.json"
+                    for split in splits
+                    if len(dataset.splits.get(split, ()))
+                }
+                missing = {split: file for split, file in files.items() if not (file and file.exists())}
+                run = _train(RECIPES[recipe], data, seed, out / name) if missing else None
+                first = recipe == recipes[0] and seed == seeds[0]  # the floors of a dataset are always the same
+                for split, file in missing.items():
+                    evaluate(run.path, split, measured_out=file, floors=first)
                 keras.utils.clear_session()
                 gc.collect()
 
