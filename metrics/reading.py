@@ -1,0 +1,72 @@
+"""SQuAD's exact match and F1: Rajpurkar et al. 2016, section 6.1, and the official evaluation script for version 1.1.
+
+    text  ->  lower case, no punctuation, no articles, single spaces  ->  equal, or words in common
+
+Figures are shares from 0 to 1; the script prints per cent.
+"""
+
+import collections
+import re
+import string
+from collections.abc import Mapping, Sequence
+
+METRICS = ("EM", "F1")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalize(text: str) -> str:
+    """What the script compares: lower case, without ASCII punctuation, then without articles, white space as one space.
+
+    >>> normalize("The  U.S. and a dog's")
+    'us and dogs'
+    """
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(prediction: str, answer: str) -> float:
+    """1 where both are the same after `normalize`, else 0.
+
+    >>> exact_match("the Denver Broncos.", "Denver Broncos")
+    1.0
+    """
+    return float(normalize(prediction) == normalize(answer))
+
+
+def f1(prediction: str, answer: str) -> float:
+    """Harmonic mean of precision and recall of the prediction's words, each counted as often as it occurs.
+
+    >>> round(f1("Denver Broncos of Denver", "the Denver team"), 3)
+    0.333
+    """
+    predicted, right = normalize(prediction).split(), normalize(answer).split()
+    common = sum((collections.Counter(predicted) & collections.Counter(right)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(predicted), common / len(right)
+    return 2 * precision * recall / (precision + recall)
+
+
+def reading_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """The figures of predictions: of each question the best over its reference answers, averaged over all questions.
+
+    Args:
+        predictions: Question id to text. A question without one counts 0, as in the script.
+        answers: Question id to the reference answers, at least one each.
+
+    Returns:
+        `{"EM", "F1"}`, in `[0, 1]`.
+
+    Raises:
+        ValueError: for no questions, or one without answers.
+
+    >>> reading_metrics({"a": "Paris"}, {"a": ["in Paris", "paris"], "b": ["Rome"]})
+    {'EM': 0.5, 'F1': 0.5}
+    """
+    if not answers or not all(answers.values()):
+        raise ValueError(f"Each question needs an answer, and there must be one. Received: {len(answers)} questions")
+    totals = dict.fromkeys(METRICS, 0.0)
+    for id, references in answers.items():
+        if id in predictions:
+            totals["EM"] += max(exact_match(predictions[id], answer) for answer in references)
+            totals["F1"] += max(f1(predictions[id], answer) for answer in references)
+    return {name: total / len(answers) for name, total in totals.items()}

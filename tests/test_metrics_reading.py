@@ -1,0 +1,74 @@
+"""EM and F1: normalisation rules one by one, and the official figures of real systems' predictions."""
+
+import json
+import pathlib
+
+import pytest
+
+from data.squad import read
+from metrics.reading import exact_match, f1, normalize, reading_metrics
+
+SQUAD = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "squad"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The Cat", "cat"),
+        ("a an the", ""),
+        ("theory and anthem", "theory and anthem"),  # articles are whole words
+        ("U.S.", "us"),
+        ("well-known", "wellknown"),  # a sign leaves no space
+        ("1,000.5", "10005"),
+        ("the-end", "theend"),  # signs go before articles
+        ("  two \t words\n", "two words"),
+        ("l\u2019été", "l\u2019été"),  # other than ASCII signs stay
+    ],
+)
+def test_normalize(text, expected):
+    assert normalize(text) == expected
+
+
+def test_exact_match_compares_what_is_normalised():
+    assert exact_match("The Cat!", "cat") == 1.0
+    assert exact_match("cats", "cat") == 0.0
+
+
+def test_f1_counts_each_word_as_often_as_it_occurs():
+    # 3 words predicted, 2 right ones, in common x once and y once
+    assert f1("x x y", "x y") == pytest.approx(2 * (2 / 3) * 1.0 / (2 / 3 + 1.0))
+    assert f1("x x", "x y x z") == pytest.approx(2 * 1.0 * 0.5 / 1.5)
+    assert f1("u v", "x y") == 0.0
+    assert f1("the", "the") == 0.0  # nothing is left of either, as in the official script
+
+
+def test_reading_metrics_takes_the_best_answer_for_each_figure():
+    # The first answer has the best F1, the second is the exact match of nothing.
+    figures = reading_metrics({"q": "x y"}, {"q": ["x y z", "w"]})
+    assert figures == {"EM": 0.0, "F1": pytest.approx(0.8)}
+
+
+def test_a_question_without_a_prediction_counts_nothing():
+    assert reading_metrics({"p": "x", "other": "y"}, {"p": ["x"], "q": ["y"]}) == {"EM": 0.5, "F1": 0.5}
+
+
+@pytest.mark.parametrize("answers", [{}, {"q": []}])
+def test_reading_metrics_rejects_questions_without_answers(answers):
+    with pytest.raises(ValueError, match="Each question needs an answer"):
+        reading_metrics({"q": "x"}, answers)
+
+
+@pytest.mark.skipif(not SQUAD.is_dir(), reason="needs ../shared/data/squad")
+@pytest.mark.parametrize(
+    ("system", "em", "f1"),
+    [
+        ("logistic-regression", 40.14, 50.98),
+        ("match-lstm-ensemble", 67.63, 76.76),
+        ("bert-ensemble", 86.21, 92.20),
+    ],
+)
+def test_real_predictions_get_their_official_figures(system, em, f1):
+    answers = {q.id: [q.context[a.start : a.end] for a in q.answers] for q in read(SQUAD / "dev-v1.1.json")}
+    predictions = json.loads((SQUAD / "predictions" / f"{system}.json").read_text(encoding="utf-8"))
+    figures = reading_metrics(predictions, answers)
+    assert {name: round(100 * value, 2) for name, value in figures.items()} == {"EM": em, "F1": f1}
