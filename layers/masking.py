@@ -75,10 +75,45 @@ def masked_softmax(logits, key_mask=None):
     logits = ops.cast(logits, "float32")
     if key_mask is None:
         return ops.cast(_softmax(logits), dtype)
-    # Finite: a row of nothing else is uniform, not NaN, until it is zeroed below.
-    lowest = ops.full((), -1e30, dtype="float32")
-    weights = _softmax(ops.where(key_mask, logits, lowest))
+    weights = _softmax(masked_logits(logits, key_mask))
     return ops.cast(zero_padding(weights, key_mask), dtype)
+
+
+def masked_logits(logits, mask):
+    """Logits of which a softmax gives padding nothing: padded ones become -1e30, in float32.
+
+    The number is finite, so a row of nothing else is uniform, not NaN.
+
+    Args:
+        logits: Float tensor.
+        mask: Boolean, broadcasts against `logits`; `True` = real.
+
+    Returns:
+        Float32 of the same shape.
+
+    >>> keras.ops.convert_to_numpy(masked_logits(np.array([2.0, 3.0]), np.array([True, False]))).tolist()
+    [2.0, -1.0000000150474662e+30]
+    """
+    return ops.where(mask, ops.cast(logits, "float32"), ops.full((), -1e30, dtype="float32"))
+
+
+def masked_max(x, mask):
+    """The maximum over the last axis among the real entries alone; 0 where there are none.
+
+    Args:
+        x: Float `(..., K)`.
+        mask: Boolean, broadcasts against `x`; `True` = real.
+
+    Returns:
+        Float `(...)`, of the dtype of `x`.
+
+    >>> x, mask = np.array([[-3.0, 5.0], [-1.0, -2.0]], "float32"), np.array([[True, False], [False, False]])
+    >>> keras.ops.convert_to_numpy(masked_max(x, mask)).tolist()
+    [-3.0, 0.0]
+    """
+    x = ops.convert_to_tensor(x)
+    highest = ops.max(masked_logits(x, mask), axis=-1)
+    return ops.cast(zero_padding(highest, ops.any(mask, axis=-1)), keras.backend.standardize_dtype(x.dtype))
 
 
 def release_softmax(logits, query_mask, key_mask):

@@ -1,0 +1,72 @@
+"""Bidirectional attention flow (Seo et al. 2017, section 2, layer 4).
+
+Shape suffixes:  B batch   T context words   J query words   D features (the paper's 2d)
+"""
+
+import keras
+from keras import ops
+
+from layers.masking import masked_max, masked_softmax
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class AttentionFlow(keras.layers.Layer):
+    """Fuses a context `H` with a query `U` without summing either up.
+
+        S_tj = w . [h_t; u_j; h_t * u_j]                         (eq. 1)
+        C2Q:  a_t = softmax_j(S_tj),        u~_t = sum_j a_tj u_j
+        Q2C:  b = softmax_t(max_j S_tj),    h~ = sum_t b_t h_t
+        G_t = [h_t; u~_t; h_t * u~_t; h_t * h~]                  (eq. 2)
+
+    `w` has three blocks, so `S` is a sum of three products and `(B, T, J, 3D)` is never formed.
+
+    Args:
+        c2q: `False`, the paper's ablation: `u~` is the mean of the query's words.
+        q2c: `False`, the paper's ablation: `G` ends before `h * h~`.
+
+    Call arguments:
+        context: `H`, float `(B, T, D)`.
+        query: `U`, float `(B, J, D)`.
+        context_mask: Boolean `(B, T)`, `True` = real.
+        query_mask: Boolean `(B, J)`. A query without words gives `u~ = 0`.
+
+    Returns:
+        `G`, float `(B, T, 4D)`, or `(B, T, 3D)` without Q2C.
+    """
+
+    def __init__(self, c2q=True, q2c=True, **kwargs):
+        super().__init__(**kwargs)
+        self.c2q, self.q2c = c2q, q2c
+
+    def build(self, context_shape, query_shape, *_):
+        if self.c2q or self.q2c:
+            self.w_3D = self.add_weight(name="w", shape=(3, context_shape[-1]), initializer="glorot_uniform")
+
+    def call(self, context, query, context_mask, query_mask):
+        H_BTD, U_BJD = context, query
+        if self.c2q or self.q2c:
+            w_h, w_u, w_hu = (ops.cast(self.w_3D[i], H_BTD.dtype) for i in range(3))
+            S_BTJ = (
+                ops.einsum("btd,d->bt", H_BTD, w_h)[:, :, None]
+                + ops.einsum("bjd,d->bj", U_BJD, w_u)[:, None, :]
+                + ops.einsum("btd,bjd->btj", H_BTD * w_hu, U_BJD)
+            )
+        if self.c2q:
+            a_BTJ = masked_softmax(S_BTJ, query_mask[:, None, :])
+        else:
+            real = ops.cast(query_mask, H_BTD.dtype)
+            share_BJ = real / ops.maximum(ops.sum(real, axis=1, keepdims=True), 1.0)
+            a_BTJ = ops.broadcast_to(share_BJ[:, None, :], (*ops.shape(H_BTD)[:2], ops.shape(U_BJD)[1]))
+        U_tilde_BTD = ops.einsum("btj,bjd->btd", a_BTJ, U_BJD)
+        G = [H_BTD, U_tilde_BTD, H_BTD * U_tilde_BTD]
+        if self.q2c:
+            b_BT = masked_softmax(masked_max(S_BTJ, query_mask[:, None, :]), context_mask)
+            h_tilde_BD = ops.einsum("bt,btd->bd", b_BT, H_BTD)
+            G.append(H_BTD * h_tilde_BD[:, None, :])
+        return ops.concatenate(G, axis=-1)
+
+    def compute_output_shape(self, context_shape, *_):
+        return (*context_shape[:-1], context_shape[-1] * (4 if self.q2c else 3))
+
+    def get_config(self):
+        return {**super().get_config(), "c2q": self.c2q, "q2c": self.q2c}

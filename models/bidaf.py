@@ -1,0 +1,142 @@
+"""BiDAF: Seo, Kembhavi, Farhadi and Hajishirzi, "Bidirectional Attention Flow for Machine Comprehension", ICLR 2017.
+
+characters, words -> highway -> LSTM -> attention flow G -> two LSTMs: M -> start; another LSTM -> end
+
+Shape suffixes:
+    B batch   N distinct tokens of a batch   L characters   T context words   J query words   D features (the paper's d)
+
+Each distinct token of a batch goes through characters, words and highway once, however often it occurs.
+"""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from layers.attention_flow import AttentionFlow
+from layers.bilstm import BiLSTM
+from layers.char_cnn import CharacterCNN
+from layers.highway import Highway
+from layers.masking import mask_from_ids, masked_logits, masked_softmax
+from layers.word_embedding import WordEmbedding
+
+END_POINTERS = ("paper", "official")
+
+
+@dataclasses.dataclass(frozen=True)
+class BiDAFConfig:
+    """What a BiDAF is made of; the defaults are the paper's (section 4)."""
+
+    vocabulary_size: int
+    """Words with a vector, 1 to this."""
+    characters: int
+    """Characters with an id, 1 to this."""
+    embedding_dim: int = 100
+    """Of the word vectors, which stay as they are given."""
+    hidden: int = 100
+    """`d`, of the LSTMs in each direction."""
+    character_dim: int = 8
+    character_filters: int = 100
+    character_width: int = 5
+    dropout: float = 0.2
+    """Before each LSTM and before the logits, and on the character vectors."""
+    end_pointer: str = "paper"
+    """What the LSTM of the end reads. `paper`: `M`. `official`, as the authors' code: `[G; M; a; M * a]` with `a` the
+    words of `M` weighted by where the answer starts."""
+    use_characters: bool = True
+    """`False`: the paper's ablation."""
+    use_words: bool = True
+    """`False`: the paper's ablation."""
+    c2q: bool = True
+    """`False`: the paper's ablation, see `layers.attention_flow`."""
+    q2c: bool = True
+    """`False`: the paper's ablation."""
+
+    def __post_init__(self):
+        if self.end_pointer not in END_POINTERS:
+            raise ValueError(f"end_pointer must be one of {END_POINTERS}. Received: end_pointer={self.end_pointer!r}")
+        if not (self.use_characters or self.use_words):
+            raise ValueError("use_characters and use_words must not both be False")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1). Received: dropout={self.dropout}")
+        for field in ("vocabulary_size", "characters", "embedding_dim", "hidden", "character_width"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class BiDAF(keras.Model):
+    """Scores every word of a context as the start and as the end of the answer to a query.
+
+    Args:
+        config: A `BiDAFConfig`.
+
+    Call arguments: a dict of
+        words: Word ids of the batch's distinct tokens, int32 `(N, )`; the first is padding, 0.
+        characters: Their characters, int32 `(N, L)`, 0 = padding.
+        context: Numbers of tokens, int32 `(B, T)`, 0 = padding.
+        query: Likewise, `(B, J)`.
+
+    Returns:
+        Logits of start and end, float32 `(B, 2, T)`; -1e30 at padding. Padding changes no other.
+    """
+
+    def __init__(self, config, **kwargs):
+        c = config
+
+        # === Layers ===
+        words = WordEmbedding(c.vocabulary_size + 1, c.embedding_dim, trainable=False, name="word_embedding")
+        characters = CharacterCNN(
+            c.characters, c.character_dim, c.character_filters, c.character_width, c.dropout, name="character_cnn"
+        )
+        highway = [Highway(name=f"highway_{i}") for i in range(2)]
+        drop = [keras.layers.Dropout(c.dropout, name=f"dropout_{i}") for i in range(7)]
+        contextual, end_lstm = BiLSTM(c.hidden, name="contextual"), BiLSTM(c.hidden, name="end")
+        modelling = [BiLSTM(c.hidden, name=f"modelling_{i}") for i in range(2)]
+        start_logit, end_logit = (
+            keras.layers.Dense(1, use_bias=False, name=f"{name}_logit") for name in ("start", "end")
+        )
+
+        # === Layers 1 and 2: tokens ===
+        words_N = keras.Input((), dtype="int32", name="words")
+        characters_NL = keras.Input((None,), dtype="int32", name="characters")
+        context_BT = keras.Input((None,), dtype="int32", name="context")
+        query_BJ = keras.Input((None,), dtype="int32", name="query")
+        parts = [characters(characters_NL)] * c.use_characters + [words(words_N)] * c.use_words
+        x_ND = ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
+        for layer in highway:
+            x_ND = layer(x_ND)
+
+        # === Layer 3: H (B, T, 2d), U (B, J, 2d) ===
+        t_mask, j_mask = mask_from_ids(context_BT), mask_from_ids(query_BJ)
+        H = contextual(drop[0](ops.take(x_ND, context_BT, axis=0)), t_mask)
+        U = contextual(drop[1](ops.take(x_ND, query_BJ, axis=0)), j_mask)
+
+        # === Layer 4: G (B, T, 8d) ===
+        G = AttentionFlow(c.c2q, c.q2c, name="attention_flow")(H, U, t_mask, j_mask)
+
+        # === Layer 5: M (B, T, 2d) ===
+        M = modelling[0](drop[2](G), t_mask)
+        M = modelling[1](drop[3](M), t_mask)
+
+        # === Layer 6: p1 = softmax(w1 [G; M]), p2 = softmax(w2 [G; M2]) ===
+        start_BT = start_logit(drop[4](ops.concatenate([G, M], axis=-1)))[..., 0]
+        to_end = M
+        if c.end_pointer == "official":
+            p1_BT = masked_softmax(start_BT, t_mask)
+            a = ops.einsum("bt,btd->bd", p1_BT, M)[:, None, :]
+            to_end = ops.concatenate([G, M, a + ops.zeros_like(M), M * a], axis=-1)
+        M2 = end_lstm(drop[5](to_end), t_mask)
+        end_BT = end_logit(drop[6](ops.concatenate([G, M2], axis=-1)))[..., 0]
+        logits = masked_logits(ops.stack([start_BT, end_BT], axis=1), t_mask[:, None, :])
+
+        inputs = {"words": words_N, "characters": characters_NL, "context": context_BT, "query": query_BJ}
+        super().__init__(inputs, logits, **kwargs)
+        self.config = config
+
+    def get_config(self):
+        return {"config": dataclasses.asdict(self.config), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(BiDAFConfig(**config["config"]), name=config["name"])

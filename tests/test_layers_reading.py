@@ -1,0 +1,165 @@
+"""The layers of BiDAF against slow loops over the paper's equations."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from layers.attention_flow import AttentionFlow
+from layers.bilstm import BiLSTM
+from layers.char_cnn import CharacterCNN
+from layers.highway import Highway
+
+B, T, J, D = 2, 5, 3, 7
+LENGTHS_T, LENGTHS_J = (5, 3), (2, 3)
+
+
+def array(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def mask(lengths, width):
+    return np.arange(width) < np.array(lengths)[:, None]
+
+
+def softmax(x):
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def randomise(layer, seed=1):
+    """Every weight random, biases too, so that none can be left out unseen."""
+    layer.set_weights([array(*w.shape, seed=seed + i) * 0.5 for i, w in enumerate(layer.get_weights())])
+
+
+# === Attention flow ===
+
+
+def flow_in_loops(H, U, w, c2q, q2c):
+    """Equations 1 and 2 of one example without padding."""
+    S = np.array([[w.reshape(-1) @ np.concatenate([h, u, h * u]) for u in U] for h in H])
+    b = softmax(S.max(axis=1))
+    h_tilde = sum(b[t] * H[t] for t in range(len(H)))
+    rows = []
+    for t, h in enumerate(H):
+        a = softmax(S[t]) if c2q else np.full(len(U), 1 / len(U))
+        u_tilde = sum(a[j] * U[j] for j in range(len(U)))
+        rows.append(np.concatenate([h, u_tilde, h * u_tilde] + [h * h_tilde] * q2c))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(("c2q", "q2c"), [(True, True), (False, True), (True, False), (False, False)])
+def test_attention_flow_matches_equations_1_and_2(c2q, q2c):
+    H, U = array(B, T, D), array(B, J, D, seed=1)
+    layer = AttentionFlow(c2q, q2c)
+    G = ops.convert_to_numpy(layer(H, U, mask(LENGTHS_T, T), mask(LENGTHS_J, J)))
+    assert G.shape == (B, T, (4 if q2c else 3) * D)
+    w = layer.get_weights()[0] if c2q or q2c else np.zeros((3, D))
+    for b, (t, j) in enumerate(zip(LENGTHS_T, LENGTHS_J, strict=True)):
+        np.testing.assert_allclose(G[b, :t], flow_in_loops(H[b, :t], U[b, :j], w, c2q, q2c), atol=1e-5)
+
+
+def test_attention_flow_ignores_padding():
+    H, U = array(B, T, D), array(B, J, D, seed=1)
+    layer, masks = AttentionFlow(), (mask(LENGTHS_T, T), mask(LENGTHS_J, J))
+    before = ops.convert_to_numpy(layer(H, U, *masks))
+    H[1, 3:], U[0, 2:] = 100.0, -100.0
+    after = ops.convert_to_numpy(layer(H, U, *masks))
+    np.testing.assert_allclose(after[0], before[0], atol=1e-6)
+    np.testing.assert_allclose(after[1, :3], before[1, :3], atol=1e-6)
+
+
+def test_attention_flow_without_a_query_reads_nothing_of_it():
+    G = ops.convert_to_numpy(AttentionFlow()(array(1, T, D), array(1, J, D), mask([T], T), mask([0], J)))
+    assert np.isfinite(G).all()
+    assert not G[..., D : 3 * D].any()
+
+
+# === Highway ===
+
+
+def test_highway_matches_its_equation():
+    x = array(B, J, D)
+    layer = Highway()
+    layer.build(x.shape)
+    randomise(layer)
+    W, b, W_t, b_t = layer.get_weights()
+    t = sigmoid(x @ W_t + b_t)
+    expected = t * np.maximum(x @ W + b, 0) + (1 - t) * x
+    np.testing.assert_allclose(ops.convert_to_numpy(layer(x)), expected, atol=1e-5)
+
+
+# === Characters ===
+
+
+def cnn_in_loops(ids, table, kernel, bias):
+    """The convolution over one word without padding."""
+    width = len(kernel)
+    e = np.concatenate([table[ids], np.zeros((width - 1, table.shape[1]))])
+    windows = [np.einsum("we,wef->f", e[l : l + width], kernel) + bias for l in range(len(ids))]
+    return np.max(np.maximum(windows, 0), axis=0)
+
+
+def test_character_cnn_matches_its_equation_for_words_of_any_length():
+    layer = CharacterCNN(characters=11, dimension=3, filters=7, width=5)
+    words = [[1, 2, 3, 4, 5, 6, 7, 8], [9], [10, 11]]
+    ids = np.array([word + [0] * (8 - len(word)) for word in words])
+    layer(ids)
+    randomise(layer)
+    table, kernel, bias = layer.get_weights()
+    vectors = ops.convert_to_numpy(layer(ids))
+    for word, vector in zip(words, vectors, strict=True):
+        np.testing.assert_allclose(vector, cnn_in_loops(word, table, kernel, bias), atol=1e-5)
+    np.testing.assert_allclose(ops.convert_to_numpy(layer(ids[1:, :2])), vectors[1:], atol=1e-6)
+    assert not ops.convert_to_numpy(layer(np.zeros((1, 8), int))).any()
+
+
+def test_character_cnn_drops_in_training_only():
+    layer = CharacterCNN(characters=11, dimension=3, filters=7, dropout=0.5)
+    ids = np.array([[1, 2, 3, 4, 5]])
+    plain = ops.convert_to_numpy(layer(ids))
+    np.testing.assert_array_equal(ops.convert_to_numpy(layer(ids)), plain)
+    keras.utils.set_random_seed(1)
+    assert any(np.abs(ops.convert_to_numpy(layer(ids, training=True)) - plain).max() > 1e-3 for _ in range(5))
+
+
+# === LSTM ===
+
+
+def lstm_in_loops(x, kernel, recurrent, bias):
+    H = len(recurrent)
+    h, c, states = np.zeros(H), np.zeros(H), []
+    for x_t in x:
+        i, f, g, o = np.split(x_t @ kernel + h @ recurrent + bias, 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        states.append(h)
+    return np.array(states)
+
+
+def test_bilstm_reads_each_sequence_in_both_directions_without_its_padding():
+    x, H = array(B, T, D), 3
+    layer = BiLSTM(H)
+    layer(x, mask(LENGTHS_T, T))
+    randomise(layer)
+    weights = layer.get_weights()
+    states = ops.convert_to_numpy(layer(x, mask(LENGTHS_T, T)))
+    for b, t in enumerate(LENGTHS_T):
+        forward = lstm_in_loops(x[b, :t], *weights[:3])
+        backward = lstm_in_loops(x[b, :t][::-1], *weights[3:])[::-1]
+        np.testing.assert_allclose(states[b, :t], np.concatenate([forward, backward], axis=1), atol=1e-5)
+        assert not states[b, t:].any()
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [AttentionFlow(c2q=False, q2c=True), Highway(), CharacterCNN(11, 3, 7, 2, 0.1), BiLSTM(3)],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_layers_are_made_again_from_their_config(layer):
+    config = layer.get_config()
+    assert type(layer).from_config(config).get_config() == config
