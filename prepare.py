@@ -2,6 +2,7 @@
 
 python prepare.py --corpus=smn --source=../shared/data/ubuntu-irc --out=build/ubuntu-irc
 python prepare.py --corpus=babi-dialog --source=../shared/data/babi-dialog --out=build/babi
+python prepare.py --corpus=squad --source=../shared/data/squad --out=build/squad
 """
 
 from absl import flags
@@ -20,7 +21,7 @@ flags.DEFINE_integer("window", 10, "Word2vec: words to each side.", lower_bound=
 flags.DEFINE_integer("negative", 25, "Word2vec: noise words a word.", lower_bound=1)
 flags.DEFINE_float("sample", 1e-4, "Word2vec: thins out words above this share.", lower_bound=0.0)
 flags.DEFINE_integer("word2vec_epochs", 20, "Word2vec: passes.", lower_bound=1)
-flags.DEFINE_string("vectors", None, "Text file of word2vec or GloVe to take vectors from instead.")
+flags.DEFINE_string("vectors", None, "File of word2vec or GloVe vectors to take; reading: also .npz.")
 flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0, upper_bound=2**32 - 1)
 flags.DEFINE_integer(
     "candidates",
@@ -28,14 +29,16 @@ flags.DEFINE_integer(
     "Of each context of dev and test, others are warned of; 0: any.",
     lower_bound=0,
 )
-flags.DEFINE_string("words_of", "all", "Dialogs: the vocabulary is that of `all` files, or of `train`.")
+flags.DEFINE_string(
+    "words_of", "all", "The vocabulary is that of `all` that is given, or of `train`. Dialogs and reading."
+)
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
 
 def main():
-    from data import prepare_dialog, prepare_selection  # a wrong flag need not wait for them
+    from data import prepare_dialog, prepare_reading, prepare_selection  # a wrong flag need not wait for them
 
-    tasks = {"selection": prepare_selection, "dialog": prepare_dialog}
+    tasks = {"selection": prepare_selection, "dialog": prepare_dialog, "reading": prepare_reading}
     module = tasks[CORPORA[FLAGS.corpus].task]
     fields = module.Settings.__dataclass_fields__
     settings = module.Settings(**{name: FLAGS[name].value for name in fields})

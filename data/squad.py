@@ -36,6 +36,31 @@ class Question(NamedTuple):
     """One a reference, in the file's order; with `other_starts`, every place where a reference may stand."""
 
 
+def find_splits(directory):
+    """Finds the files of a directory.
+
+    Returns:
+        `{"train": (file, file of other starts or None), "dev": ...}`: `train-*.json` and `dev-*.json`, also with `.gz`;
+        beside each, where there is one, `*.ambiguous_starts.json`. Those of dev are not used: there every reference
+        stands where it says.
+
+    Raises:
+        UserError: where the directory or one of the two is missing.
+    """
+    directory = pathlib.Path(directory)
+    if not directory.is_dir():
+        raise UserError(f"{directory}: expected the directory of SQuAD. Received: no directory")
+    files = {}
+    for split in ("train", "dev"):
+        found = [p for ending in ("json", "json.gz") for p in sorted(directory.glob(f"{split}-*.{ending}"))]
+        found = [path for path in found if "ambiguous_starts" not in path.name]
+        if not found:
+            raise UserError(f"{directory}: expected a file {split}-*.json or {split}-*.json.gz")
+        others = found[0].with_name(found[0].name.removesuffix(".gz").removesuffix(".json") + ".ambiguous_starts.json")
+        files[split] = found[0], others if split == "train" and others.is_file() else None
+    return files
+
+
 def tokenize(text):
     """The tokens of a text and where they stand: numbers, words, and single signs.
 

@@ -63,6 +63,16 @@ class Vocabulary:
         words = [word for word, n in counts.items() if n >= min_count and word not in SPECIALS]
         return cls((*SPECIALS, *sorted(words, key=lambda word: (-counts[word], word))))
 
+    @classmethod
+    def of(cls, words):
+        """The vocabulary of some words, in their order, without specials, repeated ones and any with white space.
+
+        >>> Vocabulary.of(["b", "a", "b", "_EOS_", "c d"]).words
+        ('_EOS_', '_UNK_', 'b', 'a')
+        """
+        kept = (word for word in dict.fromkeys(words) if word.encode().split() == [word.encode()])
+        return cls((*SPECIALS, *(word for word in kept if word not in SPECIALS)))
+
     @functools.cached_property
     def _ids(self):
         return {word: id for id, word in enumerate(self.words, 1) if word not in SPECIALS}

@@ -2,6 +2,7 @@
 
 import logging
 import pathlib
+import zipfile
 
 import numpy as np
 
@@ -130,12 +131,10 @@ def scale_to_norm(vectors, norm):
 
 
 def load_text_vectors(path, vocabulary, seed=1):
-    """Reads vectors from a text file of word2vec (line 1: count and dimension) or GloVe.
-
-    Only words of the vocabulary are kept, so that a file larger than the memory can be read.
+    """The vectors of a vocabulary's words from a file, see `read_vectors`.
 
     Args:
-        path: One word a line, then its vector, parted by single spaces. UTF-8.
+        path: The file.
         vocabulary: A `data.vocabulary.Vocabulary`.
         seed: Of the words without a vector, see `complete`.
 
@@ -143,11 +142,33 @@ def load_text_vectors(path, vocabulary, seed=1):
         float32 `(len(vocabulary) + 1, dimension)` and the number of words found.
 
     Raises:
-        UserError: where the file is missing, a line has fewer values than the first, the values of
-            a word are no finite numbers, or no word of the vocabulary is in it.
+        UserError: as `read_vectors`, and where no word of the vocabulary is in it.
+    """
+    found = read_vectors(path, set(vocabulary.words) - set(SPECIALS))
+    if not found:
+        raise UserError(f"{path}: expected vectors of the corpus's words. Received: none of them")
+    return complete(found, vocabulary, len(next(iter(found.values()))), seed), len(found)
+
+
+def read_vectors(path, words=None):
+    """Reads word vectors: a text file of word2vec (line 1: count and dimension) or GloVe, or arrays.
+
+    Args:
+        path: Text: one word a line, then its vector, parted by single spaces, UTF-8. `.npz`: the arrays `words` and
+            `vectors`.
+        words: Only these are kept, so that a file larger than the memory can be read; `None`: all.
+
+    Returns:
+        `{word: float32 vector}`, in the file's order.
+
+    Raises:
+        UserError: where the file is missing, a line has fewer values than the first, or the values of a word are no
+            finite numbers.
     """
     path = pathlib.Path(path)
-    words, found, dimension = set(vocabulary.words) - set(SPECIALS), {}, None
+    if path.suffix == ".npz":
+        return _read_arrays(path, words)
+    found, dimension = {}, None
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
@@ -162,13 +183,26 @@ def load_text_vectors(path, vocabulary, seed=1):
                         f"{path}, line {number}: expected a word and {dimension or 'its'} values. "
                         f"Received: {len(values)} values"
                     )
-                if word in words:
+                if words is None or word in words:
                     found[word] = _numbers(path, number, values)
     except OSError as error:
         raise UserError(f"{path}: expected word vectors. Received: {error.strerror}") from error
-    if not found:
-        raise UserError(f"{path}: expected vectors of the corpus's words. Received: none of them")
-    return complete(found, vocabulary, dimension, seed), len(found)
+    return found
+
+
+def _read_arrays(path, words):
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            names, vectors = arrays["words"], arrays["vectors"].astype(np.float32)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path}: expected the arrays words and vectors. Received: {error}") from error
+    if names.dtype.kind != "U" or vectors.ndim != 2 or len(names) != len(vectors) or not np.isfinite(vectors).all():
+        raise UserError(
+            f"{path}: expected words (n,) as text and finite vectors (n, dimension). "
+            f"Received: {names.dtype} {names.shape}, {vectors.shape}"
+        )
+    pairs = zip(names.tolist(), vectors, strict=True)
+    return {word: vector for word, vector in pairs if words is None or word in words}
 
 
 def _numbers(path, number, values):

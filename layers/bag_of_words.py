@@ -22,9 +22,9 @@ class BagOfWords(keras.layers.Layer):
     Args:
         vocabulary_size: Words with an id, 1 to this.
         dimension: D.
-        max_words: With positions, the longest sentence; 0: no positions. A sum forgets the order, so sinusoids tell it
-            no more than the length of the sentence. They are scaled to the size of fresh word vectors: unscaled, two
-            sentences of ten words would be alike whatever the words.
+        max_words: With positions, the longest sentence, and longer ones count as that long; 0: no positions. A sum
+            forgets the order, so sinusoids tell it no more than the length of the sentence. They are scaled to the size
+            of fresh word vectors: unscaled, two sentences of ten words would be alike whatever the words.
         trainable: `False` leaves the word vectors random.
 
     Call arguments:
@@ -65,7 +65,7 @@ class BagOfWords(keras.layers.Layer):
         else:
             x, lengths = (ops.segment_sum(values, rows, count) for values in (words, real))
         if self.max_words:
-            x = x + ops.take(ops.cast(self.signals, self.compute_dtype), lengths, axis=0)
+            x = x + ops.take(ops.cast(self.signals, self.compute_dtype), ops.minimum(lengths, self.max_words), axis=0)
         return x
 
     def compute_output_spec(self, ids, rows=None, count=None):

@@ -26,6 +26,11 @@ class MemN2NConfig(MemoryConfig):
     gated: bool = False
     """A sigmoid gate a hop instead of the sum of state and output (Liu and Perez)."""
 
+    def __post_init__(self):
+        super().__post_init__()
+        if self.hops < 0:
+            raise ValueError(f"hops must be at least 0. Received: hops={self.hops}")
+
 
 def hops(c, q_BTD, memory, gated=False):
     """The hops of both papers: `p_i = softmax(q . m_i)`, `o = R sum_i p_i m_i`, `q' = o + q` or the gated sum.

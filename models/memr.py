@@ -25,6 +25,11 @@ class MEMRConfig(MemoryConfig):
 
     hops: int = 3
 
+    def __post_init__(self):
+        super().__post_init__()
+        if self.hops < 0:
+            raise ValueError(f"hops must be at least 0. Received: hops={self.hops}")
+
 
 @keras.saving.register_keras_serializable("colloquy")
 class MEMR(keras.Model):

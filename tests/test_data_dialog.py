@@ -15,7 +15,7 @@ from data.prepare_dialog import Settings, prepare
 from data.vocabulary import Vocabulary
 
 BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
-FIELDS = ["words", "typed_words", "speakers", "times", "turns", "mentions"]
+FIELDS = ["words", "typed_words", "sentences", "speakers", "times", "turns", "mentions"]
 E = 7  # entities
 
 
@@ -104,7 +104,14 @@ def test_collate_matches_loops(split, rows, multiple):
         for t, turn in enumerate(dialog["turns"]):
             expected["turns"][b, t] = turn
             right[b, t] = dialog["answers"][t]
-    assert inputs.keys() == expected.keys()
+    assert list(inputs) == FIELDS
+    distinct = {sentence for dialog in chosen for sentence in dialog["sentences"]}
+    S = next(n for n in range(len(distinct) + 1, 99) if n % (4 * multiple) == 0)  # sentence 0 is empty
+    numbers = inputs.pop("sentences")
+    assert numbers.dtype == np.int32 and set(numbers.ravel()) - {0} == set(range(1, len(distinct) + 1))
+    for name in ("words", "typed_words"):
+        assert inputs[name].shape == (S, W) and not inputs[name][0].any()
+        inputs[name] = inputs[name][numbers]
     for name, values in expected.items():
         assert inputs[name].dtype == values.dtype, name
         np.testing.assert_array_equal(inputs[name], values, err_msg=name)
@@ -115,8 +122,9 @@ def test_collate_matches_loops(split, rows, multiple):
 def test_collate_rounds_sizes_up_to_four(split):
     inputs, answers = split.collate([1], FIELDS, E)
     assert {name: values.shape for name, values in inputs.items()} == {
-        "words": (1, 8, 8),
-        "typed_words": (1, 8, 8),
+        "words": (16, 8),  # four sentences differ
+        "typed_words": (16, 8),
+        "sentences": (1, 8),
         "speakers": (1, 8),
         "times": (1, 8),
         "turns": (1, 4),
@@ -305,10 +313,9 @@ def fails(path, message):
     assert str(caught.value).startswith(str(path))
 
 
-def test_load_dataset_rejects_other_directories(prepared_dialog, prepared, tmp_path):
+def test_load_dataset_rejects_other_directories(prepared_dialog, tmp_path):
     fails(tmp_path / "absent", r"absent is no directory; prepare\.py makes one$")
     fails(prepared_dialog.parent, r"prepared holds several tasks: give one of them, as .*/task1$")
-    fails(prepared, r'dataset\.json: expected an object with "task": "dialog"$')
     fails(tmp_path, r"dataset\.json: expected what prepare\.py writes\. .*No such file")
 
 

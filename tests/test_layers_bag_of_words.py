@@ -138,3 +138,15 @@ def test_bag_of_words_saves_and_loads(ids):
     again = rebuilt(layer)
     assert again.get_config() == config
     np.testing.assert_array_equal(to_numpy(again(ids)), to_numpy(layer(ids)))
+
+
+def test_a_longer_sentence_than_any_counts_as_the_longest():
+    layer = BagOfWords(7, 3, max_words=2)
+    ids = np.array([[1, 2, 3], [4, 5, 0]])
+    with_positions = keras.ops.convert_to_numpy(layer(ids))
+    plain = BagOfWords(7, 3)
+    plain.build(ids.shape)
+    plain.set_weights(layer.get_weights())
+    signal = with_positions - keras.ops.convert_to_numpy(plain(ids))
+    np.testing.assert_allclose(signal[0], signal[1], atol=1e-6)
+    assert np.abs(signal).max() > 0.01

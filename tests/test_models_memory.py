@@ -197,7 +197,11 @@ def dialog_in_loops(model, name, row):
             o = attend_in_loops(u[None], memory[None], before[None, t], attend)[0][0]
             if not name.endswith("memma"):
                 o = o @ layer("output_projection").kernel.numpy()
-            u = join_in_loops(o, u, layer(f"shortcut_{hop}"))
+            join = layer(f"shortcut_{hop}")
+            gate = "tanh" if name.endswith("memma") else "sigmoid"
+            kind = "gated" if getattr(c, "gated", False) else getattr(c, "shortcut", "identity")
+            assert join.kind == kind and (kind != "gated" or join.activation == gate)
+            u = join_in_loops(o, u, join)
         if name.endswith("memma") and c.hops:
             u = start + u  # eq. 15
         if name == "supervised-embeddings":
@@ -443,16 +447,22 @@ def test_memory_networks_train_every_weight(name, settings):
 @pytest.mark.parametrize(("name", "settings"), VARIANTS)
 def test_memory_networks_learn_one_batch(name, settings):
     keras.utils.set_random_seed(0)
-    model, optimizer = fresh(name, **settings), keras.optimizers.Adam(0.02)
+    hops = {} if name == "supervised-embeddings" else {"hops": 1}
+    model, optimizer = fresh(name, **hops, **settings), keras.optimizers.Adam(0.01)
+    optimizer.build(model.trainable_variables)
     inputs, answers = batch(model)
-    step = tf.function(lambda: loss_and_gradients(model, inputs, answers), autograph=False)
-    losses = []
-    while not losses or (losses[-1] > 0.02 and len(losses) < 100):
-        loss, gradients = step()
+
+    @functools.partial(tf.function, autograph=False)
+    def step():
+        loss, gradients = loss_and_gradients(model, inputs, answers)
         optimizer.apply(gradients, model.trainable_variables)
-        losses.append(float(loss))
-    assert losses[0] == pytest.approx(np.log(C), abs=0.6)  # small weights: it starts undecided
-    assert losses[-1] < 0.02
+        return loss
+
+    losses = []
+    while not losses or (losses[-1] > 0.05 and len(losses) < 300):
+        losses.append(float(step()))
+    assert losses[0] == pytest.approx(np.log(C), abs=1.0)  # small weights: it starts undecided
+    assert losses[-1] <= 0.05
     predicted = to_numpy(model(inputs)).argmax(axis=2)
     np.testing.assert_array_equal(predicted[answers >= 0], answers[answers >= 0])
 

@@ -231,8 +231,9 @@ def test_training_batches_hold_every_dialog_once(dataset):
 
 def test_collate_reads_what_the_model_reads(dataset, model):
     inputs, answers = dialog.collate(dataset.splits["train"], model.config, [3, 1], 16)
-    assert sorted(inputs) == ["mentions", "speakers", "times", "turns", "words"] == sorted(model.config.reads)
-    assert inputs["words"].shape == (2, 48, 32) and answers.shape == (2, 16)
+    assert sorted(inputs) == ["mentions", "sentences", "speakers", "times", "turns", "words"]
+    assert sorted(inputs) == sorted(model.config.reads)
+    assert inputs["words"].shape == (64, 32) and answers.shape == (2, 16)
     assert inputs["mentions"].shape == (2, 48, len(dataset.world.entities))
 
 

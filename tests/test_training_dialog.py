@@ -152,6 +152,9 @@ def test_a_second_sweep_does_what_is_missing_alone(swept, prepared_dialog, train
     assert trained == []
     assert {file: file.stat().st_mtime_ns for file in before} == before
     assert json.loads(missing.read_text())["metrics"] == metrics
+    shutil.rmtree(root / "runs")
+    sweep(["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov"], root / "runs", root / "measured")
+    assert trained == [] and not (root / "runs").exists()  # the figures are there
 
 
 def interrupted_at(validation, monkeypatch, *args):
