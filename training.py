@@ -1,5 +1,6 @@
 """The training loop that train.py starts: `keras.Model.fit`, one Keras epoch a validation interval."""
 
+import contextlib
 import dataclasses
 import math
 import platform
@@ -197,11 +198,14 @@ class Validation(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         seconds = time.perf_counter() - self.started
-        metrics, figure = self.task.validate(self.model, self.split, self.model.config)
         p = self.position
         p["step"] += self.steps
         p["seconds"] += seconds
-        improved = figure > p["best"]
+        with averaged_weights(self.model):
+            metrics, figure = self.task.validate(self.model, self.split, self.model.config)
+            improved = figure > p["best"]
+            if improved:
+                self.run.save_best(self.model)
         p["best"], p["waited"] = (figure, 0) if improved else (p["best"], p["waited"] + 1)
         patience = self.training.patience
         p["stopped"] = figure >= self.task.PERFECT or bool(patience and p["waited"] >= patience)
@@ -213,8 +217,6 @@ class Validation(keras.callbacks.Callback):
             "seconds": round(p["seconds"], 1),
             **{name: round(value, 5) for name, value in metrics.items()},
         }
-        if improved:
-            self.run.save_best(self.model)
         self.run.save_state(self.model, p)
         self.run.log(row)
         logs.update({f"val_{name}": value for name, value in metrics.items()})
@@ -225,6 +227,31 @@ class Validation(keras.callbacks.Callback):
         if p["stopped"]:
             print("no better figure is to be had: stopped")
             self.model.stop_training = True
+
+
+@contextlib.contextmanager
+def averaged_weights(model):
+    """For the block, puts the moving averages that the optimizer keeps into the model, if it keeps any.
+
+    Afterwards the weights are bit by bit what they were, which `keras.callbacks.SwapEMAWeights` (it adds and subtracts)
+    does not promise and an exact resume needs.
+
+    Args:
+        model: A compiled model.
+    """
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    if not optimizer.use_ema:
+        yield
+        return
+    variables = optimizer._trainable_variables  # as SwapEMAWeights reaches them
+    kept = [np.array(variable) for variable in variables]
+    for variable, average in zip(variables, optimizer._model_variables_moving_average, strict=True):
+        variable.assign(average)
+    try:
+        yield
+    finally:
+        for variable, value in zip(variables, kept, strict=True):
+            variable.assign(value)
 
 
 def _has_gpu():

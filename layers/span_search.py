@@ -23,7 +23,7 @@ def best_spans(logits, max_length, count=1):
         logits, so they can be compared between contexts; log probabilities give log `p1 p2`.
 
     >>> import numpy as np
-    >>> first, last, score = best_spans(np.array([[[0.0, 3.0, 0.0], [9.0, 1.0, 2.0]]]), max_length=2)
+    >>> first, last, score = best_spans(np.array([[[0.0, 3.0, 0.0], [1.0, 1.0, 2.0]]]), max_length=2)
     >>> int(first[0, 0]), int(last[0, 0]), float(score[0, 0])
     (1, 2, 5.0)
     """

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
+from models.bidaf import BiDAF, BiDAFConfig
 from models.dam import DAM, DAMConfig, release_settings
 from models.entity_memma import EntityMEMMA, EntityMEMMAConfig
 from models.memma import MEMMA, MEMMAConfig
@@ -26,6 +27,7 @@ class ModelEntry:
 
 
 MODELS = {
+    "bidaf": ModelEntry(BiDAF, BiDAFConfig, task="reading"),
     "dam": ModelEntry(DAM, DAMConfig, task="selection", release_settings=release_settings),
     "memma": ModelEntry(MEMMA, MEMMAConfig, task="dialog"),
     "entity-memma": ModelEntry(EntityMEMMA, EntityMEMMAConfig, task="dialog"),

@@ -1,5 +1,5 @@
 """One task a file: how its models are fed, trained, validated and scored. See `TASKS`."""
 
-from tasks import dialog, selection
+from tasks import dialog, reading, selection
 
-TASKS = {"selection": selection, "dialog": dialog}
+TASKS = {"selection": selection, "dialog": dialog, "reading": reading}

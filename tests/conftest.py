@@ -1,9 +1,12 @@
 """What several test files share: a small prepared dataset of simulated conversations for each task."""
 
+import json
+
 import keras
+import numpy as np
 import pytest
 
-from data import prepare_dialog
+from data import prepare_dialog, prepare_reading
 from data.prepare_selection import Settings, prepare
 from data.simulator import write_smn
 from data.simulator_babi import write_babi
@@ -31,3 +34,35 @@ def prepared_dialog(tmp_path_factory):
 def float32_policy():
     """Each test starts in float32, whatever the one before chose."""
     keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture(scope="session")
+def prepared_reading(tmp_path_factory):
+    """A prepared SQuAD: 24 training and 6 dev questions on who lives where, word vectors of 3 numbers."""
+    root = tmp_path_factory.mktemp("reading")
+    people, places = ["Ann", "Bob", "Cyd", "Dee", "Eve"], ["Rome", "Paris", "Kyiv", "Oslo", "Bern"]
+
+    def paragraph(number):
+        pairs = [(people[number % 5], places[number % 4]), (people[(number + 2) % 5], places[(number + 1) % 4])]
+        context = " ".join(f"{person} lives in {place}." for person, place in pairs)
+        qas = [
+            {
+                "id": f"q{number}-{person}",
+                "question": f"Where does {person} live?",
+                "answers": [
+                    {"text": place, "answer_start": context.index(f"{person} lives in {place}") + len(person) + 10}
+                ],
+            }
+            for person, place in pairs
+        ]
+        return {"context": context, "qas": qas}
+
+    (root / "raw").mkdir()
+    for name, numbers in (("train", range(12)), ("dev", range(12, 15))):
+        data = {"data": [{"title": "t", "paragraphs": [paragraph(number) for number in numbers]}]}
+        (root / "raw" / f"{name}-v1.1.json").write_text(json.dumps(data), encoding="utf-8")
+    words = ["lives", "in", ".", "where", "does", "live", "?", *map(str.lower, places), "unused"]
+    vectors = np.random.default_rng(1).normal(size=(len(words), 3)).astype("float16")
+    np.savez(root / "raw" / "vectors.npz", words=np.array(words), vectors=vectors)
+    prepare_reading.prepare("squad", root / "raw", root / "prepared", prepare_reading.Settings(name="small"))
+    return root / "prepared"

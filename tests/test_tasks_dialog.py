@@ -271,7 +271,7 @@ def test_validate_chooses_by_responses(dataset, model):
 # === Floors and ceilings ===
 
 
-def test_floors_and_ceilings_are_those_of_the_texts(dataset):
+def test_floors_and_ceilings_are_those_of_the_texts(dataset, monkeypatch):
     """The same from the raw texts, as sets and lists of words."""
     world, words = dataset.world, (None, *dataset.vocabulary.words)
     ids = {word: id for id, word in enumerate(words)}
@@ -301,6 +301,13 @@ def test_floors_and_ceilings_are_those_of_the_texts(dataset):
         for known, answer, context in zip(seen, gold, contexts, strict=True)
     ]
     assert 0 < sum(seen) < sum(typed) < len(gold)
+    documents = []
+
+    def watched(train_documents, *args):
+        documents.extend(tuple(words[id] for id in text) for text in train_documents)
+        return tfidf_match(train_documents, *args)
+
+    monkeypatch.setattr(dialog, "tfidf_match", watched)
     found = dialog.floors_and_ceilings(dataset, "test")
     per_dialog = [
         np.mean([all(right[test.dialog == number]) for number in range(7)]) for right in map(np.array, (seen, typed))
@@ -310,6 +317,7 @@ def test_floors_and_ceilings_are_those_of_the_texts(dataset):
         "match types": {"per_response": np.mean(typed), "per_dialog": per_dialog[1]},
     }
     sentences = {tuple(text) for texts in dialogs for text in texts}
+    assert sorted(documents) == sorted(sentences)  # those of train alone, each once
     nearest = nearest_neighbour(encode(train_inputs), trained, encode(inputs))
     match = tfidf_match(encode(sorted(sentences)), encode(contexts), encode(candidates))
     assert found["floors"] == {
