@@ -1,6 +1,7 @@
 """Talks to a trained model in the terminal.
 
 python chat.py --run=runs/memma
+python chat.py --run=runs/bidaf        # then: /read notes.txt
 """
 
 from absl import flags
@@ -27,7 +28,7 @@ def talk(chat, console):
     """Reads lines and prints answers until `/quit` or the end of the input.
 
     Args:
-        chat: Has `reply(text)`, `commands` by name, and `HELP`.
+        chat: Has `reply(text)`, `HELP`, and `commands`: functions of what stands behind their names.
         console: A `rich.console.Console`.
     """
     console.print(f"{chat.HELP}\n/quit       ends", markup=False, highlight=False)
@@ -39,13 +40,14 @@ def talk(chat, console):
             return
         if line == "/quit":
             return
-        if line in chat.commands:
-            console.print(chat.commands[line](), highlight=False)
+        command, _, argument = line.partition(" ")
+        if command in chat.commands:
+            console.print(chat.commands[command](argument.strip()), markup=False, highlight=False)
         elif line.startswith("/"):
             console.print(f"Commands: {', '.join([*chat.commands, '/quit'])}", markup=False, highlight=False)
         else:
             for text in chat.reply(line):
-                console.print(f"bot: {text}", markup=False, highlight=False)
+                console.print("bot:", text, markup=False, highlight=False)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Chat:
         self.model = run.load_model()
         check_world(self.model.config, self.world, run.path)
         self._look = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
-        self.commands = {"/attention": self.attention, "/reset": self.reset}
+        self.commands = {"/attention": lambda _: self.attention(), "/reset": lambda _: self.reset()}
         self.reset()
 
     def reset(self):

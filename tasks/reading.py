@@ -101,6 +101,13 @@ def check_fits(config, dataset):
             raise UserError(f"{dataset.path}: the run has {name} {getattr(config, name)}, the dataset {size}")
 
 
+def start_chat(run):
+    """Questions to the model of a run."""
+    from tasks.reading_chat import Chat
+
+    return Chat(run)
+
+
 # === Model ===
 
 

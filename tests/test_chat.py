@@ -11,7 +11,7 @@ from cli import UserError
 from data.dialog_dataset import World
 from data.vocabulary import Vocabulary
 from runs import Run
-from tasks import dialog
+from tasks import dialog, reading
 from tasks.dialog_chat import SHOWN, search
 from training import Fit, train
 
@@ -198,3 +198,55 @@ def test_a_run_without_its_candidates_is_refused(run, tmp_path):
     (other.path / "vocabulary.txt").write_bytes((run.path / "vocabulary.txt").read_bytes())
     with pytest.raises(UserError, match=r"expected a UTF-8 text file"):
         dialog.start_chat(other)
+
+
+# === Reading ===
+
+
+@pytest.fixture(scope="module")
+def reader(prepared_reading, tmp_path_factory):
+    settings = {"hidden": "5", "character_filters": "7", "character_dim": "3"}
+    fit = Fit(epochs=1.0, batch_size=8, learning_rate=0.01)
+    path = tmp_path_factory.mktemp("runs") / "reader"
+    return reading.start_chat(train("bidaf", prepared_reading, path, fit, settings))
+
+
+def test_an_answer_is_shown_in_its_sentence_and_stands_where_it_says(reader):
+    text = "  Ann lives in Rome. Bob e\u0301 👍🏽 lives\n in Paris!\n\n \n\n\u05e9\u05dc\u05d5\u05dd Cyd. "
+    assert reader.take(text) == "16 words in 2 paragraphs."
+    place, start, end, score = reader.answer("Where does Bob live?")
+    answer = reader.paragraphs[place][start:end]
+    assert answer and answer in text
+    shown, small = reader.reply("Where does Bob live?")
+    [span] = shown.spans
+    assert shown.plain[span.start : span.end] == answer
+    assert small.plain == f"{answer}  (score {score:.1f})"
+
+
+def test_the_best_of_several_paragraphs_is_taken(reader):
+    reader.take("Ann lives in Rome.\n\nBob lives in Paris.\n\nCyd lives in Oslo.")
+    scores = []
+    for paragraph in list(reader.paragraphs):
+        reader.take(paragraph)
+        scores.append(reader.answer("Where does Ann live?")[3])
+    reader.take("Ann lives in Rome.\n\nBob lives in Paris.\n\nCyd lives in Oslo.")
+    place, _, _, score = reader.answer("Where does Ann live?")
+    assert place == int(np.argmax(scores))
+    assert score == pytest.approx(max(scores), abs=1e-4)
+
+
+def test_a_question_may_be_longer_than_its_text(reader):
+    reader.take("Rome")
+    assert reader.reply("Where, of all the places in this wide world, does Ann live?")[0].plain == "Rome"
+
+
+def test_reading_says_what_it_lacks(reader, tmp_path):
+    reader.paragraphs = []
+    assert reader.reply("Who?") == ["Give me a text first: /read FILE"]
+    assert reader.take(" \n\n ") == "There are no words in this text."
+    assert reader.read(str(tmp_path / "missing")).startswith("/read expects a UTF-8 text file.")
+    (tmp_path / "notes.txt").write_text("Ann lives in Rome.", encoding="utf-8")
+    printed = talk(reader, [f"/read {tmp_path / 'notes.txt'}", "", "Where does Ann live?"])
+    assert "5 words in 1 paragraphs." in printed
+    assert "Ask a question." in printed
+    assert "score" in printed
