@@ -46,13 +46,15 @@ def export(run_path, out, version=1):
         The directory written, `out/version`.
 
     Raises:
-        UserError: where the run has no vocabulary or cannot be loaded, or the version exists.
+        UserError: where the run is of another task, has no vocabulary or cannot be loaded, or the version exists.
     """
     path = _free(pathlib.Path(out), version)
     run = Run.open(run_path)
     if keras.config.backend() != "tensorflow":
         backend = keras.config.backend()
         raise UserError(f"export needs KERAS_BACKEND=tensorflow. Received: {backend}")
+    if run.entry.task != "selection":
+        raise UserError(f"{run.path}: models of {run.entry.task} cannot be exported yet; chat.py talks to them")
     if not (run.path / VOCABULARY).is_file():
         raise UserError(
             f"{run.path} cannot be exported: strings need a {VOCABULARY} in the run, and its dataset had none"

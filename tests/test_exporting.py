@@ -341,3 +341,10 @@ def test_export_refuses_other_backends(served, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     with pytest.raises(UserError, match=r"needs KERAS_BACKEND=tensorflow\. Received: jax$"):
         exporting.export(served.run.path, tmp_path / "out")
+
+
+def test_export_refuses_models_of_other_tasks(served, tmp_path):
+    run = Run.create(tmp_path / "run", {**served.run.config, "model": "memma"}, Vocabulary(WORDS))
+    with pytest.raises(UserError, match=r"models of dialog cannot be exported yet"):
+        exporting.export(run.path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
