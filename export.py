@@ -22,7 +22,7 @@ def main():
 
     logging.getLogger("tensorflow").setLevel(logging.WARNING)  # it names the temporary directory
     path = export(run_path=FLAGS.run, out=FLAGS.out, version=FLAGS.version)
-    print(f"{path}: endpoints score (serving_default) and rank. To call it:\n\n{example(path)}")
+    print(f"{path}: to call it:\n\n{example(FLAGS.run, path)}")
 
 
 if __name__ == "__main__":

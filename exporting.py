@@ -9,7 +9,9 @@ import keras
 import tensorflow as tf
 
 from cli import UserError, atomic_directory
+from data.prepare_reading import CHARACTERS
 from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
+from exporting_reading import reading_archive
 from runs import VOCABULARY, Run, set_precision
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
@@ -21,7 +23,8 @@ def export(run_path, out, version=1):
 
     It computes in float32 whatever the run was trained in. Text is words parted by ASCII white
     space, written as in the run's corpus (case, punctuation); its bytes need not be UTF-8. A word
-    that the vocabulary lacks is `_UNK_`, and so is a literal `_EOS_`. It has two endpoints:
+    that the vocabulary lacks is `_UNK_`, and so is a literal `_EOS_`. A reading model has the endpoint of
+    `exporting_reading.reading_archive`, a selection model two:
 
         score (also `serving_default`)
             turns       string (B, T)   the context, oldest turn first, rows filled up with "" at
@@ -53,7 +56,7 @@ def export(run_path, out, version=1):
     if keras.config.backend() != "tensorflow":
         backend = keras.config.backend()
         raise UserError(f"export needs KERAS_BACKEND=tensorflow. Received: {backend}")
-    if run.entry.task != "selection":
+    if run.entry.task not in EXAMPLES:
         raise UserError(f"{run.path}: models of {run.entry.task} cannot be exported yet; chat.py talks to them")
     if not (run.path / VOCABULARY).is_file():
         raise UserError(
@@ -67,7 +70,10 @@ def export(run_path, out, version=1):
             f"{run.path / VOCABULARY}: expected {model.config.vocabulary_size} words, as the model "
             f"has. Received: {len(vocabulary)}"
         )
-    archive = selection_archive(model, vocabulary)
+    if run.entry.task == "reading":
+        archive = reading_archive(model, vocabulary, Vocabulary.load(run.path / CHARACTERS))
+    else:
+        archive = selection_archive(model, vocabulary)
     with atomic_directory(path) as directory:
         archive.write_out(directory, verbose=False)
     return path
@@ -84,18 +90,28 @@ def _free(out, version):
     return path
 
 
-def example(path):
-    """Python lines that call the SavedModel at `path`."""
-    return f"""\
-import tensorflow as tf
-
-model = tf.saved_model.load({str(path)!r})
+EXAMPLES = {
+    "selection": """\
 ranked = model.rank(
     turns=tf.constant([["hi", "how do i mount a usb stick ?"]]),
     candidates=tf.constant([["thanks", "plug it in and look at dmesg"]]),
 )
 print(ranked["order"], ranked["scores"])
-"""
+""",
+    "reading": """\
+found = model.answer(
+    passage=tf.constant(["Ann lives in Rome. Bob lives in Paris."]),
+    question=tf.constant(["Where does Bob live?"]),
+)
+print(found["answers"], found["starts"], found["scores"])
+""",
+}
+
+
+def example(run_path, path):
+    """Python lines that call the SavedModel at `path`, made of a run."""
+    lines = EXAMPLES[Run.open(run_path).entry.task]
+    return f"import tensorflow as tf\n\nmodel = tf.saved_model.load({str(path)!r})\n{lines}"
 
 
 class SelectionText:
