@@ -86,6 +86,8 @@ def evaluate_all(pattern, splits, measured_out=None, **options):
     if len(runs) * len(splits) == 1:
         evaluate(runs[0], splits[0], measured_out=measured_out, **options)
         return
+    if options.get("scores_out"):
+        raise UserError(f"--scores_out is for one run and one split. Received: {len(runs)} runs, {', '.join(splits)}")
     records = []
     for path in runs:
         run = Run.open(path)

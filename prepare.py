@@ -14,7 +14,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_enum("corpus", None, list(CORPORA), "Format of the files in --source.")
 flags.DEFINE_string("source", None, "Directory of the corpus: train, dev and test files.")
 flags.DEFINE_string("out", None, "Directory to make; must not exist, or be empty.")
-flags.DEFINE_string("name", None, "Of the corpus in tables; default: that of the source directory.")
+flags.DEFINE_string("name", None, "Of the corpus in tables; default: that of the source directory, for dialogs babi.")
 flags.DEFINE_integer("min_count", 2, "Rarer words are `_UNK_`.", lower_bound=1)
 flags.DEFINE_integer("dimension", 200, "Of the word vectors.", lower_bound=1)
 flags.DEFINE_integer("window", 10, "Word2vec: words to each side.", lower_bound=1)

@@ -5,6 +5,7 @@ import shutil
 
 import keras
 
+from cli import UserError
 from evaluation import evaluate
 from models import MODELS
 from recipes import RECIPES
@@ -38,6 +39,9 @@ def sweep(recipes, datasets, seeds, splits, out, measured_out=None):
                     for split in splits
                     if len(dataset.splits.get(split, ()))
                 }
+                for split in splits:
+                    if split not in dataset.splits:
+                        raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")
                 missing = {split: file for split, file in files.items() if not (file and file.exists())}
                 run = _train(RECIPES[recipe], data, seed, out / name) if missing else None
                 first = recipe == recipes[0] and seed == seeds[0]  # the floors of a dataset are always the same

@@ -112,9 +112,11 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
             verbose=1 if sys.stdout.isatty() else 0,
         )
     except KeyboardInterrupt as interrupt:
-        raise UserError(
-            f"interrupted; train.py --resume --workdir={run.path} goes on from step {validation.position['step']}"
-        ) from interrupt
+        step = validation.position["step"]
+        how = (
+            f"train.py --resume --workdir={run.path} goes on from step {step}" if step else "nothing to resume from yet"
+        )
+        raise UserError(f"interrupted; {how}") from interrupt
     return run
 
 

@@ -261,7 +261,7 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
     "flags, message",
     [
         (["--corpus=smn"], "error: .*train.txt, line 2: expected a label 0 or 1. Received: 'x'"),
-        (["--corpus=squid"], "error: .*corpus=squid: value should be one of <smn>"),
+        (["--corpus=squid"], "error: .*corpus=squid: value should be one of <smn[|]"),
         ([], "error: .*--corpus=None"),
         (["--corpus=smn", "--min_count=0"], "error: .*min_count"),
         (["--corpus=smn", "stray"], "error: Only flags are taken .* Received: stray"),

@@ -273,7 +273,7 @@ def test_rank_refuses_contexts_and_candidates_of_different_number(served):
 
 
 def test_printed_example_runs(served):
-    assert "/out/release/1: endpoints score (serving_default) and rank" in served.printed
+    assert "/out/release/1: to call it:" in served.printed
     answer = served.answers["example"]
     assert answer["order"].shape == (1, 2) and (answer["scores"] > 0).all()
 

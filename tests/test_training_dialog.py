@@ -311,3 +311,11 @@ def test_evaluate_all_refuses_what_is_not_there(swept, tmp_path):
         evaluation.evaluate_all(pattern, ["valid"])
     with pytest.raises(UserError, match=r"is no run directory: it has no config\.json"):
         evaluation.evaluate_all(str(tmp_path / "*"), ["dev"])
+
+
+def test_what_makes_no_sense_for_several_runs_is_refused(prepared_dialog, tmp_path):
+    with pytest.raises(UserError, match="--scores_out is for one run and one split"):
+        evaluation.evaluate_all("runs/none", ["dev", "test"], scores_out=tmp_path / "out")
+    with pytest.raises(UserError, match=r"--split expects some of train, dev.* Received: devv"):
+        sweep(["babi-memma"], [prepared_dialog], [1], ["devv"], tmp_path / "runs")
+    assert not list(tmp_path.iterdir())
