@@ -150,14 +150,19 @@ def _measured(run, task, dataset, split, record):
         "command": run.config["command"],
         "evaluated_by": shlex.join(["python", *sys.argv]),
         "seed": run.config["fit"]["seed"],
-        "hardware": f"{os.cpu_count()} cores, {_processor()}",
+        "hardware": hardware(),
         "seconds": history[-1]["seconds"] if history else None,
         "epochs": history[-1]["epoch"] if history else None,
-        "commit": _commit(),
+        "commit": commit(),
         "versions": {**run.config["versions"], "keras_evaluated": keras.__version__},
         **record,
         "history": history,
     }
+
+
+def hardware():
+    """What this machine computes with: `2 cores, AMD EPYC ...`."""
+    return f"{os.cpu_count()} cores, {_processor()}"
 
 
 def _processor():
@@ -169,6 +174,7 @@ def _processor():
         return platform.processor() or platform.machine()
 
 
-def _commit():
+def commit():
+    """The commit of the working tree, or `None` outside of one."""
     git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return git.stdout.strip() or None

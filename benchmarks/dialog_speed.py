@@ -9,9 +9,12 @@ ratio of the medians.
 
 import glob
 import itertools
+import json
 import pathlib
 import resource
+import shlex
 import statistics
+import sys
 import time
 
 from absl import flags
@@ -27,10 +30,13 @@ flags.DEFINE_integer("batch_size", 8, "Dialogs a step.", lower_bound=1)
 flags.DEFINE_integer("blocks", 10, "Timed blocks of each model.", lower_bound=1)
 flags.DEFINE_integer("steps", 20, "Steps a block.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
+flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 
 
 def main():
     import keras
+
+    from evaluation import commit, hardware
 
     if len(FLAGS.models) != 2:
         raise cli.UserError(f"--models expects two. Received: {','.join(FLAGS.models)}")
@@ -39,12 +45,25 @@ def main():
         raise cli.UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
     one, other = FLAGS.models
     table = Table("", f"{one}, responses/s", f"{other}, responses/s", f"{one} needs of {other}'s time")
+    rows = {}
     for path in paths:
-        speeds = time_models(FLAGS.models, path)
+        speeds = rows[pathlib.Path(path).name] = time_models(FLAGS.models, path)
         table.add_row(pathlib.Path(path).name, *(f"{v:,.0f}" for v in speeds), f"{speeds[1] / speeds[0]:.2f}")
         keras.utils.clear_session()
     Console(width=120).print(table)
-    print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"peak memory of the process, all datasets and both models: {memory:.2f} GB")
+    if FLAGS.out:
+        record = {
+            "command": shlex.join(["python", "-m", "benchmarks.dialog_speed", *sys.argv[1:]]),
+            "models": FLAGS.models,
+            "responses_per_second": rows,
+            "peak_gigabytes": round(memory, 2),
+            "hardware": hardware(),
+            "commit": commit(),
+        }
+        with cli.atomic_file(FLAGS.out) as file:
+            json.dump(record, file, indent=1)
 
 
 def time_models(names, path):
