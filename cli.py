@@ -75,6 +75,21 @@ def atomic_directory(path):
 
 
 @contextlib.contextmanager
+def atomic_files(directory):
+    """Gives a fresh directory to write files into: they move to `directory` when the block ends well.
+
+    Args:
+        directory: Made where needed; other files in it stay, those of the same names are replaced.
+    """
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=directory) as staging:
+        yield pathlib.Path(staging)
+        for file in sorted(pathlib.Path(staging).iterdir()):
+            os.replace(file, directory / file.name)
+
+
+@contextlib.contextmanager
 def atomic_file(path, mode="w"):
     """Opens a file to write that becomes `path` when the block ends well and vanishes when it does not.
 

@@ -17,15 +17,13 @@ overlap alone does not help much (TF-IDF cosine between context and response: R1
 0.36 in `test`), while who reads the context knows the answer.
 """
 
-import os
 import random
 import re
-import tempfile
 from typing import NamedTuple
 
 from absl import flags
 
-from cli import UserError, run
+from cli import UserError, atomic_files, run
 from data.simulator_talk import Turn, simulate
 
 WRONG = {"train": 1, "dev": 9, "test": 9}
@@ -187,13 +185,10 @@ def write_smn(directory, conversations=600, seed=1, held_out=150, hard_share=0.5
     for name, part in split(simulate(conversations, seed)).items():
         contexts = None if name == "train" else held_out
         files[f"{name}.txt"] = smn_lines(name, part, seed, contexts, hard_share)
-    os.makedirs(directory, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".smn-", dir=directory) as staging:
+    with atomic_files(directory) as staging:
         for name, lines in files.items():
-            with open(os.path.join(staging, name), "w", encoding="utf-8", newline="\n") as file:
+            with open(staging / name, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(line + "\n" for line in lines)
-        for name in files:
-            os.replace(os.path.join(staging, name), os.path.join(directory, name))
     return {name: len(lines) for name, lines in files.items()}
 
 

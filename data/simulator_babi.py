@@ -15,13 +15,11 @@ responses in dev and test, 94 % occur in train.
 """
 
 import itertools
-import os
 import random
-import tempfile
 
 from absl import flags
 
-from cli import UserError, run
+from cli import UserError, atomic_files, run
 from data import simulator_wording as wording
 from data.babi_dialog import SILENCE
 from data.simulator import tokenize
@@ -234,13 +232,10 @@ def write_babi(directory, conversations=600, seed=1, held_out=100):
     }
     files[CANDIDATES] = [f"1 {text}\n" for text in _candidates(dialogs, world)]
     files[KNOWLEDGE] = [f"1 {name} {relation}\t{v}\n" for place in world for name, relation, v in _facts(place)]
-    os.makedirs(directory, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".babi-", dir=directory) as staging:
+    with atomic_files(directory) as staging:
         for name, entries in files.items():
-            with open(os.path.join(staging, name), "w", encoding="utf-8", newline="\n") as file:
+            with open(staging / name, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(entries)
-        for name in files:
-            os.replace(os.path.join(staging, name), os.path.join(directory, name))
     return {name: len(entries) for name, entries in files.items()}
 
 

@@ -62,3 +62,17 @@ def test_atomic_file_keeps_the_old_one_until_the_new_is_whole(tmp_path):
         file.write("new\n")
     assert path.read_bytes() == b"new\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_atomic_files_appear_together_or_not_at_all(tmp_path):
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "other").write_text("stays")
+    with pytest.raises(OSError, match="disk full"):
+        with cli.atomic_files(tmp_path) as staging:
+            (staging / "a").write_text("new")
+            raise OSError("disk full")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old", "other": "stays"}
+    with cli.atomic_files(tmp_path) as staging:
+        (staging / "a").write_text("new")
+        (staging / "b").write_text("too")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "new", "b": "too", "other": "stays"}
