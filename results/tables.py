@@ -12,8 +12,9 @@ def by_corpus(records, metrics):
         metrics: Names of metrics; a cell shows the first, and the others in brackets.
 
     Returns:
-        The header and the rows, the best first: lists of texts. Floors and ceilings of the records stand below, and
-        how many seeds a row has in the last column.
+        The header and the rows, the best first: lists of texts. Where there are several columns, `mean` is that of the
+        first metric over all of them, for rows that have them all. The last column says how many seeds a row has.
+        Floors and ceilings of the records stand below.
 
     >>> record = {"name": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
     >>> other = {**record, "seed": 2, "metrics": {"per_response": 0.99}}
@@ -22,7 +23,8 @@ def by_corpus(records, metrics):
     """
     columns = sorted({(record["corpus"], record["split"]) for record in records}, key=lambda c: (c[1], c[0]))
     several = len({split for _, split in columns}) > 1
-    header = ["", *(f"{corpus} {split}" if several else corpus for corpus, split in columns), "seeds"]
+    header = ["", *(f"{corpus} {split}" if several else corpus for corpus, split in columns)]
+    header += ["mean"] * (len(columns) > 1) + ["seeds"]
     cells = collections.defaultdict(lambda: collections.defaultdict(dict))  # name, column: seed to metrics
     below = {"floors": {}, "ceilings": {}}
     for record in records:
@@ -35,14 +37,22 @@ def by_corpus(records, metrics):
     for name, row in cells.items():
         seeds = sorted({len(of_column) for of_column in row.values()})
         shown = [_cell(list(row[column].values()), metrics) if column in row else "" for column in columns]
-        rows.append([name, *shown, "-".join(map(str, seeds))])
-        means[name] = statistics.mean(m[metrics[0]] for of_column in row.values() for m in of_column.values())
+        means[name] = _mean([list(of_column.values()) for of_column in row.values()], metrics[0])
+        mean = [f"{100 * means[name]:.1f}" if len(row) == len(columns) else ""] * (len(columns) > 1)
+        rows.append([name, *shown, *mean, "-".join(map(str, seeds))])
     rows.sort(key=lambda row: -means[row[0]])
     for kind, found in below.items():
         for name, row in found.items():
             shown = [_cell([row[column]], metrics) if column in row else "" for column in columns]
-            rows.append([f"{kind[:-1]}: {name}", *shown, ""])
+            full = len(row) == len(columns)
+            mean = [f"{100 * _mean([[f] for f in row.values()], metrics[0]):.1f}" if full else ""] * (len(columns) > 1)
+            rows.append([f"{kind[:-1]}: {name}", *shown, *mean, ""])
     return header, rows
+
+
+def _mean(columns, metric):
+    """The mean over columns of the mean over each column's figures."""
+    return statistics.mean(statistics.mean(figures[metric] for figures in column) for column in columns)
 
 
 def _cell(figures, metrics):

@@ -16,8 +16,8 @@ def test_a_row_a_model_and_a_column_a_corpus():
         record("MEMMA", value=0.875),
     ]
     assert by_corpus(records, ["per_response"]) == (
-        ["", "babi-task1", "babi-task2", "seeds"],
-        [["MEMMA", "87.5", "100.0", "1"], ["MEMR", "25.0", "", "1"]],
+        ["", "babi-task1", "babi-task2", "mean", "seeds"],
+        [["MEMMA", "87.5", "100.0", "93.8", "1"], ["MEMR", "25.0", "", "", "1"]],
     )
 
 
@@ -34,8 +34,9 @@ def test_splits_are_named_where_there_are_several():
         for split in ("dev-oov", "dev")
     ]
     header, _ = by_corpus(records, ["per_response"])
-    assert header == ["", "babi-task1 dev", "babi-task2 dev", "babi-task1 dev-oov", "babi-task2 dev-oov", "seeds"]
-    assert by_corpus(records[::2], ["per_response"])[0] == ["", "babi-task1", "babi-task2", "seeds"]
+    names = ["babi-task1 dev", "babi-task2 dev", "babi-task1 dev-oov", "babi-task2 dev-oov"]
+    assert header == ["", *names, "mean", "seeds"]
+    assert by_corpus(records[::2], ["per_response"])[0] == ["", "babi-task1", "babi-task2", "mean", "seeds"]
 
 
 def test_seeds_give_a_mean_and_a_deviation():
@@ -43,8 +44,8 @@ def test_seeds_give_a_mean_and_a_deviation():
     assert by_corpus(records, ["per_response"])[1] == [["MEMMA", "93.0 ± 3.6", "3"]]  # divided by n - 1
     more = [*records, record("MEMMA", corpus="babi-task2", value=0.5), record("MEMR")]
     assert by_corpus(more, ["per_response"])[1] == [
-        ["MEMMA", "93.0 ± 3.6", "50.0", "1-3"],
-        ["MEMR", "50.0", "", "1"],
+        ["MEMMA", "93.0 ± 3.6", "50.0", "71.5", "1-3"],  # each column counts the same, whatever its seeds
+        ["MEMR", "50.0", "", "", "1"],
     ]
 
 
@@ -75,11 +76,11 @@ def test_floors_and_ceilings_stand_below():
         record("MEMR", corpus="babi-task2", floors={"TF-IDF": {"per_response": 0.03125}}),
     ]
     assert by_corpus(records, ["per_response"])[1] == [
-        ["MEMR", "", "50.0", "1"],
-        ["MEMMA", "5.0 ± 0.0", "", "2"],
-        ["floor: TF-IDF", "6.2", "3.1", ""],
-        ["floor: nearest", "66.7", "", ""],
-        ["ceiling: seen", "83.1", "", ""],
+        ["MEMR", "", "50.0", "", "1"],
+        ["MEMMA", "5.0 ± 0.0", "", "", "2"],
+        ["floor: TF-IDF", "6.2", "3.1", "4.7", ""],
+        ["floor: nearest", "66.7", "", "", ""],
+        ["ceiling: seen", "83.1", "", "", ""],
     ]
 
 
