@@ -35,6 +35,7 @@ RECIPES = {
     "babi-memma-time": _babi("memma", speaker=False),
     "babi-memma-match": _babi("memma", match_types=True),
     "babi-memma-fixed": _babi("memma", train_embedding=False),
+    "babi-memma-identity": _babi("memma", shortcut="identity"),
     "babi-memn2n": _babi("memn2n"),
     "babi-memn2n-match": _babi("memn2n", match_types=True),
     "babi-gmemn2n": _babi("memn2n", gated=True),
