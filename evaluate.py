@@ -2,6 +2,7 @@
 
 python evaluate.py --run=runs/dam --split=dev
 python evaluate.py --run='runs/babi/*' --split=dev,dev-oov
+python evaluate.py --predictions=predictions.json --data=build/squad
 """
 
 from absl import flags
@@ -10,7 +11,8 @@ import cli
 from metrics.ranking import TIES
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("run", None, "Run directory that train.py made, or a quoted pattern of several.", required=True)
+flags.DEFINE_string("run", None, "Run directory that train.py made, or a quoted pattern of several.")
+flags.DEFINE_string("predictions", None, "Instead of a run: JSON {question id: answer} for the reading dataset --data.")
 flags.DEFINE_list("split", ["dev"], "Splits to score.")
 flags.DEFINE_string("data", None, "Prepared dataset; default: the one the run was trained on.")
 flags.DEFINE_enum("ties", "loss", list(TIES), "Selection: what equal scores get, see metrics/ranking.py.")
@@ -24,8 +26,15 @@ flags.DEFINE_bool("floors", True, "Compute the floors too.")
 
 
 def main():
-    from evaluation import evaluate_all  # TensorFlow takes seconds to load
+    if (FLAGS.run is None) == (FLAGS.predictions is None):
+        raise cli.UserError("expected one of --run and --predictions")
+    if FLAGS.predictions and (not FLAGS.data or len(FLAGS.split) != 1):
+        raise cli.UserError("--predictions needs --data and one --split")
+    from evaluation import evaluate_all, evaluate_predictions  # TensorFlow takes seconds to load
 
+    if FLAGS.predictions:
+        evaluate_predictions(FLAGS.predictions, FLAGS.data, FLAGS.split[0])
+        return
     given = {name: FLAGS[name].value for name in ("ties", "scores_out", "partial_batches") if FLAGS[name].present}
     evaluate_all(
         pattern=FLAGS.run,

@@ -19,7 +19,7 @@ from cli import UserError, atomic_file
 from metrics.published import published
 from results.tables import by_corpus
 from runs import Run, set_precision
-from tasks import TASKS
+from tasks import TASKS, reading
 
 
 def evaluate(run_path, split="dev", data=None, precision="float32", measured_out=None, floors=True, **options):
@@ -60,7 +60,7 @@ def evaluate(run_path, split="dev", data=None, precision="float32", measured_out
     started = time.perf_counter()
     record = task.measure(model, dataset, split, run, floors, progress, **options)
     record |= {"precision": precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
-    _print(run, task, dataset, split, record)
+    _print(f"{task.name_of(run)} ({run.path})", task, dataset, split, record)
     run.save_metrics(split, record)
     measured = _measured(run, task, dataset, split, record)
     if measured_out:
@@ -107,7 +107,39 @@ def evaluate_all(pattern, splits, measured_out=None, **options):
         Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
-def _print(run, task, dataset, split, record):
+def evaluate_predictions(path, data, split="dev"):
+    """Scores a file of answers to a reading dataset, whoever wrote it, and prints a table.
+
+    Args:
+        path: JSON, `{question id: answer}`, as the official script of SQuAD reads it.
+        data: Prepared dataset.
+        split: Name of a split.
+
+    Returns:
+        The record.
+
+    Raises:
+        UserError: where an input is at fault.
+    """
+    dataset = reading.load_dataset(data)
+    if split not in dataset.splits or not len(dataset.splits[split]):
+        raise UserError(f"{dataset.path} has no examples in the split {split}")
+    try:
+        predictions = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: expected a JSON file of predictions. {error}") from error
+    if not isinstance(predictions, dict) or not all(isinstance(text, str) for text in predictions.values()):
+        raise UserError(f"{path}: expected an object {{question id: answer}} of texts")
+    examples = dataset.splits[split]
+    missing = sum(id not in predictions for id in examples.ids)
+    if missing:
+        print(f"{path}: {missing:,} of {len(examples):,} questions have no answer and count 0", file=sys.stderr)
+    record = reading.record_of(examples, predictions)
+    _print(str(path), reading, dataset, split, record)
+    return record
+
+
+def _print(label, task, dataset, split, record):
     title, caption = task.describe(record)
     table = Table(title=f"{dataset.name}, {split}: {title}", caption=caption)
     table.add_column("")
@@ -119,7 +151,7 @@ def _print(run, task, dataset, split, record):
         cells = [f"{metrics[name]:.4f}" if name in metrics else "" for name in names]
         table.add_row(title, *cells, style=style)
 
-    row(f"{task.name_of(run)} ({run.path})", record["metrics"], "bold")
+    row(label, record["metrics"], "bold")
     table.add_section()
     for kind in ("floors", "ceilings"):
         for name, metrics in record.get(kind, {}).items():

@@ -232,22 +232,26 @@ def measure(model, dataset, split, run, floors=True, progress=iter, scores_out=N
         The record: metrics, counts and floors.
     """
     examples = dataset.splits[split]
-    references = dict(zip(examples.ids, examples.answers, strict=True))
     spans, _ = predict(model, examples, model.config, progress=progress)
     found = answers(examples, spans)
     if scores_out:
         with atomic_file(scores_out) as file:
             json.dump(found, file, ensure_ascii=False)
-    record = {
-        "metrics": reading_metrics(found, references),
-        "counts": {"questions": len(examples), "contexts": len(set(examples.context.tolist()))},
-    }
+    record = record_of(examples, found)
     if floors:
         length = int(np.median([last - first for spans in examples.spans for first, last in spans]))
         ends = np.minimum(length, examples.contexts.lengths[examples.context] - 1)
         first_words = answers(examples, np.stack([np.zeros_like(ends), ends], axis=1))
-        record["floors"] = {"first words": reading_metrics(first_words, references)}
+        record["floors"] = {"first words": record_of(examples, first_words)["metrics"]}
     return record
+
+
+def record_of(split, predictions):
+    """The metrics and counts of `{question id: text}` on a split."""
+    return {
+        "metrics": reading_metrics(predictions, dict(zip(split.ids, split.answers, strict=True))),
+        "counts": {"questions": len(split), "contexts": len(set(split.context.tolist()))},
+    }
 
 
 def describe(record):

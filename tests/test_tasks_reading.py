@@ -12,7 +12,7 @@ from cli import UserError
 from data import prepare_reading
 from data.prepare_reading import Settings
 from data.reading_dataset import load_dataset
-from evaluation import evaluate
+from evaluation import evaluate, evaluate_predictions
 from layers.span_search import best_spans
 from models.bidaf import BiDAF, BiDAFConfig
 from runs import Run
@@ -267,3 +267,24 @@ def test_name_of_says_what_is_left_out(run):
     settings = {**run.config["settings"], "use_characters": False, "q2c": False, "end_pointer": "official"}
     other = Run(run.path, {**run.config, "settings": settings})
     assert reading.name_of(other) == "BiDAF, no characters, no Q2C, official end pointer"
+
+
+def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, capsys):
+    dev = dataset.splits["dev"]
+    answers = {id: f"the {texts[0].lower()}!" for id, texts in zip(dev.ids, dev.answers, strict=True)}
+    del answers[dev.ids[0]]
+    (tmp_path / "p.json").write_text(json.dumps(answers))
+    record = evaluate_predictions(tmp_path / "p.json", prepared_reading)
+    assert record["metrics"] == {"EM": pytest.approx(5 / 6), "F1": pytest.approx(5 / 6)}
+    printed = capsys.readouterr()
+    assert "0.8333" in printed.out and "p.json" in printed.out
+    assert "1 of 6 questions have no answer" in printed.err
+
+
+@pytest.mark.parametrize("text", ["[]", '{"q": 1}', "{"])
+def test_a_file_that_holds_no_predictions_is_refused(prepared_reading, tmp_path, text):
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(UserError, match=r"p\.json: expected"):
+        evaluate_predictions(tmp_path / "p.json", prepared_reading)
+    with pytest.raises(UserError, match="no examples in the split test"):
+        evaluate_predictions(tmp_path / "p.json", prepared_reading, "test")

@@ -292,8 +292,10 @@ def test_evaluate_all_shows_seeds_side_by_side(swept, tmp_path, capsys):
         return f"{shown[0]} ({shown[1]})"
 
     header, row = (line for line in table.splitlines() if "sample-task1" in line or "MEMMA" in line)
-    assert [text.strip() for text in header.split("┃")[1:-1]] == ["", "sample-task1 dev", "sample-task1 test", "seeds"]
-    assert [text.strip() for text in row.split("│")[1:-1]] == ["MEMMA", cell("dev"), cell("test"), "2"]
+    names = ["", "sample-task1 dev", "sample-task1 test", "mean", "seeds"]
+    assert [text.strip() for text in header.split("┃")[1:-1]] == names
+    mean = f"{100 * np.mean([record['metrics']['per_response'] for record in records]):.1f}"
+    assert [text.strip() for text in row.split("│")[1:-1]] == ["MEMMA", cell("dev"), cell("test"), mean, "2"]
     assert cell("dev") != cell("test")
 
 
