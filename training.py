@@ -66,7 +66,10 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
         run.update_config({"fit": dataclasses.asdict(fit)})
     else:
         task = TASKS[MODELS[model_name].task]
-        dataset = task.load_dataset(data or task.prepare_sample(), eos_id)
+        if eos_id is not None and task is not TASKS["selection"]:
+            raise UserError(f"--eos_id is for published selection data. Received: --eos_id={eos_id} with {model_name}")
+        given = {} if eos_id is None else {"eos_id": eos_id}
+        dataset = task.load_dataset(data or task.prepare_sample(), **given)
         run, training = _create_run(model_name, workdir, fit, settings, task, dataset)
 
     set_precision(fit.precision)

@@ -12,7 +12,7 @@ from keras import ops
 
 from cli import UserError, atomic_file
 from data.batching import batches_by_size
-from data.dialog_dataset import load_dataset as load
+from data.dialog_dataset import load_dataset
 from data.prepare_dialog import Settings, prepare
 from metrics.dialog import (
     METRICS,
@@ -80,17 +80,6 @@ def prepare_sample():
     return prepared / "task1"
 
 
-def load_dataset(path, eos_id=None):
-    """Reads a prepared dataset; `eos_id` is for published selection data alone.
-
-    Raises:
-        UserError: on a missing or malformed file.
-    """
-    if eos_id is not None:
-        raise UserError(f"--eos_id is for published selection data. Received: --eos_id={eos_id} with {path}")
-    return load(path)
-
-
 def keep_for_run(dataset, path):
     """Puts into a run what a bot needs to know to talk."""
     dataset.world.save(dataset.path, path)
@@ -102,7 +91,7 @@ def dataset_of(run, path=None):
     Raises:
         UserError: where it is missing or malformed.
     """
-    return load(path or run.config["dataset"]["path"])
+    return load_dataset(path or run.config["dataset"]["path"])
 
 
 def check_fits(config, dataset):

@@ -12,7 +12,7 @@ from keras import ops
 
 from cli import UserError, atomic_file
 from data.batching import batches_by_size
-from data.reading_dataset import load_dataset as load
+from data.reading_dataset import load_dataset
 from layers.masking import masked_logits
 from layers.span_search import best_spans
 from metrics.reading import METRICS, reading_metrics
@@ -65,17 +65,6 @@ def prepare_sample():
     raise UserError("reading has no embedded sample yet: give --data, a directory that prepare.py --corpus=squad made")
 
 
-def load_dataset(path, eos_id=None):
-    """Reads a prepared dataset; `eos_id` is for published selection data alone.
-
-    Raises:
-        UserError: on a missing or malformed file.
-    """
-    if eos_id is not None:
-        raise UserError(f"--eos_id is for published selection data. Received: --eos_id={eos_id} with {path}")
-    return load(path)
-
-
 def keep_for_run(dataset, path):
     """Puts the characters into a run; its vocabulary is there."""
     dataset.characters.save(path / "characters.txt")
@@ -87,7 +76,7 @@ def dataset_of(run, path=None):
     Raises:
         UserError: where it is missing or malformed.
     """
-    return load(path or run.config["dataset"]["path"])
+    return load_dataset(path or run.config["dataset"]["path"])
 
 
 def check_fits(config, dataset):

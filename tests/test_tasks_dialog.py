@@ -14,6 +14,7 @@ from models import MODELS
 from runs import make_config
 from tasks import dialog
 from tasks.dialog import Training, margin_loss, softmax_loss
+from training import Fit, train
 
 B, T, C = 2, 3, 5
 SMALL = {"embedding_dim": "6", "heads": "2", "hops": "1"}
@@ -165,11 +166,11 @@ def test_check_fits_refuses_another_world(dataset):
         dialog.check_fits(config, unknown)
 
 
-def test_load_dataset_knows_no_eos_id(prepared_dialog):
-    with pytest.raises(
-        UserError, match=r"--eos_id is for published selection data\. Received: --eos_id=7 with .*task1$"
-    ):
-        dialog.load_dataset(prepared_dialog, 7)
+def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
+    message = r"--eos_id is for published selection data\. Received: --eos_id=7 with memma$"
+    with pytest.raises(UserError, match=message):
+        train("memma", prepared_dialog, tmp_path / "run", Fit(), {}, eos_id=7)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_sample_is_made_once(tmp_path, monkeypatch):
