@@ -2,9 +2,11 @@
 
     python -m results.readme_tables          # rewrites README.md between its markers
 
-Selection: a table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and `only=WORD` may follow the
-corpus. Dialog: between `<!-- dialog: SPLIT -->` and `<!-- end -->`, and the published figures of a split between
-`<!-- dialog published: SPLIT -->` and `<!-- end -->`; a column a task, per response and in brackets per dialog.
+Selection and reading: a table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and `only=WORD`
+may follow the corpus. Reading besides: the figures after each validation of the longest run between
+`<!-- curve: CORPUS -->` and `<!-- end -->`. Dialog: between `<!-- dialog: SPLIT -->` and `<!-- end -->`, and the
+published figures of a split between `<!-- dialog published: SPLIT -->` and `<!-- end -->`; a column a task, per
+response and in brackets per dialog.
 Every row of ours is one model and one setting, averaged over the seeds that were run, with their spread. With
 `epochs=N` the figures are those of the best validation within the first `N` epochs, so that models stand side by side
 at equal budgets (those that had fewer are left out); with `only=WORD` only models with that word in their name are
@@ -17,14 +19,16 @@ import pathlib
 import re
 import statistics
 
-from metrics.dialog import METRICS
+from metrics import dialog, reading
 from metrics.published import PUBLISHED
 from results.tables import by_corpus
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "results" / "measured"
 README = ROOT / "README.md"
-COLUMNS = ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR")
+COLUMNS = {"selection": ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR"), "reading": reading.METRICS}
+CHOSEN_BY = {"selection": ("R10@1", "R10@2"), "reading": ("F1",)}
+"""The sum of these is what the best validation has most of."""
 
 
 def measured(corpus=None):
@@ -43,22 +47,43 @@ def table(records):
     >>> print(table([row, {**row, "seed": 2, "metrics": {"R10@1": 0.6}}]).splitlines()[2])
     | DAM | | .550 ± .071 | | | | | 1, 2 | 2 |
     """
+    task = _task(records[0]) if records else "selection"
+    columns = COLUMNS[task]
     lines = [
-        f"| | {' | '.join(COLUMNS)} | seeds | minutes |",
-        f"|---|{'---|' * len(COLUMNS)}---|---|",
+        f"| | {' | '.join(columns)} | seeds | minutes |",
+        f"|---|{'---|' * len(columns)}---|---|",
     ]
     rows = collections.defaultdict(list)
     for record in records:
         rows[record["name"]].append(record)
-    for name, group in sorted(rows.items(), key=lambda row: -_mean(row[1], "R10@1")):
+    for name, group in sorted(rows.items(), key=lambda row: -_mean(row[1], CHOSEN_BY[task][0])):
         seeds = ", ".join(str(record["seed"]) for record in group)
         minutes = statistics.mean(record["seconds"] for record in group) / 60
-        cells = " | ".join(_cell([record["metrics"].get(column) for record in group]) for column in COLUMNS)
+        cells = " | ".join(_cell([record["metrics"].get(column) for record in group]) for column in columns)
         lines.append(_tidy(f"| {name} | {cells} | {seeds} | {minutes:.0f} |"))
     for name, metrics in (records[0]["floors"] if records else {}).items():
-        cells = " | ".join(_cell([metrics.get(column)]) for column in COLUMNS)
+        cells = " | ".join(_cell([metrics.get(column)]) for column in columns)
         lines.append(_tidy(f"| *floor: {name}* | {cells} | | |"))
     return "\n".join(lines)
+
+
+def curve(record):
+    """A Markdown table of a reading record's validations: a row each.
+
+    >>> row = {"epoch": 0.5, "loss": 4.25, "seconds": 90, "EM": 0.5, "F1": 0.625}
+    >>> print(curve({"task": "reading", "history": [row]}).splitlines()[2])
+    | 0.5 | 4.25 | .500 | .625 | 2 |
+    """
+    columns = COLUMNS[_task(record)]
+    lines = [f"| epoch | loss | {' | '.join(columns)} | minutes |", f"|---|---|{'---|' * len(columns)}---|"]
+    for row in record["history"]:
+        cells = " | ".join(_cell([row[column]]) for column in columns)
+        lines.append(f"| {row['epoch']:g} | {row['loss']:.2f} | {cells} | {row['seconds'] / 60:.0f} |")
+    return "\n".join(lines)
+
+
+def _task(record):
+    return record.get("task", "selection")  # the first records do not say it
 
 
 def within(record, epochs):
@@ -75,7 +100,7 @@ def within(record, epochs):
     {'R10@1': 0.4}
     """
     rows = [row for row in record["history"] if row["epoch"] < epochs + 0.01]
-    best = max(rows, key=lambda row: row["R10@1"] + row["R10@2"])
+    best = max(rows, key=lambda row: sum(row[name] for name in CHOSEN_BY[_task(record)]))
     metrics = {name: best[name] for name in record["metrics"]}
     return {**record, "metrics": metrics, "seconds": rows[-1]["seconds"]}
 
@@ -104,7 +129,7 @@ def dialog_table(records):
     |---|---|---|
     | MEMMA | 50.0 (25.0) | 1 |
     """
-    header, rows = by_corpus(records, METRICS)
+    header, rows = by_corpus(records, dialog.METRICS)
     if all(record["seed"] is None for record in records):  # published
         header, rows = header[:-1], [row[:-1] for row in rows]
     lines = [header, ["---"] * len(header), *rows]
@@ -141,11 +166,17 @@ def render(text):
             records = [record for record in records if record["corpus"].startswith("babi-")]
         return f"{match['begin']}\n{dialog_table(records)}\n{match['end']}"
 
+    def fill_curve(match):
+        longest = max(measured(match["corpus"]), key=lambda record: record["epochs"])
+        return f"{match['begin']}\n{curve(longest)}\n{match['end']}"
+
     marker = r"(?P<begin><!-- table: (?P<corpus>\S+)(?: epochs=(?P<epochs>\S+))?"
     marker += r"(?: only=(?P<only>\S+))? -->)\n.*?(?P<end><!-- end -->)"
     text = re.sub(marker, fill, text, flags=re.DOTALL)
     marker = r"(?P<begin><!-- dialog(?P<published> published)?: (?P<split>\S+) -->)\n.*?(?P<end><!-- end -->)"
-    return re.sub(marker, fill_dialog, text, flags=re.DOTALL)
+    text = re.sub(marker, fill_dialog, text, flags=re.DOTALL)
+    marker = r"(?P<begin><!-- curve: (?P<corpus>\S+) -->)\n.*?(?P<end><!-- end -->)"
+    return re.sub(marker, fill_curve, text, flags=re.DOTALL)
 
 
 if __name__ == "__main__":
