@@ -3,12 +3,14 @@
 python prepare.py --corpus=smn --source=../shared/data/ubuntu-irc --out=build/ubuntu-irc
 python prepare.py --corpus=babi-dialog --source=../shared/data/babi-dialog --out=build/babi
 python prepare.py --corpus=squad --source=../shared/data/squad --out=build/squad
+python prepare.py --corpus=dailydialog --source=../shared/data/dailydialog --out=build/dailydialog
 """
 
 from absl import flags
 
 import cli
 from data import CORPORA
+from data.tokenizers import TOKENIZERS
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("corpus", None, list(CORPORA), "Format of the files in --source.")
@@ -32,13 +34,24 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "words_of", "all", "The vocabulary is that of `all` that is given, or of `train`. Dialogs and reading."
 )
+flags.DEFINE_enum("tokenizer", None, list(TOKENIZERS), "Generation: default: the one that suits the corpus.")
+flags.DEFINE_bool("lower", True, "Generation: makes texts lower case.")
+flags.DEFINE_integer("turns", 1, "Generation: utterances that make a source, the last ones.", lower_bound=1)
+flags.DEFINE_integer("max_words", 0, "Generation: pairs with a longer turn are left out; 0: none.", lower_bound=0)
+flags.DEFINE_integer("vocabulary_size", 10000, "Generation: words that are known at most; 0: all.", lower_bound=0)
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
 
 def main():
-    from data import prepare_dialog, prepare_reading, prepare_selection  # a wrong flag need not wait for them
+    # A wrong flag need not wait for them.
+    from data import prepare_dialog, prepare_generation, prepare_reading, prepare_selection
 
-    tasks = {"selection": prepare_selection, "dialog": prepare_dialog, "reading": prepare_reading}
+    tasks = {
+        "selection": prepare_selection,
+        "dialog": prepare_dialog,
+        "reading": prepare_reading,
+        "generation": prepare_generation,
+    }
     module = tasks[CORPORA[FLAGS.corpus].task]
     fields = module.Settings.__dataclass_fields__
     settings = module.Settings(**{name: FLAGS[name].value for name in fields})

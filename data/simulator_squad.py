@@ -4,7 +4,6 @@
 
 Each passage tells of 2 to 4 restaurants of a world of its own: only there is to be learnt what it says of them. It has
 several values of the kind that a question asks for, so that the answer depends on the restaurant and on the relation.
-Each restaurant of dev has in its name a word that is not in train: it has no vector, its characters tell it apart.
 """
 
 import json
@@ -16,7 +15,6 @@ import numpy as np
 from absl import flags
 
 from cli import UserError, atomic_files, run
-from data import simulator_wording as wording
 from data.simulator_world import Restaurant, restaurants
 from data.squad import tokenize
 
@@ -148,13 +146,9 @@ def simulate_passages(count, seed=1, split="train"):
 
     >>> simulate_passages(1, seed=3)[0].text
     """
-    rng, names = random.Random(f"passages {split} {seed}"), random.Random(f"names {seed}")
-    unseen = {names.choice(wording.NAMES[part]).title() for part in ("adjective", "noun")}
-    passages = []
+    rng, passages = random.Random(f"passages {split} {seed}"), []
     while len(passages) < count:
-        world = restaurants(rng.randrange(2**32), 100)
-        world = [place for place in world if (split == "dev") == bool(unseen.intersection(place.name.split()))]
-        places = rng.sample(world, rng.choice(list(RELATIONS)) + 1)
+        places = rng.sample(restaurants(rng.randrange(2**32), 100), rng.choice(list(RELATIONS)) + 1)
         text, facts = _prose(rng, sentences := _sentences(rng, places))
         questions = list(_questions(rng, places, facts))
         if len(sentences) in SENTENCES and len(questions) >= QUESTIONS:
