@@ -22,6 +22,7 @@ flags.DEFINE_string("measured_out", None, "Also writes a results/measured JSON f
 flags.DEFINE_enum(
     "partial_batches", "keep", ["keep", "drop"], "Selection: drop leaves out the last lines as DAM's release does."
 )
+flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
 flags.DEFINE_bool("floors", True, "Compute the floors too.")
 
 
@@ -35,7 +36,8 @@ def main():
     if FLAGS.predictions:
         evaluate_predictions(FLAGS.predictions, FLAGS.data, FLAGS.split[0])
         return
-    given = {name: FLAGS[name].value for name in ("ties", "scores_out", "partial_batches") if FLAGS[name].present}
+    options = ("ties", "scores_out", "partial_batches", "decode")
+    given = {name: FLAGS[name].value for name in options if FLAGS[name].present}
     evaluate_all(
         pattern=FLAGS.run,
         splits=FLAGS.split,

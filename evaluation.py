@@ -152,6 +152,8 @@ def _print(label, task, dataset, split, record):
         table.add_row(title, *cells, style=style)
 
     row(label, record["metrics"], "bold")
+    for name, metrics in record.get("parts", {}).items():
+        row(name, metrics)
     table.add_section()
     for kind in ("floors", "ceilings"):
         for name, metrics in record.get(kind, {}).items():

@@ -35,6 +35,7 @@ flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 COUNTED = {
     "dialog": ("responses", lambda answers: int((answers >= 0).sum())),
+    "generation": ("target tokens", lambda target: int((target > 0).sum())),
     "reading": ("questions", len),
     "selection": ("pairs", lambda labels: labels.size),
 }

@@ -6,6 +6,8 @@ Shape suffixes:  ... any axes   V rows of the table   D features
 import keras
 from keras import ops
 
+from layers.dense import matrix_product
+
 
 @keras.saving.register_keras_serializable("colloquy")
 class WordEmbedding(keras.layers.Embedding):
@@ -36,3 +38,30 @@ class WordEmbedding(keras.layers.Embedding):
         # The product's gradient is dense; its forward pass is optimised away.
         table_VD = ops.multiply(self.embeddings, ops.ones((), dtype=self.embeddings.dtype))
         return ops.cast(ops.take(table_VD, ids, axis=0), self.compute_dtype)
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class ReversibleWordEmbedding(WordEmbedding):
+    """A `WordEmbedding` that also scores words: tied output weights (Press and Wolf 2017).
+
+    Args:
+        As of `keras.layers.Embedding`.
+
+    Call arguments:
+        inputs: Ids, integer of any shape; with `reverse=True` features, float `(..., D)`.
+        reverse: `True`: the product of the features with every word's vector.
+
+    Returns:
+        Float `(..., D)`; with `reverse=True` logits, float `(..., V)`.
+    """
+
+    def call(self, inputs, reverse=False):
+        if reverse:
+            table_DV = ops.cast(ops.transpose(self.embeddings), inputs.dtype)
+            return matrix_product(inputs, lambda x: ops.matmul(x, table_DV))
+        return super().call(inputs)
+
+    def compute_output_spec(self, inputs, reverse=False):
+        last = self.input_dim if reverse else self.output_dim
+        shape = (*inputs.shape[:-1], last) if reverse else (*inputs.shape, last)
+        return keras.KerasTensor(shape, self.compute_dtype)

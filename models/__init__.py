@@ -9,6 +9,7 @@ from models.entity_memma import EntityMEMMA, EntityMEMMAConfig
 from models.memma import MEMMA, MEMMAConfig
 from models.memn2n import MemN2N, MemN2NConfig
 from models.memr import MEMR, MEMRConfig
+from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from models.supervised_embeddings import SupervisedEmbeddings, SupervisedEmbeddingsConfig
 
 
@@ -33,5 +34,6 @@ MODELS = {
     "entity-memma": ModelEntry(EntityMEMMA, EntityMEMMAConfig, task="dialog"),
     "memn2n": ModelEntry(MemN2N, MemN2NConfig, task="dialog"),
     "memr": ModelEntry(MEMR, MEMRConfig, task="dialog"),
+    "seq2seq": ModelEntry(Seq2Seq, Seq2SeqConfig, task="generation"),
     "supervised-embeddings": ModelEntry(SupervisedEmbeddings, SupervisedEmbeddingsConfig, task="dialog"),
 }

@@ -1,0 +1,152 @@
+"""Attention of a decoder on what its encoder read (Bahdanau et al. 2015; Luong et al. 2015; Vaswani et al. 2017).
+
+Shape suffixes:  B batch   T queries   S keys   Q features of a query   D of a memory entry   A of the hidden layer
+"""
+
+import keras
+from keras import ops
+
+from layers.masking import masked_softmax
+
+SCORES = ("additive", "dot", "scaled_dot", "general")
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class Attention(keras.layers.Layer):
+    """The mean of a memory, weighted by how well each entry `h` answers a query `s`.
+
+        a = softmax_h(score(s, h)),    c = sum_h a_h h
+
+        additive     v . tanh(W_s s + W_h h)     Bahdanau et al. 2015, A.1.2
+        dot          s . h                       Luong et al. 2015, eq. 8
+        general      s . W h                     Luong et al. 2015, eq. 8
+        scaled_dot   s . h / sqrt(D)             Vaswani et al. 2017, eq. 1
+
+    `W_h h` and `W h` do not depend on the query: `keys` computes them once for all steps of a decoder.
+
+    Args:
+        score: One of `SCORES`.
+        units: A; `None`: as many as the query has.
+
+    Call arguments:
+        query: Float `(B, T, Q)`.
+        memory: Float `(B, S, D)`; D = Q for `dot` and `scaled_dot`.
+        mask: Boolean `(B, S)`, `True` = real. A memory without real entries gives zeros.
+        keys: What `keys(memory)` returned; `None`: it is computed.
+
+    Returns:
+        The contexts `c`, float `(B, T, D)`, and the weights `a`, float `(B, T, S)`.
+
+    Raises:
+        ValueError: for another score, or where the features of query and memory must agree and do not.
+    """
+
+    def __init__(self, score="dot", units=None, **kwargs):
+        super().__init__(**kwargs)
+        if score not in SCORES:
+            raise ValueError(f"score must be one of {SCORES}. Received: score={score!r}")
+        self.score, self.units = score, units
+
+    def build(self, query_shape, memory_shape, mask_shape=None, keys_shape=None):
+        Q, D = query_shape[-1], memory_shape[-1]
+        if self.score in ("dot", "scaled_dot") and Q != D:
+            raise ValueError(f"score={self.score!r} needs query and memory of one size. Received: {Q} and {D}")
+        if self.score == "additive":
+            A = self.units or Q
+            self.W_s = self.add_weight(name="W_s", shape=(Q, A), initializer="glorot_uniform")
+            self.W_h = self.add_weight(name="W_h", shape=(D, A), initializer="glorot_uniform")
+            self.v = self.add_weight(name="v", shape=(A,), initializer=keras.initializers.RandomUniform(-0.1, 0.1))
+        elif self.score == "general":
+            self.W = self.add_weight(name="W", shape=(D, Q), initializer="glorot_uniform")
+
+    def keys(self, memory):
+        """What of the score depends on the memory alone, float `(B, S, A)`."""
+        if self.score == "additive":
+            return ops.matmul(memory, ops.cast(self.W_h, memory.dtype))
+        if self.score == "general":
+            return ops.matmul(memory, ops.cast(self.W, memory.dtype))
+        return memory
+
+    def call(self, query, memory, mask, keys=None):
+        keys_BSA = self.keys(memory) if keys is None else keys
+        if self.score == "additive":
+            hidden_BTA = ops.matmul(query, ops.cast(self.W_s, query.dtype))
+            hidden_BTSA = ops.tanh(hidden_BTA[:, :, None, :] + keys_BSA[:, None, :, :])
+            e_BTS = ops.matmul(hidden_BTSA, ops.cast(self.v, query.dtype)[:, None])[..., 0]
+        else:
+            e_BTS = ops.matmul(query, ops.transpose(keys_BSA, (0, 2, 1)))
+            if self.score == "scaled_dot":
+                e_BTS = e_BTS / memory.shape[-1] ** 0.5
+        a_BTS = masked_softmax(e_BTS, mask[:, None, :])
+        return ops.matmul(a_BTS, memory), a_BTS
+
+    def compute_output_spec(self, query, memory, mask, keys=None):
+        B, T = query.shape[:2]
+        S, D = memory.shape[1:]
+        return keras.KerasTensor((B, T, D), self.compute_dtype), keras.KerasTensor((B, T, S), self.compute_dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "score": self.score, "units": self.units}
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class AttentionCell(keras.layers.Layer):
+    """A recurrent cell that looks at a memory before each step (Bahdanau et al. 2015, A.1.2).
+
+        c_t = attention(s_{t-1}, h),    s_t = cell([y_{t-1}; c_t], s_{t-1})
+
+    With a GRU whose reset gate comes first (`reset_after=False`), as Bahdanau's:
+
+        r_t = sigmoid(W_yr y_{t-1} + W_sr s_{t-1} + W_cr c_t + b_r)
+        z_t = sigmoid(W_yz y_{t-1} + W_sz s_{t-1} + W_cz c_t + b_z)
+        s~_t = tanh(W_ys y_{t-1} + W_ss (r_t * s_{t-1}) + W_cs c_t + b_s)
+        s_t = z_t * s_{t-1} + (1 - z_t) * s~_t
+
+    The memory, its keys and its mask are three more states, which a step leaves as they are: so `keras.layers.RNN`
+    takes it on every backend.
+
+    Args:
+        cell: `keras.layers.GRUCell` or `LSTMCell`; its first state is `s`.
+        attention: An `Attention`.
+
+    Call arguments:
+        inputs: `y_{t-1}`, float `(B, E)`.
+        states: List of the cell's states, float `(B, Q)` each, then keys `(B, S, A)`, memory `(B, S, D)` and its mask
+            `(B, S)`, 1 = real.
+
+    Returns:
+        `s_t`, float `(B, Q)`, and the list of states.
+    """
+
+    def __init__(self, cell, attention, **kwargs):
+        super().__init__(**kwargs)
+        self.cell, self.attention = cell, attention
+        own = cell.state_size
+        self.state_size = [*(own if isinstance(own, (list, tuple)) else [own]), -1, -1, -1]
+        self.output_size = cell.output_size
+
+    def look(self, states):
+        """`c_t`, float `(B, D)`, and the weights, float `(B, S)`."""
+        s, (keys, memory, mask) = states[0], states[-3:]
+        c, a = self.attention(s[:, None, :], memory, ops.not_equal(mask, 0), keys)
+        return c[:, 0], a[:, 0]
+
+    def call(self, inputs, states, training=None):
+        c, _ = self.look(states)
+        s, own = self.cell(ops.concatenate([inputs, c], axis=-1), states[:-3], training=training)
+        return s, [*(own if isinstance(own, (list, tuple)) else [own]), *states[-3:]]
+
+    def build_for(self, inputs_size, memory_size):
+        """Makes the weights for inputs and memories of these sizes."""
+        self.attention.build((None, None, self.output_size), (None, None, memory_size))
+        self.cell.build((None, inputs_size + memory_size))
+        self.built = True
+
+    def get_config(self):
+        parts = {"cell": self.cell, "attention": self.attention}
+        return {**super().get_config(), **{k: keras.saving.serialize_keras_object(v) for k, v in parts.items()}}
+
+    @classmethod
+    def from_config(cls, config):
+        parts = {k: keras.saving.deserialize_keras_object(config.pop(k)) for k in ("cell", "attention")}
+        return cls(**parts, **config)

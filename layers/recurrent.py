@@ -1,0 +1,224 @@
+"""The recurrent encoder and decoder of a seq2seq model (Cho et al. 2014; Bahdanau et al. 2015; Luong et al. 2015).
+
+Shape suffixes:  B batch   S source words   T target words   E features of a word   H units   D of a memory entry
+"""
+
+import keras
+from keras import ops
+
+from layers.attention import SCORES, Attention, AttentionCell
+from layers.dense import Dense
+from layers.masking import zero_padding
+
+CELLS = ("gru", "lstm")
+MERGES = ("concat", "sum")
+ATTENTIONS = ("none", *SCORES)
+
+
+def _check(name, value, known):
+    if value not in known:
+        raise ValueError(f"{name} must be one of {known}. Received: {name}={value!r}")
+
+
+def _recurrent(cell, units, **options):
+    kind = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}[cell]
+    return kind(units, return_sequences=True, return_state=True, **options)
+
+
+def _states_of(cell, states):
+    """A layer's states, one for a GRU, two for an LSTM, out of a flat list: a list for each layer."""
+    size = {"gru": 1, "lstm": 2}[cell]
+    return [list(states[i : i + size]) for i in range(0, len(states), size)]
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class RecurrentEncoder(keras.layers.Layer):
+    """Reads a sequence by layers of GRUs or LSTMs.
+
+    Args:
+        cell: `"gru"` or `"lstm"`.
+        units: H, of the memory and of the states.
+        layers: How many.
+        bidirectional: Each layer reads in both directions.
+        merge: Of the two directions' outputs and last states: `"concat"`, each with H / 2 units, or `"sum"`, each with
+            H.
+        dropout: Between layers.
+
+    Call arguments:
+        x: Float `(B, S, E)`.
+        mask: Boolean `(B, S)`, `True` = real; padding stands at the end and changes nothing.
+
+    Returns:
+        List: the memory, float `(B, S, H)`, zeros at padding; then the last states of each layer, float `(B, H)`, one
+        for a GRU, two for an LSTM.
+
+    Raises:
+        ValueError: for an unknown cell or merge, or odd units to be halved.
+    """
+
+    def __init__(self, cell="gru", units=256, layers=1, bidirectional=True, merge="concat", dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        _check("cell", cell, CELLS)
+        _check("merge", merge, MERGES)
+        halved = bidirectional and merge == "concat"
+        if halved and units % 2:
+            raise ValueError(f"units must be even where two directions are concatenated. Received: units={units}")
+        self.cell, self.units, self.depth = cell, units, layers
+        self.bidirectional, self.merge, self.dropout = bidirectional, merge, dropout
+        self.stack = []
+        for i in range(layers):
+            layer = _recurrent(cell, units // 2 if halved else units, name=f"layer_{i}", dtype=self.dtype_policy)
+            if bidirectional:
+                layer = keras.layers.Bidirectional(layer, merge, name=f"layer_{i}", dtype=self.dtype_policy)
+            self.stack.append(layer)
+        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, x_shape, mask_shape=None):
+        for layer in self.stack:
+            layer.build(x_shape)
+            x_shape = (*x_shape[:-1], self.units)
+
+    def call(self, x, mask, training=None):
+        last = []
+        for i, layer in enumerate(self.stack):
+            x, *states = layer(self.drop(x, training=training) if i else x, mask=mask, training=training)
+            if self.bidirectional:
+                half = len(states) // 2
+                both = zip(states[:half], states[half:], strict=True)
+                join = ops.add if self.merge == "sum" else lambda a, b: ops.concatenate([a, b], axis=-1)
+                states = [join(forward, backward) for forward, backward in both]
+            last += states
+        return [zero_padding(x, mask[..., None]), *last]
+
+    def compute_output_spec(self, x, mask, training=None):
+        states = self.depth * (2 if self.cell == "lstm" else 1)
+        shapes = [(*x.shape[:2], self.units), *[(x.shape[0], self.units)] * states]
+        return [keras.KerasTensor(shape, self.compute_dtype) for shape in shapes]
+
+    def get_config(self):
+        names = ("cell", "units", "bidirectional", "merge", "dropout")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}, "layers": self.depth}
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class RecurrentDecoder(keras.layers.Layer):
+    """Writes a sequence word after word, with a look at the encoder's memory at each.
+
+    With `attention="additive"` the look comes before the step and reaches the gates of the first layer, see
+    `layers.attention.AttentionCell`; what is returned is the state. With Luong's it comes after the last layer's step,
+    and what is returned is his attentional vector, eq. 5:
+
+        c_t = attention(s_t, h),    s~_t = tanh(W_c [c_t; s_t])
+
+    With `"none"` every step sees the encoder's last state besides the word (Cho et al. 2014, eq. 7).
+
+    Args:
+        cell, units, layers, dropout: As of `RecurrentEncoder`.
+        attention: One of `ATTENTIONS`.
+
+    Call arguments:
+        y: The words before each, float `(B, T, E)`.
+        memory: Float `(B, S, D)`.
+        mask: Boolean `(B, S)`, `True` = real.
+        states: List of the first states, float `(B, H)`, as the encoder's last.
+
+    Returns:
+        Float `(B, T, H)`. `steps` does the same word by word, and gives states and attention weights.
+
+    Raises:
+        ValueError: for an unknown cell or attention.
+    """
+
+    def __init__(self, cell="gru", units=256, layers=1, attention="additive", dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        _check("cell", cell, CELLS)
+        _check("attention", attention, ATTENTIONS)
+        self.cell, self.units, self.depth, self.attention, self.dropout = cell, units, layers, attention, dropout
+        policy = self.dtype_policy
+        self.stack = [_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)]
+        self.look = None if attention == "none" else Attention(attention, name="attention", dtype=policy)
+        if attention == "additive":
+            kind = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}[cell]
+            own = kind(units, **({"reset_after": False} if cell == "gru" else {}), name="cell", dtype=policy)
+            first = AttentionCell(own, self.look, name="attention_cell", dtype=policy)
+            self.stack[0] = keras.layers.RNN(first, return_sequences=True, name="layer_0", dtype=policy)
+        elif attention != "none":
+            self.readout = Dense(units, activation="tanh", use_bias=False, name="readout", dtype=policy)
+        self.drop = keras.layers.Dropout(dropout, dtype=policy)
+
+    def build(self, y_shape, memory_shape, mask_shape=None, states_shape=None):
+        E, D = y_shape[-1], memory_shape[-1]
+        for i, layer in enumerate(self.stack):
+            if i == 0 and self.attention == "additive":
+                layer.cell.build_for(E, D)
+                layer.built = True
+            else:
+                layer.build((None, None, self.units if i else E + self.units * (self.attention == "none")))
+        if self.attention not in ("none", "additive"):
+            self.look.build((None, None, self.units), memory_shape)
+            self.readout.build((None, None, self.units + D))
+
+    def call(self, y, memory, mask, states, training=None):
+        states = _states_of(self.cell, states)
+        x = self._with_summary(y, states)
+        for i, layer in enumerate(self.stack):
+            x = self.drop(x, training=training) if i else x
+            if i == 0 and self.attention == "additive":
+                extra = [self.look.keys(memory), memory, ops.cast(mask, memory.dtype)]
+                x = layer(x, initial_state=[*states[0], *extra], training=training)
+            else:
+                x = layer(x, initial_state=states[i], training=training)[0]
+        if self.attention in ("none", "additive"):
+            return x
+        c, _ = self.look(x, memory, mask)
+        return self.readout(ops.concatenate([c, x], axis=-1))
+
+    def fixed(self, memory, mask, states):
+        """What a step needs beside the word and the states: the keys, the memory, its mask and the first summary."""
+        keys = memory if self.look is None else self.look.keys(memory)
+        return [keys, memory, ops.cast(mask, memory.dtype), self._summary(_states_of(self.cell, states))]
+
+    def step(self, y, states, fixed):
+        """One word.
+
+        Args:
+            y: The word before it, float `(B, E)`.
+            states: List as of the call.
+            fixed: What `fixed` returned.
+
+        Returns:
+            The output, float `(B, H)`, the list of states, and the attention weights, float `(B, S)`, or `None`.
+        """
+        keys, memory, mask, summary = fixed
+        x, after, weights = y, [], None
+        if self.attention == "none":
+            x = ops.concatenate([x, summary], axis=-1)
+        for i, (layer, own) in enumerate(zip(self.stack, _states_of(self.cell, states), strict=True)):
+            if i == 0 and self.attention == "additive":
+                extra = [keys, memory, mask]
+                _, weights = layer.cell.look([*own, *extra])
+                x, new = layer.cell(x, [*own, *extra])
+                after += new[:-3]
+            else:
+                x, new = layer.cell(x, own)
+                after += new if isinstance(new, (list, tuple)) else [new]
+        if self.attention not in ("none", "additive"):
+            c, weights = self.look(x[:, None, :], memory, ops.not_equal(mask, 0), keys)
+            x, weights = self.readout(ops.concatenate([c[:, 0], x], axis=-1)), weights[:, 0]
+        return x, after, weights
+
+    def _summary(self, states):
+        return states[-1][0]
+
+    def _with_summary(self, y, states):
+        if self.attention != "none":
+            return y
+        summary = self._summary(states)[:, None, :]
+        return ops.concatenate([y, ops.broadcast_to(summary, (*ops.shape(y)[:2], self.units))], axis=-1)
+
+    def compute_output_spec(self, y, memory, mask, states, training=None):
+        return keras.KerasTensor((*y.shape[:2], self.units), self.compute_dtype)
+
+    def get_config(self):
+        names = ("cell", "units", "attention", "dropout")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}, "layers": self.depth}

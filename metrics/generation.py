@@ -1,0 +1,120 @@
+"""Figures of generated replies: perplexity, BLEU (Papineni et al. 2002), distinct-n (Li et al. 2016), length.
+
+Texts are tokens parted by spaces, as a prepared dataset has them. All figures count these tokens, of whatever unit the
+dataset's tokenizer makes (words, or for Chinese characters); sacrebleu, which computes BLEU, does not tokenize again.
+Figures are shares from 0 to 1, but perplexity and `length`, which counts tokens.
+"""
+
+import collections
+import math
+import random
+from collections.abc import Iterable, Sequence
+
+import sacrebleu
+
+METRICS = ("perplexity", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "distinct-1", "distinct-2", "length")
+
+
+def perplexity(nll: float, tokens: int) -> float:
+    """`exp` of the mean negative log-likelihood a token, of a whole corpus.
+
+    Args:
+        nll: Sum over all tokens, `_EOS_` included, in nats.
+        tokens: How many they are, at least 1.
+
+    >>> perplexity(3 * math.log(50), 3)
+    50.0
+    """
+    return round(math.exp(nll / tokens), 10)
+
+
+def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Corpus BLEU-1 to BLEU-4: the geometric mean of the precisions of up to so many words, with the brevity penalty.
+
+    Precisions of zero are smoothed as sacrebleu's default does (`exp`).
+
+    Args:
+        replies: Texts.
+        references: Of each reply its references, at least one.
+
+    Returns:
+        `{"BLEU-1", .., "BLEU-4"}`.
+
+    Raises:
+        ValueError: for no replies, or one without references.
+
+    >>> {name: round(value, 3) for name, value in bleu(["a b c d e"], [["a b c d f", "g h"]]).items()}
+    {'BLEU-1': 0.8, 'BLEU-2': 0.775, 'BLEU-3': 0.737, 'BLEU-4': 0.669}
+    """
+    if not replies or len(replies) != len(references) or not all(references):
+        raise ValueError("bleu needs replies, and at least one reference for each")
+    most = max(map(len, references))
+    columns = [[texts[i] if i < len(texts) else None for texts in references] for i in range(most)]
+    figures = {}
+    for n in range(1, 5):
+        scorer = sacrebleu.metrics.BLEU(tokenize="none", max_ngram_order=n, force=True)
+        figures[f"BLEU-{n}"] = scorer.corpus_score(list(replies), columns).score / 100
+    return figures
+
+
+def distinct(replies: Iterable[str], n: int) -> float:
+    """Distinct n-grams by all n-grams of all replies; 0 where there are none.
+
+    >>> distinct(["a b a", "a b"], 1), distinct(["a b a", "a b"], 2)
+    (0.4, 0.6666666666666666)
+    """
+    grams = [tuple(words[i : i + n]) for words in map(str.split, replies) for i in range(len(words) - n + 1)]
+    return len(set(grams)) / len(grams) if grams else 0.0
+
+
+def generation_metrics(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
+    """All figures of replies: BLEU-1 to BLEU-4, distinct-1, distinct-2, and their mean length in tokens.
+
+    Args:
+        replies, references: As of `bleu`.
+    """
+    lengths = [len(reply.split()) for reply in replies]
+    return {
+        **bleu(replies, references),
+        **{f"distinct-{n}": distinct(replies, n) for n in (1, 2)},
+        "length": sum(lengths) / len(lengths),
+    }
+
+
+def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int], list[list[str]]]:
+    """Groups pairs of the same source: the first pair of each distinct source, and all its distinct targets.
+
+    >>> by_source(["hi", "why ?", "hi"], ["hello", "so", "good day"])
+    ([0, 1], [['hello', 'good day'], ['so']])
+    """
+    rows, groups = [], collections.defaultdict(dict)
+    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        if source not in groups:
+            rows.append(row)
+        groups[source][target] = None
+    return rows, [list(group) for group in groups.values()]
+
+
+def floors_of(train: Sequence[str], sources: Sequence[str], targets: Sequence[str], seed: int = 1) -> dict:
+    """What needs no model: the commonest target of train, and random ones; and what other people said.
+
+    Args:
+        train: The targets of train.
+        sources, targets: The pairs that replies are compared with.
+        seed: Of the random replies.
+
+    Returns:
+        `{name: figures}`, as of `generation_metrics`. `human` takes, for each source that occurs with several targets,
+        the first of them as the reply and the others as references.
+    """
+    commonest = min(collections.Counter(train).items(), key=lambda item: (-item[1], item[0]))[0]
+    rng, references = random.Random(seed), [[target] for target in targets]
+    found = {
+        f"constant, {commonest}": generation_metrics([commonest] * len(targets), references),
+        "random reply of train": generation_metrics([rng.choice(train) for _ in targets], references),
+    }
+    several = [texts for texts in by_source(sources, targets)[1] if len(texts) > 1]
+    if several:
+        name = f"human, {len(several):,} sources with several targets"
+        found[name] = generation_metrics([texts[0] for texts in several], [texts[1:] for texts in several])
+    return found

@@ -1,0 +1,206 @@
+"""Writing replies with a model that scores them word by word: greedy search, beam search and sampling.
+
+One loop in the graph writes all replies of a batch at once, and ends when each has its `_EOS_`.
+
+Shape suffixes:  B batch   K hypotheses of a source   L words of a reply   V words of the vocabulary
+"""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from layers.masking import masked_logits
+
+
+@dataclasses.dataclass(frozen=True)
+class Decoding:
+    """How replies are looked for. The default, a beam of 1, is greedy search."""
+
+    beam: int = 1
+    """Hypotheses that are kept; of a sampling decoder the replies that are drawn."""
+    sample: bool = False
+    """Draws words by their probability instead of looking for the likeliest reply."""
+    max_length: int = 30
+    """Words, `_EOS_` included; a reply without one ends there."""
+    min_length: int = 0
+    """Words before `_EOS_` is allowed."""
+    length_penalty: float = 0.0
+    """`alpha` of Wu et al. 2016, eq. 14: hypotheses are ranked by log probability / ((5 + words) / 6) ** alpha."""
+    block_ngrams: int = 0
+    """No reply has so many words in a row twice; 0: any may."""
+    allow_unknown: bool = False
+    """A reply may hold `_UNK_`."""
+    temperature: float = 1.0
+    """Sampling: logits are divided by it."""
+    top_k: int = 0
+    """Sampling: only among so many likeliest words; 0: all."""
+    top_p: float = 1.0
+    """Sampling: only among the fewest words that together have this probability (Holtzman et al. 2020)."""
+
+    def __post_init__(self):
+        for field in ("beam", "max_length"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
+        for field in ("min_length", "length_penalty", "block_ngrams", "top_k"):
+            if getattr(self, field) < 0:
+                raise ValueError(f"{field} must not be below 0. Received: {field}={getattr(self, field)}")
+        if self.min_length >= self.max_length:
+            raise ValueError(f"min_length must be below max_length={self.max_length}. Received: {self.min_length}")
+        if self.temperature <= 0:
+            raise ValueError(f"temperature must be above 0. Received: temperature={self.temperature}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must be in (0, 1]. Received: top_p={self.top_p}")
+
+
+def decode(model, source, decoding, eos_id, unk_id, noise=None):
+    """Writes replies.
+
+    Args:
+        model: Has `encode`, `step` and `begin_id` as `models.seq2seq.Seq2Seq`.
+        source: Int32 `(B, S)`.
+        decoding: A `Decoding`.
+        eos_id, unk_id: Ids of `_EOS_` and `_UNK_`; id 0 is padding, which no reply holds.
+        noise: For sampling: uniform numbers in [0, 1), float32 `(B, K, L)`; the same numbers draw the same replies.
+
+    Returns:
+        Ids, int32 `(B, K, L)`, `_EOS_` included, then 0, the best reply first; and what they are ranked by, float32
+        `(B, K)`: the log probability by the model, divided by the length penalty.
+    """
+    d, K, L = decoding, decoding.beam, decoding.max_length
+    states, fixed = model.encode(source)
+    B = ops.shape(source)[0]
+
+    def for_all(x):
+        """`(B, ...)` to `(B K, ...)`, each row K times."""
+        return ops.repeat(x, K, axis=0)
+
+    states, fixed = [for_all(x) for x in states], [for_all(x) for x in fixed]
+    ids_BKL = ops.zeros((B, K, L), "int32")
+    # A beam starts from one hypothesis, else its K would be the same K times.
+    alone = ops.arange(K) == 0
+    score_BK = ops.zeros((B, K)) if d.sample else ops.tile(masked_logits(ops.zeros(K), alone)[None], (B, 1))
+    length_BK = ops.zeros((B, K), "int32")
+    done_BK = ops.zeros((B, K), "bool")
+
+    def going_on(t, ids_BKL, score_BK, length_BK, done_BK, *states):
+        return ops.logical_and(t < L, ops.logical_not(ops.all(done_BK)))
+
+    def write(t, ids_BKL, score_BK, length_BK, done_BK, *states):
+        before = ops.take(ids_BKL, ops.maximum(t - 1, 0), axis=2)
+        before = ops.where(t == 0, ops.full_like(before, model.begin_id), before)
+        logits, states, _ = model.step(ops.reshape(before, (-1,)), list(states), fixed)
+        logits_BKV = ops.reshape(ops.cast(logits, "float32"), (B, K, logits.shape[-1]))
+        allowed = _allowed(d, t, ids_BKL, length_BK, logits_BKV.shape[-1], eos_id, unk_id)
+        log_p_BKV = ops.log_softmax(logits_BKV, axis=-1)
+        if d.sample:
+            at_t = ops.take(noise, t, axis=2)
+            word_BK = _draw(masked_logits(logits_BKV, allowed) / d.temperature, at_t, d.top_k, d.top_p)
+            parent_BK = ops.broadcast_to(ops.arange(K), ops.shape(word_BK))
+            gained = ops.take_along_axis(log_p_BKV, word_BK[..., None], axis=2)[..., 0]
+            score_BK = score_BK + ops.where(done_BK, 0.0, gained)
+        else:
+            parent_BK, word_BK, score_BK = _best(d, masked_logits(log_p_BKV, allowed), score_BK, length_BK, done_BK)
+
+        def of_parents(x_BK):
+            index = ops.reshape(parent_BK, (B, K, *[1] * (len(x_BK.shape) - 2)))
+            return ops.take_along_axis(x_BK, ops.broadcast_to(index, (B, K, *x_BK.shape[2:])), axis=1)
+
+        ids_BKL, length_BK, done_BK = of_parents(ids_BKL), of_parents(length_BK), of_parents(done_BK)
+        states = [ops.reshape(of_parents(ops.reshape(x, (B, K, *x.shape[1:]))), (B * K, *x.shape[1:])) for x in states]
+        word_BK = ops.where(done_BK, 0, word_BK)
+        ids_BKL = ops.where(ops.arange(L) == t, word_BK[..., None], ids_BKL)
+        length_BK = length_BK + ops.cast(ops.logical_not(done_BK), "int32")
+        done_BK = ops.logical_or(done_BK, word_BK == eos_id)
+        return [t + 1, ids_BKL, score_BK, length_BK, done_BK, *states]
+
+    start = [ops.convert_to_tensor(0), ids_BKL, score_BK, length_BK, done_BK, *states]
+    _, ids_BKL, score_BK, length_BK, _, *_ = ops.while_loop(going_on, write, start)
+    ranking_BK = score_BK / _penalty(d, length_BK)
+    order = ops.argsort(-ranking_BK, axis=1)
+    ids_BKL = ops.take_along_axis(ids_BKL, ops.broadcast_to(order[..., None], (B, K, L)), axis=1)
+    return ids_BKL, ops.take_along_axis(ranking_BK, order, axis=1)
+
+
+def _penalty(d, length):
+    return ((5.0 + ops.cast(length, "float32")) / 6.0) ** d.length_penalty
+
+
+def _allowed(d, t, ids_BKL, length_BK, V, eos_id, unk_id):
+    """Which words may come at place `t`, boolean `(B, K, V)`."""
+    words = ops.arange(V)
+    allowed = words != 0
+    if not d.allow_unknown:
+        allowed = ops.logical_and(allowed, words != unk_id)
+    allowed = ops.logical_and(allowed, ops.logical_or(words != eos_id, t >= d.min_length))[None, None]
+    if d.block_ngrams:
+        allowed = ops.logical_and(allowed, ops.logical_not(_repeating(ids_BKL, t, d.block_ngrams, V)))
+    return allowed
+
+
+def _repeating(ids_BKL, t, n, V):
+    """The words that at place `t` would end an n-gram that the reply has already, boolean `(B, K, V)`."""
+    B, K, L = ops.shape(ids_BKL)[0], *ids_BKL.shape[1:]
+    windows = L - n + 1
+    if windows < 1:
+        return ops.zeros((1, 1, V), "bool")
+    start = ops.arange(windows)  # of the n-grams
+    same = ops.broadcast_to(start + n - 1 < t, (B, K, windows))
+    for i in range(n - 1):
+        last = ops.take(ids_BKL, ops.maximum(t - n + 1 + i, 0), axis=2)  # the n - 1 words before place t
+        same = ops.logical_and(same, ids_BKL[:, :, i : i + windows] == last[..., None])
+    ends = ops.where(same, ids_BKL[:, :, n - 1 :], 0)  # 0 is never allowed anyway
+    row = ops.broadcast_to(ops.arange(B * K)[:, None], (B * K, windows))
+    places = ops.stack([ops.reshape(row, (-1,)), ops.reshape(ends, (-1,))], axis=1)
+    counts = ops.scatter(places, ops.ones_like(places[:, 0]), (B * K, V))
+    return ops.reshape(counts > 0, (B, K, V))
+
+
+def _best(d, log_p_BKV, score_BK, length_BK, done_BK):
+    """The K best of all continuations: parents and words, int32 `(B, K)`, and log probabilities, float32 `(B, K)`."""
+    K, V = log_p_BKV.shape[1:]
+    goes_on = score_BK[..., None] + log_p_BKV
+    stays = masked_logits(ops.broadcast_to(score_BK[..., None], ops.shape(goes_on)), ops.arange(V) == 0)
+    done = done_BK[..., None]
+    total_BKV = ops.where(done, stays, goes_on)  # a finished hypothesis goes on as it is, once
+    penalty = _penalty(d, ops.where(done_BK, length_BK, length_BK + 1))[..., None]
+    _, best_BK = ops.top_k(ops.reshape(total_BKV / penalty, (-1, K * V)), K)
+    total = ops.take_along_axis(ops.reshape(total_BKV, (-1, K * V)), best_BK, axis=1)
+    best_BK = ops.cast(best_BK, "int32")
+    return best_BK // V, best_BK % V, total
+
+
+def _draw(logits_BKV, noise_BK, top_k, top_p):
+    """Draws words by their probability among those that `top_k` and `top_p` leave, int32 `(B, K)`.
+
+    The likeliest words come first, and the word is drawn at whose place the sum of probabilities passes the noise.
+    """
+    V = logits_BKV.shape[-1]
+    logits_BKV, words_BKV = ops.top_k(logits_BKV, min(top_k, V) if top_k else V)
+    p = ops.softmax(logits_BKV, axis=-1)
+    before = ops.cumsum(p, axis=-1) - p
+    p = ops.where(before < top_p, p, 0.0)  # the first stays, whatever it has
+    passed = ops.cumsum(p, axis=-1) <= noise_BK[..., None] * ops.sum(p, axis=-1, keepdims=True)
+    place = ops.minimum(ops.sum(ops.cast(passed, "int32"), axis=-1), ops.sum(ops.cast(p > 0, "int32"), axis=-1) - 1)
+    return ops.cast(ops.take_along_axis(words_BKV, place[..., None], axis=2)[..., 0], "int32")
+
+
+class Decoder(keras.Model):
+    """A model that writes: `predict_on_batch` compiles `decode` on every backend.
+
+    Args:
+        model: As of `decode`.
+        decoding, eos_id, unk_id: Likewise.
+
+    Call arguments: a dict of `source`, and for sampling `noise`.
+
+    Returns:
+        What `decode` returns.
+    """
+
+    def __init__(self, model, decoding, eos_id, unk_id, **kwargs):
+        super().__init__(**kwargs)
+        self.model, self.decoding, self.eos_id, self.unk_id = model, decoding, eos_id, unk_id
+
+    def call(self, inputs):
+        return decode(self.model, inputs["source"], self.decoding, self.eos_id, self.unk_id, inputs.get("noise"))

@@ -1,0 +1,157 @@
+"""Seq2seq with attention: Cho et al., EMNLP 2014; Bahdanau et al., ICLR 2015; Luong et al., EMNLP 2015.
+
+source -> encoder: memory h, last state -> decoder, a look at h at every word -> logits of the next word
+
+Shape suffixes:
+    B batch   S source words   T target words   E features of a word   H units   V words
+"""
+
+import dataclasses
+
+import keras
+
+from layers.dense import Dense
+from layers.masking import mask_from_ids
+from layers.recurrent import ATTENTIONS, CELLS, MERGES, RecurrentDecoder, RecurrentEncoder
+from layers.word_embedding import ReversibleWordEmbedding
+
+
+@dataclasses.dataclass(frozen=True)
+class Seq2SeqConfig:
+    """What a seq2seq model is made of."""
+
+    vocabulary_size: int
+    """Words with an id, 1 to this. The id after the last begins every target."""
+    embedding_dim: int = 256
+    cell: str = "gru"
+    """`gru` or `lstm`, of encoder and decoder."""
+    hidden: int = 256
+    """Of the memory and of the decoder's state."""
+    layers: int = 1
+    bidirectional: bool = True
+    """The encoder reads in both directions."""
+    merge: str = "concat"
+    """Of the two directions: `concat`, half of `hidden` each, or `sum`, `hidden` each."""
+    attention: str = "additive"
+    """`none`, `additive` (Bahdanau), `dot`, `general` (Luong) or `scaled_dot`."""
+    shared_embedding: bool = True
+    """Source and target words have the same vectors."""
+    tied_output: bool = False
+    """The logit of a word is its vector times a projection of the decoder's output."""
+    train_embedding: bool = True
+    dropout: float = 0.2
+    """On word vectors, between layers and before the logits."""
+    reverse: bool = False
+    """Writes what was said before a reply: the model that reranks by mutual information (Li et al. 2016)."""
+
+    def __post_init__(self):
+        for field, known in (("cell", CELLS), ("merge", MERGES), ("attention", ATTENTIONS)):
+            if getattr(self, field) not in known:
+                raise ValueError(f"{field} must be one of {known}. Received: {field}={getattr(self, field)!r}")
+        for field in ("vocabulary_size", "embedding_dim", "hidden", "layers"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
+        if self.bidirectional and self.merge == "concat" and self.hidden % 2:
+            raise ValueError(f"hidden must be even to be halved by merge=concat. Received: hidden={self.hidden}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1). Received: dropout={self.dropout}")
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class Seq2Seq(keras.Model):
+    """Scores every word of a target by the source and the words before it.
+
+    Args:
+        config: A `Seq2SeqConfig`.
+
+    Call arguments: a dict of
+        source: Word ids, int32 `(B, S)`, 0 = padding, at the end.
+        target_in: The target one step late, int32 `(B, T)`: `config.vocabulary_size + 1`, then all but its last word.
+
+    Returns:
+        Logits of the target's words, float `(B, T, V + 1)`, by id; padding changes no other.
+    """
+
+    def __init__(self, config, **kwargs):
+        c = config
+        rows = c.vocabulary_size + 2  # padding, the words, the beginning of a target
+
+        # === Layers ===
+        def words(name):
+            uniform = keras.initializers.RandomUniform(-0.1, 0.1)
+            return ReversibleWordEmbedding(
+                rows, c.embedding_dim, embeddings_initializer=uniform, trainable=c.train_embedding, name=name
+            )
+
+        target_words = words("word_embedding")
+        source_words = target_words if c.shared_embedding else words("source_embedding")
+        size = {"cell": c.cell, "units": c.hidden, "layers": c.layers, "dropout": c.dropout}
+        encoder = RecurrentEncoder(**size, bidirectional=c.bidirectional, merge=c.merge, name="encoder")
+        decoder = RecurrentDecoder(**size, attention=c.attention, name="decoder")
+        drop = keras.layers.Dropout(c.dropout, name="dropout")
+        if c.tied_output:
+            project = Dense(c.embedding_dim, name="projection")
+        else:
+            output = Dense(c.vocabulary_size + 1, name="logits")
+
+        # === Encoder ===
+        source_BS = keras.Input((None,), dtype="int32", name="source")
+        target_BT = keras.Input((None,), dtype="int32", name="target_in")
+        mask_BS = mask_from_ids(source_BS)
+        memory_BSH, *states = encoder(drop(source_words(source_BS)), mask_BS)
+
+        # === Decoder ===
+        x_BTH = drop(decoder(drop(target_words(target_BT)), memory_BSH, mask_BS, states))
+        if c.tied_output:
+            logits_BTV = target_words(project(x_BTH), reverse=True)[..., : c.vocabulary_size + 1]
+        else:
+            logits_BTV = output(x_BTH)
+
+        super().__init__({"source": source_BS, "target_in": target_BT}, logits_BTV, **kwargs)
+        self.config = config
+
+    # === Word by word, see models.decoding ===
+
+    @property
+    def begin_id(self):
+        """The id that begins every target."""
+        return self.config.vocabulary_size + 1
+
+    def encode(self, source):
+        """Reads sources.
+
+        Args:
+            source: Int32 `(B, S)`.
+
+        Returns:
+            The decoder's first states and what its steps need besides: two lists of tensors `(B, ...)`.
+        """
+        words = self.get_layer("word_embedding" if self.config.shared_embedding else "source_embedding")
+        mask = mask_from_ids(source)
+        memory, *states = self.get_layer("encoder")(words(source), mask)
+        return states, self.get_layer("decoder").fixed(memory, mask, states)
+
+    def step(self, words, states, fixed):
+        """Writes one word.
+
+        Args:
+            words: The ones before, int32 `(B,)`.
+            states, fixed: As `encode` returned them.
+
+        Returns:
+            Logits, float `(B, V + 1)`, the states after it, and the attention weights `(B, S)`, or `None`.
+        """
+        embedding = self.get_layer("word_embedding")
+        x, states, weights = self.get_layer("decoder").step(embedding(words), states, fixed)
+        if self.config.tied_output:
+            logits = embedding(self.get_layer("projection")(x), reverse=True)[..., : self.config.vocabulary_size + 1]
+        else:
+            logits = self.get_layer("logits")(x)
+        return logits, states, weights
+
+    def get_config(self):
+        return {"config": dataclasses.asdict(self.config), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(Seq2SeqConfig(**config["config"]), name=config["name"])
