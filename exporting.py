@@ -11,20 +11,23 @@ import tensorflow as tf
 from cli import UserError, atomic_directory
 from data.prepare_reading import CHARACTERS
 from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
+from exporting_generation import generation_archive
 from exporting_reading import reading_archive
 from runs import VOCABULARY, Run, set_precision
+from tasks.generation import parse_decoding
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
 
 
-def export(run_path, out, version=1):
+def export(run_path, out, version=1, decode=None):
     """Writes a run's best weights as the SavedModel `out/version`, which needs TensorFlow alone.
 
     It computes in float32 whatever the run was trained in. Text is words parted by ASCII white
     space, written as in the run's corpus (case, punctuation); its bytes need not be UTF-8. A word
     that the vocabulary lacks is `_UNK_`, and so is a literal `_EOS_`. A reading model has the endpoint of
-    `exporting_reading.reading_archive`, a selection model two:
+    `exporting_reading.reading_archive`, a generation model that of `exporting_generation.generation_archive`, a
+    selection model two:
 
         score (also `serving_default`)
             turns       string (B, T)   the context, oldest turn first, rows filled up with "" at
@@ -44,6 +47,7 @@ def export(run_path, out, version=1):
         run_path: Run directory.
         out: Directory of the model and its versions.
         version: Number of this version.
+        decode: Generation: how replies are looked for, see `tasks.generation.parse_decoding`.
 
     Returns:
         The directory written, `out/version`.
@@ -70,7 +74,11 @@ def export(run_path, out, version=1):
             f"{run.path / VOCABULARY}: expected {model.config.vocabulary_size} words, as the model "
             f"has. Received: {len(vocabulary)}"
         )
-    if run.entry.task == "reading":
+    if decode is not None and run.entry.task != "generation":
+        raise UserError(f"--decode is for models that write replies. Received: --decode={decode} with {run.entry.task}")
+    if run.entry.task == "generation":
+        archive = generation_archive(model, vocabulary, run.config["dataset"]["text"], parse_decoding(decode))
+    elif run.entry.task == "reading":
         archive = reading_archive(model, vocabulary, Vocabulary.load(run.path / CHARACTERS))
     else:
         archive = selection_archive(model, vocabulary)
@@ -91,6 +99,10 @@ def _free(out, version):
 
 
 EXAMPLES = {
+    "generation": """\
+found = model.reply(turns=tf.constant([["hello there"]]))
+print([text.decode() for text in found["replies"][0].numpy()], found["scores"])
+""",
     "selection": """\
 ranked = model.rank(
     turns=tf.constant([["hi", "how do i mount a usb stick ?"]]),

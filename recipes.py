@@ -28,6 +28,15 @@ def _babi(model, epochs=BABI["epochs"], **settings):
     return Recipe(model, corpus="dialog bAbI, each task", flags={**BABI, "epochs": epochs}, settings=settings)
 
 
+def _chat(attention):
+    return Recipe(
+        model="seq2seq",
+        corpus="dailydialog",
+        flags={"epochs": 8.0, "batch_size": 64, "learning_rate": 1e-3},
+        settings={"attention": attention, "tied_output": True, "dropout": 0.3},
+    )
+
+
 RECIPES = {
     "babi-memma": _babi("memma"),
     "babi-memma-plain": _babi("memma", speaker=False, time=False),
@@ -45,6 +54,12 @@ RECIPES = {
     "babi-memr-match": _babi("memr", match_types=True),
     "babi-embeddings": _babi("supervised-embeddings"),
     "babi-entity-memma": _babi("entity-memma", epochs=16.0),  # on tasks 1 to 5 dev is perfect long before
+    "bidaf-sample": Recipe(
+        model="bidaf",
+        corpus="the embedded sample",
+        flags={"epochs": 6.0, "batch_size": 60, "learning_rate": 5e-3},
+        settings={"hidden": 40, "character_filters": 40, "dropout": 0.1, "similarity_start": "dot", "ema": 0.99},
+    ),
     "dam-sample": Recipe(
         model="dam",
         corpus="the embedded sample",
@@ -62,6 +77,15 @@ RECIPES = {
             "vector_norm": 3.5,
             "validations_per_epoch": 1,
         },
+    ),
+    "chat-additive": _chat("additive"),
+    "chat-dot": _chat("dot"),
+    "chat-none": _chat("none"),
+    "seq2seq-sample": Recipe(
+        model="seq2seq",
+        corpus="the embedded sample",
+        flags={"epochs": 6.0, "batch_size": 64, "learning_rate": 3e-3},
+        settings={"embedding_dim": 128, "hidden": 128},
     ),
     "dam-ubuntu-irc": Recipe(
         model="dam",

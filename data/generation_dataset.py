@@ -34,7 +34,8 @@ class GenerationDataset:
 
     def facts(self):
         """What a run remembers of its dataset, ready for JSON."""
-        return {"path": str(self.path.resolve()), "name": self.name}
+        text = {"tokenizer": self.tokenizer, "lower": self.lower, "turns": self.turns}
+        return {"path": str(self.path.resolve()), "name": self.name, "text": text}
 
 
 def load_dataset(path):

@@ -144,7 +144,11 @@ def _questions(rng, places, facts):
 def simulate_passages(count, seed=1, split="train"):
     """Simulates passages of `QUESTIONS` questions for `train` or `dev`; the first of many are the same as few.
 
-    >>> simulate_passages(1, seed=3)[0].text
+    >>> [passage] = simulate_passages(1, seed=3)
+    >>> print(passage.text[:87])
+    The founders of the Salted Heron began in 2002. The ferry to Pellwick goes twice a day.
+    >>> passage.questions[0][0], passage.questions[0][1].place.name
+    ('Which of them opened in 1969?', 'Velvet Anchor')
     """
     rng, passages = random.Random(f"passages {split} {seed}"), []
     while len(passages) < count:
@@ -167,7 +171,7 @@ def _squad(passages, split):
     return {"version": "1.1", "data": [{"title": "Restaurants", "paragraphs": paragraphs}]}
 
 
-def write_squad(directory, passages=600, seed=1, held_out=100):
+def write_squad(directory, passages=2100, seed=1, held_out=100):
     """Simulates passages and writes the files `FILES` and `VECTORS`, or nothing at all.
 
     There are no pre-trained vectors in the sample: those of `VECTORS`, arrays `words` and `vectors`, are drawn from the
@@ -180,7 +184,7 @@ def write_squad(directory, passages=600, seed=1, held_out=100):
         held_out: Passages in dev.
 
     Returns:
-        The number of questions or words in each file, as `{"train-v1.1.json": 2000, ...}`.
+        The number of questions or words in each file, as `{"train-v1.1.json": 8000, ...}`.
 
     Raises:
         ValueError: If no passage is left for dev or for training.
@@ -211,7 +215,7 @@ def main():
 
 if __name__ == "__main__":
     flags.DEFINE_string("out", None, "Directory to write the files to.", required=True)
-    flags.DEFINE_integer("passages", 600, "How many passages to simulate.")
+    flags.DEFINE_integer("passages", 2100, "How many passages to simulate.")
     flags.DEFINE_integer("seed", 1, "The same seed writes the same files.")
     flags.DEFINE_integer("held_out", 100, "Passages in dev.")
     run(main)

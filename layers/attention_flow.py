@@ -8,6 +8,8 @@ from keras import ops
 
 from layers.masking import masked_max, masked_softmax
 
+STARTS = ("glorot", "dot")
+
 
 @keras.saving.register_keras_serializable("colloquy")
 class AttentionFlow(keras.layers.Layer):
@@ -21,6 +23,8 @@ class AttentionFlow(keras.layers.Layer):
     `w` has three blocks, so `S` is a sum of three products and `(B, T, J, 3D)` is never formed.
 
     Args:
+        start: How `w` starts: `"glorot"`, or `"dot"`, its first two blocks so and the third as ones. Then `S_tj` is
+            about `h_t . u_j` at first: words look at their like from the beginning, where small data hardly teach it.
         c2q: `False`, the paper's ablation: `u~` is the mean of the query's words.
         q2c: `False`, the paper's ablation: `G` ends before `h * h~`.
 
@@ -34,13 +38,21 @@ class AttentionFlow(keras.layers.Layer):
         `G`, float `(B, T, 4D)`, or `(B, T, 3D)` without Q2C.
     """
 
-    def __init__(self, c2q=True, q2c=True, **kwargs):
+    def __init__(self, c2q=True, q2c=True, start="glorot", **kwargs):
         super().__init__(**kwargs)
-        self.c2q, self.q2c = c2q, q2c
+        if start not in STARTS:
+            raise ValueError(f"start must be one of {STARTS}. Received: start={start!r}")
+        self.c2q, self.q2c, self.start = c2q, q2c, start
 
     def build(self, context_shape, query_shape, *_):
         if self.c2q or self.q2c:
-            self.w_3D = self.add_weight(name="w", shape=(3, context_shape[-1]), initializer="glorot_uniform")
+            glorot = keras.initializers.GlorotUniform()
+
+            def dot(shape, dtype=None):
+                return ops.concatenate([glorot(shape, dtype)[:2], ops.ones((1, shape[1]), dtype)], axis=0)
+
+            start = {"glorot": glorot, "dot": dot}[self.start]
+            self.w_3D = self.add_weight(name="w", shape=(3, context_shape[-1]), initializer=start)
 
     def call(self, context, query, context_mask, query_mask):
         H_BTD, U_BJD = context, query
@@ -69,4 +81,4 @@ class AttentionFlow(keras.layers.Layer):
         return (*context_shape[:-1], context_shape[-1] * (4 if self.q2c else 3))
 
     def get_config(self):
-        return {**super().get_config(), "c2q": self.c2q, "q2c": self.q2c}
+        return {**super().get_config(), "c2q": self.c2q, "q2c": self.q2c, "start": self.start}

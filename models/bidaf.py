@@ -13,7 +13,7 @@ import dataclasses
 import keras
 from keras import ops
 
-from layers.attention_flow import AttentionFlow
+from layers.attention_flow import STARTS, AttentionFlow
 from layers.bilstm import BiLSTM
 from layers.char_cnn import CharacterCNN
 from layers.highway import Highway
@@ -51,10 +51,14 @@ class BiDAFConfig:
     """`False`: the paper's ablation, see `layers.attention_flow`."""
     q2c: bool = True
     """`False`: the paper's ablation."""
+    similarity_start: str = "glorot"
+    """How the weights of eq. 1 start, see `layers.attention_flow`."""
 
     def __post_init__(self):
         if self.end_pointer not in END_POINTERS:
             raise ValueError(f"end_pointer must be one of {END_POINTERS}. Received: end_pointer={self.end_pointer!r}")
+        if self.similarity_start not in STARTS:
+            raise ValueError(f"similarity_start must be one of {STARTS}. Received: {self.similarity_start!r}")
         if not (self.use_characters or self.use_words):
             raise ValueError("use_characters and use_words must not both be False")
         if not 0 <= self.dropout < 1:
@@ -113,7 +117,7 @@ class BiDAF(keras.Model):
         U = contextual(drop[1](ops.take(x_ND, query_BJ, axis=0)), j_mask)
 
         # === Layer 4: G (B, T, 8d) ===
-        G = AttentionFlow(c.c2q, c.q2c, name="attention_flow")(H, U, t_mask, j_mask)
+        G = AttentionFlow(c.c2q, c.q2c, c.similarity_start, name="attention_flow")(H, U, t_mask, j_mask)
 
         # === Layer 5: M (B, T, 2d) ===
         M = modelling[0](drop[2](G), t_mask)

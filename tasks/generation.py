@@ -288,6 +288,46 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter):
     return ids, scores
 
 
+def reply_to(decoder, source, rng):
+    """Writes replies to one source.
+
+    Args:
+        decoder: A `models.decoding.Decoder`.
+        source: Its ids, a list.
+        rng: `numpy.random.Generator` for sampling.
+
+    Returns:
+        Ids, int32 `(K, L)`, the best reply first, and what they are ranked by, float32 `(K,)`.
+    """
+    given, d = {"source": np.array([source], np.int32)}, decoder.decoding
+    if d.sample:
+        given["noise"] = rng.random((1, d.beam, d.max_length), np.float32)
+    ids, scores = decoder.predict_on_batch(given)
+    return ids[0], scores[0]
+
+
+def attention(model, source, ids):
+    """Where a model looks when it writes a reply.
+
+    Args:
+        model: As of `reply`.
+        source: Ids of the source, a list.
+        ids: Of the reply, int `(L,)`.
+
+    Returns:
+        Weights, float32 `(T, S)`, T words of the reply with its `_EOS_`; `None` for a model without attention.
+    """
+    words = ids[ids != 0].tolist()
+    states, fixed = model.encode(np.array([source], np.int32))
+    rows = []
+    for before in [model.begin_id, *words[:-1]]:
+        _, states, weights = model.step(np.array([before], np.int32), states, fixed)
+        if weights is None:
+            return None
+        rows.append(ops.convert_to_numpy(weights)[0])
+    return np.stack(rows).astype(np.float32)
+
+
 def words_of(ids, vocabulary):
     """The words of a reply, without `_EOS_` and padding.
 

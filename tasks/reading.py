@@ -5,6 +5,7 @@ Letters: B questions   T context words   A spans of an answer
 
 import dataclasses
 import json
+import pathlib
 
 import keras
 import numpy as np
@@ -12,11 +13,13 @@ from keras import ops
 
 from cli import UserError, atomic_file
 from data.batching import batches_by_size
+from data.prepare_reading import Settings, prepare
 from data.reading_dataset import load_dataset
 from layers.masking import masked_logits
 from layers.span_search import best_spans
 from metrics.reading import METRICS, reading_metrics
 
+SAMPLE = pathlib.Path("build/sample-reading")
 PERFECT = 1.0  # no figure of `validate` is better
 FIT = {"epochs": 12.0, "batch_size": 60, "learning_rate": 1e-3}
 """What `training.Fit` starts from here: the paper's, with Adam's usual rate."""
@@ -57,12 +60,19 @@ class Training:
 
 
 def prepare_sample():
-    """There is no embedded sample of reading yet.
+    """Makes the embedded sample of simulated passages and prepares it, once.
 
-    Raises:
-        UserError: always.
+    Returns:
+        The prepared directory, `build/sample-reading/prepared`.
     """
-    raise UserError("reading has no embedded sample yet: give --data, a directory that prepare.py --corpus=squad made")
+    prepared = SAMPLE / "prepared"
+    if not prepared.is_dir():
+        from data.simulator_squad import write_squad
+
+        if not (SAMPLE / "raw").is_dir():
+            write_squad(SAMPLE / "raw")
+        prepare("squad", SAMPLE / "raw", prepared, Settings(name="sample"))
+    return prepared
 
 
 def keep_for_run(dataset, path):
