@@ -23,6 +23,8 @@ flags.DEFINE_enum(
     "partial_batches", "keep", ["keep", "drop"], "Selection: drop leaves out the last lines as DAM's release does."
 )
 flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
+flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
+flags.DEFINE_float("reverse_weight", 0.5, "Its weight.", lower_bound=0.0, upper_bound=1.0)
 flags.DEFINE_bool("floors", True, "Compute the floors too.")
 
 
@@ -36,7 +38,7 @@ def main():
     if FLAGS.predictions:
         evaluate_predictions(FLAGS.predictions, FLAGS.data, FLAGS.split[0])
         return
-    options = ("ties", "scores_out", "partial_batches", "decode")
+    options = ("ties", "scores_out", "partial_batches", "decode", "reverse_run", "reverse_weight")
     given = {name: FLAGS[name].value for name in options if FLAGS[name].present}
     evaluate_all(
         pattern=FLAGS.run,

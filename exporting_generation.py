@@ -74,8 +74,9 @@ class GenerationText:
         kept = tf.reshape(tf.logical_and(real, last), [-1])
         ends = tf.fill([tf.size(flat), 1], EOS_ID)
         ids = tf.ragged.boolean_mask(tf.concat([ids, ends], axis=1), kept)
+        B = tf.cast(B, tf.int64)
         row = tf.boolean_mask(tf.repeat(tf.range(B), T), kept)
-        joined = tf.RaggedTensor.from_value_rowids(ids, row, tf.cast(B, row.dtype)).merge_dims(1, 2)
+        joined = tf.RaggedTensor.from_value_rowids(ids, row, B).merge_dims(1, 2)
         joined = tf.cast(joined, tf.int32)[:, -LENGTHS["max_source"] :]
         padded = joined.to_tensor(shape=(None, None))
         padded = tf.pad(padded, [[0, 0], [0, tf.maximum(1 - tf.shape(padded)[1], 0)]])

@@ -57,7 +57,7 @@ RECIPES = {
     "bidaf-sample": Recipe(
         model="bidaf",
         corpus="the embedded sample",
-        flags={"epochs": 6.0, "batch_size": 60, "learning_rate": 5e-3},
+        flags={"epochs": 5.0, "batch_size": 60, "learning_rate": 5e-3},
         settings={"hidden": 40, "character_filters": 40, "dropout": 0.1, "similarity_start": "dot", "ema": 0.99},
     ),
     "dam-sample": Recipe(

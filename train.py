@@ -13,7 +13,11 @@ from recipes import RECIPES
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("model", "dam", list(MODELS), "Model to train.")
 flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings of recipes.py; flags given beside it win.")
-flags.DEFINE_string("data", None, "Directory that prepare.py wrote. Without it the embedded sample is made.")
+flags.DEFINE_string(
+    "data",
+    None,
+    "Directory that prepare.py wrote. Without it the embedded sample is made, and --recipe is MODEL-sample.",
+)
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
 flags.DEFINE_bool("resume", False, "Go on with the run in --workdir, exactly where it stood.")
 flags.DEFINE_float("epochs", None, "Passes over the training examples.", lower_bound=0.0)
@@ -32,6 +36,8 @@ def main():
     from training import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
 
     settings = {}
+    if not (FLAGS.data or FLAGS.recipe or FLAGS.resume) and f"{FLAGS.model}-sample" in RECIPES:
+        FLAGS.recipe = f"{FLAGS.model}-sample"
     if FLAGS.recipe:
         recipe = RECIPES[FLAGS.recipe]
         settings.update(recipe.settings)

@@ -21,7 +21,7 @@ from data.squad import tokenize
 FILES = {"train": "train-v1.1.json", "dev": "dev-v1.1.json"}
 VECTORS, DIMENSION = "vectors.npz", 50
 QUESTIONS, SENTENCES = 4, range(2, 7)  # of a passage
-RELATIONS = {2: 4, 3: 2}  # restaurants in a passage -> facts stated of each, at least
+RELATIONS = {2: 3, 3: 2}  # restaurants in a passage -> facts stated of each, at least
 
 TOLD = """{place} is a {price} {cuisine} restaurant in {town} / {place} brings {cuisine} cooking to {town} /
 in {town} you will find {place}, a {price} {cuisine} kitchen / {place} belongs to {town} / {place} is {price} /

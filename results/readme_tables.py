@@ -19,16 +19,24 @@ import pathlib
 import re
 import statistics
 
-from metrics import dialog, reading
+from metrics import dialog, generation, reading
 from metrics.published import PUBLISHED
 from results.tables import by_corpus
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "results" / "measured"
 README = ROOT / "README.md"
-COLUMNS = {"selection": ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR"), "reading": reading.METRICS}
-CHOSEN_BY = {"selection": ("R10@1", "R10@2"), "reading": ("F1",)}
-"""The sum of these is what the best validation has most of."""
+COLUMNS = {
+    "selection": ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR"),
+    "reading": reading.METRICS,
+    "generation": generation.METRICS,
+}
+FIGURES = {
+    "selection": lambda metrics: metrics.get("R10@1", 0.0) + metrics.get("R10@2", 0.0),
+    "reading": lambda metrics: metrics["F1"],
+    "generation": lambda metrics: -metrics["perplexity"],
+}
+"""What the best validation, and the first row, has most of."""
 
 
 def measured(corpus=None):
@@ -56,14 +64,22 @@ def table(records):
     rows = collections.defaultdict(list)
     for record in records:
         rows[record["name"]].append(record)
-    for name, group in sorted(rows.items(), key=lambda row: -_mean(row[1], CHOSEN_BY[task][0])):
+
+    def cells_of(figures):
+        return " | ".join(_cell([metrics.get(column) for metrics in figures]) for column in columns)
+
+    def figure(group):
+        return statistics.mean(FIGURES[task](record["metrics"]) for record in group)
+
+    for name, group in sorted(rows.items(), key=lambda row: -figure(row[1])):
         seeds = ", ".join(str(record["seed"]) for record in group)
         minutes = statistics.mean(record["seconds"] for record in group) / 60
-        cells = " | ".join(_cell([record["metrics"].get(column) for record in group]) for column in columns)
+        cells = cells_of([record["metrics"] for record in group])
         lines.append(_tidy(f"| {name} | {cells} | {seeds} | {minutes:.0f} |"))
+        for part in group[0].get("parts", {}):
+            lines.append(_tidy(f"| {name}, {part} | {cells_of([r['parts'][part] for r in group])} | | |"))
     for name, metrics in (records[0]["floors"] if records else {}).items():
-        cells = " | ".join(_cell([metrics.get(column)]) for column in columns)
-        lines.append(_tidy(f"| *floor: {name}* | {cells} | | |"))
+        lines.append(_tidy(f"| *floor: {name}* | {cells_of([metrics])} | | |"))
     return "\n".join(lines)
 
 
@@ -100,20 +116,17 @@ def within(record, epochs):
     {'R10@1': 0.4}
     """
     rows = [row for row in record["history"] if row["epoch"] < epochs + 0.01]
-    best = max(rows, key=lambda row: sum(row[name] for name in CHOSEN_BY[_task(record)]))
+    best = max(rows, key=lambda row: FIGURES[_task(record)](row))
     metrics = {name: best[name] for name in record["metrics"]}
     return {**record, "metrics": metrics, "seconds": rows[-1]["seconds"]}
-
-
-def _mean(group, column):
-    return statistics.mean(record["metrics"].get(column, 0.0) for record in group)
 
 
 def _cell(values):
     if any(value is None for value in values):
         return ""
-    mean = f"{statistics.mean(values):.3f}".lstrip("0")
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.3f}".replace("± 0", "± ")
+    digits = 2 if max(values) > 1 else 3  # perplexity and length are no shares
+    mean = f"{statistics.mean(values):.{digits}f}".removeprefix("0")
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}".replace("± 0.", "± .")
 
 
 def _tidy(line):

@@ -14,10 +14,12 @@ from cli import UserError, atomic_file
 from data.batching import batches_by_size
 from data.generation_dataset import load_dataset
 from data.prepare_generation import Settings, prepare
+from data.selection import Sequences
 from data.vocabulary import EOS_ID, UNK_ID
 from layers.masking import mask_from_ids
 from metrics.generation import METRICS, by_source, floors_of, generation_metrics, perplexity
 from models.decoding import Decoder, Decoding
+from runs import Run, make_config
 
 SAMPLE = pathlib.Path("build/sample-generation")
 PERFECT = 1.0  # of one by the perplexity
@@ -68,7 +70,7 @@ def prepare_sample():
 
         if not (SAMPLE / "raw").is_dir():
             write_conversations(SAMPLE / "raw")
-        prepare("conversations", SAMPLE / "raw", prepared, Settings(name="sample", tokenizer="words", turns=2))
+        prepare("conversations", SAMPLE / "raw", prepared, Settings(name="sample-chat", tokenizer="words", turns=2))
     return prepared
 
 
@@ -288,6 +290,37 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter):
     return ids, scores
 
 
+def rerank(reverse, split, rows, ids, scores, weight=0.5):
+    """Puts replies in the order of `(1 - weight) log p(reply | source) + weight log p(source | reply)`: against dull
+    ones, which answer anything (Li et al. 2016, eq. 13, "MMI-bidi").
+
+    Args:
+        reverse: A model trained with `reverse=true`.
+        split, rows: As of `reply`.
+        ids, scores: What it returned.
+        weight: Lambda, from 0 to 1.
+
+    Returns:
+        Both in the new order, scores the sums above.
+    """
+    R, K, _ = ids.shape
+    replies = [[id for id in each.tolist() if id not in (0, EOS_ID)] + [EOS_ID] for each in ids.reshape(R * K, -1)]
+    starts, lengths = split.source.starts[rows], split.source.lengths[rows]
+    sources = [split.source.ids[start : start + length].tolist() for start, length in zip(starts, lengths, strict=True)]
+    pairs = dataclasses.replace(
+        split,
+        source=Sequences.of([source for source in sources for _ in range(K)]),
+        target=Sequences.of(replies),
+        source_texts=[],
+        target_texts=[],
+        seen=np.zeros(R * K, bool),
+    )
+    nll, _ = likelihood(reverse, pairs, reverse.config)
+    scores = (1 - weight) * scores - weight * nll.reshape(R, K)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return np.take_along_axis(ids, order[..., None], axis=1), np.take_along_axis(scores, order, axis=1)
+
+
 def reply_to(decoder, source, rng):
     """Writes replies to one source.
 
@@ -340,7 +373,7 @@ def words_of(ids, vocabulary):
 
 # === Figures ===
 
-OPTIONS = ("scores_out", "decode")
+OPTIONS = ("scores_out", "decode", "reverse_run", "reverse_weight")
 HEADLINE = METRICS
 
 
@@ -350,8 +383,6 @@ def parse_decoding(text):
     Raises:
         UserError: where a field is unknown or a value wrong.
     """
-    from runs import make_config
-
     assignments = [part.partition("=") for part in (text or "").split(",") if part]
     for field, equals, _ in assignments:
         if not equals:
@@ -359,7 +390,27 @@ def parse_decoding(text):
     return make_config(Decoding, {field.strip(): value for field, _, value in assignments})
 
 
-def measure(model, dataset, split, run, floors=True, progress=iter, scores_out=None, decode=None):
+def _reverse_model(path, dataset):
+    run = Run.open(path)
+    if run.config["model"] != "seq2seq" or not run.config["settings"]["reverse"]:
+        raise UserError(f"{path}: expected a run trained with --set reverse=true. Received: {run.config['model']}")
+    model = run.load_model()
+    check_fits(model.config, dataset)
+    return model
+
+
+def measure(
+    model,
+    dataset,
+    split,
+    run,
+    floors=True,
+    progress=iter,
+    scores_out=None,
+    decode=None,
+    reverse_run=None,
+    reverse_weight=0.5,
+):
     """The figures of a model on a split.
 
     Perplexity is that of all pairs. The other figures compare the reply to each pair's source with its target, and
@@ -374,15 +425,23 @@ def measure(model, dataset, split, run, floors=True, progress=iter, scores_out=N
         scores_out: File for the replies: source, target and reply in each line, parted by tabs, turns of a source by
             ` / `.
         decode: How replies are looked for, see `parse_decoding`.
+        reverse_run: Run directory of a reverse model, which chooses among the replies found: see `rerank`.
+        reverse_weight: As of `rerank`.
+
+    Raises:
+        UserError: where `reverse_run` is not one.
 
     Returns:
         The record: metrics, parts, counts, decoding and floors.
     """
-    decoding, examples = parse_decoding(decode), dataset.splits[split]
-    nll, words = likelihood(model, examples, model.config)
+    decoding, reverse = parse_decoding(decode), reverse_run and _reverse_model(reverse_run, dataset)
+    nll, words = likelihood(model, dataset.splits[split], model.config)
+    examples = _view(dataset.splits[split], model.config)
     rows, _ = by_source(examples.source_texts, examples.target_texts)
     place = {examples.source_texts[row]: at for at, row in enumerate(rows)}
-    ids, _ = reply(model, examples, rows, decoding, progress=progress)
+    ids, scores = reply(model, examples, rows, decoding, progress=progress)
+    if reverse:
+        ids, _ = rerank(reverse, examples, np.asarray(rows), ids, scores, reverse_weight)
     texts = [" ".join(words_of(best, dataset.vocabulary)) for best in ids[:, 0]]
     replies = [texts[place[source]] for source in examples.source_texts]  # the same source has the same reply
     if scores_out:
@@ -401,11 +460,11 @@ def measure(model, dataset, split, run, floors=True, progress=iter, scores_out=N
         "metrics": figures(whole),
         "parts": {"without the pairs of train": figures(unseen)} if 0 < len(unseen) < len(whole) else {},
         "counts": {"pairs": len(whole), "unseen": len(unseen), "sources": len(rows), "words": int(words.sum())},
-        "decoding": dataclasses.asdict(decoding),
+        "decoding": dataclasses.asdict(decoding) | ({"reverse_weight": reverse_weight} if reverse_run else {}),
         "unit": dataset.tokenizer,
     }
     if floors:
-        train = dataset.splits["train"].target_texts
+        train = _view(dataset.splits["train"], model.config).target_texts
         record["floors"] = floors_of(train, examples.source_texts, examples.target_texts)
     return record
 
@@ -414,6 +473,7 @@ def describe(record):
     """What a table's title and caption say of a record."""
     c, d = record["counts"], record["decoding"]
     how = "sampling" if d["sample"] else "greedy" if d["beam"] == 1 else f"beam of {d['beam']}"
+    how += ", reranked" if "reverse_weight" in d else ""
     return (
         f"{c['pairs']:,} pairs, {c['unseen']:,} of them not in train; {how}",
         f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included; "

@@ -71,7 +71,7 @@ def prepare_sample():
 
         if not (SAMPLE / "raw").is_dir():
             write_squad(SAMPLE / "raw")
-        prepare("squad", SAMPLE / "raw", prepared, Settings(name="sample"))
+        prepare("squad", SAMPLE / "raw", prepared, Settings(name="sample-reading"))
     return prepared
 
 
