@@ -34,8 +34,8 @@ class GenerationText:
 
     def __init__(self, vocabulary, tokenizer, lower, turns):
         self.tokenizer, self.lower, self.turns = TOKENIZERS[tokenizer], lower, turns
-        if self.tokenizer.pattern is None:
-            raise UserError(f"the tokenizer {tokenizer} is a package, not a pattern, and cannot be exported")
+        if self.tokenizer.segment:
+            raise UserError(f"the tokenizer {tokenizer} needs a package that no graph holds, and cannot be exported")
         words = {word: i for i, word in enumerate(vocabulary.words, 1) if i != EOS_ID}
         self.ids = _table(list(words), tf.constant(list(words.values()), tf.int32), UNK_ID)
         self.words = tf.constant(["", "", *vocabulary.words[1:]])  # padding and `_EOS_` are nothing

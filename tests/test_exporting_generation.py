@@ -72,7 +72,8 @@ def test_replies_are_those_of_the_run_whatever_stands_beside_them(run, path):
 
 
 def test_an_empty_text_gets_a_reply(path):
-    found = tf.saved_model.load(str(path)).reply(turns=tf.constant([[""], [" "]]))
+    model = tf.saved_model.load(str(path))
+    found = model.reply(turns=tf.constant([[""], [" "]]))
     assert found["replies"].shape == (2, 3) and np.isfinite(found["scores"]).all()
     np.testing.assert_allclose(found["scores"][0], found["scores"][1])
 
@@ -85,7 +86,7 @@ def test_sampling_repeats_itself(run, tmp_path):
 
 
 def test_jieba_cannot_be_exported():
-    with pytest.raises(UserError, match="jieba is a package, not a pattern, and cannot be exported"):
+    with pytest.raises(UserError, match="jieba needs a package that no graph holds"):
         GenerationText(Vocabulary.of(["a"]), "jieba", lower=True, turns=1)
 
 
