@@ -20,7 +20,7 @@ import re
 import statistics
 
 from metrics import dialog, generation, reading
-from metrics.published import PUBLISHED
+from metrics.published import PUBLISHED, published
 from results.tables import by_corpus
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -46,12 +46,13 @@ def measured(corpus=None):
 
 
 def table(records):
-    """A Markdown table of measured records and, below, the floors of their split.
+    """A Markdown table of measured records and, below, the floors of their split and what others published.
 
     Args:
         records: As of `measured`, all of one corpus and split.
 
-    >>> row = {"name": "DAM", "seed": 1, "seconds": 90, "metrics": {"R10@1": 0.5}, "floors": {"random": {"R10@1": 0.1}}}
+    >>> row = {"name": "DAM", "corpus": "x", "seed": 1, "seconds": 90, "metrics": {"R10@1": 0.5}}
+    >>> row["floors"] = {"random": {"R10@1": 0.1}}
     >>> print(table([row, {**row, "seed": 2, "metrics": {"R10@1": 0.6}}]).splitlines()[2])
     | DAM | | .550 ± .071 | | | | | 1, 2 | 2 |
     """
@@ -80,6 +81,9 @@ def table(records):
             lines.append(_tidy(f"| {name}, {part} | {cells_of([r['parts'][part] for r in group])} | | |"))
     for name, metrics in (records[0]["floors"] if records else {}).items():
         lines.append(_tidy(f"| *floor: {name}* | {cells_of([metrics])} | | |"))
+    for row in published(records[0]["corpus"]) if records else ():
+        where = f" ({row['split']})" if "split" in row else ""
+        lines.append(_tidy(f"| *published{where}: {row['model']}* | {cells_of([row['metrics']])} | | |"))
     return "\n".join(lines)
 
 
