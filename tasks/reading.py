@@ -265,4 +265,5 @@ def name_of(run):
     notes = [f"no {name.removeprefix('use_')}" for name in ("use_characters", "use_words") if not settings[name]]
     notes += [f"no {name.upper()}" for name in ("c2q", "q2c") if not settings[name]]
     notes += ["official end pointer"] * (settings["end_pointer"] == "official")
+    notes += ["starting as a dot product"] * (settings.get("similarity_start") == "dot")
     return ", ".join(["BiDAF", *notes])

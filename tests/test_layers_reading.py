@@ -63,6 +63,16 @@ def test_attention_flow_matches_equations_1_and_2(c2q, q2c):
         np.testing.assert_allclose(G[b, :t], flow_in_loops(H[b, :t], U[b, :j], w, c2q, q2c), atol=1e-5)
 
 
+def test_attention_flow_may_start_as_a_dot_product():
+    layer = AttentionFlow(start="dot")
+    layer.build((None, None, D), (None, None, D))
+    w = ops.convert_to_numpy(layer.w_3D)
+    np.testing.assert_array_equal(w[2], 1)
+    assert len(np.unique(w[:2])) == 2 * D and abs(w[:2]).max() < 1
+    with pytest.raises(ValueError, match="start must be one of"):
+        AttentionFlow(start="ones")
+
+
 def test_attention_flow_ignores_padding():
     H, U = array(B, T, D), array(B, J, D, seed=1)
     layer, masks = AttentionFlow(), (mask(LENGTHS_T, T), mask(LENGTHS_J, J))
