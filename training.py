@@ -127,7 +127,7 @@ def _create_run(model_name, workdir, fit, settings, task, dataset):
     """Sorts the settings into model and training, checks them, and makes the run's directory."""
     entry = MODELS[model_name]
     config_class = entry.config
-    settings = _expand_compatibility(entry, task, settings)
+    settings = expand_compatibility(entry, task, settings)
     known = {
         "model": [field.name for field in dataclasses.fields(config_class)],
         "training": [field.name for field in dataclasses.fields(task.Training)],
@@ -165,7 +165,7 @@ def _create_run(model_name, workdir, fit, settings, task, dataset):
     return run, training
 
 
-def _expand_compatibility(entry, task, settings):
+def expand_compatibility(entry, task, settings):
     """Replaces `compatibility=release` by the settings it stands for; others given beside it win."""
     settings = dict(settings)
     compatibility = settings.pop("compatibility", "paper")

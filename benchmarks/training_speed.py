@@ -3,18 +3,14 @@
 python -m benchmarks.training_speed --data='build/babi/task*' --one=memma --other=memr
 python -m benchmarks.training_speed --data=build/squad --one=bidaf --other=bidaf,precision=bfloat16
 
-Either side has a process of its own, so that its memory is its own, and one waits while the other computes. A row gives
-the medians over blocks of some steps, and their ratio.
+A row gives the medians over blocks of some steps, and their ratio; `benchmarks.turns` says how the two take turns.
 """
 
 import glob
 import itertools
 import json
-import multiprocessing
 import pathlib
-import resource
 import shlex
-import statistics
 import sys
 import time
 
@@ -23,10 +19,11 @@ from rich.console import Console
 from rich.table import Table
 
 import cli
+from benchmarks.turns import build, in_turn, parse_side
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset, or a quoted pattern of several.", required=True)
-flags.DEFINE_string("one", None, "MODEL[,field=value...], fields as for train.py --set; or precision.", required=True)
+flags.DEFINE_string("one", None, "MODEL[,field=value...], fields as for train.py --set, or precision.", required=True)
 flags.DEFINE_string("other", None, "What it is compared with.", required=True)
 flags.DEFINE_integer("batch_size", None, "Examples a step; default: that of train.py.", lower_bound=1)
 flags.DEFINE_integer("blocks", 6, "Timed blocks of each side.", lower_bound=1)
@@ -48,16 +45,18 @@ def main():
 
     sides = FLAGS.one, FLAGS.other
     for side in sides:
-        if side.partition(",")[0] not in MODELS:
+        if parse_side(side)[0] not in MODELS:
             raise cli.UserError(f"--one and --other expect a model of {', '.join(MODELS)}. Received: {side}")
     paths = [path for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
     if not paths:
         raise cli.UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
-    unit, _ = COUNTED[MODELS[FLAGS.one.partition(",")[0]].task]
+    unit, _ = COUNTED[MODELS[parse_side(FLAGS.one)[0]].task]
     table = Table("", *(f"{side}: {what}" for side in sides for what in (f"{unit}/s", "GB")), "time of one to other")
     rows = {}
     for path in paths:
-        rows[pathlib.Path(path).name] = measured = time_sides(sides, path)
+        settings = path, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
+        measured = in_turn([(make_block, (side, *settings)) for side in sides], FLAGS.blocks)
+        rows[pathlib.Path(path).name] = measured
         cells = [f"{value:,.{digits}f}" for speed, memory in measured for value, digits in ((speed, 0), (memory, 2))]
         table.add_row(pathlib.Path(path).name, *cells, f"{measured[1][0] / measured[0][0]:.2f}")
     Console(width=None if sys.stdout.isatty() else 160).print(table)
@@ -77,78 +76,29 @@ def main():
             json.dump(record, file, indent=1)
 
 
-def time_sides(sides, path):
-    """Times both sides on a dataset.
-
-    Args:
-        sides: Two texts, as of the flags.
-        path: A prepared dataset.
-
-    Returns:
-        For each side the examples a second, the median over blocks, and the peak memory of its process in GB.
-    """
-    context = multiprocessing.get_context("spawn")
-    pipes, workers = [], []
-    for side in sides:
-        here, there = context.Pipe()
-        arguments = side, path, FLAGS.batch_size, FLAGS.steps, FLAGS.seed, there
-        workers.append(context.Process(target=_work, args=arguments, daemon=True))
-        workers[-1].start()
-        pipes.append(here)
-    found = [[] for _ in sides]
-    try:
-        for _ in range(1 + FLAGS.blocks):
-            for pipe, of_side in zip(pipes, found, strict=True):
-                pipe.send("block")
-                of_side.append(pipe.recv())
-    except EOFError:
-        raise cli.UserError(f"one of {' and '.join(sides)} stopped; its error stands above") from None
-    finally:
-        for worker in workers:
-            worker.terminate()
-    return [
-        (statistics.median(speed for speed, _ in of_side[1:]), max(memory for _, memory in of_side))
-        for of_side in found  # the first block compiles
-    ]
-
-
-def _work(side, path, batch_size, steps, seed, pipe):
-    """The process of a side: at each message it trains for a block and answers `(examples a second, peak GB)`."""
-    import keras
+def make_block(side, path, batch_size, steps, seed):
+    """In the process of a side: what trains for a block and returns the examples a second."""
     import numpy as np
 
-    from models import MODELS
-    from runs import make_config, set_precision
-    from tasks import TASKS
     from training import Fit
 
-    name, *assignments = side.split(",")
-    settings = dict(assignment.split("=", 1) for assignment in assignments)
-    set_precision(settings.pop("precision", "float32"))
-    entry = MODELS[name]
-    task = TASKS[entry.task]
-    dataset = task.load_dataset(path)
-    keras.utils.set_random_seed(seed)
-    model = entry.build(make_config(entry.config, task.model_settings(dataset, settings)))
-    training, split = task.Training(), dataset.splits["train"]
-    task.initialise(model, dataset, training)
-    fit = Fit(**task.FIT)
-    optimizer = task.optimizer(training, fit.learning_rate, 10_000)
-    model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=False)
-    rng = np.random.default_rng(seed)
-    size = batch_size or fit.batch_size
+    model, task, dataset, training = build(side, path, seed)
+    split, rng = dataset.splits["train"], np.random.default_rng(seed)
+    size = batch_size or Fit(**task.FIT).batch_size
     batches = itertools.chain.from_iterable(
         task.training_batches(split, model.config, training, size, rng) for _ in itertools.count()
     )
-    _, count = COUNTED[entry.task]
-    while pipe.recv():
+    _, count = COUNTED[task.__name__.removeprefix("tasks.")]
+
+    def block():
         started, examples = time.perf_counter(), 0
         for batch in itertools.islice(batches, steps):
             inputs, targets = task.collate(split, model.config, batch, 4)
             model.train_on_batch(inputs, targets)
             examples += count(targets)
-        speed = examples / (time.perf_counter() - started)
-        pipe.send((speed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20))
+        return examples / (time.perf_counter() - started)
+
+    return block
 
 
 if __name__ == "__main__":

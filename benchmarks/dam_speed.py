@@ -1,0 +1,106 @@
+"""Times DAM beside the path of its release: training, and ranking ten candidates, at the paper's shapes.
+
+python -m benchmarks.dam_speed --data=build/ubuntu-irc --out=results/benchmarks/dam_speed.json
+
+The release's path (`compatibility=release`, float32) computes every padded word, and a context again for each of its
+candidates. Ours computes what is real, and a context once. Two kinds of lengths: those of the dataset, and all turns
+and words full, where nothing is padding. Medians over blocks; the sides compute in turn, see `benchmarks.turns`.
+"""
+
+import itertools
+import json
+import shlex
+import sys
+import time
+
+from absl import flags
+from rich.console import Console
+from rich.table import Table
+
+import cli
+from benchmarks.turns import build, in_turn
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
+flags.DEFINE_string("settings", "", "field=value,... for both sides, as levels=2.")
+flags.DEFINE_list("ours", ["float32", "bfloat16"], "Precisions of ours.")
+flags.DEFINE_integer("batch_size", 32, "Pairs a step, and a third of that contexts when ranking.", lower_bound=3)
+flags.DEFINE_integer("blocks", 4, "Timed blocks of each side.", lower_bound=1)
+flags.DEFINE_integer("steps", 4, "Steps a block.", lower_bound=1)
+flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
+flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
+CANDIDATES = 10
+
+
+def main():
+    from evaluation import commit, hardware
+
+    sides = {"release": "compatibility=release"} | {f"ours, {name}": f"precision={name}" for name in FLAGS.ours}
+    table = Table("", "", "pairs/s", "by the release", "GB")
+    rows = []
+    for lengths in ("dataset", "full"):
+        for what in ("training", "ranking"):
+            arguments = what, lengths, FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
+            models = [",".join(filter(None, ["dam", FLAGS.settings, settings])) for settings in sides.values()]
+            found = in_turn([(make_block, (model, *arguments)) for model in models], FLAGS.blocks)
+            for side, (speed, memory) in zip(sides, found, strict=True):
+                row = {"lengths": lengths, "what": what, "side": side, "pairs_per_second": speed, "gigabytes": memory}
+                rows.append({**row, "ratio": speed / found[0][0]})
+                cells = f"{speed:,.1f}", f"{rows[-1]['ratio']:.2f}", f"{memory:.2f}"
+                table.add_row(f"{what}, {lengths} lengths" if side == "release" else "", side, *cells)
+            table.add_section()
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    if FLAGS.out:
+        command = shlex.join(["python", "-m", "benchmarks.dam_speed", *sys.argv[1:]])
+        with cli.atomic_file(FLAGS.out) as file:
+            json.dump({"command": command, "rows": rows, "hardware": hardware(), "commit": commit()}, file, indent=1)
+
+
+def make_block(side, what, lengths, path, batch_size, steps, seed):
+    """In the process of a side: what trains or ranks for a block and returns the pairs a second."""
+    import numpy as np
+
+    model, task, dataset, training = build(side, path, seed)
+    rng, split, config = np.random.default_rng(seed), dataset.splits["train"], model.config
+    again = config.masking == "release"  # the release has no way to share a context
+
+    drawn = itertools.chain.from_iterable(
+        task.training_batches(split, config, training, batch_size, rng) for _ in itertools.count()
+    )
+
+    def next_batch():
+        inputs, labels = task.collate(split, config, next(drawn), 4)
+        if lengths == "full":
+            B, N = inputs["responses"].shape[:2]
+            shapes = {"turns": (B, config.max_turns, config.max_words), "responses": (B, N, config.max_words)}
+            words = config.vocabulary_size
+            inputs = {name: rng.integers(3, words, shape, dtype=np.int32) for name, shape in shapes.items()}
+        return inputs, labels
+
+    def train():
+        inputs, labels = next_batch()
+        model.train_on_batch(inputs, labels)
+        return labels.size
+
+    def rank():
+        inputs, _ = next_batch()
+        contexts = max(batch_size // 3, 1)
+        turns, answers = inputs["turns"][:contexts], inputs["responses"]
+        answers = answers.reshape(-1, answers.shape[-1])
+        chosen = rng.integers(len(answers), size=(len(turns), CANDIDATES))
+        if again:
+            turns = np.repeat(turns, CANDIDATES, axis=0)
+            chosen = chosen.reshape(-1, 1)
+        model.predict_on_batch({"turns": turns, "responses": answers[chosen]})
+        return chosen.size
+
+    def block():
+        started = time.perf_counter()
+        pairs = sum({"training": train, "ranking": rank}[what]() for _ in range(steps))
+        return pairs / (time.perf_counter() - started)
+
+    return block
+
+
+if __name__ == "__main__":
+    cli.run(main)

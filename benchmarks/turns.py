@@ -1,0 +1,110 @@
+"""What the benchmarks share: sides that compute in turn, each in its own process, so that its memory is its own."""
+
+import multiprocessing
+import resource
+import statistics
+import traceback
+
+import cli
+
+
+def in_turn(sides, blocks):
+    """Times some sides: a block of each, one after the other, again and again.
+
+    Args:
+        sides: List of `(function, arguments)`. In the side's process the function makes things ready and returns
+            another without arguments, that computes a block and returns how many examples a second it did. The first
+            must be importable, the arguments plain.
+        blocks: Timed blocks of each side; one more goes before, which compiles.
+
+    Returns:
+        For each side the median over its blocks and the peak memory of its process in GB.
+
+    Raises:
+        UserError: where a side fails; its error stands on the terminal.
+    """
+    context = multiprocessing.get_context("spawn")
+    pipes, workers = [], []
+    for function, arguments in sides:
+        here, there = context.Pipe()
+        workers.append(context.Process(target=_serve, args=(function, arguments, there), daemon=True))
+        workers[-1].start()
+        there.close()  # so that the end of the process is the end of the pipe
+        pipes.append(here)
+    found = [[] for _ in sides]
+    try:
+        for _ in range(1 + blocks):
+            for pipe, of_side in zip(pipes, found, strict=True):
+                pipe.send("block")
+                of_side.append(pipe.recv())
+    except (EOFError, BrokenPipeError):
+        raise cli.UserError("a side of the comparison failed; its error stands above") from None
+    finally:
+        for worker in workers:
+            worker.terminate()
+    return [
+        (statistics.median(speed for speed, _ in of_side[1:]), max(memory for _, memory in of_side))
+        for of_side in found
+    ]
+
+
+def _serve(function, arguments, pipe):
+    try:
+        block = function(*arguments)
+        while pipe.recv():
+            speed = block()
+            pipe.send((speed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20))
+    except cli.UserError as error:
+        print(f"error: {error}", flush=True)
+    except (EOFError, KeyboardInterrupt):
+        pass
+    except Exception:
+        traceback.print_exc()
+
+
+def parse_side(text):
+    """`MODEL[,field=value...]` as the model's name and its settings.
+
+    >>> parse_side("dam,levels=2,precision=bfloat16")
+    ('dam', {'levels': '2', 'precision': 'bfloat16'})
+    """
+    name, *assignments = text.split(",")
+    for assignment in assignments:
+        if "=" not in assignment:
+            raise cli.UserError(f"expected MODEL[,field=value...]. Received: {text}")
+    return name, dict(assignment.split("=", 1) for assignment in assignments)
+
+
+def build(side, path, seed):
+    """The model of a side, compiled for training, in its precision.
+
+    Args:
+        side: As `parse_side` takes it; `precision` and `compatibility` are fields too.
+        path: A prepared dataset.
+        seed: Of the weights.
+
+    Returns:
+        The model, its task's module, the dataset and the task's `Training`.
+    """
+    import keras
+
+    from models import MODELS
+    from runs import make_config, set_precision
+    from tasks import TASKS
+    from training import Fit, expand_compatibility
+
+    name, settings = parse_side(side)
+    set_precision(settings.pop("precision", "float32"))
+    entry = MODELS[name]
+    task = TASKS[entry.task]
+    dataset = task.load_dataset(path)
+    keras.utils.set_random_seed(seed)
+    settings = expand_compatibility(entry, task, settings)
+    known = entry.config.__dataclass_fields__
+    chosen = {field: value for field, value in settings.items() if field in known}
+    training = make_config(task.Training, {field: value for field, value in settings.items() if field not in known})
+    model = entry.build(make_config(entry.config, task.model_settings(dataset, chosen)))
+    task.initialise(model, dataset, training)
+    optimizer = task.optimizer(training, Fit(**task.FIT).learning_rate, 10_000)
+    model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=False)
+    return model, task, dataset, training
