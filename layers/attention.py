@@ -138,8 +138,10 @@ class AttentionCell(keras.layers.Layer):
 
     def build_for(self, inputs_size, memory_size):
         """Makes the weights for inputs and memories of these sizes."""
-        self.attention.build((None, None, self.output_size), (None, None, memory_size))
-        self.cell.build((None, inputs_size + memory_size))
+        if not self.attention.built:
+            self.attention.build((None, None, self.output_size), (None, None, memory_size))
+        if not self.cell.built:
+            self.cell.build((None, inputs_size + memory_size))
         self.built = True
 
     def get_config(self):

@@ -135,15 +135,16 @@ class RecurrentDecoder(keras.layers.Layer):
         _check("attention", attention, ATTENTIONS)
         self.cell, self.units, self.depth, self.attention, self.dropout = cell, units, layers, attention, dropout
         policy = self.dtype_policy
-        self.stack = [_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)]
+        stack = [_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)]
         self.look = None if attention == "none" else Attention(attention, name="attention", dtype=policy)
         if attention == "additive":
             kind = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}[cell]
             own = kind(units, **({"reset_after": False} if cell == "gru" else {}), name="cell", dtype=policy)
             first = AttentionCell(own, self.look, name="attention_cell", dtype=policy)
-            self.stack[0] = keras.layers.RNN(first, return_sequences=True, name="layer_0", dtype=policy)
+            stack[0] = keras.layers.RNN(first, return_sequences=True, name="layer_0", dtype=policy)
         elif attention != "none":
             self.readout = Dense(units, activation="tanh", use_bias=False, name="readout", dtype=policy)
+        self.stack = stack  # whole: Keras tracks what a list holds when it is set
         self.drop = keras.layers.Dropout(dropout, dtype=policy)
 
     def build(self, y_shape, memory_shape, mask_shape=None, states_shape=None):

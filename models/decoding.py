@@ -10,7 +10,10 @@ import dataclasses
 import keras
 from keras import ops
 
-from layers.masking import masked_logits
+from layers.masking import masked_logits, masked_softmax
+
+LOWEST = -1e29
+"""Below the log probability of any reply, above that of what stands in place of one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Decoding:
                 raise ValueError(f"{field} must not be below 0. Received: {field}={getattr(self, field)}")
         if self.min_length >= self.max_length:
             raise ValueError(f"min_length must be below max_length={self.max_length}. Received: {self.min_length}")
-        if self.temperature <= 0:
+        if not self.temperature > 0:
             raise ValueError(f"temperature must be above 0. Received: temperature={self.temperature}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must be in (0, 1]. Received: top_p={self.top_p}")
@@ -65,7 +68,8 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
 
     Returns:
         Ids, int32 `(B, K, L)`, `_EOS_` included, then 0, the best reply first; and what they are ranked by, float32
-        `(B, K)`: the log probability by the model, divided by the length penalty.
+        `(B, K)`: the log probability by the model, divided by the length penalty. Where there are fewer replies than
+        K, the others are 0 throughout and ranked by `LOWEST`.
     """
     d, K, L = decoding, decoding.beam, decoding.max_length
     states, fixed = model.encode(source)
@@ -116,7 +120,9 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
 
     start = [ops.convert_to_tensor(0), ids_BKL, score_BK, length_BK, done_BK, *states]
     _, ids_BKL, score_BK, length_BK, _, *_ = ops.while_loop(going_on, write, start)
-    ranking_BK = score_BK / _penalty(d, length_BK)
+    found_BK = score_BK > LOWEST
+    ids_BKL = ops.where(found_BK[..., None], ids_BKL, 0)
+    ranking_BK = ops.where(found_BK, score_BK / _penalty(d, length_BK), LOWEST)
     order = ops.argsort(-ranking_BK, axis=1)
     ids_BKL = ops.take_along_axis(ids_BKL, ops.broadcast_to(order[..., None], (B, K, L)), axis=1)
     return ids_BKL, ops.take_along_axis(ranking_BK, order, axis=1)
@@ -135,7 +141,8 @@ def _allowed(d, t, ids_BKL, length_BK, V, eos_id, unk_id):
     allowed = ops.logical_and(allowed, ops.logical_or(words != eos_id, t >= d.min_length))[None, None]
     if d.block_ngrams:
         allowed = ops.logical_and(allowed, ops.logical_not(_repeating(ids_BKL, t, d.block_ngrams, V)))
-    return allowed
+    stuck = ops.logical_not(ops.any(allowed, axis=-1, keepdims=True))
+    return ops.logical_or(allowed, ops.logical_and(stuck, words == eos_id))  # a reply that cannot go on ends
 
 
 def _repeating(ids_BKL, t, n, V):
@@ -177,7 +184,7 @@ def _draw(logits_BKV, noise_BK, top_k, top_p):
     """
     V = logits_BKV.shape[-1]
     logits_BKV, words_BKV = ops.top_k(logits_BKV, min(top_k, V) if top_k else V)
-    p = ops.softmax(logits_BKV, axis=-1)
+    p = masked_softmax(logits_BKV)
     before = ops.cumsum(p, axis=-1) - p
     p = ops.where(before < top_p, p, 0.0)  # the first stays, whatever it has
     passed = ops.cumsum(p, axis=-1) <= noise_BK[..., None] * ops.sum(p, axis=-1, keepdims=True)

@@ -148,6 +148,9 @@ class TwoRateAdam(keras.optimizers.Adam):
         rate = self.decoder_rate if "decoder" in path.split("/") else 1.0
         super().update_step(gradient, variable, learning_rate * rate)
 
+    def get_config(self):
+        return {**super().get_config(), "decoder_rate": self.decoder_rate}
+
 
 def optimizer(training, learning_rate, steps):
     """Adam, whose learning rate falls evenly over the `steps` of the whole training."""
@@ -292,7 +295,8 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter):
 
 def rerank(reverse, split, rows, ids, scores, weight=0.5):
     """Puts replies in the order of `(1 - weight) log p(reply | source) + weight log p(source | reply)`: against dull
-    ones, which answer anything (Li et al. 2016, eq. 13, "MMI-bidi").
+    ones, which answer anything (Li et al. 2016, eq. 13, "MMI-bidi"). The first is what `reply` ranked them by, by the
+    length penalty where there is one.
 
     Args:
         reverse: A model trained with `reverse=true`.
@@ -447,7 +451,7 @@ def measure(
     if scores_out:
         with atomic_file(scores_out) as file:
             for source, target, text in zip(examples.source_texts, examples.target_texts, replies, strict=True):
-                file.write("\t".join((source.replace("\t", " / "), target, text)) + "\n")
+                file.write("\t".join(each.replace("\t", " / ") for each in (source, target, text)) + "\n")
 
     def figures(chosen):
         return {

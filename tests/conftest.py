@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from data import prepare_dialog, prepare_reading
+from data import prepare_dialog, prepare_generation, prepare_reading
 from data.prepare_selection import Settings, prepare
 from data.simulator import write_smn
 from data.simulator_babi import write_babi
@@ -65,4 +65,28 @@ def prepared_reading(tmp_path_factory):
     vectors = np.random.default_rng(1).normal(size=(len(words), 3)).astype("float16")
     np.savez(root / "raw" / "vectors.npz", words=np.array(words), vectors=vectors)
     prepare_reading.prepare("squad", root / "raw", root / "prepared", prepare_reading.Settings(name="small"))
+    return root / "prepared"
+
+
+@pytest.fixture(scope="session")
+def prepared_generation(tmp_path_factory):
+    """Prepared conversations: 69 training and 21 dev pairs on who likes what, 14 of which stand in train."""
+    root = tmp_path_factory.mktemp("generation")
+    people, things, moods = ["ann", "bob", "cyd", "dee", "eve"], ["tea", "rain", "noise"], ["fine", "too loud"]
+
+    def conversation(number):
+        person, thing, mood = people[number % 5], things[number % 3], moods[number % 2]
+        turns = (
+            f"I am {person}.",
+            f"Hello {person}, what do you like?",
+            f"I like {thing}.",
+            f"{thing}? {thing} is {mood}",
+        )
+        return "\t".join(turns) + "\n"
+
+    (root / "raw").mkdir()
+    for name, numbers in (("train", range(23)), ("dev", range(23, 30))):
+        (root / "raw" / f"{name}.txt").write_text("".join(map(conversation, numbers)), encoding="utf-8")
+    settings = prepare_generation.Settings(name="small", tokenizer="words", turns=2, min_count=1)
+    prepare_generation.prepare("conversations", root / "raw", root / "prepared", settings)
     return root / "prepared"

@@ -189,7 +189,9 @@ def test_load_dataset(prepared):
     dataset = load_dataset(prepared)
     assert (dataset.name, dataset.tokenizer, dataset.lower, dataset.turns) == ("talk", "mixed", True, 2)
     assert dataset.vectors is None
-    assert dataset.facts() == {"path": str(prepared.resolve()), "name": "talk"}
+    facts = dataset.facts()
+    assert facts["path"] == str(prepared.resolve()) and facts["name"] == "talk"
+    assert facts["text"] == {"tokenizer": dataset.tokenizer, "lower": dataset.lower, "turns": dataset.turns}
     train, dev = dataset.splits["train"], dataset.splits["dev"]
     assert (len(train), len(dev)) == (5, 3)
     assert train.bos == len(dataset.vocabulary) + 1

@@ -1,0 +1,392 @@
+"""`layers.recurrent`, `layers.dense` and tied logits against loops: gates, directions, attention, word by word."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from test_layers_attention import STEPS, attend_in_loops, sigmoid
+from test_layers_bag_of_words import randomised, to_numpy
+
+from layers.dense import Dense
+from layers.recurrent import ATTENTIONS, RecurrentDecoder, RecurrentEncoder
+from layers.word_embedding import ReversibleWordEmbedding
+
+B, T, S, E = 2, 3, 5, 7  # batch, target words, source words, features of a word
+UNITS = 22  # of the encoder: halved, a prime
+H, D = 11, 13  # of the decoder and its memory
+LENGTHS = (5, 3)
+
+
+def array(*shape, seed=0):
+    return np.random.default_rng(seed).normal(0, 0.7, shape).astype("float32")
+
+
+def mask():
+    return np.arange(S) < np.array(LENGTHS)[:, None]
+
+
+# === Cells ===
+
+
+def gru_in_loops(x, weights, states):
+    """As Keras has it: the reset gate acts behind the product, and both products have a bias."""
+    kernel, recurrent, (input_bias, recurrent_bias) = weights
+    h, outputs = states[0], []
+    for x_t in x:
+        x_z, x_r, x_h = np.split(x_t @ kernel + input_bias, 3)
+        h_z, h_r, h_h = np.split(h @ recurrent + recurrent_bias, 3)
+        z, r = sigmoid(x_z + h_z), sigmoid(x_r + h_r)
+        h = z * h + (1 - z) * np.tanh(x_h + r * h_h)
+        outputs.append(h)
+    return np.array(outputs), [h]
+
+
+def lstm_in_loops(x, weights, states):
+    kernel, recurrent, bias = weights
+    (h, c), outputs = states, []
+    for x_t in x:
+        i, f, g, o = np.split(x_t @ kernel + h @ recurrent + bias, 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        outputs.append(h)
+    return np.array(outputs), [h, c]
+
+
+IN_LOOPS = {"gru": gru_in_loops, "lstm": lstm_in_loops}
+STATES = {"gru": 1, "lstm": 2}
+
+
+def weights_of(layer):
+    return [w.astype("float64") for w in layer.get_weights()]
+
+
+# === Encoder ===
+
+
+def encode_in_loops(x, encoder):
+    """The memory and the last states of one sequence without padding."""
+    last, read = [], IN_LOOPS[encoder.cell]
+    for layer in encoder.stack:
+        weights = weights_of(layer)
+        zeros = [np.zeros(len(weights[1]))] * STATES[encoder.cell]
+        x_forward, states = read(x, weights[:3], zeros)
+        if encoder.bidirectional:
+            x_backward, backward = read(x[::-1], weights[3:], zeros)
+            if encoder.merge == "sum":
+                x, states = x_forward + x_backward[::-1], [f + b for f, b in zip(states, backward, strict=True)]
+            else:
+                x = np.concatenate([x_forward, x_backward[::-1]], axis=1)
+                states = [np.concatenate(both) for both in zip(states, backward, strict=True)]
+        else:
+            x = x_forward
+        last += states
+    return [x, *last]
+
+
+DIRECTIONS = ({"merge": "concat"}, {"merge": "sum"}, {"bidirectional": False})
+ENCODERS = [
+    {"cell": cell, "layers": layers, **directions}
+    for cell, layers, directions in itertools.product(("gru", "lstm"), (1, 2), DIRECTIONS)
+]
+
+
+def encoder(**settings):
+    layer = RecurrentEncoder(units=UNITS, **settings)
+    layer.build((B, S, E))
+    return randomised(layer, 1, 0.4)
+
+
+@pytest.mark.parametrize("settings", ENCODERS, ids=str)
+def test_encoder_matches_loops_without_padding(settings):
+    x, layer = array(B, S, E), encoder(**settings)
+    found = [to_numpy(part) for part in layer(x, mask())]
+    assert [part.shape for part in found] == [(B, S, UNITS)] + [(B, UNITS)] * (len(found) - 1)
+    assert len(found) == 1 + settings["layers"] * STATES[settings["cell"]]
+    for b, n in enumerate(LENGTHS):
+        memory, *last = encode_in_loops(x[b, :n].astype("float64"), layer)
+        np.testing.assert_allclose(found[0][b, :n], memory, atol=1e-5)
+        np.testing.assert_array_equal(found[0][b, n:], 0.0)
+        for state, expected in zip(found[1:], last, strict=True):
+            np.testing.assert_allclose(state[b], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", ENCODERS[1::4], ids=str)
+def test_encoder_reads_a_sequence_alone_as_in_a_padded_batch(settings):
+    x, layer = array(B, S, E), encoder(**settings)
+    found = [to_numpy(part) for part in layer(x, mask())]
+    n = LENGTHS[1]
+    alone = [to_numpy(part) for part in layer(x[1:, :n], np.ones((1, n), bool))]
+    np.testing.assert_allclose(found[0][1, :n], alone[0][0], atol=1e-6)
+    for state, expected in zip(found[1:], alone[1:], strict=True):
+        np.testing.assert_allclose(state[1:], expected, atol=1e-6)
+    x[1, n:] = 1e3
+    for part, expected in zip(layer(x, mask()), found, strict=True):
+        np.testing.assert_allclose(to_numpy(part), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("settings", ENCODERS, ids=str)
+def test_encoder_counts_parameters(settings):
+    gates, biases = {"gru": (3, 2), "lstm": (4, 1)}[settings["cell"]]
+    units = UNITS // 2 if settings.get("merge") == "concat" else UNITS
+    directions = 1 if "bidirectional" in settings else 2
+    of_layers = [gates * units * (size + units + biases) for size in (E, UNITS)[: settings["layers"]]]
+    assert sum(w.numpy().size for w in encoder(**settings).trainable_weights) == directions * sum(of_layers)
+
+
+# === Decoder ===
+
+
+def decode_in_loops(y, memory, states, decoder):
+    """Outputs, last states and attention weights of one target, word by word."""
+    size, states = STATES[decoder.cell], [state.astype("float64") for state in states]
+    summary, outputs, looks = states[-size], [], []
+    for x in y:
+        if decoder.attention == "none":
+            x = np.concatenate([x, summary])
+        for i, layer in enumerate(decoder.stack):
+            own = states[i * size : (i + 1) * size]
+            if i == 0 and decoder.attention == "additive":
+                [c], [a] = attend_in_loops(own[0][None], memory, decoder.look)
+                new = STEPS[decoder.cell](x, c, *own, layer.cell.cell)
+            else:
+                _, new = IN_LOOPS[decoder.cell]([x], weights_of(layer), own)
+            states[i * size : (i + 1) * size] = new
+            x = new[0]
+        if decoder.attention not in ("none", "additive"):
+            [c], [a] = attend_in_loops(x[None], memory, decoder.look)
+            [W_c] = weights_of(decoder.readout)
+            x = np.tanh(np.concatenate([c, x]) @ W_c)  # Luong et al. 2015, eq. 5
+        if decoder.attention != "none":
+            looks.append(a)
+        outputs.append(x)
+    return np.array(outputs), states, np.array(looks)
+
+
+DECODERS = [
+    {"attention": attention, "cell": cell, "layers": layers}
+    for attention, cell, layers in itertools.product(ATTENTIONS, ("gru", "lstm"), (1, 2))
+]
+
+
+def memory_size(attention):
+    return H if "dot" in attention else D
+
+
+def decoder(**settings):
+    layer = RecurrentDecoder(units=H, **settings)
+    states = [(B, H)] * settings.get("layers", 1) * STATES[settings.get("cell", "gru")]
+    layer.build((B, T, E), (B, S, memory_size(settings["attention"])), (B, S), states)
+    return randomised(layer, 1, 0.4)
+
+
+def decoder_inputs(attention, cell="gru", layers=1):
+    """Words, memory, mask, first states: all different, the second memory with padding."""
+    states = [array(B, H, seed=seed) for seed in range(3, 3 + layers * STATES[cell])]
+    return array(B, T, E, seed=1), array(B, S, memory_size(attention), seed=2), mask(), states
+
+
+@pytest.mark.parametrize("settings", DECODERS, ids=str)
+def test_decoder_and_its_steps_match_loops(settings):
+    y, memory, mask, states = decoder_inputs(**settings)
+    layer = decoder(**settings)
+    found = to_numpy(layer(y, memory, mask, states))
+    assert found.shape == (B, T, H)
+    fixed, after, stepped, looks = layer.fixed(memory, mask, states), states, [], []
+    for t in range(T):
+        output, after, weights = layer.step(y[:, t], after, fixed)
+        stepped.append(to_numpy(output))
+        looks.append(weights)
+    for b, n in enumerate(LENGTHS):
+        outputs, last, weights = decode_in_loops(y[b], memory[b, :n], [state[b] for state in states], layer)
+        np.testing.assert_allclose(found[b], outputs, atol=1e-5)
+        np.testing.assert_allclose(np.array(stepped)[:, b], outputs, atol=1e-5)
+        for state, expected in zip(after, last, strict=True):
+            np.testing.assert_allclose(to_numpy(state)[b], expected, atol=1e-5)
+        if settings["attention"] == "none":
+            assert looks == [None] * T
+        else:
+            assert np.ptp(weights, axis=1).min() > 0.01
+            padded = np.pad(weights, ((0, 0), (0, S - n)))
+            np.testing.assert_allclose(np.array([to_numpy(look)[b] for look in looks]), padded, atol=1e-5)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_decoder_ignores_padding(attention):
+    y, memory, mask, states = decoder_inputs(attention)
+    layer = decoder(attention=attention)
+    found = to_numpy(layer(y, memory, mask, states))
+    memory[1, LENGTHS[1] :] = 40.0
+    np.testing.assert_allclose(to_numpy(layer(y, memory, mask, states)), found, atol=1e-6)
+    memory[1, 0] *= -1
+    changed = np.abs(to_numpy(layer(y, memory, mask, states)) - found).max(axis=(1, 2))
+    assert changed[0] < 1e-6 and (changed[1] > 1e-3) == (attention != "none")
+
+
+@pytest.mark.parametrize("settings", DECODERS, ids=str)
+def test_decoder_counts_parameters(settings):
+    """Also those of the first layer's cell, which stands in another layer."""
+    attention, M = settings["attention"], memory_size(settings["attention"])
+    gates, biases = {"gru": (3, 2), "lstm": (4, 1)}[settings["cell"]]
+    first = {"none": E + H, "additive": E + M}.get(attention, E)
+    expected = gates * H * (first + H + (1 if attention == "additive" else biases))
+    expected += (settings["layers"] - 1) * gates * H * (H + H + biases)
+    expected += {"none": 0, "additive": (H + M + 1) * H, "general": H * M + (H + M) * H}.get(attention, (H + M) * H)
+    layer = decoder(**settings)
+    assert sum(w.numpy().size for w in layer.trainable_weights) == expected
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(*decoder_inputs(**settings)) ** 2)
+    for weight, gradient in zip(
+        layer.trainable_weights, tape.gradient(loss, [w.value for w in layer.trainable_weights]), strict=True
+    ):
+        assert np.abs(to_numpy(gradient)).max() > 1e-4, weight.path
+
+
+# === Both ===
+
+
+def test_dropout_is_between_layers_and_in_training_only():
+    """Dropout of almost all leaves the first layer's states as they are, and of the second its input."""
+    for layers in (1, 2):
+        x = array(B, S, E)
+        read = encoder(layers=layers, dropout=0.9)
+        found, trained = (to_numpy(read(x, mask(), training=training)[0]) for training in (False, True))
+        assert (np.abs(found - trained).max() > 0.01) == (layers == 2)
+        write = decoder(attention="dot", layers=layers, dropout=0.9)
+        given = decoder_inputs("dot", layers=layers)
+        found, trained = (to_numpy(write(*given, training=training)) for training in (False, True))
+        assert (np.abs(found - trained).max() > 0.01) == (layers == 2)
+
+
+def test_encoder_and_decoder_know_their_shapes():
+    x, real = keras.Input((None, E)), keras.Input((None,), dtype="bool")
+    for cell in ("gru", "lstm"):
+        memory, *states = RecurrentEncoder(cell, UNITS, 2)(x, real)
+        assert memory.shape == (None, None, UNITS)
+        assert [state.shape for state in states] == [(None, UNITS)] * 2 * STATES[cell]
+        for attention in ATTENTIONS:
+            written = RecurrentDecoder(cell, UNITS, 2, attention)(x, memory, real, states)
+            assert written.shape == (None, None, UNITS)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RecurrentEncoder("rnn"), r"cell must be one of \('gru', 'lstm'\)\. Received: cell='rnn'$"),
+        (lambda: RecurrentEncoder(merge="mul"), r"merge must be one of \('concat', 'sum'\)\. Received: merge='mul'$"),
+        (lambda: RecurrentEncoder(units=7), r"units must be even where two .* concatenated\. Received: units=7$"),
+        (lambda: RecurrentDecoder("rnn"), r"cell must be one of \('gru', 'lstm'\)\. Received: cell='rnn'$"),
+        (lambda: RecurrentDecoder(attention="no"), r"attention must be one of \('none', .*Received: attention='no'$"),
+    ],
+)
+def test_encoder_and_decoder_reject(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_encoder_takes_odd_units_that_are_not_halved():
+    assert RecurrentEncoder(units=7, merge="sum").units == RecurrentEncoder(units=7, bidirectional=False).units == 7
+
+
+@pytest.mark.parametrize("settings", [DECODERS[0], DECODERS[7], DECODERS[16]], ids=str)
+def test_decoder_is_made_again_from_its_config(settings):
+    layer, given = decoder(**settings, dropout=0.3), decoder_inputs(**settings)
+    config = layer.get_config()
+    expected = {**settings, "units": H, "dropout": 0.3}
+    assert {name: config[name] for name in expected} == expected
+    again = RecurrentDecoder.from_config(config)
+    assert np.abs(to_numpy(again(*given)) - to_numpy(layer(*given))).max() > 0.01
+    again.set_weights(layer.get_weights())
+    np.testing.assert_array_equal(to_numpy(again(*given)), to_numpy(layer(*given)))
+
+
+def test_encoder_is_made_again_from_its_config():
+    settings = {"cell": "lstm", "layers": 2, "bidirectional": True, "merge": "sum", "dropout": 0.3}
+    layer, x = encoder(**settings), array(B, S, E)
+    config = layer.get_config()
+    assert {name: config[name] for name in settings} == settings and config["units"] == UNITS
+    again = RecurrentEncoder.from_config(config)
+    again(x, mask())
+    again.set_weights(layer.get_weights())
+    for found, expected in zip(again(x, mask()), layer(x, mask()), strict=True):
+        np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
+
+
+# === Dense ===
+
+
+@pytest.mark.parametrize("policy", ("float32", "mixed_float16", "mixed_bfloat16"))
+@pytest.mark.parametrize("shape", [(S, E), (B, S, E), (B, T, S, E)], ids=len)
+def test_dense_is_that_of_keras(shape, policy):
+    keras.config.set_dtype_policy(policy)  # tests/conftest.py sets it back
+    for settings in ({"activation": "tanh"}, {"use_bias": False}):
+        ours, theirs = Dense(H, **settings), keras.layers.Dense(H, **settings)
+        for layer in (ours, theirs):
+            layer.build(shape)
+            randomised(layer, 1)
+        x = array(*shape)
+        found, expected = ours(x), theirs(x)
+        assert found.shape == (*shape[:-1], H) and found.dtype == expected.dtype
+        assert keras.backend.standardize_dtype(found.dtype) == policy.removeprefix("mixed_")
+        found, expected = (to_numpy(keras.ops.cast(y, "float32")) for y in (found, expected))
+        np.testing.assert_allclose(found, expected, rtol=1e-5 if policy == "float32" else 0.02, atol=1e-5)
+        for row, y in zip(x.reshape(-1, E), found.reshape(-1, H), strict=True):
+            by_hand = row @ ours.get_weights()[0] + (ours.get_weights()[1] if ours.use_bias else 0)
+            np.testing.assert_allclose(y, np.tanh(by_hand) if ours.use_bias else by_hand, atol=0.05)
+
+
+@pytest.mark.parametrize("leading", [(), (None,), (None, S)], ids=len)
+def test_dense_takes_batches_of_unknown_size(leading):
+    layer = Dense(H)
+    assert layer(keras.Input((*leading, E))).shape == (None, *leading, H)
+    graph = tf.function(layer, input_signature=[tf.TensorSpec((None, *leading, E))])
+    for size in (B, T):
+        given = array(size, *(n or T for n in leading), E)
+        np.testing.assert_allclose(to_numpy(graph(given)), given @ layer.get_weights()[0], atol=1e-5)
+    assert Dense.from_config(layer.get_config()).get_config() == layer.get_config()
+
+
+# === Tied logits ===
+
+
+@pytest.mark.parametrize("policy", ("float32", "mixed_float16", "mixed_bfloat16"))
+@pytest.mark.parametrize("leading", [(B,), (B, S)], ids=len)
+def test_reversible_word_embedding_scores_each_word_by_its_vector(leading, policy):
+    keras.config.set_dtype_policy(policy)
+    layer = ReversibleWordEmbedding(H, E)
+    layer.build((B, S))
+    table = randomised(layer, 1).get_weights()[0]
+    x = array(*leading, E)
+    logits = layer(keras.ops.cast(x, layer.compute_dtype), reverse=True)
+    assert logits.shape == (*leading, H)
+    assert keras.backend.standardize_dtype(logits.dtype) == policy.removeprefix("mixed_")
+    atol = 1e-5 if policy == "float32" else 0.05
+    for row, scores in zip(x.reshape(-1, E), to_numpy(keras.ops.cast(logits, "float32")).reshape(-1, H), strict=True):
+        np.testing.assert_allclose(scores, [row @ vector for vector in table], atol=atol)
+    ids = np.array([[3, 10], [0, 3]])
+    np.testing.assert_allclose(to_numpy(keras.ops.cast(layer(ids), "float32")), table[ids], atol=atol)
+
+
+def test_reversible_word_embedding_knows_its_shapes():
+    layer = ReversibleWordEmbedding(H, E)
+    assert layer(keras.Input((None,), dtype="int32")).shape == (None, None, E)
+    assert layer(keras.Input((None, E)), reverse=True).shape == (None, None, H)
+
+
+def test_reversible_word_embedding_adds_the_gradients_of_both_uses():
+    layer = ReversibleWordEmbedding(H, E)
+    layer.build((B, S))
+    randomised(layer, 1)
+    ids, x = np.array([[3, 10, 3]]), array(1, 3, E)
+    looked_up = np.zeros((H, E))
+    for id, row in zip(ids[0], x[0], strict=True):
+        looked_up[id] += row
+    for scored in (0.0, 1.0):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(ids) * x)
+            if scored:
+                loss += tf.reduce_sum(layer(x, reverse=True))
+        gradient = tape.gradient(loss, layer.embeddings.value)
+        assert isinstance(gradient, tf.Tensor)  # no IndexedSlices, see `layers.word_embedding`
+        np.testing.assert_allclose(gradient.numpy(), looked_up + scored * x.sum(axis=(0, 1)), atol=1e-5)

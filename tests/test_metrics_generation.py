@@ -1,0 +1,146 @@
+"""Figures of replies against counts in plain loops; BLEU against equations 1 to 3 of Papineni et al. 2002."""
+
+import collections
+import math
+import random
+
+import numpy as np
+import pytest
+
+from metrics.generation import METRICS, bleu, by_source, distinct, floors_of, generation_metrics, perplexity
+
+
+def grams(words, n):
+    return collections.Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+
+def bleu_in_loops(replies, references, most):
+    """BLEU of up to `most` words, corpus-level."""
+    logs = []
+    for n in range(1, most + 1):
+        clipped = total = 0
+        for reply, texts in zip(replies, references, strict=True):
+            for gram, count in grams(reply.split(), n).items():
+                total += count
+                clipped += min(count, max(grams(text.split(), n)[gram] for text in texts))  # section 2.1.1
+        assert clipped  # without zero precisions
+        logs.append(math.log(clipped / total))
+    c = sum(len(reply.split()) for reply in replies)
+    r = 0
+    for reply, texts in zip(replies, references, strict=True):
+        length = len(reply.split())
+        r += min((abs(len(text.split()) - length), len(text.split())) for text in texts)[1]  # the closest
+    return math.exp(min(1 - r / c, 0.0)) * math.exp(sum(logs) / most)
+
+
+def texts(count, shortest, longest, seed):
+    rng = random.Random(seed)
+    return [" ".join(rng.choices("abca", k=rng.randint(shortest, longest))) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("shortest", "longest"), [(7, 11), (13, 17), (5, 7)], ids=["like", "longer", "shorter"])
+@pytest.mark.parametrize("most", (1, 3))
+def test_bleu_matches_the_equations(shortest, longest, most):
+    """With one reference each, or one to three."""
+    replies, rng = texts(11, shortest, longest, seed=1), random.Random(2)
+    references = [texts(rng.randint(1, most), 7, 11, seed=3 + i) for i in range(11)]
+    assert (len({len(group) for group in references}) > 1) == (most > 1)
+    found = bleu(replies, references)
+    assert list(found) == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]
+    for n in range(1, 5):
+        assert found[f"BLEU-{n}"] == pytest.approx(bleu_in_loops(replies, references, n), abs=1e-9)
+    assert 0.01 < found["BLEU-4"] < found["BLEU-3"] < found["BLEU-2"] < found["BLEU-1"] < 1
+
+
+def test_bleu_takes_tokens_as_they_are():
+    assert bleu(["a,b . C"], [["a,b . C"]])["BLEU-3"] == pytest.approx(1.0)
+    assert bleu(["A b"], [["a b"]])["BLEU-1"] == pytest.approx(0.5)
+    assert bleu(["a , b"], [["a, b"]])["BLEU-1"] == pytest.approx(1 / 3)
+
+
+def test_bleu_smooths_precisions_of_zero():
+    """The k-th precision of zero counts as one of 2 ** k."""
+    found = bleu(["a b c d"], [["a x c y"]])
+    assert found["BLEU-1"] == pytest.approx(1 / 2)
+    assert found["BLEU-2"] == pytest.approx((1 / 2 * 1 / (2 * 3)) ** (1 / 2))
+    assert found["BLEU-3"] == pytest.approx((1 / 2 * 1 / (2 * 3) * 1 / (4 * 2)) ** (1 / 3))
+
+
+def test_bleu_of_empty_replies():
+    assert bleu(["", ""], [["a b"], ["c"]]) == {f"BLEU-{n}": 0.0 for n in range(1, 5)}
+    assert bleu(["a b", ""], [["a b"], ["c"]])["BLEU-1"] == pytest.approx(math.exp(1 - 3 / 2))
+
+
+@pytest.mark.parametrize(
+    ("replies", "references"), [([], []), (["a"], []), (["a"], [[]]), (["a", "b"], [["a"]]), (["a"], [["a"], ["b"]])]
+)
+def test_bleu_rejects_what_does_not_fit(replies, references):
+    with pytest.raises(ValueError, match=r"^bleu needs replies, and at least one reference for each$"):
+        bleu(replies, references)
+
+
+def test_distinct_counts_over_all_replies():
+    replies = ["a b a b a", "b a", "c"]
+    assert distinct(replies, 1) == 3 / 8
+    assert distinct(replies, 2) == 2 / 5
+    assert distinct(replies, 3) == 2 / 3
+    assert distinct(replies, 5) == 1.0 and distinct(replies, 6) == distinct([], 1) == distinct([""], 1) == 0.0
+    assert distinct(iter(replies), 2) == 2 / 5
+
+
+def test_perplexity_is_that_of_a_guess_among_so_many():
+    for words, tokens in ((7, 3), (11, 5)):
+        assert perplexity(tokens * math.log(words), tokens) == words
+    assert perplexity(math.log(2) + math.log(32), 2) == pytest.approx(8.0)
+    assert perplexity(0.0, 5) == 1.0
+
+
+def test_generation_metrics_has_all_figures():
+    replies, references = texts(5, 7, 11, seed=1), [texts(2, 7, 11, seed=i) for i in range(5)]
+    found = generation_metrics(replies, references)
+    assert ("perplexity", *found) == METRICS
+    assert {name: found[name] for name in bleu(replies, references)} == bleu(replies, references)
+    assert (found["distinct-1"], found["distinct-2"]) == (distinct(replies, 1), distinct(replies, 2))
+    assert found["length"] == np.mean([len(reply.split()) for reply in replies])
+    assert generation_metrics(["a b c", ""], [["a"], ["b"]])["length"] == 1.5
+
+
+def test_by_source_groups_pairs():
+    sources = ["a", "b", "a", "c", "b", "a"]
+    targets = ["x", "y", "z", "x", "y", "w"]
+    assert by_source(sources, targets) == ([0, 1, 3], [["x", "z", "w"], ["y"], ["x"]])
+    assert by_source([], []) == ([], [])
+
+
+# === Floors ===
+
+SOURCES = ["p", "q", "p", "r", "q", "p"]
+TARGETS = ["a b c d", "b c", "a b d d", "c", "b c", "d a b c"]
+TRAIN = ["b c", "c", "a b", "c", "b c", "a b c"]
+
+
+def test_the_commonest_target_of_train_is_a_floor():
+    """Of those of the same count the first by its letters."""
+    found = floors_of(TRAIN, SOURCES, TARGETS)
+    assert next(iter(found)) == "constant, b c"
+    assert found["constant, b c"] == generation_metrics(["b c"] * 6, [[target] for target in TARGETS])
+    assert found["constant, b c"]["length"] == 2 and found["constant, b c"]["distinct-1"] == 2 / 12
+
+
+def test_random_targets_of_train_are_a_floor():
+    found = floors_of(TRAIN, SOURCES, TARGETS, seed=3)
+    rng = random.Random(3)
+    expected = generation_metrics([rng.choice(TRAIN) for _ in TARGETS], [[target] for target in TARGETS])
+    assert found["random reply of train"] == expected == floors_of(TRAIN, SOURCES, TARGETS, 3)["random reply of train"]
+    others = [floors_of(TRAIN, SOURCES, TARGETS, seed)["random reply of train"] for seed in range(4, 7)]
+    assert any(other != expected for other in others)
+
+
+def test_what_people_said_is_compared_where_they_said_several_things():
+    """Source `q` has the same target twice: one thing."""
+    found = floors_of(TRAIN, SOURCES, TARGETS)
+    assert list(found) == ["constant, b c", "random reply of train", "human, 1 sources with several targets"]
+    expected = generation_metrics(["a b c d"], [["a b d d", "d a b c"]])
+    assert found["human, 1 sources with several targets"] == expected
+    assert expected["BLEU-1"] == pytest.approx(1.0) and expected["BLEU-3"] == pytest.approx((2 / 3 * 1 / 2) ** (1 / 3))
+    assert list(floors_of(TRAIN, SOURCES[:2], TARGETS[:2])) == ["constant, b c", "random reply of train"]

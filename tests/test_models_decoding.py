@@ -1,0 +1,367 @@
+"""`models.decoding` against searches in plain loops over calls of a model, and over all replies there are."""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from test_layers_bag_of_words import randomised, to_numpy
+
+from models.decoding import LOWEST, Decoder, Decoding, decode
+from models.seq2seq import Seq2Seq, Seq2SeqConfig
+
+V, L = 7, 5  # words, words of a reply at most
+EOS, UNK, BEGIN = 1, 2, V + 1
+SOURCES = np.array([[3, 4, 5, 6, 1], [5, 1, 0, 0, 0], [4, 7, 1, 0, 0]], "int32")
+
+
+@functools.cache
+def made(vocabulary_size=V, **settings):
+    """A model with random weights, shared by the tests: do not change it."""
+    return randomised(Seq2Seq(Seq2SeqConfig(vocabulary_size, 5, hidden=6, dropout=0.0, **settings)), 3, 1.0)
+
+
+@functools.cache
+def biased(**bias):
+    """The same with other logits for some words: `w4=2.0` adds 2 to that of word 4."""
+    model = randomised(Seq2Seq(made().config), 3, 1.0)
+    kernel, vector = model.get_layer("logits").get_weights()
+    for word, value in bias.items():
+        vector[int(word[1:])] += value
+    model.get_layer("logits").set_weights([kernel, vector])
+    return model
+
+
+def log_p(model, source, targets):
+    """Log probabilities of each word of some targets behind one source, by teacher forcing: a list for each."""
+    width = max(map(len, targets))
+    before = [[model.begin_id, *target[:-1]] + [0] * (width - len(target)) for target in targets]
+    source = np.repeat(source[source > 0][None], len(targets), axis=0)
+    logits = to_numpy(model({"source": source, "target_in": np.array(before, "int32")})).astype("float64")
+    every = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    return [every[row, : len(target)] for row, target in enumerate(targets)]
+
+
+def scored(model, source, targets, penalty=0.0):
+    """What replies are ranked by: log probability by ((5 + words) / 6) ** penalty."""
+    by_word = log_p(model, source, targets)
+    return [
+        sum(row[place, word] for place, word in enumerate(target)) / ((5 + len(target)) / 6) ** penalty
+        for row, target in zip(by_word, targets, strict=True)
+    ]
+
+
+def repeats(words, n):
+    grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+    return len(set(grams)) < len(grams)
+
+
+def may_follow(words, word, d):
+    """Whether a word may come behind others."""
+    if word == 0 or (word == UNK and not d.allow_unknown) or (word == EOS and len(words) < d.min_length):
+        return False
+    return not (d.block_ngrams and repeats([*words, word], d.block_ngrams))
+
+
+def beam_in_loops(model, source, d):
+    """Beam search, hypothesis by hypothesis: `[(words, ranked by)]`."""
+    hypotheses = [([], 0.0)]
+
+    def rank(hypothesis):
+        return hypothesis[1] / ((5 + len(hypothesis[0])) / 6) ** d.length_penalty
+
+    for _ in range(d.max_length):
+        candidates = [(words, total) for words, total in hypotheses if EOS in words]
+        going_on = [(words, total) for words, total in hypotheses if EOS not in words]
+        rows = log_p(model, source, [[*words, EOS] for words, _ in going_on]) if going_on else []
+        for (words, total), row in zip(going_on, rows, strict=True):
+            follow = [word for word in range(V + 1) if may_follow(words, word, d)]
+            candidates += [([*words, word], total + row[-1, word]) for word in follow]
+        hypotheses = sorted(candidates, key=rank, reverse=True)[: d.beam]
+    return [(words, rank((words, total))) for words, total in hypotheses]
+
+
+def replies(ids):
+    """Lists of words of `(K, L)` ids; nothing may stand behind `_EOS_`."""
+    found = []
+    for row in ids.tolist():
+        words = row[: row.index(EOS) + 1] if EOS in row else row
+        assert row[len(words) :] == [0] * (len(row) - len(words))
+        assert 0 not in words
+        found.append(words)
+    return found
+
+
+def run(model, source, d, noise=None):
+    ids, scores = (to_numpy(x) for x in decode(model, source, d, EOS, UNK, noise))
+    assert ids.shape == (len(source), d.beam, d.max_length) and scores.shape == ids.shape[:2]
+    return ids, scores
+
+
+# === Search ===
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"attention": "dot", "cell": "lstm", "layers": 2}, {"attention": "none"}], ids=str
+)
+def test_a_beam_of_one_is_greedy_search(settings):
+    model, d = made(**settings), Decoding(max_length=L)
+    ids, scores = run(model, SOURCES, d)
+    for source, found, score in zip(SOURCES, ids, scores, strict=True):
+        [words] = replies(found)
+        assert len(words) == L or words[-1] == EOS
+        [rows] = log_p(model, source, [words])
+        rows[:, [0, UNK]] = -np.inf
+        assert words == rows.argmax(axis=1).tolist()  # word for word, each behind those before it
+        assert score[0] == pytest.approx(rows.max(axis=1).sum(), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"beam": 3, "max_length": 5},
+        {"beam": 3, "max_length": 5, "length_penalty": 1.3, "min_length": 2},
+        {"beam": 2, "max_length": 5, "block_ngrams": 2, "allow_unknown": True},
+    ],
+    ids=str,
+)
+def test_beam_search_matches_loops(settings):
+    model, d = biased(w1=1.0), Decoding(**settings)
+    ids, scores = run(model, SOURCES[:2], d)
+    for source, found, ranked in zip(SOURCES[:2], ids, scores, strict=True):
+        expected = beam_in_loops(model, source, d)
+        assert replies(found) == [words for words, _ in expected]
+        np.testing.assert_allclose(ranked, [score for _, score in expected], atol=1e-4)
+
+
+SMALL_V, SMALL_L = 5, 4
+"""Words and length of replies that can all be counted."""
+
+
+def all_replies(d):
+    """Every reply there is."""
+    found, going_on = [], [[]]
+    for _ in range(d.max_length):
+        longer = [[*words, word] for words in going_on for word in range(SMALL_V + 1) if may_follow(words, word, d)]
+        found += [words for words in longer if words[-1] == EOS]
+        going_on = [words for words in longer if words[-1] != EOS]
+    return found + going_on
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [
+        ({}, 1 + 3 + 9 + 27 + 81),
+        ({"length_penalty": 0.9}, 121),
+        ({"min_length": 2}, 9 + 27 + 81),
+        ({"allow_unknown": True}, 1 + 4 + 16 + 64 + 256),
+        ({"block_ngrams": 1}, 1 + 3 + 6 + 6),
+        ({"block_ngrams": 2}, None),
+        ({"block_ngrams": 3, "length_penalty": 0.4}, None),
+    ],
+    ids=str,
+)
+def test_a_beam_as_wide_as_all_replies_finds_them_all_in_order(settings, count):
+    """So it finds the best of all, each only once, none that is not allowed."""
+    model = made(SMALL_V)
+    expected = all_replies(Decoding(max_length=SMALL_L, **settings))
+    assert len(expected) == (count or len(expected)) and len(set(map(tuple, expected))) == len(expected)
+    if settings.get("block_ngrams"):
+        assert not any(repeats(words, settings["block_ngrams"]) for words in expected)
+    d = Decoding(beam=len(expected), max_length=SMALL_L, **settings)
+    ids, scores = run(model, np.array([[3, 5, 4, 1]], "int32"), d)
+    found, ranked = replies(ids[0]), scores[0]
+    assert sorted(found) == sorted(expected)
+    assert (np.diff(ranked) <= 0).all()
+    by_hand = scored(model, np.array([3, 5, 4, 1]), found, d.length_penalty)
+    np.testing.assert_allclose(ranked, by_hand, atol=1e-4)
+    assert found[0] == found[int(np.argmax(by_hand))]
+
+
+def test_one_sentence_alone_is_answered_as_in_a_batch():
+    d = Decoding(beam=3, max_length=L, length_penalty=0.7, block_ngrams=3)
+    model = made()
+    ids, scores = run(model, SOURCES, d)
+    for row, source in enumerate(SOURCES):
+        alone, ranked = run(model, source[source > 0][None], d)
+        np.testing.assert_array_equal(alone[0], ids[row])
+        np.testing.assert_allclose(ranked[0], scores[row], atol=1e-5)
+
+
+def test_the_compiled_decoder_is_decode():
+    model = made()
+    for d in (Decoding(beam=3, max_length=5, block_ngrams=2), Decoding(beam=2, sample=True, max_length=5)):
+        noise = np.random.default_rng(0).random((3, d.beam, 5), "float32") if d.sample else None
+        given = {"source": SOURCES} | ({"noise": noise} if d.sample else {})
+        ids, scores = Decoder(model, d, EOS, UNK).predict_on_batch(given)
+        expected, ranked = run(model, SOURCES, d, noise)
+        np.testing.assert_array_equal(ids, expected)
+        np.testing.assert_allclose(scores, ranked, atol=1e-5)
+
+
+# === What replies may hold ===
+
+
+@pytest.mark.parametrize("sample", (False, True))
+def test_nothing_stands_behind_the_end_and_neither_unknown_nor_padding_anywhere(sample):
+    """Although they are the likeliest words."""
+    model = biased(w0=30.0, w2=20.0, w1=2.0)
+    d = Decoding(beam=5, max_length=L, sample=sample)
+    ids, _ = run(model, SOURCES, d, np.random.default_rng(0).random((3, 5, L), "float32"))
+    found = [words for of_source in ids for words in replies(of_source)]
+    assert not any({0, UNK} & set(words) for words in found)
+    assert 1 < len({len(words) for words in found})
+    assert any(EOS in words for words in found)
+    allowed, _ = run(model, SOURCES, Decoding(max_length=L, allow_unknown=True))
+    assert (allowed == UNK).all()
+
+
+@pytest.mark.parametrize("beam", (1, 3))
+def test_min_length_puts_the_end_off(beam):
+    model = biased(w1=30.0)
+    assert (run(model, SOURCES, Decoding(max_length=L))[0][:, 0, 0] == EOS).all()
+    ids, _ = run(model, SOURCES, Decoding(beam=beam, max_length=L, min_length=3))
+    assert [len(words) for of_source in ids for words in replies(of_source)] == [4] * 3 * beam
+
+
+@pytest.mark.parametrize("sample", (False, True))
+@pytest.mark.parametrize("n", (1, 2, 3))
+def test_block_ngrams_blocks_what_a_loop_blocks(n, sample):
+    """A model that says one word over and over: the first time that it may not, it says another one."""
+    model = biased(w4=12.0, w1=-30.0)
+    free = replies(run(model, SOURCES, Decoding(max_length=5))[0][:, 0])
+    assert free == [[4] * 5] * 3
+    d = Decoding(max_length=5, block_ngrams=n, sample=sample, top_k=int(sample))
+    noise = np.random.default_rng(0).random((3, 1, 5), "float32")
+    for source, words in zip(SOURCES, replies(run(model, SOURCES, d, noise)[0][:, 0]), strict=True):
+        assert words[:n] == [4] * n and not repeats(words, n)
+        [rows] = log_p(model, source, [words])
+        for place, row in enumerate(rows):
+            allowed = [word for word in range(V + 1) if may_follow(words[:place], word, d)]
+            assert words[place] == max(allowed, key=row.__getitem__)
+
+
+def test_replies_without_an_end_are_as_long_as_may_be():
+    ids, _ = run(biased(w1=-30.0), SOURCES, Decoding(beam=3, max_length=L))
+    assert [len(words) for of_source in ids for words in replies(of_source)] == [L] * 9
+
+
+# === Sampling ===
+
+DRAWS = 2003
+
+
+def drawn(model, source, **settings):
+    """How often each word comes first; the noise passes through [0, 1) in even steps."""
+    d = Decoding(beam=DRAWS, sample=True, max_length=1, **settings)
+    noise = ((np.random.default_rng(0).permutation(DRAWS) + 0.5) / DRAWS).astype("float32")
+    ids, _ = run(model, source[None], d, noise[None, :, None])
+    return np.bincount(ids[0, :, 0], minlength=V + 1) / DRAWS
+
+
+def probabilities_in_loops(logits, temperature=1.0, top_k=0, top_p=1.0, min_length=0):
+    words = sorted((w for w in range(1, V + 1) if w != UNK and (w != EOS or not min_length)), key=lambda w: -logits[w])
+    words = words[:top_k] if top_k else words
+    total = sum(np.exp(logits[w] / temperature) for w in words)
+    p, kept, so_far = np.zeros(V + 1), [], 0.0
+    for w in words:
+        if so_far >= top_p:
+            break
+        kept.append(w)
+        p[w] = np.exp(logits[w] / temperature) / total
+        so_far += p[w]
+    return p / p.sum(), kept
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, 6),
+        ({"temperature": 3.0}, 6),
+        ({"temperature": 0.5}, 6),
+        ({"top_k": 3}, 3),
+        ({"top_p": 0.9, "temperature": 2.0}, 5),
+        ({"top_k": 5, "top_p": 0.9, "temperature": 2.0}, 4),
+        ({"min_length": 0, "top_k": 100}, 6),
+        ({"top_p": 1e-6}, 1),
+    ],
+    ids=str,
+)
+def test_words_are_drawn_by_their_probability(settings, words):
+    model, source = made(), SOURCES[0]
+    [row] = log_p(model, source, [[EOS]])
+    expected, kept = probabilities_in_loops(row[0], **settings)
+    assert len(kept) == words
+    np.testing.assert_allclose(drawn(model, source, **settings), expected, atol=2 / DRAWS)
+
+
+def test_the_same_noise_draws_the_same_replies_whatever_their_neighbours():
+    model, d = made(), Decoding(beam=5, sample=True, max_length=L, temperature=1.5)
+    noise, other = np.random.default_rng(0).random((2, 3, 5, L), "float32")
+    ids, scores = run(model, SOURCES, d, noise)
+    again, _ = run(model, SOURCES, d, noise)
+    np.testing.assert_array_equal(again, ids)
+    alone, _ = run(model, SOURCES[1:2, :2], d, noise[1:2])
+    np.testing.assert_array_equal(alone[0], ids[1])
+    assert (run(model, SOURCES, d, other)[0] != ids).any()
+    for source, found, ranked in zip(SOURCES, ids, scores, strict=True):
+        assert len(set(map(tuple, replies(found)))) > 2
+        assert (np.diff(ranked) <= 0).all()
+        # Ranked by the model's own probability, whatever the temperature.
+        np.testing.assert_allclose(ranked, scored(model, source, replies(found)), atol=1e-4)
+
+
+def test_drawing_among_one_word_is_greedy_search():
+    model = made()
+    expected, scores = run(model, SOURCES, Decoding(max_length=L))
+    noise = np.random.default_rng(0).random((3, 2, L), "float32")
+    ids, ranked = run(model, SOURCES, Decoding(beam=2, sample=True, top_k=1, max_length=L), noise)
+    for k in range(2):
+        np.testing.assert_array_equal(ids[:, k], expected[:, 0])
+        np.testing.assert_allclose(ranked[:, k], scores[:, 0], atol=1e-5)
+
+
+# === Errors ===
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beam": 0}, r"^beam must be at least 1\. Received: beam=0$"),
+        ({"max_length": 0}, r"^max_length must be at least 1\. Received: max_length=0$"),
+        *(
+            ({field: -1}, rf"^{field} must not be below 0\. Received: {field}=-1$")
+            for field in ("min_length", "length_penalty", "block_ngrams", "top_k")
+        ),
+        ({"min_length": 5, "max_length": 5}, r"^min_length must be below max_length=5\. Received: 5$"),
+        ({"temperature": 0.0}, r"^temperature must be above 0\. Received: temperature=0\.0$"),
+        ({"top_p": 0.0}, r"^top_p must be in \(0, 1\]\. Received: top_p=0\.0$"),
+        ({"top_p": 1.1}, r"^top_p must be in \(0, 1\]\. Received: top_p=1\.1$"),
+    ],
+)
+def test_decoding_rejects(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Decoding(**settings)
+
+
+def test_decoding_is_greedy_search_by_default():
+    assert Decoding() == Decoding(1, False, 30, 0, 0.0, 0, False, 1.0, 0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"beam": 7, "max_length": 1}, {(EOS,), (3,), (4,), (5,)}),
+        ({"max_length": 7, "min_length": 6, "block_ngrams": 1}, None),
+        ({"beam": 7, "max_length": 5, "min_length": 4, "block_ngrams": 1}, None),
+    ],
+    ids=str,
+)
+def test_where_replies_run_out_there_are_fewer(settings, expected):
+    """Not some that hold padding, unknown words or others twice; and one that may not go on ends."""
+    ids, scores = run(made(SMALL_V), np.array([[3, 5, 4, 1]], "int32"), Decoding(**settings))
+    found = [tuple(words) for words in replies(ids[0][scores[0] > LOWEST])]
+    assert not ids[0][scores[0] <= LOWEST].any()
+    expected = expected or {(*words, EOS) for words in itertools.permutations((3, 4, 5))}
+    assert len(set(found)) == len(found) == min(len(expected), settings.get("beam", 1)) and set(found) <= expected
+    np.testing.assert_allclose(scores[0][: len(found)], scored(made(SMALL_V), np.array([3, 5, 4, 1]), found), atol=1e-4)
