@@ -258,8 +258,6 @@ def test_averages_are_swapped_in_and_out_exactly():
 def test_settings_that_the_dataset_decides_are_refused(prepared_reading, tmp_path):
     with pytest.raises(UserError, match=r"--set characters=3: .* decides characters"):
         train("bidaf", prepared_reading, tmp_path / "run", Fit(), {"characters": "3"})
-    with pytest.raises(UserError, match="has no embedded sample yet"):
-        train("bidaf", None, tmp_path / "run", Fit(), {})
 
 
 def test_name_of_says_what_is_left_out(run):
