@@ -9,6 +9,7 @@ import tensorflow as tf
 from data.reading import CHARACTERS
 from data.vocabulary import EOS_ID, UNK_ID
 from layers.bilstm import BiLSTM
+from layers.masking import LOWEST
 from layers.span_search import best_spans
 from tasks.reading import MAX_LENGTH
 
@@ -102,7 +103,7 @@ def reading_archive(model, vocabulary, characters):
         query, _, _ = text.tokens(question)
         logits = model(text.inputs(tokens, query), training=False)
         first, last, score = best_spans(logits, MAX_LENGTH, COUNT)
-        real = tf.logical_and(score > -1e29, (query.row_lengths() > 0)[:, None])
+        real = tf.logical_and(score > LOWEST, (query.row_lengths() > 0)[:, None])
         start = tf.gather(_at_least_one(starts.to_tensor()), first, batch_dims=1)
         end = tf.gather(_at_least_one(ends.to_tensor()), tf.where(real, last, 0), batch_dims=1)
         start, length = tf.where(real, start, 0), tf.where(real, end - start, 0)

@@ -50,6 +50,22 @@ def make_config(config_class, settings):
         raise UserError(str(error)) from error
 
 
+def with_decided(settings, decided, path):
+    """Settings with those that a dataset decides.
+
+    Args:
+        settings, decided: `{field: value}`.
+        path: The dataset's.
+
+    Raises:
+        UserError: where a setting is also decided.
+    """
+    for name in decided:
+        if name in settings:
+            raise UserError(f"--set {name}={settings[name]}: {path} decides {name}, it is {decided[name]}")
+    return {**decided, **settings}
+
+
 def _parse(text, field):
     if field.type is str or field.type == "str":
         return text

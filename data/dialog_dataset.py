@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 import functools
-import json
 import pathlib
 import shutil
 
@@ -13,6 +12,7 @@ from cli import UserError
 from data import pickles
 from data.dialog import DialogSplit, Sentences, stack
 from data.prepare_dialog import CANDIDATES, DIALOGS, ENTITIES, FACTS, KNOWLEDGE, SPLITS, VOCABULARY
+from data.prepared import read_facts
 from data.vocabulary import Vocabulary
 
 CLOSED = 8  # a type with at most so many values has them all in any training set, so they keep their own words
@@ -184,16 +184,9 @@ def load_dataset(path):
         UserError: on a missing or malformed file, and where files contradict each other.
     """
     path = pathlib.Path(path)
-    if not path.is_dir():
-        raise UserError(f"{path} is no directory; prepare.py makes one")
     if not (path / FACTS).is_file() and (path / "task1" / FACTS).is_file():
         raise UserError(f"{path} holds several tasks: give one of them, as {path / 'task1'}")
-    try:
-        facts = json.loads((path / FACTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path / FACTS}: expected what prepare.py writes. {error}") from error
-    if not isinstance(facts, dict) or facts.get("task") != "dialog":
-        raise UserError(f'{path / FACTS}: expected an object with "task": "dialog"')
+    facts = read_facts(path, FACTS, "dialog")
     world = World.load(path)
     return DialogDataset(path, facts.get("name", path.name), _splits(path / DIALOGS, world), world)
 

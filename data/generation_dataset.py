@@ -1,7 +1,6 @@
 """A prepared dataset for response generation, as prepare.py wrote it, read from disk."""
 
 import dataclasses
-import json
 import pathlib
 
 import numpy as np
@@ -10,6 +9,7 @@ from cli import UserError
 from data import pickles
 from data.generation import GenerationSplit
 from data.prepare_generation import FACTS, PAIRS, SPLITS, VECTORS, VOCABULARY
+from data.prepared import read_embedding, read_facts
 from data.selection import Sequences
 from data.tokenizers import TOKENIZERS
 from data.vocabulary import EOS_ID, Vocabulary
@@ -45,18 +45,11 @@ def load_dataset(path):
         UserError: on a missing or malformed file, and where files contradict each other.
     """
     path = pathlib.Path(path)
-    if not path.is_dir():
-        raise UserError(f"{path} is no directory; prepare.py makes one")
-    try:
-        facts = json.loads((path / FACTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path / FACTS}: expected what prepare.py writes. {error}") from error
-    if not isinstance(facts, dict) or facts.get("task") != "generation":
-        raise UserError(f'{path / FACTS}: expected an object with "task": "generation"')
+    facts = read_facts(path, FACTS, "generation")
     settings = _settings(path / FACTS, facts)
     vocabulary = Vocabulary.load(path / VOCABULARY)
     splits = _splits(path / PAIRS, vocabulary)
-    vectors = _vectors(path / VECTORS, vocabulary) if (path / VECTORS).exists() else None
+    vectors = read_embedding(path / VECTORS, vocabulary) if (path / VECTORS).exists() else None
     return GenerationDataset(path, facts.get("name", path.name), splits, vocabulary, vectors, **settings)
 
 
@@ -67,13 +60,6 @@ def _settings(file, facts):
         case {"tokenizer": str(name), "lower": bool(), "turns": int(turns)} if name in TOKENIZERS and turns > 0:
             return found
     raise UserError(f"{file}: expected settings with a tokenizer, lower and turns. Received: {found}")
-
-
-def _vectors(file, vocabulary):
-    vectors = np.asarray(pickles.load(file), np.float32)
-    if vectors.ndim != 2 or len(vectors) != len(vocabulary) + 1:
-        raise UserError(f"{file}: expected shape ({len(vocabulary) + 1}, dimension). Received: {vectors.shape}")
-    return vectors
 
 
 def _splits(file, vocabulary):

@@ -1,7 +1,6 @@
 """A prepared dataset for reading comprehension, as prepare.py wrote it, read from disk."""
 
 import dataclasses
-import json
 import pathlib
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from cli import UserError
 from data import pickles
 from data.prepare_reading import CHARACTERS, FACTS, READING, SPLITS, VECTORS, VOCABULARY
+from data.prepared import read_embedding, read_facts
 from data.reading import ReadingSplit, Tokens
 from data.selection import Sequences
 from data.vocabulary import Vocabulary
@@ -39,20 +39,9 @@ def load_dataset(path):
         UserError: on a missing or malformed file, and where files contradict each other.
     """
     path = pathlib.Path(path)
-    if not path.is_dir():
-        raise UserError(f"{path} is no directory; prepare.py makes one")
-    try:
-        facts = json.loads((path / FACTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path / FACTS}: expected what prepare.py writes. {error}") from error
-    if not isinstance(facts, dict) or facts.get("task") != "reading":
-        raise UserError(f'{path / FACTS}: expected an object with "task": "reading"')
+    facts = read_facts(path, FACTS, "reading")
     vocabulary, characters = (Vocabulary.load(path / name) for name in (VOCABULARY, CHARACTERS))
-    vectors = np.asarray(pickles.load(path / VECTORS), np.float32)
-    if vectors.ndim != 2 or len(vectors) != len(vocabulary) + 1:
-        raise UserError(
-            f"{path / VECTORS}: expected shape ({len(vocabulary) + 1}, dimension). Received: {vectors.shape}"
-        )
+    vectors = read_embedding(path / VECTORS, vocabulary)
     splits = _splits(path / READING, vocabulary, characters)
     return ReadingDataset(path, facts.get("name", path.name), splits, vectors, vocabulary, characters)
 

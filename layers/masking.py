@@ -12,6 +12,10 @@ from keras import ops
 # What the DAM release puts in place of a masked logit (its operations.py): it replaces, it does not add.
 RELEASE_MASKED_LOGIT = -(2.0**32) + 1
 
+MASKED_LOGIT = -1e30
+LOWEST = -1e29
+"""Below every real logit and sum of logits, above every sum that has a masked one in it."""
+
 
 def mask_from_ids(ids):
     """Marks the real entries of padded ids.
@@ -94,7 +98,7 @@ def masked_logits(logits, mask):
     >>> keras.ops.convert_to_numpy(masked_logits(np.array([2.0, 3.0]), np.array([True, False]))).tolist()
     [2.0, -1.0000000150474662e+30]
     """
-    return ops.where(mask, ops.cast(logits, "float32"), ops.full((), -1e30, dtype="float32"))
+    return ops.where(mask, ops.cast(logits, "float32"), ops.full((), MASKED_LOGIT, dtype="float32"))
 
 
 def masked_max(x, mask):

@@ -10,10 +10,7 @@ import dataclasses
 import keras
 from keras import ops
 
-from layers.masking import masked_logits, masked_softmax
-
-LOWEST = -1e29
-"""Below the log probability of any reply, above that of what stands in place of one."""
+from layers.masking import LOWEST, masked_logits, masked_softmax
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +92,7 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
         before = ops.where(t == 0, ops.full_like(before, model.begin_id), before)
         logits, states, _ = model.step(ops.reshape(before, (-1,)), list(states), fixed)
         logits_BKV = ops.reshape(ops.cast(logits, "float32"), (B, K, logits.shape[-1]))
-        allowed = _allowed(d, t, ids_BKL, length_BK, logits_BKV.shape[-1], eos_id, unk_id)
+        allowed = _allowed(d, t, ids_BKL, logits_BKV.shape[-1], eos_id, unk_id)
         log_p_BKV = ops.log_softmax(logits_BKV, axis=-1)
         if d.sample:
             at_t = ops.take(noise, t, axis=2)
@@ -132,7 +129,7 @@ def _penalty(d, length):
     return ((5.0 + ops.cast(length, "float32")) / 6.0) ** d.length_penalty
 
 
-def _allowed(d, t, ids_BKL, length_BK, V, eos_id, unk_id):
+def _allowed(d, t, ids_BKL, V, eos_id, unk_id):
     """Which words may come at place `t`, boolean `(B, K, V)`."""
     words = ops.arange(V)
     allowed = words != 0

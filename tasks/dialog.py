@@ -22,6 +22,7 @@ from metrics.dialog import (
     reachable_by_types,
     tfidf_match,
 )
+from runs import with_decided
 
 SAMPLE = pathlib.Path("build/sample-dialog")
 WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
@@ -144,10 +145,7 @@ def model_settings(dataset, settings):
     """
     longest = max(dataset.splits["train"].sentences.words.shape[1], dataset.world.encoded_candidates.words.shape[1])
     decided = {**_sizes(dataset.world), "max_words": -(-longest // WORDS) * WORDS}
-    for name in decided:
-        if name in settings:
-            raise UserError(f"--set {name}={settings[name]}: {dataset.path} decides {name}, it is {decided[name]}")
-    return {**decided, **settings}
+    return with_decided(settings, decided, dataset.path)
 
 
 def initialise(model, dataset, training):

@@ -19,7 +19,7 @@ from data.vocabulary import EOS_ID, UNK_ID
 from layers.masking import mask_from_ids
 from metrics.generation import METRICS, by_source, floors_of, generation_metrics, perplexity
 from models.decoding import Decoder, Decoding
-from runs import Run, make_config
+from runs import Run, make_config, with_decided
 
 SAMPLE = pathlib.Path("build/sample-generation")
 PERFECT = 1.0  # of one by the perplexity
@@ -117,10 +117,7 @@ def model_settings(dataset, settings):
     decided = {"vocabulary_size": len(dataset.vocabulary)}
     if dataset.vectors is not None:
         decided["embedding_dim"] = dataset.vectors.shape[1]
-    for name in decided:
-        if name in settings:
-            raise UserError(f"--set {name}={settings[name]}: {dataset.path} decides {name}, it is {decided[name]}")
-    return {**decided, **settings}
+    return with_decided(settings, decided, dataset.path)
 
 
 def initialise(model, dataset, training):

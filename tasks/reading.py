@@ -18,6 +18,7 @@ from data.reading_dataset import load_dataset
 from layers.masking import masked_logits
 from layers.span_search import best_spans
 from metrics.reading import METRICS, reading_metrics
+from runs import with_decided
 
 SAMPLE = pathlib.Path("build/sample-reading")
 PERFECT = 1.0  # no figure of `validate` is better
@@ -122,10 +123,7 @@ def model_settings(dataset, settings):
         UserError: where the settings contradict the dataset.
     """
     decided = _sizes(dataset)
-    for name in decided:
-        if name in settings:
-            raise UserError(f"--set {name}={settings[name]}: {dataset.path} decides {name}, it is {decided[name]}")
-    return {**decided, **settings}
+    return with_decided(settings, decided, dataset.path)
 
 
 def initialise(model, dataset, training):

@@ -1,0 +1,54 @@
+"""What reading any prepared directory begins with."""
+
+import json
+import pathlib
+
+import numpy as np
+
+from cli import UserError
+from data import pickles
+
+
+def read_facts(path, file, task):
+    """Reads the facts of a prepared dataset.
+
+    Args:
+        path: Its directory.
+        file: Name of the JSON file in it.
+        task: What they must say that it is for.
+
+    Returns:
+        A dict.
+
+    Raises:
+        UserError: where there is no directory, the file cannot be read, or it is of another task.
+    """
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        raise UserError(f"{path} is no directory; prepare.py makes one")
+    try:
+        facts = json.loads((path / file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path / file}: expected what prepare.py writes. {error}") from error
+    if not isinstance(facts, dict) or facts.get("task") != task:
+        raise UserError(f'{path / file}: expected an object with "task": "{task}"')
+    return facts
+
+
+def read_embedding(file, vocabulary):
+    """Reads the word vectors of a prepared dataset.
+
+    Args:
+        file: A pickle.
+        vocabulary: The `data.vocabulary.Vocabulary` whose words they are of.
+
+    Returns:
+        Float32 `(len(vocabulary) + 1, dimension)`; row 0 is padding.
+
+    Raises:
+        UserError: where the file cannot be read or has another shape.
+    """
+    vectors = np.asarray(pickles.load(file), np.float32)
+    if vectors.ndim != 2 or len(vectors) != len(vocabulary) + 1:
+        raise UserError(f"{file}: expected shape ({len(vocabulary) + 1}, dimension). Received: {vectors.shape}")
+    return vectors
