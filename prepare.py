@@ -39,6 +39,7 @@ flags.DEFINE_bool("lower", True, "Generation: makes texts lower case.")
 flags.DEFINE_integer("turns", 1, "Generation: utterances that make a source, the last ones.", lower_bound=1)
 flags.DEFINE_integer("max_words", 0, "Generation: pairs with a longer turn are left out; 0: none.", lower_bound=0)
 flags.DEFINE_integer("vocabulary_size", 10000, "Generation: words that are known at most; 0: all.", lower_bound=0)
+flags.DEFINE_bool("drop_unknown", False, "Generation: leaves pairs out that hold a word that is not known.")
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
 

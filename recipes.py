@@ -102,10 +102,11 @@ RECIPES = {
     "chat-none": _chat("none"),
     "chat-cornell": Recipe(  # the PyTorch chatbot tutorial's, 4,000 steps
         model="seq2seq",
-        corpus="cornell, prepared with --max_words=10 --min_count=3 --vocabulary_size=0",
-        flags={"epochs": 4.356, "batch_size": 64, "learning_rate": 1e-4},
+        corpus="cornell, prepared with --max_words=9 --min_count=3 --vocabulary_size=0 --drop_unknown",
+        flags={"epochs": 6.61, "batch_size": 64, "learning_rate": 1e-4},
         settings={
             "embedding_dim": 500,
+            "embedding_start": "normal",
             "hidden": 500,
             "layers": 2,
             "merge": "sum",
@@ -114,13 +115,13 @@ RECIPES = {
             "decoder_rate": 5.0,
             "decay": 1.0,
             "gradient_clip": 50.0,
-            "validations_per_epoch": 9.18,
+            "validations_per_epoch": 6.05,
         },
     ),
     "chat-subtitles": Recipe(
         model="seq2seq",
         corpus="subtitles",
-        flags={"epochs": 4.0, "batch_size": 64, "learning_rate": 1e-3},
+        flags={"epochs": 3.0, "batch_size": 64, "learning_rate": 1e-3},
         settings={"attention": "dot", "tied_output": True, "dropout": 0.2},
     ),
     "seq2seq-sample": Recipe(

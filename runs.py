@@ -70,13 +70,13 @@ def _parse(text, field):
     if field.type is str or field.type == "str":
         return text
     try:
+        if field.type is float:
+            return float(text)
         value = json.loads({"True": "true", "False": "false", "None": "null"}.get(text, text))
         if field.type is bool and not isinstance(value, bool):
             raise ValueError
         if field.type is int and (isinstance(value, bool) or not isinstance(value, int)):
             raise ValueError
-        if field.type is float:
-            value = float(value)
     except (ValueError, TypeError) as error:
         kind = getattr(field.type, "__name__", field.type)
         raise UserError(f"--set {field.name}= expects a value of type {kind}. Received: {text!r}") from error

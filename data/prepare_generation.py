@@ -49,6 +49,8 @@ class Settings:
     """Rarer words of the training pairs are `_UNK_`."""
     vocabulary_size: int = 10000
     """So many words are known, the most frequent ones; 0: all."""
+    drop_unknown: bool = False
+    """Whether pairs that hold a word that is not known are left out."""
     vectors: str | None = None
     """File of word vectors, see `data.word_vectors.read_vectors`; `None`: none."""
     seed: int = 1
@@ -82,14 +84,16 @@ def prepare(corpus, source, out, settings):
         utterances[split] = [tokenize(normalize(text, settings.lower)) for turns in conversations for text in turns]
         possible = list(find_pairs([len(turns) for turns in conversations], settings.turns))
         pairs[split] = [pair for pair in possible if _fits(utterances[split][slice(*pair)], settings.max_words)]
-        counts[split] = {
-            "conversations": len(conversations),
-            "pairs": len(pairs[split]),
-            "left_out": len(possible) - len(pairs[split]),
-        }
-        if not pairs[split]:
-            raise UserError(f"{source}: expected pairs for {split}. Received: none of {len(possible)} are left")
+        counts[split] = {"conversations": len(conversations), "possible": len(possible)}
     vocabulary = _vocabulary(utterances["train"], pairs["train"], settings)
+    for split, chosen in pairs.items():
+        if settings.drop_unknown:
+            known = [set(vocabulary.words).issuperset(tokens) for tokens in utterances[split]]
+            chosen[:] = [(start, stop) for start, stop in chosen if all(known[start:stop])]
+        possible = counts[split].pop("possible")
+        counts[split] |= {"pairs": len(chosen), "left_out": possible - len(chosen)}
+        if not chosen:
+            raise UserError(f"{source}: expected pairs for {split}. Received: none of {possible} are left")
     data = {split: _encode(utterances[split], pairs[split], vocabulary) for split in SPLITS}
     known = {_letters(data["train"], row) for row in range(len(pairs["train"]))}
     for split in SPLITS:

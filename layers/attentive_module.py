@@ -8,6 +8,8 @@ import math
 import keras
 from keras import ops
 
+from layers.dense import matrix_product
+from layers.layer_norm import LayerNorm
 from layers.masking import masked_softmax, release_softmax
 
 MASKINGS = ("exact", "release")
@@ -68,8 +70,8 @@ class AttentiveModule(keras.layers.Layer):
         self.W2_DD = self.add_weight(name="W2", shape=(D, D), initializer="orthogonal")
         self.b2 = self.add_weight(name="b2", shape=bias_shape, initializer="zeros")
         norm = {"epsilon": self.epsilon, "dtype": self.dtype_policy}
-        self.attention_norm = keras.layers.LayerNormalization(**norm, name="attention_norm")
-        self.ffn_norm = keras.layers.LayerNormalization(**norm, name="ffn_norm")
+        self.attention_norm = LayerNorm(**norm, name="attention_norm")
+        self.ffn_norm = LayerNorm(**norm, name="ffn_norm")
         self.attention_norm.build((None, D))
         self.ffn_norm.build((None, D))
 
@@ -87,8 +89,11 @@ class AttentiveModule(keras.layers.Layer):
         else:
             att = masked_softmax(scores, None if key_mask is None else key_mask[..., None, :])
         x = self.attention_norm(ops.matmul(att, value) + query)
-        ffn = ops.matmul(ops.relu(ops.matmul(x, self.W1_DD) + self.b1), self.W2_DD) + self.b2
-        return self.ffn_norm(ffn + x)
+        return self.ffn_norm(matrix_product(x, self._ffn) + x)
+
+    def _ffn(self, x):
+        x = ops.relu(ops.add(ops.matmul(x, self.W1_DD), self.b1))
+        return ops.add(ops.matmul(x, self.W2_DD), self.b2)
 
     def compute_output_shape(self, query_shape, key_shape, value_shape=None, **_):
         rank = max(len(query_shape), len(key_shape)) - 2

@@ -16,6 +16,12 @@ from layers.recurrent import ATTENTIONS, CELLS, MERGES, RecurrentDecoder, Recurr
 from layers.word_embedding import ReversibleWordEmbedding
 
 
+STARTS = {
+    "uniform": keras.initializers.RandomUniform(-0.1, 0.1),
+    "normal": keras.initializers.RandomNormal(stddev=1.0),
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class Seq2SeqConfig:
     """What a seq2seq model is made of."""
@@ -39,13 +45,16 @@ class Seq2SeqConfig:
     tied_output: bool = False
     """The logit of a word is its vector times a projection of the decoder's output."""
     train_embedding: bool = True
+    embedding_start: str = "uniform"
+    """Of word vectors that nobody gave: `uniform` in [-.1, .1], or `normal`, of standard deviation 1."""
     dropout: float = 0.2
     """On word vectors, between layers and before the logits."""
     reverse: bool = False
     """Writes what was said before a reply: the model that reranks by mutual information (Li et al. 2016)."""
 
     def __post_init__(self):
-        for field, known in (("cell", CELLS), ("merge", MERGES), ("attention", ATTENTIONS)):
+        choices = {"cell": CELLS, "merge": MERGES, "attention": ATTENTIONS, "embedding_start": tuple(STARTS)}
+        for field, known in choices.items():
             if getattr(self, field) not in known:
                 raise ValueError(f"{field} must be one of {known}. Received: {field}={getattr(self, field)!r}")
         for field in ("vocabulary_size", "embedding_dim", "hidden", "layers"):
@@ -78,9 +87,9 @@ class Seq2Seq(keras.Model):
 
         # === Layers ===
         def words(name):
-            uniform = keras.initializers.RandomUniform(-0.1, 0.1)
+            start = STARTS[c.embedding_start].clone()  # its own, which draws other numbers
             return ReversibleWordEmbedding(
-                rows, c.embedding_dim, embeddings_initializer=uniform, trainable=c.train_embedding, name=name
+                rows, c.embedding_dim, embeddings_initializer=start, trainable=c.train_embedding, name=name
             )
 
         target_words = words("word_embedding")

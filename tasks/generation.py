@@ -130,7 +130,7 @@ def initialise(model, dataset, training):
 
 
 class TwoRateAdam(keras.optimizers.Adam):
-    """Adam with another learning rate for the decoder.
+    """Adam with another learning rate for the decoder and what makes its output a word; not for shared embeddings.
 
     Args:
         decoder_rate: That of the decoder by that of the rest.
@@ -142,7 +142,7 @@ class TwoRateAdam(keras.optimizers.Adam):
 
     def update_step(self, gradient, variable, learning_rate):
         path = getattr(variable, "path", variable.name)  # TensorFlow's own variable has a name alone
-        rate = self.decoder_rate if "decoder" in path.split("/") else 1.0
+        rate = self.decoder_rate if {"decoder", "projection", "logits"} & set(path.split("/")) else 1.0
         super().update_step(gradient, variable, learning_rate * rate)
 
     def get_config(self):
