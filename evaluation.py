@@ -65,7 +65,7 @@ def evaluate(run_path, split="dev", data=None, precision="float32", measured_out
     measured = _measured(run, task, dataset, split, record)
     if measured_out:
         with atomic_file(measured_out) as file:
-            json.dump(measured, file, indent=1)
+            json.dump(measured, file, indent=1, ensure_ascii=False)
             file.write("\n")
     return measured
 
@@ -158,7 +158,7 @@ def _print(label, task, dataset, split, record):
     for kind in ("floors", "ceilings"):
         for name, metrics in record.get(kind, {}).items():
             row(f"{kind[:-1]}: {name}", metrics)
-    rows = published(dataset.name)
+    rows = [entry for entry in published(dataset.name) if entry["metrics"]]
     if rows:
         table.add_section()
         for entry in rows:

@@ -32,7 +32,7 @@ class Fit:
     precision: str = "float32"
     """`float32`, `bfloat16` or `float16`; weights and losses stay float32."""
     jit: str = "auto"
-    """XLA: `on`, `off`, or `auto`: on with a GPU, off on a CPU."""
+    """XLA: `on`, `off`, or `auto`: on with a GPU and with JAX, which would else compute op by op; off on a CPU."""
     seed: int = 1
     """Of everything random."""
 
@@ -75,7 +75,7 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
     set_precision(fit.precision)
     keras.utils.set_random_seed(fit.seed)
     model = run.build_model()
-    jit = fit.jit == "on" or (fit.jit == "auto" and _has_gpu())
+    jit = fit.jit == "on" or (fit.jit == "auto" and (keras.config.backend() == "jax" or _has_gpu()))
     split = dataset.splits["train"]
     multiple = 16 if jit else 4  # lengths are rounded up to it: XLA compiles every shape anew
 

@@ -42,6 +42,8 @@ def in_turn(sides, blocks):
     finally:
         for worker in workers:
             worker.terminate()
+        for worker in workers:
+            worker.join()
     return [
         (statistics.median(speed for speed, _ in of_side[1:]), max(memory for _, memory in of_side))
         for of_side in found

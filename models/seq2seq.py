@@ -15,7 +15,6 @@ from layers.masking import mask_from_ids
 from layers.recurrent import ATTENTIONS, CELLS, MERGES, RecurrentDecoder, RecurrentEncoder
 from layers.word_embedding import ReversibleWordEmbedding
 
-
 STARTS = {
     "uniform": keras.initializers.RandomUniform(-0.1, 0.1),
     "normal": keras.initializers.RandomNormal(stddev=1.0),

@@ -2,11 +2,12 @@
 
     python -m results.readme_tables          # rewrites README.md between its markers
 
-Selection and reading: a table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and `only=WORD`
-may follow the corpus. Reading besides: the figures after each validation of the longest run between
-`<!-- curve: CORPUS -->` and `<!-- end -->`. Dialog: between `<!-- dialog: SPLIT -->` and `<!-- end -->`, and the
-published figures of a split between `<!-- dialog published: SPLIT -->` and `<!-- end -->`; a column a task, per
-response and in brackets per dialog.
+Selection, reading, generation: a table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and
+`only=WORD` may follow the corpus. Between `<!-- curve: CORPUS -->` and `<!-- end -->`: the figures after each
+validation of the longest run, or with `steps=N,N,...` those at some steps, beside a published curve if there is one.
+Between `<!-- samples: CORPUS -->` and `<!-- end -->`: replies of its generation records. Dialog: between `<!--
+dialog: SPLIT -->` and `<!-- end -->`, and the published figures of a split between `<!-- dialog published: SPLIT -->`
+and `<!-- end -->`; a column a task, per response and in brackets per dialog.
 Every row of ours is one model and one setting, averaged over the seeds that were run, with their spread. With
 `epochs=N` the figures are those of the best validation within the first `N` epochs, so that models stand side by side
 at equal budgets (those that had fewer are left out); with `only=WORD` only models with that word in their name are
@@ -19,6 +20,7 @@ import pathlib
 import re
 import statistics
 
+from data.tokenizers import TOKENIZERS
 from metrics import dialog, generation, reading
 from metrics.published import PUBLISHED, published
 from results.tables import by_corpus
@@ -64,7 +66,7 @@ def table(records):
     ]
     rows = collections.defaultdict(list)
     for record in records:
-        rows[record["name"]].append(record)
+        rows[_label(record)].append(record)
 
     def cells_of(figures):
         return " | ".join(_cell([metrics.get(column) for metrics in figures]) for column in columns)
@@ -79,26 +81,64 @@ def table(records):
         lines.append(_tidy(f"| {name} | {cells} | {seeds} | {minutes:.0f} |"))
         for part in group[0].get("parts", {}):
             lines.append(_tidy(f"| {name}, {part} | {cells_of([r['parts'][part] for r in group])} | | |"))
-    for name, metrics in (records[0]["floors"] if records else {}).items():
+    floors = next((record["floors"] for record in records if record.get("floors")), {})
+    for name, metrics in floors.items():
         lines.append(_tidy(f"| *floor: {name}* | {cells_of([metrics])} | | |"))
-    for row in published(records[0]["corpus"]) if records else ():
+    for row in [row for row in published(records[0]["corpus"]) if row["metrics"]] if records else ():
         where = f" ({row['split']})" if "split" in row else ""
         lines.append(_tidy(f"| *published{where}: {row['model']}* | {cells_of([row['metrics']])} | | |"))
     return "\n".join(lines)
 
 
-def curve(record):
-    """A Markdown table of a reading record's validations: a row each.
+def _label(record):
+    """The model, and how its replies were looked for unless by greedy search."""
+    search = record.get("search", "greedy")
+    return record["name"] if search == "greedy" else f"{record['name']}, {search}"
 
-    >>> row = {"epoch": 0.5, "loss": 4.25, "seconds": 90, "EM": 0.5, "F1": 0.625}
-    >>> print(curve({"task": "reading", "history": [row]}).splitlines()[2])
+
+def curve(record, steps=None):
+    """A Markdown table of a record's validations: a row each.
+
+    Args:
+        record: As of `measured`.
+        steps: Only those after so many steps, with the published curve of the corpus, if there is one, beside them.
+
+    >>> row = {"step": 10, "epoch": 0.5, "loss": 4.25, "seconds": 90, "EM": 0.5, "F1": 0.625}
+    >>> print(curve({"task": "reading", "corpus": "x", "history": [row]}).splitlines()[2])
     | 0.5 | 4.25 | .500 | .625 | 2 |
     """
-    columns = COLUMNS[_task(record)]
-    lines = [f"| epoch | loss | {' | '.join(columns)} | minutes |", f"|---|---|{'---|' * len(columns)}---|"]
-    for row in record["history"]:
-        cells = " | ".join(_cell([row[column]]) for column in columns)
-        lines.append(f"| {row['epoch']:g} | {row['loss']:.2f} | {cells} | {row['seconds'] / 60:.0f} |")
+    rows = [row for row in record["history"] if steps is None or row["step"] in steps]
+    columns = [column for column in COLUMNS[_task(record)] if all(column in row for row in rows)]
+    others = [row for row in published(record["corpus"]) if "curve" in row] if steps else []
+    header = ["steps" if steps else "epoch", "loss", *(f"*published: {row['model']}*" for row in others)]
+    header += [*columns, "minutes"]
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    for row in rows:
+        cells = [f"{row['step']:,}" if steps else f"{row['epoch']:g}", f"{row['loss']:.2f}"]
+        cells += [f"{other['curve'][str(row['step'])]:.2f}" for other in others]
+        cells += [_cell([row[column]]) for column in columns]
+        lines.append(f"| {' | '.join(cells)} | {row['seconds'] / 60:.0f} |")
+    return "\n".join(lines)
+
+
+def samples(records):
+    """A Markdown table of replies: a row a pair, a column a way to look for them.
+
+    >>> pair = {"source": "你 好 \\t 谁 。", "target": "我", "reply": "好 ."}
+    >>> print(samples([{"name": "Seq2seq", "unit": "mixed", "samples": [pair]}]).splitlines()[2])
+    | 你好 / 谁。 | 好. | 我 |
+    """
+    header = ["what was said", *(record.get("search", "greedy") for record in records), "what a human answered"]
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    detokenize = TOKENIZERS[records[0]["unit"]].detokenize
+
+    def text(tokens):
+        turns = (detokenize(turn.split()) for turn in tokens.split("\t"))
+        return " / ".join(turns).replace("|", "\\|")
+
+    for pairs in zip(*(record["samples"] for record in records), strict=True):
+        cells = [pairs[0]["source"], *(pair["reply"] for pair in pairs), pairs[0]["target"]]
+        lines.append(f"| {' | '.join(map(text, cells))} |")
     return "\n".join(lines)
 
 
@@ -185,15 +225,23 @@ def render(text):
 
     def fill_curve(match):
         longest = max(measured(match["corpus"]), key=lambda record: record["epochs"])
-        return f"{match['begin']}\n{curve(longest)}\n{match['end']}"
+        steps = match["steps"] and [int(step) for step in match["steps"].split(",")]
+        return f"{match['begin']}\n{curve(longest, steps)}\n{match['end']}"
+
+    def fill_samples(match):
+        return (
+            f"{match['begin']}\n{samples([r for r in measured(match['corpus']) if r.get('samples')])}\n{match['end']}"
+        )
 
     marker = r"(?P<begin><!-- table: (?P<corpus>\S+)(?: epochs=(?P<epochs>\S+))?"
     marker += r"(?: only=(?P<only>\S+))? -->)\n.*?(?P<end><!-- end -->)"
     text = re.sub(marker, fill, text, flags=re.DOTALL)
     marker = r"(?P<begin><!-- dialog(?P<published> published)?: (?P<split>\S+) -->)\n.*?(?P<end><!-- end -->)"
     text = re.sub(marker, fill_dialog, text, flags=re.DOTALL)
-    marker = r"(?P<begin><!-- curve: (?P<corpus>\S+) -->)\n.*?(?P<end><!-- end -->)"
-    return re.sub(marker, fill_curve, text, flags=re.DOTALL)
+    marker = r"(?P<begin><!-- curve: (?P<corpus>\S+)(?: steps=(?P<steps>\S+))? -->)\n.*?(?P<end><!-- end -->)"
+    text = re.sub(marker, fill_curve, text, flags=re.DOTALL)
+    marker = r"(?P<begin><!-- samples: (?P<corpus>\S+) -->)\n.*?(?P<end><!-- end -->)"
+    return re.sub(marker, fill_samples, text, flags=re.DOTALL)
 
 
 if __name__ == "__main__":

@@ -374,6 +374,8 @@ def words_of(ids, vocabulary):
 
 # === Figures ===
 
+SAMPLES = 12
+"""Pairs whose replies a record shows."""
 OPTIONS = ("scores_out", "decode", "reverse_run", "reverse_weight")
 HEADLINE = METRICS
 
@@ -433,7 +435,8 @@ def measure(
         UserError: where `reverse_run` is not one.
 
     Returns:
-        The record: metrics, parts, counts, decoding and floors.
+        The record: metrics, parts, counts, decoding, floors, and the replies to `SAMPLES` pairs: the first, the last
+        and those at equal distances between.
     """
     decoding, reverse = parse_decoding(decode), reverse_run and _reverse_model(reverse_run, dataset)
     nll, words = likelihood(model, dataset.splits[split], model.config)
@@ -462,7 +465,12 @@ def measure(
         "parts": {"without the pairs of train": figures(unseen)} if 0 < len(unseen) < len(whole) else {},
         "counts": {"pairs": len(whole), "unseen": len(unseen), "sources": len(rows), "words": int(words.sum())},
         "decoding": dataclasses.asdict(decoding) | ({"reverse_weight": reverse_weight} if reverse_run else {}),
+        "search": search_of(decoding) + (", reranked" if reverse else ""),
         "unit": dataset.tokenizer,
+        "samples": [
+            {"source": examples.source_texts[i], "target": examples.target_texts[i], "reply": replies[i]}
+            for i in np.unique(np.linspace(0, len(examples) - 1, SAMPLES).astype(int))
+        ],
     }
     if floors:
         train = _view(dataset.splits["train"], model.config).target_texts
@@ -470,13 +478,32 @@ def measure(
     return record
 
 
+def search_of(decoding):
+    """A `Decoding` in words.
+
+    >>> search_of(Decoding(beam=5, block_ngrams=3, min_length=10))
+    'beam of 5, no 3 words twice, at least 10 words'
+    >>> search_of(Decoding(sample=True, top_p=0.9))
+    'sampling, top_p 0.9'
+    """
+    d, default = decoding, Decoding()
+    parts = ["sampling" if d.sample else "greedy" if d.beam == 1 else f"beam of {d.beam}"]
+    fields = ("temperature", "top_k", "top_p") if d.sample else ()
+    for field in (*fields, "length_penalty"):
+        if getattr(d, field) != getattr(default, field):
+            parts.append(f"{field if field in fields else 'length penalty'} {getattr(d, field):g}")
+    if d.block_ngrams:
+        parts.append(f"no {d.block_ngrams} words twice")
+    if d.min_length:
+        parts.append(f"at least {d.min_length} words")
+    return ", ".join(parts)
+
+
 def describe(record):
     """What a table's title and caption say of a record."""
-    c, d = record["counts"], record["decoding"]
-    how = "sampling" if d["sample"] else "greedy" if d["beam"] == 1 else f"beam of {d['beam']}"
-    how += ", reranked" if "reverse_weight" in d else ""
+    c = record["counts"]
     return (
-        f"{c['pairs']:,} pairs, {c['unseen']:,} of them not in train; {how}",
+        f"{c['pairs']:,} pairs, {c['unseen']:,} of them not in train; {record['search']}",
         f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included; "
         "BLEU by sacrebleu on these tokens, one reference a pair.",
     )

@@ -131,6 +131,17 @@ def test_nothing_is_left_behind_where_it_fails(source, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["talk"]
 
 
+def test_pairs_with_unknown_words_are_left_out(source, tmp_path):
+    """Of train and of dev alike; the vocabulary is the same as with them."""
+    (source / "dev.txt").write_text("hi\ta\tbye\n")
+    words = run(source, tmp_path / "whole")[1]
+    data, known, facts = run(source, tmp_path / "out", drop_unknown=True)
+    assert known == words == ("a", "b", "hi")
+    assert data["train"]["source_text"] == ["a"] and data["train"]["target_text"] == ["b"]
+    assert facts["statistics"]["train"]["left_out"] == 4
+    assert all(UNK not in ids for split in data.values() for side in ("source", "target") for ids in split[side])
+
+
 def test_the_script_takes_the_flags(source, tmp_path):
     flags = ["--corpus=conversations", f"--source={source}", f"--out={tmp_path / 'out'}", "--tokenizer=characters"]
     flags += ["--nolower", "--turns=3", "--max_words=7", "--vocabulary_size=5", "--min_count=1", "--name=mine"]

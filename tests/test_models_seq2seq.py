@@ -110,6 +110,16 @@ def test_seq2seq_shares_word_vectors():
         assert np.abs(to_numpy(model(inputs)) - before).max() > 0.01
 
 
+def test_word_vectors_begin_small_or_normal():
+    """Source and target words of a model with two tables begin with different numbers."""
+    for start, deviation in (("uniform", 0.1 / 3**0.5), ("normal", 1.0)):
+        model = Seq2Seq(Seq2SeqConfig(500, embedding_dim=20, hidden=4, shared_embedding=False, embedding_start=start))
+        source, target = (layer.get_weights()[0] for layer in tables(model))
+        np.testing.assert_allclose([source.std(), target.std()], deviation, rtol=0.05)
+        assert np.abs(source - target).max() > 0.1
+        assert (np.abs(source).max() <= 0.1) == (start == "uniform")
+
+
 def test_seq2seq_ties_the_logits_to_the_word_vectors():
     model = made(tied_output=True)
     seen = keras.Model(model.inputs, model.get_layer("projection").output)

@@ -149,7 +149,7 @@ def test_the_decoder_moves_at_its_own_rate(dataset, rate):
         step = np.abs(variable.numpy() - start)
         np.testing.assert_allclose(step, step.mean(), atol=1e-6)
         moved[variable.path.split("/")[0]].add(round(float(step.mean()), 5))
-    assert moved == {"word_embedding": {0.001}, "encoder": {0.001}, "decoder": {0.001 * rate}, "logits": {0.001}}
+    assert moved == {"word_embedding": {0.001}, "encoder": {0.001}, "decoder": {0.001 * rate}, "logits": {0.001 * rate}}
 
 
 def test_the_learning_rate_falls_evenly():
@@ -312,7 +312,11 @@ def test_measure_compares_replies_with_targets(dataset, model, tmp_path):
         assert found == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
     assert record["counts"] == {"pairs": 21, "unseen": 7, "sources": 17, "words": int(words.sum())}
     assert record["decoding"] == dataclasses.asdict(Decoding(beam=2, max_length=5))
-    assert record["unit"] == "words"
+    assert record["unit"] == "words" and record["search"] == "beam of 2"
+    shown = [0, 1, 3, 5, 7, 9, 10, 12, 14, 16, 18, 20]
+    assert record["samples"] == [
+        {"source": split.source_texts[i], "target": split.target_texts[i], "reply": replies[i]} for i in shown
+    ]
     train_targets = dataset.splits["train"].target_texts
     assert record["floors"] == floors_of(train_targets, split.source_texts, split.target_texts)
     assert "human, 2 sources with several targets" in record["floors"]
@@ -396,7 +400,7 @@ def test_measure_has_no_parts_where_all_pairs_are_of_one_kind(dataset, model):
 def test_describe_says_how_replies_were_found():
     counts = {"pairs": 1234, "unseen": 7}
     for settings, how in (({}, "greedy"), ({"beam": 5}, "beam of 5"), ({"beam": 5, "sample": True}, "sampling")):
-        record = {"counts": counts, "decoding": dataclasses.asdict(Decoding(**settings)), "unit": "mixed"}
+        record = {"counts": counts, "search": generation.search_of(Decoding(**settings)), "unit": "mixed"}
         title, caption = generation.describe(record)
         assert title == f"1,234 pairs, 7 of them not in train; {how}"
         assert "tokenizer mixed" in caption

@@ -212,6 +212,7 @@ def test_wrong_settings_are_refused_and_leave_nothing(prepared, tmp_path, settin
 def test_make_config_parses_tuples_and_floats():
     Config = type(selection.Training())
     assert make_config(Config, {"decay_rate": "1"}).decay_rate == 1.0
+    assert make_config(Config, {"decay_rate": ".5"}).decay_rate == 0.5
     from models.dam import DAMConfig
 
     assert make_config(DAMConfig, {"vocabulary_size": 3, "conv_filters": "[16, 16]"}).conv_filters == (16, 16)
