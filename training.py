@@ -77,6 +77,8 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
     model = run.build_model()
     jit = fit.jit == "on" or (fit.jit == "auto" and (keras.config.backend() == "jax" or _has_gpu()))
     split = dataset.splits["train"]
+    if jit and getattr(model, "packed", False):
+        model.packed = False  # XLA wants shapes that do not depend on data
     multiple = 16 if jit else 4  # lengths are rounded up to it: XLA compiles every shape anew
 
     def make_batches(rng):

@@ -1,10 +1,10 @@
-"""Times DAM beside the path of its release: training, and ranking ten candidates, at the paper's shapes.
+"""Times DAM beside the path of its release, step by step: training, and ranking ten candidates, at the paper's shapes.
 
 python -m benchmarks.dam_speed --data=build/ubuntu-irc --out=results/benchmarks/dam_speed.json
 
-The release's path (`compatibility=release`, float32) computes every padded word, and a context again for each of its
-candidates. Ours computes what is real, and a context once. Two kinds of lengths: those of the dataset, and all turns
-and words full, where nothing is padding. Medians over blocks; the sides compute in turn, see `benchmarks.turns`.
+The first side is the path of the release as plain Keras layers compute it: all padding, and a context again for each of
+its candidates. Each further side has one gain more. Two kinds of lengths: those of the dataset, and all turns and words
+full, where nothing is padding. Medians over blocks; the sides compute in turn, see `benchmarks.turns`.
 """
 
 import itertools
@@ -23,44 +23,63 @@ from benchmarks.turns import build, in_turn
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
 flags.DEFINE_string("settings", "", "field=value,... for both sides, as levels=2.")
-flags.DEFINE_list("ours", ["float32", "bfloat16"], "Precisions of ours.")
 flags.DEFINE_integer("batch_size", 32, "Pairs a step, and a third of that contexts when ranking.", lower_bound=3)
 flags.DEFINE_integer("blocks", 4, "Timed blocks of each side.", lower_bound=1)
 flags.DEFINE_integer("steps", 4, "Steps a block.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 CANDIDATES = 10
+SIDES = {
+    "the release's path": ("compatibility=release", {"plain"}),
+    "padding cut, a context once": ("", {"plain", "padded"}),
+    "layer normalisation, products": ("", {"padded"}),
+    "padded words left out": ("", set()),
+    "bfloat16": ("precision=bfloat16", set()),
+}
+"""Settings, and which gains a side goes without. `plain`: Keras's own layer normalisation, and products of weights with
+each sentence alone. `padded`: padded words of a batch are computed."""
 
 
 def main():
     from evaluation import commit, hardware
 
-    sides = {"release": "compatibility=release"} | {f"ours, {name}": f"precision={name}" for name in FLAGS.ours}
-    table = Table("", "", "pairs/s", "by the release", "GB")
+    table = Table("", "", "pairs/s", "by the first", "GB")
     rows = []
     for lengths in ("dataset", "full"):
         for what in ("training", "ranking"):
             arguments = what, lengths, FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
-            models = [",".join(filter(None, ["dam", FLAGS.settings, settings])) for settings in sides.values()]
-            found = in_turn([(make_block, (model, *arguments)) for model in models], FLAGS.blocks)
-            for side, (speed, memory) in zip(sides, found, strict=True):
+            sides = [
+                (make_block, (",".join(filter(None, ["dam", FLAGS.settings, settings])), without, *arguments))
+                for settings, without in SIDES.values()
+            ]
+            found = in_turn(sides, FLAGS.blocks)
+            for side, (speed, memory) in zip(SIDES, found, strict=True):
                 row = {"lengths": lengths, "what": what, "side": side, "pairs_per_second": speed, "gigabytes": memory}
                 rows.append({**row, "ratio": speed / found[0][0]})
                 cells = f"{speed:,.1f}", f"{rows[-1]['ratio']:.2f}", f"{memory:.2f}"
-                table.add_row(f"{what}, {lengths} lengths" if side == "release" else "", side, *cells)
+                table.add_row(f"{what}, {lengths} lengths" if side == next(iter(SIDES)) else "", side, *cells)
             table.add_section()
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     if FLAGS.out:
         command = shlex.join(["python", "-m", "benchmarks.dam_speed", *sys.argv[1:]])
+        record = {"command": command, "rows": rows, "hardware": hardware(), "commit": commit()}
         with cli.atomic_file(FLAGS.out) as file:
-            json.dump({"command": command, "rows": rows, "hardware": hardware(), "commit": commit()}, file, indent=1)
+            json.dump(record, file, indent=1)
 
 
-def make_block(side, what, lengths, path, batch_size, steps, seed):
+def make_block(side, without, what, lengths, path, batch_size, steps, seed):
     """In the process of a side: what trains or ranks for a block and returns the pairs a second."""
+    import keras
     import numpy as np
 
+    from layers import attentive_module
+
+    if "plain" in without:
+        attentive_module.LayerNorm = keras.layers.LayerNormalization
+        attentive_module.matrix_product = lambda x, product: product(x)
     model, task, dataset, training = build(side, path, seed)
+    if "padded" in without:
+        model.packed = False
     rng, split, config = np.random.default_rng(seed), dataset.splits["train"], model.config
     again = config.masking == "release"  # the release has no way to share a context
 

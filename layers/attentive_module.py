@@ -36,8 +36,8 @@ class AttentiveModule(keras.layers.Layer):
         query: `Q`, float `(..., Q, D)`.
         key: `K`, float `(..., K, D)`.
         value: `V`, float `(..., K, D)`.
-        query_mask: Boolean `(..., Q)`, `True` = real. Used by `masking="release"` alone: an exact padded query row
-            is arbitrary but finite, and disturbs no other row.
+        query_mask: Boolean `(..., Q)`, `True` = real. An exact padded query row is arbitrary but finite, and disturbs
+            no other row.
         key_mask: Boolean `(..., K)`, `True` = real.
         scores: `Q K^T`, float `(..., Q, K)`, where the caller has it already (DAM needs the same product three times).
 
@@ -45,6 +45,9 @@ class AttentiveModule(keras.layers.Layer):
 
     Returns:
         Float `(..., Q, D)`.
+
+    On TensorFlow everything behind the attention is computed for the real rows of an exact query alone, packed one behind
+    the other (`packed`). How many these are depends on the data, which XLA cannot compile: `packed = False` before it.
 
     Raises:
         ValueError: on an unknown `masking`, or `masking="release"` without both masks.
@@ -61,6 +64,16 @@ class AttentiveModule(keras.layers.Layer):
         self.masking = masking
         self.scalar_bias = scalar_bias
         self.epsilon = epsilon
+        self.packed = keras.config.backend() == "tensorflow" and masking == "exact"
+
+    @property
+    def packed(self):
+        """Whether padded rows of the query are left out."""
+        return not self.supports_jit
+
+    @packed.setter
+    def packed(self, value):
+        self.supports_jit = not value  # Keras compiles a model by XLA only if all layers have it
 
     def build(self, query_shape, key_shape=None, value_shape=None, **_):
         D = query_shape[-1]
@@ -88,12 +101,19 @@ class AttentiveModule(keras.layers.Layer):
             att = release_softmax(scores, query_mask, key_mask)
         else:
             att = masked_softmax(scores, None if key_mask is None else key_mask[..., None, :])
-        x = self.attention_norm(ops.matmul(att, value) + query)
-        return self.ffn_norm(matrix_product(x, self._ffn) + x)
+        x = ops.matmul(att, value) + query
+        if query_mask is None or not self.packed:
+            return matrix_product(x, self._after_attention)
+        shape = ops.shape(x)
+        x = ops.reshape(x, (-1, query.shape[-1]))
+        [rows] = ops.nonzero(ops.reshape(ops.broadcast_to(query_mask, shape[:-1]), (-1,)))
+        y = self._after_attention(ops.take(x, rows, axis=0))
+        return ops.reshape(ops.scatter(rows[:, None], y, ops.shape(x)), shape)
 
-    def _ffn(self, x):
-        x = ops.relu(ops.add(ops.matmul(x, self.W1_DD), self.b1))
-        return ops.add(ops.matmul(x, self.W2_DD), self.b2)
+    def _after_attention(self, x):
+        x = self.attention_norm(x)
+        ffn = ops.relu(ops.add(ops.matmul(x, self.W1_DD), self.b1))
+        return self.ffn_norm(ops.add(ops.matmul(ffn, self.W2_DD), self.b2) + x)
 
     def compute_output_shape(self, query_shape, key_shape, value_shape=None, **_):
         rank = max(len(query_shape), len(key_shape)) - 2

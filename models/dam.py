@@ -163,6 +163,19 @@ class DAM(keras.Model):
         super().__init__({"turns": turns_BTK, "responses": responses_BNJ}, logits, **kwargs)
         self.config = config
 
+    @property
+    def packed(self):
+        """Whether padded words are left out: see `layers.attentive_module.AttentiveModule`."""
+        return any(layer.packed for layer in self._attentive_modules())
+
+    @packed.setter
+    def packed(self, value):
+        for layer in self._attentive_modules():
+            layer.packed = value
+
+    def _attentive_modules(self):
+        return [layer for layer in self._flatten_layers() if isinstance(layer, AttentiveModule)]
+
     def get_config(self):
         return {"config": dataclasses.asdict(self.config), "name": self.name}
 

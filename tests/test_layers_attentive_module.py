@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from layers.attentive_module import AttentiveModule
 
@@ -209,3 +210,36 @@ def test_attentive_module_saves_and_loads(q_k_v, masks):
     again = rebuilt(layer)
     assert again.get_config() == config
     np.testing.assert_array_equal(to_numpy(again(*q_k_v, *masks)), to_numpy(layer(*q_k_v, *masks)))
+
+
+@pytest.mark.parametrize("scalar_bias", [False, True])
+def test_packed_rows_give_what_padded_ones_give(scalar_bias):
+    """Real rows alike, also by gradients; a query that broadcasts against the keys; rows of nothing but padding."""
+    rng = np.random.default_rng(3)
+    query, key = (rng.normal(size=shape).astype("float32") for shape in ((2, 1, 5, 6), (2, 3, 4, 6)))
+    query_mask = np.array([[[1, 1, 1, 0, 0]], [[0, 0, 0, 0, 0]]], "bool")
+    key_mask = np.arange(4) < rng.integers(1, 5, (2, 3, 1))
+    layer = AttentiveModule(scalar_bias=scalar_bias)
+    layer.build(query.shape, key.shape)
+    set_random_weights(layer, seed=4)
+    upstream = rng.normal(size=(2, 3, 5, 6)) * query_mask[..., None]
+    found = []
+    for packed in (True, False):
+        assert layer.packed is True  # as it begins, on TensorFlow
+        layer.packed = packed
+        assert layer.supports_jit is not packed
+        with tf.GradientTape() as tape:
+            inputs = [tf.constant(query), tf.constant(key)]
+            tape.watch(inputs)
+            y = layer(inputs[0], inputs[1], inputs[1], query_mask, key_mask)
+        variables = [variable.value for variable in layer.trainable_variables]
+        gradients = tape.gradient(y, [*inputs, *variables], output_gradients=tf.constant(upstream, "float32"))
+        found.append([np.where(query_mask[..., None], y, 0.0), *map(to_numpy, gradients)])
+        layer.packed = True
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-5)
+    assert not layer(query, key, key, np.zeros_like(query_mask), key_mask).numpy().any()
+
+
+def test_release_masks_are_never_packed():
+    assert not AttentiveModule(masking="release").packed
