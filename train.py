@@ -24,7 +24,7 @@ flags.DEFINE_float("epochs", None, "Passes over the training examples.", lower_b
 flags.DEFINE_integer("batch_size", None, "Contexts or dialogs a step.", lower_bound=1)
 flags.DEFINE_float("learning_rate", None, "At the start.", lower_bound=0.0)
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of computation.")
-flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU and with JAX, off on a CPU, where it loses.")
+flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off, where it loses.")
 flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0)
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
 flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
