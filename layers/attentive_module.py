@@ -46,7 +46,7 @@ class AttentiveModule(keras.layers.Layer):
     Returns:
         Float `(..., Q, D)`.
 
-    On TensorFlow all that follows the attention is computed for the real rows of an exact query alone, packed one behind
+    On TensorFlow what follows the attention is computed for the real rows of an exact query alone, packed one behind
     the other (`packed`). How many these are depends on the data, which XLA cannot compile: `packed = False` before it.
 
     Raises:
