@@ -121,8 +121,8 @@ RECIPES = {
     "chat-subtitles": Recipe(
         model="seq2seq",
         corpus="subtitles",
-        flags={"epochs": 1.0, "batch_size": 64, "learning_rate": 1e-3},
-        settings={"attention": "dot", "tied_output": True, "dropout": 0.2},
+        flags={"epochs": 2.0, "batch_size": 64, "learning_rate": 1e-3},
+        settings={"attention": "dot", "tied_output": True, "dropout": 0.2, "validations_per_epoch": 2},
     ),
     "seq2seq-sample": Recipe(
         model="seq2seq",
