@@ -86,9 +86,10 @@ def prepare(corpus, source, out, settings):
         pairs[split] = [pair for pair in possible if _fits(utterances[split][slice(*pair)], settings.max_words)]
         counts[split] = {"conversations": len(conversations), "possible": len(possible)}
     vocabulary = _vocabulary(utterances["train"], pairs["train"], settings)
+    words = set(vocabulary.words)
     for split, chosen in pairs.items():
         if settings.drop_unknown:
-            known = [set(vocabulary.words).issuperset(tokens) for tokens in utterances[split]]
+            known = [words.issuperset(tokens) for tokens in utterances[split]]
             chosen[:] = [(start, stop) for start, stop in chosen if all(known[start:stop])]
         possible = counts[split].pop("possible")
         counts[split] |= {"pairs": len(chosen), "left_out": possible - len(chosen)}

@@ -64,16 +64,17 @@ class AttentiveModule(keras.layers.Layer):
         self.masking = masking
         self.scalar_bias = scalar_bias
         self.epsilon = epsilon
-        self.packed = keras.config.backend() == "tensorflow" and masking == "exact"
+        self.packed = keras.config.backend() == "tensorflow"
 
     @property
     def packed(self):
-        """Whether padded rows of the query are left out."""
+        """Whether padded rows of the query are left out; never under the release's masks, where they count."""
         return not self.supports_jit
 
     @packed.setter
     def packed(self, value):
-        self.supports_jit = not value  # Keras compiles a model by XLA only if all layers have it
+        # Keras compiles a model by XLA only if all its layers have this.
+        self.supports_jit = not (value and self.masking == "exact")
 
     def build(self, query_shape, key_shape=None, value_shape=None, **_):
         D = query_shape[-1]

@@ -5,9 +5,9 @@
 Selection, reading, generation: a table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and
 `only=WORD` may follow the corpus. Between `<!-- curve: CORPUS -->` and `<!-- end -->`: the figures after each
 validation of the longest run, or with `steps=N,N,...` those at some steps, beside a published curve if there is one.
-Between `<!-- samples: CORPUS -->` and `<!-- end -->`: replies of its generation records. Dialog: between `<!--
-dialog: SPLIT -->` and `<!-- end -->`, and the published figures of a split between `<!-- dialog published: SPLIT -->`
-and `<!-- end -->`; a column a task, per response and in brackets per dialog.
+Between `<!-- samples: CORPUS -->` and `<!-- end -->`: replies of its generation records. Dialog: between
+`<!-- dialog: SPLIT -->` and `<!-- end -->`, and the published figures of a split between
+`<!-- dialog published: SPLIT -->` and `<!-- end -->`; a column a task, per response and in brackets per dialog.
 Every row of ours is one model and one setting, averaged over the seeds that were run, with their spread. With
 `epochs=N` the figures are those of the best validation within the first `N` epochs, so that models stand side by side
 at equal budgets (those that had fewer are left out); with `only=WORD` only models with that word in their name are
@@ -229,9 +229,8 @@ def render(text):
         return f"{match['begin']}\n{curve(longest, steps)}\n{match['end']}"
 
     def fill_samples(match):
-        return (
-            f"{match['begin']}\n{samples([r for r in measured(match['corpus']) if r.get('samples')])}\n{match['end']}"
-        )
+        records = [record for record in measured(match["corpus"]) if record.get("samples")]
+        return f"{match['begin']}\n{samples(records)}\n{match['end']}"
 
     marker = r"(?P<begin><!-- table: (?P<corpus>\S+)(?: epochs=(?P<epochs>\S+))?"
     marker += r"(?: only=(?P<only>\S+))? -->)\n.*?(?P<end><!-- end -->)"
