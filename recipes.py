@@ -38,9 +38,15 @@ def _chat(attention):
 
 
 def _bidaf_short(**settings):
-    """One epoch of SQuAD, with averages short enough to forget where they began: to compare, not to be good."""
-    flags = {"epochs": 1.0, "batch_size": 60, "learning_rate": 1e-3}
-    return Recipe(model="bidaf", corpus="squad", flags=flags, settings={"ema": 0.995, **settings})
+    """Three quarters of an epoch of SQuAD at half the paper's width: to compare, not to be good.
+
+    The averages are short enough to forget where they began, and the similarity starts as a dot product, without which
+    the attention has hardly begun by then.
+    """
+    flags = {"epochs": 0.75, "batch_size": 60, "learning_rate": 2e-3}
+    small = {"hidden": 50, "character_filters": 50, "similarity_start": "dot", "ema": 0.995}
+    small["validations_per_epoch"] = 4 / 3  # one, at the end
+    return Recipe(model="bidaf", corpus="squad", flags=flags, settings={**small, **settings})
 
 
 RECIPES = {
@@ -74,7 +80,7 @@ RECIPES = {
     ),
     "bidaf-short": _bidaf_short(),
     "bidaf-short-official": _bidaf_short(end_pointer="official"),
-    "bidaf-short-dot": _bidaf_short(similarity_start="dot"),
+    "bidaf-short-glorot": _bidaf_short(similarity_start="glorot"),
     "bidaf-short-no-characters": _bidaf_short(use_characters=False),
     "bidaf-short-no-words": _bidaf_short(use_words=False),
     "bidaf-short-no-c2q": _bidaf_short(c2q=False),

@@ -11,7 +11,7 @@ from layers.dense import matrix_product
 
 @keras.saving.register_keras_serializable("colloquy")
 class WordEmbedding(keras.layers.Embedding):
-    """`keras.layers.Embedding` with a dense gradient on every backend.
+    """`keras.layers.Embedding` whose gradient is dense on every backend, unless asked otherwise.
 
     On TensorFlow a lookup's gradient is a list of rows (`IndexedSlices`), one for each occurrence of
     a word. Keras 3.15 squares these rows one by one for Adam's second moment and only then adds
@@ -21,7 +21,8 @@ class WordEmbedding(keras.layers.Embedding):
     release does.
 
     Args:
-        As of `keras.layers.Embedding`.
+        sparse_gradient: `True`: on TensorFlow the list of rows, for `lazy_adam.LazyAdam`; elsewhere of no effect.
+        Others: as of `keras.layers.Embedding`.
 
     Call arguments:
         ids: Integer tensor of any shape.
@@ -34,10 +35,19 @@ class WordEmbedding(keras.layers.Embedding):
     [1, 2, 3]
     """
 
+    def __init__(self, *args, sparse_gradient=False, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.sparse_gradient = sparse_gradient
+
     def call(self, ids):
-        # The product's gradient is dense; its forward pass is optimised away.
-        table_VD = ops.multiply(self.embeddings, ops.ones((), dtype=self.embeddings.dtype))
+        table_VD = self.embeddings
+        if not self.sparse_gradient:
+            # The product's gradient is dense; its forward pass is optimised away.
+            table_VD = ops.multiply(table_VD, ops.ones((), dtype=table_VD.dtype))
         return ops.cast(ops.take(table_VD, ids, axis=0), self.compute_dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "sparse_gradient": self.sparse_gradient}
 
 
 @keras.saving.register_keras_serializable("colloquy")

@@ -50,6 +50,9 @@ class DAMConfig:
     """Share of word-vector features dropped in training. The paper has none."""
     train_embedding: bool = True
     """`False` keeps the word vectors as they were given."""
+    lazy_embedding: bool = False
+    """`True`: a step moves the vectors of its words alone (`lazy_adam.LazyAdam`; on TensorFlow). Faster where the
+    vocabulary is large, and not quite Adam."""
     masking: str = "exact"
     """`exact`: padding changes nothing. `release`: the release's masks, under which padded words and
     empty turns count; kept apart because exactness is what lets a batch be cut to its real size."""
@@ -113,6 +116,7 @@ class DAM(keras.Model):
             c.embedding_dim,
             embeddings_initializer=keras.initializers.RandomNormal(stddev=0.1),
             trainable=c.train_embedding,
+            sparse_gradient=c.lazy_embedding,
             name="word_embedding",
         )
         attention = {"masking": c.masking, "scalar_bias": c.scalar_bias}

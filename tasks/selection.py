@@ -17,6 +17,7 @@ from data.prepare_selection import Settings, prepare
 from data.selection_dataset import load_dataset
 from data.simulator import write_smn
 from data.word_vectors import scale_to_norm
+from lazy_adam import LazyAdam
 from metrics.floors import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import ranking_metrics
 
@@ -157,11 +158,11 @@ def initialise(model, dataset, training):
 
 
 def optimizer(training, learning_rate, steps=None):
-    """Adam with the release's staircase schedule, `epsilon` 1e-8 as in TensorFlow 1."""
+    """Adam with the release's staircase schedule, `epsilon` 1e-8 as in TensorFlow 1; lazy if the model asks for it."""
     schedule = keras.optimizers.schedules.ExponentialDecay(
         learning_rate, training.decay_steps, training.decay_rate, staircase=True
     )
-    return keras.optimizers.Adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None)
+    return LazyAdam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None)
 
 
 def keep_for_run(dataset, path):

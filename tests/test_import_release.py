@@ -89,6 +89,7 @@ def test_config_is_the_checkpoints(golden):
         "positional": conf["is_positional"],
         "embedding_dropout": 0.0,
         "train_embedding": True,
+        "lazy_embedding": False,
         "masking": "release",
         "scalar_bias": True,
         "match_divisor": math.sqrt(200),

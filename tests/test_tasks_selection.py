@@ -2,6 +2,7 @@
 
 import types
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -138,3 +139,27 @@ def test_floors_know_overlap_from_chance():
     assert (floors["TF-IDF cosine"][::2] > floors["TF-IDF cosine"][1::2]).all()
     assert (floors["constant"] == floors["constant"][0]).all()
     assert len(set(floors["random"])) == 60
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_lazy_word_vectors_move_with_their_words_alone(precision):
+    config = DAMConfig(97, embedding_dim=5, max_turns=3, max_words=4, levels=1, lazy_embedding=True)
+    kept = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(precision)
+    try:
+        built = DAM(config)
+    finally:
+        keras.config.set_dtype_policy(kept)
+    built.compile(selection.optimizer(Training(), 1e-3), loss=pointwise_loss)
+    embedding = built.get_layer("word_embedding")
+    before = embedding.get_weights()[0]
+    moved = set()
+    for first in (3, 30):
+        turns = np.arange(first, first + 12).reshape(1, 3, 4)
+        inputs = {"turns": turns, "responses": np.array([[[first, 80, 80, 0]]])}
+        built.train_on_batch(inputs, np.array([[1.0]]))
+        moved |= {*turns.flat, 80}
+        now = embedding.get_weights()[0]
+        changed = np.flatnonzero((now != before).any(axis=1))
+        assert set(changed) <= moved | {0}
+        assert {first, 80} <= set(changed)

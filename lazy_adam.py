@@ -1,0 +1,70 @@
+"""Adam that leaves the word vectors alone which a batch does not hold.
+
+Shape suffixes:  U distinct rows of a batch   D features
+"""
+
+import keras
+from keras import ops
+
+
+class LazyAdam(keras.optimizers.Adam):
+    """Adam (Kingma and Ba 2015), which of a table of word vectors moves only the rows of the batch's words.
+
+    A gradient that is a list of rows, as `layers.word_embedding.WordEmbedding` gives it under `sparse_gradient` on
+    TensorFlow, moves these rows and their moments, each once by the sum of its gradients, and no other: a step costs
+    what the batch's words cost, not what the vocabulary does. It is not Adam, under which a word that no longer occurs
+    goes on by its momentum. A dense gradient is treated as by `keras.optimizers.Adam`.
+
+    Args:
+        As of `keras.optimizers.Adam`.
+
+    Raises:
+        ValueError: with `amsgrad`, whose third moment is not kept by rows.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.amsgrad:
+            raise ValueError("LazyAdam expects amsgrad=False. Received: amsgrad=True")
+
+    def apply(self, grads, trainable_variables=None):
+        # Before clipping: what is clipped is the gradient of a word, not that of each of its places.
+        super().apply([_sum_by_row(gradient) for gradient in grads], trainable_variables)
+
+    def update_step(self, gradient, variable, learning_rate):
+        if not _is_rows(gradient):
+            super().update_step(gradient, variable, learning_rate)
+            return
+        import tensorflow as tf  # no other backend has such gradients
+
+        rows_U, g_UD = gradient.indices, ops.cast(gradient.values, variable.dtype)
+
+        def move(table, change):
+            """Adds `change` of some rows to these rows; returns what they are then."""
+            now_UD = tf.gather(getattr(table, "value", table), rows_U)  # reads the rows, not the table
+            change_UD = change(now_UD)
+            self.assign_add(table, tf.IndexedSlices(change_UD, rows_U))
+            return now_UD + change_UD
+
+        index = self._get_variable_index(variable)
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        rate = ops.cast(learning_rate, variable.dtype)
+        rate = rate * ops.sqrt(1 - ops.power(self.beta_2, step)) / (1 - ops.power(self.beta_1, step))
+        m_UD = move(self._momentums[index], lambda m: (g_UD - m) * (1 - self.beta_1))
+        v_UD = move(self._velocities[index], lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
+        change_UD = -rate * m_UD / (ops.sqrt(v_UD) + self.epsilon)
+        self.assign_add(variable, tf.IndexedSlices(change_UD, rows_U))
+
+
+def _is_rows(gradient):
+    return hasattr(gradient, "indices") and hasattr(gradient, "values")
+
+
+def _sum_by_row(gradient):
+    if not _is_rows(gradient):
+        return gradient
+    import tensorflow as tf
+
+    rows_U, row_of = tf.unique(gradient.indices)
+    values_UD = tf.math.unsorted_segment_sum(gradient.values, row_of, tf.size(rows_U))
+    return tf.IndexedSlices(values_UD, rows_U, gradient.dense_shape)
