@@ -4,8 +4,8 @@ python -m benchmarks.dam_speed --data=build/ubuntu-irc --out=results/benchmarks/
 
 The first side is the path of the release as plain Keras layers compute it: all padding, and a context again for each of
 its candidates. Each further side has one gain more; the last, for training, is not quite Adam. Two kinds of lengths:
-the dataset's, and all turns and words full, where nothing is padding. Medians over blocks; the sides compute in turn, see
-`benchmarks.turns`.
+the dataset's, and all turns and words full, where nothing is padding. Medians over blocks; the sides compute in turn,
+see `benchmarks.turns`.
 """
 
 import itertools

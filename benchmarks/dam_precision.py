@@ -1,0 +1,86 @@
+"""Trains DAM twice a seed, in float32 without what makes it fast and in bfloat16 with all of it, and compares dev.
+
+python -m benchmarks.dam_precision --data=build/ubuntu-irc --out=results/benchmarks/dam_precision.json
+
+Both sides follow the recipe, on the same batches, for the same steps; the figures are those after the last step. What
+is done is kept in --runs and not done again.
+"""
+
+import json
+import math
+import multiprocessing
+import pathlib
+import shlex
+import statistics
+import sys
+
+from absl import flags
+from rich.console import Console
+from rich.table import Table
+
+import cli
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
+flags.DEFINE_string("recipe", "dam-ubuntu-irc", "Of recipes.py.")
+flags.DEFINE_float("epochs", 0.5, "Passes over the training examples.", lower_bound=0.0)
+flags.DEFINE_list("seeds", ["1", "2", "3"], "Of weights and batches.")
+flags.DEFINE_string("runs", "runs/dam-precision", "Directory of the runs.")
+flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
+SIDES = {"float32, without": ("float32", False), "bfloat16, with": ("bfloat16", True)}
+METRIC = "R10@1"
+
+
+def main():
+    from evaluation import commit, hardware
+    from runs import LAST
+
+    rows = []
+    table = Table("", METRIC, "mean", "deviation", "minutes")
+    for side, (precision, gains) in SIDES.items():
+        found = []
+        for seed in map(int, FLAGS.seeds):
+            path = pathlib.Path(FLAGS.runs) / f"{FLAGS.recipe}-{precision}-{seed}"
+            if not (path / LAST).exists():
+                arguments = FLAGS.recipe, FLAGS.data, path, FLAGS.epochs, precision, gains, seed
+                process = multiprocessing.get_context("spawn").Process(target=train_side, args=arguments)
+                process.start()
+                process.join()
+                if process.exitcode:
+                    raise cli.UserError(f"{path}: its training failed; its error stands above")
+            found.append(json.loads((path / "history.jsonl").read_text(encoding="utf-8").splitlines()[-1]))
+            rows.append({"side": side, "seed": seed, **found[-1]})
+        figures = [row[METRIC] for row in found]
+        deviation = statistics.stdev(figures) if len(figures) > 1 else math.nan
+        minutes = statistics.mean(row["seconds"] for row in found) / 60
+        shown = ", ".join(f"{figure:.4f}" for figure in figures)
+        table.add_row(side, shown, f"{statistics.mean(figures):.4f}", f"{deviation:.4f}", f"{minutes:.1f}")
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    if FLAGS.out:
+        command = shlex.join(["python", "-m", "benchmarks.dam_precision", *sys.argv[1:]])
+        record = {"command": command, "rows": rows, "hardware": hardware(), "commit": commit()}
+        with cli.atomic_file(FLAGS.out) as file:
+            json.dump(record, file, indent=1)
+
+
+def train_side(recipe, data, path, epochs, precision, gains, seed):
+    """Trains one side, in a process of its own since it may change the layers."""
+    import keras
+
+    from layers import attentive_module
+    from recipes import RECIPES
+    from tasks import TASKS
+    from training import Fit, train
+
+    if not gains:
+        attentive_module.LayerNorm = keras.layers.LayerNormalization
+        attentive_module.matrix_product = lambda x, product: product(x)
+        attentive_module.AttentiveModule.packed = property(lambda _: False, lambda *_: None)
+    recipe = RECIPES[recipe]
+    flags = {**recipe.flags, "epochs": epochs, "precision": precision, "seed": seed}
+    settings = {**recipe.settings, "validations_per_epoch": math.ceil(1 / epochs)}
+    train(recipe.model, data, path, Fit(**{**TASKS["selection"].FIT, **flags}), settings)
+
+
+if __name__ == "__main__":
+    cli.run(main)
