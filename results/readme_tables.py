@@ -2,16 +2,17 @@
 
     python -m results.readme_tables          # rewrites README.md between its markers
 
-Selection, reading, generation: a table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N` and
-`only=WORD` may follow the corpus. Between `<!-- curve: CORPUS -->` and `<!-- end -->`: the figures after each
-validation of the longest run, or with `steps=N,N,...` those at some steps, beside a published curve if there is one.
-Between `<!-- samples: CORPUS -->` and `<!-- end -->`: replies of its generation records. Dialog: between
-`<!-- dialog: SPLIT -->` and `<!-- end -->`, and the published figures of a split between
-`<!-- dialog published: SPLIT -->` and `<!-- end -->`; a column a task, per response and in brackets per dialog.
+Selection, reading, generation: a table stands between `<!-- table: CORPUS -->` and `<!-- end -->`; `epochs=N`,
+`only=WORD` and `without=WORD` may follow the corpus, in this order. Between `<!-- curve: CORPUS -->` and
+`<!-- end -->`: the figures after each validation of the longest run, or with `steps=N,N,...` those at some steps,
+beside a published curve if there is one. Between `<!-- samples: CORPUS -->` and `<!-- end -->`: replies of its
+generation records. Dialog: between `<!-- dialog: SPLIT -->` and `<!-- end -->`, and the published figures of a split
+between `<!-- dialog published: SPLIT -->` and `<!-- end -->`; a column a task, per response and in brackets per dialog.
+
 Every row of ours is one model and one setting, averaged over the seeds that were run, with their spread. With
 `epochs=N` the figures are those of the best validation within the first `N` epochs, so that models stand side by side
 at equal budgets (those that had fewer are left out); with `only=WORD` only models with that word in their name are
-shown.
+shown, with `without=WORD` only the others.
 """
 
 import collections
@@ -208,8 +209,9 @@ def render(text):
 
     def fill(match):
         records = measured(match["corpus"])
-        if match["only"]:
-            records = [record for record in records if match["only"] in record["name"].replace(",", "").split()]
+        for kind in ("only", "without"):
+            if word := match[kind]:
+                records = [r for r in records if (word in r["name"].replace(",", "").split()) == (kind == "only")]
         if match["epochs"]:
             epochs = float(match["epochs"])
             records = [within(record, epochs) for record in records if record["epochs"] > epochs - 0.01]
@@ -233,7 +235,7 @@ def render(text):
         return f"{match['begin']}\n{samples(records)}\n{match['end']}"
 
     marker = r"(?P<begin><!-- table: (?P<corpus>\S+)(?: epochs=(?P<epochs>\S+))?"
-    marker += r"(?: only=(?P<only>\S+))? -->)\n.*?(?P<end><!-- end -->)"
+    marker += r"(?: only=(?P<only>\S+))?(?: without=(?P<without>\S+))? -->)\n.*?(?P<end><!-- end -->)"
     text = re.sub(marker, fill, text, flags=re.DOTALL)
     marker = r"(?P<begin><!-- dialog(?P<published> published)?: (?P<split>\S+) -->)\n.*?(?P<end><!-- end -->)"
     text = re.sub(marker, fill_dialog, text, flags=re.DOTALL)

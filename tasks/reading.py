@@ -18,6 +18,7 @@ from data.reading_dataset import load_dataset
 from layers.masking import masked_logits
 from layers.span_search import best_spans
 from metrics.reading import METRICS, reading_metrics
+from models.bidaf import BiDAFConfig
 from runs import with_decided
 
 SAMPLE = pathlib.Path("build/sample-reading")
@@ -264,4 +265,5 @@ def name_of(run):
     notes += [f"no {name.upper()}" for name in ("c2q", "q2c") if not settings[name]]
     notes += ["official end pointer"] * (settings["end_pointer"] == "official")
     notes += ["starting as a dot product"] * (settings.get("similarity_start") == "dot")
-    return ", ".join(["BiDAF", *notes])
+    size = "" if settings["hidden"] == BiDAFConfig.hidden else f" of {settings['hidden']} units"
+    return ", ".join([f"BiDAF{size}", *notes])

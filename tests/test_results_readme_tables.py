@@ -61,3 +61,12 @@ def test_samples_have_a_column_a_search():
     ]
     assert samples(records).splitlines()[0] == "| what was said | greedy | beam of 5 | what a human answered |"
     assert samples(records).splitlines()[2] == "| a \\| b | x | y! | c. |"
+
+
+def test_models_are_shown_or_left_out_by_a_word(monkeypatch):
+    records = [record("a of 5 units", 1, 0.2), record("a, no b", 1, 0.5)]
+    monkeypatch.setattr("results.readme_tables.measured", lambda corpus: records)
+    for option, kept, gone in (("only=b", "| a, no b |", "| a of 5"), ("without=b", "| a of 5 units |", "| a, no")):
+        shown = render(f"<!-- table: x {option} -->\n<!-- end -->")
+        assert kept in shown
+        assert gone not in shown

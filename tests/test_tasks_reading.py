@@ -261,9 +261,10 @@ def test_settings_that_the_dataset_decides_are_refused(prepared_reading, tmp_pat
 
 
 def test_name_of_says_what_is_left_out(run):
-    assert reading.name_of(run) == "BiDAF"
+    units = run.config["settings"]["hidden"]
+    assert reading.name_of(run) == f"BiDAF of {units} units"
     settings = {**run.config["settings"], "use_characters": False, "q2c": False, "end_pointer": "official"}
-    other = Run(run.path, {**run.config, "settings": settings})
+    other = Run(run.path, {**run.config, "settings": {**settings, "hidden": 100}})
     assert reading.name_of(other) == "BiDAF, no characters, no Q2C, official end pointer"
 
 
