@@ -25,6 +25,9 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
 flags.DEFINE_string("settings", "", "field=value,... for both sides, as levels=2.")
 flags.DEFINE_integer("batch_size", 32, "Pairs a step, and a third of that contexts when ranking.", lower_bound=3)
+flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Which lengths; may be repeated.")
+flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "What is timed; may be repeated.")
+flags.DEFINE_list("sides", None, "Some of the sides, by name; the first is what the others are compared with.")
 flags.DEFINE_integer("blocks", 4, "Timed blocks of each side.", lower_bound=1)
 flags.DEFINE_integer("steps", 4, "Steps a block.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
@@ -33,8 +36,8 @@ CANDIDATES = 10
 FOUR = "negatives=fresh,negatives_per_positive=3,loss=softmax"
 SIDES = {
     "the release's path": ("compatibility=release", {"plain"}),
-    "padding cut, a context once": ("", {"plain", "padded"}),
-    "layer normalisation, products": ("", {"padded"}),
+    "padding cut and a context once": ("", {"plain", "padded"}),
+    "layer normalisation and products": ("", {"padded"}),
     "padded words left out": ("", set()),
     "bfloat16": ("precision=bfloat16", set()),
     "four candidates a context": (f"precision=bfloat16,{FOUR}", {"ranking"}),
@@ -47,17 +50,19 @@ sentence alone. `padded`: padded words of a batch are computed. `ranking`: ranki
 def main():
     from evaluation import commit, hardware
 
+    for name in FLAGS.sides or ():
+        if name not in SIDES:
+            raise cli.UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {name}")
     table = Table("", "", "pairs/s", "by the first", "GB")
     rows = []
-    for lengths in ("dataset", "full"):
-        for what in ("training", "ranking"):
+    for lengths in FLAGS.lengths:
+        for what in FLAGS.what:
             arguments = what, lengths, FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
-            sides = [
-                (make_block, (",".join(filter(None, ["dam", FLAGS.settings, settings])), without, *arguments))
-                for settings, without in SIDES.values()
-                if what not in without
-            ]
-            names = [side for side, (_, without) in SIDES.items() if what not in without]
+            names = [name for name in FLAGS.sides or SIDES if what not in SIDES[name][1]]
+            sides = []
+            for settings, without in (SIDES[name] for name in names):
+                side = ",".join(filter(None, ["dam", FLAGS.settings, settings]))
+                sides.append((make_block, (side, without, *arguments)))
             found = in_turn(sides, FLAGS.blocks)
             for side, (speed, memory) in zip(names, found, strict=True):
                 row = {"lengths": lengths, "what": what, "side": side, "pairs_per_second": speed, "gigabytes": memory}
