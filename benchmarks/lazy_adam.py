@@ -52,7 +52,9 @@ def make_block(lazy, words, dimension, places, steps, seed):
     from layers.word_embedding import WordEmbedding
     from lazy_adam import LazyAdam
 
-    model = keras.Sequential([WordEmbedding(words, dimension, sparse_gradient=lazy)])
+    model = keras.Sequential(
+        [keras.Input((None,), dtype="int32"), WordEmbedding(words, dimension, sparse_gradient=lazy)]
+    )
     model.compile(LazyAdam(1e-3, clipvalue=1.0), loss=lambda _, y: keras.ops.sum(keras.ops.square(y), axis=(1, 2)))
     rng = np.random.default_rng(seed)
     share = 1 / np.arange(1, words + 1)
