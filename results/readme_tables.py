@@ -8,6 +8,8 @@ Selection, reading, generation: a table stands between `<!-- table: CORPUS -->` 
 beside a published curve if there is one. Between `<!-- samples: CORPUS -->` and `<!-- end -->`: replies of its
 generation records. Dialog: between `<!-- dialog: SPLIT -->` and `<!-- end -->`, and the published figures of a split
 between `<!-- dialog published: SPLIT -->` and `<!-- end -->`; a column a task, per response and in brackets per dialog.
+Between `<!-- speed: NAME -->` and `<!-- end -->`: what a benchmark that compares several sides wrote into
+results/benchmarks/NAME.json.
 
 Every row of ours is one model and one setting, averaged over the seeds that were run, with their spread. With
 `epochs=N` the figures are those of the best validation within the first `N` epochs, so that models stand side by side
@@ -28,6 +30,7 @@ from results.tables import by_corpus
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "results" / "measured"
+BENCHMARKS = ROOT / "results" / "benchmarks"
 README = ROOT / "README.md"
 COLUMNS = {
     "selection": ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR"),
@@ -143,6 +146,25 @@ def samples(records):
     return "\n".join(lines)
 
 
+def speed(rows):
+    """A Markdown table of a benchmark: a row a side, a column a thing that was timed, in brackets by the first side.
+
+    >>> row = {"lengths": "full", "what": "training", "side": "a", "pairs_per_second": 31.25, "ratio": 1.5}
+    >>> print(speed([row]))
+    | pairs a second | training, full lengths |
+    |---|---|
+    | a | 31.2 (1.50) |
+    """
+    timed = list(dict.fromkeys((row["what"], row["lengths"]) for row in rows))
+    cells = collections.defaultdict(dict)
+    for row in rows:
+        cells[row["side"]][row["what"], row["lengths"]] = f"{row['pairs_per_second']:.1f} ({row['ratio']:.2f})"
+    lines = [f"| pairs a second | {' | '.join(f'{what}, {lengths} lengths' for what, lengths in timed)} |"]
+    lines.append(f"|{'---|' * (1 + len(timed))}")
+    lines += [_tidy(f"| {side} | {' | '.join(found.get(one, '') for one in timed)} |") for side, found in cells.items()]
+    return "\n".join(lines)
+
+
 def _task(record):
     return record.get("task", "selection")  # the first records do not say it
 
@@ -234,6 +256,13 @@ def render(text):
         records = [record for record in measured(match["corpus"]) if record.get("samples")]
         return f"{match['begin']}\n{samples(records)}\n{match['end']}"
 
+    def fill_speed(match):
+        found = json.loads((BENCHMARKS / f"{match['name']}.json").read_text(encoding="utf-8"))
+        return f"{match['begin']}\n{speed(found['rows'])}\n{match['end']}"
+
+    text = re.sub(
+        r"(?P<begin><!-- speed: (?P<name>\S+) -->)\n.*?(?P<end><!-- end -->)", fill_speed, text, flags=re.DOTALL
+    )
     marker = r"(?P<begin><!-- table: (?P<corpus>\S+)(?: epochs=(?P<epochs>\S+))?"
     marker += r"(?: only=(?P<only>\S+))?(?: without=(?P<without>\S+))? -->)\n.*?(?P<end><!-- end -->)"
     text = re.sub(marker, fill, text, flags=re.DOTALL)
