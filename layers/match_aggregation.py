@@ -72,7 +72,7 @@ class MatchAggregation(keras.layers.Layer):
                 activation="elu",
                 kernel_initializer=keras.initializers.RandomUniform(-0.01, 0.01),
                 name=f"conv_{i}",
-                dtype=self.dtype_policy,
+                dtype=self.dtype_policy if self.masking == "exact" else "float32",  # see `_not_two_deep`
             )
             convolution.build(shape)
             shape = (*shape[:-1], filters)
@@ -101,6 +101,7 @@ class MatchAggregation(keras.layers.Layer):
             if self.masking == "release":
                 x = max_pool_3d(convolution(x), POOL, padding="same")
             else:
+                x, mask = _not_two_deep(x, mask)
                 x = convolution(zero_padding(x, mask))
                 x, mask = masked_max_pool_3d(x, mask, POOL)
         _, t, k, j, _ = ops.shape(x)
@@ -121,3 +122,19 @@ class MatchAggregation(keras.layers.Layer):
             "scale": self.scale,
             "masking": self.masking,
         }
+
+
+def _not_two_deep(image, mask):
+    """Gives an image of two turns a third one of padding, which changes no score.
+
+    Where it has two, what TensorFlow 2.21 computes on a CPU in bfloat16 as the gradient of a convolution's kernel is
+    garbage, now and then infinite; with any other number of turns, and in float32, it is right.
+    """
+    turns = ops.shape(image)[1]
+    extra = int(turns == 2) if isinstance(turns, int) else ops.cast(ops.equal(turns, 2), "int32")
+    if isinstance(extra, int) and not extra:
+        return image, mask
+    return tuple(
+        ops.concatenate([x, ops.zeros((ops.shape(x)[0], extra, *ops.shape(x)[2:]), dtype=x.dtype)], axis=1)
+        for x in (image, mask)
+    )
