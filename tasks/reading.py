@@ -129,7 +129,8 @@ def model_settings(dataset, settings):
 
 def initialise(model, dataset, training):
     """Puts the dataset's word vectors into a fresh model."""
-    model.get_layer("word_embedding").set_weights([dataset.vectors])
+    if model.config.use_words:
+        model.get_layer("word_embedding").set_weights([dataset.vectors])
 
 
 def optimizer(training, learning_rate, steps=None):

@@ -260,6 +260,14 @@ def test_settings_that_the_dataset_decides_are_refused(prepared_reading, tmp_pat
         train("bidaf", prepared_reading, tmp_path / "run", Fit(), {"characters": "3"})
 
 
+@pytest.mark.parametrize("left_out", ["use_words", "c2q"])
+def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out):
+    train("bidaf", prepared_reading, tmp_path / "run", Fit(epochs=1.0, batch_size=8), {**SMALL, left_out: "false"})
+    record = evaluate(tmp_path / "run", "dev", floors=False)
+    assert record["settings"]["model"][left_out] is False
+    assert record["metrics"]["F1"] == pytest.approx(record["history"][-1]["F1"], abs=1e-5)
+
+
 def test_name_of_says_what_is_left_out(run):
     units = run.config["settings"]["hidden"]
     assert reading.name_of(run) == f"BiDAF of {units} units"
