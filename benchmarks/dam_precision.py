@@ -6,11 +6,9 @@ Both sides follow the recipe, on the same batches, for the same steps; the figur
 is done is kept in --runs and not done again.
 """
 
-import json
 import math
 import multiprocessing
 import pathlib
-import shlex
 import statistics
 import sys
 
@@ -19,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import cli
+from benchmarks.turns import use_plain_layers, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
@@ -32,8 +31,7 @@ METRIC = "R10@1"
 
 
 def main():
-    from evaluation import commit, hardware
-    from runs import LAST
+    from runs import LAST, Run
 
     rows = []
     table = Table("", METRIC, "mean", "deviation", "minutes")
@@ -48,7 +46,7 @@ def main():
                 process.join()
                 if process.exitcode:
                     raise cli.UserError(f"{path}: its training failed; its error stands above")
-            found.append(json.loads((path / "history.jsonl").read_text(encoding="utf-8").splitlines()[-1]))
+            found.append(Run.open(path).history()[-1])
             rows.append({"side": side, "seed": seed, **found[-1]})
         figures = [row[METRIC] for row in found]
         deviation = statistics.stdev(figures) if len(figures) > 1 else math.nan
@@ -56,26 +54,19 @@ def main():
         shown = ", ".join(f"{figure:.4f}" for figure in figures)
         table.add_row(side, shown, f"{statistics.mean(figures):.4f}", f"{deviation:.4f}", f"{minutes:.1f}")
     Console(width=None if sys.stdout.isatty() else 120).print(table)
-    if FLAGS.out:
-        command = shlex.join(["python", "-m", "benchmarks.dam_precision", *sys.argv[1:]])
-        record = {"command": command, "rows": rows, "hardware": hardware(), "commit": commit()}
-        with cli.atomic_file(FLAGS.out) as file:
-            json.dump(record, file, indent=1)
+    write_record(FLAGS.out, "dam_precision", rows=rows)
 
 
 def train_side(recipe, data, path, epochs, precision, gains, seed):
     """Trains one side, in a process of its own since it may change the layers."""
-    import keras
-
-    from layers import attentive_module
+    from layers.attentive_module import AttentiveModule
     from recipes import RECIPES
     from tasks import TASKS
     from training import Fit, train
 
     if not gains:
-        attentive_module.LayerNorm = keras.layers.LayerNormalization
-        attentive_module.matrix_product = lambda x, product: product(x)
-        attentive_module.AttentiveModule.packed = property(lambda _: False, lambda *_: None)
+        use_plain_layers()
+        AttentiveModule.packed = property(lambda _: False, lambda *_: None)
     recipe = RECIPES[recipe]
     flags = {**recipe.flags, "epochs": epochs, "precision": precision, "seed": seed}
     settings = {**recipe.settings, "validations_per_epoch": math.ceil(1 / epochs)}

@@ -9,8 +9,6 @@ see `benchmarks.turns`.
 """
 
 import itertools
-import json
-import shlex
 import sys
 import time
 
@@ -19,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import cli
-from benchmarks.turns import build, in_turn
+from benchmarks.turns import build, in_turn, use_plain_layers, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
@@ -48,8 +46,6 @@ sentence alone. `padded`: padded words of a batch are computed. `ranking`: ranki
 
 
 def main():
-    from evaluation import commit, hardware
-
     for name in FLAGS.sides or ():
         if name not in SIDES:
             raise cli.UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {name}")
@@ -71,23 +67,15 @@ def main():
                 table.add_row(f"{what}, {lengths} lengths" if side == names[0] else "", side, *cells)
             table.add_section()
     Console(width=None if sys.stdout.isatty() else 120).print(table)
-    if FLAGS.out:
-        command = shlex.join(["python", "-m", "benchmarks.dam_speed", *sys.argv[1:]])
-        record = {"command": command, "rows": rows, "hardware": hardware(), "commit": commit()}
-        with cli.atomic_file(FLAGS.out) as file:
-            json.dump(record, file, indent=1)
+    write_record(FLAGS.out, "dam_speed", rows=rows)
 
 
 def make_block(side, without, what, lengths, path, batch_size, steps, seed):
     """In the process of a side: what trains or ranks for a block and returns the pairs a second."""
-    import keras
     import numpy as np
 
-    from layers import attentive_module
-
     if "plain" in without:
-        attentive_module.LayerNorm = keras.layers.LayerNormalization
-        attentive_module.matrix_product = lambda x, product: product(x)
+        use_plain_layers()
     model, task, dataset, training = build(side, path, seed)
     if "padded" in without:
         model.packed = False

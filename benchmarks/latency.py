@@ -6,8 +6,6 @@ A reading model is asked one question on a passage of 150 words, a generation mo
 model for the order of ten candidates of 15 words behind nine turns of as many. A row gives the median over requests.
 """
 
-import json
-import shlex
 import statistics
 import sys
 import time
@@ -17,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import cli
+from benchmarks.turns import write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("one", None, "A version that export.py wrote.", required=True)
@@ -28,8 +27,6 @@ SENTENCE = "the cook of the old house by the river knows what her guests want ."
 
 def main():
     import tensorflow as tf
-
-    from evaluation import commit, hardware
 
     turn = tf.constant([[SENTENCE]])
     requests = {
@@ -63,17 +60,7 @@ def main():
         table.add_row(path, name, f"{median:.1f}", f"{max(found):.1f}")
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     print(f"one needs {milliseconds[0] / milliseconds[1]:.2f} of the other's time")
-    if FLAGS.out:
-        record = {
-            "command": shlex.join(["python", "-m", "benchmarks.latency", *sys.argv[1:]]),
-            "models": [FLAGS.one, FLAGS.other],
-            "endpoints": names,
-            "milliseconds": milliseconds,
-            "hardware": hardware(),
-            "commit": commit(),
-        }
-        with cli.atomic_file(FLAGS.out) as file:
-            json.dump(record, file, indent=1)
+    write_record(FLAGS.out, "latency", models=[FLAGS.one, FLAGS.other], endpoints=names, milliseconds=milliseconds)
 
 
 if __name__ == "__main__":

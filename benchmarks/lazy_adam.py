@@ -7,15 +7,12 @@ nothing but what a vocabulary costs. Words are drawn so that the `k`-th occurs i
 blocks; the sides compute in turn, see `benchmarks.turns`.
 """
 
-import json
-import shlex
-import sys
 import time
 
 from absl import flags
 
 import cli
-from benchmarks.turns import in_turn
+from benchmarks.turns import in_turn, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("words", 434_512, "Rows of the table.", lower_bound=2)
@@ -28,8 +25,6 @@ flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 
 
 def main():
-    from evaluation import commit, hardware
-
     shape = FLAGS.words, FLAGS.dimension, FLAGS.places, FLAGS.steps, FLAGS.seed
     found = in_turn([(make_block, (lazy, *shape)) for lazy in (False, True)], FLAGS.blocks)
     rows = []
@@ -37,11 +32,7 @@ def main():
         row = {"side": side, "milliseconds": 1000 / speed, "ratio": speed / found[0][0], "gigabytes": memory}
         print("{side}: {milliseconds:.1f} ms a step, {ratio:.1f} times the first, {gigabytes:.2f} GB".format(**row))
         rows.append(row)
-    if FLAGS.out:
-        command = shlex.join(["python", "-m", "benchmarks.lazy_adam", *sys.argv[1:]])
-        record = {"command": command, "rows": rows, "hardware": hardware(), "commit": commit()}
-        with cli.atomic_file(FLAGS.out) as file:
-            json.dump(record, file, indent=1)
+    write_record(FLAGS.out, "lazy_adam", rows=rows)
 
 
 def make_block(lazy, words, dimension, places, steps, seed):

@@ -8,9 +8,7 @@ A row gives the medians over blocks of some steps, and their ratio; `benchmarks.
 
 import glob
 import itertools
-import json
 import pathlib
-import shlex
 import sys
 import time
 
@@ -19,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import cli
-from benchmarks.turns import build, in_turn, parse_side
+from benchmarks.turns import build, in_turn, parse_side, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset, or a quoted pattern of several.", required=True)
@@ -40,7 +38,6 @@ COUNTED = {
 
 
 def main():
-    from evaluation import commit, hardware
     from models import MODELS
 
     sides = FLAGS.one, FLAGS.other
@@ -60,20 +57,11 @@ def main():
         cells = [f"{value:,.{digits}f}" for speed, memory in measured for value, digits in ((speed, 0), (memory, 2))]
         table.add_row(pathlib.Path(path).name, *cells, f"{measured[1][0] / measured[0][0]:.2f}")
     Console(width=None if sys.stdout.isatty() else 160).print(table)
-    if FLAGS.out:
-        record = {
-            "command": shlex.join(["python", "-m", "benchmarks.training_speed", *sys.argv[1:]]),
-            "sides": sides,
-            "unit": unit,
-            "rows": {
-                name: {"per_second": [speed for speed, _ in found], "peak_gigabytes": [memory for _, memory in found]}
-                for name, found in rows.items()
-            },
-            "hardware": hardware(),
-            "commit": commit(),
-        }
-        with cli.atomic_file(FLAGS.out) as file:
-            json.dump(record, file, indent=1)
+    figures = {
+        name: {"per_second": [speed for speed, _ in found], "peak_gigabytes": [memory for _, memory in found]}
+        for name, found in rows.items()
+    }
+    write_record(FLAGS.out, "training_speed", sides=sides, unit=unit, rows=figures)
 
 
 def make_block(side, path, batch_size, steps, seed):

@@ -1,8 +1,12 @@
-"""What the benchmarks share: sides that compute in turn, each in its own process, so that its memory is its own."""
+"""What the benchmarks share: sides that compute in turn, each in its own process, so that its memory is its own; DAM
+without what makes it fast; and the record of what was measured."""
 
+import json
 import multiprocessing
 import resource
+import shlex
 import statistics
+import sys
 import traceback
 
 import cli
@@ -62,6 +66,36 @@ def _serve(function, arguments, pipe):
         pass
     except Exception:
         traceback.print_exc()
+
+
+def use_plain_layers():
+    """Gives every DAM made hereafter in this process Keras's own layer normalisation, and a product a sentence.
+
+    That is how Keras layers compute it unaided: weights are multiplied with each sentence alone.
+    """
+    import keras
+
+    from layers import attentive_module
+
+    attentive_module.LayerNorm = keras.layers.LayerNormalization
+    attentive_module.matrix_product = lambda x, product: product(x)
+
+
+def write_record(path, script, **measured):
+    """Writes what a benchmark measured as JSON, with its command, the hardware and the commit.
+
+    Args:
+        path: The file; `None`: nothing is written.
+        script: Name of the benchmark's module in this package.
+        **measured: What it found, in this order.
+    """
+    from evaluation import commit, hardware  # TensorFlow takes seconds to load
+
+    if path:
+        command = shlex.join(["python", "-m", f"benchmarks.{script}", *sys.argv[1:]])
+        record = {"command": command, **measured, "hardware": hardware(), "commit": commit()}
+        with cli.atomic_file(path) as file:
+            json.dump(record, file, indent=1)
 
 
 def parse_side(text):
