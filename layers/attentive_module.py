@@ -11,6 +11,7 @@ from keras import ops
 from layers.dense import matrix_product
 from layers.layer_norm import LayerNorm
 from layers.masking import masked_softmax, release_softmax
+from layers.packing import packing
 
 MASKINGS = ("exact", "release")
 
@@ -106,10 +107,9 @@ class AttentiveModule(keras.layers.Layer):
         if query_mask is None or not self.packed:
             return matrix_product(x, self._after_attention)
         shape = ops.shape(x)
-        x = ops.reshape(x, (-1, query.shape[-1]))
-        [rows] = ops.nonzero(ops.reshape(ops.broadcast_to(query_mask, shape[:-1]), (-1,)))
-        y = self._after_attention(ops.take(x, rows, axis=0))
-        return ops.reshape(ops.scatter(rows[:, None], y, ops.shape(x)), shape)
+        pack, unpack = packing(ops.broadcast_to(query_mask, shape[:-1]))
+        y = unpack(self._after_attention(pack(ops.reshape(x, (-1, query.shape[-1])))))
+        return ops.reshape(y, shape)
 
     def _after_attention(self, x):
         x = self.attention_norm(x)

@@ -6,6 +6,8 @@ Shape suffixes:  ... leading axes   D features
 import keras
 from keras import ops
 
+from tensorflow_kernels import can_normalize_rows, normalize_rows
+
 
 @keras.saving.register_keras_serializable("colloquy")
 class LayerNorm(keras.layers.LayerNormalization):
@@ -43,25 +45,34 @@ class LayerNorm(keras.layers.LayerNormalization):
 def _normalize(epsilon):
     @ops.custom_gradient
     def normalize(x, gamma, beta):
-        dtype, D = x.dtype, x.shape[-1]
-        x = ops.cast(x, "float32")
-        x = x - ops.mean(x, axis=-1, keepdims=True)
-        scale = ops.rsqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + epsilon)
-        h = x * scale
+        shape, dtype, D = ops.shape(x), x.dtype, x.shape[-1]
+        x = ops.reshape(x, (-1, D))
+
+        def center():
+            """`x - mean(x)` and `1 / sqrt(var(x) + epsilon)`."""
+            c = ops.cast(x, "float32")
+            c = c - ops.mean(c, axis=-1, keepdims=True)
+            return c, ops.rsqrt(ops.mean(ops.square(c), axis=-1, keepdims=True) + epsilon)
 
         def gradient(*args, upstream=None):
             g = ops.reshape(ops.cast(args[0] if upstream is None else upstream, "float32"), (-1, D))
-            h_ = ops.reshape(h, (-1, D))
-            gh = g * h_
+            c, scale = center()  # again: to keep them takes twice the memory of all else
+            gc = g * c
             # Sums as matrix products, which read an array and write none of its size.
             weights, ones = ops.reshape(gamma, (D, 1)) / D, ops.ones((1, ops.shape(g)[0]))
-            dx = (g * gamma - ops.matmul(g, weights) - h_ * ops.matmul(gh, weights)) * ops.reshape(scale, (-1, 1))
+            along_h = ops.matmul(gc, weights) * ops.square(scale)
+            dx = (g * gamma - ops.matmul(g, weights) - c * along_h) * scale
             return (
-                ops.cast(ops.reshape(dx, ops.shape(h)), dtype),
-                ops.reshape(ops.matmul(ones, gh), (D,)),
+                ops.reshape(ops.cast(dx, dtype), shape),
+                ops.reshape(ops.matmul(ops.reshape(scale, (1, -1)), gc), (D,)),
                 ops.reshape(ops.matmul(ones, g), (D,)),
             )
 
-        return ops.cast(h * gamma + beta, dtype), gradient
+        if can_normalize_rows(dtype):
+            y = normalize_rows(x, gamma, beta, epsilon)
+        else:
+            c, scale = center()
+            y = ops.cast(c * scale * gamma + beta, dtype)
+        return ops.reshape(y, shape), gradient
 
     return normalize

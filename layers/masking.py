@@ -6,7 +6,6 @@ Shape suffixes:  ... leading axes   Q queries   K keys
 import warnings
 
 import keras
-import ml_dtypes
 from keras import ops
 
 # What the DAM release puts in place of a masked logit (its operations.py): it replaces, it does not add.
@@ -159,35 +158,3 @@ def max_pool_3d(x, size, padding):
     if keras.backend.standardize_dtype(x.dtype) == "float16":
         return ops.cast(ops.max_pool(ops.cast(x, "float32"), size, size, padding=padding), "float16")
     return ops.max_pool(x, size, size, padding=padding)
-
-
-def masked_max_pool_3d(x, mask, size):
-    """Max-pools volumes with stride = window, over the real cells of each window alone.
-
-    Windows start at cell 0 on every axis and the last ones may be partial, so a volume gives the same result with any
-    number of padded cells behind it.
-
-    Args:
-        x: Float `(B, T, K, J, C)`, channels last.
-        mask: Boolean `(B, T, K, J, 1)`, `True` = real.
-        size: Window and stride on each of the three axes.
-
-    Returns:
-        The pooled volume `(B, ceil(T / size), ceil(K / size), ceil(J / size), C)`, 0 where a window holds no real cell,
-        and its boolean mask of the same shape with one channel.
-
-    >>> x = np.full((1, 1, 4, 1, 1), -2.0, "float32")
-    >>> mask = np.array([True, True, True, False]).reshape(1, 1, 4, 1, 1)
-    >>> pooled, pooled_mask = masked_max_pool_3d(x, mask, 3)
-    >>> keras.ops.convert_to_numpy(pooled).ravel().tolist()
-    [-2.0, 0.0]
-    """
-    # An axis of unknown length gets size - 1 cells more: enough, and never a window more.
-    ends = [size - 1 if n is None else -n % size for n in x.shape[1:4]]
-    padding = [(0, 0), *((0, end) for end in ends), (0, 0)]
-    lowest = float(ml_dtypes.finfo(keras.backend.standardize_dtype(x.dtype)).min)
-    x = ops.where(mask, x, ops.full((), lowest, dtype=x.dtype))
-    pooled = max_pool_3d(ops.pad(x, padding, constant_values=lowest), size, padding="valid")
-    real = max_pool_3d(ops.pad(ops.cast(mask, x.dtype), padding), size, padding="valid")
-    pooled_mask = ops.greater(real, 0)
-    return zero_padding(pooled, pooled_mask), pooled_mask

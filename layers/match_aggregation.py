@@ -4,10 +4,11 @@ Shape suffixes:  B batch   N candidates   T turns   K utterance words   J respon
 """
 
 import keras
+import numpy as np
 from keras import ops
 
 from layers.attentive_module import MASKINGS
-from layers.masking import masked_max_pool_3d, max_pool_3d, zero_padding
+from layers.masking import MASKED_LOGIT, max_pool_3d, zero_padding
 
 POOL = 3  # window and stride of both poolings, on all three axes
 
@@ -72,7 +73,7 @@ class MatchAggregation(keras.layers.Layer):
                 activation="elu",
                 kernel_initializer=keras.initializers.RandomUniform(-0.01, 0.01),
                 name=f"conv_{i}",
-                dtype=self.dtype_policy if self.masking == "exact" else "float32",  # see `_not_two_deep`
+                dtype=self.dtype_policy if self.masking == "exact" else "float32",  # see `_convolve_and_pool`
             )
             convolution.build(shape)
             shape = (*shape[:-1], filters)
@@ -93,17 +94,17 @@ class MatchAggregation(keras.layers.Layer):
                     f"Received: image.shape={tuple(image.shape)}, axis {axis} is too long"
                 )
         B, N, *volume = ops.shape(image)
-        x = ops.reshape(image, (-1, *volume)) * self.scale
+        x = ops.reshape(image, (-1, *volume))
         if mask is None:
             mask = ops.ones_like(x[..., :1], dtype="bool")
         mask = ops.reshape(mask, (-1, *volume[:-1], 1))
-        for convolution in self.convolutions:
-            if self.masking == "release":
+        if self.masking == "release":
+            x = x * self.scale
+            for convolution in self.convolutions:
                 x = max_pool_3d(convolution(x), POOL, padding="same")
-            else:
-                x, mask = _not_two_deep(x, mask)
-                x = convolution(zero_padding(x, mask))
-                x, mask = masked_max_pool_3d(x, mask, POOL)
+        else:
+            for convolution, scale in zip(self.convolutions, (self.scale, 1.0), strict=True):
+                x, mask = _convolve_and_pool(x, mask, convolution, scale)
         _, t, k, j, _ = ops.shape(x)
         W3_TKJC = ops.reshape(ops.cast(self.W3, "float32"), self.grid)[:t, :k, :j]
         features = ops.cast(x, "float32")
@@ -124,17 +125,26 @@ class MatchAggregation(keras.layers.Layer):
         }
 
 
-def _not_two_deep(image, mask):
-    """Gives an image of two turns a third one of padding, which changes no score.
+def _convolve_and_pool(x, mask, convolution, scale):
+    """`max_pool(ELU(conv(scale x)))` over the real cells alone, and which pooled cells are real.
 
-    Where it has two, what TensorFlow 2.21 computes on a CPU in bfloat16 as the gradient of a convolution's kernel is
-    garbage, now and then infinite; with any other number of turns, and in float32, it is right.
+    The image is large, so each pass over it counts: the scale goes into the kernel; bias and ELU, which grow with their
+    argument, come after the maximum; and padding is kept out of it by one channel more, which is 1 there and has a
+    kernel of the lowest number at its centre and 0 around it.
     """
-    turns = ops.shape(image)[1]
-    extra = int(turns == 2) if isinstance(turns, int) else ops.cast(ops.equal(turns, 2), "int32")
-    if isinstance(extra, int) and not extra:
-        return image, mask
-    return tuple(
-        ops.concatenate([x, ops.zeros((ops.shape(x)[0], extra, *ops.shape(x)[2:]), dtype=x.dtype)], axis=1)
-        for x in (image, mask)
-    )
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    C, F = convolution.kernel.shape[-2:]
+    _, T, K, J, _ = ops.shape(x)
+    # What TensorFlow 2.21 computes on a CPU in bfloat16 as the gradient of a kernel is garbage where an image is two
+    # turns deep: so turns come in threes. Of words, windows would begin before the first if 1 were left over.
+    ends = [-T % POOL, *(2 * (n % POOL) * (2 - n % POOL) for n in (K, J))]
+    ends = [(0, 0), *((0, end) for end in ends)]
+    mask = ops.pad(mask, [*ends, (0, 0)])
+    x = ops.where(mask, ops.pad(x, [*ends, (0, 1)]), ops.cast(np.arange(C + 1) == C, dtype))
+    lowest = np.zeros((3, 3, 3, 1, F))
+    lowest[1, 1, 1] = -3e4 if dtype == "float16" else MASKED_LOGIT
+    kernel = ops.cast(convolution.kernel, dtype) * scale
+    x = ops.conv(x, ops.concatenate([kernel, ops.cast(lowest, dtype)], axis=-2), padding="same")
+    x = max_pool_3d(x, POOL, padding="same")
+    mask = ops.greater(max_pool_3d(ops.cast(mask, dtype), POOL, padding="same"), 0)
+    return zero_padding(ops.elu(ops.add(x, ops.cast(convolution.bias, dtype))), mask), mask

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from layers.masking import (
     mask_from_ids,
-    masked_max_pool_3d,
     masked_softmax,
     release_softmax,
     zero_padding,
@@ -45,16 +44,6 @@ def max_pool_in_loops(x, mask, size):
         if real:
             pooled[window], pooled_mask[window] = np.max(real, axis=0), True
     return pooled, pooled_mask
-
-
-def volumes(seed, sizes, batch=2, channels=5, share=0.4):
-    """Negative and positive cells, a few of them real: some windows have none."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(-1, 1, (batch, *sizes, channels)).astype("float32")
-    mask = rng.random((batch, *sizes, 1)) < share
-    mask[:, :3, :3, :3] = False
-    mask[0, 0, 0, 0] = True
-    return x, mask
 
 
 # === mask_from_ids, zero_padding ===
@@ -175,86 +164,3 @@ def test_release_softmax_is_uniform_for_padded_queries_in_half_precision(dtype):
     found = release_softmax(logits, np.array([False, True]), np.array([True, True, False, False]))
     assert keras.backend.standardize_dtype(found.dtype) == dtype
     assert to_numpy(found).tolist() == [[0.25] * 4, [0.5, 0.5, 0, 0]]
-
-
-# === masked_max_pool_3d ===
-
-
-@pytest.mark.parametrize("sizes", [(3, 5, 7), (7, 6, 5), (5, 7, 3), (1, 2, 4), (11, 1, 9)])
-@pytest.mark.parametrize("size", (2, 3))
-def test_masked_max_pool_3d_matches_definition(sizes, size):
-    for share in (0.05, 0.5, 1.0):
-        x, mask = volumes(6, sizes, share=share)
-        pooled, pooled_mask = map(to_numpy, masked_max_pool_3d(x, mask, size))
-        for b in range(len(x)):
-            expected, expected_mask = max_pool_in_loops(x[b], mask[b, ..., 0], size)
-            np.testing.assert_array_equal(pooled[b], expected.astype("float32"))
-            np.testing.assert_array_equal(pooled_mask[b, ..., 0], expected_mask)
-
-
-unknown = tf.function(
-    lambda x, mask: masked_max_pool_3d(x, mask, 3),
-    input_signature=[
-        tf.TensorSpec([None, None, None, None, 5], "float32"),
-        tf.TensorSpec([None, None, None, None, 1], "bool"),
-    ],
-)
-
-
-@pytest.mark.parametrize("sizes", [(3, 5, 7), (7, 6, 5), (5, 7, 3), (1, 2, 4), (11, 1, 9)])
-def test_masked_max_pool_3d_needs_no_static_sizes(sizes):
-    x, mask = volumes(7, sizes)
-    pooled, pooled_mask = map(to_numpy, unknown(x, mask))
-    for b in range(len(x)):
-        expected, expected_mask = max_pool_in_loops(x[b], mask[b, ..., 0], 3)
-        np.testing.assert_array_equal(pooled[b], expected.astype("float32"))
-        np.testing.assert_array_equal(pooled_mask[b, ..., 0], expected_mask)
-
-
-@pytest.mark.parametrize("end", (1, 2, 3, 4))
-@pytest.mark.parametrize("garbage", (1e9, np.inf, np.nan))
-@pytest.mark.parametrize("static", (True, False))
-def test_masked_max_pool_3d_ignores_padding(end, garbage, static):
-    x, mask = volumes(8, (3, 5, 7))
-    pool = (lambda x, mask: masked_max_pool_3d(x, mask, 3)) if static else unknown
-    alone, alone_mask = map(to_numpy, pool(np.where(mask, x, garbage).astype("float32"), mask))
-    expected, _ = max_pool_in_loops(x[0], mask[0, ..., 0], 3)
-    np.testing.assert_array_equal(alone[0], expected.astype("float32"))
-    grow = [(0, 0), (0, end), (0, end), (0, end), (0, 0)]
-    padded, padded_mask = map(to_numpy, pool(np.pad(x, grow, constant_values=garbage), np.pad(mask, grow)))
-    inside = tuple(slice(n) for n in alone.shape)
-    np.testing.assert_array_equal(padded[inside], alone)
-    np.testing.assert_array_equal(padded_mask[inside], alone_mask)
-    assert np.count_nonzero(padded) == np.count_nonzero(alone)
-    assert padded_mask.sum() == alone_mask.sum()
-
-
-@pytest.mark.parametrize(
-    "dtype",
-    (
-        "float16",
-        "bfloat16",
-    ),
-)
-def test_masked_max_pool_3d_keeps_half_precision(dtype):
-    x, mask = volumes(9, (3, 5, 7))
-    half = keras.ops.cast(x, dtype)
-    pooled, pooled_mask = masked_max_pool_3d(half, mask, 3)
-    assert keras.backend.standardize_dtype(pooled.dtype) == dtype
-    for b in range(len(x)):
-        expected, expected_mask = max_pool_in_loops(to_numpy(half)[b], mask[b, ..., 0], 3)
-        np.testing.assert_array_equal(to_numpy(pooled)[b], expected)
-        np.testing.assert_array_equal(to_numpy(pooled_mask)[b, ..., 0], expected_mask)
-
-
-def test_masked_max_pool_3d_sends_gradients_to_the_largest_real_cells():
-    x, mask = volumes(10, (3, 5, 7))
-    cells = tf.constant(np.where(mask, x, np.nan).astype("float32"))
-    with tf.GradientTape() as tape:
-        tape.watch(cells)
-        y = tf.reduce_sum(masked_max_pool_3d(cells, mask, 3)[0])
-    gradient = tape.gradient(y, cells).numpy()
-    for b in range(len(x)):
-        pooled, _ = max_pool_in_loops(x[b], mask[b, ..., 0], 3)
-        winners = np.isin(x[b], pooled[pooled != 0].astype("float32"))
-        np.testing.assert_array_equal(gradient[b], winners.astype("float32"))

@@ -121,6 +121,22 @@ def test_match_aggregation_ignores_padding(layer, garbage):
     assert np.ptp(found) > 0.5
 
 
+def test_match_aggregation_lets_no_gradient_through_to_padding(layer):
+    x, mask = images(10), prefix_mask(10)
+    dirty = np.where(mask, x, np.nan).astype("float32")
+    gradients = []
+    for image in (x, dirty):
+        image = tf.constant(image)
+        with tf.GradientTape() as tape:
+            tape.watch(image)
+            scores = tf.reduce_sum(layer(image, mask))
+        gradients.append(tape.gradient(scores, [image, *(c.kernel.value for c in layer.convolutions)]))
+    for clean, other in zip(*gradients, strict=True):
+        np.testing.assert_allclose(to_numpy(other), to_numpy(clean), atol=1e-5)
+        assert np.abs(to_numpy(clean)).max() > 1e-3
+    assert not np.where(mask, 0.0, to_numpy(gradients[0][0])).any()
+
+
 def test_match_aggregation_without_mask_takes_every_cell(layer):
     x = images(9, sizes=(2, 3, 5))
     every = np.ones((*x.shape[:-1], 1), bool)
