@@ -107,7 +107,11 @@ class AttentiveModule(keras.layers.Layer):
         if query_mask is None or not self.packed:
             return matrix_product(x, self._after_attention)
         shape = ops.shape(x)
-        pack, unpack = packing(ops.broadcast_to(query_mask, shape[:-1]))
+        if key_mask is None:
+            query_mask = ops.broadcast_to(query_mask, shape[:-1])
+        else:  # the same, of the masks alone: TensorFlow finds the rows once for all levels
+            query_mask = ops.logical_and(query_mask, ops.ones_like(key_mask[..., :1]))
+        pack, unpack = packing(query_mask)
         y = unpack(self._after_attention(pack(ops.reshape(x, (-1, query.shape[-1])))))
         return ops.reshape(y, shape)
 

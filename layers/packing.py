@@ -31,12 +31,14 @@ def packing(mask):
     real_P = ops.cast(mask_P, "int32")
     places_P = ops.cumsum(real_P) * real_P  # 0: padding
 
+    all_real = ops.all(mask_P)
+
     def gather_real(x):
-        return ops.take(x, rows_R, axis=0)
+        return ops.cond(all_real, lambda: x, lambda: ops.take(x, rows_R, axis=0))
 
     def gather_padded(x):
         zeros_1D = ops.zeros((1, x.shape[-1]), dtype=x.dtype)
-        return ops.take(ops.concatenate([zeros_1D, x], axis=0), places_P, axis=0)
+        return ops.cond(all_real, lambda: x, lambda: ops.take(ops.concatenate([zeros_1D, x], axis=0), places_P, axis=0))
 
     return _with_gradient(gather_real, gather_padded), _with_gradient(gather_padded, gather_real)
 
