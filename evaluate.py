@@ -34,7 +34,9 @@ def main():
     if FLAGS.predictions and (not FLAGS.data or len(FLAGS.split) != 1):
         raise cli.UserError("--predictions needs --data and one --split")
     from evaluation import evaluate_all, evaluate_predictions  # TensorFlow takes seconds to load
+    from parallel import share_cores
 
+    share_cores()
     if FLAGS.predictions:
         evaluate_predictions(FLAGS.predictions, FLAGS.data, FLAGS.split[0])
         return

@@ -22,6 +22,7 @@ from metrics.dialog import (
     reachable_by_types,
     tfidf_match,
 )
+from parallel import in_order
 from runs import with_decided
 
 SAMPLE = pathlib.Path("build/sample-dialog")
@@ -238,9 +239,13 @@ def predict(model, split, config, batch_size=32, progress=iter):
     """
     first = np.searchsorted(split.dialog, np.arange(len(split)))
     predicted = np.zeros(len(split.answers), np.int32)
-    for rows in progress(batches_by_size(split.sizes, batch_size)):
+    batches = batches_by_size(split.sizes, batch_size)
+
+    def best_of(rows):
         inputs, answers = split.collate(rows, config.reads, config.entities)
-        best = np.argmax(np.asarray(model.predict_on_batch(inputs)), axis=2)
+        return answers, np.argmax(np.asarray(model.predict_on_batch(inputs)), axis=2)
+
+    for rows, (answers, best) in zip(progress(batches), in_order(best_of, batches), strict=True):
         for row, real, chosen in zip(rows, answers >= 0, best, strict=True):
             predicted[first[row] : first[row] + real.sum()] = chosen[real]
     return predicted

@@ -19,6 +19,7 @@ from layers.masking import masked_logits
 from layers.span_search import best_spans
 from metrics.reading import METRICS, reading_metrics
 from models.bidaf import BiDAFConfig
+from parallel import in_order
 from runs import with_decided
 
 SAMPLE = pathlib.Path("build/sample-reading")
@@ -190,9 +191,13 @@ def predict(model, split, config, batch_size=60, progress=iter):
         First and last words, int `(questions, 2)`, and the sums of their logits, float32 `(questions,)`.
     """
     spans, scores = np.zeros((len(split), 2), np.int32), np.zeros(len(split), np.float32)
-    for rows in progress(batches_by_size(split.sizes, batch_size)):
+    batches = batches_by_size(split.sizes, batch_size)
+
+    def spans_of(rows):
         inputs, _ = split.collate(rows, multiple=8)
-        first, last, score = best_spans(model.predict_on_batch(inputs), MAX_LENGTH)
+        return best_spans(model.predict_on_batch(inputs), MAX_LENGTH)
+
+    for rows, (first, last, score) in zip(progress(batches), in_order(spans_of, batches), strict=True):
         spans[rows, 0], spans[rows, 1] = np.asarray(first)[:, 0], np.asarray(last)[:, 0]
         scores[rows] = np.asarray(score)[:, 0]
     return spans, scores

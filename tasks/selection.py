@@ -20,6 +20,7 @@ from data.word_vectors import scale_to_norm
 from lazy_adam import LazyAdam
 from metrics.floors import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import ranking_metrics
+from parallel import in_order
 
 NEGATIVES = ("file", "fresh")
 CANDIDATES = 10  # scored at once against one encoded context
@@ -307,10 +308,13 @@ def score(model, split, config, batch_size=16, progress=iter):
 
     scores = np.zeros(len(new), np.float32)
     sizes = split.sizes(contexts, responses, config.max_turns, config.max_words)
-    for rows in progress(batches_by_size(sizes, batch_size)):
+    batches = batches_by_size(sizes, batch_size)
+
+    def logits_of(rows):
+        return np.asarray(model.predict_on_batch(_inputs(split, config, contexts[rows], responses[rows])))
+
+    for rows, logits in zip(progress(batches), in_order(logits_of, batches), strict=True):
         lines = responses[rows]
-        inputs = _inputs(split, config, contexts[rows], lines)
-        logits = np.asarray(model.predict_on_batch(inputs))
         scores[lines[lines >= 0]] = logits[lines >= 0]
     return scores
 
