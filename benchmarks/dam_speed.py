@@ -18,6 +18,7 @@ from rich.table import Table
 
 import cli
 from benchmarks.turns import build, in_turn, use_plain_layers, write_record
+from parallel import in_order, share_cores
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
@@ -27,22 +28,24 @@ flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Wh
 flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "What is timed; may be repeated.")
 flags.DEFINE_list("sides", None, "Some of the sides, by name; the first is what the others are compared with.")
 flags.DEFINE_integer("blocks", 4, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 4, "Steps a block.", lower_bound=1)
+flags.DEFINE_integer("steps", 8, "Steps a block.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 CANDIDATES = 10
 FOUR = "negatives=fresh,negatives_per_positive=3,loss=softmax"
 SIDES = {
-    "the release's path": ("compatibility=release", {"plain"}),
-    "padding cut and a context once": ("", {"plain", "padded"}),
-    "layer normalisation and products": ("", {"padded"}),
-    "padded words left out": ("", set()),
-    "bfloat16": ("precision=bfloat16", set()),
+    "the release's path": ("compatibility=release", {"plain", "at once"}),
+    "padding cut and a context once": ("", {"plain", "padded", "at once"}),
+    "layer normalisation and products": ("", {"padded", "at once"}),
+    "padded words left out": ("", {"at once"}),
+    "bfloat16": ("precision=bfloat16", {"at once"}),
+    "several batches at once": ("precision=bfloat16", {"training"}),
     "four candidates a context": (f"precision=bfloat16,{FOUR}", {"ranking"}),
     "word vectors lazily": (f"precision=bfloat16,{FOUR},lazy_embedding=true", {"ranking"}),
 }
-"""Settings, and what a side goes without. `plain`: Keras's own layer normalisation, and products of weights with each
-sentence alone. `padded`: padded words of a batch are computed. `ranking`: ranking, where it is nothing new."""
+"""Settings, and what a side goes without. `plain`: it has Keras's own layer normalisation, and products of weights with
+each sentence alone. `padded`: padded words of a batch are computed. `at once`: batches are ranked one after the other.
+`training`, `ranking`: it has nothing new there."""
 
 
 def main():
@@ -74,6 +77,8 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
     """In the process of a side: what trains or ranks for a block and returns the pairs a second."""
     import numpy as np
 
+    if "at once" not in without:
+        share_cores()
     if "plain" in without:
         use_plain_layers()
     model, task, dataset, training = build(side, path, seed)
@@ -101,7 +106,7 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
         model.train_on_batch(inputs, labels)
         return labels.size
 
-    def rank():
+    def candidates():
         inputs, _ = next_batch()
         contexts = max(batch_size // 3, 1)
         turns, answers = inputs["turns"][:contexts], inputs["responses"]
@@ -110,12 +115,18 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
         if again:
             turns = np.repeat(turns, CANDIDATES, axis=0)
             chosen = chosen.reshape(-1, 1)
-        model.predict_on_batch({"turns": turns, "responses": answers[chosen]})
-        return chosen.size
+        return {"turns": turns, "responses": answers[chosen]}
+
+    def rank(inputs):
+        return model.predict_on_batch(inputs).size
 
     def block():
         started = time.perf_counter()
-        pairs = sum({"training": train, "ranking": rank}[what]() for _ in range(steps))
+        if what == "training":
+            pairs = sum(train() for _ in range(steps))
+        else:
+            ranked = map if "at once" in without else in_order
+            pairs = sum(ranked(rank, (candidates() for _ in range(steps))))
         return pairs / (time.perf_counter() - started)
 
     return block

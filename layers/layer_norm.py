@@ -21,7 +21,8 @@ class LayerNorm(keras.layers.LayerNormalization):
         dgamma = sum(g h),    dbeta = sum(g)
 
     What autodiff makes of the forward pass writes some twenty arrays of the size of `x`, this six; where nothing fuses
-    them, as on TensorFlow's CPU, that is most of the layer's time. All is computed in float32, whatever `x` is.
+    them, as on TensorFlow's CPU, that is most of the layer's time. There the forward pass is one operation
+    (`tensorflow_kernels`). All is computed in float32, in float64 where `x` is.
 
     Args:
         As of `keras.layers.LayerNormalization`; `axis` stays the last.
@@ -45,27 +46,30 @@ class LayerNorm(keras.layers.LayerNormalization):
 def _normalize(epsilon):
     @ops.custom_gradient
     def normalize(x, gamma, beta):
-        shape, dtype, D = ops.shape(x), x.dtype, x.shape[-1]
+        shape, dtype, weight_dtype, D = ops.shape(x), x.dtype, gamma.dtype, x.shape[-1]
+        wide = "float64" if keras.backend.standardize_dtype(dtype) == "float64" else "float32"
         x = ops.reshape(x, (-1, D))
+        gamma, beta = ops.cast(gamma, wide), ops.cast(beta, wide)
 
         def center():
             """`x - mean(x)` and `1 / sqrt(var(x) + epsilon)`."""
-            c = ops.cast(x, "float32")
+            c = ops.cast(x, wide)
             c = c - ops.mean(c, axis=-1, keepdims=True)
             return c, ops.rsqrt(ops.mean(ops.square(c), axis=-1, keepdims=True) + epsilon)
 
         def gradient(*args, upstream=None):
-            g = ops.reshape(ops.cast(args[0] if upstream is None else upstream, "float32"), (-1, D))
-            c, scale = center()  # again: to keep them takes twice the memory of all else
+            g = ops.reshape(ops.cast(args[0] if upstream is None else upstream, wide), (-1, D))
+            c, scale = center()  # again: to keep them would take more memory than all else here
             gc = g * c
             # Sums as matrix products, which read an array and write none of its size.
-            weights, ones = ops.reshape(gamma, (D, 1)) / D, ops.ones((1, ops.shape(g)[0]))
+            weights, ones = ops.reshape(gamma, (D, 1)) / D, ops.ones((1, ops.shape(g)[0]), dtype=wide)
             along_h = ops.matmul(gc, weights) * ops.square(scale)
             dx = (g * gamma - ops.matmul(g, weights) - c * along_h) * scale
+            dgamma = ops.matmul(ops.reshape(scale, (1, -1)), gc)
+            dbeta = ops.matmul(ones, g)
             return (
                 ops.reshape(ops.cast(dx, dtype), shape),
-                ops.reshape(ops.matmul(ops.reshape(scale, (1, -1)), gc), (D,)),
-                ops.reshape(ops.matmul(ones, g), (D,)),
+                *(ops.cast(ops.reshape(sums, (D,)), weight_dtype) for sums in (dgamma, dbeta)),
             )
 
         if can_normalize_rows(dtype):

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from layers.layer_norm import LayerNorm
+from tensorflow_kernels import can_normalize_rows, normalize_rows
 
 SHAPE = (2, 3, 7)
 
@@ -60,3 +61,26 @@ def test_a_constant_row_has_no_gradient_that_is_not_finite():
 def test_it_is_rebuilt_from_its_config():
     layer = LayerNorm(epsilon=1e-5, name="norm")
     assert LayerNorm.from_config(layer.get_config()).epsilon == 1e-5
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("bfloat16", 2e-2)])
+def test_rows_normalized_in_one_pass_are_those_of_the_definition(rows, dtype, tolerance):
+    rng = np.random.default_rng(4)
+    gamma, beta = rng.normal(size=(2, 7)).astype("float32")
+    x = tf.cast(rng.normal(3.0, 2.0, (rows, 7)), dtype)
+    signature = [tf.TensorSpec([None, 7], dtype)]  # as in a model, where the number of rows is not known
+    found = tf.function(lambda x: normalize_rows(x, gamma, beta, 1e-3), input_signature=signature)(x)
+    assert found.dtype == dtype
+    exact = tf.cast(x, "float64").numpy()
+    mean, variance = exact.mean(-1, keepdims=True), exact.var(-1, keepdims=True)
+    expected = (exact - mean) / np.sqrt(variance + 1e-3) * gamma + beta
+    np.testing.assert_allclose(tf.cast(found, "float64"), expected, rtol=tolerance, atol=2 * tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_other_dtypes_are_normalized_too(dtype):
+    assert not can_normalize_rows(dtype)
+    x = np.random.default_rng(5).normal(2.0, 3.0, SHAPE).astype(dtype)
+    ours, theirs = build(dtype)
+    np.testing.assert_allclose(ours(x), theirs(x), rtol=5e-3, atol=5e-3)
