@@ -3,7 +3,7 @@
 python -m benchmarks.dam_speed --data=build/ubuntu-irc --out=results/benchmarks/dam_speed.json
 
 The first side is the path of the release as plain Keras layers compute it: all padding, and a context again for each of
-its candidates. Each further side has one gain more; the last, for training, is not quite Adam. Two kinds of lengths:
+its candidates. Each further side has one gain more; the last for training is not quite Adam. Two kinds of lengths:
 the dataset's, and all turns and words full, where nothing is padding. Medians over blocks; the sides compute in turn,
 see `benchmarks.turns`.
 """
@@ -39,9 +39,9 @@ SIDES = {
     "layer normalisation and products": ("", {"padded", "at once"}),
     "padded words left out": ("", {"at once"}),
     "bfloat16": ("precision=bfloat16", {"at once"}),
-    "several batches at once": ("precision=bfloat16", {"training"}),
     "four candidates a context": (f"precision=bfloat16,{FOUR}", {"ranking"}),
     "word vectors lazily": (f"precision=bfloat16,{FOUR},lazy_embedding=true", {"ranking"}),
+    "several batches at once": ("precision=bfloat16", {"training"}),
 }
 """Settings, and what a side goes without. `plain`: it has Keras's own layer normalisation, and products of weights with
 each sentence alone. `padded`: padded words of a batch are computed. `at once`: batches are ranked one after the other.
