@@ -44,6 +44,9 @@ def in_order(compute, batches):
     for first in batches:
         yield compute(first)
         break
+    if batches_at_once() == 1:
+        yield from map(compute, batches)
+        return
     pool = concurrent.futures.ThreadPoolExecutor(batches_at_once())
     try:
         yield from pool.map(compute, batches)
