@@ -19,6 +19,7 @@ from data.vocabulary import EOS_ID, UNK_ID
 from layers.masking import mask_from_ids
 from metrics.generation import METRICS, by_source, floors_of, generation_metrics, perplexity
 from models.decoding import Decoder, Decoding
+from parallel import in_order
 from runs import Run, make_config, with_decided
 
 SAMPLE = pathlib.Path("build/sample-generation")
@@ -250,9 +251,14 @@ def likelihood(model, split, config, batch_size=64):
     """
     split, score = _view(split, config), Likelihood(model)
     nll = np.zeros(len(split), np.float32)
-    for rows in batches_by_size(split.sizes[:, ::-1], batch_size):
+    batches = batches_by_size(split.sizes[:, ::-1], batch_size)
+
+    def nll_of(rows):
         inputs, target = split.collate(rows, multiple=4)
-        nll[rows] = score.predict_on_batch({**inputs, "target": target})
+        return score.predict_on_batch({**inputs, "target": target})
+
+    for rows, found in zip(batches, in_order(nll_of, batches), strict=True):
+        nll[rows] = found
     return nll, split.target.lengths
 
 
@@ -283,10 +289,16 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter):
     ids, scores = np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32)
     noise = rng.random(shape, np.float32) if decoding.sample else None
     decoder = Decoder(model, decoding, EOS_ID, UNK_ID)
-    for batch in progress(batches_by_size(split.source.lengths[rows][:, None], batch_size)):
+    batches = batches_by_size(split.source.lengths[rows][:, None], batch_size)
+
+    def replies_to(batch):
         inputs, _ = split.collate(rows[batch], multiple=4, **LENGTHS)
-        given = {"source": inputs["source"]} | ({} if noise is None else {"noise": noise[batch]})
-        ids[batch], scores[batch] = decoder.predict_on_batch(given)
+        return decoder.predict_on_batch(
+            {"source": inputs["source"]} | ({} if noise is None else {"noise": noise[batch]})
+        )
+
+    for batch, found in zip(progress(batches), in_order(replies_to, batches), strict=True):
+        ids[batch], scores[batch] = found
     return ids, scores
 
 
