@@ -59,7 +59,7 @@ def _normalize(epsilon):
 
         def gradient(*args, upstream=None):
             g = ops.reshape(ops.cast(args[0] if upstream is None else upstream, wide), (-1, D))
-            c, scale = center()  # again: to keep them would take more memory than all else here
+            c, scale = centered or center()
             gc = g * c
             # Sums as matrix products, which read an array and write none of its size.
             weights, ones = ops.reshape(gamma, (D, 1)) / D, ops.ones((1, ops.shape(g)[0]), dtype=wide)
@@ -73,9 +73,9 @@ def _normalize(epsilon):
             )
 
         if can_normalize_rows(dtype):
-            y = normalize_rows(x, gamma, beta, epsilon)
+            y, centered = normalize_rows(x, gamma, beta, epsilon), None
         else:
-            c, scale = center()
+            c, scale = centered = center()
             y = ops.cast(c * scale * gamma + beta, dtype)
         return ops.reshape(y, shape), gradient
 
