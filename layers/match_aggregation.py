@@ -42,8 +42,8 @@ class MatchAggregation(keras.layers.Layer):
             `SAME` pooling then starts one cell before the image.
 
     Call arguments:
-        image: Float `(B, N, T, K, J, C)`.
-        mask: Boolean `(B, N, T, K, J, 1)`, `True` = real. `None`: every cell is real.
+        matches: The image's channels, a list of C float `(B, N, T, K, J)`.
+        cell_mask: Boolean `(B, N, T, K, J)`, `True` = real. `None`: every cell is real.
 
     Returns:
         Logits, float32 `(B, N)`.
@@ -62,8 +62,8 @@ class MatchAggregation(keras.layers.Layer):
         self.scale = scale
         self.masking = masking
 
-    def build(self, image_shape, mask_shape=None):
-        shape = (None, *image_shape[2:])
+    def build(self, matches_shape, cell_mask_shape=None):
+        shape = (None, *matches_shape[0][2:], len(matches_shape))
         self.convolutions = []
         for i, filters in enumerate(self.filters):
             convolution = keras.layers.Conv3D(
@@ -84,35 +84,37 @@ class MatchAggregation(keras.layers.Layer):
         self.W3 = self.add_weight(name="W3", shape=(cells, 1), initializer="orthogonal")
         self.b3 = self.add_weight(name="b3", shape=(1,), initializer="zeros")
 
-    def call(self, image, mask=None):
+    def call(self, matches, cell_mask=None):
         for axis, (size, largest) in enumerate(
-            zip(image.shape[2:5], (self.max_turns, self.max_words, self.max_words), strict=True), 2
+            zip(matches[0].shape[2:], (self.max_turns, self.max_words, self.max_words), strict=True), 2
         ):
             if size is not None and size > largest:
                 raise ValueError(
                     f"An image must have at most {self.max_turns} turns of {self.max_words} words. "
-                    f"Received: image.shape={tuple(image.shape)}, axis {axis} is too long"
+                    f"Received: matches of shape {tuple(matches[0].shape)}, axis {axis} is too long"
                 )
-        B, N, *volume = ops.shape(image)
-        x = ops.reshape(image, (-1, *volume))
-        if mask is None:
-            mask = ops.ones_like(x[..., :1], dtype="bool")
-        mask = ops.reshape(mask, (-1, *volume[:-1], 1))
+        B, N, *volume = ops.shape(matches[0])
+        matches = [ops.reshape(match, (-1, *volume)) for match in matches]
         if self.masking == "release":
-            x = x * self.scale
+            x = _image(matches) * self.scale
             for convolution in self.convolutions:
                 x = max_pool_3d(convolution(x), POOL, padding="same")
         else:
-            for convolution, scale in zip(self.convolutions, (self.scale, 1.0), strict=True):
-                x, mask = _convolve_and_pool(x, mask, convolution, scale)
+            cell_mask = ops.ones_like(matches[0], dtype="bool") if cell_mask is None else cell_mask
+            mask = _padded(ops.reshape(cell_mask, (-1, *volume)))
+            channels = [*(zero_padding(_padded(match), mask) for match in matches), _padding(mask, matches[0].dtype)]
+            x, mask = _convolve_and_pool(_image(channels), mask, self.convolutions[0], self.scale)
+            mask = _padded(mask)
+            x = ops.concatenate([_padded(x), _padding(mask, x.dtype)[..., None]], axis=-1)
+            x, _ = _convolve_and_pool(x, mask, self.convolutions[1])
         _, t, k, j, _ = ops.shape(x)
         W3_TKJC = ops.reshape(ops.cast(self.W3, "float32"), self.grid)[:t, :k, :j]
         features = ops.cast(x, "float32")
         logits = ops.einsum("atkjc,tkjc->a", features, W3_TKJC) + ops.cast(self.b3, "float32")
         return ops.reshape(logits, (B, N))
 
-    def compute_output_spec(self, image, mask=None):
-        return keras.KerasTensor(image.shape[:2], dtype="float32")
+    def compute_output_spec(self, matches, cell_mask=None):
+        return keras.KerasTensor(matches[0].shape[:2], dtype="float32")
 
     def get_config(self):
         return {
@@ -125,26 +127,47 @@ class MatchAggregation(keras.layers.Layer):
         }
 
 
-def _convolve_and_pool(x, mask, convolution, scale):
+def _image(channels):
+    """Float `(P, T, K, J, C)` of C channels `(P, T, K, J)`: stacked in front and moved, much faster than at the end."""
+    return ops.transpose(ops.stack(channels), (1, 2, 3, 4, 0))
+
+
+def _padded(x):
+    """Ends `(P, T, K, J, ...)` such that windows of a pooling begin with the first cell, and turns come in threes.
+
+    Windows would begin before the first cell if 1 were left over. What TensorFlow 2.21 computes on a CPU in bfloat16 as
+    the gradient of a kernel is garbage where an image is two turns deep.
+    """
+    _, T, K, J = ops.shape(x)[:4]
+    ends = [0, -T % POOL, *(2 * (n % POOL) * (2 - n % POOL) for n in (K, J)), *[0] * (len(x.shape) - 4)]
+    return ops.pad(x, [(0, end) for end in ends])
+
+
+def _padding(mask, dtype):
+    return ops.cast(ops.logical_not(mask), dtype)
+
+
+def _convolve_and_pool(x, mask, convolution, scale=1.0):
     """`max_pool(ELU(conv(scale x)))` over the real cells alone, and which pooled cells are real.
 
     The image is large, so each pass over it counts: the scale goes into the kernel; bias and ELU, which grow with their
-    argument, come after the maximum; and padding is kept out of it by one channel more, which is 1 there and has a
-    kernel of the lowest number at its centre and 0 around it.
+    argument, come after the maximum; and padding is kept out of it by the last channel of `x`, which is 1 there and has
+    a kernel of the lowest number at its centre and 0 around it. The other channels of `x` are 0 there.
+
+    Args:
+        x: Float `(P, T, K, J, C + 1)`.
+        mask: Boolean `(P, T, K, J)`.
+        convolution: `keras.layers.Conv3D`, from C to F channels.
+        scale: Float.
+
+    Returns:
+        Float `(P, t, k, j, F)`, 0 where the mask is `False`, and the mask `(P, t, k, j)`.
     """
     dtype = keras.backend.standardize_dtype(x.dtype)
-    C, F = convolution.kernel.shape[-2:]
-    _, T, K, J, _ = ops.shape(x)
-    # What TensorFlow 2.21 computes on a CPU in bfloat16 as the gradient of a kernel is garbage where an image is two
-    # turns deep: so turns come in threes. Of words, windows would begin before the first if 1 were left over.
-    ends = [-T % POOL, *(2 * (n % POOL) * (2 - n % POOL) for n in (K, J))]
-    ends = [(0, 0), *((0, end) for end in ends)]
-    mask = ops.pad(mask, [*ends, (0, 0)])
-    x = ops.where(mask, ops.pad(x, [*ends, (0, 1)]), ops.cast(np.arange(C + 1) == C, dtype))
-    lowest = np.zeros((3, 3, 3, 1, F))
+    lowest = np.zeros((3, 3, 3, 1, convolution.filters))
     lowest[1, 1, 1] = -3e4 if dtype == "float16" else MASKED_LOGIT
     kernel = ops.cast(convolution.kernel, dtype) * scale
     x = ops.conv(x, ops.concatenate([kernel, ops.cast(lowest, dtype)], axis=-2), padding="same")
     x = max_pool_3d(x, POOL, padding="same")
-    mask = ops.greater(max_pool_3d(ops.cast(mask, dtype), POOL, padding="same"), 0)
-    return zero_padding(ops.elu(ops.add(x, ops.cast(convolution.bias, dtype))), mask), mask
+    mask = ops.greater(max_pool_3d(ops.cast(mask[..., None], dtype), POOL, padding="same"), 0)
+    return zero_padding(ops.elu(ops.add(x, ops.cast(convolution.bias, dtype))), mask), mask[..., 0]

@@ -157,12 +157,11 @@ class DAM(keras.Model):
         M_cross = [match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()]
 
         # === Aggregation (section 3.6) ===
-        M = M_cross + (list(M_self.values()) if c.variant != "cross" else [])
-        Q = ops.stack(M, axis=-1)  # (B, N, T, K, J, C)
-        Q_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])[..., None]
+        M = M_cross + (list(M_self.values()) if c.variant != "cross" else [])  # C times (B, N, T, K, J)
+        M_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])
         if c.response_rows:
-            Q, Q_mask = ops.swapaxes(Q, 3, 4), ops.swapaxes(Q_mask, 3, 4)
-        logits = aggregation(Q, Q_mask)
+            M, M_mask = [ops.swapaxes(m, 3, 4) for m in M], ops.swapaxes(M_mask, 3, 4)
+        logits = aggregation(M, M_mask)
 
         super().__init__({"turns": turns_BTK, "responses": responses_BNJ}, logits, **kwargs)
         self.config = config

@@ -77,9 +77,18 @@ def prefix_mask(seed):
     return (u_mask[..., :, None] & r_mask[:, :, None, None, :])[..., None]
 
 
+def channels(image):
+    return [image[..., c] for c in range(C)]
+
+
+def apply(layer, image, mask=None):
+    """The layer's scores of images `(B, N, T, K, J, C)`, masks `(B, N, T, K, J, 1)`."""
+    return layer(channels(image), mask if mask is None else mask[..., 0])
+
+
 def built(max_turns=T, max_words=J, filters=FILTERS, scale=SCALE, **settings):
     layer = MatchAggregation(max_turns, max_words, filters, scale, **settings)
-    layer.build((None, None, None, None, None, C))
+    layer.build([(None,) * 5] * C)
     return set_random_weights(layer, 1)
 
 
@@ -97,7 +106,7 @@ def test_pooled_size_counts_the_cells_of_two_poolings():
 @pytest.mark.parametrize("masked", (False, True))
 def test_match_aggregation_matches_equation(layer, masked):
     x, mask = images(0), prefix_mask(0) if masked else np.ones((B, N, T, K, J, 1), bool)
-    found = layer(x, mask)
+    found = apply(layer, x, mask)
     assert keras.backend.standardize_dtype(found.dtype) == "float32" and found.shape == (B, N)
     for b, n in np.ndindex(B, N):
         expected = aggregate_in_loops(x[b, n], mask[b, n, ..., 0], layer, SCALE)
@@ -109,14 +118,14 @@ def test_match_aggregation_matches_equation(layer, masked):
 def test_match_aggregation_ignores_padding(layer, garbage):
     x, mask = images(2), prefix_mask(2)
     dirty = np.where(mask, x, garbage).astype("float32")
-    found = to_numpy(layer(dirty, mask))
-    np.testing.assert_allclose(found, to_numpy(layer(x, mask)), atol=1e-5)
+    found = to_numpy(apply(layer, dirty, mask))
+    np.testing.assert_allclose(found, to_numpy(apply(layer, x, mask)), atol=1e-5)
     for b, n in np.ndindex(B, N):
         real = mask[b, n, ..., 0]
         ends = [np.flatnonzero(real.any(axis)) for axis in ((1, 2), (0, 2), (0, 1))]
         cut = (slice(b, b + 1), slice(n, n + 1))
         cut += tuple(slice(end[-1] + 1 if len(end) else 1) for end in ends)
-        alone = to_numpy(layer(dirty[cut], mask[cut]))
+        alone = to_numpy(apply(layer, dirty[cut], mask[cut]))
         np.testing.assert_allclose(found[b, n], alone[0, 0], atol=1e-5)
     assert np.ptp(found) > 0.5
 
@@ -129,7 +138,7 @@ def test_match_aggregation_lets_no_gradient_through_to_padding(layer):
         image = tf.constant(image)
         with tf.GradientTape() as tape:
             tape.watch(image)
-            scores = tf.reduce_sum(layer(image, mask))
+            scores = tf.reduce_sum(apply(layer, image, mask))
         gradients.append(tape.gradient(scores, [image, *(c.kernel.value for c in layer.convolutions)]))
     for clean, other in zip(*gradients, strict=True):
         np.testing.assert_allclose(to_numpy(other), to_numpy(clean), atol=1e-5)
@@ -140,18 +149,18 @@ def test_match_aggregation_lets_no_gradient_through_to_padding(layer):
 def test_match_aggregation_without_mask_takes_every_cell(layer):
     x = images(9, sizes=(2, 3, 5))
     every = np.ones((*x.shape[:-1], 1), bool)
-    np.testing.assert_allclose(to_numpy(layer(x)), to_numpy(layer(x, every)), atol=1e-5)
+    np.testing.assert_allclose(to_numpy(apply(layer, x)), to_numpy(apply(layer, x, every)), atol=1e-5)
 
 
 def test_match_aggregation_without_a_real_cell_gives_the_bias(layer):
     x = images(3, sizes=(2, 3, 5), batch=(1, 1))
     nothing = np.zeros((*x.shape[:-1], 1), bool)
-    assert to_numpy(layer(x, nothing)).item() == pytest.approx(layer.b3.numpy()[0], abs=1e-6)
+    assert to_numpy(apply(layer, x, nothing)).item() == pytest.approx(layer.b3.numpy()[0], abs=1e-6)
 
 
 def test_match_aggregation_needs_no_static_sizes(layer):
     unknown = tf.function(
-        layer,
+        lambda image, mask: apply(layer, image, mask),
         input_signature=[
             tf.TensorSpec([None] * 5 + [C], "float32"),
             tf.TensorSpec([None] * 5 + [1], "bool"),
@@ -160,7 +169,7 @@ def test_match_aggregation_needs_no_static_sizes(layer):
     x, mask = images(4), prefix_mask(4)
     for turns, words in [(T, J), (4, 10), (3, 9), (2, 8), (1, 1)]:
         cut = (slice(None),) * 2 + (slice(turns), slice(words), slice(words))
-        expected = to_numpy(layer(x[cut], mask[cut]))
+        expected = to_numpy(apply(layer, x[cut], mask[cut]))
         np.testing.assert_allclose(to_numpy(unknown(x[cut], mask[cut])), expected, atol=1e-5)
 
 
@@ -169,7 +178,7 @@ def test_match_aggregation_release_matches_release(sizes):
     turns, words = sizes
     layer = built(turns, words, masking="release")
     x = images(5, (turns, words, words), batch=(1, 2))
-    found = to_numpy(layer(x, np.zeros((*x.shape[:-1], 1), bool)))  # nothing is masked
+    found = to_numpy(apply(layer, x, np.zeros((*x.shape[:-1], 1), bool)))  # nothing is masked
     for n in range(2):
         expected = aggregate_in_loops(x[0, n], None, layer, SCALE, release=True)
         np.testing.assert_allclose(found[0, n], expected, atol=1e-5)
@@ -180,7 +189,7 @@ def test_match_aggregation_release_is_exact_without_padding(turns, words):
     x = images(6, (turns, words, words), batch=(1, 2))
     mask = np.ones((*x.shape[:-1], 1), bool)
     release, exact = (built(turns, words, masking=m) for m in ("release", "exact"))
-    np.testing.assert_allclose(to_numpy(release(x, mask)), to_numpy(exact(x, mask)), atol=1e-5)
+    np.testing.assert_allclose(to_numpy(apply(release, x, mask)), to_numpy(apply(exact, x, mask)), atol=1e-5)
 
 
 @pytest.mark.parametrize("turns, words", [(2, 7), (4, 9), (2, 12)])  # 12: 4 after the first pooling
@@ -188,14 +197,14 @@ def test_match_aggregation_release_differs_where_1_is_left_over(turns, words):
     x = images(7, (turns, words, words), batch=(1, 2))
     mask = np.ones((*x.shape[:-1], 1), bool)
     release, exact = (built(turns, words, masking=m) for m in ("release", "exact"))
-    assert np.abs(to_numpy(release(x, mask)) - to_numpy(exact(x, mask))).min() > 1e-3
+    assert np.abs(to_numpy(apply(release, x, mask)) - to_numpy(apply(exact, x, mask))).min() > 1e-3
 
 
 @pytest.mark.parametrize("filters, at_sixteen", [((32, 16), 576), ((16, 16), 576)])
 def test_match_aggregation_counts_as_many_parameters_as_the_release(filters, at_sixteen):
     """Both corpora flatten 9 x 50 x 50 to 576 features; the images of DAM have 12 channels."""
     layer = MatchAggregation(filters=filters)
-    layer.build((None, None, 9, 50, 50, 12))
+    layer.build([(None, None, 9, 50, 50)] * 12)
     first, second = filters
     convolutions = 27 * 12 * first + first + 27 * first * second + second
     assert tuple(layer.W3.shape) == (at_sixteen, 1)
@@ -210,10 +219,10 @@ def test_match_aggregation_rejects_masking():
 @pytest.mark.parametrize("axis", (2, 3, 4))
 def test_match_aggregation_rejects_large_images(layer, axis):
     sizes = [1, 1, T, J, J, C]
-    layer(np.zeros(sizes, "float32"), np.ones((*sizes[:-1], 1), bool))
+    apply(layer, np.zeros(sizes, "float32"), np.ones((*sizes[:-1], 1), bool))
     sizes[axis] += 1
     with pytest.raises(ValueError, match=f"at most 5 turns of 13 words.*axis {axis} is too long"):
-        layer(np.zeros(sizes, "float32"), np.ones((*sizes[:-1], 1), bool))
+        apply(layer, np.zeros(sizes, "float32"), np.ones((*sizes[:-1], 1), bool))
 
 
 @pytest.mark.parametrize("masking", ("exact", "release"))
@@ -229,7 +238,7 @@ def test_match_aggregation_saves_and_loads(masking):
     assert again.get_config() == config
     x = images(8, (4, 10, 10))
     mask = np.random.default_rng(8).random((*x.shape[:-1], 1)) < 0.5
-    np.testing.assert_array_equal(to_numpy(again(x, mask)), to_numpy(layer(x, mask)))
+    np.testing.assert_array_equal(to_numpy(apply(again, x, mask)), to_numpy(apply(layer, x, mask)))
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -240,13 +249,13 @@ def test_match_aggregation_in_bfloat16_has_the_gradient_of_float32(turns, compil
     gradients = {}
     for policy in ("float32", "mixed_bfloat16"):
         layer = MatchAggregation(9, 13, FILTERS, dtype=policy)
-        layer.build((None, None, None, None, None, C))
+        layer.build([(None,) * 5] * C)
         set_random_weights(layer, 1)
 
         def compute(image, weight, layer=layer):
             kernels = [convolution.kernel.value for convolution in layer.convolutions]
             with tf.GradientTape() as tape:
-                score = tf.reduce_sum(layer(image) * weight)
+                score = tf.reduce_sum(apply(layer, image) * weight)
             return tape.gradient(score, kernels)
 
         signature = [tf.TensorSpec([None] * 5 + [C], "float32"), tf.TensorSpec([None, None], "float32")]
