@@ -28,8 +28,7 @@ class AttentiveModule(keras.layers.Layer):
     One head, no projections: only `W1, b1, W2, b2` and the two normalisations are learnt.
 
     Args:
-        masking: `"exact"`: padded keys get no weight, and a query in front of padding alone gets zeros. `"release"`:
-            what the original release computes (`layers.masking.release_softmax`).
+        masking: `"exact"`: padded keys get no weight. `"release"`: what the original release computes (`layers.masking.release_softmax`).
         scalar_bias: `True`: `b1` and `b2` are one number each, as in the release (its operations.py:183), not vectors.
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
 
@@ -37,15 +36,15 @@ class AttentiveModule(keras.layers.Layer):
         query: `Q`, float `(..., Q, D)`.
         key: `K`, float `(..., K, D)`.
         value: `V`, float `(..., K, D)`.
-        query_mask: Boolean `(..., Q)`, `True` = real. An exact padded query row is arbitrary but finite, and disturbs
-            no other row.
+        query_mask: Boolean `(..., Q)`, `True` = real.
         key_mask: Boolean `(..., K)`, `True` = real.
         scores: `Q K^T`, float `(..., Q, K)`, where the caller has it already (DAM needs the same product three times).
 
     The leading axes of all arguments broadcast against each other.
 
     Returns:
-        Float `(..., Q, D)`.
+        Float `(..., Q, D)`. An exact row of a padded query, or in front of padding alone, is arbitrary but finite, and
+        disturbs no other row.
 
     On TensorFlow what follows the attention is computed for the real rows of an exact query alone, packed one behind
     the other (`packed`). How many these are depends on the data, which XLA cannot compile: `packed = False` before it.
@@ -102,18 +101,16 @@ class AttentiveModule(keras.layers.Layer):
                 )
             att = release_softmax(scores, query_mask, key_mask)
         else:
-            att = masked_softmax(scores, None if key_mask is None else key_mask[..., None, :])
-        x = ops.matmul(att, value) + query
+            att = masked_softmax(scores, None if key_mask is None else key_mask[..., None, :], some_real=True)
+        attended = ops.matmul(att, value)
         if query_mask is None or not self.packed:
-            return matrix_product(x, self._after_attention)
-        shape = ops.shape(x)
-        if key_mask is None:
-            query_mask = ops.broadcast_to(query_mask, shape[:-1])
-        else:  # the same, of the masks alone: TensorFlow finds the rows once for all levels
-            query_mask = ops.logical_and(query_mask, ops.ones_like(key_mask[..., :1]))
-        pack, unpack = packing(query_mask)
-        y = unpack(self._after_attention(pack(ops.reshape(x, (-1, query.shape[-1])))))
-        return ops.reshape(y, shape)
+            return matrix_product(attended + query, self._after_attention)
+        # Of the masks alone, where they have all axes: then TensorFlow finds the rows once for all levels.
+        mask = query_mask if key_mask is None else ops.logical_and(query_mask, ops.any(key_mask, axis=-1, keepdims=True))
+        if tuple(mask.shape) != tuple(attended.shape[:-1]):
+            mask = ops.broadcast_to(mask, ops.shape(attended)[:-1])
+        pack_sum, unpack = packing(mask, query_mask)
+        return unpack(self._after_attention(pack_sum(attended, query)))
 
     def _after_attention(self, x):
         x = self.attention_norm(x)

@@ -14,30 +14,42 @@ MASKS = {
 }
 
 
-def compute(mask, x, y, upstream_packed, upstream):
-    """`pack(x)`, `unpack(y)` and what either gives back of an upstream gradient."""
-    pack, unpack = packing(mask)
+OWN = {"alike": (2, 5), "broadcast": (1, 5), "fewer axes": (5,), "both": (1,)}
+
+
+def compute(mask, own_mask, x, y, rows, upstream_rows, upstream):
+    """`pack_sum(x, y)`, `unpack(rows)` and what either gives back of an upstream gradient."""
+    pack_sum, unpack = packing(mask, own_mask)
     with tf.GradientTape(persistent=True) as tape:
-        tape.watch([x, y])
-        packed, unpacked = pack(x), unpack(y)
-    back = tape.gradient(packed, x, upstream_packed), tape.gradient(unpacked, y, upstream)
-    return packed, unpacked, *back
+        tape.watch([x, y, rows])
+        packed, unpacked = pack_sum(x, y), unpack(rows)
+    return packed, unpacked, *tape.gradient(packed, [x, y], upstream_rows), tape.gradient(unpacked, rows, upstream)
 
 
 @pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("own", OWN)
 @pytest.mark.parametrize("compiled", [False, True])
-def test_packing_is_indexing_by_the_mask_both_ways(name, compiled):
-    mask = np.array(MASKS[name])
-    rng, real = np.random.default_rng(0), mask.ravel()
-    x, upstream = rng.normal(size=(2, 10, D)).astype("float32")
-    y, upstream_packed = rng.normal(size=(2, real.sum(), D)).astype("float32")
-    rows = [tf.TensorSpec([None, D], "float32")] * 4
-    signature = [tf.TensorSpec([None, None], "bool"), *rows]
+def test_packing_is_indexing_by_the_mask_both_ways(name, own, compiled):
+    mask, own_shape = np.array(MASKS[name]), OWN[own]
+    rng, R = np.random.default_rng(0), mask.sum()
+    x, upstream = rng.normal(size=(2, 2, 5, D)).astype("float32")
+    rows, upstream_rows = rng.normal(size=(2, R, D)).astype("float32")
+    y = rng.normal(size=(*own_shape, D)).astype("float32")
+    given = mask, np.zeros(own_shape, bool), x, y, rows, upstream_rows, upstream
+    unknown = [[1 if n == 1 else None for n in array.shape[:-1]] + [array.shape[-1]] for array in given[2:]]
+    signature = [
+        *(tf.TensorSpec([1 if n == 1 else None for n in array.shape], "bool") for array in given[:2]),
+        *(tf.TensorSpec(shape, "float32") for shape in unknown),
+    ]
     function = tf.function(compute, input_signature=signature) if compiled else compute
-    packed, unpacked, x_gradient, y_gradient = function(*map(tf.constant, (mask, x, y, upstream_packed, upstream)))
-    padded = np.zeros((2, 10, D), "float32")
-    padded[0, real], padded[1, real] = y, upstream_packed
-    np.testing.assert_array_equal(packed, x[real])
+    packed, unpacked, x_gradient, y_gradient, rows_gradient = function(*map(tf.constant, given))
+    padded = np.zeros((2, 2, 5, D), "float32")
+    padded[0, mask], padded[1, mask] = rows, upstream_rows
+    np.testing.assert_array_equal(packed, (x + y)[mask])
     np.testing.assert_array_equal(unpacked, padded[0])
     np.testing.assert_array_equal(x_gradient, padded[1])
-    np.testing.assert_array_equal(y_gradient, upstream[real])
+    broadcast = tuple(range(2 - len(own_shape))) + tuple(
+        2 - len(own_shape) + axis for axis, n in enumerate(own_shape) if n == 1
+    )
+    np.testing.assert_allclose(y_gradient, padded[1].sum(axis=broadcast).reshape(y.shape), atol=1e-6)
+    np.testing.assert_array_equal(rows_gradient, upstream[mask])
