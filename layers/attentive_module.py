@@ -12,6 +12,7 @@ from layers.dense import matrix_product
 from layers.layer_norm import LayerNorm
 from layers.masking import masked_softmax, release_softmax
 from layers.packing import packing
+from layers.row_products import add_bias, row_products
 
 MASKINGS = ("exact", "release")
 
@@ -91,7 +92,7 @@ class AttentiveModule(keras.layers.Layer):
 
     def call(self, query, key, value, query_mask=None, key_mask=None, scores=None):
         if scores is None:
-            scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
+            scores = row_products(query, key)
         scores = scores * (1.0 / math.sqrt(query.shape[-1]))
         if self.masking == "release":
             if query_mask is None or key_mask is None:
@@ -106,7 +107,9 @@ class AttentiveModule(keras.layers.Layer):
         if query_mask is None or not self.packed:
             return matrix_product(attended + query, self._after_attention)
         # Of the masks alone, where they have all axes: then TensorFlow finds the rows once for all levels.
-        mask = query_mask if key_mask is None else ops.logical_and(query_mask, ops.any(key_mask, axis=-1, keepdims=True))
+        mask = (
+            query_mask if key_mask is None else ops.logical_and(query_mask, ops.any(key_mask, axis=-1, keepdims=True))
+        )
         if tuple(mask.shape) != tuple(attended.shape[:-1]):
             mask = ops.broadcast_to(mask, ops.shape(attended)[:-1])
         pack_sum, unpack = packing(mask, query_mask)
@@ -114,8 +117,9 @@ class AttentiveModule(keras.layers.Layer):
 
     def _after_attention(self, x):
         x = self.attention_norm(x)
-        ffn = ops.relu(ops.add(ops.matmul(x, self.W1_DD), self.b1))
-        return self.ffn_norm(ops.add(ops.matmul(ffn, self.W2_DD), self.b2) + x)
+        b1, b2 = ops.copy(self.b1), ops.copy(self.b2)
+        ffn = ops.relu(add_bias(ops.matmul(x, self.W1_DD), b1))
+        return self.ffn_norm(add_bias(ops.matmul(ffn, self.W2_DD), b2) + x)
 
     def compute_output_shape(self, query_shape, key_shape, value_shape=None, **_):
         rank = max(len(query_shape), len(key_shape)) - 2

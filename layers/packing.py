@@ -5,6 +5,8 @@ Shape suffixes:  ... leading axes   R real rows   D features
 
 from keras import ops
 
+from layers.row_products import sum_broadcast
+
 
 def packing(mask, own_mask):
     """The two directions between a padded array and its real rows.
@@ -61,9 +63,7 @@ def packing(mask, own_mask):
     def pack_sum(x, y):
         def gradient(*args, upstream=None):
             g = gather_padded(args[0] if upstream is None else upstream)
-            new = len(g.shape) - len(y.shape)
-            axes = [*range(new), *(new + axis for axis, size in enumerate(y.shape[:-1]) if size == 1)]
-            return g, ops.reshape(ops.sum(g, axis=axes), ops.shape(y)) if axes else g
+            return g, sum_broadcast(g, y)
 
         return gather_sum(x, y), gradient
 

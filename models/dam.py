@@ -20,6 +20,7 @@ from layers.cross_match import CrossMatch
 from layers.masking import mask_from_ids
 from layers.match_aggregation import MatchAggregation
 from layers.positions import PositionalEncoding
+from layers.row_products import RowProducts
 from layers.word_embedding import WordEmbedding
 
 VARIANTS = ("full", "first", "last", "self", "cross")
@@ -123,6 +124,7 @@ class DAM(keras.Model):
         positions = PositionalEncoding(c.max_words, name="positional")
         dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
         self_attention = [AttentiveModule(**attention, name=f"self_attention_{l}") for l in range(max(levels))]
+        match_words = RowProducts(name="match_words")
         cross_match = {l: CrossMatch(**attention, name=f"cross_match_{l}") for l in levels if c.variant != "self"}
         aggregation = MatchAggregation(
             c.max_turns,
@@ -153,7 +155,7 @@ class DAM(keras.Model):
 
         # === Matching (section 3.5) ===
         # M_self^l = U^l R^l^T: (B, N, T, K, J)
-        M_self = {l: ops.matmul(U[l], ops.swapaxes(R[l], -1, -2)) for l in levels}
+        M_self = {l: match_words(U[l], R[l]) for l in levels}
         M_cross = [match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()]
 
         # === Aggregation (section 3.6) ===

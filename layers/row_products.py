@@ -1,0 +1,112 @@
+"""Products of rows, and biases, with gradients that read and write as little as they can.
+
+Shape suffixes:  ... leading axes   Q, K rows   D features
+"""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class RowProducts(keras.layers.Layer):
+    """`row_products` as a layer, for a model made of layers.
+
+    Call arguments:
+        x: Float `(..., Q, D)`.
+        y: Float `(..., K, D)`.
+
+    Returns:
+        Float `(..., Q, K)`.
+
+    >>> RowProducts()(np.ones((2, 3, 5), "float32"), np.ones((2, 7, 5), "float32")).shape.as_list()
+    [2, 3, 7]
+    """
+
+    def call(self, x, y):
+        return row_products(x, y)
+
+
+def row_products(x, y):
+    """`x y^T`: the dot product of every row of `x` with every row of `y`.
+
+    Autodiff would transpose `y` and its gradient in memory; here the gradient is
+
+        dx = g y,    dy = g^T x
+
+    and where `x` is `y`, as in self-attention, `dx = (g + g^T) x`: one product.
+
+    Args:
+        x: Float `(..., Q, D)`.
+        y: Float `(..., K, D)`. The leading axes broadcast; one that does is known to be 1.
+
+    Returns:
+        Float `(..., Q, K)`.
+
+    >>> keras.ops.convert_to_numpy(row_products(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]]))).tolist()
+    [[11.0, 17.0]]
+    """
+    if x is y:
+
+        @ops.custom_gradient
+        def with_itself(x):
+            def gradient(*args, upstream=None):
+                g = args[0] if upstream is None else upstream
+                return ops.matmul(g + ops.swapaxes(g, -1, -2), x)
+
+            return ops.matmul(x, ops.swapaxes(x, -1, -2)), gradient
+
+        return with_itself(x)
+
+    @ops.custom_gradient
+    def with_each_other(x, y):
+        def gradient(*args, upstream=None):
+            g = args[0] if upstream is None else upstream
+            dx, dy = ops.matmul(g, y), ops.matmul(ops.swapaxes(g, -1, -2), x)
+            return sum_broadcast(dx, x), sum_broadcast(dy, y)
+
+        return ops.matmul(x, ops.swapaxes(y, -1, -2)), gradient
+
+    return with_each_other(x, y)
+
+
+def add_bias(x, b):
+    """`x + b`, with the gradient of `b` as a sum.
+
+    In bfloat16 TensorFlow's own gradient of a bias on a CPU counts no further than to 256: it adds row after row in
+    bfloat16.
+
+    Args:
+        x: Float `(..., D)`.
+        b: Float `(D,)` or `(1,)`, of the dtype of `x`.
+
+    Returns:
+        Float `(..., D)`.
+
+    >>> keras.ops.convert_to_numpy(add_bias(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]))).tolist()
+    [[4.0, 6.0]]
+    """
+
+    @ops.custom_gradient
+    def add(x, b):
+        def gradient(*args, upstream=None):
+            g = args[0] if upstream is None else upstream
+            return g, sum_broadcast(g, b)
+
+        return ops.add(x, b), gradient
+
+    return add(x, b)
+
+
+def sum_broadcast(g, x):
+    """The gradient of `x`, given that of what it was broadcast to: `g` summed over the axes along which it was.
+
+    Args:
+        g: Float tensor.
+        x: Float tensor that broadcasts to the shape of `g`; an axis that does is known to be 1.
+
+    Returns:
+        Of the shape of `x`.
+    """
+    new = len(g.shape) - len(x.shape)
+    axes = [new + axis for axis, size in enumerate(x.shape) if size == 1 and g.shape[new + axis] != 1]
+    return ops.reshape(ops.sum(g, axis=[*range(new), *axes]), ops.shape(x)) if new or axes else g
