@@ -47,6 +47,8 @@ def run(main):
         except UserError as error:
             fail(error)
 
+    # Each size that occurs has a compiled operation of its own; of oneDNN's own 1,024 many were thrown out too early.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8192")
     app.run(guarded, flags_parser=parse)
 
 

@@ -13,7 +13,7 @@ class LazyAdam(keras.optimizers.Adam):
     A gradient that is a list of rows, as `layers.word_embedding.WordEmbedding` gives it under `sparse_gradient` on
     TensorFlow, moves these rows and their moments, each once by the sum of its gradients, and no other: a step costs
     what the batch's words cost, not what the vocabulary does. It is not Adam, under which a word that no longer occurs
-    goes on by its momentum. A dense gradient is treated as by `keras.optimizers.Adam`.
+    goes on by its momentum. A dense gradient is treated as by `keras.optimizers.Adam`, on TensorFlow by one operation.
 
     Args:
         As of `keras.optimizers.Adam`.
@@ -32,28 +32,49 @@ class LazyAdam(keras.optimizers.Adam):
         super().apply([_sum_by_row(gradient) for gradient in grads], trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
-        if not _is_rows(gradient):
+        if not _is_rows(gradient) and keras.config.backend() != "tensorflow":
             super().update_step(gradient, variable, learning_rate)
             return
-        import tensorflow as tf  # no other backend has such gradients
+        import tensorflow as tf  # no other backend has gradients of rows
 
+        index = self._get_variable_index(variable)
+        moments = self._momentums[index], self._velocities[index]
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        rate = ops.cast(learning_rate, variable.dtype)
+        powers = ops.power(self.beta_1, step), ops.power(self.beta_2, step)
+        if not _is_rows(gradient):
+            var, m, v = (_tensorflow_variable(table).handle for table in (variable, *moments))
+            tf.raw_ops.ResourceApplyAdam(
+                var=var,
+                m=m,
+                v=v,
+                beta1_power=powers[0],
+                beta2_power=powers[1],
+                lr=rate,
+                beta1=self.beta_1,
+                beta2=self.beta_2,
+                epsilon=self.epsilon,
+                grad=ops.cast(gradient, variable.dtype),
+            )
+            return
         rows_U, g_UD = gradient.indices, ops.cast(gradient.values, variable.dtype)
 
         def move(table, change):
             """Adds `change` of some rows to these rows; returns what they are then."""
-            now_UD = tf.gather(getattr(table, "value", table), rows_U)  # reads the rows, not the table
+            now_UD = tf.gather(_tensorflow_variable(table), rows_U)  # reads the rows, not the table
             change_UD = change(now_UD)
             self.assign_add(table, tf.IndexedSlices(change_UD, rows_U))
             return now_UD + change_UD
 
-        index = self._get_variable_index(variable)
-        step = ops.cast(self.iterations + 1, variable.dtype)
-        rate = ops.cast(learning_rate, variable.dtype)
-        rate = rate * ops.sqrt(1 - ops.power(self.beta_2, step)) / (1 - ops.power(self.beta_1, step))
-        m_UD = move(self._momentums[index], lambda m: (g_UD - m) * (1 - self.beta_1))
-        v_UD = move(self._velocities[index], lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
+        rate = rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])
+        m_UD = move(moments[0], lambda m: (g_UD - m) * (1 - self.beta_1))
+        v_UD = move(moments[1], lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
         change_UD = -rate * m_UD / (ops.sqrt(v_UD) + self.epsilon)
         self.assign_add(variable, tf.IndexedSlices(change_UD, rows_U))
+
+
+def _tensorflow_variable(variable):
+    return variable.value if isinstance(variable, keras.Variable) else variable
 
 
 def _is_rows(gradient):

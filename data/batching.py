@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-POOL = 64  # batches sorted together: more leaves less padding, fewer makes a more random order
+POOL = 256  # batches sorted together: more leaves less padding, fewer makes a more random order
 
 
 def batches_by_size(sizes, batch_size, rng=None):

@@ -29,7 +29,8 @@ class AttentiveModule(keras.layers.Layer):
     One head, no projections: only `W1, b1, W2, b2` and the two normalisations are learnt.
 
     Args:
-        masking: `"exact"`: padded keys get no weight. `"release"`: what the original release computes (`layers.masking.release_softmax`).
+        masking: `"exact"`: padded keys get no weight. `"release"`: what the original release computes
+            (`layers.masking.release_softmax`).
         scalar_bias: `True`: `b1` and `b2` are one number each, as in the release (its operations.py:183), not vectors.
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
 
@@ -112,7 +113,7 @@ class AttentiveModule(keras.layers.Layer):
         )
         if tuple(mask.shape) != tuple(attended.shape[:-1]):
             mask = ops.broadcast_to(mask, ops.shape(attended)[:-1])
-        pack_sum, unpack = packing(mask, query_mask)
+        pack_sum, unpack = packing(mask, query_mask, multiple=64)
         return unpack(self._after_attention(pack_sum(attended, query)))
 
     def _after_attention(self, x):

@@ -8,7 +8,7 @@ from keras import ops
 from layers.row_products import sum_broadcast
 
 
-def packing(mask, own_mask):
+def packing(mask, own_mask, multiple=1):
     """The two directions between a padded array and its real rows.
 
     Both are gathers, and each is the gradient of the other; the gradient that autodiff finds for a gather, and the
@@ -17,6 +17,8 @@ def packing(mask, own_mask):
     Args:
         mask: Boolean `(...)`, `True` = real; `R` entries are.
         own_mask: Of any values and a shape that broadcasts to that of `mask`; an axis that broadcasts is known to be 1.
+        multiple: `R` is rounded up to it, by padded rows that are taken for real as long as there are some: on a CPU
+            TensorFlow compiles for each size, so few should occur.
 
     Returns:
         Two functions. `pack_sum` takes `x`, of the shape of `mask`, and `y`, of the shape of `own_mask`, each with `D`
@@ -31,8 +33,11 @@ def packing(mask, own_mask):
     [11.0, 0.0, 0.0, 24.0]
     """
     shape, mask_P = ops.shape(mask), ops.reshape(mask, (-1,))
-    [rows_R] = ops.nonzero(mask_P)
     real_P = ops.cast(mask_P, "int32")
+    if multiple > 1:
+        mask_P = ops.logical_or(mask_P, ops.cumsum(1 - real_P) <= -ops.sum(real_P) % multiple)
+        real_P = ops.cast(mask_P, "int32")
+    [rows_R] = ops.nonzero(mask_P)
     places_P = ops.cumsum(real_P) * real_P  # 0: padding
     all_real = ops.all(mask_P)  # then nothing needs to be moved
     # The row of `y` that each real row has.

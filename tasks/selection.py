@@ -271,10 +271,11 @@ def training_batches(split, config, training, batch_size, rng):
 def collate(split, config, batch, multiple):
     """Turns one index batch into the model's `(inputs, labels)`."""
     contexts, responses, labels = batch
+    multiple = multiple * 3 // 2  # poolings take cells by threes: see `layers.match_aggregation`
     return _inputs(split, config, contexts, responses, multiple), labels.astype(np.float32)
 
 
-def _inputs(split, config, contexts, responses, multiple=4):
+def _inputs(split, config, contexts, responses, multiple=6):
     cut = config.masking == "exact"  # else padding counts, so all of it must be there
     return split.collate(contexts, responses, config.max_turns, config.max_words, multiple, cut)
 

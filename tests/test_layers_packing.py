@@ -53,3 +53,18 @@ def test_packing_is_indexing_by_the_mask_both_ways(name, own, compiled):
     )
     np.testing.assert_allclose(y_gradient, padded[1].sum(axis=broadcast).reshape(y.shape), atol=1e-6)
     np.testing.assert_array_equal(rows_gradient, upstream[mask])
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("multiple", [2, 4, 7])
+def test_packing_rounds_up_by_padded_rows(name, multiple):
+    mask = np.array(MASKS[name])
+    x = np.random.default_rng(0).normal(size=(*mask.shape, D)).astype("float32")
+    pack_sum, unpack = packing(mask, mask, multiple)
+    rows = pack_sum(x, x)
+    assert len(rows) == min(-(-mask.sum() // multiple) * multiple, mask.size)
+    found = unpack(rows).numpy()
+    np.testing.assert_array_equal(found[mask], 2 * x[mask])
+    kept = (found != 0).any(axis=-1)
+    np.testing.assert_array_equal(found[kept], 2 * x[kept])
+    assert kept.sum() == len(rows)
