@@ -5,6 +5,7 @@ each are done sooner than one after the other on both.
 """
 
 import concurrent.futures
+import itertools
 import os
 
 import keras
@@ -30,20 +31,20 @@ def share_cores():
         tf.config.threading.set_intra_op_parallelism_threads((os.cpu_count() or 1) // batches_at_once())
 
 
-def in_order(compute, batches):
+def in_order(compute, batches, compiled=False):
     """Yields `compute(batch)` for each batch, in their order, and computes the next ones meanwhile.
 
     Args:
-        compute: A function; the first batch is computed alone, so that a model is compiled once.
+        compute: A function.
         batches: Iterable.
+        compiled: `False` computes the first batch alone, so that a model is compiled once.
 
     >>> list(in_order(abs, [-3, 2, -1]))
     [3, 2, 1]
     """
     batches = iter(batches)
-    for first in batches:
-        yield compute(first)
-        break
+    if not compiled:
+        yield from map(compute, itertools.islice(batches, 1))
     if batches_at_once() == 1:
         yield from map(compute, batches)
         return

@@ -4,10 +4,12 @@ python -m benchmarks.dam_speed --data=build/ubuntu-irc --out=results/benchmarks/
 
 The first side is the path of the release as plain Keras layers compute it: all padding, and a context again for each of
 its candidates. Each further side has one gain more; the last for training is not quite Adam. Two kinds of lengths:
-the dataset's, and all turns and words full, where nothing is padding. Medians over blocks; the sides compute in turn,
-see `benchmarks.turns`.
+the dataset's, and all turns and words full, where nothing is padding. Trained is on batches of train, ranked are dev's
+contexts as `evaluate.py` ranks them, all sides the same lines. Batches are made before the time counts, as train.py
+makes them meanwhile. The sides compute in turn, see `benchmarks.turns`; medians over blocks.
 """
 
+import dataclasses
 import itertools
 import sys
 import time
@@ -23,24 +25,23 @@ from parallel import in_order, share_cores
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
 flags.DEFINE_string("settings", "", "field=value,... for both sides, as levels=2.")
-flags.DEFINE_integer("batch_size", 32, "Pairs a step, and a third of that contexts when ranking.", lower_bound=3)
+flags.DEFINE_integer("batch_size", 32, "Pairs a step of training.", lower_bound=4)
 flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Which lengths; may be repeated.")
 flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "What is timed; may be repeated.")
 flags.DEFINE_list("sides", None, "Some of the sides, by name; the first is what the others are compared with.")
 flags.DEFINE_integer("blocks", 4, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 8, "Steps a block.", lower_bound=1)
+flags.DEFINE_integer("steps", 12, "Steps a block.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
-CANDIDATES = 10
-FOUR = "negatives=fresh,negatives_per_positive=3,loss=softmax"
+TWO = "negatives=fresh,negatives_per_positive=1"
 SIDES = {
     "the release's path": ("compatibility=release", {"plain", "at once"}),
     "padding cut and a context once": ("", {"plain", "padded", "at once"}),
     "layer normalisation and products": ("", {"padded", "at once"}),
     "padded words left out": ("", {"at once"}),
     "bfloat16": ("precision=bfloat16", {"at once"}),
-    "four candidates a context": (f"precision=bfloat16,{FOUR}", {"ranking"}),
-    "word vectors lazily": (f"precision=bfloat16,{FOUR},lazy_embedding=true", {"ranking"}),
+    "both candidates of a context at once": (f"precision=bfloat16,{TWO}", {"ranking"}),
+    "word vectors lazily": (f"precision=bfloat16,{TWO},lazy_embedding=true", {"ranking"}),
     "several batches at once": ("precision=bfloat16", {"training"}),
 }
 """Settings, and what a side goes without. `plain`: it has Keras's own layer normalisation, and products of weights with
@@ -84,49 +85,51 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
     model, task, dataset, training = build(side, path, seed)
     if "padded" in without:
         model.packed = False
-    rng, split, config = np.random.default_rng(seed), dataset.splits["train"], model.config
-    again = config.masking == "release"  # the release has no way to share a context
+    config, rng = model.config, np.random.default_rng(seed)
+    split = dataset.splits["train" if what == "training" else "dev"]
 
-    per_step = batch_size // (1 + training.negatives_per_positive) if training.negatives == "fresh" else batch_size
-    drawn = itertools.chain.from_iterable(
-        task.training_batches(split, config, training, per_step, rng) for _ in itertools.count()
-    )
+    def batches_to_train():
+        """Endless `(inputs, labels)`."""
+        per_step = batch_size // (1 + training.negatives_per_positive) if training.negatives == "fresh" else batch_size
+        while True:
+            for batch in task.training_batches(split, config, training, per_step, rng):
+                yield task.collate(split, config, batch, 4)
 
-    def next_batch():
-        inputs, labels = task.collate(split, config, next(drawn), 4)
-        if lengths == "full":
-            B, N = inputs["responses"].shape[:2]
-            shapes = {"turns": (B, config.max_turns, config.max_words), "responses": (B, N, config.max_words)}
-            words = config.vocabulary_size
-            inputs = {name: rng.integers(3, words, shape, dtype=np.int32) for name, shape in shapes.items()}
-        return inputs, labels
+    def batches_to_rank():
+        """Endless `(inputs, which candidates there are)`, few and many words in turn."""
+        batches = task.ranking_batches(split, dataclasses.replace(config, masking="exact"))
+        if lengths == "full":  # ten candidates in a row, as where their lengths do not differ
+            batches = [(np.arange(8), np.arange(80).reshape(8, 10))]
+        for place in itertools.count():
+            contexts, lines = batches[int(len(batches) * (place * 0.6180339887 % 1))]
+            if config.masking == "release":  # it has no way to share a context
+                contexts, lines = np.repeat(contexts, lines.shape[1]), lines.reshape(-1, 1)
+            yield task.inputs_of(split, config, contexts, lines), lines >= 0
 
-    def train():
-        inputs, labels = next_batch()
-        model.train_on_batch(inputs, labels)
-        return labels.size
+    def filled(inputs):
+        """The same batch with every turn and word there."""
+        B, N = inputs["responses"].shape[:2]
+        shapes = {"turns": (B, config.max_turns, config.max_words), "responses": (B, N, config.max_words)}
+        return {name: rng.integers(3, config.vocabulary_size, shape, dtype=np.int32) for name, shape in shapes.items()}
 
-    def candidates():
-        inputs, _ = next_batch()
-        contexts = max(batch_size // 3, 1)
-        turns, answers = inputs["turns"][:contexts], inputs["responses"]
-        answers = answers.reshape(-1, answers.shape[-1])
-        chosen = rng.integers(len(answers), size=(len(turns), CANDIDATES))
-        if again:
-            turns = np.repeat(turns, CANDIDATES, axis=0)
-            chosen = chosen.reshape(-1, 1)
-        return {"turns": turns, "responses": answers[chosen]}
+    def train(batch):
+        model.train_on_batch(*batch)
+        return batch[1].size
 
-    def rank(inputs):
-        return model.predict_on_batch(inputs).size
+    def rank(batch):
+        model.predict_on_batch(batch[0])
+        return batch[1].sum()
+
+    endless = batches_to_train() if what == "training" else batches_to_rank()
+    compute = train if what == "training" else rank
+    compute(next(endless))  # compiles
 
     def block():
+        batches = [next(endless) for _ in range(steps)]
+        if lengths == "full":
+            batches = [(filled(inputs), labels) for inputs, labels in batches]
         started = time.perf_counter()
-        if what == "training":
-            pairs = sum(train() for _ in range(steps))
-        else:
-            ranked = map if "at once" in without else in_order
-            pairs = sum(ranked(rank, (candidates() for _ in range(steps))))
+        pairs = sum(map(compute, batches) if "at once" in without else in_order(compute, batches, compiled=True))
         return pairs / (time.perf_counter() - started)
 
     return block

@@ -272,10 +272,11 @@ def collate(split, config, batch, multiple):
     """Turns one index batch into the model's `(inputs, labels)`."""
     contexts, responses, labels = batch
     multiple = multiple * 3 // 2  # poolings take cells by threes: see `layers.match_aggregation`
-    return _inputs(split, config, contexts, responses, multiple), labels.astype(np.float32)
+    return inputs_of(split, config, contexts, responses, multiple), labels.astype(np.float32)
 
 
-def _inputs(split, config, contexts, responses, multiple=6):
+def inputs_of(split, config, contexts, responses, multiple=6):
+    """The model's inputs for some contexts and the lines of their candidates: see `SelectionSplit.collate`."""
     cut = config.masking == "exact"  # else padding counts, so all of it must be there
     return split.collate(contexts, responses, config.max_turns, config.max_words, multiple, cut)
 
@@ -283,39 +284,63 @@ def _inputs(split, config, contexts, responses, multiple=6):
 # === Scoring ===
 
 
-def score(model, split, config, batch_size=16, progress=iter):
-    """The model's logit for every line of a split; each context is encoded once for ten candidates.
+def ranking_batches(split, config, pairs=80):
+    """Every line of a split once, in batches of contexts with some of their candidates.
+
+    A context's candidates, at most ten at once, stand in order of length, and in two rows where the shorter half is at
+    most two thirds as long: what is computed for a batch goes by its longest response, unless padding counts.
+
+    Args:
+        split: A `data.selection.SelectionSplit`.
+        config: The model's config; its `max_turns` and `max_words` say what is read.
+        pairs: Candidates a batch, over all its contexts.
+
+    Returns:
+        List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: none.
+    """
+    lengths = np.minimum(split.responses.kept(np.arange(len(split.context))), config.max_words)
+    order = np.lexsort((lengths, split.context))
+    new = np.diff(split.context[order], prepend=-1) != 0
+    start = np.flatnonzero(new)
+    column = (np.arange(len(new)) - start[np.cumsum(new) - 1]) % CANDIDATES
+    row = np.cumsum(column == 0) - 1
+    lines = np.full((row[-1] + 1, CANDIDATES), -1)
+    lines[row, column] = order
+    lines = lines[:, : column.max() + 1]
+
+    half = -(-lines.shape[1] // 2)
+    longest = np.where(lines < 0, 0, lengths[lines])
+    apart = (longest[:, half - 1] <= longest.max(axis=1) * 2 / 3) & (lines[:, half:] >= 0).any(axis=1)
+    apart &= config.masking == "exact"
+    halves = [lines[apart, :half], np.pad(lines[apart, half:], ((0, 0), (0, lines.shape[1] % 2)), constant_values=-1)]
+    batches = []
+    for rows in (lines[~apart], np.concatenate(halves)):
+        contexts = split.context[rows[:, 0]]
+        turns, K, J = split.sizes(contexts, rows, config.max_turns, config.max_words).T
+        sizes = np.stack([turns, J // 6, K], axis=1)  # of J alone hardly two would be alike
+        for chosen in batches_by_size(sizes, max(1, pairs // rows.shape[1])):
+            batches.append((contexts[chosen], rows[chosen]))
+    return batches
+
+
+def score(model, split, config, progress=iter):
+    """The model's logit for every line of a split; a context is encoded once for up to ten candidates.
 
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
-        split: A `data.selection.SelectionSplit`.
-        config: The model's config; its `max_turns` and `max_words` say what is read.
-        batch_size: Contexts at once.
+        split, config: As in `ranking_batches`.
         progress: Wraps the list of batches, to show how far it is.
 
     Returns:
         float32 `(lines,)`, in file order.
     """
-    # Rows of at most ten consecutive lines of one context; -1 fills them up.
-    new = np.diff(split.context, prepend=-1) != 0
-    start = np.flatnonzero(new)
-    within = np.arange(len(new)) - start[np.cumsum(new) - 1]
-    column = within % CANDIDATES
-    row = np.cumsum(column == 0) - 1
-    responses = np.full((row[-1] + 1, CANDIDATES), -1)
-    responses[row, column] = np.arange(len(new))
-    responses = responses[:, : column.max() + 1]
-    contexts = split.context[responses[:, 0]]
+    scores = np.zeros(len(split.context), np.float32)
+    batches = ranking_batches(split, config)
 
-    scores = np.zeros(len(new), np.float32)
-    sizes = split.sizes(contexts, responses, config.max_turns, config.max_words)
-    batches = batches_by_size(sizes, batch_size)
+    def logits_of(batch):
+        return np.asarray(model.predict_on_batch(inputs_of(split, config, *batch)))
 
-    def logits_of(rows):
-        return np.asarray(model.predict_on_batch(_inputs(split, config, contexts[rows], responses[rows])))
-
-    for rows, logits in zip(progress(batches), in_order(logits_of, batches), strict=True):
-        lines = responses[rows]
+    for (_, lines), logits in zip(progress(batches), in_order(logits_of, batches), strict=True):
         scores[lines[lines >= 0]] = logits[lines >= 0]
     return scores
 

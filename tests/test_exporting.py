@@ -170,7 +170,7 @@ def served(tmp_path_factory):
         set_precision("float32")
         script.kill()
     assert script.returncode == 0
-    expected = score(model, split_of(LINES + RANK_LINES), model.config, batch_size=32)
+    expected = score(model, split_of(LINES + RANK_LINES), model.config)
     models = {"exact": str(exact), "release": f"{path}/out/release/1"}
     with open(path / "calls.pkl", "wb") as file:
         pickle.dump((models, CALLS, printed.partition("\n\n")[2]), file)

@@ -119,13 +119,42 @@ def test_training_rejects(field, value):
 @pytest.mark.parametrize("sizes", [(10, 10), (1, 3, 25, 2), (7,)])
 def test_score_gives_every_line_what_it_gets_alone(model, sizes):
     split = make_split(sizes)
-    scores = selection.score(model, split, model.config, batch_size=2)
+    scores = selection.score(model, split, model.config)
     assert scores.shape == (sum(sizes),)
     assert np.ptp(scores) > 0.1  # lines differ, so a mix-up would show
     for line in range(len(scores)):
         inputs = split.collate(split.context[[line]], np.array([[line]]), 3, 4)
         alone = ops.convert_to_numpy(model(inputs))
         np.testing.assert_allclose(scores[line], alone[0, 0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("masking", ["exact", "release"])
+@pytest.mark.parametrize("sizes", [(10, 10, 10), (1, 3, 25, 2), (7,), (1, 1), (0, 12)])
+@pytest.mark.parametrize("pairs", [1, 8, 80])
+def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, sizes, pairs):
+    rng = np.random.default_rng(0)
+    contexts = [[10 + i, EOS] * (1 + i % 3) for i, size in enumerate(sizes) for _ in range(size)]
+    lengths = np.where(rng.permutation(len(contexts)) % 2, 0, 30) + rng.integers(1, 10, len(contexts))
+    lengths[10:20] = np.arange(len(lengths[10:20])) * 4  # the shorter half: at most 16 words
+    lengths[: sizes[0]] = 20  # nothing to gain from cutting these in two
+    split = SelectionSplit.of(contexts, [[7] * n for n in lengths], [1] * len(contexts), EOS)
+    config = types.SimpleNamespace(max_turns=3, max_words=30, masking=masking)
+    seen, halves = [], 0
+    for chosen, lines in selection.ranking_batches(split, config, pairs):
+        assert len(chosen) == len(lines) <= max(1, pairs // lines.shape[1])
+        for context, row in zip(chosen, lines, strict=True):
+            row = row[row >= 0]
+            assert (split.context[row] == context).all()
+            assert (np.diff(np.minimum(lengths[row], 30)) >= 0).all()
+            same = np.flatnonzero(split.context == context)
+            halves += len(row) < min(len(same), 10) and len(same) <= 10
+            seen += row.tolist()
+    assert sorted(seen) == list(range(len(contexts)))
+    first = np.flatnonzero(split.context == 0)
+    whole = [row for _, lines in selection.ranking_batches(split, config, pairs) for row in lines if row[0] in first]
+    assert sizes[0] != 10 or len(whole) == 1
+    if sizes == (10, 10, 10):
+        assert halves >= 2 if masking == "exact" else halves == 0
 
 
 def test_floors_know_overlap_from_chance():
