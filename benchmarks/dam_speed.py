@@ -5,12 +5,12 @@ python -m benchmarks.dam_speed --data=build/ubuntu-irc --out=results/benchmarks/
 The first side is the path of the release as plain Keras layers compute it: all padding, and a context again for each of
 its candidates. Each further side has one gain more; the last for training is not quite Adam. Two kinds of lengths:
 the dataset's, and all turns and words full, where nothing is padding. Trained is on batches of train, ranked are dev's
-contexts as `evaluate.py` ranks them, all sides the same lines. Batches are made before the time counts, as train.py
-makes them meanwhile. The sides compute in turn, see `benchmarks.turns`; medians over blocks.
+contexts as `evaluate.py` ranks them, all sides the same lines: batches at equal distances in the order of their size,
+made before the time counts, the same in each block. The sides compute in turn, see `benchmarks.turns`; medians over
+blocks, but the first, which compiles.
 """
 
 import dataclasses
-import itertools
 import sys
 import time
 
@@ -30,7 +30,7 @@ flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Wh
 flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "What is timed; may be repeated.")
 flags.DEFINE_list("sides", None, "Some of the sides, by name; the first is what the others are compared with.")
 flags.DEFINE_integer("blocks", 4, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 12, "Steps a block.", lower_bound=1)
+flags.DEFINE_integer("steps", 16, "Steps a block.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 TWO = "negatives=fresh,negatives_per_positive=1"
@@ -88,23 +88,25 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
     config, rng = model.config, np.random.default_rng(seed)
     split = dataset.splits["train" if what == "training" else "dev"]
 
-    def batches_to_train():
-        """Endless `(inputs, labels)`."""
+    if what == "training":
         per_step = batch_size // (1 + training.negatives_per_positive) if training.negatives == "fresh" else batch_size
-        while True:
-            for batch in task.training_batches(split, config, training, per_step, rng):
-                yield task.collate(split, config, batch, 4)
+        every = task.training_batches(split, config, training, per_step, rng)
+    elif lengths == "dataset":
+        every = task.ranking_batches(split, dataclasses.replace(config, masking="exact"))
+    else:  # ten candidates in a row, as where their lengths do not differ
+        every = [(np.arange(8), np.arange(80).reshape(8, 10))]
+    cells = [
+        split.sizes(contexts, lines, config.max_turns, config.max_words).max(axis=0).prod()
+        for contexts, lines, *_ in every
+    ]
+    chosen = np.argsort(cells)[((np.arange(steps) + 0.5) / steps * len(every)).astype(int)]
 
-    def batches_to_rank():
-        """Endless `(inputs, which candidates there are)`, few and many words in turn."""
-        batches = task.ranking_batches(split, dataclasses.replace(config, masking="exact"))
-        if lengths == "full":  # ten candidates in a row, as where their lengths do not differ
-            batches = [(np.arange(8), np.arange(80).reshape(8, 10))]
-        for place in itertools.count():
-            contexts, lines = batches[int(len(batches) * (place * 0.6180339887 % 1))]
-            if config.masking == "release":  # it has no way to share a context
-                contexts, lines = np.repeat(contexts, lines.shape[1]), lines.reshape(-1, 1)
-            yield task.inputs_of(split, config, contexts, lines), lines >= 0
+    def as_inputs(contexts, lines, labels=None):
+        if labels is not None:
+            return task.collate(split, config, (contexts, lines, labels), 4)
+        if config.masking == "release":  # it has no way to share a context
+            contexts, lines = np.repeat(contexts, lines.shape[1]), lines.reshape(-1, 1)
+        return task.inputs_of(split, config, contexts, lines), lines >= 0
 
     def filled(inputs):
         """The same batch with every turn and word there."""
@@ -120,14 +122,15 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
         model.predict_on_batch(batch[0])
         return batch[1].sum()
 
-    endless = batches_to_train() if what == "training" else batches_to_rank()
+    batches = [
+        as_inputs(*every[i]) for i in chosen[::-1]
+    ]  # the costliest first, so that no core waits for one at the end
+    if lengths == "full":
+        batches = [(filled(inputs), labels) for inputs, labels in batches]
     compute = train if what == "training" else rank
-    compute(next(endless))  # compiles
+    compute(batches[0])  # compiles
 
     def block():
-        batches = [next(endless) for _ in range(steps)]
-        if lengths == "full":
-            batches = [(filled(inputs), labels) for inputs, labels in batches]
         started = time.perf_counter()
         pairs = sum(map(compute, batches) if "at once" in without else in_order(compute, batches, compiled=True))
         return pairs / (time.perf_counter() - started)

@@ -317,7 +317,7 @@ def ranking_batches(split, config, pairs=80):
     for rows in (lines[~apart], np.concatenate(halves)):
         contexts = split.context[rows[:, 0]]
         turns, K, J = split.sizes(contexts, rows, config.max_turns, config.max_words).T
-        sizes = np.stack([turns, J // 6, K], axis=1)  # of J alone hardly two would be alike
+        sizes = np.stack([-(-turns // 3), J // 6, K], axis=1)  # poolings take turns by threes; of J few are the same
         for chosen in batches_by_size(sizes, max(1, pairs // rows.shape[1])):
             batches.append((contexts[chosen], rows[chosen]))
     return batches
