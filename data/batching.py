@@ -4,13 +4,11 @@ import itertools
 
 import numpy as np
 
-POOL = 256  # batches sorted together: more leaves less padding, fewer makes a more random order
 
-
-def batches_by_size(sizes, batch_size, rng=None):
+def batches_by_size(sizes, batch_size, rng=None, pool=64):
     """Cuts examples into batches of like size on every axis.
 
-    A random pool of 64 batches is sorted by the first axis and cut in four, each part by the second
+    A random pool of some batches is sorted by the first axis and cut in four, each part by the second
     axis and cut in four, and so on; the parts are then cut into batches, and all batches shuffled.
     How many batches there are depends on the number of examples alone.
 
@@ -19,6 +17,7 @@ def batches_by_size(sizes, batch_size, rng=None):
         batch_size: Examples a batch; the last of a part may have fewer.
         rng: `numpy.random.Generator`; `None` keeps file order within equal sizes and sorts all
             examples in one pool, the cheapest batches first.
+        pool: Batches sorted together: more leaves less padding, fewer makes a more random order.
 
     Returns:
         List of int arrays: the examples of each batch.
@@ -32,8 +31,8 @@ def batches_by_size(sizes, batch_size, rng=None):
         return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
     order = rng.permutation(len(sizes))
     batches = []
-    for i in range(0, len(order), POOL * batch_size):
-        parts = [order[i : i + POOL * batch_size]]
+    for i in range(0, len(order), pool * batch_size):
+        parts = [order[i : i + pool * batch_size]]
         for axis in range(sizes.shape[1]):
             ordered = [part[np.argsort(sizes[part, axis], kind="stable")] for part in parts]
             if axis < sizes.shape[1] - 1:

@@ -6,13 +6,16 @@ Shape suffixes:  ... leading axes   D features of the input   H units
 import keras
 from keras import ops
 
+from layers.row_products import add_bias
+
 
 @keras.saving.register_keras_serializable("colloquy")
 class Dense(keras.layers.Dense):
     """`keras.layers.Dense`, faster on TensorFlow where the input has more than two axes.
 
     There Keras's own multiplies the matrices of a batch one after the other by the same kernel; here all their rows are
-    those of one matrix. The figures are the same.
+    those of one matrix. The figures are the same, but for the bias's gradient in bfloat16: see
+    `layers.row_products.add_bias`.
 
     Args:
         As of `keras.layers.Dense`.
@@ -29,7 +32,11 @@ class Dense(keras.layers.Dense):
     """
 
     def call(self, x, training=None):
-        return matrix_product(x, super().call)
+        def product(x):
+            y = ops.matmul(x, self.kernel)
+            return self.activation(add_bias(y, ops.copy(self.bias)) if self.use_bias else y)
+
+        return matrix_product(x, product)
 
 
 def matrix_product(x, product):

@@ -12,6 +12,8 @@ from keras import ops
 RELEASE_MASKED_LOGIT = -(2.0**32) + 1
 
 MASKED_LOGIT = -1e30
+MASKED_FLOAT16 = -3e4
+"""The same in float16, whose numbers end at -65504."""
 LOWEST = -1e29
 """Below every real logit and sum of logits, above every sum that has a masked one in it."""
 

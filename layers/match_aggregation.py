@@ -8,7 +8,8 @@ import numpy as np
 from keras import ops
 
 from layers.attentive_module import MASKINGS
-from layers.masking import MASKED_LOGIT, max_pool_3d, zero_padding
+from layers.masking import MASKED_FLOAT16, MASKED_LOGIT, max_pool_3d, zero_padding
+from layers.row_products import add_bias
 
 POOL = 3  # window and stride of both poolings, on all three axes
 
@@ -165,9 +166,9 @@ def _convolve_and_pool(x, mask, convolution, scale=1.0):
     """
     dtype = keras.backend.standardize_dtype(x.dtype)
     lowest = np.zeros((3, 3, 3, 1, convolution.filters))
-    lowest[1, 1, 1] = -3e4 if dtype == "float16" else MASKED_LOGIT
+    lowest[1, 1, 1] = MASKED_FLOAT16 if dtype == "float16" else MASKED_LOGIT
     kernel = ops.cast(convolution.kernel, dtype) * scale
     x = ops.conv(x, ops.concatenate([kernel, ops.cast(lowest, dtype)], axis=-2), padding="same")
     x = max_pool_3d(x, POOL, padding="same")
     mask = ops.greater(max_pool_3d(ops.cast(mask[..., None], dtype), POOL, padding="same"), 0)
-    return zero_padding(ops.elu(ops.add(x, ops.cast(convolution.bias, dtype))), mask), mask[..., 0]
+    return zero_padding(ops.elu(add_bias(x, ops.cast(convolution.bias, dtype))), mask), mask[..., 0]

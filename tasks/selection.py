@@ -23,6 +23,7 @@ from metrics.ranking import ranking_metrics
 from parallel import in_order
 
 NEGATIVES = ("file", "fresh")
+POOL = 256  # training batches sorted by size together, see `data.batching.batches_by_size`
 CANDIDATES = 10  # scored at once against one encoded context
 
 SAMPLE = pathlib.Path("build/sample")
@@ -263,7 +264,7 @@ def training_batches(split, config, training, batch_size, rng):
     batches = []
     for contexts, responses, labels in candidate_lists(split, training, rng):
         sizes = split.sizes(contexts, responses, config.max_turns, config.max_words)
-        for rows in batches_by_size(sizes, batch_size, rng):
+        for rows in batches_by_size(sizes, batch_size, rng, POOL):
             batches.append((contexts[rows], responses[rows], labels[rows]))
     return batches
 
