@@ -3,11 +3,11 @@
 python -m benchmarks.dam_speed --data=build/ubuntu-irc --out=results/benchmarks/dam_speed.json
 
 The first side is the path of the release as plain Keras layers compute it: all padding, and a context again for each of
-its candidates. Each further side has one gain more; with word vectors moved lazily it is not quite Adam. Two kinds of lengths:
-the dataset's, and all turns and words full, where nothing is padding. Trained is on batches of train, ranked are dev's
-contexts as `evaluate.py` ranks them, all sides the same lines: batches at equal distances in the order of their size,
-made before the time counts, the same in each block. The sides compute in turn, see `benchmarks.turns`; medians over
-blocks, but the first, which compiles.
+its candidates. Each further side has one gain more; with word vectors moved lazily it is not quite Adam. Two kinds of
+lengths: the dataset's, and all turns and words full, where nothing is padding. Trained is on batches of train, ranked
+are dev's contexts as `evaluate.py` ranks them, all sides the same lines: batches at equal distances in the order of
+their size, made before the time counts, the same in each block. The sides compute in turn, see `benchmarks.turns`;
+medians over blocks, but the first, which compiles.
 """
 
 import dataclasses

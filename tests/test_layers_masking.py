@@ -164,3 +164,12 @@ def test_release_softmax_is_uniform_for_padded_queries_in_half_precision(dtype):
     found = release_softmax(logits, np.array([False, True]), np.array([True, True, False, False]))
     assert keras.backend.standardize_dtype(found.dtype) == dtype
     assert to_numpy(found).tolist() == [[0.25] * 4, [0.5, 0.5, 0, 0]]
+
+
+def test_masked_softmax_of_some_real_saves_nothing_but_the_zeros():
+    rng = np.random.default_rng(0)
+    logits, mask = rng.normal(size=(A, Q, K)).astype("float32"), np.arange(K) < np.array([[[0]], [[3]]])
+    found, whole = (to_numpy(masked_softmax(logits, mask, some_real=some)) for some in (True, False))
+    np.testing.assert_array_equal(found[1], whole[1])
+    np.testing.assert_allclose(found[0], 1 / K, rtol=1e-6)
+    assert not whole[0].any() and not found[1, :, 3:].any()

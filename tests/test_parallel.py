@@ -34,6 +34,19 @@ def test_the_first_batch_is_computed_alone():
     assert list(results) == [1, 2, 3, 4]
 
 
+def test_where_the_model_is_compiled_the_first_batch_waits_for_none():
+    second = threading.Event()
+
+    def compute(batch):
+        if batch == 0:
+            assert second.wait(10)
+        if batch == 1:
+            second.set()
+        return batch
+
+    assert list(parallel.in_order(compute, range(3), compiled=True)) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("wrong", [0, 2])
 def test_an_error_ends_it(wrong):
     def compute(batch):
