@@ -6,6 +6,7 @@ Shape suffixes:  ... leading axes   D features
 import keras
 from keras import ops
 
+from layers.gradients import with_gradient
 from tensorflow_kernels import can_normalize_rows, normalize_rows
 
 
@@ -44,7 +45,7 @@ class LayerNorm(keras.layers.LayerNormalization):
 
 
 def _normalize(epsilon):
-    @ops.custom_gradient
+    @with_gradient
     def normalize(x, gamma, beta):
         shape, dtype, weight_dtype, D = ops.shape(x), x.dtype, gamma.dtype, x.shape[-1]
         wide = "float64" if keras.backend.standardize_dtype(dtype) == "float64" else "float32"
@@ -57,8 +58,8 @@ def _normalize(epsilon):
             c = c - ops.mean(c, axis=-1, keepdims=True)
             return c, ops.rsqrt(ops.mean(ops.square(c), axis=-1, keepdims=True) + epsilon)
 
-        def gradient(*args, upstream=None):
-            g = ops.reshape(ops.cast(args[0] if upstream is None else upstream, wide), (-1, D))
+        def gradient(g):
+            g = ops.reshape(ops.cast(g, wide), (-1, D))
             c, scale = centered or center()
             gc = g * c
             # Sums as matrix products, which read an array and write none of its size.

@@ -5,7 +5,7 @@ Shape suffixes:  ... leading axes   R real rows   D features
 
 from keras import ops
 
-from layers.row_products import sum_broadcast
+from layers.gradients import sum_broadcast, with_gradient
 
 
 def packing(mask, own_mask, multiple=1):
@@ -64,16 +64,12 @@ def packing(mask, own_mask, multiple=1):
         )
         return ops.reshape(padded, (*shape, x.shape[-1]))
 
-    @ops.custom_gradient
+    @with_gradient
     def pack_sum(x, y):
-        def gradient(*args, upstream=None):
-            g = gather_padded(args[0] if upstream is None else upstream)
+        def gradient(g):
+            g = gather_padded(g)
             return g, sum_broadcast(g, y)
 
         return gather_sum(x, y), gradient
 
-    @ops.custom_gradient
-    def unpack(x):
-        return gather_padded(x), lambda *args, upstream=None: gather(args[0] if upstream is None else upstream)
-
-    return pack_sum, unpack
+    return pack_sum, with_gradient(lambda x: (gather_padded(x), gather))

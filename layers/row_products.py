@@ -6,6 +6,8 @@ Shape suffixes:  ... leading axes   Q, K rows   D features
 import keras
 from keras import ops
 
+from layers.gradients import sum_broadcast, with_gradient
+
 
 @keras.saving.register_keras_serializable("colloquy")
 class RowProducts(keras.layers.Layer):
@@ -47,20 +49,15 @@ def row_products(x, y):
     """
     if x is y:
 
-        @ops.custom_gradient
+        @with_gradient
         def with_itself(x):
-            def gradient(*args, upstream=None):
-                g = args[0] if upstream is None else upstream
-                return ops.matmul(g + ops.swapaxes(g, -1, -2), x)
-
-            return ops.matmul(x, ops.swapaxes(x, -1, -2)), gradient
+            return ops.matmul(x, ops.swapaxes(x, -1, -2)), lambda g: ops.matmul(g + ops.swapaxes(g, -1, -2), x)
 
         return with_itself(x)
 
-    @ops.custom_gradient
+    @with_gradient
     def with_each_other(x, y):
-        def gradient(*args, upstream=None):
-            g = args[0] if upstream is None else upstream
+        def gradient(g):
             dx, dy = ops.matmul(g, y), ops.matmul(ops.swapaxes(g, -1, -2), x)
             return sum_broadcast(dx, x), sum_broadcast(dy, y)
 
@@ -86,27 +83,5 @@ def add_bias(x, b):
     [[4.0, 6.0]]
     """
 
-    @ops.custom_gradient
-    def add(x, b):
-        def gradient(*args, upstream=None):
-            g = args[0] if upstream is None else upstream
-            return g, sum_broadcast(g, b)
-
-        return ops.add(x, b), gradient
-
+    add = with_gradient(lambda x, b: (ops.add(x, b), lambda g: (g, sum_broadcast(g, b))))
     return add(x, b)
-
-
-def sum_broadcast(g, x):
-    """The gradient of `x`, given that of what it was broadcast to: `g` summed over the axes along which it was.
-
-    Args:
-        g: Float tensor.
-        x: Float tensor that broadcasts to the shape of `g`; an axis that does is known to be 1.
-
-    Returns:
-        Of the shape of `x`.
-    """
-    new = len(g.shape) - len(x.shape)
-    axes = [new + axis for axis, size in enumerate(x.shape) if size == 1 and g.shape[new + axis] != 1]
-    return ops.reshape(ops.sum(g, axis=[*range(new), *axes]), ops.shape(x)) if new or axes else g
