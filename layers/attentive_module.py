@@ -10,9 +10,9 @@ from keras import ops
 
 from layers.dense import matrix_product
 from layers.layer_norm import LayerNorm
-from layers.masking import masked_softmax, release_softmax
+from layers.masking import masked_softmax, release_softmax, zero_padding
 from layers.packing import packing
-from layers.row_products import add_bias, row_products
+from layers.row_products import add_bias, row_products, row_sums
 
 MASKINGS = ("exact", "release")
 
@@ -45,8 +45,8 @@ class AttentiveModule(keras.layers.Layer):
     The leading axes of all arguments broadcast against each other.
 
     Returns:
-        Float `(..., Q, D)`. An exact row of a padded query, or in front of padding alone, is arbitrary but finite, and
-        disturbs no other row.
+        Float `(..., Q, D)`. An exact row of a padded query, or in front of padding alone, is zero; without
+        `query_mask` the latter is arbitrary but finite.
 
     On TensorFlow what follows the attention is computed for the real rows of an exact query alone, packed one behind
     the other (`packed`). How many these are depends on the data, which XLA cannot compile: `packed = False` before it.
@@ -104,16 +104,23 @@ class AttentiveModule(keras.layers.Layer):
             att = release_softmax(scores, query_mask, key_mask)
         else:
             att = masked_softmax(scores, None if key_mask is None else key_mask[..., None, :], some_real=True)
-        attended = ops.matmul(att, value)
-        if query_mask is None or not self.packed:
-            return matrix_product(attended + query, self._after_attention)
+        attended, axis = row_sums(att, value)
+
+        def padded():
+            x = attended if axis == -3 else ops.moveaxis(attended, -3, axis)
+            return matrix_product(x + query, self._after_attention)
+
+        if query_mask is None or self.masking == "release":
+            return padded()
         # Of the masks alone, where they have all axes: then TensorFlow finds the rows once for all levels.
         mask = (
             query_mask if key_mask is None else ops.logical_and(query_mask, ops.any(key_mask, axis=-1, keepdims=True))
         )
-        if tuple(mask.shape) != tuple(attended.shape[:-1]):
-            mask = ops.broadcast_to(mask, ops.shape(attended)[:-1])
-        pack_sum, unpack = packing(mask, query_mask, multiple=64)
+        if not self.packed:
+            return zero_padding(padded(), mask[..., None])
+        if tuple(mask.shape) != tuple(att.shape[:-1]):
+            mask = ops.broadcast_to(mask, ops.shape(att)[:-1])
+        pack_sum, unpack = packing(mask, query_mask, multiple=64, axis=axis + 1)
         return unpack(self._after_attention(pack_sum(attended, query)))
 
     def _after_attention(self, x):

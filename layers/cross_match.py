@@ -34,7 +34,7 @@ class CrossMatch(keras.layers.Layer):
     The leading axes broadcast against each other.
 
     Returns:
-        `M_cross`, float `(..., K, J)`; arbitrary where either word is padding.
+        `M_cross`, float `(..., K, J)`; exact masks make it zero where either word is padding.
     """
 
     def __init__(self, masking="exact", scalar_bias=False, **kwargs):

@@ -31,8 +31,9 @@ class MatchAggregation(keras.layers.Layer):
 
         conv3d 3x3x3 + ELU, max-pool 3/3, conv3d 3x3x3 + ELU, max-pool 3/3, flatten, W3 f + b3
 
-    With `masking="exact"` a padded cell is zero in front of each convolution and absent from each pooling, and cells
-    beyond the image count as zero features: an image gives the same score whatever padding surrounds it.
+    With `masking="exact"` a padded cell is absent from each pooling and zero in front of the second convolution, as it
+    has to be in front of the first; cells beyond the image count as zero features: an image gives the same score
+    however much padding surrounds it.
 
     Args:
         max_turns, max_words: The largest image that is read; they fix the size of `W3`, 576 at 9 x 50 x 50.
@@ -43,7 +44,7 @@ class MatchAggregation(keras.layers.Layer):
             `SAME` pooling then starts one cell before the image.
 
     Call arguments:
-        matches: The image's channels, a list of C float `(B, N, T, K, J)`.
+        matches: The image's channels, a list of C float `(B, N, T, K, J)`, zero in padded cells with `masking="exact"`.
         cell_mask: Boolean `(B, N, T, K, J)`, `True` = real. `None`: every cell is real.
 
     Returns:
@@ -103,8 +104,8 @@ class MatchAggregation(keras.layers.Layer):
         else:
             cell_mask = ops.ones_like(matches[0], dtype="bool") if cell_mask is None else cell_mask
             mask = _padded(ops.reshape(cell_mask, (-1, *volume)))
-            channels = [*(zero_padding(_padded(match), mask) for match in matches), _padding(mask, matches[0].dtype)]
-            x, mask = _convolve_and_pool(_image(channels), mask, self.convolutions[0], self.scale)
+            image = _image([*map(_padded, matches), _padding(mask, matches[0].dtype)])
+            x, mask = _convolve_and_pool(image, mask, self.convolutions[0], self.scale)
             mask = _padded(mask)
             x = ops.concatenate([_padded(x), _padding(mask, x.dtype)[..., None]], axis=-1)
             x, _ = _convolve_and_pool(x, mask, self.convolutions[1])

@@ -63,7 +63,55 @@ def row_products(x, y):
 
         return ops.matmul(x, ops.swapaxes(y, -1, -2)), gradient
 
-    return with_each_other(x, y)
+    if _shared_axis(x, y) != -3:
+        return with_each_other(x, y)
+    return _apart(with_each_other(*_as_one(x, y, -3)), *ops.shape(x)[-3:-1])
+
+
+def row_sums(weights, y):
+    """`A y`: for every query the sum of the rows of `y`, weighted.
+
+    Where `y` is the same along a leading axis, as an utterance is that several responses attend to, all queries along
+    it are rows of one matrix: fewer products and larger ones. The large result is not moved back then.
+
+    Args:
+        weights: `A`, float `(..., Q, K)`.
+        y: Float `(..., K, D)`. The leading axes broadcast; one that does is known to be 1.
+
+    Returns:
+        The sums, float `(..., Q, D)`, and a leading axis, negative, which stands at -3 in them. -3: all is in order.
+
+    >>> weights, y = np.ones((2, 3, 4, 5), "float32"), np.ones((1, 3, 5, 7), "float32")
+    >>> sums, axis = row_sums(weights, y)
+    >>> sums.shape.as_list(), axis
+    ([3, 2, 4, 7], -4)
+    """
+    axis = _shared_axis(weights, y)
+    if axis is None:
+        return ops.matmul(weights, y), -3
+    shape = ops.shape(weights)
+    return _apart(ops.matmul(*_as_one(weights, y, axis)), shape[axis], shape[-2]), axis
+
+
+def _shared_axis(x, y):
+    """The last leading axis that `y` is known to be the same along and `x` is not, negative, or `None`."""
+    if len(x.shape) != len(y.shape):
+        return None
+    shared = [axis for axis in range(-len(x.shape), -2) if y.shape[axis] == 1 != x.shape[axis]]
+    return shared[-1] if shared else None
+
+
+def _as_one(x, y, axis):
+    """`x` with that axis and its rows as one axis of rows, and `y` without it."""
+    x = x if axis == -3 else ops.moveaxis(x, axis, -3)
+    shape = ops.shape(x)
+    return ops.reshape(x, (*shape[:-3], shape[-3] * shape[-2], shape[-1])), ops.squeeze(y, axis)
+
+
+def _apart(x, size, Q):
+    """Every `size` times `Q` rows of `x` with an axis of `size` in front of them again."""
+    *lead, _, D = ops.shape(x)
+    return ops.reshape(x, (*lead, size, Q, D))
 
 
 def add_bias(x, b):

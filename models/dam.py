@@ -17,7 +17,7 @@ from keras import ops
 
 from layers.attentive_module import AttentiveModule
 from layers.cross_match import CrossMatch
-from layers.masking import mask_from_ids
+from layers.masking import mask_from_ids, zero_padding
 from layers.match_aggregation import MatchAggregation
 from layers.positions import PositionalEncoding
 from layers.row_products import RowProducts
@@ -144,7 +144,8 @@ class DAM(keras.Model):
 
         def embed(ids):
             x = embedding(ids)
-            return dropout(positions(x) if c.positional else x)
+            x = dropout(positions(x) if c.positional else x)
+            return x if c.masking == "release" else zero_padding(x, mask_from_ids(ids)[..., None])
 
         U = [embed(turns_BTK)[:, None]]  # U^0: (B, 1, T, K, D)
         R = [embed(responses_BNJ)[:, :, None]]  # R^0: (B, N, 1, J, D)

@@ -216,20 +216,36 @@ def test_attentive_module_saves_and_loads(q_k_v, masks):
     np.testing.assert_array_equal(to_numpy(again(*q_k_v, *masks)), to_numpy(layer(*q_k_v, *masks)))
 
 
+LEADING = {  # of query and key
+    "query along an axis": ((2, 1), (2, 3)),
+    "key along the last axis": ((2, 3), (2, 1)),
+    "key along another axis": ((2, 3), (1, 3)),
+    "both": ((2, 3, 1), (2, 1, 4)),
+    "alike": ((2, 3), (2, 3)),
+    "none": ((), ()),
+}
+
+
+@pytest.mark.parametrize("leading", LEADING)
 @pytest.mark.parametrize("scalar_bias", [False, True])
-def test_packed_rows_give_what_padded_ones_give(scalar_bias):
-    """Real rows alike, also by gradients; a query that broadcasts against the keys; rows of nothing but padding."""
+def test_packed_rows_give_what_padded_ones_give(leading, scalar_bias):
+    """Also by gradients, and with rows of nothing but padding; padded rows are zero whatever they are given."""
     rng = np.random.default_rng(3)
-    query, key = (rng.normal(size=shape).astype("float32") for shape in ((2, 1, 5, 6), (2, 3, 4, 6)))
-    query_mask = np.array([[[1, 1, 1, 0, 0]], [[0, 0, 0, 0, 0]]], "bool")
-    key_mask = np.arange(4) < rng.integers(1, 5, (2, 3, 1))
+    query_lead, key_lead = LEADING[leading]
+    query, key = (rng.normal(size=(*lead, n, 6)).astype("float32") for lead, n in ((query_lead, 5), (key_lead, 4)))
+    query_mask = np.arange(5) < rng.integers(0, 6, (*query_lead, 1))
+    query_mask[..., 0] |= not query_lead
+    key_mask = np.arange(4) < rng.integers(0, 5, (*key_lead, 1))
+    key_mask[..., 0] |= not key_lead
     layer = AttentiveModule(scalar_bias=scalar_bias)
     layer.build(query.shape, key.shape)
     set_random_weights(layer, seed=4)
-    upstream = rng.normal(size=(2, 3, 5, 6)) * query_mask[..., None]
+    lead = np.broadcast_shapes(query_lead, key_lead)
+    real = np.broadcast_to(query_mask & key_mask.any(axis=-1, keepdims=True), (*lead, 5))
+    upstream = rng.normal(size=(*lead, 5, 6)).astype("float32")
     found = []
-    for packed in (True, False):
-        assert layer.packed is True  # as it begins, on TensorFlow
+    for packed, upstream_of in ((True, upstream), (False, upstream), (True, upstream * real[..., None])):
+        assert AttentiveModule().packed is True  # as it begins, on TensorFlow
         layer.packed = packed
         assert layer.supports_jit is not packed
         with tf.GradientTape() as tape:
@@ -237,11 +253,12 @@ def test_packed_rows_give_what_padded_ones_give(scalar_bias):
             tape.watch(inputs)
             y = layer(inputs[0], inputs[1], inputs[1], query_mask, key_mask)
         variables = [variable.value for variable in layer.trainable_variables]
-        gradients = tape.gradient(y, [*inputs, *variables], output_gradients=tf.constant(upstream, "float32"))
-        found.append([np.where(query_mask[..., None], y, 0.0), *map(to_numpy, gradients)])
-        layer.packed = True
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, atol=2e-5)
+        gradients = tape.gradient(y, [*inputs, *variables], output_gradients=tf.constant(upstream_of))
+        found.append([y, *map(to_numpy, gradients)])
+    assert 0 < real.mean() and not to_numpy(y)[~real].any()
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            np.testing.assert_allclose(one, other, atol=5e-5)
     assert not layer(query, key, key, np.zeros_like(query_mask), key_mask).numpy().any()
 
 

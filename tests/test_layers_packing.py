@@ -57,14 +57,51 @@ def test_packing_is_indexing_by_the_mask_both_ways(name, own, compiled):
 
 @pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize("multiple", [2, 4, 7])
-def test_packing_rounds_up_by_padded_rows(name, multiple):
+def test_packing_rounds_up_by_padded_rows_that_count_for_nothing(name, multiple):
     mask = np.array(MASKS[name])
-    x = np.random.default_rng(0).normal(size=(*mask.shape, D)).astype("float32")
+    x, upstream = np.random.default_rng(0).normal(size=(2, *mask.shape, D)).astype("float32")
     pack_sum, unpack = packing(mask, mask, multiple)
-    rows = pack_sum(x, x)
+    with tf.GradientTape() as tape:
+        rows = pack_sum(x, x)
+        tape.watch(rows)
+        found = unpack(rows)
     assert len(rows) == min(-(-mask.sum() // multiple) * multiple, mask.size)
-    found = unpack(rows).numpy()
-    np.testing.assert_array_equal(found[mask], 2 * x[mask])
-    kept = (found != 0).any(axis=-1)
-    np.testing.assert_array_equal(found[kept], 2 * x[kept])
-    assert kept.sum() == len(rows)
+    np.testing.assert_array_equal(found, np.where(mask[..., None], 2 * x, 0.0))
+    gradient = tape.gradient(found, rows, tf.constant(upstream)).numpy()
+    some = (gradient != 0).any(axis=-1)
+    np.testing.assert_array_equal(gradient[some], upstream[mask])
+
+
+@pytest.mark.parametrize("axis", [-4, -3, -2])
+@pytest.mark.parametrize("own_shape", [(2, 3, 4, 5), (2, 3, 1, 5), (1, 3, 4, 5), (4, 1)])
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_packing_takes_an_axis_from_elsewhere(axis, own_shape, full, compiled):
+    rng = np.random.default_rng(0)
+    mask = np.ones((2, 3, 4, 5), bool) if full else rng.random((2, 3, 4, 5)) < 0.4
+    y = rng.normal(size=(*own_shape, D)).astype("float32")
+    x = rng.normal(size=(*mask.shape, D)).astype("float32")
+    given = np.moveaxis(x, axis - 1, -3)
+    R = -(-mask.sum() // 8) * 8
+    upstream = rng.normal(size=(R, D)).astype("float32")
+
+    def compute(x, y, upstream):
+        pack_sum, unpack = packing(mask, np.zeros(own_shape, bool), 8, axis)
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            rows = pack_sum(x, y)
+            back = unpack(rows)
+        return back, *tape.gradient(back, [x, y], unpack(upstream))
+
+    function = tf.function(compute) if compiled else compute
+    back, x_gradient, y_gradient = function(*map(tf.constant, (given, y, upstream)))
+    np.testing.assert_array_equal(back, np.where(mask[..., None], x + y, 0.0))
+    padded = np.moveaxis(x_gradient.numpy(), -3, axis - 1)
+    assert not padded[~mask].any() and (padded[mask] != 0).all()
+    _, unpack = packing(mask, mask, 8)
+    np.testing.assert_array_equal(padded, unpack(upstream))
+    with tf.GradientTape() as tape:
+        plain = tf.constant(y)
+        tape.watch(plain)
+        total = tf.broadcast_to(plain, padded.shape)
+    np.testing.assert_allclose(y_gradient, tape.gradient(total, plain, tf.constant(padded)), atol=1e-5)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from layers.row_products import RowProducts, add_bias, row_products
+from layers.row_products import RowProducts, add_bias, row_products, row_sums
 
 B, T, Q, K, D = 2, 3, 5, 4, 7
 SHAPES = {
@@ -14,6 +14,9 @@ SHAPES = {
     "both broadcast": ((B, 1, Q, D), (1, T, K, D)),
     "y has fewer axes": ((B, T, Q, D), (K, D)),
     "one row": ((B, T, 1, D), (B, 1, K, D)),
+    "y broadcasts": ((B, T, Q, D), (B, 1, K, D)),
+    "y broadcasts farther out": ((B, T, Q, D), (1, T, K, D)),
+    "each along an axis of its own": ((B, 1, T, Q, D), (B, T, 1, K, D)),
 }
 
 
@@ -52,6 +55,33 @@ def test_row_products_are_those_of_einsum_also_backwards(name, compiled):
     lead = np.broadcast_shapes(*(shape[:-2] for shape in shapes))
     upstream = normal(3, *lead, shapes[0][-2], K)
     assert_alike(row_products, lambda x, y: tf.einsum("...qd,...kd->...qk", x, y), inputs, upstream, compiled)
+
+
+SUMS = {
+    "alike": (((B, T, Q, K), (B, T, K, D)), -3),
+    "no leading axes": (((Q, K), (K, D)), -3),
+    "along the last axis": (((B, T, Q, K), (B, 1, K, D)), -3),
+    "along another axis": (((B, T, Q, K), (1, T, K, D)), -4),
+    "along two": (((B, T, Q, K), (1, 1, K, D)), -3),
+    "along the first of three": (((B, 4, T, Q, K), (B, 1, T, K, D)), -4),
+    "fewer axes": (((B, T, Q, K), (K, D)), -3),
+    "weights broadcast": (((B, 1, Q, K), (B, T, K, D)), -3),
+    "neither has the axis": (((B, 1, Q, K), (B, 1, K, D)), -3),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_row_sums_are_those_of_einsum_with_an_axis_moved(name, compiled):
+    shapes, axis = SUMS[name]
+    inputs = [normal(seed, *shape) for seed, shape in enumerate(shapes)]
+    assert row_sums(*inputs)[1] == axis
+
+    def plain(weights, y):
+        sums = tf.einsum("...qk,...kd->...qd", weights, y)
+        return sums if axis == -3 else keras.ops.moveaxis(sums, axis, -3)
+
+    assert_alike(lambda *given: row_sums(*given)[0], plain, inputs, normal(3, *plain(*inputs).shape), compiled)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
