@@ -289,12 +289,14 @@ def ranking_batches(split, config, pairs=80):
     """Every line of a split once, in batches of contexts with some of their candidates.
 
     A context's candidates, at most ten at once, stand in order of length, and in two rows where the shorter half is at
-    most two thirds as long: what is computed for a batch goes by its longest response, unless padding counts.
+    most two thirds as long: what is computed for a batch goes by its longest response, unless padding counts. So the
+    rows of a batch also have like lengths: one number of turns by threes, as poolings take them, and of response words
+    by sixes, and utterances that are as long as can be had then.
 
     Args:
         split: A `data.selection.SelectionSplit`.
         config: The model's config; its `max_turns` and `max_words` say what is read.
-        pairs: Candidates a batch, over all its contexts.
+        pairs: The most candidates a batch, over all its contexts.
 
     Returns:
         List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: none.
@@ -316,11 +318,16 @@ def ranking_batches(split, config, pairs=80):
     halves = [lines[apart, :half], np.pad(lines[apart, half:], ((0, 0), (0, lines.shape[1] % 2)), constant_values=-1)]
     batches = []
     for rows in (lines[~apart], np.concatenate(halves)):
+        if not len(rows):
+            continue
         contexts = split.context[rows[:, 0]]
-        turns, K, J = split.sizes(contexts, rows, config.max_turns, config.max_words).T
-        sizes = np.stack([-(-turns // 3), J // 6, K], axis=1)  # poolings take turns by threes; of J few are the same
-        for chosen in batches_by_size(sizes, max(1, pairs // rows.shape[1])):
-            batches.append((contexts[chosen], rows[chosen]))
+        T, K, J = split.sizes(contexts, rows, config.max_turns, config.max_words).T
+        alike = np.stack([-(-T // 3), -(-J // 6)] if config.masking == "exact" else [T * 0])
+        order = np.lexsort([K, *alike[::-1]])
+        ends = np.flatnonzero(np.diff(alike[:, order]).any(axis=0)) + 1
+        for group in np.split(order, ends):
+            for chosen in np.array_split(group, -(-len(group) // max(1, pairs // rows.shape[1]))):
+                batches.append((contexts[chosen], rows[chosen]))
     return batches
 
 

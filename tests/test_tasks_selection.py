@@ -141,7 +141,9 @@ def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, 
     config = types.SimpleNamespace(max_turns=3, max_words=30, masking=masking)
     seen, halves = [], 0
     for chosen, lines in selection.ranking_batches(split, config, pairs):
-        assert len(chosen) == len(lines) <= max(1, pairs // lines.shape[1])
+        assert 0 < len(chosen) == len(lines) <= max(1, pairs // lines.shape[1])
+        turns, _, words = split.sizes(chosen, lines, 3, 30).T
+        assert masking == "release" or len({(-(-t // 3), -(-n // 6)) for t, n in zip(turns, words, strict=True)}) == 1
         for context, row in zip(chosen, lines, strict=True):
             row = row[row >= 0]
             assert (split.context[row] == context).all()
