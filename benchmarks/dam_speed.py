@@ -102,9 +102,11 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
     ]
     chosen = np.argsort(cells)[((np.arange(steps) + 0.5) / steps * len(every)).astype(int)]
 
-    def as_inputs(contexts, lines, labels=None):
-        if labels is not None:
-            return task.collate(split, config, (contexts, lines, labels), 4)
+    def arrays_to_train(batch):
+        return task.collate(split, config, batch, 4)
+
+    def arrays_to_rank(batch):
+        contexts, lines = batch
         if config.masking == "release":  # it has no way to share a context
             contexts, lines = np.repeat(contexts, lines.shape[1]), lines.reshape(-1, 1)
         return task.inputs_of(split, config, contexts, lines), lines >= 0
@@ -115,20 +117,22 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
         shapes = {"turns": (B, config.max_turns, config.max_words), "responses": (B, N, config.max_words)}
         return {name: rng.integers(3, config.vocabulary_size, shape, dtype=np.int32) for name, shape in shapes.items()}
 
-    def train(batch):
-        model.train_on_batch(*batch)
-        return batch[1].size
+    def train(inputs, labels):
+        model.train_on_batch(inputs, labels)
+        return labels.size
 
-    def rank(batch):
-        model.predict_on_batch(batch[0])
-        return batch[1].sum()
+    def rank(inputs, real):
+        model.predict_on_batch(inputs)
+        return real.sum()
 
-    batches = [
-        as_inputs(*every[i]) for i in chosen[::-1]
-    ]  # the costliest first, so that no core waits for one at the end
+    arrays_to, step = (arrays_to_train, train) if what == "training" else (arrays_to_rank, rank)
+    batches = [arrays_to(every[i]) for i in chosen[::-1]]  # the costliest first: no core waits for one at the end
     if lengths == "full":
-        batches = [(filled(inputs), labels) for inputs, labels in batches]
-    compute = train if what == "training" else rank
+        batches = [(filled(inputs), others) for inputs, others in batches]
+
+    def compute(batch):
+        return step(*batch)
+
     compute(batches[0])  # compiles
 
     def block():

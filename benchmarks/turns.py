@@ -71,14 +71,16 @@ def _serve(function, arguments, pipe):
 def use_plain_layers():
     """Gives every DAM made hereafter in this process Keras's own layer normalisation, and a product a sentence.
 
-    That is how Keras layers compute it unaided: weights are multiplied with each sentence alone.
+    That is how Keras layers compute it unaided: weights, and sentences that several attend to, are multiplied with each
+    sentence alone.
     """
     import keras
 
-    from layers import attentive_module
+    from layers import attentive_module, row_products
 
     attentive_module.LayerNorm = keras.layers.LayerNormalization
     attentive_module.matrix_product = lambda x, product: product(x)
+    row_products._shared_axis = lambda x, y: None
 
 
 def write_record(path, script, **measured):
