@@ -1,4 +1,4 @@
-"""Settings that train a model to a figure we measured: `train.py --recipe=NAME`; see results/measured.
+"""Settings by name, `train.py --recipe=NAME`; most were measured, see results/measured.
 
 A flag given beside `--recipe` wins over the recipe's; so does `--set` over its `settings`.
 """

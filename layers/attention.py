@@ -60,7 +60,7 @@ class Attention(keras.layers.Layer):
             self.W = self.add_weight(name="W", shape=(D, Q), initializer="glorot_uniform")
 
     def keys(self, memory):
-        """What of the score depends on the memory alone, float `(B, S, A)`."""
+        """What of the score depends on the memory alone: float `(B, S, A)`, `general` `(B, S, Q)`, else the memory."""
         if self.score == "additive":
             return ops.matmul(memory, ops.cast(self.W_h, memory.dtype))
         if self.score == "general":
@@ -111,8 +111,8 @@ class AttentionCell(keras.layers.Layer):
 
     Call arguments:
         inputs: `y_{t-1}`, float `(B, E)`.
-        states: List of the cell's states, float `(B, Q)` each, then keys `(B, S, A)`, memory `(B, S, D)` and its mask
-            `(B, S)`, 1 = real.
+        states: List of the cell's states, float `(B, Q)` each, then what `Attention.keys` returns, memory `(B, S, D)`
+            and its mask `(B, S)`, 1 = real.
 
     Returns:
         `s_t`, float `(B, Q)`, and the list of states.

@@ -18,8 +18,8 @@ def packing(mask, own_mask, multiple=1, axis=-2):
     Args:
         mask: Boolean `(...)`, `True` = real; `R` entries are.
         own_mask: Of any values and a shape that broadcasts to that of `mask`; an axis that broadcasts is known to be 1.
-        multiple: `R` is rounded up to it, by padded rows as long as there are some: on a CPU TensorFlow compiles for
-            each size, so few should occur.
+        multiple: `R` is rounded up to it, by padded rows as long as there are some, which count for nothing: on a CPU
+            TensorFlow compiles for each size, so few should occur.
         axis: An axis of `mask`, negative, which stands at -2 in what `pack_sum` takes for `x`.
 
     Returns:

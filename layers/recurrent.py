@@ -123,7 +123,7 @@ class RecurrentDecoder(keras.layers.Layer):
         states: List of the first states, float `(B, H)`, as the encoder's last.
 
     Returns:
-        Float `(B, T, H)`. `steps` does the same word by word, and gives states and attention weights.
+        Float `(B, T, H)`. `step` does the same word by word, and gives states and attention weights.
 
     Raises:
         ValueError: for an unknown cell or attention.

@@ -130,6 +130,5 @@ def add_bias(x, b):
     >>> keras.ops.convert_to_numpy(add_bias(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]))).tolist()
     [[4.0, 6.0]]
     """
-
     add = with_gradient(lambda x, b: (ops.add(x, b), lambda g: (g, sum_broadcast(g, b))))
     return add(x, b)

@@ -10,7 +10,7 @@ rated restaurant not yet refused comes next, or that the last cuisine wished for
 
 Which words are entities comes from the knowledge base alone (`data.prepare_dialog.find_entities`).
 
-Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features
+Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads
 """
 
 import dataclasses

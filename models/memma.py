@@ -4,7 +4,7 @@ Applications 2019, 28(9).
 words -> sums of word vectors and positions -> S hops of multi-head attention over the history, joined by gated
 shortcuts -> user's vector + last hop, times every candidate's vector
 
-Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features
+Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads
 
 Not stated in the paper, and decided here: how a sentence becomes a vector (the sum of its words', as in MemN2N), heads,
 hops, and that sinusoids are scaled to fresh word vectors (`layers.bag_of_words`).

@@ -43,7 +43,7 @@ class MEMR(keras.Model):
     Returns:
         Logits, float32 `(B, T, C)`.
 
-    `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for `keras.Model(model.input, ...)`.
+    `attention_weights` holds the symbolic weights of each hop, `(B, 1, T, M)`, for `keras.Model(model.input, ...)`.
     """
 
     def __init__(self, config, **kwargs):
