@@ -52,6 +52,30 @@ def run(main):
     app.run(guarded, flags_parser=parse)
 
 
+def check_output(path):
+    """Refuses a path that no file can be written to, before work begins that would be lost.
+
+    Args:
+        path: A file to be; its directory is created where needed.
+
+    Raises:
+        UserError: where it is a directory, or its directory cannot be made or written to.
+    """
+    path = pathlib.Path(path)
+    if path.is_dir():
+        raise UserError(f"{path} is a directory, expected a file")
+    _make(path.parent)
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(f"{path.parent} cannot be written to")
+
+
+def _make(directory):
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{directory} cannot be made: {error.strerror}") from error
+
+
 @contextlib.contextmanager
 def atomic_directory(path):
     """Gives a fresh directory to write into: it becomes `path` when the block ends well and vanishes when it does not.
@@ -65,7 +89,7 @@ def atomic_directory(path):
     path = pathlib.Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} must not exist yet, or be an empty directory")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make(path.parent)
     temporary = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         yield temporary
@@ -84,7 +108,7 @@ def atomic_files(directory):
         directory: Made where needed; other files in it stay, those of the same names are replaced.
     """
     directory = pathlib.Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    _make(directory)
     with tempfile.TemporaryDirectory(prefix=".", dir=directory) as staging:
         yield pathlib.Path(staging)
         for file in sorted(pathlib.Path(staging).iterdir()):
@@ -98,9 +122,12 @@ def atomic_file(path, mode="w"):
     Args:
         path: The file to create or replace; its directory is created where needed.
         mode: `"w"` (UTF-8, `\\n`) or `"wb"`.
+
+    Raises:
+        UserError: see `check_output`.
     """
     path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_output(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

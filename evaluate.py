@@ -33,6 +33,11 @@ def main():
         raise cli.UserError("expected one of --run and --predictions")
     if FLAGS.predictions and (not FLAGS.data or len(FLAGS.split) != 1):
         raise cli.UserError("--predictions needs --data and one --split")
+    options = ("ties", "scores_out", "partial_batches", "decode", "reverse_run", "reverse_weight")
+    if FLAGS.predictions:
+        for name in (*options, "measured_out", "precision", "floors"):
+            if FLAGS[name].present:
+                raise cli.UserError(f"--{name} is not for --predictions")
     from evaluation import evaluate_all, evaluate_predictions  # TensorFlow takes seconds to load
     from parallel import share_cores
 
@@ -40,7 +45,6 @@ def main():
     if FLAGS.predictions:
         evaluate_predictions(FLAGS.predictions, FLAGS.data, FLAGS.split[0])
         return
-    options = ("ties", "scores_out", "partial_batches", "decode", "reverse_run", "reverse_weight")
     given = {name: FLAGS[name].value for name in options if FLAGS[name].present}
     evaluate_all(
         pattern=FLAGS.run,

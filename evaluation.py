@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from cli import UserError, atomic_file
+from cli import UserError, atomic_file, check_output
 from metrics.published import published
 from results.tables import by_corpus
 from runs import Run, set_precision
@@ -30,7 +30,7 @@ def evaluate(run_path, split="dev", data=None, precision="float32", measured_out
         split: One of the dataset's, as `train`, `dev` or `test`.
         data: Prepared dataset; default: the run's own.
         precision: Of computation.
-        measured_out: File for a `results/measured` record.
+        measured_out: File for a `results/measured` record, or an existing directory: `RUN-SPLIT.json` in it.
         floors: Compute the floors too.
         **options: Of the task's `measure`, as `scores_out`.
 
@@ -42,6 +42,10 @@ def evaluate(run_path, split="dev", data=None, precision="float32", measured_out
     """
     run = Run.open(run_path)
     task = TASKS[run.entry.task]
+    if measured_out and pathlib.Path(measured_out).is_dir():
+        measured_out = pathlib.Path(measured_out) / f"{run.path.resolve().name}-{split}.json"
+    for out in filter(None, (measured_out, options.get("scores_out"))):
+        check_output(out)
     for name in options:
         if name not in task.OPTIONS:
             raise UserError(f"--{name} is not for {run.entry.task}, which has {', '.join(task.OPTIONS)}")
@@ -88,6 +92,8 @@ def evaluate_all(pattern, splits, measured_out=None, **options):
         return
     if options.get("scores_out"):
         raise UserError(f"--scores_out is for one run and one split. Received: {len(runs)} runs, {', '.join(splits)}")
+    if measured_out:
+        check_output(pathlib.Path(measured_out) / "RUN-SPLIT.json")  # makes the directory
     records = []
     for path in runs:
         run = Run.open(path)
@@ -95,8 +101,7 @@ def evaluate_all(pattern, splits, measured_out=None, **options):
         for split in splits:
             if len(runs) > 1 and split in examples and not len(examples[split]):
                 continue
-            out = measured_out and pathlib.Path(measured_out) / f"{pathlib.Path(path).name}-{split}.json"
-            records.append(evaluate(path, split, measured_out=out, **options))
+            records.append(evaluate(path, split, measured_out=measured_out, **options))
     if not records:
         raise UserError(f"no dataset of {pattern} has examples in the splits {', '.join(splits)}")
     for kind in sorted({record["task"] for record in records}):
@@ -210,5 +215,8 @@ def _processor():
 
 def commit():
     """The commit of the working tree, or `None` outside of one."""
-    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    try:
+        git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    except OSError:  # no git
+        return None
     return git.stdout.strip() or None

@@ -31,8 +31,11 @@ flags.DEFINE_integer(
     "Of each context of dev and test, others are warned of; 0: any.",
     lower_bound=0,
 )
-flags.DEFINE_string(
-    "words_of", "all", "The vocabulary is that of `all` that is given, or of `train`. Dialogs and reading."
+flags.DEFINE_enum(
+    "words_of",
+    "all",
+    ["all", "train"],
+    "The vocabulary is that of `all` that is given, or of `train`. Dialogs and reading.",
 )
 flags.DEFINE_enum("tokenizer", None, list(TOKENIZERS), "Generation: default: the one that suits the corpus.")
 flags.DEFINE_bool("lower", True, "Generation: makes texts lower case.")

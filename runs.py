@@ -1,4 +1,4 @@
-"""A run: the directory that alone is enough to evaluate, export or resume a trained model.
+"""A run: the directory that alone is enough to export a trained model, and with its dataset to evaluate or resume it.
 
 config.json        model, its config, the dataset's facts, the training settings
 vocabulary.txt     where the dataset has one
@@ -17,19 +17,22 @@ import zipfile
 import keras
 import numpy as np
 
-from cli import UserError, atomic_file
+from cli import UserError, atomic_file, check_output
 from models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
+WRITTEN = ("settings", "training", "fit", "dataset")
+"""What `config.json` has beside the model's name, an object each."""
 HISTORY, METRICS, VOCABULARY = "history.jsonl", "metrics.json", "vocabulary.txt"
 
 
-def make_config(config_class, settings):
+def make_config(config_class, settings, flag="set"):
     """Builds a config dataclass from `field=value` settings.
 
     Args:
         config_class: A dataclass.
         settings: `{field: value}`; a string value is parsed by the type of the field's default.
+        flag: Where they were given, for messages.
 
     Raises:
         UserError: on a field that does not exist (lists those that do) or a value of the wrong type.
@@ -43,7 +46,7 @@ def make_config(config_class, settings):
     for name, value in settings.items():
         if name not in fields:
             raise UserError(f"{config_class.__name__} has no field {name!r}; it has {', '.join(fields)}")
-        values[name] = _parse(value, fields[name]) if isinstance(value, str) else value
+        values[name] = _parse(value, fields[name], flag) if isinstance(value, str) else value
     try:
         return config_class(**values)
     except ValueError as error:
@@ -66,7 +69,7 @@ def with_decided(settings, decided, path):
     return {**decided, **settings}
 
 
-def _parse(text, field):
+def _parse(text, field, flag):
     if field.type is str or field.type == "str":
         return text
     try:
@@ -77,9 +80,11 @@ def _parse(text, field):
             raise ValueError
         if field.type is int and (isinstance(value, bool) or not isinstance(value, int)):
             raise ValueError
+        if str(field.type).startswith("tuple") and not isinstance(value, list):
+            raise ValueError
     except (ValueError, TypeError) as error:
         kind = getattr(field.type, "__name__", field.type)
-        raise UserError(f"--set {field.name}= expects a value of type {kind}. Received: {text!r}") from error
+        raise UserError(f"--{flag} {field.name}= expects a value of type {kind}. Received: {text!r}") from error
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -104,8 +109,9 @@ class Run:
         """
         path = pathlib.Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise UserError(f"{path} is in use: give another --workdir, or --resume to go on")
-        path.mkdir(parents=True, exist_ok=True)
+            how = "--resume to go on" if (path / LAST).exists() else "delete it: there is nothing to go on from"
+            raise UserError(f"{path} is in use: give another --workdir, or {how}")
+        check_output(path / CONFIG)
         if vocabulary is not None:
             vocabulary.save(path / VOCABULARY)
         run = cls(path, {})
@@ -129,6 +135,9 @@ class Run:
             raise UserError(f"{file}: expected JSON. {error}") from error
         if not isinstance(config, dict) or config.get("model") not in MODELS:
             raise UserError(f"{file}: expected a `model` of {', '.join(MODELS)}")
+        missing = [name for name in WRITTEN if not isinstance(config.get(name), dict)]
+        if missing:
+            raise UserError(f"{file}: expected what train.py writes. Missing: {', '.join(missing)}")
         return cls(path, config)
 
     def update_config(self, changes):

@@ -1,6 +1,7 @@
 """What sweep.py does."""
 
 import gc
+import pathlib
 import shutil
 
 import keras
@@ -9,7 +10,7 @@ from cli import UserError
 from evaluation import evaluate
 from models import MODELS
 from recipes import RECIPES
-from runs import BEST, CONFIG, LAST, Run
+from runs import LAST, Run
 from tasks import TASKS
 from training import Fit, train
 
@@ -29,6 +30,10 @@ def sweep(recipes, datasets, seeds, splits, out, measured_out=None):
     Raises:
         UserError: where an input is at fault.
     """
+    names = [data.name for data in datasets]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"--data expects directories of different names, which runs are named by. Received: {name}")
     for seed in seeds:  # so that every recipe has its first figure soon
         for recipe in recipes:
             for data in datasets:
@@ -55,9 +60,11 @@ def _train(recipe, data, seed, path):
     fit = Fit(**{**TASKS[MODELS[recipe.model].task].FIT, **recipe.flags, "seed": seed})
     if (path / LAST).exists():
         run = Run.open(path)
+        if pathlib.Path(run.config["dataset"]["path"]) != data.resolve():
+            raise UserError(f"{path} was trained on {run.config['dataset']['path']}, not on {data}: give another --out")
         if not run.finished():
             train(recipe.model, None, path, fit, {}, resume=True)
         return run
-    if (path / CONFIG).exists() and not (path / BEST).exists():
-        shutil.rmtree(path)  # interrupted before its first validation, so there is nothing to go on from
+    if path.is_dir():
+        shutil.rmtree(path)  # killed before its first validation was over, so there is nothing to go on from
     return train(recipe.model, data, path, fit, dict(recipe.settings))

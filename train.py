@@ -19,13 +19,17 @@ flags.DEFINE_string(
     "Directory that prepare.py wrote. Without it the embedded sample is made, and --recipe is MODEL-sample.",
 )
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
-flags.DEFINE_bool("resume", False, "Go on with the run in --workdir, exactly where it stood.")
+flags.DEFINE_bool(
+    "resume",
+    False,
+    "Go on with the run in --workdir from its last validation, under its own settings or more --epochs.",
+)
 flags.DEFINE_float("epochs", None, "Passes over the training examples.", lower_bound=0.0)
 flags.DEFINE_integer("batch_size", None, "Contexts or dialogs a step.", lower_bound=1)
 flags.DEFINE_float("learning_rate", None, "At the start.", lower_bound=0.0)
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of computation.")
 flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off, where it loses.")
-flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0)
+flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0, upper_bound=2**32 - 1)
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
 flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
 
@@ -35,6 +39,12 @@ def main():
     from tasks import TASKS
     from training import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
 
+    if FLAGS.epochs == 0:
+        raise cli.UserError("--epochs expects a number above 0. Received: 0")
+    if FLAGS.resume:
+        for name in ("model", "recipe", "batch_size", "learning_rate", "precision", "jit", "seed", "set", "eos_id"):
+            if FLAGS[name].present:
+                raise cli.UserError(f"--{name} is not for --resume, which keeps to the run's own settings")
     settings = {}
     if not (FLAGS.data or FLAGS.recipe or FLAGS.resume) and f"{FLAGS.model}-sample" in RECIPES:
         FLAGS.recipe = f"{FLAGS.model}-sample"

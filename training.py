@@ -5,6 +5,7 @@ import dataclasses
 import math
 import platform
 import shlex
+import shutil
 import sys
 import time
 
@@ -15,7 +16,7 @@ from cli import UserError
 from data.batching import epochs_of
 from data.stream import as_dataset
 from models import MODELS
-from runs import Run, make_config, set_precision
+from runs import BEST, LAST, Run, make_config, set_precision
 from tasks import TASKS
 
 
@@ -71,7 +72,17 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
         given = {} if eos_id is None else {"eos_id": eos_id}
         dataset = task.load_dataset(data or task.prepare_sample(), **given)
         run, training = _create_run(model_name, workdir, fit, settings, task, dataset)
+    try:
+        _fit(run, task, dataset, training, fit, resume)
+    except BaseException:
+        if not resume and not any((run.path / name).exists() for name in (BEST, LAST)):
+            shutil.rmtree(run.path)  # there is nothing in it yet
+        raise
+    return run
 
+
+def _fit(run, task, dataset, training, fit, resume):
+    """Trains the model of a run until its epochs are over, or no better figure is to be had."""
     set_precision(fit.precision)
     keras.utils.set_random_seed(fit.seed)
     model = run.build_model()
@@ -85,8 +96,11 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
         return task.training_batches(split, model.config, training, fit.batch_size, rng)
 
     steps = len(make_batches(np.random.default_rng(fit.seed)))
+    if not steps:
+        raise UserError(f"{dataset.path}: no example of the split train can be trained on under these settings")
+    total = math.ceil(fit.epochs * steps)
     model.compile(
-        optimizer=task.optimizer(training, fit.learning_rate, math.ceil(fit.epochs * steps)),
+        optimizer=task.optimizer(training, fit.learning_rate, total),
         loss=task.loss(training),
         jit_compile=jit,
     )
@@ -96,33 +110,33 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
         task.initialise(model, dataset, training)
         position = {"step": 0, "seconds": 0.0, "best": -1.0, "waited": 0}
     interval = math.ceil(steps / training.validations_per_epoch)
-    total = math.ceil(fit.epochs * steps / interval)
+    done = position["step"] // interval
     print(f"{run.path}: {model.count_params():,} parameters, {steps:,} steps an epoch, a validation every {interval:,}")
     batches = (
         task.collate(split, model.config, batch, multiple)
         for batch in epochs_of(make_batches, fit.seed, position["step"])
     )
-    validation = Validation(run, task, dataset.splits["dev"], training, position, steps)
+    validation = Validation(run, task, dataset.splits["dev"], training, position, steps, total)
     callbacks = [validation]
     if keras.config.backend() == "tensorflow":
         callbacks.append(keras.callbacks.TensorBoard(run.path / "tensorboard"))
     try:
         model.fit(
             as_dataset(batches),
-            initial_epoch=position["step"] // interval,
-            epochs=total,
+            initial_epoch=done,
+            epochs=done + math.ceil((total - position["step"]) / interval),
             steps_per_epoch=interval,
             shuffle=False,  # the batches are shuffled already
             callbacks=callbacks,
             verbose=1 if sys.stdout.isatty() else 0,
         )
     except KeyboardInterrupt as interrupt:
-        step = validation.position["step"]
         how = (
-            f"train.py --resume --workdir={run.path} goes on from step {step}" if step else "nothing to resume from yet"
+            f"train.py --resume --workdir={run.path} goes on from step {validation.saved}"
+            if validation.saved
+            else "before the first validation, so nothing is kept"
         )
         raise UserError(f"interrupted; {how}") from interrupt
-    return run
 
 
 def _create_run(model_name, workdir, fit, settings, task, dataset):
@@ -190,18 +204,22 @@ class Validation(keras.callbacks.Callback):
         training: The task's `Training`; its `patience` stops early, as does a perfect figure.
         position: Where training stands; kept up to date.
         steps_per_epoch: Steps in a pass over the training examples.
+        total: Steps after which training ends, also in the middle of an interval.
     """
 
-    def __init__(self, run, task, split, training, position, steps_per_epoch):
+    def __init__(self, run, task, split, training, position, steps_per_epoch, total):
         super().__init__()
         self.run, self.task, self.split, self.training = run, task, split, training
-        self.position, self.steps_per_epoch = dict(position), steps_per_epoch
+        self.position, self.steps_per_epoch, self.total = dict(position), steps_per_epoch, total
+        self.saved = position["step"]  # where a resume begins
 
     def on_epoch_begin(self, epoch, logs=None):
         self.started, self.steps = time.perf_counter(), 0
 
     def on_train_batch_end(self, batch, logs=None):
         self.steps += 1
+        if self.position["step"] + self.steps == self.total:
+            self.model.stop_training = True
 
     def on_epoch_end(self, epoch, logs=None):
         seconds = time.perf_counter() - self.started
@@ -225,6 +243,7 @@ class Validation(keras.callbacks.Callback):
             **{name: round(value, 5) for name, value in metrics.items()},
         }
         self.run.save_state(self.model, p)
+        self.saved = p["step"]
         self.run.log(row)
         logs.update({f"val_{name}": value for name, value in metrics.items()})
         shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())

@@ -25,7 +25,10 @@ def perplexity(nll: float, tokens: int) -> float:
     >>> perplexity(3 * math.log(50), 3)
     50.0
     """
-    return round(math.exp(nll / tokens), 10)
+    try:
+        return round(math.exp(nll / tokens), 10)
+    except OverflowError:
+        return math.inf
 
 
 def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:

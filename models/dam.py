@@ -15,7 +15,7 @@ import math
 import keras
 from keras import ops
 
-from layers.attentive_module import AttentiveModule
+from layers.attentive_module import MASKINGS, AttentiveModule
 from layers.cross_match import CrossMatch
 from layers.masking import mask_from_ids, zero_padding
 from layers.match_aggregation import MatchAggregation
@@ -76,7 +76,15 @@ class DAMConfig:
                 raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
         if self.levels < 0:
             raise ValueError(f"levels must be at least 0. Received: levels={self.levels}")
-        object.__setattr__(self, "conv_filters", tuple(self.conv_filters))  # a list, when read from JSON
+        if self.masking not in MASKINGS:
+            raise ValueError(f"masking must be one of {MASKINGS}. Received: masking={self.masking!r}")
+        if not 0 <= self.embedding_dropout < 1:
+            dropout = self.embedding_dropout
+            raise ValueError(f"embedding_dropout must be in [0, 1). Received: embedding_dropout={dropout}")
+        filters = tuple(self.conv_filters)
+        if len(filters) != 2 or not all(isinstance(n, int) and n > 0 for n in filters):
+            raise ValueError(f"conv_filters must be two numbers of channels. Received: conv_filters={filters}")
+        object.__setattr__(self, "conv_filters", filters)  # a list, when read from JSON
 
 
 def release_settings(variant="full"):
@@ -98,8 +106,8 @@ class DAM(keras.Model):
 
     Call arguments: a dict of
         turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`,
-            `K <= max_words`. With `masking="release"` both must be equal.
-        responses: Word ids `(B, N, J)`, int32, `J <= max_words`.
+            `K <= max_words`.
+        responses: Word ids `(B, N, J)`, int32, `J <= max_words`. With `masking="release"` all three must be equal.
 
     Returns:
         Logits, float32 `(B, N)`: the paper's `g(c, r)` is their sigmoid.

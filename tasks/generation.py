@@ -402,7 +402,7 @@ def parse_decoding(text):
     for field, equals, _ in assignments:
         if not equals:
             raise UserError(f"--decode expects field=value,... Received: {field!r}")
-    return make_config(Decoding, {field.strip(): value for field, _, value in assignments})
+    return make_config(Decoding, {field.strip(): value for field, _, value in assignments}, "decode")
 
 
 def _reverse_model(path, dataset):

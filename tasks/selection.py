@@ -139,7 +139,7 @@ def model_settings(dataset, settings):
     rows, dimension = dataset.vectors.shape
     decided = {"vocabulary_size": rows - 1, "embedding_dim": dimension}
     for name, value in decided.items():
-        if name in settings and int(settings[name]) != value:
+        if name in settings and str(settings[name]) != str(value):
             raise UserError(
                 f"--set {name}={settings[name]} contradicts {dataset.path}: its word vectors have "
                 f"shape {dataset.vectors.shape}, so {name} is {value}"
@@ -356,7 +356,10 @@ def score(model, split, config, progress=iter):
 def validate(model, split, config):
     """The figures of a split, and the one that checkpoints are chosen by: R10@1 + R10@2."""
     scores = score(model, split, config)
-    metrics = ranking_metrics(scores, split.label, split.context).metrics
+    try:
+        metrics = ranking_metrics(scores, split.label, split.context).metrics
+    except ValueError as error:
+        raise UserError(f"dev cannot be scored: {error}") from error
     return metrics, metrics["R10@1"] + metrics["R10@2"]
 
 

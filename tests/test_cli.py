@@ -20,7 +20,13 @@ def script(*arguments):
     [
         (["train.py", "--precision=float8"], "<float32|bfloat16|float16>"),
         (["evaluate.py", "--run=x", "--ties=win"], "<loss|release|average>"),
+        (["train.py", "--seed=4294967296"], "an integer in the range [0, 4294967295]"),
+        (["train.py", "--epochs=0"], "--epochs expects a number above 0"),
+        (["train.py", "--resume", "--workdir=x", "--set=levels=3"], "--set is not for --resume"),
+        (["train.py", "--resume", "--workdir=x", "--recipe=dam-sample"], "--recipe is not for --resume"),
         (["evaluate.py", "extra", "--run=x"], "Only flags are taken"),
+        (["evaluate.py", "--predictions=x", "--data=y", "--measured_out=z"], "--measured_out is not for --predictions"),
+        (["prepare.py", "--corpus=squad", "--source=x", "--out=y", "--words_of=al"], "<all|train>"),
         (["prepare.py", "--corpus=smn", "--source=nowhere", "--out=build/never"], "nowhere"),
         (["export.py", "--run=nowhere", "--out=build/never"], "nowhere is no run directory"),
         (
@@ -62,6 +68,16 @@ def test_atomic_file_keeps_the_old_one_until_the_new_is_whole(tmp_path):
         file.write("new\n")
     assert path.read_bytes() == b"new\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path, message in ((tmp_path, "is a directory, expected a file"), (tmp_path / "file" / "x", "cannot be made")):
+        with pytest.raises(cli.UserError, match=message), cli.atomic_file(path) as file:
+            file.write("never")
+    with pytest.raises(cli.UserError, match="cannot be made"), cli.atomic_directory(tmp_path / "file" / "x"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_atomic_files_appear_together_or_not_at_all(tmp_path):

@@ -93,6 +93,7 @@ def test_perplexity_is_that_of_a_guess_among_so_many():
         assert perplexity(tokens * math.log(words), tokens) == words
     assert perplexity(math.log(2) + math.log(32), 2) == pytest.approx(8.0)
     assert perplexity(0.0, 5) == 1.0
+    assert perplexity(1e6, 5) == math.inf
 
 
 def test_generation_metrics_has_all_figures():

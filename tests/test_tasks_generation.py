@@ -275,7 +275,7 @@ def test_parse_decoding(text, expected):
     [
         ("beam", r"^--decode expects field=value,\.\.\. Received: 'beam'$"),
         ("beam=3,width=5", r"^Decoding has no field 'width'; it has beam, sample, "),
-        ("beam=3.5", r"beam= expects a value of type int\. Received: '3\.5'$"),
+        ("beam=3.5", r"^--decode beam= expects a value of type int\. Received: '3\.5'$"),
         ("beam=", r"beam= expects a value of type int\. Received: ''$"),
         ("sample=1", r"sample= expects a value of type bool\. Received: '1'$"),
         ("top_p=2", r"^top_p must be in \(0, 1\]\. Received: top_p=2\.0$"),

@@ -43,8 +43,8 @@ def test_a_run_holds_all_that_is_needed(run):
     }
     rows = run.history()
     assert len(rows) == 2  # two validations an epoch, one epoch
-    assert 1.0 <= rows[1]["epoch"] < 1.2
-    assert rows[0]["step"] * 2 == rows[1]["step"]
+    assert rows[1]["epoch"] == 1.0
+    assert rows[0]["step"] == -(-rows[1]["step"] // 2)
     assert {"loss", "R10@1", "R10@2", "MAP", "steps_per_second", "seconds"} <= rows[0].keys()
     config = json.loads((run.path / "config.json").read_text())
     assert config["settings"]["levels"] == 1
@@ -85,6 +85,35 @@ def test_a_used_workdir_is_refused(run, prepared):
     with pytest.raises(UserError, match="is in use"):
         train("dam", prepared, run.path, FIT, SETTINGS)
     assert (run.path / "config.json").read_text() == before
+
+
+@pytest.mark.parametrize("epochs", [0.25, 1.25])
+def test_trains_as_many_epochs_as_are_asked_for(run, prepared, tmp_path, epochs):
+    steps = run.history()[-1]["step"]
+    assert 0.25 * steps % 1 and steps > 4
+    fit = Fit(**{**FIT.__dict__, "epochs": epochs})
+    again = train("dam", prepared, tmp_path / "run", fit, {**SETTINGS, "validations_per_epoch": "1"})
+    assert [row["step"] for row in again.history()] == [steps] * (epochs > 1) + [int(epochs * steps) + 1]
+    assert again.finished()
+
+
+def test_a_workdir_without_a_state_is_not_resumed(run, prepared, tmp_path):
+    Run.create(tmp_path / "killed", run.config)
+    with pytest.raises(UserError, match="is in use: give another --workdir, or delete it: there is nothing to go on"):
+        train("dam", prepared, tmp_path / "killed", FIT, SETTINGS)
+
+
+def test_a_dev_that_cannot_be_scored_leaves_nothing(prepared, tmp_path):
+    broken = shutil.copytree(prepared, tmp_path / "broken")
+    with open(broken / "data.pkl", "rb") as file:
+        train_split, dev, test = pickle.load(file)
+    right = [i for i, label in enumerate(dev["y"]) if label]
+    dev = {name: [rows[i] for i in right] for name, rows in dev.items()}
+    with open(broken / "data.pkl", "wb") as file:
+        pickle.dump((train_split, dev, test), file, protocol=2)
+    with pytest.raises(UserError, match=r"dev cannot be scored: .*negative"):
+        train("dam", broken, tmp_path / "run", FIT, SETTINGS)
+    assert not (tmp_path / "run").exists()
 
 
 def test_patience_stops_early(prepared, tmp_path):
@@ -144,11 +173,29 @@ def test_partial_batches_can_be_dropped_as_the_release_does(run, tmp_path):
     assert len((tmp_path / "s").read_text().splitlines()) == 90
 
 
+def test_evaluate_refuses_what_cannot_be_written_before_it_scores(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(selection, "score", None)
+    (tmp_path / "file").write_text("")
+    for options in ({"scores_out": tmp_path}, {"measured_out": tmp_path / "file" / "x.json"}):
+        with pytest.raises(UserError, match=r"is a directory, expected a file|cannot be made"):
+            evaluate(run.path, "dev", **options)
+
+
+def test_evaluate_names_the_record_in_a_directory(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")  # no git
+    record = evaluate(run.path, "dev", floors=False, measured_out=tmp_path)
+    assert record["commit"] is None
+    assert json.loads((tmp_path / "run-dev.json").read_text())["metrics"] == record["metrics"]
+
+
 def test_evaluate_refuses_a_run_without_weights(run, tmp_path):
     bare = Run.create(tmp_path / "bare", run.config)
     with pytest.raises(UserError, match=r"holds no weights: expected best\.weights\.h5"):
         evaluate(bare.path, "dev")
     with pytest.raises(UserError, match=r"it has no config\.json"):
+        evaluate(tmp_path, "dev")
+    (tmp_path / "config.json").write_text('{"model": "dam", "settings": {}, "fit": {}}')
+    with pytest.raises(UserError, match=r"config\.json: expected what train\.py writes\. Missing: training, dataset"):
         evaluate(tmp_path, "dev")
 
 
@@ -201,6 +248,12 @@ def test_settings_that_do_not_exist_are_listed(prepared, tmp_path):
         ({"embedding_dim": "9"}, r"contradicts .*shape \(\d+, 7\)"),
         ({"compatibility": "tf2"}, "expects paper or release"),
         ({"negatives": "none"}, "negatives must be one of"),
+        ({"embedding_dim": "many"}, "embedding_dim=many contradicts"),
+        ({"masking": "paper"}, "masking must be one of"),
+        ({"embedding_dropout": "1.5"}, r"embedding_dropout must be in \[0, 1\)"),
+        ({"conv_filters": "16"}, "conv_filters= expects a value of type tuple"),
+        ({"conv_filters": "[16]"}, "conv_filters must be two"),
+        ({"conv_filters": "[16, 0]"}, "conv_filters must be two"),
     ],
 )
 def test_wrong_settings_are_refused_and_leave_nothing(prepared, tmp_path, setting, message):

@@ -157,7 +157,7 @@ def test_a_second_sweep_does_what_is_missing_alone(swept, prepared_dialog, train
     assert trained == [] and not (root / "runs").exists()  # the figures are there
 
 
-def interrupted_at(validation, monkeypatch, *args):
+def interrupted_at(validation, how, monkeypatch, *args):
     """Sweeps until the given validation, counted from 1, which Ctrl-C interrupts."""
     original, calls = dialog.validate, []
 
@@ -169,16 +169,18 @@ def interrupted_at(validation, monkeypatch, *args):
 
     with monkeypatch.context() as patch:
         patch.setattr(dialog, "validate", validate)
-        with pytest.raises(UserError, match=r"interrupted; train\.py --resume --workdir=.* goes on from step"):
+        with pytest.raises(UserError, match=f"interrupted; {how}"):
             sweep(*args)
 
 
 def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, monkeypatch, tmp_path):
     args = ["tiny"], [prepared_dialog], [1], ["dev"], tmp_path
     name = run.path.name
-    interrupted_at(1, monkeypatch, *args)  # before there is anything to go on from
-    assert (tmp_path / name / "config.json").exists() and not (tmp_path / name / "last.npz").exists()
-    interrupted_at(3, monkeypatch, *args)
+    interrupted_at(1, "before the first validation, so nothing is kept", monkeypatch, *args)
+    assert not (tmp_path / name).exists()
+    (tmp_path / name).mkdir()  # as where it is killed
+    (tmp_path / name / "best.weights.h5").write_bytes(b"")
+    interrupted_at(3, r"train\.py --resume --workdir=.* goes on from step 28$", monkeypatch, *args)
     resumed = Run.open(tmp_path / name)
     assert not resumed.finished()
     assert [row["step"] for row in resumed.history()] == [14, 28]
@@ -191,6 +193,14 @@ def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, mon
     assert [row["step"] for row in found] == [row["step"] for row in expected]
     assert found[-1]["loss"] == pytest.approx(expected[-1]["loss"])
     assert found[-1]["per_response"] == expected[-1]["per_response"]
+
+
+def test_a_sweep_refuses_datasets_of_one_name(swept, prepared_dialog, tmp_path):
+    other = shutil.copytree(prepared_dialog, tmp_path / "other" / prepared_dialog.name)
+    with pytest.raises(UserError, match=r"--data expects directories of different names.* Received: task1"):
+        sweep(["tiny"], [prepared_dialog, other], [1], ["dev"], tmp_path / "runs")
+    with pytest.raises(UserError, match=f"was trained on .*, not on {other}: give another --out"):
+        sweep(["tiny"], [other], [1], ["dev"], swept / "runs")
 
 
 @pytest.mark.parametrize(
