@@ -48,7 +48,22 @@ def read_embedding(file, vocabulary):
     Raises:
         UserError: where the file cannot be read or has another shape.
     """
-    vectors = np.asarray(pickles.load(file), np.float32)
-    if vectors.ndim != 2 or len(vectors) != len(vocabulary) + 1:
+    vectors = read_vectors(file)
+    if len(vectors) != len(vocabulary) + 1:
         raise UserError(f"{file}: expected shape ({len(vocabulary) + 1}, dimension). Received: {vectors.shape}")
+    return vectors
+
+
+def read_vectors(file):
+    """Reads word vectors, float32 `(words, dimension)`, from a pickle.
+
+    Raises:
+        UserError: where the file cannot be read, or holds anything but an array of finite numbers.
+    """
+    try:
+        vectors = np.asarray(pickles.load(file), dtype=np.float32)
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{file}: expected rows of numbers. {error}") from error
+    if vectors.ndim != 2 or not len(vectors) or not np.isfinite(vectors).all():
+        raise UserError(f"{file}: expected a finite array (vocabulary + 1, dimension). Received: shape {vectors.shape}")
     return vectors

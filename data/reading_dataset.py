@@ -69,7 +69,7 @@ def _splits(file, vocabulary, characters):
             )
             _check(splits[name], len(tokens.words))
         return splits
-    except (TypeError, KeyError, ValueError, IndexError, AttributeError) as error:
+    except (TypeError, KeyError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise UserError(f"{file}: expected what prepare.py writes. {type(error).__name__}: {error}") from error
 
 

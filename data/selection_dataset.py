@@ -8,6 +8,7 @@ import numpy as np
 
 from cli import UserError
 from data import pickles
+from data.prepared import read_vectors
 from data.selection import SelectionSplit
 from data.vocabulary import Vocabulary
 
@@ -45,7 +46,7 @@ def load_dataset(path, eos_id=None):
 
     Args:
         path: The directory.
-        eos_id: `_EOS_` id, needed where there is no `dataset.json`.
+        eos_id: `_EOS_` id, needed where there is no `dataset.json`; else the same.
 
     Raises:
         UserError: on a missing or malformed file, and where files contradict each other.
@@ -54,13 +55,18 @@ def load_dataset(path, eos_id=None):
     if not path.is_dir():
         raise UserError(f"{path} is no directory; prepare.py makes one")
     facts = _facts(path / "dataset.json")
-    eos_id = facts.get("eos_id", eos_id)
+    if eos_id is None:
+        eos_id = facts.get("eos_id")
+    if eos_id != facts.get("eos_id", eos_id):
+        raise UserError(f"{path / 'dataset.json'} says that the id of _EOS_ is {facts['eos_id']}. Received: {eos_id}")
     if eos_id is None:
         raise UserError(
             f"{path} has no dataset.json that says the id of _EOS_: give --eos_id "
             "(the release's: 28270 for Ubuntu, 1 for Douban)"
         )
-    vectors = _vectors(path / "word_embedding.pkl")
+    vectors = read_vectors(path / "word_embedding.pkl")
+    if not 0 < eos_id < len(vectors):
+        raise UserError(f"{path}: expected an id of _EOS_ from 1 to {len(vectors) - 1}. Received: {eos_id}")
     vocabulary = None
     if (path / "vocabulary.txt").is_file():
         vocabulary = Vocabulary.load(path / "vocabulary.txt")
@@ -86,16 +92,6 @@ def _facts(file):
     return facts
 
 
-def _vectors(file):
-    try:
-        vectors = np.asarray(pickles.load(file), dtype=np.float32)
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{file}: expected rows of numbers. {error}") from error
-    if vectors.ndim != 2 or not len(vectors) or not np.isfinite(vectors).all():
-        raise UserError(f"{file}: expected a finite array (vocabulary + 1, dimension). Received: shape {vectors.shape}")
-    return vectors
-
-
 def _splits(file, eos_id, rows):
     data = pickles.load(file)
     if not isinstance(data, (tuple, list)) or len(data) != len(SPLITS):
@@ -105,13 +101,13 @@ def _splits(file, eos_id, rows):
         if not isinstance(split, dict) or not {"y", "c", "r"} <= split.keys():
             raise UserError(f"{file}: expected {name} to be a dict with y, c and r")
         y, c, r = split["y"], split["c"], split["r"]
-        if not len(y) == len(c) == len(r):
-            raise UserError(
-                f"{file}: expected y, c and r of {name} to be equally long. Received: {len(y)}, {len(c)}, {len(r)}"
-            )
         try:
+            if not len(y) == len(c) == len(r):
+                raise UserError(
+                    f"{file}: expected y, c and r of {name} to be equally long. Received: {len(y)}, {len(c)}, {len(r)}"
+                )
             built = SelectionSplit.of(c, r, [int(label) for label in y], eos_id)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise UserError(f"{file}: expected lists of ids in {name}. {error}") from error
         for ids in (built.turns.ids, built.responses.ids):
             if len(ids) and not 0 <= ids.min() <= ids.max() < rows:
@@ -121,5 +117,7 @@ def _splits(file, eos_id, rows):
                 )
         if not np.isin(built.label, (0, 1)).all():
             raise UserError(f"{file}: expected the labels of {name} to be 0 or 1")
+        if len(c) and not any(eos_id in context for context in c):
+            raise UserError(f"{file}: expected contexts of {name} to hold the id of _EOS_. Received: {eos_id}")
         splits[name] = built
     return splits

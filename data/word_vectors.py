@@ -194,7 +194,7 @@ def _read_arrays(path, words):
     try:
         with np.load(path, allow_pickle=False) as arrays:
             names, vectors = arrays["words"], arrays["vectors"].astype(np.float32)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise UserError(f"{path}: expected the arrays words and vectors. Received: {error}") from error
     if names.dtype.kind != "U" or vectors.ndim != 2 or len(names) != len(vectors) or not np.isfinite(vectors).all():
         raise UserError(

@@ -54,6 +54,21 @@ def test_a_missing_file_is_named(directory):
         load_dataset(directory / "nowhere")
 
 
+@pytest.mark.parametrize("eos_id", [-5, 0, 10])
+def test_an_id_that_cannot_end_a_turn_is_refused(tmp_path, eos_id):
+    split = {"y": [1], "c": [[3, 9]], "r": [[5]]}
+    write(tmp_path / "data.pkl", (split, split, split))
+    write(tmp_path / "word_embedding.pkl", np.zeros((10, 3)).tolist())
+    with pytest.raises(UserError, match=f"an id of _EOS_ from 1 to 9. Received: {eos_id}"):
+        load_dataset(tmp_path, eos_id)
+
+
+def test_an_eos_id_that_the_dataset_contradicts_is_refused(directory):
+    assert load_dataset(directory, eos_id=1).eos_id == 1
+    with pytest.raises(UserError, match=r"dataset\.json says that the id of _EOS_ is 1. Received: 2"):
+        load_dataset(directory, eos_id=2)
+
+
 def test_embedding_and_vocabulary_of_different_sizes_name_both(directory):
     words = len((directory / "vocabulary.txt").read_text().splitlines())
     write(directory / "word_embedding.pkl", np.zeros((words, 7), "float32"))
@@ -78,6 +93,9 @@ def test_ids_beyond_the_embedding_are_refused(directory):
         ([{"y": [1], "c": [], "r": []}] * 3, "equally long. Received: 1, 0, 0"),
         ([{"y": [7], "c": [[3]], "r": [[3]]}] * 3, "labels of train to be 0 or 1"),
         ([{"y": [1], "c": ["ab"], "r": [[3]]}] * 3, "expected lists of ids in train"),
+        ([{"y": 1, "c": [], "r": []}] * 3, "expected lists of ids in train"),
+        ([{"y": [1], "c": [[2**40]], "r": [[3]]}] * 3, "expected lists of ids in train"),
+        ([{"y": [1], "c": [[3]], "r": [[3]]}] * 3, "expected contexts of train to hold the id of _EOS_"),
     ],
 )
 def test_malformed_data_is_refused(directory, data, message):

@@ -1,6 +1,7 @@
 """Reading comprehension from prepared files to figures, on a small SQuAD."""
 
 import json
+import pickle
 import shutil
 
 import keras
@@ -92,6 +93,9 @@ def test_prepare_without_word_vectors_leaves_nothing(prepared_reading, tmp_path)
     np.savez(tmp_path / "raw" / "vectors.npz", words=np.array(["a"]), vectors=np.array([["x"]], dtype=object))
     with pytest.raises(UserError, match="expected the arrays words and vectors"):
         prepare_reading.prepare("squad", tmp_path / "raw", tmp_path / "out", Settings())
+    (tmp_path / "raw" / "vectors.npz").write_bytes(b"")
+    with pytest.raises(UserError, match="expected the arrays words and vectors"):
+        prepare_reading.prepare("squad", tmp_path / "raw", tmp_path / "out", Settings())
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
@@ -104,6 +108,10 @@ def test_load_refuses_other_datasets(prepared, prepared_reading, tmp_path):
     (broken / "vocabulary.txt").write_text("_EOS_\n_UNK_\n")
     with pytest.raises(UserError, match=r"expected shape \(3, dimension\)"):
         load_dataset(broken)
+    for vectors in ([[0.0, float("nan")]] * 3, [["a"]] * 3, [1.0] * 3):
+        (broken / "word_embedding.pkl").write_bytes(pickle.dumps(vectors, protocol=2))
+        with pytest.raises(UserError, match=r"word_embedding\.pkl: expected"):
+            load_dataset(broken)
 
 
 # === Loss and spans ===
