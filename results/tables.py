@@ -1,6 +1,7 @@
 """Tables of records: rows of text, for the terminal (evaluate.py) and for the README (results.readme_tables)."""
 
 import collections
+import json
 import statistics
 
 
@@ -8,13 +9,15 @@ def by_corpus(records, metrics):
     """A row a model, a column a corpus and split; mean and deviation over seeds, in per cent.
 
     Args:
-        records: Dicts with `name`, `corpus`, `split`, `seed` and `metrics`.
+        records: Dicts with `name`, `corpus`, `split`, `seed`, `metrics` and, if known, `settings`, which are
+            `{kind: {field: value}}`.
         metrics: Names of metrics; a cell shows the first, and the others in brackets.
 
     Returns:
         The header and the rows, the best first: lists of texts. Where there are several columns, `mean` is that of the
         first metric over all of them, for rows that have them all. The last column says how many seeds a row has.
-        Floors and ceilings of the records stand below.
+        Models of one name that differ in a setting in the same column are rows of their own, which name it. Floors and
+        ceilings of the records stand below.
 
     >>> record = {"name": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
     >>> other = {**record, "seed": 2, "metrics": {"per_response": 0.99}}
@@ -27,9 +30,10 @@ def by_corpus(records, metrics):
     header += ["mean"] * (len(columns) > 1) + ["seeds"]
     cells = collections.defaultdict(lambda: collections.defaultdict(dict))  # name, column: seed to metrics
     below = {"floors": {}, "ceilings": {}}
-    for record in records:
+    labels = _labels(records)
+    for record, label in zip(records, labels, strict=True):
         column = record["corpus"], record["split"]
-        cells[record["name"]][column][record["seed"]] = record["metrics"]
+        cells[label][column][record["seed"]] = record["metrics"]
         for kind, found in below.items():
             for name, figures in record.get(kind, {}).items():
                 found.setdefault(name, {})[column] = figures
@@ -48,6 +52,30 @@ def by_corpus(records, metrics):
             mean = [f"{100 * _mean([[f] for f in row.values()], metrics[0]):.1f}" if full else ""] * (len(columns) > 1)
             rows.append([f"{kind[:-1]}: {name}", *shown, *mean, ""])
     return header, rows
+
+
+def _labels(records):
+    """The name of each record, and behind it the settings that others of its name, corpus and split have otherwise."""
+    settings = [
+        {field: _text(value) for kind in record.get("settings", {}).values() for field, value in kind.items()}
+        for record in records
+    ]
+    found = collections.defaultdict(set)  # name, corpus, split, field: values
+    for record, fields in zip(records, settings, strict=True):
+        for field, value in fields.items():
+            found[record["name"], record["corpus"], record["split"], field].add(value)
+    differing = collections.defaultdict(set)
+    for (name, _, _, field), values in found.items():
+        if len(values) > 1 and field != "seed":
+            differing[name].add(field)
+    return [
+        ", ".join([record["name"], *(f"{field}={fields.get(field)}" for field in sorted(differing[record["name"]]))])
+        for record, fields in zip(records, settings, strict=True)
+    ]
+
+
+def _text(value):
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _mean(columns, metric):

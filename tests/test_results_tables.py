@@ -27,6 +27,21 @@ def test_the_best_model_stands_first():
     assert [row[0] for row in rows] == ["MEMMA", "MEMR", "MemN2N"]
 
 
+def test_models_of_one_name_with_different_settings_are_rows_of_their_own():
+    def of(seed, value, corpus="babi-task1", **settings):
+        more = {"settings": {"model": settings, "fit": {"seed": seed}}}
+        return record("MEMMA", corpus=corpus, seed=seed, value=value, **more)
+
+    records = [of(1, 0.5, hops=1), of(2, 0.7, hops=1), of(1, 0.9, hops=3)]
+    assert by_corpus(records, ["per_response"])[1] == [
+        ["MEMMA, hops=3", "90.0", "1"],
+        ["MEMMA, hops=1", "60.0 ± 14.1", "2"],
+    ]
+    # What differs between corpora alone, as the size of a vocabulary does, is no other model.
+    records = [of(1, 0.5, vocabulary_size=7), of(1, 0.7, corpus="babi-task2", vocabulary_size=9)]
+    assert [row[0] for row in by_corpus(records, ["per_response"])[1]] == ["MEMMA"]
+
+
 def test_splits_are_named_where_there_are_several():
     records = [
         record("MEMMA", corpus=corpus, split=split)
