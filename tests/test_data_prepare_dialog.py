@@ -349,5 +349,5 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
 def test_script_fails_with_one_sentence(source, tmp_path):
     done = script(f"--source={source}", f"--out={tmp_path / 'out'}", "--words_of=dev")
     assert done.returncode == 1
-    assert done.stderr == "error: --words_of must be one of ('all', 'train'). Received: 'dev'\n"
+    assert done.stderr == "error: flag --words_of=dev: value should be one of <all|train>\n"
     assert not (tmp_path / "out").exists()

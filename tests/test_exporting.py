@@ -125,7 +125,8 @@ def make_run(path, **settings):
     rng = np.random.default_rng(1)
     for weight in model.weights:
         weight.assign(rng.normal(size=weight.shape))
-    config = {"model": "dam", "settings": dataclasses.asdict(config), "fit": {"precision": "x"}}
+    written = {"training": {}, "fit": {"precision": "x"}, "dataset": {}}
+    config = {"model": "dam", "settings": dataclasses.asdict(config), **written}
     run = Run.create(path, config, Vocabulary(WORDS))
     run.save_best(model)
     return run, model
