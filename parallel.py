@@ -31,20 +31,39 @@ def share_cores():
         tf.config.threading.set_intra_op_parallelism_threads((os.cpu_count() or 1) // batches_at_once())
 
 
-def in_order(compute, batches, compiled=False):
+def compile_for_all_sizes(model):
+    """Makes one graph of a model's `predict_on_batch`, for inputs of every size, where TensorFlow would make several.
+
+    It begins with the sizes of the first batch and drops, one after the other, those that another batch has otherwise.
+
+    Args:
+        model: A functional `keras.Model`. But on TensorFlow nothing happens.
+    """
+    if keras.config.backend() == "tensorflow":
+        import tensorflow as tf
+
+        inputs = keras.tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), model.input)
+        model.make_predict_function()
+        model.predict_function.get_concrete_function([(inputs,)])
+
+
+def in_order(compute, batches, model=None):
     """Yields `compute(batch)` for each batch, in their order, and computes the next ones meanwhile.
 
     Args:
         compute: A function.
         batches: Iterable.
-        compiled: `False` computes the first batch alone, so that a model is compiled once.
+        model: The functional model whose `predict_on_batch` it calls, which is compiled before. `None`: the first batch
+            is computed alone, so that whatever is compiled is compiled once.
 
     >>> list(in_order(abs, [-3, 2, -1]))
     [3, 2, 1]
     """
     batches = iter(batches)
-    if not compiled:
+    if model is None:
         yield from map(compute, itertools.islice(batches, 1))
+    else:
+        compile_for_all_sizes(model)
     if batches_at_once() == 1:
         yield from map(compute, batches)
         return

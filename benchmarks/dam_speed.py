@@ -137,7 +137,7 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
 
     def block():
         started = time.perf_counter()
-        pairs = sum(map(compute, batches) if "at once" in without else in_order(compute, batches, compiled=True))
+        pairs = sum(map(compute, batches) if "at once" in without else in_order(compute, batches, model))
         return pairs / (time.perf_counter() - started)
 
     return block

@@ -245,7 +245,7 @@ def predict(model, split, config, batch_size=32, progress=iter):
         inputs, answers = split.collate(rows, config.reads, config.entities)
         return answers, np.argmax(np.asarray(model.predict_on_batch(inputs)), axis=2)
 
-    for rows, (answers, best) in zip(progress(batches), in_order(best_of, batches), strict=True):
+    for rows, (answers, best) in zip(progress(batches), in_order(best_of, batches, model), strict=True):
         for row, real, chosen in zip(rows, answers >= 0, best, strict=True):
             predicted[first[row] : first[row] + real.sum()] = chosen[real]
     return predicted

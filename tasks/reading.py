@@ -197,7 +197,7 @@ def predict(model, split, config, batch_size=60, progress=iter):
         inputs, _ = split.collate(rows, multiple=8)
         return best_spans(model.predict_on_batch(inputs), MAX_LENGTH)
 
-    for rows, (first, last, score) in zip(progress(batches), in_order(spans_of, batches), strict=True):
+    for rows, (first, last, score) in zip(progress(batches), in_order(spans_of, batches, model), strict=True):
         spans[rows, 0], spans[rows, 1] = np.asarray(first)[:, 0], np.asarray(last)[:, 0]
         scores[rows] = np.asarray(score)[:, 0]
     return spans, scores

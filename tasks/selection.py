@@ -348,7 +348,7 @@ def score(model, split, config, progress=iter):
     def logits_of(batch):
         return np.asarray(model.predict_on_batch(inputs_of(split, config, *batch)))
 
-    for (_, lines), logits in zip(progress(batches), in_order(logits_of, batches), strict=True):
+    for (_, lines), logits in zip(progress(batches), in_order(logits_of, batches, model), strict=True):
         scores[lines[lines >= 0]] = logits[lines >= 0]
     return scores
 

@@ -3,6 +3,7 @@
 import threading
 
 import keras
+import numpy as np
 import pytest
 
 import parallel
@@ -34,6 +35,24 @@ def test_the_first_batch_is_computed_alone():
     assert list(results) == [1, 2, 3, 4]
 
 
+def scorer():
+    given = {"a": keras.Input((None,), name="a"), "b": keras.Input((None, 3), name="b")}
+    return keras.Model(given, keras.ops.sum(given["a"], axis=1) + keras.ops.sum(given["b"], axis=(1, 2)))
+
+
+def test_a_model_is_compiled_once_for_all_sizes():
+    model, batches = scorer(), [(2, 3, 4), (5, 3, 1), (2, 7, 1), (1, 1, 1)]
+
+    def compute(batch):
+        B, A, K = batch
+        return model.predict_on_batch({"a": np.ones((B, A), "float32"), "b": np.ones((B, K, 3), "float32")}).tolist()
+
+    for _ in range(2):
+        found = list(parallel.in_order(compute, batches, model))
+        assert found == [[A + 3.0 * K] * B for B, A, K in batches]
+        assert model.predict_function.experimental_get_tracing_count() == 1
+
+
 def test_where_the_model_is_compiled_the_first_batch_waits_for_none():
     second = threading.Event()
 
@@ -44,7 +63,7 @@ def test_where_the_model_is_compiled_the_first_batch_waits_for_none():
             second.set()
         return batch
 
-    assert list(parallel.in_order(compute, range(3), compiled=True)) == [0, 1, 2]
+    assert list(parallel.in_order(compute, range(3), scorer())) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("wrong", [0, 2])

@@ -262,8 +262,7 @@ def test_predict_gives_what_a_dialog_gets_alone(dataset, model, batch_size):
 def test_validate_chooses_by_responses(dataset, model):
     split = dataset.splits["dev"]
     predicted = dialog.predict(model, split, model.config)
-    right = types.SimpleNamespace(predict_on_batch=lambda inputs: model.predict_on_batch(inputs))
-    metrics, figure = dialog.validate(right, split, model.config)
+    metrics, figure = dialog.validate(model, split, model.config)
     assert metrics == dialog_metrics(predicted, split.answers, split.dialog)
     assert figure == metrics["per_response"] == np.mean(predicted == split.answers)
     assert figure < dialog.PERFECT
