@@ -10,7 +10,7 @@ from cli import UserError
 from evaluation import evaluate
 from models import MODELS
 from recipes import RECIPES
-from runs import LAST, Run
+from runs import CONFIG, LAST, VOCABULARY, Run
 from tasks import TASKS
 from training import Fit, train
 
@@ -65,6 +65,6 @@ def _train(recipe, data, seed, path):
         if not run.finished():
             train(recipe.model, None, path, fit, {}, resume=True)
         return run
-    if path.is_dir():
+    if (path / CONFIG).exists() or (path / VOCABULARY).exists():
         shutil.rmtree(path)  # killed before its first validation was over, so there is nothing to go on from
     return train(recipe.model, data, path, fit, dict(recipe.settings))

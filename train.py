@@ -16,7 +16,7 @@ flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings of recipes.py; flags 
 flags.DEFINE_string(
     "data",
     None,
-    "Directory that prepare.py wrote. Without it the embedded sample is made; --recipe is MODEL-sample, if that exists.",
+    "Directory that prepare.py wrote. Without it the embedded sample is made, and --recipe is MODEL-sample, if any.",
 )
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
 flags.DEFINE_bool(

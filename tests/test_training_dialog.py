@@ -179,7 +179,8 @@ def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, mon
     interrupted_at(1, "before the first validation, so nothing is kept", monkeypatch, *args)
     assert not (tmp_path / name).exists()
     (tmp_path / name).mkdir()  # as where it is killed
-    (tmp_path / name / "best.weights.h5").write_bytes(b"")
+    for file in ("vocabulary.txt", "best.weights.h5"):
+        (tmp_path / name / file).touch()
     interrupted_at(3, r"train\.py --resume --workdir=.* goes on from step 28$", monkeypatch, *args)
     resumed = Run.open(tmp_path / name)
     assert not resumed.finished()
