@@ -88,7 +88,7 @@ RECIPES = {
     "dam-sample": Recipe(
         model="dam",
         corpus="the embedded sample",
-        flags={"epochs": 7.0, "batch_size": 16, "learning_rate": 1e-3},
+        flags={"epochs": 10.0, "batch_size": 16, "learning_rate": 1e-3},
         settings={
             "levels": 1,
             "max_turns": 6,
