@@ -355,12 +355,17 @@ def score(model, split, config, progress=iter):
 
 def validate(model, split, config):
     """The figures of a split, and the one that checkpoints are chosen by: R10@1 + R10@2."""
-    scores = score(model, split, config)
-    try:
-        metrics = ranking_metrics(scores, split.label, split.context).metrics
-    except ValueError as error:
-        raise UserError(f"dev cannot be scored: {error}") from error
+    metrics = _ranking("dev cannot be scored", score(model, split, config), split).metrics
     return metrics, metrics["R10@1"] + metrics["R10@2"]
+
+
+def _ranking(where, scores, split, **options):
+    """`ranking_metrics` of the first lines of a split, as many as there are scores; `where` begins a message."""
+    lines = slice(len(scores))
+    try:
+        return ranking_metrics(scores, split.label[lines], split.context[lines], **options)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from error
 
 
 # === Figures ===
@@ -400,10 +405,7 @@ def measure(
         kept = whole_batches(examples.context, run.config["fit"]["batch_size"])
 
     def figures(values):
-        try:
-            return ranking_metrics(values[:kept], examples.label[:kept], examples.context[:kept], ties=ties)
-        except ValueError as error:
-            raise UserError(f"{dataset.path}, {split}: {error}") from error
+        return _ranking(f"{dataset.path}, {split}", values[:kept], examples, ties=ties)
 
     result = figures(scores)
     below = floor_scores(dataset, split) if floors else {}
