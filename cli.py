@@ -52,6 +52,21 @@ def run(main):
     app.run(guarded, flags_parser=parse)
 
 
+def refuse_flags(names, beside):
+    """Refuses flags that mean nothing beside another.
+
+    Args:
+        names: Of flags.
+        beside: What they are not for, the end of the message.
+
+    Raises:
+        UserError: where one of them was given.
+    """
+    for name in names:
+        if flags.FLAGS[name].present:
+            raise UserError(f"--{name} is not for {beside}")
+
+
 def check_output(path):
     """Refuses a path that no file can be written to, before work begins that would be lost.
 

@@ -35,9 +35,7 @@ def main():
         raise cli.UserError("--predictions needs --data and one --split")
     options = ("ties", "scores_out", "partial_batches", "decode", "reverse_run", "reverse_weight")
     if FLAGS.predictions:
-        for name in (*options, "measured_out", "precision", "floors"):
-            if FLAGS[name].present:
-                raise cli.UserError(f"--{name} is not for --predictions")
+        cli.refuse_flags((*options, "measured_out", "precision", "floors"), "--predictions")
     from evaluation import evaluate_all, evaluate_predictions  # TensorFlow takes seconds to load
     from parallel import share_cores
 

@@ -42,9 +42,8 @@ def main():
     if FLAGS.epochs == 0:
         raise cli.UserError("--epochs expects a number above 0. Received: 0")
     if FLAGS.resume:
-        for name in ("model", "recipe", "batch_size", "learning_rate", "precision", "jit", "seed", "set", "eos_id"):
-            if FLAGS[name].present:
-                raise cli.UserError(f"--{name} is not for --resume, which keeps to the run's own settings")
+        others = ("model", "recipe", "batch_size", "learning_rate", "precision", "jit", "seed", "set", "eos_id")
+        cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
     settings = {}
     if not (FLAGS.data or FLAGS.recipe or FLAGS.resume) and f"{FLAGS.model}-sample" in RECIPES:
         FLAGS.recipe = f"{FLAGS.model}-sample"
