@@ -34,10 +34,10 @@ def share_cores():
 def compile_for_all_sizes(model):
     """Makes one graph of a model's `predict_on_batch`, for inputs of every size, where TensorFlow would make several.
 
-    It begins with the sizes of the first batch and drops, one after the other, those that another batch has otherwise.
+    TensorFlow begins with the sizes of the first batch and traces again for each that another batch has otherwise.
 
     Args:
-        model: A functional `keras.Model`. But on TensorFlow nothing happens.
+        model: A functional `keras.Model`. On other backends nothing happens.
     """
     if keras.config.backend() == "tensorflow":
         import tensorflow as tf

@@ -11,6 +11,7 @@ metrics.json       what evaluate.py found, by split
 import dataclasses
 import json
 import pathlib
+import typing
 import warnings
 import zipfile
 
@@ -80,7 +81,7 @@ def _parse(text, field, flag):
             raise ValueError
         if field.type is int and (isinstance(value, bool) or not isinstance(value, int)):
             raise ValueError
-        if str(field.type).startswith("tuple") and not isinstance(value, list):
+        if typing.get_origin(field.type) is tuple and not isinstance(value, list):
             raise ValueError
     except (ValueError, TypeError) as error:
         kind = getattr(field.type, "__name__", field.type)

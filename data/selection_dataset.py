@@ -57,7 +57,7 @@ def load_dataset(path, eos_id=None):
     facts = _facts(path / "dataset.json")
     if eos_id is None:
         eos_id = facts.get("eos_id")
-    if eos_id != facts.get("eos_id", eos_id):
+    elif eos_id != facts.get("eos_id", eos_id):
         raise UserError(f"{path / 'dataset.json'} says that the id of _EOS_ is {facts['eos_id']}. Received: {eos_id}")
     if eos_id is None:
         raise UserError(

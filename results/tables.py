@@ -28,7 +28,7 @@ def by_corpus(records, metrics):
     several = len({split for _, split in columns}) > 1
     header = ["", *(f"{corpus} {split}" if several else corpus for corpus, split in columns)]
     header += ["mean"] * (len(columns) > 1) + ["seeds"]
-    cells = collections.defaultdict(lambda: collections.defaultdict(dict))  # name, column: seed to metrics
+    cells = collections.defaultdict(lambda: collections.defaultdict(dict))  # label, column: seed to metrics
     below = {"floors": {}, "ceilings": {}}
     labels = _labels(records)
     for record, label in zip(records, labels, strict=True):
