@@ -7,20 +7,21 @@ python chat.py --run=runs/bidaf        # then: /read notes.txt
 from absl import flags
 from rich.console import Console
 
-import cli
+from base import cli
+from base.files import UserError
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
 
 
 def main():
-    from runs import Run  # TensorFlow takes seconds to load
+    from engine.runs import Run  # TensorFlow takes seconds to load
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)
     task = TASKS[run.entry.task]
     if not hasattr(task, "start_chat"):
-        raise cli.UserError(f"{run.path}: models of {run.entry.task} rank what others said, they do not talk")
+        raise UserError(f"{run.path}: models of {run.entry.task} rank what others said, they do not talk")
     talk(task.start_chat(run), Console())
 
 

@@ -7,7 +7,8 @@ python evaluate.py --predictions=predictions.json --data=build/squad
 
 from absl import flags
 
-import cli
+from base import cli
+from base.files import UserError
 from metrics.ranking import TIES
 
 FLAGS = flags.FLAGS
@@ -30,14 +31,14 @@ flags.DEFINE_bool("floors", True, "Compute the floors too.")
 
 def main():
     if (FLAGS.run is None) == (FLAGS.predictions is None):
-        raise cli.UserError("expected one of --run and --predictions")
+        raise UserError("expected one of --run and --predictions")
     if FLAGS.predictions and (not FLAGS.data or len(FLAGS.split) != 1):
-        raise cli.UserError("--predictions needs --data and one --split")
+        raise UserError("--predictions needs --data and one --split")
     options = ("ties", "scores_out", "partial_batches", "decode", "reverse_run", "reverse_weight")
     if FLAGS.predictions:
         cli.refuse_flags((*options, "measured_out", "precision", "floors"), "--predictions")
-    from evaluation import evaluate_all, evaluate_predictions  # TensorFlow takes seconds to load
-    from parallel import share_cores
+    from engine.evaluation import evaluate_all, evaluate_predictions  # TensorFlow takes seconds to load
+    from engine.parallel import share_cores
 
     share_cores()
     if FLAGS.predictions:

@@ -2,14 +2,14 @@
 
     python export.py --run=runs/dam --out=build/dam-serving
 
-What its endpoints take and give: see `exporting.export`.
+What its endpoints take and give: see `engine.export.export`.
 """
 
 import logging
 
 from absl import flags
 
-import cli
+from base import cli
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
@@ -19,7 +19,7 @@ flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decod
 
 
 def main():
-    from exporting import example, export  # TensorFlow takes seconds to load
+    from engine.export import example, export  # TensorFlow takes seconds to load
 
     logging.getLogger("tensorflow").setLevel(logging.WARNING)  # it names the temporary directory
     path = export(run_path=FLAGS.run, out=FLAGS.out, version=FLAGS.version, decode=FLAGS.decode)

@@ -8,8 +8,8 @@ python prepare.py --corpus=dailydialog --source=../shared/data/dailydialog --out
 
 from absl import flags
 
-import cli
-from data import CORPORA
+from base import cli
+from data.corpora import CORPORA
 from data.tokenizers import TOKENIZERS
 
 FLAGS = flags.FLAGS
@@ -48,7 +48,10 @@ flags.mark_flags_as_required(["corpus", "source", "out"])
 
 def main():
     # A wrong flag need not wait for them.
-    from data import prepare_dialog, prepare_generation, prepare_reading, prepare_selection
+    from tasks.dialog import prepare as prepare_dialog
+    from tasks.generation import prepare as prepare_generation
+    from tasks.reading_comprehension import prepare as prepare_reading
+    from tasks.selection import prepare as prepare_selection
 
     tasks = {
         "selection": prepare_selection,

@@ -6,9 +6,10 @@ python train.py --recipe=dam-ubuntu-irc --data=build/ubuntu-irc --workdir=runs/d
 
 from absl import flags
 
-import cli
+from base import cli
+from base.files import UserError
+from engine.recipes import RECIPES
 from models import MODELS
-from recipes import RECIPES
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("model", "dam", list(MODELS), "Model to train.")
@@ -35,12 +36,12 @@ flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (
 
 
 def main():
-    from runs import Run
+    from engine.runs import Run
+    from engine.training import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
     from tasks import TASKS
-    from training import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
 
     if FLAGS.epochs == 0:
-        raise cli.UserError("--epochs expects a number above 0. Received: 0")
+        raise UserError("--epochs expects a number above 0. Received: 0")
     if FLAGS.resume:
         others = ("model", "recipe", "batch_size", "learning_rate", "precision", "jit", "seed", "set", "eos_id")
         cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
@@ -56,7 +57,7 @@ def main():
     for assignment in FLAGS.set:
         field, equals, value = assignment.partition("=")
         if not equals:
-            raise cli.UserError(f"--set expects field=value. Received: {assignment!r}")
+            raise UserError(f"--set expects field=value. Received: {assignment!r}")
         settings[field] = value
     given = {
         "epochs": FLAGS.epochs,

@@ -12,7 +12,8 @@ import time
 import numpy as np
 from absl import flags
 
-import cli
+from base import cli
+from base.files import atomic_file
 from benchmarks.turns import build
 
 FLAGS = flags.FLAGS
@@ -46,7 +47,7 @@ def main():
         axes.plot(words, seconds, marker, label=label)
     axes.set(xlim=0, ylim=0, xlabel=f"real words in a batch of {FLAGS.batch_size} pairs", ylabel="seconds a step")
     axes.legend()
-    with cli.atomic_file(FLAGS.out, "wb") as file:
+    with atomic_file(FLAGS.out, "wb") as file:
         figure.savefig(file, format="png", dpi=120)
 
 

@@ -16,7 +16,8 @@ from absl import flags
 from rich.console import Console
 from rich.table import Table
 
-import cli
+from base import cli
+from base.files import UserError
 from benchmarks.turns import use_plain_layers, write_record
 
 FLAGS = flags.FLAGS
@@ -31,7 +32,7 @@ METRIC = "R10@1"
 
 
 def main():
-    from runs import LAST, Run
+    from engine.runs import LAST, Run
 
     rows = []
     table = Table("", METRIC, "mean", "deviation", "minutes")
@@ -45,7 +46,7 @@ def main():
                 process.start()
                 process.join()
                 if process.exitcode:
-                    raise cli.UserError(f"{path}: its training failed; its error stands above")
+                    raise UserError(f"{path}: its training failed; its error stands above")
             found.append(Run.open(path).history()[-1])
             rows.append({"side": side, "seed": seed, **found[-1]})
         figures = [row[METRIC] for row in found]
@@ -59,10 +60,11 @@ def main():
 
 def train_side(recipe, data, path, epochs, precision, gains, seed):
     """Trains one side, in a process of its own since it may change the layers."""
+    from engine.recipes import RECIPES
+    from engine.training import Fit, train
     from layers.attentive_module import AttentiveModule
-    from recipes import RECIPES
-    from tasks import TASKS, selection
-    from training import Fit, train
+    from tasks import TASKS
+    from tasks.selection import task as selection
 
     if not gains:
         selection.POOL = 64

@@ -18,9 +18,10 @@ from absl import flags
 from rich.console import Console
 from rich.table import Table
 
-import cli
+from base import cli
+from base.files import UserError
 from benchmarks.turns import build, in_turn, use_plain_layers, write_record
-from parallel import in_order, share_cores
+from engine.parallel import in_order, share_cores
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
@@ -53,7 +54,7 @@ each sentence alone. `padded`: padded words of a batch are computed. `at once`: 
 def main():
     for name in FLAGS.sides or ():
         if name not in SIDES:
-            raise cli.UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {name}")
+            raise UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {name}")
     table = Table("", "", "pairs/s", "by the first", "GB")
     rows = []
     for lengths in FLAGS.lengths:

@@ -14,7 +14,8 @@ from absl import flags
 from rich.console import Console
 from rich.table import Table
 
-import cli
+from base import cli
+from base.files import UserError
 from benchmarks.turns import write_record
 
 FLAGS = flags.FLAGS
@@ -42,10 +43,10 @@ def main():
         try:
             model = tf.saved_model.load(path)
         except OSError as error:
-            raise cli.UserError(f"{path}: expected a version that export.py wrote. {error}") from error
+            raise UserError(f"{path}: expected a version that export.py wrote. {error}") from error
         names.append(next((name for name in requests if hasattr(model, name)), None))
         if names[-1] is None:
-            raise cli.UserError(f"{path}: expected one of the endpoints {', '.join(requests)}. Received: none of them")
+            raise UserError(f"{path}: expected one of the endpoints {', '.join(requests)}. Received: none of them")
         models.append(model)
     times = [[], []]
     for number in range(3 + FLAGS.requests):

@@ -11,7 +11,7 @@ import time
 
 from absl import flags
 
-import cli
+from base import cli
 from benchmarks.turns import in_turn, write_record
 
 FLAGS = flags.FLAGS
@@ -32,7 +32,7 @@ def main():
         row = {"side": side, "milliseconds": 1000 / speed, "ratio": speed / found[0][0], "gigabytes": memory}
         print("{side}: {milliseconds:.1f} ms a step, {ratio:.1f} times the first, {gigabytes:.2f} GB".format(**row))
         rows.append(row)
-    write_record(FLAGS.out, "lazy_adam", rows=rows)
+    write_record(FLAGS.out, "engine.optimizers", rows=rows)
 
 
 def make_block(lazy, words, dimension, places, steps, seed):
@@ -40,8 +40,8 @@ def make_block(lazy, words, dimension, places, steps, seed):
     import keras
     import numpy as np
 
+    from engine.optimizers import LazyAdam
     from layers.word_embedding import WordEmbedding
-    from lazy_adam import LazyAdam
 
     model = keras.Sequential(
         [keras.Input((None,), dtype="int32"), WordEmbedding(words, dimension, sparse_gradient=lazy)]

@@ -16,7 +16,8 @@ from absl import flags
 from rich.console import Console
 from rich.table import Table
 
-import cli
+from base import cli
+from base.files import UserError
 from benchmarks.turns import build, in_turn, parse_side, write_record
 
 FLAGS = flags.FLAGS
@@ -43,10 +44,10 @@ def main():
     sides = FLAGS.one, FLAGS.other
     for side in sides:
         if parse_side(side)[0] not in MODELS:
-            raise cli.UserError(f"--one and --other expect a model of {', '.join(MODELS)}. Received: {side}")
+            raise UserError(f"--one and --other expect a model of {', '.join(MODELS)}. Received: {side}")
     paths = [path for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
     if not paths:
-        raise cli.UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
+        raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
     unit, _ = COUNTED[MODELS[parse_side(FLAGS.one)[0]].task]
     table = Table("", *(f"{side}: {what}" for side in sides for what in (f"{unit}/s", "GB")), "time of one to other")
     rows = {}
@@ -68,7 +69,7 @@ def make_block(side, path, batch_size, steps, seed):
     """In the process of a side: what trains for a block and returns the examples a second."""
     import numpy as np
 
-    from training import Fit
+    from engine.training import Fit
 
     model, task, dataset, training = build(side, path, seed)
     split, rng = dataset.splits["train"], np.random.default_rng(seed)

@@ -9,7 +9,7 @@ import statistics
 import sys
 import traceback
 
-import cli
+from base.files import UserError, atomic_file
 
 
 def in_turn(sides, blocks):
@@ -42,7 +42,7 @@ def in_turn(sides, blocks):
                 pipe.send("block")
                 of_side.append(pipe.recv())
     except (EOFError, BrokenPipeError):
-        raise cli.UserError("a side of the comparison failed; its error stands above") from None
+        raise UserError("a side of the comparison failed; its error stands above") from None
     finally:
         for worker in workers:
             worker.terminate()
@@ -60,7 +60,7 @@ def _serve(function, arguments, pipe):
         while pipe.recv():
             speed = block()
             pipe.send((speed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20))
-    except cli.UserError as error:
+    except UserError as error:
         print(f"error: {error}", flush=True)
     except (EOFError, KeyboardInterrupt):
         pass
@@ -91,12 +91,12 @@ def write_record(path, script, **measured):
         script: Name of the benchmark's module in this package.
         **measured: What it found, in this order.
     """
-    from evaluation import commit, hardware  # TensorFlow takes seconds to load
+    from engine.evaluation import commit, hardware  # TensorFlow takes seconds to load
 
     if path:
         command = shlex.join(["python", "-m", f"benchmarks.{script}", *sys.argv[1:]])
         record = {"command": command, **measured, "hardware": hardware(), "commit": commit()}
-        with cli.atomic_file(path) as file:
+        with atomic_file(path) as file:
             json.dump(record, file, indent=1)
 
 
@@ -109,7 +109,7 @@ def parse_side(text):
     name, *assignments = text.split(",")
     for assignment in assignments:
         if "=" not in assignment:
-            raise cli.UserError(f"expected MODEL[,field=value...]. Received: {text}")
+            raise UserError(f"expected MODEL[,field=value...]. Received: {text}")
     return name, dict(assignment.split("=", 1) for assignment in assignments)
 
 
@@ -126,10 +126,10 @@ def build(side, path, seed):
     """
     import keras
 
+    from engine.runs import make_config, set_precision
+    from engine.training import Fit, expand_compatibility
     from models import MODELS
-    from runs import make_config, set_precision
     from tasks import TASKS
-    from training import Fit, expand_compatibility
 
     name, settings = parse_side(side)
     set_precision(settings.pop("precision", "float32"))

@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from cli import UserError
+from base.files import UserError
 
 ALLOWED = "lists, tuples, dicts, sets, numbers, strings and NumPy arrays of numbers"
 

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from cli import UserError
+from base.files import UserError
 from data import pickles
 
 

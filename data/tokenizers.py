@@ -10,7 +10,7 @@ import dataclasses
 import re
 import unicodedata
 
-from cli import UserError
+from base.files import UserError
 
 # === Characters, as the inner part of a class ===
 

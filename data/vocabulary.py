@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import pathlib
 
-from cli import UserError, atomic_file
+from base.files import UserError, atomic_file
 
 PADDING_ID, EOS_ID, UNK_ID = 0, 1, 2
 SPECIALS = ("_EOS_", "_UNK_")

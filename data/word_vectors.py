@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 
-from cli import UserError
+from base.files import UserError
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
 

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from layers.gradients import with_gradient
-from tensorflow_kernels import can_normalize_rows, normalize_rows
+from layers.tensorflow_kernels import can_normalize_rows, normalize_rows
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -23,7 +23,7 @@ class LayerNorm(keras.layers.LayerNormalization):
 
     What autodiff makes of the forward pass writes some twenty arrays of the size of `x`, this six; where nothing fuses
     them, as on TensorFlow's CPU, that is most of the layer's time. There the forward pass is one operation
-    (`tensorflow_kernels`). All is computed in float32, in float64 where `x` is.
+    (`layers.tensorflow_kernels`). All is computed in float32, in float64 where `x` is.
 
     Args:
         As of `keras.layers.LayerNormalization`; `axis` stays the last.

@@ -21,7 +21,7 @@ class WordEmbedding(keras.layers.Embedding):
     release does.
 
     Args:
-        sparse_gradient: `True`: on TensorFlow the list of rows, for `lazy_adam.LazyAdam`; elsewhere of no effect.
+        sparse_gradient: `True`: on TensorFlow the list of rows, for `engine.optimizers.LazyAdam`; elsewhere no effect.
         Others: as of `keras.layers.Embedding`.
 
     Call arguments:

@@ -52,7 +52,7 @@ class DAMConfig:
     train_embedding: bool = True
     """`False` keeps the word vectors as they were given."""
     lazy_embedding: bool = False
-    """`True`: a step moves the vectors of its words alone (`lazy_adam.LazyAdam`; on TensorFlow). Faster where the
+    """`True`: a step moves the vectors of its words alone (`engine.optimizers.LazyAdam`; TensorFlow). Faster where the
     vocabulary is large, and not quite Adam."""
     masking: str = "exact"
     """`exact`: padding changes nothing. `release`: the release's masks, under which padded words and

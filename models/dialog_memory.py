@@ -64,7 +64,7 @@ class MemoryConfig(WorldSizes):
 
     @property
     def reads(self):
-        """The arrays of a batch that the model takes, see `data.dialog.DialogSplit.collate`."""
+        """The arrays of a batch that the model takes, see `tasks.dialog.batches.DialogSplit.collate`."""
         return ["words", "sentences", "speakers", "turns"] + ["times"] * self.time + ["mentions"] * self.match_types
 
 

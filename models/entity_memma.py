@@ -8,7 +8,7 @@ words alone have one vector. Second, what tells those apart is a pointer (`layer
 weighs the sentences of the history, and so the things in them. No rule of the dialogs is written down: that the best
 rated restaurant not yet refused comes next, or that the last cuisine wished for counts, is learnt.
 
-Which words are entities comes from the knowledge base alone (`data.prepare_dialog.find_entities`).
+Which words are entities comes from the knowledge base alone (`tasks.dialog.prepare.find_entities`).
 
 Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads
 """
@@ -50,7 +50,7 @@ class EntityMEMMA(keras.Model):
     Args:
         config: An `EntityMEMMAConfig`.
 
-    Call arguments: the dict of arrays that `config.reads` names, see `data.dialog.DialogSplit.collate`.
+    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.batches.DialogSplit.collate`.
 
     Returns:
         Logits, float32 `(B, T, C)`.

@@ -78,7 +78,7 @@ class MEMMA(keras.Model):
     Args:
         config: A `MEMMAConfig`.
 
-    Call arguments: the dict of arrays that `config.reads` names, see `data.dialog.DialogSplit.collate`.
+    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.batches.DialogSplit.collate`.
 
     Returns:
         Logits, float32 `(B, T, C)`.

@@ -62,7 +62,7 @@ class MemN2N(keras.Model):
     Args:
         config: A `MemN2NConfig`.
 
-    Call arguments: the dict of arrays that `config.reads` names, see `data.dialog.DialogSplit.collate`.
+    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.batches.DialogSplit.collate`.
 
     Returns:
         Logits, float32 `(B, T, C)`.

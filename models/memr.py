@@ -38,7 +38,7 @@ class MEMR(keras.Model):
     Args:
         config: A `MEMRConfig`.
 
-    Call arguments: the dict of arrays that `config.reads` names, see `data.dialog.DialogSplit.collate`.
+    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.batches.DialogSplit.collate`.
 
     Returns:
         Logits, float32 `(B, T, C)`.

@@ -6,10 +6,12 @@ import keras
 import numpy as np
 import pytest
 
-from data import prepare_dialog, prepare_generation, prepare_reading
-from data.prepare_selection import Settings, prepare
-from data.simulator import write_smn
-from data.simulator_babi import write_babi
+from data.samples.dialog import write_babi
+from data.samples.selection import write_smn
+from tasks.dialog import prepare as prepare_dialog
+from tasks.generation import prepare as prepare_generation
+from tasks.reading_comprehension import prepare as prepare_reading
+from tasks.selection.prepare import Settings, prepare
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,14 @@ import pytest
 from rich.console import Console
 
 import chat as script
-from cli import UserError
-from data.dialog_dataset import World
+from base.files import UserError
 from data.vocabulary import Vocabulary
-from runs import Run
-from tasks import dialog, reading
-from tasks.dialog_chat import SHOWN, search
-from training import Fit, train
+from engine.runs import Run
+from engine.training import Fit, train
+from tasks.dialog import task as dialog
+from tasks.dialog.chat import SHOWN, search
+from tasks.dialog.dataset import World
+from tasks.reading_comprehension import task as reading
 
 FACTS = [
     ("prezzo", "R_cuisine", "thai"),
@@ -103,7 +104,7 @@ def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
 
 
 def test_a_call_that_finds_nothing_does_not_go_on_for_ever(chat, monkeypatch):
-    monkeypatch.setattr("tasks.dialog_chat.search", lambda world, call: ["api_call no result"])
+    monkeypatch.setattr("tasks.dialog.chat.search", lambda world, call: ["api_call no result"])
     call = next(text for text in chat.world.candidates if text.startswith("api_call"))
     says(chat, monkeypatch, *[call] * 20)
     said = chat.reply("hello")

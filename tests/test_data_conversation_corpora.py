@@ -5,8 +5,8 @@ import pathlib
 
 import pytest
 
-from cli import UserError
-from data import conversations, cornell, dailydialog, subtitles
+from base.files import UserError
+from data.corpora import conversations, cornell, dailydialog, subtitles
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 

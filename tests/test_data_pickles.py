@@ -9,7 +9,7 @@ import pickletools
 import numpy as np
 import pytest
 
-from cli import UserError
+from base.files import UserError
 from data import pickles
 
 # Written by Python 2.7.18 with NumPy 1.11.3, `cPickle.dumps(x, protocol)`, of

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from cli import UserError
+from base.files import UserError
 from data.tokenizers import HAN, TOKENIZERS, normalize
 
 NI_HAO = "\u4f60\u597d"  # hello

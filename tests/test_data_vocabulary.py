@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from cli import UserError
+from base.files import UserError
 from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary
 
 ODD = ("ü", "a\u2028b", "c\x85", "\u3000", "\ufeff", "it's")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cli import UserError
+from base.files import UserError
 from data.vocabulary import Vocabulary
 from data.word_vectors import complete, load_text_vectors, scale_to_norm, train_word2vec
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from layers.layer_norm import LayerNorm
-from tensorflow_kernels import can_normalize_rows, normalize_rows
+from layers.tensorflow_kernels import can_normalize_rows, normalize_rows
 
 SHAPE = (2, 3, 7)
 

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from data.squad import read
+from data.corpora.squad import read
 from metrics.reading import exact_match, f1, normalize, reading_metrics
 
 SQUAD = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "squad"

@@ -15,11 +15,11 @@ from test_layers_memory_attention import read_in_loops as attend_in_loops
 from test_layers_sentence_gru import read_in_loops
 from test_layers_shortcut import join_in_loops
 
-from data.dialog import DialogSplit, Sentences, stack
-from data.dialog_dataset import World
 from data.vocabulary import Vocabulary
 from models import MODELS
-from tasks.dialog import model_settings, set_world, softmax_loss
+from tasks.dialog.batches import DialogSplit, Sentences, stack
+from tasks.dialog.dataset import World
+from tasks.dialog.task import model_settings, set_world, softmax_loss
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
 VARIANTS = [*((name, {}) for name in NAMES), ("memn2n", {"gated": True})]

@@ -11,7 +11,7 @@ from test_layers_bag_of_words import randomised, to_numpy
 
 from layers.recurrent import ATTENTIONS
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
-from tasks.generation import Training, loss
+from tasks.generation.task import Training, loss
 
 V, E, H = 13, 7, 22  # words, features of a word, units: halved, a prime
 BEGIN = V + 1

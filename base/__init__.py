@@ -1,0 +1,1 @@
+"""What everything stands on: flags and exit codes, files, the machine."""

@@ -1,0 +1,61 @@
+"""What every script shares: one clear sentence and exit code 1 where the user's input is at fault."""
+
+import os
+import sys
+
+from absl import app, flags
+
+from base.files import UserError
+
+
+def _parse_flags(argv):
+    try:
+        rest = flags.FLAGS(argv)
+    except flags.Error as error:
+        raise UserError(str(error)) from error
+    if len(rest) > 1:
+        raise UserError(f"Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
+    return rest
+
+
+def run(main):
+    """Runs a script's `main()` after its flags are parsed; a `UserError` ends it with one line and exit code 1.
+
+    Args:
+        main: Function without arguments.
+    """
+
+    def fail(error):
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+    def parse(argv):
+        try:
+            return _parse_flags(argv)
+        except UserError as error:
+            fail(error)
+
+    def guarded(_):
+        try:
+            main()
+        except UserError as error:
+            fail(error)
+
+    # Each size that occurs has a compiled operation of its own; of oneDNN's own 1,024 many were thrown out too early.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8192")
+    app.run(guarded, flags_parser=parse)
+
+
+def refuse_flags(names, beside):
+    """Refuses flags that mean nothing beside another.
+
+    Args:
+        names: Of flags.
+        beside: What they are not for, the end of the message.
+
+    Raises:
+        UserError: where one of them was given.
+    """
+    for name in names:
+        if flags.FLAGS[name].present:
+            raise UserError(f"--{name} is not for {beside}")

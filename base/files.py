@@ -1,0 +1,99 @@
+"""The user's error, and files that appear whole or not at all."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import tempfile
+
+
+class UserError(Exception):
+    """The user's input is at fault; the message is one sentence: which file and line, what was expected, received."""
+
+
+def check_output(path):
+    """Refuses a path that no file can be written to, before work begins that would be lost.
+
+    Args:
+        path: A file to be; its directory is created where needed.
+
+    Raises:
+        UserError: where it is a directory, or its directory cannot be made or written to.
+    """
+    path = pathlib.Path(path)
+    if path.is_dir():
+        raise UserError(f"{path} is a directory, expected a file")
+    _make(path.parent)
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(f"{path.parent} cannot be written to")
+
+
+def _make(directory):
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{directory} cannot be made: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def atomic_directory(path):
+    """Gives a fresh directory to write into: it becomes `path` when the block ends well and vanishes when it does not.
+
+    Args:
+        path: The directory to create. It must not exist, or be empty.
+
+    Raises:
+        UserError: where `path` exists and is not an empty directory.
+    """
+    path = pathlib.Path(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UserError(f"{path} must not exist yet, or be an empty directory")
+    _make(path.parent)
+    temporary = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        os.replace(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
+def atomic_files(directory):
+    """Gives a fresh directory to write files into: they move to `directory` when the block ends well.
+
+    Args:
+        directory: Made where needed; other files in it stay, those of the same names are replaced.
+    """
+    directory = pathlib.Path(directory)
+    _make(directory)
+    with tempfile.TemporaryDirectory(prefix=".", dir=directory) as staging:
+        yield pathlib.Path(staging)
+        for file in sorted(pathlib.Path(staging).iterdir()):
+            os.replace(file, directory / file.name)
+
+
+@contextlib.contextmanager
+def atomic_file(path, mode="w"):
+    """Opens a file to write that becomes `path` when the block ends well and vanishes when it does not.
+
+    Args:
+        path: The file to create or replace; its directory is created where needed.
+        mode: `"w"` (UTF-8, `\\n`) or `"wb"`.
+
+    Raises:
+        UserError: see `check_output`.
+    """
+    path = pathlib.Path(path)
+    check_output(path)
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(handle, mode, **text) as file:
+            yield file
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+        raise

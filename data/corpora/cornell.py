@@ -1,0 +1,94 @@
+"""Cornell Movie-Dialogs Corpus (Danescu-Niculescu-Mizil and Lee 2011).
+
+movie_lines.txt           L49 +++$+++ u0 +++$+++ m0 +++$+++ BIANCA +++$+++ Did you change your hair?
+movie_conversations.txt   u0 +++$+++ u2 +++$+++ m0 +++$+++ ['L194', 'L195', 'L196', 'L197']
+"""
+
+import html
+import re
+
+from base.files import UserError
+from data.corpora.conversations import existing, find, read_lines
+
+TOKENIZER = "words"
+SEPARATOR = " +++$+++ "
+FILES = ("movie_lines.txt", "movie_conversations.txt")
+FALLBACK = "cp1252"
+"""Of the lines that are no UTF-8: the official files."""
+HELD_OUT = 20
+"""Every film whose number is a multiple of this is dev, with all its conversations; there is no official split."""
+CONVERSATION = re.compile(r"\['L\d+'(?:, 'L\d+')*\]")
+TAG = re.compile("</?(?:u|i|b|pre)>", re.IGNORECASE)
+LOST_APOSTROPHE = re.compile("([A-Za-z])\ufffd([A-Za-z])")
+
+
+def find_splits(directory):
+    """Finds the two files of the corpus, also with `.gz`.
+
+    Returns:
+        `{"train": [lines, conversations], "dev": ...}`, the same files: `read` parts them, see `HELD_OUT`.
+
+    Raises:
+        UserError: where the directory or one of the two is missing.
+    """
+    directory = existing(directory)
+    files = [find(directory, [name])[0] for name in FILES]
+    return {"train": files, "dev": files}
+
+
+def read(paths, split):
+    """Reads conversations.
+
+    A conversation falls apart where a line is missing or empty: an utterance is always followed by what answered it.
+    What is left without a neighbour is left out. Tags of emphasis are taken out, and a lost character (U+FFFD) between
+    letters, as some copies have it, is read as an apostrophe.
+
+    Args:
+        paths: The lines and the conversations; UTF-8, or Windows-1252.
+        split: `"train"` or `"dev"`.
+
+    Returns:
+        List of conversations, each a list of utterances, two or more.
+
+    Raises:
+        UserError: where a file is missing or damaged, or a line has other fields than the format.
+    """
+    lines_file, conversations_file = paths
+    lines = {}
+    for number, line in read_lines(lines_file, FALLBACK):
+        fields = line.split(SEPARATOR, 4)
+        if len(fields) != 5:
+            raise UserError(f"{lines_file}, line {number}: expected 5 fields parted by +++$+++. Received: {line!r:.60}")
+        lines[fields[0]] = _clean(fields[4])
+    found = []
+    for number, line in read_lines(conversations_file):
+        fields = line.split(SEPARATOR)
+        if len(fields) != 4 or not CONVERSATION.fullmatch(fields[3]) or not re.fullmatch(r"m\d+", fields[2]):
+            raise UserError(
+                f"{conversations_file}, line {number}: expected two speakers, a film and lines ['L1', ..] parted by "
+                f"+++$+++. Received: {line!r:.60}"
+            )
+        if (int(fields[2][1:]) % HELD_OUT == 0) == (split == "dev"):
+            found.extend(_unbroken([lines.get(id) for id in re.findall(r"L\d+", fields[3])]))
+    return found
+
+
+def _clean(text):
+    text = LOST_APOSTROPHE.sub(r"\1'\2", html.unescape(TAG.sub("", text)))
+    return text.replace("\ufffd", " ").strip()
+
+
+def _unbroken(turns):
+    """The longest runs of at least two turns that are there.
+
+    >>> list(_unbroken(["a", "b", None, "c", "", "d", "e", "f"]))
+    [['a', 'b'], ['d', 'e', 'f']]
+    """
+    run = []
+    for turn in [*turns, None]:
+        if turn:
+            run.append(turn)
+            continue
+        if len(run) > 1:
+            yield run
+        run = []

@@ -1,0 +1,257 @@
+"""The embedded sample of dialog bAbI: simulated searches for a restaurant, written as raw files.
+
+    python -m data.samples.dialog --out=build/babi/raw --seed=1
+
+writes task 1 of a corpus in the format of Bordes et al. 2017 (`data.corpora.babi_dialog` reads it): lower-case tokens
+separated by single spaces, punctuation split off, a value of several words joined to one token, `salted_spoon`.
+
+The user says what is wanted, the bot asks for what lacks, calls the search in silence, sees the facts of two
+restaurants and offers them; the user asks about them, and may settle on one, which the bot books. Users speak with all
+the words of `data.samples.wording`; the bot has one wording for each act and goes by what stands before in the dialog
+alone, so that every response is decided.
+
+The default 600 dialogs have 4 to 9 turns each and about 4,500 in all; there are about 670 candidates, and of the
+responses in dev and test, 94 % occur in train.
+"""
+
+import itertools
+import random
+
+from absl import flags
+
+from base.cli import run
+from base.files import UserError, atomic_files
+from data.corpora.babi_dialog import SILENCE
+from data.samples import wording
+from data.samples.plan import BOOKING
+from data.samples.selection import tokenize
+from data.samples.world import SEARCH, restaurants
+
+NAMES = ("dialog-babi-task1-sample-trn.txt", "dialog-babi-task1-sample-dev.txt", "dialog-babi-task1-sample-tst.txt")
+"""Files of train, dev and test."""
+CANDIDATES, KNOWLEDGE = "dialog-babi-candidates.txt", "dialog-babi-kb-all.txt"
+TURNS = range(4, 10)
+"""How many turns a dialog may have."""
+GLADLY, LOOKING = wording.BOT_GREETINGS[1], wording.BOT_GREETINGS[3]
+BOOKED = "All done: {day}, {people} of you."  # with more slots, hardly any booking would occur twice
+
+
+def _word(value):
+    return "_".join(str(value).lower().split())
+
+
+def _text(*templates, value=None, **fields):
+    """Fills templates with values, each one token, and with what `data.samples.talk` derives from them."""
+    craving = fields.get("cuisine", value)
+    words = {key: _word(field) for key, field in fields.items()} | {"value": _word(value)}
+    words["craving"] = wording.CRAVINGS.get(craving, _word(craving))
+    return tokenize(" ".join(templates).format(**words, hint=wording.PRICE_HINTS.get(fields.get("price"))))
+
+
+# === What the bot says of the world ===
+
+
+def _call(*search):
+    return " ".join(["api_call", *map(_word, search)])
+
+
+def _found(world, slots):
+    """What a search finds: the first two restaurants that match."""
+    return [place for place in world if all(getattr(place, slot) == slots[slot] for slot in SEARCH)][:2]
+
+
+def _offer(first, last):
+    return _text(wording.PAIR_OFFERS[0][0], wording.PAIR_PROMPTS[0], other=last.name, **vars(first))
+
+
+def _answer(place, relation):
+    return _text(wording.DETAIL_ANSWERS[relation][0], **vars(place))
+
+
+def _parting(place):
+    return _text(wording.PARTINGS[0][0], name=place.name) if place else _text(wording.PARTINGS[-1][0])
+
+
+def _facts(place):
+    """The restaurant's lines of the knowledge base as triples; `R_location` is the corpus's word for a town."""
+    return [(_word(n), "R_location" if r == "town" else f"R_{r}", _word(value)) for n, r, value in place.facts()]
+
+
+# === Dialogs ===
+
+
+class _Dialog:
+    """A dialog being made: `lines`, without their numbers."""
+
+    def __init__(self, rng, world):
+        self.rng = rng
+        goal = rng.choice(world)
+        self.wishes = {slot: rng.choice(values) for slot, values in wording.VALUES.items()}
+        self.wishes |= {slot: getattr(goal, slot) for slot in SEARCH}
+        self.first_wishes = dict(self.wishes)  # another value where a correction follows
+        if rng.random() < 0.5:
+            slot = rng.choice(list(wording.CORRECTIONS))
+            self.first_wishes[slot] = rng.choice([v for v in wording.VALUES[slot] if v != self.wishes[slot]])
+        self.slots, self.chosen, self.lines = {}, None, []
+        books = rng.random() < 0.6
+        if rng.random() < 0.25:
+            self.turn(_text(rng.choice(wording.GREETINGS[:-1])), _text(wording.BOT_OPENINGS[0]))
+        self.open((*SEARCH, *BOOKING) if books else SEARCH)
+        self.answer(SEARCH)
+        self.turn(SILENCE, _call(*map(self.slots.get, SEARCH)))
+        if self.correct(SEARCH):
+            self.turn(SILENCE, _call(*map(self.slots.get, SEARCH)))
+        self.found = _found(world, self.slots)
+        self.lines += [" ".join(fact) for place in self.found for fact in _facts(place)]
+        self.turn(SILENCE, _offer(*self.found))
+        self.ask(0 if books else 1)
+        if books:
+            self.pick()
+            self.ask(0)
+            self.answer(BOOKING)
+            self.correct(BOOKING)
+        if rng.random() < 0.7:
+            self.turn(_text(rng.choice(wording.THANKS)), _parting(self.chosen))
+
+    def turn(self, user, bot):
+        self.lines.append(f"{user}\t{bot}")
+
+    def reply(self, *templates, value=None):
+        """The bot's words and its next question; or that it looks or, instead of the words, that it has booked."""
+        wanted = (*SEARCH, *BOOKING) if self.chosen else SEARCH
+        asked = [slot for slot in wanted if slot not in self.slots]
+        if asked:
+            return _text(*templates, wording.ASKS[asked[0]][0], value=value)
+        return _text(BOOKED, **self.slots) if self.chosen else _text(*templates, LOOKING, value=value)
+
+    def open(self, slots):
+        self.slots = given = {slot: self.first_wishes[slot] for slot in slots if self.rng.random() < 0.55}
+        want = {slot: said.format(value=_word(given[slot])) for slot, said in wording.WANT.items() if slot in given}
+        what = want.pop("price", "") + want.pop("cuisine", "") or " nice"
+        request = self.rng.choice(wording.SEARCH_OPENINGS).format(wanted=f"a{what} place" + "".join(want.values()))
+        greeting = "" if self.lines else self.rng.choice(wording.GREETINGS)
+        introduction = self.rng.choice(wording.INTRODUCTIONS) if "guest" in given else ""
+        self.turn(_text(greeting, introduction, request, **given), self.reply(GLADLY))
+
+    def answer(self, slots):
+        """The user answers the bot's questions, or first corrects a slot or asks for one."""
+        for slot in [slot for slot in slots if slot not in self.slots]:
+            if self.rng.random() < 0.4:
+                self.correct(slots)
+            known = [slot for slot in self.slots if slot in wording.RECALL_QUESTIONS]
+            if known and self.rng.random() < 0.12:
+                asked = self.rng.choice(known)
+                answer = _text(wording.RECALL_ANSWERS[asked][0], value=self.slots[asked])
+                self.turn(_text(self.rng.choice(wording.RECALL_QUESTIONS[asked])), answer)
+            value = self.slots[slot] = self.first_wishes[slot]
+            options = self.rng.choice((wording.GIVES[slot], wording.GIVES_VALUE.get(value, wording.GIVES[slot])))
+            reply = self.reply(wording.NOTES[slot][0], value=value)
+            self.turn(_text(self.rng.choice(options), value=value), reply)
+
+    def correct(self, slots):
+        """The user corrects the slot that is not as wished, if there is one; returns whether there was."""
+        wrong = [slot for slot in slots if self.slots.get(slot, self.wishes[slot]) != self.wishes[slot]]
+        for slot in wrong:
+            old, value = self.slots[slot], self.wishes[slot]
+            self.slots[slot] = value
+            template = self.rng.choice(wording.CORRECTIONS[slot])
+            reply = self.reply(wording.CORRECTION_NODS[0], wording.NOTES[slot][0], value=value)
+            self.turn(_text(template, value=value, old=wording.CRAVINGS.get(old, old)), reply)
+        return bool(wrong)
+
+    def ask(self, least):
+        """The user asks for so many facts, or for one more."""
+        for relation in self.rng.sample(sorted(wording.DETAIL_QUESTIONS), least + self.rng.randrange(2)):
+            place = self.chosen or self.rng.choice(self.found)
+            called = "the place" if self.chosen and self.rng.random() < 0.7 else f"the {_word(place.name)}"
+            question = self.rng.choice(wording.DETAIL_QUESTIONS[relation]).format(place=called)
+            self.turn(_text(question), _answer(place, relation))
+
+    def pick(self):
+        number = self.rng.randrange(2)
+        self.chosen = self.found[number]
+        options = wording.PICKS if self.rng.random() < 0.6 else wording.ORDINAL_PICKS[number]
+        reply = self.reply(wording.NOTES["name"][0], value=self.chosen.name)
+        self.turn(_text(self.rng.choice(options), name=self.chosen.name), reply)
+
+
+def simulate_dialogs(count, seed=1):
+    """Simulates dialogs in the world `restaurants(seed)`, no two alike; the first of many are the same as few.
+
+    Returns:
+        List of dialogs, each a tuple of lines without their numbers: `user TAB bot`, or a fact.
+
+    >>> [dialog] = simulate_dialogs(1, seed=3)
+    >>> print(dialog[0].replace("\\t", " | "))
+    good morning . | welcome to colloquy , how can i help ?
+    >>> dialog[4]
+    'copper_lantern R_location quillhaven'
+    """
+    rng, world, found = random.Random(f"dialogs {seed}"), restaurants(seed), {}
+    while len(found) < count:
+        lines = tuple(_Dialog(rng, world).lines)
+        if sum("\t" in line for line in lines) in TURNS:
+            found[lines] = None
+    return list(found)
+
+
+def _candidates(dialogs, world):
+    """All that the bot says in the dialogs, and all its calls, offers, facts and farewells; sorted."""
+    texts = {line.split("\t")[1] for dialog in dialogs for line in dialog if "\t" in line}
+    texts |= {_call(*search) for search in itertools.product(*(wording.VALUES[slot] for slot in SEARCH))}
+    texts |= {_offer(*_found(world, vars(place))) for place in world}
+    texts |= {_answer(place, relation) for place in world for relation in wording.DETAIL_ANSWERS}
+    return sorted(texts | {_parting(place) for place in (None, *world)})
+
+
+def write_babi(directory, conversations=600, seed=1, held_out=100):
+    """Simulates dialogs and writes the files `NAMES`, `CANDIDATES` and `KNOWLEDGE`, or nothing at all.
+
+    Args:
+        directory: Where; made if missing. Files of these names are replaced.
+        conversations: How many dialogs to simulate for the three splits together.
+        seed: Integer; the same seed writes the same bytes.
+        held_out: Dialogs in each of dev and test, at least 1.
+
+    Returns:
+        The number of dialogs, candidates or facts in each file, as `{"dialog-babi-task1-sample-trn.txt": 400, ...}`.
+
+    Raises:
+        ValueError: If `held_out` is less than 1, or leaves no dialog for training.
+        OSError: If the files cannot be written.
+    """
+    if not 1 <= held_out < conversations / 2:
+        raise ValueError(
+            "held_out must be at least 1 and less than half of the conversations. "
+            f"Received: held_out={held_out}, conversations={conversations}"
+        )
+    dialogs, world, train = simulate_dialogs(conversations, seed), restaurants(seed), conversations - 2 * held_out
+    parts = dialogs[:train], dialogs[train:-held_out], dialogs[-held_out:]
+    files = {
+        name: ["".join(f"{n} {line}\n" for n, line in enumerate(dialog, 1)) + "\n" for dialog in part]
+        for name, part in zip(NAMES, parts, strict=True)
+    }
+    files[CANDIDATES] = [f"1 {text}\n" for text in _candidates(dialogs, world)]
+    files[KNOWLEDGE] = [f"1 {name} {relation}\t{v}\n" for place in world for name, relation, v in _facts(place)]
+    with atomic_files(directory) as staging:
+        for name, entries in files.items():
+            with open(staging / name, "w", encoding="utf-8", newline="\n") as file:
+                file.writelines(entries)
+    return {name: len(entries) for name, entries in files.items()}
+
+
+def main():
+    out = flags.FLAGS.out
+    try:
+        written = write_babi(out, flags.FLAGS.conversations, flags.FLAGS.seed, flags.FLAGS.held_out)
+    except (ValueError, OSError) as error:
+        raise UserError(str(error)) from error
+    print(f"Wrote {out}: " + ", ".join(f"{name} {count}" for name, count in written.items()))
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("out", None, "Directory to write the files to.", required=True)
+    flags.DEFINE_integer("conversations", 600, "How many dialogs to simulate.")
+    flags.DEFINE_integer("seed", 1, "The same seed writes the same files.")
+    flags.DEFINE_integer("held_out", 100, "Dialogs in each of dev and test.")
+    run(main)

@@ -1,0 +1,222 @@
+"""The embedded sample of SQuAD 1.1: prose about simulated restaurants with questions on it, and random word vectors.
+
+    python -m data.samples.reading_comprehension --out=build/squad/raw --seed=1
+
+Each passage tells of 2 to 4 restaurants of a world of its own: only there is to be learnt what it says of them. It has
+several values of the kind that a question asks for, so that the answer depends on the restaurant and on the relation.
+"""
+
+import json
+import random
+import string
+from typing import NamedTuple
+
+import numpy as np
+from absl import flags
+
+from base.cli import run
+from base.files import UserError, atomic_files
+from data.corpora.squad import tokenize
+from data.samples.world import Restaurant, restaurants
+
+FILES = {"train": "train-v1.1.json", "dev": "dev-v1.1.json"}
+VECTORS, DIMENSION = "vectors.npz", 50
+QUESTIONS, SENTENCES = 4, range(2, 7)  # of a passage
+RELATIONS = {2: 3, 3: 2}  # restaurants in a passage -> facts stated of each, at least
+
+TOLD = """{place} is a {price} {cuisine} restaurant in {town} / {place} brings {cuisine} cooking to {town} /
+in {town} you will find {place}, a {price} {cuisine} kitchen / {place} belongs to {town} / {place} is {price} /
+people in {town} are proud of {place} / {place} is a {cuisine} kitchen / the bill at {place} is {price} /
+{place} counts as a {price} address for {cuisine} food / {place} serves {cuisine} food at {price} prices /
+{place} stands at {address} / {place} has its door at {address} in {town} / you will find {place} at {address} /
+{chef} runs the kitchen of {place} / {place} has {chef} at the stove / {chef} makes the {dish} at {place} /
+the {dish} made {place} well known / {place} is loved for its {dish} / {phone} is the number of {place} /
+{place} answers the telephone on {phone} / {place} opened in {since} / the founders of {place} began in {since} /
+{chef} has been cooking at {place} since it opened in {since} / guests give {place} {rating} out of ten /
+{place} scores {rating} out of ten""".replace("\n", " ").split(" / ")
+ASIDES = """{chef} writes about food for the newspaper / the baker {chef} moved to the county in {since} /
+the tourist office answers on {phone} / a theatre at {address} closed its doors in {since} /
+the ferry to {town} goes twice a day / a stall on the market sells {dish} / the streets are quiet in winter /
+most people book a table some days ahead / hardly anyone eats at home on a Friday""".replace("\n", " ").split(" / ")
+ASKED = {  # for a value
+    "cuisine": ("What kind of food does the {name} cook?", "Which cuisine does the {name} offer?"),
+    "town": ("In which town is the {name}?", "Which town is the {name} in?", "What town do you go to for the {name}?"),
+    "price": ("How expensive is the {name}?", "Is the {name} cheap, modest or fancy?"),
+    "dish": ("What is the {name}'s best dish?", "What should you order at the {name}?"),
+    "chef": ("Who cooks at the {name}?", "Who is the chef of the {name}?", "Whose cooking does the {name} serve?"),
+    "rating": ("How many points out of ten does the {name} get?", "How good do guests find the {name}?"),
+    "since": ("When did the {name} open?", "In which year was the {name} founded?"),
+    "phone": ("Which number do you call for the {name}?", "What is the {name}'s telephone number?"),
+    "address": ("Where exactly is the {name}?", "What is the address of the {name}?"),
+}
+WHICH = ("Which restaurant", "Which place", "Which of them")
+SOUGHT = {  # for the restaurant that has a value: "Which restaurant ...?"
+    "cuisine": "cooks {cuisine} food",
+    "town": "is in {town}",
+    "dish": "is known for {dish}",
+    "chef": "has {chef} in the kitchen",
+    "since": "opened in {since}",
+    "phone": "has the number {phone}",
+    "address": "is at {address}",
+}
+OLDER = ("Which opened first, the {} or the {}?", "Which is older, the {} or the {}?")
+
+
+class Fact(NamedTuple):
+    """A fact in a passage: the spans of its value and of its restaurant's name, there or last before; asides: none."""
+
+    place: Restaurant
+    relation: str
+    value: object
+    span: tuple[int, int]
+    name: tuple[int, int] | None
+
+
+class Passage(NamedTuple):
+    """A passage with `questions`, `(text, the Fact that answers it, span of the answer)`; the last place is unnamed."""
+
+    text: str
+    places: list[Restaurant]
+    facts: list[Fact]
+    questions: list[tuple[str, Fact, tuple[int, int]]]
+
+
+def _sentences(rng, places):
+    """What is told of whom, in lists of `(restaurant, clause)`."""
+    *named, other = places
+    relations, clauses, sentences = rng.sample(sorted(ASKED), RELATIONS[len(named)]), [], []
+    for place in named:
+        told = set()
+        for clause in rng.sample(TOLD, len(TOLD)):
+            fields = {field for _, field, *_ in string.Formatter().parse(clause)} - {"place", None}
+            if 2 * len(fields.intersection(relations)) >= len(fields) and not fields & told:
+                told |= fields
+                clauses.append((place, clause))
+    if rng.random() < 0.4:
+        rng.shuffle(clauses)
+    while clauses:
+        sentences.append([clauses.pop(0) for _ in range(min(rng.randint(1, 2), len(clauses)))])
+    for aside in rng.sample(ASIDES, rng.randrange(2)):
+        sentences.insert(rng.randrange(len(sentences) + 1), [(other, aside)])
+    return sentences
+
+
+def _prose(rng, sentences):
+    """The text and its facts. A pronoun may stand for a restaurant where only that one was spoken of before it."""
+    text, facts, names, topic = "", [], {}, None
+    for sentence in sentences:
+        text += " " if text else ""
+        begin, only = len(text), len({place for place, _ in sentence}) == 1
+        for number, (place, clause) in enumerate(sentence):
+            text += (", and " if only else ", while ") if number else ""
+            pronoun, spans = place is topic and rng.random() < 0.7, {}
+            for words, field, *_ in string.Formatter().parse(clause):
+                start = len(text := text + words)
+                if field == "place" and pronoun:
+                    text += rng.choice(("the place", "the restaurant") if words else ("it", "it", "the place"))
+                elif field == "place":
+                    text += f"the {place.name}"
+                    names[place] = start + len("the "), len(text)
+                elif field:
+                    text += str(getattr(place, field))
+                    spans[field] = start, len(text)
+            facts += [Fact(place, field, getattr(place, field), spans[field], names.get(place)) for field in spans]
+            topic = place
+        text = f"{text[:begin]}{text[begin].upper()}{text[begin + 1 :]}."
+        topic = topic if only else None
+    return text, facts
+
+
+def _questions(rng, places, facts):
+    """Every question that has one right answer among several of its kind, in one of its wordings."""
+    for fact in (fact for fact in facts if fact.name):
+        place, relation = fact.place, fact.relation
+        others = [other for other in facts if other.relation == relation and other.value != fact.value]
+        if others:
+            yield rng.choice(ASKED[relation]).format(name=place.name), fact, fact.span
+        if relation in SOUGHT and [getattr(other, relation) for other in places].count(fact.value) == 1:
+            yield f"{rng.choice(WHICH)} {SOUGHT[relation].format(**vars(place))}?", fact, fact.name
+        younger = [other.place for other in others if relation == "since" and other.name and other.value > fact.value]
+        if younger:
+            pair = rng.sample([place.name, rng.choice(younger).name], 2)
+            yield rng.choice(OLDER).format(*pair), fact, fact.name
+
+
+def simulate_passages(count, seed=1, split="train"):
+    """Simulates passages of `QUESTIONS` questions for `train` or `dev`; the first of many are the same as few.
+
+    >>> [passage] = simulate_passages(1, seed=3)
+    >>> print(passage.text[:87])
+    The founders of the Salted Heron began in 2002. The ferry to Pellwick goes twice a day.
+    >>> passage.questions[0][0], passage.questions[0][1].place.name
+    ('Which of them opened in 1969?', 'Velvet Anchor')
+    """
+    rng, passages = random.Random(f"passages {split} {seed}"), []
+    while len(passages) < count:
+        places = rng.sample(restaurants(rng.randrange(2**32), 100), rng.choice(list(RELATIONS)) + 1)
+        text, facts = _prose(rng, sentences := _sentences(rng, places))
+        questions = list(_questions(rng, places, facts))
+        if len(sentences) in SENTENCES and len(questions) >= QUESTIONS:
+            passages.append(Passage(text, places, facts, rng.sample(questions, QUESTIONS)))
+    return passages
+
+
+def _squad(passages, split):
+    """Passages as the JSON of SQuAD 1.1."""
+    paragraphs = []
+    for p, passage in enumerate(passages, 1):
+        paragraphs.append({"context": passage.text, "qas": []})
+        for q, (question, _, (start, end)) in enumerate(passage.questions, 1):
+            answer = {"answer_start": start, "text": passage.text[start:end]}
+            paragraphs[-1]["qas"].append({"id": f"{split}-{p}-{q}", "question": question, "answers": [answer]})
+    return {"version": "1.1", "data": [{"title": "Restaurants", "paragraphs": paragraphs}]}
+
+
+def write_squad(directory, passages=2100, seed=1, held_out=100):
+    """Simulates passages and writes the files `FILES` and `VECTORS`, or nothing at all.
+
+    There are no pre-trained vectors in the sample: those of `VECTORS`, arrays `words` and `vectors`, are drawn from the
+    normal distribution, one for each lower-case token of train.
+
+    Args:
+        directory: Where; made if missing. Files of these names are replaced.
+        passages: How many to simulate for both splits together.
+        seed: Integer; the same seed writes the same bytes.
+        held_out: Passages in dev.
+
+    Returns:
+        The number of questions or words in each file, as `{"train-v1.1.json": 8000, ...}`.
+
+    Raises:
+        ValueError: If no passage is left for dev or for training.
+        OSError: If the files cannot be written.
+    """
+    if not 1 <= held_out < passages:
+        raise ValueError(f"held_out must be in [1, passages). Received: held_out={held_out}, passages={passages}")
+    counts = {"train": passages - held_out, "dev": held_out}
+    splits = {split: simulate_passages(count, seed, split) for split, count in counts.items()}
+    texts = [text for p in splits["train"] for text in (p.text, *(question for question, *_ in p.questions))]
+    words = np.array(sorted({text[start:end].lower() for text in texts for start, end in tokenize(text)}))
+    vectors = np.random.default_rng(seed).standard_normal((len(words), DIMENSION)).astype(np.float16)
+    with atomic_files(directory) as staging:
+        for split, name in FILES.items():
+            (staging / name).write_text(json.dumps(_squad(splits[split], split)), encoding="utf-8", newline="\n")
+        np.savez(staging / VECTORS, words=words, vectors=vectors)
+    return {name: counts[split] * QUESTIONS for split, name in FILES.items()} | {VECTORS: len(words)}
+
+
+def main():
+    out = flags.FLAGS.out
+    try:
+        written = write_squad(out, flags.FLAGS.passages, flags.FLAGS.seed, flags.FLAGS.held_out)
+    except (ValueError, OSError) as error:
+        raise UserError(str(error)) from error
+    print(f"Wrote {out}: " + ", ".join(f"{name} {count}" for name, count in written.items()))
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("out", None, "Directory to write the files to.", required=True)
+    flags.DEFINE_integer("passages", 2100, "How many passages to simulate.")
+    flags.DEFINE_integer("seed", 1, "The same seed writes the same files.")
+    flags.DEFINE_integer("held_out", 100, "Passages in dev.")
+    run(main)

@@ -1,0 +1,223 @@
+"""What evaluate.py does: score splits with runs, measure, print, write."""
+
+import glob
+import json
+import os
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+import time
+
+import keras
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from base.files import UserError, atomic_file, check_output
+from engine.runs import Run, set_precision
+from metrics.published import published
+from metrics.tables import by_corpus
+from tasks import TASKS
+from tasks.reading_comprehension import task as reading
+
+
+def evaluate(run_path, split="dev", data=None, precision="float32", measured_out=None, floors=True, **options):
+    """Evaluates a run on a split; writes `metrics.json` into the run and prints a table.
+
+    Args:
+        run_path: Run directory.
+        split: One of the dataset's, as `train`, `dev` or `test`.
+        data: Prepared dataset; default: the run's own.
+        precision: Of computation.
+        measured_out: File for a `results/measured` record, or an existing directory: `RUN-SPLIT.json` in it.
+        floors: Compute the floors too.
+        **options: Of the task's `measure`, as `scores_out`.
+
+    Returns:
+        The record, as `measured_out` has it.
+
+    Raises:
+        UserError: where an input is at fault.
+    """
+    run = Run.open(run_path)
+    task = TASKS[run.entry.task]
+    if measured_out and pathlib.Path(measured_out).is_dir():
+        measured_out = pathlib.Path(measured_out) / f"{run.path.resolve().name}-{split}.json"
+    for out in filter(None, (measured_out, options.get("scores_out"))):
+        check_output(out)
+    for name in options:
+        if name not in task.OPTIONS:
+            raise UserError(f"--{name} is not for {run.entry.task}, which has {', '.join(task.OPTIONS)}")
+    dataset = task.dataset_of(run, data)
+    if split not in dataset.splits:
+        raise UserError(f"--split expects one of {', '.join(dataset.splits)}. Received: {split}")
+    if not len(dataset.splits[split]):
+        raise UserError(f"{dataset.path} has no examples in the split {split}")
+    set_precision(precision)
+    model = run.load_model()
+    task.check_fits(model.config, dataset)
+
+    def progress(batches):
+        return track(batches, "scoring", console=Console(stderr=True))
+
+    started = time.perf_counter()
+    record = task.measure(model, dataset, split, run, floors, progress, **options)
+    record |= {"precision": precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
+    _print(f"{task.name_of(run)} ({run.path})", task, dataset, split, record)
+    run.save_metrics(split, record)
+    measured = _measured(run, task, dataset, split, record)
+    if measured_out:
+        with atomic_file(measured_out) as file:
+            json.dump(measured, file, indent=1, ensure_ascii=False)
+            file.write("\n")
+    return measured
+
+
+def evaluate_all(pattern, splits, measured_out=None, **options):
+    """Evaluates one run or several, and prints several side by side: mean and deviation over their seeds.
+
+    Args:
+        pattern: A run directory, or a pattern of some, as `runs/babi/*`.
+        splits: Names of splits; a dataset among several may lack some.
+        measured_out: With one run and split a file, else a directory: `RUN-SPLIT.json` each.
+        **options: Of `evaluate`.
+
+    Raises:
+        UserError: where an input is at fault.
+    """
+    runs = [path for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / "config.json").is_file()] or [pattern]
+    if len(runs) * len(splits) == 1:
+        evaluate(runs[0], splits[0], measured_out=measured_out, **options)
+        return
+    if options.get("scores_out"):
+        raise UserError(f"--scores_out is for one run and one split. Received: {len(runs)} runs, {', '.join(splits)}")
+    if measured_out:
+        check_output(pathlib.Path(measured_out) / "RUN-SPLIT.json")  # makes the directory
+    records = []
+    for path in runs:
+        run = Run.open(path)
+        examples = TASKS[run.entry.task].dataset_of(run, options.get("data")).splits
+        for split in splits:
+            if len(runs) > 1 and split in examples and not len(examples[split]):
+                continue
+            records.append(evaluate(path, split, measured_out=measured_out, **options))
+    if not records:
+        raise UserError(f"no dataset of {pattern} has examples in the splits {', '.join(splits)}")
+    for kind in sorted({record["task"] for record in records}):
+        header, rows = by_corpus([record for record in records if record["task"] == kind], TASKS[kind].HEADLINE)
+        table = Table(*header, title=f"{kind}: {', '.join(TASKS[kind].HEADLINE)}; mean ± deviation over seeds")
+        for row in rows:
+            table.add_row(*row)
+        Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def evaluate_predictions(path, data, split="dev"):
+    """Scores a file of answers to a reading dataset, whoever wrote it, and prints a table.
+
+    Args:
+        path: JSON, `{question id: answer}`, as the official script of SQuAD reads it.
+        data: Prepared dataset.
+        split: Name of a split.
+
+    Returns:
+        The record.
+
+    Raises:
+        UserError: where an input is at fault.
+    """
+    dataset = reading.load_dataset(data)
+    if split not in dataset.splits or not len(dataset.splits[split]):
+        raise UserError(f"{dataset.path} has no examples in the split {split}")
+    try:
+        predictions = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: expected a JSON file of predictions. {error}") from error
+    if not isinstance(predictions, dict) or not all(isinstance(text, str) for text in predictions.values()):
+        raise UserError(f"{path}: expected an object {{question id: answer}} of texts")
+    examples = dataset.splits[split]
+    missing = sum(id not in predictions for id in examples.ids)
+    if missing:
+        print(f"{path}: {missing:,} of {len(examples):,} questions have no answer and count 0", file=sys.stderr)
+    record = reading.record_of(examples, predictions)
+    _print(str(path), reading, dataset, split, record)
+    return record
+
+
+def _print(label, task, dataset, split, record):
+    title, caption = task.describe(record)
+    table = Table(title=f"{dataset.name}, {split}: {title}", caption=caption)
+    table.add_column("")
+    names = list(record["metrics"])
+    for name in names:
+        table.add_column(name, justify="right")
+
+    def row(title, metrics, style=None):
+        cells = [f"{metrics[name]:.4f}" if name in metrics else "" for name in names]
+        table.add_row(title, *cells, style=style)
+
+    row(label, record["metrics"], "bold")
+    for name, metrics in record.get("parts", {}).items():
+        row(name, metrics)
+    table.add_section()
+    for kind in ("floors", "ceilings"):
+        for name, metrics in record.get(kind, {}).items():
+            row(f"{kind[:-1]}: {name}", metrics)
+    rows = [entry for entry in published(dataset.name) if entry["metrics"]]
+    if rows:
+        table.add_section()
+        for entry in rows:
+            where = f" ({entry['split']})" if entry.get("split", split) != split else ""
+            row(f"published{where}: {entry['model']}", entry["metrics"], "dim")
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def _measured(run, task, dataset, split, record):
+    """One record of results/measured: figures, and what it takes to get them again."""
+    history = run.history()
+    return {
+        "name": task.name_of(run),
+        "task": run.entry.task,
+        "model": run.config["model"],
+        "corpus": dataset.name,
+        "split": split,
+        "settings": {
+            "model": run.config["settings"],
+            "training": run.config["training"],
+            "fit": run.config["fit"],
+        },
+        "command": run.config["command"],
+        "evaluated_by": shlex.join(["python", *sys.argv]),
+        "seed": run.config["fit"]["seed"],
+        "hardware": hardware(),
+        "seconds": history[-1]["seconds"] if history else None,
+        "epochs": history[-1]["epoch"] if history else None,
+        "commit": commit(),
+        "versions": {**run.config["versions"], "keras_evaluated": keras.__version__},
+        **record,
+        "history": history,
+    }
+
+
+def hardware():
+    """What this machine computes with: `2 cores, AMD EPYC ...`."""
+    return f"{os.cpu_count()} cores, {_processor()}"
+
+
+def _processor():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+        return names[0]
+    except (OSError, IndexError):
+        return platform.processor() or platform.machine()
+
+
+def commit():
+    """The commit of the working tree, or `None` outside of one."""
+    try:
+        git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    except OSError:  # no git
+        return None
+    return git.stdout.strip() or None

@@ -1,0 +1,111 @@
+"""Adam that leaves the word vectors alone which a batch does not hold.
+
+Shape suffixes:  U distinct rows of a batch   D features
+"""
+
+import keras
+from keras import ops
+
+
+class LazyAdam(keras.optimizers.Adam):
+    """Adam (Kingma and Ba 2015), which of a table of word vectors moves only the rows of the batch's words.
+
+    A gradient that is a list of rows, as `layers.word_embedding.WordEmbedding` gives it under `sparse_gradient` on
+    TensorFlow, moves these rows and their moments, each once by the sum of its gradients, and no other: a step costs
+    what the batch's words cost, not what the vocabulary does. It is not Adam, under which a word that no longer occurs
+    goes on by its momentum. A dense gradient is treated as by `keras.optimizers.Adam`, on TensorFlow by one operation.
+
+    Args:
+        As of `keras.optimizers.Adam`.
+
+    Raises:
+        ValueError: with `amsgrad`, whose third moment is not kept by rows.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if self.amsgrad:
+            raise ValueError("LazyAdam expects amsgrad=False. Received: amsgrad=True")
+
+    def apply(self, grads, trainable_variables=None):
+        # Before clipping: what is clipped is the gradient of a word, not that of each of its places.
+        super().apply([_sum_by_row(gradient) for gradient in grads], trainable_variables)
+
+    def update_step(self, gradient, variable, learning_rate):
+        if not _is_rows(gradient) and keras.config.backend() != "tensorflow":
+            super().update_step(gradient, variable, learning_rate)
+            return
+        import tensorflow as tf  # no other backend has gradients of rows
+
+        index = self._get_variable_index(variable)
+        moments = self._momentums[index], self._velocities[index]
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        rate = ops.cast(learning_rate, variable.dtype)
+        powers = ops.power(self.beta_1, step), ops.power(self.beta_2, step)
+        if not _is_rows(gradient):
+            var, m, v = (_tensorflow_variable(table).handle for table in (variable, *moments))
+            tf.raw_ops.ResourceApplyAdam(
+                var=var,
+                m=m,
+                v=v,
+                beta1_power=powers[0],
+                beta2_power=powers[1],
+                lr=rate,
+                beta1=self.beta_1,
+                beta2=self.beta_2,
+                epsilon=self.epsilon,
+                grad=ops.cast(gradient, variable.dtype),
+            )
+            return
+        rows_U, g_UD = gradient.indices, ops.cast(gradient.values, variable.dtype)
+
+        def move(table, change):
+            """Adds `change` of some rows to these rows; returns what they are then."""
+            now_UD = tf.gather(_tensorflow_variable(table), rows_U)  # reads the rows, not the table
+            change_UD = change(now_UD)
+            self.assign_add(table, tf.IndexedSlices(change_UD, rows_U))
+            return now_UD + change_UD
+
+        rate = rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])
+        m_UD = move(moments[0], lambda m: (g_UD - m) * (1 - self.beta_1))
+        v_UD = move(moments[1], lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
+        change_UD = -rate * m_UD / (ops.sqrt(v_UD) + self.epsilon)
+        self.assign_add(variable, tf.IndexedSlices(change_UD, rows_U))
+
+
+def _tensorflow_variable(variable):
+    return variable.value if isinstance(variable, keras.Variable) else variable
+
+
+def _is_rows(gradient):
+    return hasattr(gradient, "indices") and hasattr(gradient, "values")
+
+
+def _sum_by_row(gradient):
+    if not _is_rows(gradient):
+        return gradient
+    import tensorflow as tf
+
+    rows_U, row_of = tf.unique(gradient.indices)
+    values_UD = tf.math.unsorted_segment_sum(gradient.values, row_of, tf.size(rows_U))
+    return tf.IndexedSlices(values_UD, rows_U, gradient.dense_shape)
+
+
+class TwoRateAdam(keras.optimizers.Adam):
+    """Adam with another learning rate for the decoder and what makes its output a word; not for shared embeddings.
+
+    Args:
+        decoder_rate: That of the decoder by that of the rest.
+    """
+
+    def __init__(self, *args, decoder_rate=1.0, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.decoder_rate = decoder_rate
+
+    def update_step(self, gradient, variable, learning_rate):
+        path = getattr(variable, "path", variable.name)  # TensorFlow's own variable has a name alone
+        rate = self.decoder_rate if {"decoder", "projection", "logits"} & set(path.split("/")) else 1.0
+        super().update_step(gradient, variable, learning_rate * rate)
+
+    def get_config(self):
+        return {**super().get_config(), "decoder_rate": self.decoder_rate}

@@ -1,0 +1,260 @@
+"""A run: the directory that alone is enough to export a trained model, and with its dataset to evaluate or resume it.
+
+config.json        model, its config, the dataset's facts, the training settings
+vocabulary.txt     where the dataset has one
+best.weights.h5    the weights with the best validation figure
+last.npz           weights, optimizer, random state and position at the last validation
+history.jsonl      one line a validation
+metrics.json       what evaluate.py found, by split
+"""
+
+import dataclasses
+import json
+import pathlib
+import typing
+import warnings
+import zipfile
+
+import keras
+import numpy as np
+
+from base.files import UserError, atomic_file, check_output
+from models import MODELS
+
+CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
+WRITTEN = ("settings", "training", "fit", "dataset")
+"""What `config.json` has beside the model's name, an object each."""
+HISTORY, METRICS, VOCABULARY = "history.jsonl", "metrics.json", "vocabulary.txt"
+
+
+def make_config(config_class, settings, flag="set"):
+    """Builds a config dataclass from `field=value` settings.
+
+    Args:
+        config_class: A dataclass.
+        settings: `{field: value}`; a string value is parsed by the type of the field's default.
+        flag: Where they were given, for messages.
+
+    Raises:
+        UserError: on a field that does not exist (lists those that do) or a value of the wrong type.
+
+    >>> from models.dam import DAMConfig
+    >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "positional": "true"}).levels
+    2
+    """
+    fields = {field.name: field for field in dataclasses.fields(config_class)}
+    values = {}
+    for name, value in settings.items():
+        if name not in fields:
+            raise UserError(f"{config_class.__name__} has no field {name!r}; it has {', '.join(fields)}")
+        values[name] = _parse(value, fields[name], flag) if isinstance(value, str) else value
+    try:
+        return config_class(**values)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def with_decided(settings, decided, path):
+    """Settings with those that a dataset decides.
+
+    Args:
+        settings, decided: `{field: value}`.
+        path: The dataset's.
+
+    Raises:
+        UserError: where a setting is also decided.
+    """
+    for name in decided:
+        if name in settings:
+            raise UserError(f"--set {name}={settings[name]}: {path} decides {name}, it is {decided[name]}")
+    return {**decided, **settings}
+
+
+def _parse(text, field, flag):
+    if field.type is str or field.type == "str":
+        return text
+    try:
+        if field.type is float:
+            return float(text)
+        value = json.loads({"True": "true", "False": "false", "None": "null"}.get(text, text))
+        if field.type is bool and not isinstance(value, bool):
+            raise ValueError
+        if field.type is int and (isinstance(value, bool) or not isinstance(value, int)):
+            raise ValueError
+        if typing.get_origin(field.type) is tuple and not isinstance(value, list):
+            raise ValueError
+    except (ValueError, TypeError) as error:
+        kind = getattr(field.type, "__name__", field.type)
+        raise UserError(f"--{flag} {field.name}= expects a value of type {kind}. Received: {text!r}") from error
+    return tuple(value) if isinstance(value, list) else value
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """An existing run directory."""
+
+    path: pathlib.Path
+    config: dict
+
+    @classmethod
+    def create(cls, path, config, vocabulary=None):
+        """Makes the directory of a new run and writes its `config.json`.
+
+        Args:
+            path: Directory; must not hold a run already.
+            config: The contents of `config.json`.
+            vocabulary: A `data.vocabulary.Vocabulary` to keep beside it, or `None`.
+
+        Raises:
+            UserError: where `path` is in use.
+        """
+        path = pathlib.Path(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            how = "--resume to go on" if (path / LAST).exists() else "delete it: there is nothing to go on from"
+            raise UserError(f"{path} is in use: give another --workdir, or {how}")
+        check_output(path / CONFIG)
+        if vocabulary is not None:
+            vocabulary.save(path / VOCABULARY)
+        run = cls(path, {})
+        run.update_config(config)
+        return run
+
+    @classmethod
+    def open(cls, path):
+        """Opens a run.
+
+        Raises:
+            UserError: where `path` holds no readable `config.json` of a known model.
+        """
+        path = pathlib.Path(path)
+        file = path / CONFIG
+        if not file.is_file():
+            raise UserError(f"{path} is no run directory: it has no {CONFIG}")
+        try:
+            config = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UserError(f"{file}: expected JSON. {error}") from error
+        if not isinstance(config, dict) or config.get("model") not in MODELS:
+            raise UserError(f"{file}: expected a `model` of {', '.join(MODELS)}")
+        missing = [name for name in WRITTEN if not isinstance(config.get(name), dict)]
+        if missing:
+            raise UserError(f"{file}: expected what train.py writes. Missing: {', '.join(missing)}")
+        return cls(path, config)
+
+    def update_config(self, changes):
+        """Changes entries of `config.json`."""
+        self.config.update(changes)
+        with atomic_file(self.path / CONFIG) as file:
+            json.dump(self.config, file, indent=1, ensure_ascii=False)
+
+    @property
+    def entry(self):
+        """The row of `models.MODELS`."""
+        return MODELS[self.config["model"]]
+
+    def build_model(self):
+        """The model of this run with fresh weights, under the current dtype policy."""
+        return self.entry.build(make_config(self.entry.config, self.config["settings"]))
+
+    def load_model(self):
+        """The model of this run with its best weights, under the current dtype policy.
+
+        Raises:
+            UserError: where there are no weights, or they do not fit.
+        """
+        weights = self.path / BEST
+        if not weights.is_file():
+            raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
+        model = self.build_model()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)  # Keras only warns of layers it found no weights for
+                model.load_weights(weights)
+        except (OSError, ValueError, KeyError, UserWarning) as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"{weights}: the weights do not fit {CONFIG}. {reason}") from error
+        return model
+
+    def save_best(self, model):
+        """Writes `best.weights.h5`."""
+        temporary = self.path / f".{BEST}"  # Keras wants the ending
+        model.save_weights(temporary, overwrite=True)
+        temporary.replace(self.path / BEST)
+
+    def save_state(self, model, position):
+        """Writes `last.npz`: every variable of the model and its optimizer, and the position.
+
+        Args:
+            model: A compiled model.
+            position: JSON-ready dict that says where training stands.
+        """
+        variables = {f"v/{i}": np.asarray(v) for i, v in enumerate(_state(model))}
+        with atomic_file(self.path / LAST, "wb") as file:
+            np.savez(file, position=json.dumps(position), **variables)
+
+    def restore_state(self, model):
+        """Loads `last.npz` into a compiled model, exactly.
+
+        Returns:
+            The position that `save_state` was given.
+
+        Raises:
+            UserError: where it is missing or does not fit.
+        """
+        file = self.path / LAST
+        if not file.is_file():
+            raise UserError(f"{self.path} cannot be resumed: it has no {LAST}")
+        try:
+            with np.load(file, allow_pickle=False) as state:
+                variables = _state(model)
+                if len(state.files) != len(variables) + 1:
+                    raise ValueError(f"{len(state.files) - 1} variables, not {len(variables)}")
+                for i, variable in enumerate(variables):
+                    variable.assign(state[f"v/{i}"])
+                return json.loads(str(state["position"]))
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"{file}: the state does not fit {CONFIG}. {reason}") from error
+
+    def log(self, row):
+        """Appends one line to `history.jsonl`."""
+        with open(self.path / HISTORY, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def history(self):
+        """The rows of `history.jsonl`."""
+        file = self.path / HISTORY
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def finished(self):
+        """Whether training came to its end: all epochs, or no better figure was to be had."""
+        rows = self.history()
+        if not rows or not (self.path / LAST).is_file():
+            return False
+        if rows[-1]["epoch"] >= self.config["fit"]["epochs"]:
+            return True
+        with np.load(self.path / LAST, allow_pickle=False) as state:
+            return json.loads(str(state["position"])).get("stopped", False)
+
+    def save_metrics(self, split, result):
+        """Sets the entry of `split` in `metrics.json`."""
+        file = self.path / METRICS
+        metrics = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        with atomic_file(file) as out:
+            json.dump({**metrics, split: result}, out, indent=1)
+
+
+def _state(model):
+    """Every variable that the next step depends on, dropout's random state included."""
+    if not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+    return [*model.variables, *model.optimizer.variables]
+
+
+def set_precision(precision):
+    """Makes layers built from now on compute in `precision`, with float32 weights.
+
+    Args:
+        precision: `"float32"`, `"bfloat16"` or `"float16"`.
+    """
+    keras.config.set_dtype_policy("float32" if precision == "float32" else f"mixed_{precision}")

@@ -1,0 +1,94 @@
+"""Tables of records: rows of text, for the terminal (evaluate.py) and for the README (tools.tables)."""
+
+import collections
+import json
+import statistics
+
+
+def by_corpus(records, metrics):
+    """A row a model, a column a corpus and split; mean and deviation over seeds, in per cent.
+
+    Args:
+        records: Dicts with `name`, `corpus`, `split`, `seed`, `metrics` and, if known, `settings`, which are
+            `{kind: {field: value}}`.
+        metrics: Names of metrics; a cell shows the first, and the others in brackets.
+
+    Returns:
+        The header and the rows, the best first: lists of texts. Where there are several columns, `mean` is that of the
+        first metric over all of them, for rows that have them all. The last column says how many seeds a row has.
+        Models of one name that differ in a setting in the same column are rows of their own, which name it. Floors and
+        ceilings of the records stand below.
+
+    >>> record = {"name": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
+    >>> other = {**record, "seed": 2, "metrics": {"per_response": 0.99}}
+    >>> by_corpus([record, other], ["per_response"])
+    (['', 'babi-task1', 'seeds'], [['MEMMA', '99.5 ± 0.7', '2']])
+    """
+    columns = sorted({(record["corpus"], record["split"]) for record in records}, key=lambda c: (c[1], c[0]))
+    several = len({split for _, split in columns}) > 1
+    header = ["", *(f"{corpus} {split}" if several else corpus for corpus, split in columns)]
+    header += ["mean"] * (len(columns) > 1) + ["seeds"]
+    cells = collections.defaultdict(lambda: collections.defaultdict(dict))  # label, column: seed to metrics
+    below = {"floors": {}, "ceilings": {}}
+    labels = _labels(records)
+    for record, label in zip(records, labels, strict=True):
+        column = record["corpus"], record["split"]
+        cells[label][column][record["seed"]] = record["metrics"]
+        for kind, found in below.items():
+            for name, figures in record.get(kind, {}).items():
+                found.setdefault(name, {})[column] = figures
+    rows, means = [], {}
+    for name, row in cells.items():
+        seeds = sorted({len(of_column) for of_column in row.values()})
+        shown = [_cell(list(row[column].values()), metrics) if column in row else "" for column in columns]
+        means[name] = _mean([list(of_column.values()) for of_column in row.values()], metrics[0])
+        mean = [f"{100 * means[name]:.1f}" if len(row) == len(columns) else ""] * (len(columns) > 1)
+        rows.append([name, *shown, *mean, "-".join(map(str, seeds))])
+    rows.sort(key=lambda row: -means[row[0]])
+    for kind, found in below.items():
+        for name, row in found.items():
+            shown = [_cell([row[column]], metrics) if column in row else "" for column in columns]
+            full = len(row) == len(columns)
+            mean = [f"{100 * _mean([[f] for f in row.values()], metrics[0]):.1f}" if full else ""] * (len(columns) > 1)
+            rows.append([f"{kind[:-1]}: {name}", *shown, *mean, ""])
+    return header, rows
+
+
+def _labels(records):
+    """The name of each record, and behind it the settings that others of its name, corpus and split have otherwise."""
+    settings = [
+        {field: _text(value) for kind in record.get("settings", {}).values() for field, value in kind.items()}
+        for record in records
+    ]
+    found = collections.defaultdict(set)  # name, corpus, split, field: values
+    for record, fields in zip(records, settings, strict=True):
+        for field, value in fields.items():
+            found[record["name"], record["corpus"], record["split"], field].add(value)
+    differing = collections.defaultdict(set)
+    for (name, _, _, field), values in found.items():
+        if len(values) > 1 and field != "seed":
+            differing[name].add(field)
+    return [
+        ", ".join([record["name"], *(f"{field}={fields.get(field)}" for field in sorted(differing[record["name"]]))])
+        for record, fields in zip(records, settings, strict=True)
+    ]
+
+
+def _text(value):
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _mean(columns, metric):
+    """The mean over columns of the mean over each column's figures."""
+    return statistics.mean(statistics.mean(figures[metric] for figures in column) for column in columns)
+
+
+def _cell(figures, metrics):
+    def shown(metric):
+        values = [100 * figure[metric] for figure in figures if metric in figure]
+        if not values:
+            return ""
+        return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
+
+    first, *others = map(shown, metrics)
+    return first + (f" ({', '.join(others)})" if any(others) else "")

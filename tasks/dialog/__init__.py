@@ -1,0 +1,1 @@
+"""Dialog with a list of responses: which of all candidates does the bot give next?"""

@@ -1,0 +1,200 @@
+"""Dialog tasks: from a corpus's files to one prepared dataset a task, `OUT/task1`, `OUT/task2` and so on.
+
+    dialogs.pkl       {"sentences": lists of word ids, each sentence once,
+                       "splits": {split: [{"sentences", "speakers", "times", "turns", "answers"}]}}
+    candidates.txt    every response a bot can give, one a line
+    knowledge.txt     `subject TAB relation TAB value` a line
+    entities.txt      `name TAB type TAB source` a line: the words that stand for a thing, see `find_entities`
+    vocabulary.txt    line n is the word with id n
+    dataset.json      corpus, task, settings, statistics
+
+Of a dialog, `sentences` are what is said and known, in order (numbers of sentences), `speakers` who says it (1 user,
+2 bot, 3 knowledge), `times` how many turns went before; `turns` are the places of the user's sentences, and `answers`
+the numbers of the candidates that the bot gives to them.
+
+Where a knowledge base has entities that no training dialog mentions, the split `dev-oov` is dev moved to these
+(`data.corpora.babi_dialog.unseen_entities`).
+"""
+
+import collections
+import dataclasses
+import json
+
+import rich
+from rich.table import Table
+
+from base.files import UserError, atomic_directory
+from data import pickles
+from data.corpora import CORPORA
+from data.corpora.babi_dialog import Turn
+from data.vocabulary import Vocabulary
+
+DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "knowledge.txt", "entities.txt"
+VOCABULARY, FACTS = "vocabulary.txt", "dataset.json"
+SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
+USER, BOT, FACT = 1, 2, 3
+VOCABULARIES = ("all", "train")
+RESTAURANT = "restaurant"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a corpus is prepared."""
+
+    name: str | None = None
+    """Of the corpus in tables and in `results/published.json`; `None`: `babi`, to which `-taskN` is added."""
+    words_of: str = "all"
+    """`all`: the vocabulary has the words of the training dialogs, the candidates and the knowledge base, all of which
+    a bot has before its first user comes. `train`: those of the training dialogs alone."""
+
+    def __post_init__(self):
+        if self.words_of not in VOCABULARIES:
+            raise UserError(f"--words_of must be one of {VOCABULARIES}. Received: {self.words_of!r}")
+
+
+def prepare(corpus, source, out, settings):
+    """Prepares every task that a directory holds, and prints a summary.
+
+    Args:
+        corpus: Key of `data.corpora.CORPORA`.
+        source: Directory of the corpus's files.
+        out: Directory to make.
+        settings: A `Settings`.
+
+    Raises:
+        UserError: where a file is missing or at fault; nothing is left behind.
+    """
+    reader = CORPORA[corpus].reader
+    summary = Table("task", "split", "dialogs", "responses", "sentences a dialog: mean, most", "candidates", "words")
+    with atomic_directory(out) as directory:
+        for task in reader.find_tasks(source):
+            (directory / f"task{task.number}").mkdir()
+            _prepare_task(reader, corpus, task, directory / f"task{task.number}", settings, summary)
+    rich.print(summary)
+    print(f"{out}: prepared")
+
+
+def _prepare_task(reader, corpus, task, directory, settings, summary):
+    candidates = reader.read_candidates(task.candidates)
+    knowledge = reader.read_knowledge(task.knowledge)
+    numbers = {text: i for i, text in enumerate(candidates)}
+    dialogs = {}
+    for split, file in task.splits.items():
+        dialogs[split] = reader.read_dialogs(file)
+        for entry in (entry for dialog in dialogs[split] for entry in dialog):
+            if isinstance(entry, Turn) and entry.bot not in numbers:
+                where = f"{file}, line {entry.number}"
+                raise UserError(f"{where}: expected a response of {task.candidates.name}. Received: {entry.bot!r}")
+    pairs = reader.unseen_entities(dialogs["train"], knowledge)
+    if pairs and "dev" in dialogs:
+        moved = reader.move(dialogs["dev"], pairs)
+        # A world that lacks one of the responses is none to move to.
+        if all(entry.bot in numbers for dialog in moved for entry in dialog if isinstance(entry, Turn)):
+            dialogs["dev-oov"] = moved
+
+    texts = [text for dialog in dialogs["train"] for entry in dialog for text in _texts(entry)]
+    if settings.words_of == "all":
+        texts += candidates + [fact.text for fact in knowledge]
+    vocabulary = Vocabulary.count(text.split() for text in texts)
+    sentences = {}
+    encoded = {split: [] for split in SPLITS}
+    for split in dialogs:
+        encoded[split] = [_encode(dialog, sentences, numbers) for dialog in dialogs[split]]
+
+    vocabulary.save(directory / VOCABULARY)
+    with open(directory / DIALOGS, "wb") as file:
+        ids = [vocabulary.encode(text.split()) for text in sentences]
+        pickles.dump({"sentences": ids, "splits": encoded}, file)
+    _write_lines(directory / CANDIDATES, candidates)
+    _write_lines(directory / KNOWLEDGE, map("\t".join, knowledge))
+    _write_lines(directory / ENTITIES, map("\t".join, find_entities(knowledge, candidates)))
+    statistics = {}
+    for split, coded in encoded.items():
+        if coded:
+            lengths = [len(dialog["sentences"]) for dialog in coded]
+            statistics[split] = {
+                "dialogs": len(coded),
+                "responses": sum(len(dialog["turns"]) for dialog in coded),
+                "sentences_mean": sum(lengths) / len(lengths),
+                "sentences_most": max(lengths),
+            }
+            shown = f"{statistics[split]['sentences_mean']:.1f}, {max(lengths)}"
+            counts = f"{len(coded):,}", f"{statistics[split]['responses']:,}"
+            summary.add_row(str(task.number), split, *counts, shown, f"{len(candidates):,}", f"{len(vocabulary):,}")
+    facts = {
+        "name": f"{settings.name or 'babi'}-task{task.number}",
+        "corpus": corpus,
+        "task": "dialog",
+        "settings": dataclasses.asdict(settings),
+        "statistics": {"vocabulary": len(vocabulary), "candidates": len(candidates), **statistics},
+    }
+    with open(directory / FACTS, "w", encoding="utf-8") as file:
+        json.dump(facts, file, indent=1, ensure_ascii=False)
+
+
+def find_entities(knowledge, candidates):
+    """The words that stand for things in the world, each with its type.
+
+    Args:
+        knowledge: List of `data.corpora.babi_dialog.Fact`.
+        candidates: List of texts.
+
+    Returns:
+        Distinct triples `(name, type, source)`, sorted within each source. From `knowledge`: the values of a relation,
+        whose type is the relation (`R_price` gives `price`). From `subjects`: what the facts are about, of type
+        `restaurant`. From `calls`: a word that the knowledge base lacks but an `api_call` has, with the type that most
+        other calls have in its place (`canapes`, in the place of cuisines).
+
+    >>> from data.corpora.babi_dialog import Fact
+    >>> facts = [Fact("prezzo", "R_cuisine", "thai"), Fact("prezzo", "R_location", "west")]
+    >>> find_entities(facts, ["api_call thai west", "api_call thai R_location", "api_call tuscan west", "hello"])
+    [('thai', 'cuisine', 'knowledge'), ('west', 'location', 'knowledge'), ('prezzo', 'restaurant', 'subjects'),
+     ('tuscan', 'cuisine', 'calls')]
+    """
+    types = {(fact.value, fact.relation.removeprefix("R_")) for fact in knowledge}
+    entities = [(*pair, "knowledge") for pair in sorted(types, key=lambda pair: pair[::-1])]
+    entities += [(name, RESTAURANT, "subjects") for name in sorted({fact.subject for fact in knowledge})]
+    type_of = dict(sorted(types))  # a set's own order is another in each process
+    calls = [text.split()[1:] for text in candidates if text.startswith("api_call ")]
+    votes = collections.defaultdict(collections.Counter)
+    for call in calls:
+        for place, word in enumerate(call):
+            if word in type_of:
+                votes[place][type_of[word]] += 1
+    unknown = {
+        (word, votes[place].most_common(1)[0][0])
+        for call in calls
+        for place, word in enumerate(call)
+        if word not in type_of and not word.startswith("R_") and votes[place]
+    }
+    return entities + [(*pair, "calls") for pair in sorted(unknown)]
+
+
+def _encode(dialog, sentences, numbers):
+    """A dialog as numbers; `sentences` collects each text once."""
+    coded = {"sentences": [], "speakers": [], "times": [], "turns": [], "answers": []}
+
+    def add(text, speaker, time):
+        coded["sentences"].append(sentences.setdefault(text, len(sentences)))
+        coded["speakers"].append(speaker)
+        coded["times"].append(time)
+
+    for entry in dialog:
+        if isinstance(entry, Turn):
+            time = len(coded["turns"])
+            coded["turns"].append(len(coded["sentences"]))
+            coded["answers"].append(numbers[entry.bot])
+            add(entry.user, USER, time)
+            add(entry.bot, BOT, time)
+        else:  # what a call returns belongs to the turn of the call
+            add(entry.text, FACT, max(len(coded["turns"]) - 1, 0))
+    return coded
+
+
+def _texts(entry):
+    return (entry.user, entry.bot) if isinstance(entry, Turn) else (entry.text,)
+
+
+def _write_lines(path, lines):
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)

@@ -1,0 +1,1 @@
+"""Response generation: which words answer what was said?"""

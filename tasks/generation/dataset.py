@@ -1,0 +1,92 @@
+"""A prepared dataset for response generation, as prepare.py wrote it, read from disk."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from base.files import UserError
+from data import pickles
+from data.prepared import read_embedding, read_facts
+from data.sequences import Sequences
+from data.tokenizers import TOKENIZERS
+from data.vocabulary import EOS_ID, Vocabulary
+from tasks.generation.batches import GenerationSplit
+from tasks.generation.prepare import FACTS, PAIRS, SPLITS, VECTORS, VOCABULARY
+
+
+@dataclasses.dataclass(frozen=True)
+class GenerationDataset:
+    """What a prepared directory holds."""
+
+    path: pathlib.Path
+    name: str
+    splits: dict[str, GenerationSplit]
+    vocabulary: Vocabulary
+    vectors: np.ndarray | None
+    """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
+    tokenizer: str
+    """Key of `data.tokenizers.TOKENIZERS`."""
+    lower: bool
+    """Whether texts are made lower case."""
+    turns: int
+    """How many utterances make a source."""
+
+    def facts(self):
+        """What a run remembers of its dataset, ready for JSON."""
+        text = {"tokenizer": self.tokenizer, "lower": self.lower, "turns": self.turns}
+        return {"path": str(self.path.resolve()), "name": self.name, "text": text}
+
+
+def load_dataset(path):
+    """Reads a prepared dataset.
+
+    Raises:
+        UserError: on a missing or malformed file, and where files contradict each other.
+    """
+    path = pathlib.Path(path)
+    facts = read_facts(path, FACTS, "generation")
+    settings = _settings(path / FACTS, facts)
+    vocabulary = Vocabulary.load(path / VOCABULARY)
+    splits = _splits(path / PAIRS, vocabulary)
+    vectors = read_embedding(path / VECTORS, vocabulary) if (path / VECTORS).exists() else None
+    return GenerationDataset(path, facts.get("name", path.name), splits, vocabulary, vectors, **settings)
+
+
+def _settings(file, facts):
+    found = facts.get("settings")
+    found = {name: found.get(name) for name in ("tokenizer", "lower", "turns")} if isinstance(found, dict) else {}
+    match found:
+        case {"tokenizer": str(name), "lower": bool(), "turns": int(turns)} if name in TOKENIZERS and turns > 0:
+            return found
+    raise UserError(f"{file}: expected settings with a tokenizer, lower and turns. Received: {found}")
+
+
+def _splits(file, vocabulary):
+    data = pickles.load(file)
+    try:
+        splits = {}
+        for name in SPLITS:
+            pairs = data[name]
+            splits[name] = GenerationSplit(
+                source=Sequences.of(pairs["source"]),
+                target=Sequences.of(pairs["target"]),
+                source_texts=pairs["source_text"],
+                target_texts=pairs["target_text"],
+                seen=np.array(pairs["seen"], bool),
+                bos=len(vocabulary) + 1,
+            )
+            _check(splits[name], len(vocabulary))
+        return splits
+    except (TypeError, KeyError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise UserError(f"{file}: expected what prepare.py writes. {type(error).__name__}: {error}") from error
+
+
+def _check(split, words):
+    for sequences in (split.source, split.target):
+        if not len(split) == len(sequences.lengths) == len(split.source_texts) == len(split.target_texts):
+            raise ValueError("source, target, their texts and seen must be of one length")
+        if len(sequences.ids) and not 0 < sequences.ids.min() <= sequences.ids.max() <= words:
+            raise ValueError(f"ids must be from 1 to {words}")
+        if not sequences.lengths.all() or (sequences.ids[sequences.starts + sequences.lengths - 1] != EOS_ID).any():
+            raise ValueError(f"sources and targets must end with {EOS_ID}")

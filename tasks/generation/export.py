@@ -1,0 +1,148 @@
+"""The SavedModel of a generation model: what was said as strings in, replies out.
+
+Letters: B conversations   T turns   S source words   K replies   L words of a reply
+"""
+
+import sys
+import unicodedata
+
+import keras
+import tensorflow as tf
+
+from base.files import UserError
+from data.tokenizers import APOSTROPHES, INVISIBLE, QUOTES, SPACE, TOKENIZERS
+from data.vocabulary import EOS_ID, UNK_ID
+from models.decoding import decode
+from tasks.generation.batches import LENGTHS
+
+
+class GenerationText:
+    """Makes a model's sources out of strings, as prepare.py does, and strings out of its replies.
+
+    One thing differs: of NFKC what concerns single characters is done, as full-width letters, but a letter and a
+    combining accent behind it stay two.
+
+    Args:
+        vocabulary: A `data.vocabulary.Vocabulary`.
+        tokenizer: Key of `data.tokenizers.TOKENIZERS`.
+        lower: Whether texts are made lower case.
+        turns: How many of the last turns a source has.
+
+    Raises:
+        UserError: where the tokenizer works outside of a graph alone.
+    """
+
+    def __init__(self, vocabulary, tokenizer, lower, turns):
+        self.tokenizer, self.lower, self.turns = TOKENIZERS[tokenizer], lower, turns
+        if self.tokenizer.segment:
+            raise UserError(f"the tokenizer {tokenizer} needs a package that no graph holds, and cannot be exported")
+        words = {word: i for i, word in enumerate(vocabulary.words, 1) if i != EOS_ID}
+        self.ids = _table(list(words), tf.constant(list(words.values()), tf.int32), UNK_ID)
+        self.words = tf.constant(["", "", *vocabulary.words[1:]])  # padding and `_EOS_` are nothing
+        narrow = {c: unicodedata.normalize("NFKC", c) for c in map(chr, range(sys.maxunicode + 1)) if _is_text(c)}
+        narrow = {c: text for c, text in narrow.items() if c != text}
+        self.narrow = _table(list(narrow), tf.constant(list(narrow.values())), "")
+
+    def normalize(self, texts):
+        """As `data.tokenizers.normalize`; string `(n,)`."""
+        texts = tf.strings.regex_replace(texts, f"[{APOSTROPHES}]", "'")
+        texts = tf.strings.regex_replace(texts, f"[{QUOTES}]", '"')
+        characters = tf.strings.unicode_split(texts, "UTF-8")
+        narrow = tf.ragged.map_flat_values(self.narrow.lookup, characters)
+        kept = tf.where(narrow.flat_values == "", characters.flat_values, narrow.flat_values)
+        texts = tf.strings.reduce_join(characters.with_flat_values(kept), axis=-1)
+        texts = tf.strings.regex_replace(texts, f"[{INVISIBLE}]", "")
+        texts = tf.strings.regex_replace(texts, f"[{SPACE}]+", " ")
+        texts = tf.strings.regex_replace(texts, "^ | $", "")
+        return tf.strings.lower(texts, encoding="utf-8") if self.lower else texts
+
+    def source(self, turns):
+        """The ids of the last turns that are not empty, `_EOS_` behind each; of none it is `_EOS_` alone.
+
+        Args:
+            turns: string `(B, T)`, the oldest first.
+
+        Returns:
+            int32 `(B, S)`, 0 = padding.
+        """
+        B, T = tf.unstack(tf.shape(turns))
+        flat = self.normalize(tf.reshape(turns, [-1]))
+        tokens = tf.strings.split(tf.strings.regex_replace(flat, f"({self.tokenizer.pattern})", r" \1 "))
+        ids = tf.ragged.map_flat_values(self.ids.lookup, tokens)
+        real = tf.reshape(tokens.row_lengths() > 0, (B, T))
+        last = tf.cumsum(tf.cast(real, tf.int32), axis=1, reverse=True) <= self.turns
+        kept = tf.reshape(tf.logical_and(real, last), [-1])
+        ends = tf.fill([tf.size(flat), 1], EOS_ID)
+        ids = tf.ragged.boolean_mask(tf.concat([ids, ends], axis=1), kept)
+        B = tf.cast(B, tf.int64)
+        row = tf.boolean_mask(tf.repeat(tf.range(B), T), kept)
+        joined = tf.RaggedTensor.from_value_rowids(ids, row, B).merge_dims(1, 2)
+        joined = tf.cast(joined, tf.int32)[:, -LENGTHS["max_source"] :]
+        padded = joined.to_tensor(shape=(None, None))
+        padded = tf.pad(padded, [[0, 0], [0, tf.maximum(1 - tf.shape(padded)[1], 0)]])
+        begins = tf.where(padded[:, :1] == 0, EOS_ID, padded[:, :1])
+        return tf.concat([begins, padded[:, 1:]], axis=1)
+
+    def texts(self, ids):
+        """Replies as a reader expects them.
+
+        Args:
+            ids: int32 `(B, K, L)`.
+
+        Returns:
+            string `(B, K)`.
+        """
+        words = tf.gather(self.words, ids)
+        texts = tf.strings.reduce_join(words, axis=-1, separator=self.tokenizer.glue)
+        texts = tf.strings.regex_replace(texts, " +$", "")
+        for pattern, replacement in self.tokenizer.join:
+            texts = tf.strings.regex_replace(texts, pattern, replacement)
+        return texts
+
+
+def generation_archive(model, vocabulary, text_settings, decoding, seed=1):
+    """The endpoint `reply`, also `serving_default`, of a generation model.
+
+        turns       string (B, T)   what was said, the oldest turn first; "" is no turn
+     -> replies     string (B, K)   as many as `decoding.beam`, the best first
+        scores      float32 (B, K)  their log probability, by the length penalty where there is one
+
+    Args:
+        model: A `models.seq2seq.Seq2Seq`.
+        vocabulary: The `data.vocabulary.Vocabulary` that its ids come from.
+        text_settings: `tokenizer`, `lower` and `turns` of its dataset.
+        decoding: A `models.decoding.Decoding`; the search runs inside the graph.
+        seed: Of sampling: the same request gets the same replies.
+
+    Returns:
+        A `keras.export.ExportArchive`.
+
+    Raises:
+        UserError: as of `GenerationText`.
+    """
+    text = GenerationText(vocabulary, **text_settings)
+    for layer in model._flatten_layers():
+        if hasattr(layer, "use_cudnn"):
+            layer.use_cudnn = False  # what cuDNN exports runs on no CPU
+
+    def reply(turns):
+        source = text.source(turns)
+        shape = tf.stack([tf.shape(source)[0], decoding.beam, decoding.max_length])
+        noise = tf.random.stateless_uniform(shape, [seed, 0]) if decoding.sample else None
+        ids, scores = decode(model, source, decoding, EOS_ID, UNK_ID, noise)
+        return {"replies": text.texts(ids), "scores": scores}
+
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    archive.track(text.ids)
+    archive.track(text.narrow)
+    archive.add_endpoint("reply", reply, [tf.TensorSpec((None, None), tf.string, name="turns")])
+    return archive
+
+
+def _table(keys, values, default):
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(keys), values), default)
+
+
+def _is_text(character):
+    return unicodedata.category(character) != "Cs"  # half of a surrogate pair

@@ -1,0 +1,73 @@
+"""The likelihood of targets under a generation model.
+
+Letters: B pairs   T target words   V words
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from data.batching import batches_by_size
+from engine.parallel import in_order
+from layers.masking import mask_from_ids
+from tasks.generation.batches import view
+
+
+def word_nll(target, logits, label_smoothing=0.0):
+    """The negative log-likelihood of each word in nats, 0 for padding.
+
+    Args:
+        target: Int32 `(B, T)`, 0 = padding.
+        logits: Float `(B, T, V)`.
+        label_smoothing: As of `Training`.
+
+    Returns:
+        Float32 `(B, T)`.
+
+    >>> logits = np.log(np.array([[[0.125, 0.125, 0.75], [1.0, 1.0, 1.0]]], "float32"))
+    >>> [round(float(x), 4) for x in ops.exp(-word_nll(np.array([[2, 0]]), logits))[0]]
+    [0.75, 1.0]
+    """
+    logits = ops.cast(logits, "float32")
+    nll = ops.sparse_categorical_crossentropy(target, logits, from_logits=True)
+    if label_smoothing:
+        everywhere = ops.logsumexp(logits, axis=-1) - ops.mean(logits, axis=-1)
+        nll = (1 - label_smoothing) * nll + label_smoothing * everywhere
+    return ops.where(mask_from_ids(target), nll, 0.0)
+
+
+class Likelihood(keras.Model):
+    """The negative log-likelihood of each pair's target under a model: `predict_on_batch` compiles it.
+
+    Call arguments: a dict of the model's inputs and `target`, int32 `(B, T)`.
+
+    Returns:
+        Float32 `(B,)`, in nats.
+    """
+
+    def __init__(self, model, **kwargs):
+        super().__init__(**kwargs)
+        self.model = model
+
+    def call(self, inputs):
+        logits = self.model({name: inputs[name] for name in ("source", "target_in")}, training=False)
+        return ops.sum(word_nll(inputs["target"], logits), axis=1)
+
+
+def likelihood(model, split, config, batch_size=64):
+    """The negative log-likelihood of each pair's target, nothing cut.
+
+    Returns:
+        Float32 `(pairs,)`, in nats, and the number of words each has, `_EOS_` included, int `(pairs,)`.
+    """
+    split, score = view(split, config), Likelihood(model)
+    nll = np.zeros(len(split), np.float32)
+    batches = batches_by_size(split.sizes[:, ::-1], batch_size)
+
+    def nll_of(rows):
+        inputs, target = split.collate(rows, multiple=4)
+        return score.predict_on_batch({**inputs, "target": target})
+
+    for rows, found in zip(batches, in_order(nll_of, batches), strict=True):
+        nll[rows] = found
+    return nll, split.target.lengths

@@ -1,0 +1,186 @@
+"""Response generation: from conversations to a prepared dataset of pairs, a source and the target that answers it.
+
+    pairs.pkl            {split: {"source": [[id]], "target": [[id]],
+                                  "source_text": [text], "target_text": [text], "seen": [bool]}}
+    vocabulary.txt       line n is the word with id n
+    word_embedding.pkl   float32 array `(words + 1, dimension)`, row 0 padding; only where vectors were given
+    dataset.json         corpus, task, settings, statistics
+
+Every utterance but the first of a conversation is a target; its source are the utterances before it, the last ones.
+`source` has `_EOS_` behind every turn, `target` at its end. The texts are the normalized tokens parted by spaces, with
+a tab between turns. `seen` says whether the pair, but for case and signs, also stands in train: what a model can know
+by heart.
+"""
+
+import dataclasses
+import json
+import pathlib
+import re
+
+import numpy as np
+import rich
+from rich.table import Table
+
+from base.files import UserError, atomic_directory
+from data import pickles
+from data.corpora import CORPORA
+from data.tokenizers import TOKENIZERS, normalize
+from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
+from data.word_vectors import load_text_vectors
+
+PAIRS, VECTORS, VOCABULARY, FACTS = "pairs.pkl", "word_embedding.pkl", "vocabulary.txt", "dataset.json"
+SPLITS = ("train", "dev")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a corpus is prepared."""
+
+    name: str | None = None
+    """Of the corpus in tables; `None`: that of the source directory."""
+    tokenizer: str | None = None
+    """Key of `data.tokenizers.TOKENIZERS`; `None`: that of the corpus."""
+    lower: bool = True
+    """Whether texts are made lower case."""
+    turns: int = 1
+    """How many utterances make a source, the last ones."""
+    max_words: int = 0
+    """Pairs with a turn or a target of more words are left out; 0: none."""
+    min_count: int = 2
+    """Rarer words of the training pairs are `_UNK_`."""
+    vocabulary_size: int = 10000
+    """So many words are known, the most frequent ones; 0: all."""
+    drop_unknown: bool = False
+    """Whether pairs that hold a word that is not known are left out."""
+    vectors: str | None = None
+    """File of word vectors, see `data.word_vectors.read_vectors`; `None`: none."""
+    seed: int = 1
+    """Of the vectors of words that the file has not."""
+
+
+def prepare(corpus, source, out, settings):
+    """Prepares a corpus for response generation and prints a summary.
+
+    The vocabulary is counted on the training utterances that are in a pair, each once.
+
+    Args:
+        corpus: Key of `data.corpora.CORPORA`.
+        source: Directory of the corpus's files.
+        out: Directory to make.
+        settings: A `Settings`.
+
+    Raises:
+        UserError: where a setting is wrong, a file is missing or at fault, or a split has no pair; nothing is left
+            behind.
+    """
+    reader = CORPORA[corpus].reader
+    source = pathlib.Path(source)
+    settings = dataclasses.replace(settings, tokenizer=settings.tokenizer or reader.TOKENIZER)
+    if settings.tokenizer not in TOKENIZERS:
+        raise UserError(f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: {settings.tokenizer!r}")
+    tokenize = TOKENIZERS[settings.tokenizer].tokenize
+    utterances, pairs, counts = {}, {}, {}
+    for split, files in reader.find_splits(source).items():
+        conversations = reader.read(files, split)
+        utterances[split] = [tokenize(normalize(text, settings.lower)) for turns in conversations for text in turns]
+        possible = list(find_pairs([len(turns) for turns in conversations], settings.turns))
+        pairs[split] = [pair for pair in possible if _fits(utterances[split][slice(*pair)], settings.max_words)]
+        counts[split] = {"conversations": len(conversations), "possible": len(possible)}
+    vocabulary = _vocabulary(utterances["train"], pairs["train"], settings)
+    words = set(vocabulary.words)
+    for split, chosen in pairs.items():
+        if settings.drop_unknown:
+            known = [words.issuperset(tokens) for tokens in utterances[split]]
+            chosen[:] = [(start, stop) for start, stop in chosen if all(known[start:stop])]
+        possible = counts[split].pop("possible")
+        counts[split] |= {"pairs": len(chosen), "left_out": possible - len(chosen)}
+        if not chosen:
+            raise UserError(f"{source}: expected pairs for {split}. Received: none of {possible} are left")
+    data = {split: _encode(utterances[split], pairs[split], vocabulary) for split in SPLITS}
+    known = {_letters(data["train"], row) for row in range(len(pairs["train"]))}
+    for split in SPLITS:
+        data[split]["seen"] = [_letters(data[split], row) in known for row in range(len(pairs[split]))]
+    statistics = {split: {**counts[split], **_statistics(data[split])} for split in SPLITS}
+    with atomic_directory(out) as directory:
+        with open(directory / PAIRS, "wb") as file:
+            pickles.dump(data, file)
+        vocabulary.save(directory / VOCABULARY)
+        if settings.vectors:
+            vectors, _ = load_text_vectors(settings.vectors, vocabulary, settings.seed)
+            with open(directory / VECTORS, "wb") as file:
+                pickles.dump(vectors, file)
+        facts = {
+            "name": settings.name or source.resolve().name,
+            "corpus": corpus,
+            "task": CORPORA[corpus].task,
+            "settings": dataclasses.asdict(settings),
+            "statistics": {"vocabulary": len(vocabulary), **statistics},
+        }
+        with open(directory / FACTS, "w", encoding="utf-8") as file:
+            json.dump(facts, file, indent=1, ensure_ascii=False)
+    table = Table("", *statistics)
+    for name in statistics["train"]:
+        table.add_row(name.replace("_", " "), *(f"{s[name]:,}" for s in statistics.values()))
+    rich.print(table)
+    print(f"{out}: {len(vocabulary):,} words")
+
+
+def find_pairs(lengths, turns):
+    """The pairs of conversations whose utterances are numbered throughout.
+
+    Args:
+        lengths: How many utterances each conversation has.
+        turns: How many of them make a source at most.
+
+    Yields:
+        `(start, stop)`: utterance `stop - 1` is the target, those from `start` to it the source.
+
+    >>> list(find_pairs([3, 1, 2], turns=2))
+    [(0, 2), (0, 3), (4, 6)]
+    """
+    first = 0
+    for length in lengths:
+        for target in range(first + 1, first + length):
+            yield max(first, target - turns), target + 1
+        first += length
+
+
+def _fits(pair, max_words):
+    return all(0 < len(tokens) <= (max_words or len(tokens)) for tokens in pair)
+
+
+def _vocabulary(utterances, pairs, settings):
+    used = sorted({row for start, stop in pairs for row in range(start, stop)})
+    vocabulary = Vocabulary.count((utterances[row] for row in used), settings.min_count)
+    size = settings.vocabulary_size
+    return Vocabulary(vocabulary.words[: 2 + size]) if size else vocabulary
+
+
+def _encode(utterances, pairs, vocabulary):
+    ids = [[*vocabulary.encode(tokens), EOS_ID] for tokens in utterances]
+    texts = [" ".join(tokens) for tokens in utterances]
+    return {
+        "source": [[id for turn in ids[start : stop - 1] for id in turn] for start, stop in pairs],
+        "target": [ids[stop - 1] for _, stop in pairs],
+        "source_text": ["\t".join(texts[start : stop - 1]) for start, stop in pairs],
+        "target_text": [texts[stop - 1] for _, stop in pairs],
+    }
+
+
+def _letters(split, row):
+    """A pair without case and signs."""
+    return tuple(re.sub(r"[\W_]+", "", split[name][row].lower()) for name in ("source_text", "target_text"))
+
+
+def _statistics(split):
+    """Lengths are in words, without `_EOS_`."""
+    source, target = ([sum(id != EOS_ID for id in ids) for ids in split[name]] for name in ("source", "target"))
+    unknown = sum(ids.count(UNK_ID) for ids in split["target"])
+    return {
+        "source_words_95": float(np.percentile(source, 95)),
+        "target_words_mean": round(float(np.mean(target)), 2),
+        "target_words_95": float(np.percentile(target, 95)),
+        "target_words_most": max(target),
+        "unknown_share_of_target": round(unknown / sum(target), 4),
+        "seen": sum(split["seen"]),
+    }

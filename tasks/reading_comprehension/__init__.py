@@ -1,0 +1,1 @@
+"""Reading comprehension: which span of a passage answers a question?"""

@@ -1,0 +1,140 @@
+"""The SavedModel of a reading model: passages and questions as strings in, answers and where they stand out.
+
+Letters: B questions   T context words   J query words   N distinct tokens   L characters   K answers
+"""
+
+import keras
+import tensorflow as tf
+
+from data.vocabulary import EOS_ID, UNK_ID
+from layers.bilstm import BiLSTM
+from layers.masking import LOWEST
+from layers.span_search import best_spans
+from tasks.reading_comprehension.batches import CHARACTERS
+from tasks.reading_comprehension.task import MAX_LENGTH
+
+COUNT = 5  # answers to a question
+NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
+
+# data.corpora.squad.TOKEN in the syntax of TensorFlow's regular expressions (RE2).
+TOKEN = (
+    r"\p{Nd}+(?:[.,]\p{Nd}+)*"
+    r"|[\p{L}\p{N}_][\p{L}\p{N}_\x{0300}-\x{036F}]*"
+    r"|[^\p{L}\p{N}_\s\p{Z}\x{0B}\x{1C}-\x{1F}\x{85}]"
+)
+BEGIN, END = "\x02", "\x03"  # put round each token; where a text has them, they count as another sign
+
+
+class ReadingText:
+    """Makes a reading model's inputs out of strings, as prepare.py and `ReadingSplit.collate` do.
+
+    Args:
+        vocabulary: `data.vocabulary.Vocabulary` of lower-case words.
+        characters: `Vocabulary` of characters.
+    """
+
+    def __init__(self, vocabulary, characters):
+        self.words, self.characters = map(_table, (vocabulary, characters))
+
+    def tokens(self, texts):
+        """The tokens of each text and where they stand.
+
+        Args:
+            texts: string `(B,)`.
+
+        Returns:
+            Tokens, their starts and their ends in characters: ragged `(B, None)`, string and int32.
+        """
+        texts = tf.strings.regex_replace(texts, f"[{BEGIN}{END}]", "\x01")
+        marked = tf.strings.regex_replace(texts, TOKEN, BEGIN + r"\0" + END)
+        pieces = tf.strings.split(marked, END)[:, :-1]  # what stands before a token, BEGIN, the token
+        tokens = tf.ragged.map_flat_values(tf.strings.regex_replace, pieces, f"(?s)^[^{BEGIN}]*{BEGIN}", "")
+        lengths = tf.ragged.map_flat_values(_length, pieces) - 1
+        dense = tf.cumsum(lengths.to_tensor(), axis=1)
+        ends = tf.RaggedTensor.from_tensor(dense, lengths=lengths.row_lengths())
+        return tokens, ends - tf.ragged.map_flat_values(_length, tokens), ends
+
+    def inputs(self, context, query):
+        """What `models.bidaf.BiDAF` takes.
+
+        Args:
+            context, query: Tokens, ragged string `(B, None)`.
+        """
+        flat = tf.concat([[""], context.flat_values, query.flat_values], axis=0)
+        distinct, number = tf.unique(flat)  # "" is no token, so number 0 is padding's alone
+        split = tf.strings.unicode_split(distinct, "UTF-8")[:, :CHARACTERS]
+        characters = tf.ragged.map_flat_values(self.characters.lookup, split)
+        words = tf.concat([[0], self.words.lookup(tf.strings.lower(distinct[1:], encoding="utf-8"))], axis=0)
+        cut = 1 + tf.size(context.flat_values)
+        return {
+            "words": words,
+            "characters": characters.to_tensor(shape=(None, CHARACTERS)),
+            "context": _at_least_one(context.with_flat_values(number[1:cut]).to_tensor()),
+            "query": _at_least_one(query.with_flat_values(number[cut:]).to_tensor()),
+        }
+
+
+def reading_archive(model, vocabulary, characters):
+    """The endpoint `answer`, also `serving_default`, of a reading model.
+
+        passage      string (B,)
+        question     string (B,)
+     -> answers      string (B, K)   the best first: parts of the passage, "" where there are not so many, or the
+                                     passage or question has no word
+        starts, ends int32 (B, K)    their places in the passage, in characters; -1 where there is none
+        scores       float32 (B, K)  sums of two logits, comparable between passages; the lowest float32 for none
+        probabilities float32 (B, K) `p1 p2` within the passage; 0 for none
+
+    Args:
+        model: A `models.bidaf.BiDAF`.
+        vocabulary, characters: The `data.vocabulary.Vocabulary` that its ids come from.
+
+    Returns:
+        A `keras.export.ExportArchive`.
+    """
+    text = ReadingText(vocabulary, characters)
+    for layer in model.layers:
+        if isinstance(layer, BiLSTM):  # what cuDNN exports runs on no CPU
+            layer.both.forward_layer.use_cudnn = layer.both.backward_layer.use_cudnn = False
+
+    def answer(passage, question):
+        tf.debugging.assert_equal(tf.shape(passage), tf.shape(question), "passage and question must be equally many")
+        tokens, starts, ends = text.tokens(passage)
+        query, _, _ = text.tokens(question)
+        logits = model(text.inputs(tokens, query), training=False)
+        first, last, score = best_spans(logits, MAX_LENGTH, COUNT)
+        real = tf.logical_and(score > LOWEST, (query.row_lengths() > 0)[:, None])
+        start = tf.gather(_at_least_one(starts.to_tensor()), first, batch_dims=1)
+        end = tf.gather(_at_least_one(ends.to_tensor()), tf.where(real, last, 0), batch_dims=1)
+        start, length = tf.where(real, start, 0), tf.where(real, end - start, 0)
+        found = tf.strings.substr(tf.repeat(passage[:, None], COUNT, axis=1), start, length, unit="UTF8_CHAR")
+        log_p = score - tf.reduce_sum(tf.reduce_logsumexp(logits, axis=2), axis=1, keepdims=True)
+        return {
+            "answers": found,
+            "starts": tf.where(real, start, -1),
+            "ends": tf.where(real, end, -1),
+            "scores": tf.where(real, score, NO_SCORE),
+            "probabilities": tf.where(real, tf.exp(log_p), 0.0),
+        }
+
+    archive = keras.export.ExportArchive()
+    archive.track(text.words)
+    archive.track(text.characters)
+    strings = [tf.TensorSpec((None,), tf.string, name=name) for name in ("passage", "question")]
+    archive.add_endpoint("answer", answer, strings)
+    return archive
+
+
+def _table(vocabulary):
+    words = {word: i for i, word in enumerate(vocabulary.words, 1) if i != EOS_ID}
+    entries = tf.lookup.KeyValueTensorInitializer(tf.constant(list(words)), tf.constant(list(words.values()), tf.int32))
+    return tf.lookup.StaticHashTable(entries, default_value=UNK_ID)
+
+
+def _length(texts):
+    return tf.strings.length(texts, unit="UTF8_CHAR")
+
+
+def _at_least_one(x):
+    """Pads `(B, T)` with zeros to one column where it has none."""
+    return tf.pad(x, [[0, 0], [0, tf.maximum(1 - tf.shape(x)[1], 0)]])

@@ -1,0 +1,160 @@
+"""Reading comprehension: from SQuAD files to a prepared dataset.
+
+    reading.pkl          {"tokens": distinct tokens as texts,
+                          "contexts": [{"text", "tokens", "offsets"}],
+                          "splits": {split: [{"id", "context", "question", "tokens", "answers", "spans"}]}}
+    word_embedding.pkl   float32 array `(words + 1, dimension)`, row 0 padding
+    vocabulary.txt       line n is the word with id n, lower case
+    characters.txt       line n is the character with id n
+    dataset.json         corpus, task, settings, statistics
+
+`tokens` of contexts and questions are numbers into the distinct tokens, counted from 1; `offsets` the flat list of
+their starts and ends in the text; `answers` the reference texts, `spans` their first and last tokens.
+"""
+
+import collections
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+import rich
+from rich.table import Table
+
+from base.files import UserError, atomic_directory
+from data import pickles
+from data.corpora import CORPORA
+from data.vocabulary import Vocabulary
+from data.word_vectors import complete, read_vectors
+
+READING, VECTORS, VOCABULARY, CHARACTERS, FACTS = (
+    "reading.pkl",
+    "word_embedding.pkl",
+    "vocabulary.txt",
+    "characters.txt",
+    "dataset.json",
+)
+SPLITS = ("train", "dev")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a corpus is prepared."""
+
+    name: str | None = None
+    """Of the corpus in tables and in `results/published.json`; `None`: that of the source directory."""
+    vectors: str | None = None
+    """File of word vectors, text or `.npz`; `None`: the first `*.npz` or `glove*.txt` beside the data."""
+    words_of: str = "all"
+    """`all`: every word that has a vector, for texts of any user. `train`: those of the corpus alone."""
+    min_count: int = 2
+    """Characters that the training files have less often are unknown."""
+    seed: int = 1
+
+
+def prepare(corpus, source, out, settings):
+    """Prepares a corpus for reading comprehension and prints a summary.
+
+    Args:
+        corpus: Key of `data.corpora.CORPORA`.
+        source: Directory of the corpus's files.
+        out: Directory to make.
+        settings: A `Settings`.
+
+    Raises:
+        UserError: where a file is missing or at fault; nothing is left behind.
+    """
+    reader = CORPORA[corpus].reader
+    source = pathlib.Path(source)
+    files = reader.find_splits(source)
+    vectors = read_vectors(_vectors_file(source, settings))
+    with atomic_directory(out) as directory:
+        tokens, contexts, numbers, splits, statistics = {}, [], {}, {}, {}
+        for split, (file, other_starts) in files.items():
+            questions = reader.read(file, other_starts)
+            splits[split] = [_encode(reader, question, tokens, contexts, numbers) for question in questions]
+            statistics[split] = {"file": file.name, **_statistics(splits[split], contexts)}
+            if split == "train":
+                counts = collections.Counter()
+                for context in contexts:
+                    counts.update(context["text"])
+        said = {token.lower() for token in tokens}
+        known = [word for word in vectors if settings.words_of == "all" or word in said]
+        if not known:
+            raise UserError(f"{source}: expected word vectors of the corpus's words. Received: none")
+        vocabulary = Vocabulary.of(known)
+        characters = Vocabulary.of(
+            character for character, n in counts.most_common() if n >= settings.min_count and not character.isspace()
+        )
+        dimension = len(next(iter(vectors.values())))
+        with open(directory / READING, "wb") as file:
+            pickles.dump({"tokens": list(tokens), "contexts": contexts, "splits": splits}, file)
+        with open(directory / VECTORS, "wb") as file:
+            pickles.dump(complete(vectors, vocabulary, dimension, settings.seed), file)
+        vocabulary.save(directory / VOCABULARY)
+        characters.save(directory / CHARACTERS)
+        facts = {
+            "name": settings.name or source.resolve().name,
+            "corpus": corpus,
+            "task": CORPORA[corpus].task,
+            "settings": dataclasses.asdict(settings),
+            "statistics": {"vocabulary": len(vocabulary), "characters": len(characters), **statistics},
+        }
+        with open(directory / FACTS, "w", encoding="utf-8") as file:
+            json.dump(facts, file, indent=1, ensure_ascii=False)
+    table = Table("", *statistics)
+    for name in next(iter(statistics.values())):
+        table.add_row(name.replace("_", " "), *(str(s[name]) for s in statistics.values()))
+    rich.print(table)
+    print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
+
+
+def _vectors_file(source, settings):
+    if settings.vectors:
+        return pathlib.Path(settings.vectors)
+    found = [*sorted(source.glob("*.npz")), *sorted(source.glob("glove*.txt"))]
+    if not found:
+        raise UserError(f"{source}: expected a file of word vectors, *.npz or glove*.txt, or --vectors=FILE")
+    return found[0]
+
+
+def _encode(reader, question, tokens, contexts, numbers):
+    """A question as numbers; collects distinct tokens and contexts."""
+
+    def encode(text, offsets):
+        return [tokens.setdefault(text[start:end], len(tokens) + 1) for start, end in offsets]
+
+    number = numbers.get(question.context)
+    if number is None:
+        number = numbers[question.context] = len(contexts)
+        offsets = reader.tokenize(question.context)
+        flat = [place for span in offsets for place in span]
+        if not flat:
+            raise UserError(
+                f"question {question.id}: expected a context with words. Received: {question.context!r:.60}"
+            )
+        contexts.append({"text": question.context, "tokens": encode(question.context, offsets), "offsets": flat})
+    flat = contexts[number]["offsets"]
+    offsets = list(zip(flat[::2], flat[1::2], strict=True))
+    spans = dict.fromkeys(filter(None, (reader.align(offsets, answer) for answer in question.answers)))
+    return {
+        "id": question.id,
+        "context": number,
+        "question": question.text,
+        "tokens": encode(question.text, reader.tokenize(question.text)),
+        "answers": list(dict.fromkeys(question.context[a.start : a.end] for a in question.answers)),
+        "spans": [list(span) for span in spans],
+    }
+
+
+def _statistics(questions, contexts):
+    lengths = [len(contexts[number]["tokens"]) for number in {question["context"] for question in questions}]
+    return {
+        "questions": len(questions),
+        "contexts": len(lengths),
+        "context_tokens_median": float(np.median(lengths)),
+        "context_tokens_95": float(np.percentile(lengths, 95)),
+        "context_tokens_most": max(lengths),
+        "question_tokens_95": float(np.percentile([len(question["tokens"]) for question in questions], 95)),
+        "several_spans": sum(len(question["spans"]) > 1 for question in questions),
+    }

@@ -1,0 +1,1 @@
+"""Response selection: which of some candidates continues a conversation?"""

@@ -1,0 +1,114 @@
+"""The endpoints of a response-selection model.
+
+Letters: B batch   N candidates of a context   T turns   K words
+"""
+
+import keras
+import tensorflow as tf
+
+from data.vocabulary import EOS_ID, UNK_ID
+
+NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
+
+
+NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
+
+
+class SelectionText:
+    """Makes a selection model's ids out of strings, as prepare.py and `SelectionSplit.collate` do.
+
+    Args:
+        vocabulary: A `data.vocabulary.Vocabulary`.
+        config: The model's config: what it reads of a context.
+    """
+
+    def __init__(self, vocabulary, config):
+        words = {word: i for i, word in enumerate(vocabulary.words, 1) if i != EOS_ID}
+        entries = tf.lookup.KeyValueTensorInitializer(
+            tf.constant(list(words)), tf.constant(list(words.values()), tf.int32)
+        )
+        self.table = tf.lookup.StaticHashTable(entries, default_value=UNK_ID)
+        self.max_turns = config.max_turns
+        self.max_words = config.max_words
+        self.full_size = config.masking == "release"  # where padding counts, it must all be there
+
+    def context(self, turns):
+        """The last turns of each context.
+
+        Args:
+            turns: string `(B, T)`.
+
+        Returns:
+            int32 `(B, turns read, words read)`, 0 = padding.
+        """
+        T = tf.shape(turns)[1]
+        ends = tf.where(tf.not_equal(turns, ""), tf.range(T) + 1, 0)
+        count = tf.reduce_max(ends, axis=1, keepdims=True)  # negative where T is 0: none is kept
+        kept = tf.minimum(count, self.max_turns)
+        longest = self.max_turns if self.full_size else tf.maximum(tf.reduce_max(kept), 1)
+        turn = tf.range(longest)
+        index = tf.where(turn < kept, count - kept + turn, T)
+        turns = tf.concat([turns, tf.fill([tf.shape(turns)[0], 1], "")], axis=1)  # "" at place T
+        return self.words(tf.gather(turns, index, batch_dims=1))
+
+    def words(self, texts):
+        """The last words of each text.
+
+        Args:
+            texts: string of any shape.
+
+        Returns:
+            int32 of that shape, then the words read, 0 = padding.
+        """
+        words = tf.strings.split(tf.reshape(texts, [-1]))[:, -self.max_words :]
+        ids = tf.ragged.map_flat_values(self.table.lookup, words).to_tensor(shape=(None, self.max_words))
+        if not self.full_size:
+            ids = ids[:, : tf.maximum(tf.reduce_max(words.row_lengths()), 1)]
+        return tf.reshape(ids, tf.concat([tf.shape(texts), tf.shape(ids)[1:]], axis=0))
+
+
+def selection_archive(model, vocabulary):
+    """The endpoints of `export` for a response-selection model.
+
+    Args:
+        model: Takes `{"turns", "responses"}`, returns logits `(B, N)`; has a `config`.
+        vocabulary: The `data.vocabulary.Vocabulary` that its ids come from.
+
+    Returns:
+        A `keras.export.ExportArchive`.
+    """
+    text = SelectionText(vocabulary, model.config)
+
+    def logits_of(turns, candidates):
+        B, N = tf.unstack(tf.shape(candidates))
+        tf.debugging.assert_equal(tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows")
+        # Convolutions refuse to work on nothing: where B or N is 0, a padded one comes and goes.
+        rows, columns = [0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]
+        inputs = {
+            "turns": tf.pad(text.context(turns), [rows, [0, 0], [0, 0]]),
+            "responses": tf.pad(text.words(candidates), [rows, columns, [0, 0]]),
+        }
+        return model(inputs, training=False)[:B, :N]
+
+    def score(turns, response):
+        logit = logits_of(turns, response[:, None])[:, 0]
+        return {"score": tf.sigmoid(logit), "logit": logit}
+
+    def rank(turns, candidates):
+        logits = logits_of(turns, candidates)
+        real = tf.not_equal(candidates, "")
+        ranked = tf.where(real, logits, NO_LOGIT)
+        return {
+            "scores": tf.where(real, tf.sigmoid(logits), NO_SCORE),
+            "logits": ranked,
+            "order": tf.argsort(ranked, direction="DESCENDING", stable=True),
+        }
+
+    archive = keras.export.ExportArchive()
+    archive.track(text.table)
+    turns = tf.TensorSpec((None, None), tf.string, name="turns")
+    response = tf.TensorSpec((None,), tf.string, name="response")
+    candidates = tf.TensorSpec((None, None), tf.string, name="candidates")
+    archive.add_endpoint("score", score, [turns, response])  # the first is serving_default too
+    archive.add_endpoint("rank", rank, [turns, candidates])
+    return archive

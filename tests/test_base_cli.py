@@ -1,0 +1,94 @@
+"""cli.py and the scripts' flags: one sentence, exit code 1, nothing half-written."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from base.files import UserError, atomic_directory, atomic_file, atomic_files
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def script(*arguments):
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["train.py", "--precision=float8"], "<float32|bfloat16|float16>"),
+        (["evaluate.py", "--run=x", "--ties=win"], "<loss|release|average>"),
+        (["train.py", "--seed=4294967296"], "an integer in the range [0, 4294967295]"),
+        (["train.py", "--epochs=0"], "--epochs expects a number above 0"),
+        (["train.py", "--resume", "--workdir=x", "--set=levels=3"], "--set is not for --resume"),
+        (["train.py", "--resume", "--workdir=x", "--recipe=dam-sample"], "--recipe is not for --resume"),
+        (["evaluate.py", "extra", "--run=x"], "Only flags are taken"),
+        (["evaluate.py", "--predictions=x", "--data=y", "--measured_out=z"], "--measured_out is not for --predictions"),
+        (["prepare.py", "--corpus=squad", "--source=x", "--out=y", "--words_of=al"], "<all|train>"),
+        (["prepare.py", "--corpus=smn", "--source=nowhere", "--out=build/never"], "nowhere"),
+        (["export.py", "--run=nowhere", "--out=build/never"], "nowhere is no run directory"),
+        (
+            ["-m", "tools.import_release", "--checkpoint=nowhere", "--config=pyproject.toml", "--out=build/never"],
+            "expected JSON",
+        ),
+    ],
+)
+def test_a_wrong_flag_gets_one_sentence(arguments, expected):
+    result = script(*arguments)
+    assert result.returncode == 1
+    [line] = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert expected in line
+    assert "Traceback" not in result.stderr
+    assert not (ROOT / "build" / "never").exists()
+
+
+def test_atomic_directory_appears_whole_or_not_at_all(tmp_path):
+    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "out") as directory:
+        (directory / "half").write_text("x")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+    with atomic_directory(tmp_path / "out") as directory:
+        (directory / "whole").write_text("x")
+        assert not (tmp_path / "out").exists()
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "whole"]
+    with pytest.raises(UserError, match="must not exist yet"), atomic_directory(tmp_path / "out"):
+        pass
+
+
+def test_atomic_file_keeps_the_old_one_until_the_new_is_whole(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), atomic_file(path) as file:
+        file.write("half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    with atomic_file(path) as file:
+        file.write("new\n")
+    assert path.read_bytes() == b"new\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path, message in ((tmp_path, "is a directory, expected a file"), (tmp_path / "file" / "x", "cannot be made")):
+        with pytest.raises(UserError, match=message), atomic_file(path) as file:
+            file.write("never")
+    with pytest.raises(UserError, match="cannot be made"), atomic_directory(tmp_path / "file" / "x"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_atomic_files_appear_together_or_not_at_all(tmp_path):
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "other").write_text("stays")
+    with pytest.raises(OSError, match="disk full"):
+        with atomic_files(tmp_path) as staging:
+            (staging / "a").write_text("new")
+            raise OSError("disk full")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old", "other": "stays"}
+    with atomic_files(tmp_path) as staging:
+        (staging / "a").write_text("new")
+        (staging / "b").write_text("too")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "new", "b": "too", "other": "stays"}

@@ -1,0 +1,428 @@
+"""`data.corpora.babi_dialog`: the format, line by malformed line, and its own files where they are at hand."""
+
+import pathlib
+
+import pytest
+
+from base.files import UserError
+from data.corpora import babi_dialog
+from data.corpora.babi_dialog import (
+    SILENCE,
+    Fact,
+    Turn,
+    find_tasks,
+    move,
+    read_candidates,
+    read_dialogs,
+    read_knowledge,
+    unseen_entities,
+)
+
+BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
+GOOD = (
+    "1 hi there\thello what can i help you with\n"
+    "2 \t you are  welcome \n"
+    "3 resto_rome_2stars R_rating 2\n"
+    "4 api_call no result\n"
+    "5 <SILENCE>\tapi_call R_cuisine west R_price\n"
+    "\n"
+    "1 a\u2028b R_x c\tok\n"
+    "1 again\tsure\n"
+    "2 in  rome \tok"
+)
+"""A user who says nothing, a leading space, facts, one dialog that ends in a blank line and one that does not, and no
+newline at the end."""
+DIALOGS = [
+    [
+        Turn(1, "hi there", "hello what can i help you with"),
+        Turn(2, SILENCE, "you are welcome"),
+        Fact("resto_rome_2stars", "R_rating", "2"),
+        Fact("api_call", "no", "result"),
+        Turn(5, SILENCE, "api_call R_cuisine west R_price"),
+    ],
+    [Turn(7, "a b R_x c", "ok")],
+    [Turn(8, "again", "sure"), Turn(9, "in rome", "ok")],
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content, name="file.txt"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+# === Dialogs ===
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        GOOD,
+        GOOD + "\n",
+        GOOD + "\n\n",
+        GOOD.replace("\n", "\r\n") + "\r\n\r\n",
+        "\n" + GOOD.replace("\n\n", "\n\n \n\n"),
+        GOOD.replace("\n\n", "\n"),  # numbers that restart are enough
+    ],
+    ids=["as is", "newline", "blank line", "CRLF", "more blank lines", "no blank line"],
+)
+def test_read_dialogs(file, content):
+    removed = content.count("\n", 0, content.index("1 hi")), content.count("\n", 0, content.index("1 a\u2028b")) - 6
+    shifts = (removed[0], removed[1], removed[1])  # what other blank lines make of the lines' numbers
+    expected = [
+        [entry._replace(number=entry.number + shift) if isinstance(entry, Turn) else entry for entry in dialog]
+        for dialog, shift in zip(DIALOGS, shifts, strict=True)
+    ]
+    assert read_dialogs(file(content)) == expected
+
+
+def test_a_fact_is_a_text():
+    assert Fact("resto", "R_rating", "2").text == "resto R_rating 2"
+
+
+LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "received"),
+    [
+        ("hello\tthere", LINE, r"'hello\tthere'"),
+        ("2", LINE, "'2'"),
+        ("2\thello\tthere", LINE, r"'2\thello\tthere'"),
+        ("-2 hello\tthere", LINE, r"'-2 hello\tthere'"),
+        ("\u0662 hello\tthere", LINE, r"'\u0662 hello\tthere'".replace("\\u0662", "\u0662")),
+        ("\ufeff2 hello\tthere", LINE, r"'\ufeff2 hello\tthere'"),
+        ("3 hello\tthere", "number 2 or 1", r"'3 hello\tthere'"),
+        ("0 hello\tthere", "number 2 or 1", r"'0 hello\tthere'"),
+        ("2 hello\tthere\tyou", LINE, r"'hello\tthere\tyou'"),
+        ("2 hello\t", LINE, r"'hello\t'"),
+        ("2 hello\t \x0b\r", LINE, r"'hello\t \x0b'"),
+        ("2 hello there", LINE, "'hello there'"),
+        ("2 resto has thai", LINE, "'resto has thai'"),
+        ("2 resto R_price", LINE, "'resto R_price'"),
+        ("2 resto R_price very cheap", LINE, "'resto R_price very cheap'"),
+        ("2 resto  R_price cheap", LINE, "'resto  R_price cheap'"),
+        ("2 resto R_price ", LINE, "'resto R_price '"),
+        ("2 api_call no results", LINE, "'api_call no results'"),
+        ("2 " + 61 * "o", LINE, f"'{60 * 'o'}' ..."),
+        (b"2 hello\tth\xe8re", "UTF-8", r"b'2 hello\tth\xe8re'"),
+    ],
+)
+def test_read_dialogs_names_a_bad_line(file, line, expected, received):
+    line = line.encode() if isinstance(line, str) else line
+    path = file(b"1 hi\thello\n" + line + b"\n3 x\ty\n", "trn.txt")
+    with pytest.raises(UserError) as caught:
+        read_dialogs(path)
+    assert str(caught.value) == f"{path}, line 2: expected {expected}. Received: {received}"
+
+
+@pytest.mark.parametrize("blank", ["", "1 hi\thello\n\n"])
+def test_read_dialogs_wants_number_1_first(file, blank):
+    path = file(blank + "2 hi\thello\n")
+    with pytest.raises(UserError) as caught:
+        read_dialogs(path)
+    line = 3 if blank else 1
+    assert str(caught.value) == rf"{path}, line {line}: expected number 1. Received: '2 hi\thello'"
+
+
+def test_read_dialogs_rejects_missing_and_empty_files(file, tmp_path):
+    for content in ("", "\n", "\n \n", "1 resto R_price cheap\n"):
+        with pytest.raises(UserError, match=r"trn\.txt: expected dialogs\. Received: no turn$"):
+            read_dialogs(file(content, "trn.txt"))
+    with pytest.raises(UserError, match=r"absent: expected a readable text file\. Received: No such file"):
+        read_dialogs(tmp_path / "absent")
+
+
+# === Candidates and knowledge bases ===
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_read_candidates_in_the_order_of_the_file(file, newline, end):
+    lines = ["1 you are welcome", "1  ok , sure", "1 Did you say north?", "2 ok"]
+    expected = ["you are welcome", "ok , sure", "Did you say north?", "ok"]
+    assert read_candidates(file(newline.join(lines) + end.replace("\n", newline))) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "received"),
+    [
+        ("hello", "`number text`", "'hello'"),
+        ("", "`number text`", "''"),
+        ("1", "`number text`", "'1'"),
+        ("1 \t ", "`number text`", r"'1 \t '"),
+        ("x hello", "`number text`", "'x hello'"),
+        ("\ufeff1 hello", "`number text`", r"'\ufeff1 hello'"),
+        ("2  sure ,  ok", "a candidate that line 2 does not have already", "'2  sure ,  ok'"),
+        (b"1 th\xe8re", "UTF-8", r"b'1 th\xe8re'"),
+    ],
+)
+def test_read_candidates_names_a_bad_line(file, line, expected, received):
+    line = line.encode() if isinstance(line, str) else line
+    path = file(b"1 ok\n1 sure , ok\n" + line + b"\n1 bye\n", "candidates.txt")
+    with pytest.raises(UserError) as caught:
+        read_candidates(path)
+    assert str(caught.value) == f"{path}, line 3: expected {expected}. Received: {received}"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_read_knowledge_in_both_formats(file, newline, end):
+    lines = ["1 prezzo R_cuisine\titalian", "1 prezzo R_phone prezzo_phone", "2 cote R_price\tcheap"]
+    expected = [
+        Fact("prezzo", "R_cuisine", "italian"),
+        Fact("prezzo", "R_phone", "prezzo_phone"),
+        Fact("cote", "R_price", "cheap"),
+    ]
+    assert read_knowledge(file(newline.join(lines) + end.replace("\n", newline))) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "1 prezzo R_price",
+        "1 prezzo R_price very cheap",
+        "1 prezzo price cheap",
+        "1 prezzo R_price  cheap",
+        "1 prezzo R_price\t",
+        "1 prezzo R_price \tcheap",
+        "prezzo R_price cheap",
+        "",
+        b"1 prezzo R_price ch\xe8ap",
+    ],
+)
+def test_read_knowledge_names_a_bad_line(file, line):
+    expected = "UTF-8" if isinstance(line, bytes) else "`number subject R_relation value`"
+    content = line if isinstance(line, bytes) else line.encode()
+    path = file(b"1 prezzo R_area north\n" + content + b"\n", "kb.txt")
+    with pytest.raises(UserError) as caught:
+        read_knowledge(path)
+    assert str(caught.value) == f"{path}, line 2: expected {expected}. Received: {line!r}"
+
+
+@pytest.mark.parametrize(("read", "what"), [(read_candidates, "candidates"), (read_knowledge, "facts")])
+def test_empty_files_are_refused(file, read, what):
+    path = file("")
+    with pytest.raises(UserError) as caught:
+        read(path)
+    assert str(caught.value) == f"{path}: expected {what}. Received: an empty file"
+
+
+# === Files of a corpus ===
+
+SHARED = ("dialog-babi-candidates.txt", "dialog-babi-kb-all.txt")
+OWN = ("dialog-babi-task6-dstc2-candidates.txt", "dialog-babi-task6-dstc2-kb.txt")
+
+
+def touch(directory, *names):
+    for name in names:
+        (directory / name).touch()
+
+
+def test_find_tasks(tmp_path):
+    endings = ("trn", "dev", "tst", "tst-OOV")
+    touch(tmp_path, *SHARED, *OWN, "README.txt", "dialog-babi-task7-more-trn.txt")
+    touch(tmp_path, *(f"dialog-babi-task3-options-{ending}.txt" for ending in endings))
+    touch(tmp_path, "dialog-babi-task1-API-calls-trn.txt", "dialog-babi-task1-API-calls-tst-oov.txt")
+    touch(tmp_path, "dialog-babi-task6-dstc2-trn.txt", "dialog-babi-task6-dstc2-tst.txt")
+    tasks = find_tasks(str(tmp_path))
+    found = [(task.number, {split: path.name for split, path in task.splits.items()}) for task in tasks]
+    options = [f"dialog-babi-task3-options-{ending}.txt" for ending in endings]
+    assert found == [
+        (
+            1,
+            {"train": "dialog-babi-task1-API-calls-trn.txt", "test-oov": "dialog-babi-task1-API-calls-tst-oov.txt"},
+        ),
+        (3, dict(zip(("train", "dev", "test", "test-oov"), options, strict=True))),
+        (6, {"train": "dialog-babi-task6-dstc2-trn.txt", "test": "dialog-babi-task6-dstc2-tst.txt"}),
+    ]
+    assert [(task.candidates, task.knowledge) for task in tasks] == [
+        tuple(tmp_path / name for name in names) for names in (SHARED, SHARED, OWN)
+    ]
+
+
+def test_find_tasks_prefers_what_is_a_tasks_own(tmp_path):
+    own = ("dialog-babi-task2-x-candidates.txt", "dialog-babi-task2-x-kb.txt")
+    touch(tmp_path, *SHARED, *own, *(f"dialog-babi-task{number}-x-trn.txt" for number in (1, 2)))
+    shared, task = find_tasks(tmp_path)
+    assert (shared.candidates.name, shared.knowledge.name) == SHARED
+    assert (task.candidates.name, task.knowledge.name) == own
+
+
+@pytest.mark.parametrize(
+    ("number", "missing", "expected"),
+    [
+        (1, SHARED[0], "its candidates, dialog-babi-task1-*candidates.txt or dialog-babi-candidates.txt"),
+        (5, SHARED[1], "its knowledge base, dialog-babi-task5-*kb.txt or dialog-babi-kb-all.txt"),
+        (6, OWN[0], "its candidates, dialog-babi-task6-*candidates.txt"),
+        (6, OWN[1], "its knowledge base, dialog-babi-task6-*kb.txt"),
+    ],
+)
+def test_a_task_needs_its_files(tmp_path, number, missing, expected):
+    touch(tmp_path, f"dialog-babi-task{number}-x-trn.txt", *{*SHARED, *OWN} - {missing})
+    with pytest.raises(UserError) as caught:
+        find_tasks(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: task {number} needs {expected}"
+
+
+def test_find_tasks_rejects_other_directories(tmp_path):
+    with pytest.raises(UserError, match=r"absent: expected the directory of dialog bAbI\. Received: no directory"):
+        find_tasks(tmp_path / "absent")
+    touch(tmp_path, *SHARED, "dialog-babi-task7-x-trn.txt")
+    with pytest.raises(UserError, match=r"expected files dialog-babi-taskN-\*-trn\.txt\. Received: none"):
+        find_tasks(tmp_path)
+    touch(tmp_path, "dialog-babi-task4-x-dev.txt", "dialog-babi-task4-x-tst.txt")
+    with pytest.raises(UserError, match=r"expected a training file dialog-babi-task4-\*-trn\.txt"):
+        find_tasks(tmp_path)
+
+
+# === Another world ===
+
+
+def knowledge(**values):
+    return [Fact("resto", f"R_{relation}", value) for relation, found in values.items() for value in found.split()]
+
+
+TRAIN = [[Turn(1, "thai food in rome", "ok"), Fact("resto_paris_thai", "R_location", "paris")]]
+
+
+def test_unseen_entities_pairs_in_sorted_order():
+    known = knowledge(cuisine="thai greek basque", location="tokyo rome oslo paris berlin", price="cheap dear")
+    assert unseen_entities(TRAIN, known) == {"thai": "basque", "paris": "berlin", "rome": "oslo"}
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        knowledge(cuisine="thai greek", location="tokyo rome paris"),  # one town for two
+        knowledge(cuisine="thai", location="tokyo rome oslo paris"),  # no other cuisine
+        knowledge(cuisine="basque greek", location="tokyo rome oslo paris"),  # no cuisine was named
+        knowledge(location="tokyo rome oslo paris"),
+        knowledge(price="cheap dear"),
+    ],
+)
+def test_unseen_entities_needs_as_many_others(known):
+    assert unseen_entities(TRAIN, known) == {}
+
+
+def test_a_word_within_a_name_was_not_said():
+    # resto_paris_thai alone would not make paris a known word
+    train = [[Turn(1, "thai", "ok"), Fact("resto_paris_thai", "R_rating", "2")]]
+    known = knowledge(cuisine="thai greek", location="paris rome")
+    assert unseen_entities(train, known) == {}
+
+
+def test_move_changes_words_and_parts_of_names():
+    pairs = {"rome": "oslo", "thai": "basque"}
+    dialogs = [
+        [
+            Turn(4, "thai in rome", "api_call thai rome two"),
+            Fact("resto_rome_thai_2stars", "R_phone", "resto_rome_thai_2stars_phone"),
+            Turn(6, "romeo and jerome chrome", "rome, not thailand"),
+        ],
+        [Turn(8, SILENCE, "ok")],
+    ]
+    assert move(dialogs, pairs) == [
+        [
+            Turn(4, "basque in oslo", "api_call basque oslo two"),
+            Fact("resto_oslo_basque_2stars", "R_phone", "resto_oslo_basque_2stars_phone"),
+            Turn(6, "romeo and jerome chrome", "oslo, not thailand"),
+        ],
+        [Turn(8, SILENCE, "ok")],
+    ]
+    assert dialogs[0][0] == Turn(4, "thai in rome", "api_call thai rome two")
+
+
+def test_move_swaps_at_once_and_takes_the_longest():
+    pairs = {"asian": "rome", "asian_oriental": "thai", "rome": "asian", "a.b": "dot"}
+    moved = move([[Turn(1, "asian_oriental asian in rome", "resto_asian_oriental_rome a.b acb")]], pairs)
+    assert moved == [[Turn(1, "thai rome in asian", "resto_thai_asian dot acb")]]
+
+
+# === The real files ===
+
+
+@pytest.fixture(scope="module")
+def real():
+    """Each task's training and dev dialogs, candidates and facts, by the task's number."""
+    if not BABI.is_dir():
+        pytest.skip(f"{BABI} is not there: dialog bAbI itself is not part of the repository")
+    return {
+        task.number: (
+            {split: read_dialogs(task.splits[split]) for split in ("train", "dev")},
+            read_candidates(task.candidates),
+            read_knowledge(task.knowledge),
+        )
+        for task in find_tasks(BABI)
+    }
+
+
+def turns(dialogs):
+    return [entry for dialog in dialogs for entry in dialog if isinstance(entry, Turn)]
+
+
+def test_real_counts(real):
+    assert list(real) == [1, 2, 3, 4, 5, 6]
+    splits = [found[0] for found in real.values()]
+    assert [len(dialogs["train"]) for dialogs in splits] == [1000] * 5 + [1618]
+    assert [len(dialogs["dev"]) for dialogs in splits] == [1000] * 5 + [500]
+    assert [len(turns(dialogs["train"])) for dialogs in splits] == [6024, 9498, 9855, 3507, 18340, 14404]
+    assert [len(candidates) for _, candidates, _ in real.values()] == [4212] * 5 + [2407]
+    assert [len(facts) for _, _, facts in real.values()] == [8400] * 5 + [649]
+
+
+def test_real_responses_are_candidates(real):
+    for dialogs, candidates, _ in real.values():
+        assert {turn.bot for turn in turns(dialogs["train"] + dialogs["dev"])} <= set(candidates)
+
+
+def test_real_lines_are_all_there(real):
+    for task in find_tasks(BABI):
+        lines = task.splits["train"].read_text(encoding="utf-8").splitlines()
+        dialogs = real[task.number][0]["train"]
+        assert sum(line.startswith("1 ") for line in lines) == len(dialogs)
+        assert sum(bool(line) for line in lines) == sum(map(len, dialogs))
+
+
+def test_real_silent_users(real):
+    path = find_tasks(BABI)[5].splits["train"]
+    lines = path.read_text(encoding="utf-8").split("\n")
+    by_line = {turn.number: turn for turn in turns(real[6][0]["train"])}
+    empty = [number for number, line in enumerate(lines, 1) if line.partition(" ")[2].startswith("\t")]
+    assert empty == [56475, 56477, 56479, 56481, 56482, 56484]
+    assert {by_line[number].user for number in empty} == {SILENCE}
+    assert by_line[56475].bot == "Ok , a restaurant in any part of town is that right?"
+
+
+def test_real_searches_without_a_result(real):
+    nothing = Fact("api_call", "no", "result")
+    found = {split: sum(dialog.count(nothing) for dialog in dialogs) for split, dialogs in real[6][0].items()}
+    assert found == {"train": 258, "dev": 163}
+
+
+def test_real_welcome_has_no_leading_space(real):
+    said = [turn.bot for turn in turns(real[6][0]["train"])]
+    assert " you are welcome" not in real[6][1]
+    assert said.count("you are welcome") > 1000
+
+
+def test_real_dialogs_move_to_the_unseen_world(real):
+    towns = {"bombay": "bangkok", "london": "beijing", "madrid": "hanoi", "paris": "seoul", "rome": "tokyo"}
+    cuisines = {"british": "cantonese", "french": "japanese", "indian": "korean"}
+    cuisines |= {"italian": "thai", "spanish": "vietnamese"}
+    for number, (dialogs, candidates, facts) in real.items():
+        pairs = unseen_entities(dialogs["train"], facts)
+        if number == 6:
+            assert pairs == {}
+            continue
+        assert pairs == cuisines | towns
+        moved = move(dialogs["dev"], pairs)
+        assert {turn.bot for turn in turns(moved)} <= set(candidates)
+        subjects = {entry.subject for dialog in moved for entry in dialog if isinstance(entry, Fact)}
+        assert subjects <= {fact.subject for fact in facts}
+        words = {word for dialog in moved for entry in dialog for word in babi_dialog._text(entry).split()}
+        assert not words & pairs.keys()

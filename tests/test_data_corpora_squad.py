@@ -1,0 +1,146 @@
+"""SQuAD's files: a small one of each kind of text, every error, and the real ones."""
+
+import gzip
+import json
+import pathlib
+
+import pytest
+
+from base.files import UserError
+from data.corpora.squad import Answer, align, read, tokenize
+
+SQUAD = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "squad"
+CONTEXT = "\uff21lpha met İbrahim 👍🏽 in Cafe\u0301 1,000.5; שלום עולם!"
+
+
+def item(id="q1", question="Who?", answers=((10, "İbrahim"),)):
+    return {
+        "id": id,
+        "question": question,
+        "answers": [{"answer_start": start, "text": text} for start, text in answers],
+    }
+
+
+def paragraph(*items, context=CONTEXT):
+    return {"context": context, "qas": list(items)}
+
+
+def write(path, *paragraphs):
+    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": list(paragraphs)}]}), encoding="utf-8")
+    return path
+
+
+# === Reading ===
+
+
+def test_read_keeps_order_texts_and_answers(tmp_path):
+    file = write(
+        tmp_path / "a.json",
+        paragraph(item(), item("q2", "What  number ?", [(CONTEXT.index("1,000"), "1,000.5"), (0, "\uff21lpha")])),
+        paragraph(item("q3", "Is it?", [(0, "So")]), context="So it is."),
+    )
+    questions = read(file)
+    assert [question.id for question in questions] == ["q1", "q2", "q3"]
+    assert questions[1].text == "What  number ?"
+    found = [[question.context[a.start : a.end] for a in question.answers] for question in questions]
+    assert found == [["İbrahim"], ["1,000.5", "\uff21lpha"], ["So"]]
+
+
+def test_read_decompresses(tmp_path):
+    plain = write(tmp_path / "a.json", paragraph(item()))
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    assert read(tmp_path / "a.json.gz") == read(plain)
+
+
+def test_other_starts_give_every_place_of_an_answer(tmp_path):
+    context = "x y x z x"
+    answers = [(0, "x"), (6, "z")]
+    file = write(tmp_path / "a.json", paragraph(item(answers=answers), context=context))
+    others = tmp_path / "others.json"
+    others.write_text(json.dumps({"q1": [{"answer": 0, "chosen": 0, "all": [0, 4, 8]}]}))
+    assert read(file)[0].answers == (Answer(0, 1), Answer(6, 7))
+    assert read(file, others)[0].answers == (Answer(0, 1), Answer(4, 5), Answer(8, 9), Answer(6, 7))
+
+
+# === Tokens ===
+
+
+def test_tokens_stand_where_they_say_whatever_the_script():
+    tokens = [CONTEXT[start:end] for start, end in tokenize(CONTEXT)]
+    assert tokens[:3] == ["\uff21lpha", "met", "İbrahim"]  # lower-casing İ would make two characters of it
+    assert "Cafe\u0301" in tokens  # a combining mark stays with its letter
+    assert "1,000.5" in tokens and "שלום" in tokens and tokens[-1] == "!"
+    assert "".join(tokens) == "".join(CONTEXT.split())
+
+
+def test_align_takes_the_tokens_that_touch_the_span():
+    text = "the well-known house"
+    offsets = tokenize(text)
+    words = [text[i:j] for i, j in offsets]
+    assert words == ["the", "well", "-", "known", "house"]
+    assert align(offsets, Answer(4, 14)) == (1, 3)
+    assert align(offsets, Answer(6, 7)) == (1, 1)  # a part of a token
+    assert align(offsets, Answer(3, 4)) is None  # the space
+
+
+# === Errors ===
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], 'expected SQuAD 1.1, an object with a list "data". Received: list'),
+        ({"data": {}}, 'an object with a list "data"'),
+        ({"data": []}, "expected questions. Received: none"),
+        ({"data": [{"title": "t"}]}, 'article 1: expected a list "paragraphs". Received: None'),
+        ({"data": [{"paragraphs": [{"qas": []}]}]}, 'article 1, paragraph 1: expected a text "context"'),
+        ({"data": [{"paragraphs": [{"context": " \n", "qas": []}]}]}, "that is not empty. Received: ' "),
+        ({"data": [{"paragraphs": [{"context": "x"}]}]}, 'article 1, paragraph 1: expected a list "qas"'),
+        ({"data": [{"paragraphs": [paragraph({"question": "?"})]}]}, 'paragraph 1: expected a text "id"'),
+        ({"data": [{"paragraphs": [paragraph(item(question=" "))]}]}, 'question q1: expected a text "question"'),
+        ({"data": [{"paragraphs": [paragraph(item(answers=()))]}]}, "question q1: expected a list of answers"),
+        ({"data": [{"paragraphs": [paragraph(item(answers=[(0, "")]))]}]}, 'question q1: expected a text "text"'),
+        ({"data": [{"paragraphs": [paragraph(item(answers=[("0", "x")]))]}]}, "expected answer_start to be an offset"),
+        ({"data": [{"paragraphs": [paragraph(item(answers=[(-3, "x")]))]}]}, "to be an offset. Received: -3"),
+        (
+            {"data": [{"paragraphs": [paragraph(item(answers=[(9, "İbrahim")]))]}]},
+            "question q1: expected 'İbrahim' at offset 9. Received: ' İbrahi'",
+        ),
+    ],
+)
+def test_read_rejects_what_is_no_squad(tmp_path, value, message):
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps(value), encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        read(file)
+    assert str(error.value).startswith(str(file))
+    assert message in str(error.value)
+
+
+def test_read_rejects_files_that_are_no_json(tmp_path):
+    with pytest.raises(UserError, match=r"expected a readable JSON file\. Received: No such file"):
+        read(tmp_path / "missing.json")
+    (tmp_path / "a.json").write_text('{"data": [')
+    with pytest.raises(UserError, match="expected JSON in UTF-8"):
+        read(tmp_path / "a.json")
+    (tmp_path / "a.json").write_bytes(b'{"data": "\xff"}')
+    with pytest.raises(UserError, match="expected JSON in UTF-8"):
+        read(tmp_path / "a.json")
+    (tmp_path / "a.json.gz").write_bytes(b"no gzip")
+    with pytest.raises(UserError, match="expected a readable JSON file"):
+        read(tmp_path / "a.json.gz")
+
+
+# === The real files ===
+
+
+@pytest.mark.skipif(not SQUAD.is_dir(), reason="needs ../shared/data/squad")
+def test_the_real_training_set():
+    questions = read(SQUAD / "train-v1.1.json.gz", SQUAD / "train-v1.1.ambiguous_starts.json")
+    assert len(questions) == 87599
+    assert len({question.context for question in questions}) == 18891
+    assert sum(len(question.answers) > 1 for question in questions) == 87599 - 78161
+    offsets = {}
+    for question in questions[:5000]:
+        tokens = offsets.setdefault(question.context, tokenize(question.context))
+        assert align(tokens, question.answers[0]) is not None

@@ -1,0 +1,322 @@
+import collections
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from data.corpora.babi_dialog import SILENCE, Fact, Turn, find_tasks, read_candidates, read_dialogs, read_knowledge
+from data.samples import wording
+from data.samples.dialog import CANDIDATES, KNOWLEDGE, NAMES, simulate_dialogs, write_babi
+from data.samples.plan import BOOKING
+from data.samples.selection import tokenize
+from data.samples.world import SEARCH, restaurants
+
+FILES = (*NAMES, CANDIDATES, KNOWLEDGE)
+CONVERSATIONS, SEED, HELD_OUT = 130, 3, 17
+TOKEN = r"[^\sA-Z]+"
+TEXT = rf"{TOKEN}( {TOKEN})*"
+"""Lower-case tokens parted by single spaces."""
+LINE = re.compile(rf"(?P<id>\d+) (({TEXT}|<SILENCE>)\t{TEXT}|{TOKEN} R_[a-z]+ {TOKEN})")
+SPLITS = ("train", "dev", "test")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The text of each file."""
+    directory = tmp_path_factory.mktemp("babi") / "raw"
+    counts = write_babi(directory, CONVERSATIONS, SEED, HELD_OUT)
+    assert sorted(os.listdir(directory)) == sorted(FILES)
+    files = {name: (directory / name).read_bytes().decode() for name in FILES}
+    assert counts == {name: files[name].count("\n\n" if name in NAMES else "\n") for name in FILES}
+    assert [counts[name] for name in NAMES] == [96, 17, 17]
+    return files
+
+
+@pytest.fixture(scope="module")
+def corpus(files, tmp_path_factory):
+    """The files as the corpus's reader sees them: dialogs by split, candidates and facts."""
+    directory = tmp_path_factory.mktemp("read")
+    for name, text in files.items():
+        (directory / name).write_text(text)
+    [task] = find_tasks(directory)
+    dialogs = {split: read_dialogs(path) for split, path in task.splits.items()}
+    assert tuple(dialogs) == SPLITS
+    return dialogs, read_candidates(task.candidates), read_knowledge(task.knowledge)
+
+
+@pytest.fixture(scope="module")
+def dialogs(corpus):
+    return [dialog for split in SPLITS for dialog in corpus[0][split]]
+
+
+def responses(dialogs):
+    """Each turn, with what stands before it."""
+    for dialog in dialogs:
+        for place, entry in enumerate(dialog):
+            if isinstance(entry, Turn):
+                yield dialog[:place], entry
+
+
+def joined(value):
+    return "_".join(str(value).lower().split())
+
+
+def fill(*templates, **fields):
+    return tokenize(" ".join(templates).format(**fields))
+
+
+# === Format ===
+
+
+def test_every_line_has_the_format(files):
+    for name in NAMES:
+        assert files[name].endswith("\n\n")
+        for dialog in files[name].removesuffix("\n\n").split("\n\n"):
+            matches = [LINE.fullmatch(line) for line in dialog.split("\n")]
+            assert all(matches), dialog
+            assert [int(match["id"]) for match in matches] == list(range(1, len(matches) + 1))
+    assert all(re.fullmatch(rf"1 {TEXT}", line) for line in files[CANDIDATES].splitlines())
+    assert all(re.fullmatch(rf"1 {TOKEN} R_[a-z]+\t{TOKEN}", line) for line in files[KNOWLEDGE].splitlines())
+
+
+def test_the_reader_finds_what_was_simulated(dialogs):
+    read = [tuple(e.text if isinstance(e, Fact) else f"{e.user}\t{e.bot}" for e in dialog) for dialog in dialogs]
+    assert read == simulate_dialogs(CONVERSATIONS, SEED)
+    assert len(set(read)) == CONVERSATIONS
+
+
+def test_dialogs_have_4_to_9_turns():
+    dialogs = simulate_dialogs(500, SEED)
+    assert {sum("\t" in line for line in dialog) for dialog in dialogs} == {4, 5, 6, 7, 8, 9}
+
+
+def test_values_of_several_words_are_one_token(files):
+    world = [value for place in restaurants(SEED) for value in vars(place).values()]
+    values = {str(value).lower() for value in (*world, *wording.VALUES["time"]) if " " in str(value)}
+    assert values > {"copper lantern", "crab cakes", "36 orchard walk", "lorcan vance", "half past six"}
+    text = "".join(files.values())
+    assert not [value for value in values if value in text]
+    assert not [value for value in values if joined(value) not in text]
+    assert "at one_o'clock" in text and " on 555-0121 .\n" in text
+
+
+def test_facts_stand_only_behind_a_call_and_answer_it(dialogs):
+    world = {joined(place.name): place for place in restaurants(SEED)}
+    for dialog in dialogs:
+        places = [place for place, entry in enumerate(dialog) if isinstance(entry, Fact)]
+        first, last = places[0], places[-1]
+        assert places == list(range(first, last + 1)) and len(places) == 2 * 9
+        assert dialog[first - 1].user == dialog[last + 1].user == SILENCE
+        call = dialog[first - 1].bot.split()
+        assert call[0] == "api_call" and not dialog[last + 1].bot.startswith("api_call")
+        one, other = dialog[first:last:9]
+        assert one.subject != other.subject
+        for fact in dialog[first : last + 1]:
+            place = world[fact.subject]
+            relation = {"location": "town"}.get(fact.relation[2:], fact.relation[2:])
+            assert fact.value == joined(getattr(place, relation))
+            assert [joined(getattr(place, slot)) for slot in SEARCH] == call[1:]
+
+
+def test_knowledge_base_is_the_world(corpus):
+    facts = {(joined(fact.restaurant), joined(fact.value)) for place in restaurants(SEED) for fact in place.facts()}
+    assert {(fact.subject, fact.value) for fact in corpus[2]} == facts
+    assert len(corpus[2]) == 32 * 9
+    relations = {"cuisine", "location", "price", "dish", "chef", "rating", "since", "phone", "address"}
+    assert {fact.relation for fact in corpus[2]} == {f"R_{relation}" for relation in relations}
+
+
+# === Candidates ===
+
+
+def test_responses_are_candidates(corpus, dialogs):
+    said = {turn.bot for _, turn in responses(dialogs)}
+    assert said < set(corpus[1])
+    assert corpus[1] == sorted(corpus[1])
+    assert 400 < len(corpus[1]) < 800
+
+
+def test_candidates_know_the_whole_world(tmp_path):
+    write_babi(tmp_path, 3, SEED, 1)  # so few dialogs speak of little of it
+    texts = read_candidates(tmp_path / CANDIDATES)
+    calls = {text for text in texts if text.startswith("api_call ")}
+    assert len(calls) == 7 * 6 * 3 and "api_call dumpling hollowmere fancy" in calls
+    offers = [text for text in texts if text.endswith(" which one sounds better ?")]
+    for place in restaurants(SEED):
+        name = joined(place.name)
+        assert f"you can call the {name} on {place.phone} ." in texts
+        assert f"{joined(place.chef)} runs the kitchen of the {name} ." in texts
+        assert f"enjoy your meal at the {name} ." in texts
+        assert any(f" the {name} " in offer and place.town.lower() in offer for offer in offers)
+
+
+# === What decides a response ===
+
+SAID = {joined(value): (slot, joined(value)) for slot, values in wording.VALUES.items() for value in values}
+SAID |= {craving: ("cuisine", cuisine) for cuisine, craving in wording.CRAVINGS.items()}
+SAID |= {tokenize(t): SAID[joined(value)] for value, options in wording.GIVES_VALUE.items() for t in options}
+"""Words, or a whole text, to the slot and value that they mean."""
+RECALLS = {tokenize(t): slot for slot, options in wording.RECALL_QUESTIONS.items() for t in options}
+THANKS = {tokenize(t) for t in wording.THANKS}
+
+
+def slots_in(*texts):
+    """The slots that texts give, each with its last value: not 'two' in 'six of us, not two'."""
+    slots = {}
+    for text in texts:
+        slots |= dict([SAID[text]] if text in SAID else [])
+        words = text.split()
+        slots |= dict(SAID[w] for before, w in zip(["", *words], words, strict=False) if w in SAID and before != "not")
+    return slots
+
+
+def decide(before, user):
+    """What the bot has to say, read off the words before; and what kind of turn it is."""
+    turns = [entry for entry in before if isinstance(entry, Turn)]
+    known = slots_in(*(text for turn in turns for text in (turn.user, turn.bot)))
+    slots = known | slots_in(user)
+    shown = collections.defaultdict(dict)
+    for fact in before:
+        if isinstance(fact, Fact):
+            shown[fact.subject][fact.relation[2:]] = fact.value
+    picks = {fill(t, name=name): name for name in shown for t in wording.PICKS}
+    picks |= {tokenize(t): name for name, options in zip(shown, wording.ORDINAL_PICKS, strict=False) for t in options}
+    chosen = next((picks[text] for text in (*(turn.user for turn in turns), user) if text in picks), None)
+    details = {
+        fill(t, place=called): (relation, name)
+        for relation, options in wording.DETAIL_QUESTIONS.items()
+        for name in shown
+        for called in (f"the {name}", *["the place"] * (name == chosen))
+        for t in options
+    }
+    cuisine = slots.get("cuisine")
+    craving, hint = wording.CRAVINGS.get(cuisine, cuisine), wording.PRICE_HINTS.get(slots.get("price"))
+    if user == SILENCE:
+        if not shown:
+            return "call", fill("api_call {cuisine} {town} {price}", **slots)
+        name, other = shown
+        offer = wording.PAIR_OFFERS[0][0], wording.PAIR_PROMPTS[0]
+        return "offer", fill(*offer, **slots, name=name, other=other, craving=craving)
+    if user in details:
+        relation, name = details[user]
+        return "tell", fill(wording.DETAIL_ANSWERS[relation][0], **shown[name] | {"name": name, "hint": hint})
+    if user in RECALLS:
+        slot = RECALLS[user]
+        return "recall", fill(wording.RECALL_ANSWERS[slot][0], value=slots[slot], craving=craving)
+    if user in THANKS:
+        return "part", f"enjoy your meal at the {chosen} ." if chosen else "you are welcome , goodbye ."
+    if not turns and " " not in user.removesuffix(" !").removesuffix(" .").removeprefix("good "):
+        return "greet", "welcome to colloquy , how can i help ?"
+    missing = [slot for slot in (*SEARCH, *(BOOKING if chosen else ())) if slot not in slots]
+    if chosen and not missing:
+        return "book", fill("all done: {day}, {people} of you.", **slots)
+    following = wording.ASKS[missing[0]][0] if missing else "Let us see."
+    if user in picks:
+        return "choose", fill("The {name} it is.", following, name=chosen)
+    if not turns or turns[-1].bot.startswith("welcome"):
+        return "open", fill("Gladly.", following)
+    [(slot, value)] = slots_in(user).items()
+    nods = ["No trouble."] if slot in known else []
+    return "correct" if nods else "note", fill(*nods, wording.NOTES[slot][0], following, value=value)
+
+
+def test_responses_follow_from_what_stands_before(dialogs):
+    kinds = collections.Counter()
+    for before, turn in responses(dialogs):
+        kind, response = decide(before, turn.user)
+        assert turn.bot == response, (before, turn)
+        kinds[kind] += 1
+    assert kinds["offer"] == CONVERSATIONS < kinds["call"]
+    assert min(kinds.values()) >= 5
+    assert set(kinds) == set("call offer tell recall part greet book choose open correct note".split())
+
+
+def test_the_same_context_has_one_response(dialogs):
+    golds = collections.defaultdict(list)
+    for before, turn in responses(dialogs):
+        said = tuple(entry.text if isinstance(entry, Fact) else (entry.user, entry.bot) for entry in before)
+        golds[said, turn.user].append(turn.bot)
+    assert max(len(set(bots)) for bots in golds.values()) == 1
+    assert sum(len(bots) > 1 for bots in golds.values()) >= 5
+
+
+def test_most_responses_are_in_train(corpus):
+    said = {split: [turn.bot for _, turn in responses(dialogs)] for split, dialogs in corpus[0].items()}
+    held_out = said["dev"] + said["test"]
+    assert 0.75 < sum(text in said["train"] for text in held_out) / len(held_out) < 0.95
+
+
+# === Writing ===
+
+
+def test_files_repeat_byte_for_byte(files, tmp_path):
+    write_babi(tmp_path, CONVERSATIONS, SEED, HELD_OUT)
+    again = {name: (tmp_path / name).read_bytes() for name in FILES}
+    assert again == {name: text.encode() for name, text in files.items()}
+    write_babi(tmp_path, CONVERSATIONS, SEED + 1, HELD_OUT)
+    assert all((tmp_path / name).read_bytes() != again[name] for name in FILES)
+
+
+def test_the_first_of_many_are_the_same_as_few():
+    dialogs = simulate_dialogs(31, SEED)
+    assert simulate_dialogs(7, SEED) == dialogs[:7]
+    others = simulate_dialogs(31, SEED + 1)
+    assert not set(others) & set(dialogs)
+    assert [len(dialog) for dialog in others] != [len(dialog) for dialog in dialogs]  # not only the world is another
+
+
+@pytest.mark.parametrize("conversations, held_out", [(7, 0), (6, 3), (0, 100)])
+def test_write_babi_rejects(conversations, held_out, tmp_path):
+    (tmp_path / CANDIDATES).write_text("old")
+    message = rf"less than half .* Received: held_out={held_out}, conversations={conversations}$"
+    with pytest.raises(ValueError, match=message):
+        write_babi(tmp_path, conversations, SEED, held_out)
+    assert [path.name for path in tmp_path.iterdir()] == [CANDIDATES]
+    assert (tmp_path / CANDIDATES).read_text() == "old"
+
+
+def test_a_failure_leaves_nothing_half_written(tmp_path, monkeypatch):
+    real_open = open
+
+    def full_disk(path, *args, **kwargs):
+        if str(path).endswith(KNOWLEDGE):
+            raise OSError("No space left on device")
+        return real_open(path, *args, **kwargs)
+
+    monkeypatch.setattr("builtins.open", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        write_babi(tmp_path, CONVERSATIONS, SEED, HELD_OUT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def run(*arguments, **environment):
+    command = [sys.executable, "-m", "data.samples.dialog", *arguments]
+    env, root = os.environ | environment, Path(__file__).parents[1]
+    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=root, check=False)
+
+
+def test_command_writes_the_same_in_another_process(files, tmp_path):
+    flags = (f"--conversations={CONVERSATIONS}", f"--seed={SEED}", f"--held_out={HELD_OUT}")
+    done = run(f"--out={tmp_path / 'a'}", *flags, PYTHONHASHSEED="1")
+    assert (done.returncode, done.stderr) == (0, "")
+    candidates = files[CANDIDATES].count("\n")
+    assert done.stdout.startswith(f"Wrote {tmp_path / 'a'}: {NAMES[0]} 96, {NAMES[1]} 17, {NAMES[2]} 17, ")
+    assert done.stdout.endswith(f" {CANDIDATES} {candidates}, {KNOWLEDGE} 288\n")
+    assert {name: (tmp_path / "a" / name).read_text() for name in FILES} == files
+
+
+def test_command_reports_errors_in_one_line(tmp_path):
+    few = run(f"--out={tmp_path / 'few'}", "--conversations=5")
+    assert (few.returncode, few.stdout) == (1, "")
+    assert re.fullmatch(r"error: held_out must be .* conversations=5\n", few.stderr)
+    assert not (tmp_path / "few").exists()
+    nameless = run()
+    assert nameless.returncode == 1
+    assert re.fullmatch(r"error: .*--out must have a value.*\n", nameless.stderr)
+    (tmp_path / "file").touch()
+    taken = run(f"--out={tmp_path / 'file'}", "--conversations=30", "--held_out=3")
+    assert taken.returncode == 1
+    assert re.fullmatch(r"error: .*File exists.*\n", taken.stderr)

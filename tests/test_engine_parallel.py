@@ -1,0 +1,89 @@
+"""`parallel`: order, errors, and that batches are indeed computed at once."""
+
+import threading
+
+import keras
+import numpy as np
+import pytest
+
+from engine import parallel
+
+
+def test_results_come_in_order_whatever_takes_longest():
+    last = threading.Event()
+
+    def compute(batch):
+        if batch == 1:
+            assert last.wait(10)  # batch 2 is computed while 1 is
+        if batch == 2:
+            last.set()
+        return batch * 10
+
+    assert parallel.batches_at_once() > 1
+    assert list(parallel.in_order(compute, range(5))) == [0, 10, 20, 30, 40]
+
+
+def test_the_first_batch_is_computed_alone():
+    begun = []
+
+    def compute(batch):
+        begun.append(batch)
+        return batch
+
+    results = parallel.in_order(compute, range(5))
+    assert next(results) == 0 and begun == [0]
+    assert list(results) == [1, 2, 3, 4]
+
+
+def scorer():
+    given = {"a": keras.Input((None,), name="a"), "b": keras.Input((None, 3), name="b")}
+    return keras.Model(given, keras.ops.sum(given["a"], axis=1) + keras.ops.sum(given["b"], axis=(1, 2)))
+
+
+def test_a_model_is_compiled_once_for_all_sizes():
+    model, batches = scorer(), [(2, 3, 4), (5, 3, 1), (2, 7, 1), (1, 1, 1)]
+
+    def compute(batch):
+        B, A, K = batch
+        return model.predict_on_batch({"a": np.ones((B, A), "float32"), "b": np.ones((B, K, 3), "float32")}).tolist()
+
+    for _ in range(2):
+        found = list(parallel.in_order(compute, batches, model))
+        assert found == [[A + 3.0 * K] * B for B, A, K in batches]
+        assert model.predict_function.experimental_get_tracing_count() == 1
+
+
+def test_where_the_model_is_compiled_the_first_batch_waits_for_none():
+    second = threading.Event()
+
+    def compute(batch):
+        if batch == 0:
+            assert second.wait(10)
+        if batch == 1:
+            second.set()
+        return batch
+
+    assert list(parallel.in_order(compute, range(3), scorer())) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("wrong", [0, 2])
+def test_an_error_ends_it(wrong):
+    def compute(batch):
+        if batch == wrong:
+            raise ValueError("batch is wrong")
+        return batch
+
+    results = parallel.in_order(compute, range(4))
+    with pytest.raises(ValueError, match="batch is wrong"):
+        list(results)
+
+
+def test_nothing_gives_nothing():
+    assert list(parallel.in_order(abs, [])) == []
+
+
+def test_other_backends_compute_one_batch_at_a_time(monkeypatch):
+    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
+    assert parallel.batches_at_once() == 1
+    parallel.share_cores()  # does not touch TensorFlow, which has begun to compute and would refuse
+    assert list(parallel.in_order(abs, [-3, 2])) == [3, 2]

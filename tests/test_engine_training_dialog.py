@@ -1,0 +1,334 @@
+"""Training, evaluation, sweeps and runs together, on a small simulated corpus of dialogs."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from base.files import UserError
+from engine import evaluation
+from engine import sweep as sweeping
+from engine.recipes import RECIPES, Recipe
+from engine.runs import Run
+from engine.sweep import sweep
+from engine.training import Fit, train
+from metrics.dialog import dialog_metrics
+from tasks.dialog import task as dialog
+from tasks.dialog.dataset import World
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TINY = Recipe(
+    model="memma",
+    corpus="the sample",
+    flags={"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02},
+    settings={"embedding_dim": 8, "heads": 2, "hops": 1},
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny_recipe():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(RECIPES, "tiny", TINY)
+        yield
+
+
+@pytest.fixture(scope="module")
+def swept(prepared_dialog, tmp_path_factory):
+    """A directory with the runs of two seeds, and their figures."""
+    root = tmp_path_factory.mktemp("sweep")
+    sweep(["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov", "test"], root / "runs", root / "measured")
+    return root
+
+
+@pytest.fixture(scope="module")
+def run(swept):
+    return Run.open(swept / "runs" / "tiny-task1-1")
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The directories that a sweep trains in."""
+    found = []
+
+    def counted(model, data, workdir, *args, **kwargs):
+        found.append((workdir.name, kwargs.get("resume", False)))
+        return train(model, data, workdir, *args, **kwargs)
+
+    monkeypatch.setattr(sweeping, "train", counted)
+    return found
+
+
+def weights(path):
+    with np.load(path / "last.npz") as state:
+        return {name: state[name] for name in state.files if name != "position"}
+
+
+# === Training ===
+
+
+def test_a_run_holds_all_that_a_bot_needs(run, prepared_dialog):
+    names = {"config.json", "best.weights.h5", "last.npz", "history.jsonl"}
+    names |= {"vocabulary.txt", "candidates.txt", "knowledge.txt", "entities.txt"}
+    assert names <= {file.name for file in run.path.iterdir()}
+    assert World.load(run.path) == World.load(prepared_dialog)
+    rows = run.history()
+    # 26 dialogs, 4 a step, and a validation every other epoch
+    assert [(row["epoch"], row["step"]) for row in rows] == [(2.0, 14), (4.0, 28), (6.0, 42), (8.0, 56)]
+    assert {"loss", "per_response", "per_dialog", "steps_per_second", "seconds"} <= rows[0].keys()
+    guess = np.log(477)  # what a guess among all candidates costs
+    assert rows[3]["loss"] < rows[1]["loss"] < rows[0]["loss"] < guess
+    assert rows[3]["loss"] < 0.5 * guess
+    assert run.config["settings"]["embedding_dim"] == 8
+    assert run.config["training"]["validations_per_epoch"] == 0.5
+    assert run.config["fit"] == {**Fit().__dict__, **TINY.flags, "seed": 1}
+    assert run.finished()
+
+
+def test_the_best_weights_are_those_of_the_best_validation(run):
+    dataset = dialog.load_dataset(run.config["dataset"]["path"])
+    model = run.load_model()
+    _, figure = dialog.validate(model, dataset.splits["dev"], model.config)
+    assert figure == pytest.approx(max(row["per_response"] for row in run.history()), abs=1e-5)
+
+
+def test_seeds_differ(swept, run):
+    other = Run.open(swept / "runs" / "tiny-task1-2")
+    assert other.config["fit"]["seed"] == 2
+    assert other.history()[0]["loss"] != run.history()[0]["loss"]
+
+
+def test_the_margin_loss_trains(prepared_dialog, tmp_path):
+    settings = {"loss": "margin", "embedding_dim": "7", "validations_per_epoch": "1", "patience": "1"}
+    fit = Fit(epochs=2.0, batch_size=13, learning_rate=0.02)
+    rows = train("supervised-embeddings", prepared_dialog, tmp_path / "run", fit, settings).history()
+    assert rows[-1]["loss"] < rows[0]["loss"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"candidates": "[3, 5]"}, r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477, \d+\)"),
+        ({"loss": "hinge"}, "loss must be one of"),
+        ({"heads": "3"}, "heads must divide embedding_dim"),
+        ({"levels": "3"}, r"no field 'levels'\. The model memma has .*heads.*; its training has loss, margin"),
+    ],
+)
+def test_wrong_settings_are_refused_and_leave_nothing(prepared_dialog, tmp_path, settings, message):
+    with pytest.raises(UserError, match=message):
+        train("memma", prepared_dialog, tmp_path / "run", Fit(), settings)
+    assert not (tmp_path / "run").exists()
+
+
+# === Sweeping ===
+
+
+def test_a_sweep_measures_what_a_dataset_has(swept):
+    names = [f"tiny-task1-{seed}-{split}.json" for seed in (1, 2) for split in ("dev", "test")]
+    assert sorted(file.name for file in (swept / "measured").iterdir()) == names
+    records = [json.loads((swept / "measured" / name).read_text()) for name in names]
+    assert [record["seed"] for record in records] == [1, 1, 2, 2]
+    assert [record["split"] for record in records] == ["dev", "test", "dev", "test"]
+    assert {(record["name"], record["corpus"], record["task"]) for record in records} == {
+        ("MEMMA", "sample-task1", "dialog")
+    }
+    assert [bool(record.get("floors")) for record in records] == [True, True, False, False]
+    assert [record["counts"]["responses"] for record in records] == [52, 48, 52, 48]
+    found = json.loads((swept / "runs" / "tiny-task1-2" / "metrics.json").read_text())
+    assert [found[split]["metrics"] for split in ("dev", "test")] == [record["metrics"] for record in records[2:]]
+
+
+def test_a_second_sweep_does_what_is_missing_alone(swept, prepared_dialog, trained, tmp_path):
+    root = shutil.copytree(swept, tmp_path / "sweep")
+    missing = root / "measured" / "tiny-task1-2-test.json"
+    metrics = json.loads(missing.read_text())["metrics"]
+    missing.unlink()
+    before = {file: file.stat().st_mtime_ns for file in (root / "measured").iterdir()}
+    sweep(["tiny"], [prepared_dialog], [1, 2], ["dev", "test"], root / "runs", root / "measured")
+    assert trained == []
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+    assert json.loads(missing.read_text())["metrics"] == metrics
+    shutil.rmtree(root / "runs")
+    sweep(["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov"], root / "runs", root / "measured")
+    assert trained == [] and not (root / "runs").exists()  # the figures are there
+
+
+def interrupted_at(validation, how, monkeypatch, *args):
+    """Sweeps until the given validation, counted from 1, which Ctrl-C interrupts."""
+    original, calls = dialog.validate, []
+
+    def validate(*args):
+        calls.append(args)
+        if len(calls) == validation:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dialog, "validate", validate)
+        with pytest.raises(UserError, match=f"interrupted; {how}"):
+            sweep(*args)
+
+
+def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, monkeypatch, tmp_path):
+    args = ["tiny"], [prepared_dialog], [1], ["dev"], tmp_path
+    name = run.path.name
+    interrupted_at(1, "before the first validation, so nothing is kept", monkeypatch, *args)
+    assert not (tmp_path / name).exists()
+    (tmp_path / name).mkdir()  # as where it is killed
+    for file in ("vocabulary.txt", "best.weights.h5"):
+        (tmp_path / name / file).touch()
+    interrupted_at(3, r"train\.py --resume --workdir=.* goes on from step 28$", monkeypatch, *args)
+    resumed = Run.open(tmp_path / name)
+    assert not resumed.finished()
+    assert [row["step"] for row in resumed.history()] == [14, 28]
+    sweep(*args)
+    assert trained == [(name, False), (name, False), (name, True)]
+    assert resumed.finished()
+    for number, value in weights(run.path).items():
+        np.testing.assert_array_equal(value, weights(resumed.path)[number])
+    expected, found = run.history(), resumed.history()
+    assert [row["step"] for row in found] == [row["step"] for row in expected]
+    assert found[-1]["loss"] == pytest.approx(expected[-1]["loss"])
+    assert found[-1]["per_response"] == expected[-1]["per_response"]
+
+
+def test_a_sweep_refuses_datasets_of_one_name(swept, prepared_dialog, tmp_path):
+    other = shutil.copytree(prepared_dialog, tmp_path / "other" / prepared_dialog.name)
+    with pytest.raises(UserError, match=r"--data expects directories of different names.* Received: task1"):
+        sweep(["tiny"], [prepared_dialog, other], [1], ["dev"], tmp_path / "runs")
+    with pytest.raises(UserError, match=f"was trained on .*, not on {other}: give another --out"):
+        sweep(["tiny"], [other], [1], ["dev"], swept / "runs")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--recipe=babi-memma,nothing", "--data=."], "--recipe expects one of babi-memma, .*Received: nothing"),
+        (["--recipe=babi-memma", "--data=.", "--seeds=1,x"], "--seeds expects numbers. Received: 1,x"),
+        (["--recipe=babi-memma", "--data=absent*"], "--data expects directories that prepare.py made. .* absent"),
+    ],
+)
+def test_sweep_refuses_wrong_flags(flags, message):
+    done = subprocess.run([sys.executable, "-m", "tools.sweep", *flags], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith("error: ") and re.search(message, line)
+
+
+# === Evaluating ===
+
+
+def test_evaluate_measures_writes_and_prints(run, tmp_path, capsys):
+    said_file, measured_file = tmp_path / "said.txt", tmp_path / "measured.json"
+    record = evaluation.evaluate(run.path, "test", measured_out=measured_file, scores_out=said_file)
+    dataset = dialog.dataset_of(run)
+    split, candidates = dataset.splits["test"], dataset.world.candidates
+    rows = [line.split("\t") for line in said_file.read_text().splitlines()]
+    assert [row[2] for row in rows] == [candidates[answer] for answer in split.answers]
+    assert [int(row[0]) for row in rows] == [number + 1 for number in split.dialog]
+    said = [candidates.index(row[1]) for row in rows]
+    assert record["metrics"] == dialog_metrics(said, split.answers, split.dialog)
+    assert record["counts"] == {"dialogs": 7, "responses": 48}
+    below = dialog.floors_and_ceilings(dataset, "test")
+    assert {kind: record[kind] for kind in ("floors", "ceilings")} == below
+    assert json.loads((run.path / "metrics.json").read_text())["test"]["metrics"] == record["metrics"]
+    measured = json.loads(measured_file.read_text())
+    assert measured == json.loads(json.dumps(record))
+    assert {"model", "settings", "command", "evaluated_by", "hardware", "seconds", "commit", "versions"} <= set(
+        measured
+    )
+    assert [row["step"] for row in measured["history"]] == [14, 28, 42, 56]
+    printed = capsys.readouterr().out
+    for title, kind, name in (
+        ("floor: TF-IDF match", "floors", "TF-IDF match"),
+        ("floor: nearest neighbour", "floors", "nearest neighbour"),
+        ("ceiling: seen responses", "ceilings", "seen responses"),
+        ("ceiling: match types", "ceilings", "match types"),
+    ):
+        [row] = [line for line in printed.splitlines() if title in line]
+        assert f"{record[kind][name]['per_response']:.4f}" in row
+        assert f"{record[kind][name]['per_dialog']:.4f}" in row
+    assert "sample-task1, test: 7 dialogs, 48 responses" in printed
+    assert f"{record['metrics']['per_response']:.4f}" in printed
+
+
+def test_evaluate_without_floors(run, tmp_path, capsys):
+    record = evaluation.evaluate(run.path, "dev", floors=False)
+    assert not {"floors", "ceilings"} & set(record)
+    assert "floor" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"split": "valid"}, r"--split expects one of train, dev, dev-oov, test, test-oov\. Received: valid$"),
+        ({"split": "dev-oov"}, "task1 has no examples in the split dev-oov$"),
+        ({"ties": "loss"}, "--ties is not for dialog, which has scores_out$"),
+        ({"partial_batches": "drop"}, "--partial_batches is not for dialog, which has scores_out$"),
+    ],
+)
+def test_evaluate_refuses_what_is_not_there(run, options, message):
+    with pytest.raises(UserError, match=message):
+        evaluation.evaluate(run.path, **options)
+
+
+def test_evaluate_refuses_another_world(run, prepared_dialog, tmp_path):
+    other = shutil.copytree(prepared_dialog, tmp_path / "other")
+    with open(other / "candidates.txt", "a") as file:
+        file.write("see you\n")
+    with pytest.raises(UserError, match=r"other: the run has candidates .*, here it is .*: they differ in origin"):
+        evaluation.evaluate(run.path, "dev", data=other)
+
+
+def test_evaluate_all_shows_seeds_side_by_side(swept, tmp_path, capsys):
+    pattern = str(swept / "runs" / "*")
+    splits = ["dev", "dev-oov", "test"]  # one of which the dataset lacks
+    evaluation.evaluate_all(pattern, splits, measured_out=tmp_path, floors=False)
+    printed = capsys.readouterr().out
+    table = printed[printed.index("mean ± deviation over seeds") :]
+    records = [json.loads(file.read_text()) for file in sorted(tmp_path.iterdir())]
+    names = [f"tiny-task1-{seed}-{split}.json" for seed in (1, 2) for split in ("dev", "test")]
+    assert [file.name for file in sorted(tmp_path.iterdir())] == names
+
+    def cell(split):
+        both = [record["metrics"] for record in records if record["split"] == split]
+        shown = [
+            f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}"
+            for values in ([100 * metrics[name] for metrics in both] for name in ("per_response", "per_dialog"))
+        ]
+        return f"{shown[0]} ({shown[1]})"
+
+    header, row = (line for line in table.splitlines() if "sample-task1" in line or "MEMMA" in line)
+    names = ["", "sample-task1 dev", "sample-task1 test", "mean", "seeds"]
+    assert [text.strip() for text in header.split("┃")[1:-1]] == names
+    mean = f"{100 * np.mean([record['metrics']['per_response'] for record in records]):.1f}"
+    assert [text.strip() for text in row.split("│")[1:-1]] == ["MEMMA", cell("dev"), cell("test"), mean, "2"]
+    assert cell("dev") != cell("test")
+
+
+def test_evaluate_all_with_one_run_and_split_writes_a_file(swept, run, tmp_path, capsys):
+    evaluation.evaluate_all(str(run.path), ["dev"], measured_out=tmp_path / "dev.json", floors=False)
+    assert json.loads((tmp_path / "dev.json").read_text())["split"] == "dev"
+    assert "deviation" not in capsys.readouterr().out
+
+
+def test_evaluate_all_refuses_what_is_not_there(swept, tmp_path):
+    pattern = str(swept / "runs" / "*")
+    with pytest.raises(UserError, match=r"no dataset of .*/\* has examples in the splits dev-oov, test-oov$"):
+        evaluation.evaluate_all(pattern, ["dev-oov", "test-oov"])
+    with pytest.raises(UserError, match=r"--split expects one of train, dev, .*Received: valid"):
+        evaluation.evaluate_all(pattern, ["valid"])
+    with pytest.raises(UserError, match=r"is no run directory: it has no config\.json"):
+        evaluation.evaluate_all(str(tmp_path / "*"), ["dev"])
+
+
+def test_what_makes_no_sense_for_several_runs_is_refused(prepared_dialog, tmp_path):
+    with pytest.raises(UserError, match="--scores_out is for one run and one split"):
+        evaluation.evaluate_all("runs/none", ["dev", "test"], scores_out=tmp_path / "out")
+    with pytest.raises(UserError, match=r"--split expects some of train, dev.* Received: devv"):
+        sweep(["babi-memma"], [prepared_dialog], [1], ["devv"], tmp_path / "runs")
+    assert not list(tmp_path.iterdir())

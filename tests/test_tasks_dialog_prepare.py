@@ -1,0 +1,353 @@
+"""`tasks.dialog.prepare` and prepare.py: from the files of dialog bAbI to the files of a dataset."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from base.files import UserError
+from data import pickles
+from data.corpora.babi_dialog import Fact
+from data.vocabulary import Vocabulary
+from tasks.dialog.prepare import Settings, find_entities, prepare
+
+ROOT = pathlib.Path(__file__).parents[1]
+# Known in training: thai and rome; greek, basque and oslo are not, so that dev can move to basque and oslo. Only the
+# candidates have `bye`, only the knowledge base `greek`, only dev `please`.
+FILES = {
+    "dialog-babi-task1-x-trn.txt": """\
+1 resto_rome_thai R_location rome
+2 hi\thello
+3 thai\tapi_call thai rome
+
+1 \thello
+2 rome\tapi_call thai rome
+3 resto_rome_thai R_cuisine thai
+4 <SILENCE>\tresto_rome_thai
+""",
+    "dialog-babi-task1-x-dev.txt": "1 thai please\tresto_rome_thai\n",
+    "dialog-babi-task1-x-tst-OOV.txt": "1 hi\thello\n2 basque\tapi_call basque oslo\n\n1 hi\thello\n",
+    "dialog-babi-candidates.txt": """\
+1 hello
+1 bye
+1 api_call thai rome
+1 api_call basque oslo
+1 resto_rome_thai
+1 resto_oslo_basque
+""",
+    "dialog-babi-kb-all.txt": """\
+1 resto_rome_thai R_cuisine\tthai
+1 resto_rome_thai R_location\trome
+1 resto_oslo_greek R_cuisine\tgreek
+1 resto_oslo_basque R_cuisine\tbasque
+1 resto_oslo_basque R_location\toslo
+""",
+}
+WRITTEN = {"candidates.txt", "dataset.json", "dialogs.pkl", "entities.txt", "knowledge.txt", "vocabulary.txt"}
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A corpus of one task."""
+    directory = tmp_path / "source"
+    directory.mkdir()
+    for name, content in FILES.items():
+        (directory / name).write_text(content)
+    return directory
+
+
+def edit(file, old, new):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def run(source, out, **settings):
+    """Prepares it, and gives the data with sentences as texts, the vocabulary and the facts of task 1."""
+    prepare("babi-dialog", source, out, Settings(**settings))
+    directory = out / "task1"
+    assert {file.name for file in directory.iterdir()} == WRITTEN
+    data, vocabulary = pickles.load(directory / "dialogs.pkl"), Vocabulary.load(directory / "vocabulary.txt")
+    words = (None, *vocabulary.words)
+    texts = [" ".join(words[id] for id in ids) for ids in data["sentences"]]
+    return texts, data["splits"], vocabulary, json.loads((directory / "dataset.json").read_text())
+
+
+# === Files ===
+
+
+def test_prepare_writes_dialogs_as_numbers(source, tmp_path):
+    texts, splits, _, _ = run(source, tmp_path / "new" / "out")
+    assert [path.name for path in (tmp_path / "new" / "out").iterdir()] == ["task1"]
+    numbers = {text: number for number, text in enumerate(texts)}
+    assert len(numbers) == len(texts)  # each once, though train and test say `hi` both
+
+    def dialog(sentences, speakers, times, turns, answers):
+        return {
+            "sentences": [numbers[text] for text in sentences],
+            "speakers": speakers,  # 1 user, 2 bot, 3 knowledge
+            "times": times,
+            "turns": turns,
+            "answers": answers,
+        }
+
+    shop, call = "resto_rome_thai", "api_call thai rome"
+    fact, found = "resto_rome_thai R_location rome", "resto_rome_thai R_cuisine thai"
+    assert splits["train"] == [
+        dialog([fact, "hi", "hello", "thai", call], [3, 1, 2, 1, 2], [0, 0, 0, 1, 1], [1, 3], [0, 2]),
+        dialog(
+            ["<SILENCE>", "hello", "rome", call, found, "<SILENCE>", shop],
+            [1, 2, 1, 2, 3, 1, 2],
+            [0, 0, 1, 1, 1, 2, 2],  # what a call returns belongs to its turn
+            [0, 2, 5],
+            [0, 2, 4],
+        ),
+    ]
+    assert splits["dev"] == [dialog(["thai _UNK_", shop], [1, 2], [0, 0], [0], [4])]
+    assert splits["dev-oov"] == [dialog(["basque _UNK_", "resto_oslo_basque"], [1, 2], [0, 0], [0], [5])]
+    assert splits["test"] == []
+    assert splits["test-oov"] == [
+        dialog(["hi", "hello", "basque", "api_call basque oslo"], [1, 2, 1, 2], [0, 0, 1, 1], [0, 2], [0, 3]),
+        dialog(["hi", "hello"], [1, 2], [0, 0], [0], [0]),
+    ]
+
+
+def test_prepare_writes_the_world(source, tmp_path):
+    run(source, tmp_path / "out")
+    texts = {name: (tmp_path / "out" / "task1" / name).read_text() for name in WRITTEN if name.endswith(".txt")}
+    assert texts["candidates.txt"] == FILES["dialog-babi-candidates.txt"].replace("1 ", "")
+    assert texts["knowledge.txt"] == FILES["dialog-babi-kb-all.txt"].replace("1 ", "").replace(" ", "\t")
+    assert texts["entities.txt"].splitlines() == [
+        "basque\tcuisine\tknowledge",
+        "greek\tcuisine\tknowledge",
+        "thai\tcuisine\tknowledge",
+        "oslo\tlocation\tknowledge",
+        "rome\tlocation\tknowledge",
+        "resto_oslo_basque\trestaurant\tsubjects",
+        "resto_oslo_greek\trestaurant\tsubjects",
+        "resto_rome_thai\trestaurant\tsubjects",
+    ]
+
+
+def test_prepare_knows_the_words_of_all_or_of_train(source, tmp_path):
+    of_all = run(source, tmp_path / "all")[2]
+    of_train = run(source, tmp_path / "train", words_of="train")[2]
+    trained = FILES["dialog-babi-task1-x-trn.txt"].replace("\t", " ").split()
+    # An empty user part is a word too.
+    expected = {word for word in trained if not word.isdigit()} | {"<SILENCE>"}
+    assert set(of_train.words) == {"_EOS_", "_UNK_"} | expected
+    assert set(of_all.words) - set(of_train.words) == {
+        *("bye", "oslo", "greek", "basque", "resto_oslo_greek", "resto_oslo_basque")
+    }
+    assert "please" not in of_all.words
+    assert of_train.words[2] == "rome"  # most frequent first: five times
+
+
+def test_prepare_reports_facts(source, tmp_path):
+    facts = run(source, tmp_path / "out", name="mine", words_of="train")[3]
+    assert facts == {
+        "name": "mine-task1",
+        "corpus": "babi-dialog",
+        "task": "dialog",
+        "settings": {"name": "mine", "words_of": "train"},
+        "statistics": {
+            "vocabulary": 11,
+            "candidates": 6,
+            "train": {"dialogs": 2, "responses": 5, "sentences_mean": 6.0, "sentences_most": 7},
+            "dev": {"dialogs": 1, "responses": 1, "sentences_mean": 2.0, "sentences_most": 2},
+            "dev-oov": {"dialogs": 1, "responses": 1, "sentences_mean": 2.0, "sentences_most": 2},
+            "test-oov": {"dialogs": 2, "responses": 3, "sentences_mean": 3.0, "sentences_most": 4},
+        },
+    }
+    assert run(source, tmp_path / "nameless")[3]["name"] == "babi-task1"
+
+
+def test_prepare_prints_a_summary(source, tmp_path, capsys):
+    run(source, tmp_path / "out")
+    printed = capsys.readouterr().out
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines() if "│" in line]
+    assert rows == [
+        ["1", "train", "2", "5", "6.0, 7", "6", "17"],
+        ["1", "dev", "1", "1", "2.0, 2", "6", "17"],
+        ["1", "dev-oov", "1", "1", "2.0, 2", "6", "17"],
+        ["1", "test-oov", "2", "3", "3.0, 4", "6", "17"],
+    ]
+    assert printed.endswith("out: prepared\n")
+
+
+def test_prepare_makes_a_dataset_a_task(source, tmp_path):
+    for number in (3, 6):
+        (source / f"dialog-babi-task{number}-y-trn.txt").write_text("1 hi\thello\n")
+    (source / "dialog-babi-task6-candidates.txt").write_text("1 hello\n")
+    (source / "dialog-babi-task6-kb.txt").write_text("1 prezzo R_price cheap\n")
+    run(source, tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["task1", "task3", "task6"]
+    facts = [json.loads((tmp_path / "out" / f"task{n}" / "dataset.json").read_text()) for n in (1, 3, 6)]
+    assert [found["name"] for found in facts] == ["babi-task1", "babi-task3", "babi-task6"]
+    assert [found["statistics"]["candidates"] for found in facts] == [6, 6, 1]
+    assert [found["statistics"]["train"]["dialogs"] for found in facts] == [2, 1, 1]
+
+
+# === dev-oov ===
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("dialog-babi-kb-all.txt", "R_location\toslo", "R_location\trome"),  # no town that training lacks
+        ("dialog-babi-task1-x-trn.txt", "rome\tapi", "rome oslo\tapi"),  # two known towns, no other
+        ("dialog-babi-candidates.txt", "1 resto_oslo_basque\n", ""),  # the moved response cannot be given
+    ],
+)
+def test_dev_moves_to_a_whole_unseen_world_only(source, tmp_path, file, old, new):
+    edit(source / file, old, new)
+    splits, facts = run(source, tmp_path / "out")[1::2]
+    assert splits["dev-oov"] == [] and len(splits["dev"]) == 1
+    assert "dev-oov" not in facts["statistics"]
+
+
+def test_without_dev_nothing_moves(source, tmp_path):
+    (source / "dialog-babi-task1-x-dev.txt").unlink()
+    splits = run(source, tmp_path / "out")[1]
+    assert splits["dev"] == splits["dev-oov"] == []
+
+
+# === Entities ===
+
+
+def test_find_entities_by_source():
+    facts = [
+        Fact("prezzo", "R_post_code", "cb1"),
+        Fact("prezzo", "R_cuisine", "thai"),
+        Fact("ask", "R_cuisine", "greek"),
+        Fact("ask", "R_cuisine", "thai"),
+        Fact("ask", "R_location", "west"),
+        Fact("ask", "R_location", "thai"),  # a name of two types
+    ]
+    calls = [
+        "api_call thai west cheap",
+        "api_call greek west cheap",
+        "api_call greek R_location cheap",
+        "api_call tuscan west R_price",
+        "api_call tuscan east R_price",
+        "api_call R_cuisine east cheap",
+        "call thai moon",
+        "you said api_call moon west ?",
+    ]
+    assert find_entities(facts, calls) == [
+        ("greek", "cuisine", "knowledge"),
+        ("thai", "cuisine", "knowledge"),
+        ("thai", "location", "knowledge"),
+        ("west", "location", "knowledge"),
+        ("cb1", "post_code", "knowledge"),
+        ("ask", "restaurant", "subjects"),
+        ("prezzo", "restaurant", "subjects"),
+        ("east", "location", "calls"),
+        ("tuscan", "cuisine", "calls"),  # nothing known stands where cheap does
+    ]
+
+
+def test_a_place_of_calls_has_the_type_that_most_have():
+    facts = [Fact("ask", "R_cuisine", "thai"), Fact("ask", "R_location", "west")]
+    calls = ["api_call west", "api_call thai", "api_call thai R_x", "api_call moon"]
+    assert find_entities(facts, calls)[-1] == ("moon", "cuisine", "calls")
+
+
+def test_find_entities_without_calls():
+    facts = [Fact("prezzo", "R_cuisine", "thai")]
+    expected = [("thai", "cuisine", "knowledge"), ("prezzo", "restaurant", "subjects")]
+    assert find_entities(facts, ["hello", "api_call"]) == find_entities(facts, []) == expected
+
+
+# === Input at fault ===
+
+
+def fails(source, out, message):
+    before = sorted(out.parent.rglob("*"))
+    with pytest.raises(UserError) as caught:
+        prepare("babi-dialog", source, out, Settings())
+    assert re.search(message, str(caught.value)), caught.value
+    assert sorted(out.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [("dialog-babi-task1-x-trn.txt", 8), ("dialog-babi-task1-x-dev.txt", 1), ("dialog-babi-task1-x-tst-OOV.txt", 2)],
+)
+def test_a_response_that_is_no_candidate_is_named(source, tmp_path, file, line):
+    last = "\tapi_call basque oslo" if "OOV" in file else "\tresto_rome_thai"
+    edit(source / file, last, "\tresto_paris_thai")
+    expected = "expected a response of dialog-babi-candidates.txt. Received: 'resto_paris_thai'"
+    fails(source, tmp_path / "out", rf"{file}, line {line}: {re.escape(expected)}$")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("dialog-babi-task1-x-trn.txt", "1 hi hello\n", ", line 1: expected `number user TAB bot`"),
+        ("dialog-babi-task1-x-dev.txt", "1 hi\thello\n3 hi\thello\n", ", line 2: expected number 2 or 1"),
+        ("dialog-babi-candidates.txt", "1 hello\n1 hello\n", ", line 2: expected a candidate that line 1"),
+        ("dialog-babi-kb-all.txt", "1 prezzo R_price\n", ", line 1: expected `number subject R_relation value`"),
+    ],
+)
+def test_a_bad_line_of_any_file_leaves_nothing(source, tmp_path, file, content, message):
+    (source / file).write_text(content)
+    fails(source, tmp_path / "out", re.escape(file + message))
+
+
+def test_a_later_task_at_fault_leaves_nothing(source, tmp_path):
+    (source / "dialog-babi-task2-y-trn.txt").write_text("1 hi\thi\n")
+    fails(source, tmp_path / "out", r"task2-y-trn\.txt, line 1: expected a response of .*Received: 'hi'$")
+
+
+def test_missing_and_used_directories_are_refused(source, tmp_path):
+    fails(source / "absent", tmp_path / "out", "absent: expected the directory of dialog bAbI")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").touch()
+    fails(source, tmp_path / "out", "out must not exist yet, or be an empty directory")
+
+
+def test_settings_reject_other_words():
+    with pytest.raises(UserError, match=r"--words_of must be one of \('all', 'train'\)\. Received: 'dev'$"):
+        Settings(words_of="dev")
+
+
+# === prepare.py ===
+
+
+def script(*flags, hash_seed=0):
+    return subprocess.run(
+        [sys.executable, "prepare.py", "--corpus=babi-dialog", *flags],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_script_repeats_byte_for_byte(source, tmp_path):
+    # A name of two types and an unknown one in its place: which type is it?
+    with open(source / "dialog-babi-kb-all.txt", "a") as file:
+        file.writelines(f"1 resto_rome_thai R_{relation}\trome\n" for relation in ("type", "of", "any", "name"))
+    with open(source / "dialog-babi-candidates.txt", "a") as file:
+        file.write("1 api_call thai moon\n")
+    written = []
+    for hash_seed in (1, 2):
+        out = tmp_path / f"out{hash_seed}"
+        done = script(f"--source={source}", f"--out={out}", "--words_of=train", "--name=x", hash_seed=hash_seed)
+        assert done.returncode == 0, done.stderr
+        written.append({file.name: file.read_bytes() for file in (out / "task1").iterdir()})
+    assert written[0] == written[1]
+    assert set(written[0]) == WRITTEN
+    assert json.loads(written[0]["dataset.json"])["settings"] == {"name": "x", "words_of": "train"}
+
+
+def test_script_fails_with_one_sentence(source, tmp_path):
+    done = script(f"--source={source}", f"--out={tmp_path / 'out'}", "--words_of=dev")
+    assert done.returncode == 1
+    assert done.stderr == "error: flag --words_of=dev: value should be one of <all|train>\n"
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,372 @@
+"""tasks/dialog.py: losses, what the dataset decides, scoring, floors and ceilings, names."""
+
+import dataclasses
+import types
+
+import numpy as np
+import pytest
+from keras import ops
+
+from base.files import UserError
+from engine.runs import make_config
+from engine.training import Fit, train
+from metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
+from models import MODELS
+from tasks.dialog import task as dialog
+from tasks.dialog.dataset import World
+from tasks.dialog.task import Training, margin_loss, softmax_loss
+
+B, T, C = 2, 3, 5
+SMALL = {"embedding_dim": "6", "heads": "2", "hops": "1"}
+
+
+@pytest.fixture(scope="module")
+def dataset(prepared_dialog):
+    return dialog.load_dataset(prepared_dialog)
+
+
+def build(dataset, name="memma", **settings):
+    entry = MODELS[name]
+    return entry.build(make_config(entry.config, dialog.model_settings(dataset, {**SMALL, **settings})))
+
+
+@pytest.fixture(scope="module")
+def model(dataset):
+    """A model with large random weights and the dataset's candidates."""
+    built = build(dataset, match_types="true")
+    dialog.initialise(built, dataset, Training())
+    rng = np.random.default_rng(5)
+    for variable in built.trainable_variables:
+        variable.assign(rng.normal(0.0, 0.7, variable.shape))
+    return built
+
+
+# === Losses ===
+
+
+def padded_batch(seed):
+    """Answers with padded turns, whose logits would weigh most, and logits."""
+    rng = np.random.default_rng(seed)
+    answers = rng.integers(0, C, (B, T))
+    answers[0, 2] = answers[1, 1] = answers[1, 2] = -1
+    logits = rng.normal(0.0, 2.0, (B, T, C)).astype("float32")
+    logits[answers < 0] *= 50
+    return answers, logits
+
+
+def losses_of(each, answers, logits):
+    """`each(right, logits of a turn)`, averaged over the real turns."""
+    found = [each(answers[b, t], logits[b, t]) for b in range(B) for t in range(T) if answers[b, t] >= 0]
+    assert len(found) == 3
+    return sum(found) / 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_softmax_loss_matches_loops(seed):
+    answers, logits = padded_batch(seed)
+    expected = losses_of(lambda right, f: -np.log(np.exp(f[right]) / sum(np.exp(f))), answers, logits.astype("float64"))
+    assert float(softmax_loss(answers, logits)) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("margin", [0.1, 1.7])
+@pytest.mark.parametrize("seed", range(3))
+def test_margin_loss_matches_loops(seed, margin):
+    def each(right, f):
+        return sum(max(0.0, margin - f[right] + f[y]) for y in range(C) if y != right)
+
+    answers, logits = padded_batch(seed)
+    assert float(margin_loss(answers, logits, margin)) == pytest.approx(losses_of(each, answers, logits), rel=1e-5)
+
+
+def test_margin_loss_of_a_clear_answer_is_nothing():
+    logits = np.array([[[0.0, 2.0, 1.8]]], "float32")
+    assert float(margin_loss(np.array([[1]]), logits, 0.1)) == pytest.approx(0.0, abs=1e-6)
+    assert float(margin_loss(np.array([[1]]), logits, 0.5)) == pytest.approx(0.3, rel=1e-5)
+
+
+def test_losses_of_padding_alone_are_zero():
+    answers, logits = np.full((B, T), -1), np.ones((B, T, C), "float32")
+    assert float(softmax_loss(answers, logits)) == float(margin_loss(answers, logits, 0.1)) == 0.0
+
+
+def test_loss_is_the_one_that_the_settings_name():
+    answers, logits = padded_batch(0)
+    assert float(dialog.loss(Training())(answers, logits)) == float(softmax_loss(answers, logits))
+    chosen = dialog.loss(Training(loss="margin", margin=1.7))
+    assert float(chosen(answers, logits)) == float(margin_loss(answers, logits, 1.7))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("loss", "hinge"), ("validations_per_epoch", 0.0), ("validations_per_epoch", -1.0)]
+)
+def test_training_rejects(field, value):
+    with pytest.raises(ValueError, match=f"^{field} must be .* Received: {field}={value!r}$"):
+        Training(**{field: value})
+
+
+# === Optimizer ===
+
+
+def test_learning_rate_falls_evenly_to_its_share():
+    optimizer = dialog.optimizer(Training(decay=0.25, gradient_clip=3.0), 0.08, 40)
+    assert optimizer.global_clipnorm == 3.0
+    found = []
+    for step in (0, 10, 20, 40, 70):
+        optimizer.iterations.assign(step)
+        found.append(float(optimizer.learning_rate))
+    assert found == pytest.approx([0.08, 0.065, 0.05, 0.02, 0.02], rel=1e-5)
+
+
+def test_learning_rate_and_gradients_can_stay_as_they_are():
+    optimizer = dialog.optimizer(Training(decay=1.0, gradient_clip=0.0), 0.08, 0)
+    assert optimizer.global_clipnorm is None
+    optimizer.iterations.assign(5)
+    assert float(optimizer.learning_rate) == pytest.approx(0.08)
+
+
+# === What the dataset decides ===
+
+
+def test_model_settings_are_filled_in(dataset):
+    found = dialog.model_settings(dataset, {"hops": "2"})
+    world = dataset.world
+    words = [len(text.split()) for text in world.candidates]
+    assert found == {
+        "hops": "2",
+        "vocabulary_size": len(world.vocabulary.words),
+        "candidates": (477, sum(words)),
+        "entities": len(world.entities),
+        "types": len({type for _, type, _ in world.entities}),
+        "candidate_entities": world.encoded_candidates.entities.shape,
+        "match_groups": world.match_groups[0].shape,
+        "match_candidates": world.match_groups[2].shape,
+        "max_words": 32,  # the next multiple of 16
+    }
+    longest = max(*words, *dataset.splits["train"].sentences.lengths)
+    assert 16 < longest <= 32
+
+
+@pytest.mark.parametrize("name", ["vocabulary_size", "candidates", "entities", "types", "match_groups", "max_words"])
+def test_model_settings_refuse_what_is_decided(dataset, name):
+    decided = dialog.model_settings(dataset, {})[name]
+    with pytest.raises(UserError) as caught:
+        dialog.model_settings(dataset, {name: "3"})
+    assert str(caught.value) == f"--set {name}=3: {dataset.path} decides {name}, it is {decided}"
+
+
+def test_check_fits_refuses_another_world(dataset):
+    config = make_config(MODELS["memma"].config, dialog.model_settings(dataset, {}))
+    dialog.check_fits(config, dataset)
+    world = dataset.world
+    fewer = dataclasses.replace(dataset, world=dataclasses.replace(world, candidates=world.candidates[1:]))
+    with pytest.raises(UserError, match=r"task1: the run has candidates \(477, \d+\), here it is \(476, \d+\): they"):
+        dialog.check_fits(config, fewer)
+    unknown = dataclasses.replace(dataset, world=dataclasses.replace(world, entities=world.entities[1:]))
+    with pytest.raises(UserError, match=r"the run has entities \d+, here it is \d+: they differ in origin$"):
+        dialog.check_fits(config, unknown)
+
+
+def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
+    message = r"--eos_id is for published selection data\. Received: --eos_id=7 with memma$"
+    with pytest.raises(UserError, match=message):
+        train("memma", prepared_dialog, tmp_path / "run", Fit(), {}, eos_id=7)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_sample_is_made_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(dialog, "SAMPLE", tmp_path / "sample")
+    path = dialog.prepare_sample()
+    assert path == tmp_path / "sample" / "prepared" / "task1"
+    made = [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.rglob("*"))]
+    assert dialog.prepare_sample() == path
+    assert [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.rglob("*"))] == made
+    assert len(dialog.load_dataset(path).splits["train"]) == 400
+
+
+# === The model's tables ===
+
+
+def rows_of(words, rows):
+    """The candidates that a model's flat tables stand for."""
+    return [words[rows == row].tolist() for row in range(rows.max() + 1)]
+
+
+def test_set_world_gives_a_model_its_candidates(dataset, model):
+    weights = {layer.name: layer.get_weights() for layer in model.layers}
+    ids = {word: id for id, word in enumerate(dataset.vocabulary.words, 1)}
+    texts = [[ids[word] for word in text.split()] for text in dataset.world.candidates]
+    assert rows_of(*weights["candidate_words"], *weights["candidate_rows"]) == texts
+    vectors, *tables = weights["match_types"]
+    assert vectors.std() > 0.5  # what was trained stays
+    members, types_, groups = dataset.world.match_groups
+    assert len(members) > 100 and groups.max() == len(members)
+    for found, expected in zip(tables, (members, types_, groups), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_set_world_gives_an_entity_model_types_and_entities(dataset):
+    built = build(dataset, "entity-memma")
+    kernel = built.get_layer("entity_pointer").get_weights()[0]
+    dialog.set_world(built, dataset.world)
+    expected = dataset.world.encoded_candidates
+    found = built.get_layer("entity_pointer").get_weights()
+    np.testing.assert_array_equal(found[0], kernel)
+    np.testing.assert_array_equal(found[1], expected.entities)
+    words, rows = (built.get_layer(f"candidate_{name}").get_weights()[0] for name in ("words", "rows"))
+    typed = [row[row > 0].tolist() for row in expected.typed_words]
+    assert [[id for id in row if id] for row in rows_of(words, rows)] == typed
+    assert words.max() > len(dataset.vocabulary)  # types have ids behind those of the words
+
+
+# === Batches and scoring ===
+
+
+def test_training_batches_hold_every_dialog_once(dataset):
+    split, training = dataset.splits["train"], Training()
+    batches = dialog.training_batches(split, None, training, 3, np.random.default_rng(0))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(26))
+    assert max(map(len, batches)) == 3
+    again = dialog.training_batches(split, None, training, 3, np.random.default_rng(1))
+    assert [batch.tolist() for batch in batches] != [batch.tolist() for batch in again]
+
+
+def test_collate_reads_what_the_model_reads(dataset, model):
+    inputs, answers = dialog.collate(dataset.splits["train"], model.config, [3, 1], 16)
+    assert sorted(inputs) == ["mentions", "sentences", "speakers", "times", "turns", "words"]
+    assert sorted(inputs) == sorted(model.config.reads)
+    assert inputs["words"].shape == (64, 32) and answers.shape == (2, 16)
+    assert inputs["mentions"].shape == (2, 48, len(dataset.world.entities))
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 32])
+def test_predict_gives_what_a_dialog_gets_alone(dataset, model, batch_size):
+    split = dataset.splits["dev"]
+    expected = []
+    for row, sentences in enumerate(split.dialogs):
+        inputs, _ = split.collate([row], model.config.reads, model.config.entities, multiple=1)
+        logits = ops.convert_to_numpy(model(inputs))
+        assert logits.shape == (1, len(sentences["turns"]), 477)
+        expected += np.argmax(logits[0], axis=1).tolist()
+    assert len(set(expected)) > 20  # turns differ, so a mix-up would show
+    seen = []
+
+    def progress(batches):
+        seen.append(len(batches))
+        return batches
+
+    predicted = dialog.predict(model, split, model.config, batch_size, progress)
+    assert predicted.tolist() == expected
+    assert seen == [-(-7 // batch_size)]
+
+
+def test_validate_chooses_by_responses(dataset, model):
+    split = dataset.splits["dev"]
+    predicted = dialog.predict(model, split, model.config)
+    metrics, figure = dialog.validate(model, split, model.config)
+    assert metrics == dialog_metrics(predicted, split.answers, split.dialog)
+    assert figure == metrics["per_response"] == np.mean(predicted == split.answers)
+    assert figure < dialog.PERFECT
+
+
+# === Floors and ceilings ===
+
+
+def test_floors_and_ceilings_are_those_of_the_texts(dataset, monkeypatch):
+    """The same from the raw texts, as sets and lists of words."""
+    world, words = dataset.world, (None, *dataset.vocabulary.words)
+    ids = {word: id for id, word in enumerate(words)}
+
+    def examples(split):
+        for row in split.dialogs:
+            texts = [[words[id] for id in split.sentences.words[s] if id] for s in row["sentences"]]
+            for turn, answer in zip(row["turns"], row["answers"], strict=True):
+                yield [word for text in texts[: turn + 1] for word in text], texts[turn], answer, texts
+
+    def encode(texts):
+        return [[ids[word] for word in text] for text in texts]
+
+    train, test = dataset.splits["train"], dataset.splits["test"]
+    contexts, inputs, gold, _ = zip(*examples(test), strict=True)
+    _, train_inputs, trained, dialogs = zip(*examples(train), strict=True)
+    candidates = [text.split() for text in world.candidates]
+    type_of = {name: type for name, type, source in world.entities if source == "knowledge"}
+
+    def form(candidate):
+        return tuple(type_of.get(word, f"_{word}") for word in candidates[candidate])
+
+    forms = {form(candidate) for candidate in trained}
+    seen = [answer in trained for answer in gold]
+    typed = [
+        known or (form(answer) in forms and {w for w in candidates[answer] if w in type_of} <= set(context))
+        for known, answer, context in zip(seen, gold, contexts, strict=True)
+    ]
+    assert 0 < sum(seen) < sum(typed) < len(gold)
+    documents = []
+
+    def watched(train_documents, *args):
+        documents.extend(tuple(words[id] for id in text) for text in train_documents)
+        return tfidf_match(train_documents, *args)
+
+    monkeypatch.setattr(dialog, "tfidf_match", watched)
+    found = dialog.floors_and_ceilings(dataset, "test")
+    per_dialog = [
+        np.mean([all(right[test.dialog == number]) for number in range(7)]) for right in map(np.array, (seen, typed))
+    ]
+    assert found["ceilings"] == {
+        "seen responses": {"per_response": np.mean(seen), "per_dialog": per_dialog[0]},
+        "match types": {"per_response": np.mean(typed), "per_dialog": per_dialog[1]},
+    }
+    sentences = {tuple(text) for texts in dialogs for text in texts}
+    assert sorted(documents) == sorted(sentences)  # those of train alone, each once
+    nearest = nearest_neighbour(encode(train_inputs), trained, encode(inputs))
+    match = tfidf_match(encode(sorted(sentences)), encode(contexts), encode(candidates))
+    assert found["floors"] == {
+        "TF-IDF match": dialog_metrics(match, test.answers, test.dialog),
+        "nearest neighbour": dialog_metrics(nearest, test.answers, test.dialog),
+    }
+    assert 0.1 < found["floors"]["nearest neighbour"]["per_response"] < 0.9
+
+
+def test_describe_counts():
+    record = {"counts": {"dialogs": 1000, "responses": 18340}}
+    assert dialog.describe(record) == ("1,000 dialogs, 18,340 responses", None)
+
+
+# === Names ===
+
+
+@pytest.mark.parametrize(
+    ("model_name", "settings", "name"),
+    [
+        ("memma", {}, "MEMMA"),
+        ("memma", {"speaker": False, "time": False}, "MEMMA, no features"),
+        ("memma", {"time": False}, "MEMMA, speaker"),
+        ("memma", {"speaker": False}, "MEMMA, time"),
+        ("memma", {"match_types": True}, "MEMMA, speaker + time + match types"),
+        ("memma", {"train_embedding": False}, "MEMMA, fixed word vectors"),
+        (
+            "memma",
+            {"time": False, "train_embedding": False, "shortcut": "none", "divisor": "root"},
+            "MEMMA, speaker, fixed word vectors, shortcut none, divisor root",
+        ),
+        ("entity-memma", {}, "Entity MEMMA"),
+        ("memn2n", {}, "MemN2N"),
+        ("memn2n", {"gated": True, "match_types": True}, "Gated MemN2N, speaker + time + match types"),
+        ("memr", {"speaker": False, "time": False}, "MEMR, no features"),
+        ("supervised-embeddings", {}, "Supervised embeddings"),
+        ("supervised-embeddings", {"match_types": True}, "Supervised embeddings, match types"),
+    ],
+)
+def test_name_of_says_where_a_run_differs(dataset, model_name, settings, name):
+    config = make_config(MODELS[model_name].config, dialog.model_settings(dataset, settings))
+    run = types.SimpleNamespace(config={"model": model_name, "settings": dataclasses.asdict(config)})
+    assert dialog.name_of(run) == name
+
+
+def test_a_run_keeps_its_world(dataset, tmp_path):
+    dialog.keep_for_run(dataset, tmp_path)
+    assert World.load(tmp_path) == dataset.world
+    run = types.SimpleNamespace(config={"dataset": dataset.facts()})
+    assert dialog.dataset_of(run).facts() == dialog.dataset_of(run, dataset.path).facts() == dataset.facts()
+    with pytest.raises(UserError, match="is no directory"):
+        dialog.dataset_of(run, tmp_path / "absent")

@@ -1,0 +1,141 @@
+"""The exported generation model and the chat: their sources are prepare.py's, their replies those of the run."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from base.files import UserError
+from data.tokenizers import TOKENIZERS, normalize
+from data.vocabulary import EOS_ID, Vocabulary
+from engine import export as exporting
+from engine.runs import Run
+from engine.training import Fit, train
+from models.decoding import Decoding
+from tasks.generation import task as generation
+from tasks.generation.chat import Chat
+from tasks.generation.export import GenerationText
+
+TEXTS = [
+    "It's 3,000.5 -- isn\u2019t it ... \u201cwell\u201d?",
+    "\uff28\uff49! \u4f60\u597d\uff0c\u4e16\u754c OK\u3002",
+    "\ufb01ne \u2026 \u00a0 x\u200by \u1e9b",
+    "",
+    " \t ",
+]
+
+
+@pytest.fixture(scope="module")
+def run(prepared_generation, tmp_path_factory):
+    settings = {"embedding_dim": "5", "hidden": "6", "attention": "dot", "dropout": "0"}
+    fit = Fit(epochs=3.0, batch_size=8, learning_rate=0.03)
+    return train("seq2seq", prepared_generation, tmp_path_factory.mktemp("runs") / "run", fit, settings)
+
+
+@pytest.fixture(scope="module")
+def path(run, tmp_path_factory):
+    return exporting.export(run.path, tmp_path_factory.mktemp("exported") / "model", decode="beam=3,max_length=7")
+
+
+@pytest.mark.parametrize("name", ["words", "mixed", "characters", "space"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_tokens_are_those_of_prepare(name, text):
+    tokens = TOKENIZERS[name].tokenize(normalize(text))
+    vocabulary = Vocabulary.of(tokens)
+    source = GenerationText(vocabulary, name, lower=True, turns=1).source(tf.constant([[text], ["x y z"]]))
+    real = [id for id in source[0].numpy().tolist() if id]
+    assert real == [*vocabulary.encode(tokens), EOS_ID]
+
+
+def test_the_last_turns_that_are_not_empty_make_the_source():
+    vocabulary = Vocabulary.of(["a", "b", "c"])  # 3, 4, 5
+    text = GenerationText(vocabulary, "words", lower=True, turns=2)
+    found = text.source(tf.constant([["a", "", "b", "c d"], ["", "a", "", ""], ["", "", "", ""]])).numpy()
+    assert found.tolist() == [[4, 1, 5, 2, 1], [3, 1, 0, 0, 0], [1, 0, 0, 0, 0]]
+
+
+def test_replies_are_those_of_the_run_whatever_stands_beside_them(run, path):
+    model = tf.saved_model.load(str(path))
+    dataset = generation.dataset_of(run)
+    split, decoding = dataset.splits["dev"], Decoding(beam=3, max_length=7)
+    ids, scores = generation.reply(run.load_model(), split, np.arange(5), decoding)
+    turns = [text.split("\t") for text in split.source_texts[:5]]
+    most = max(map(len, turns))
+    found = model.reply(turns=tf.constant([[""] * (most - len(each)) + each for each in turns]))
+    tokenizer = TOKENIZERS[dataset.tokenizer]
+    for row in range(5):
+        alone = model.reply(turns=tf.constant([turns[row]]))
+        for k in range(3):
+            expected = tokenizer.detokenize(generation.words_of(ids[row, k], dataset.vocabulary))
+            assert found["replies"][row, k].numpy().decode() == alone["replies"][0, k].numpy().decode() == expected
+        np.testing.assert_allclose(found["scores"][row], scores[row], rtol=1e-4)
+        np.testing.assert_allclose(alone["scores"][0], scores[row], rtol=1e-4)
+
+
+def test_an_empty_text_gets_a_reply(path):
+    model = tf.saved_model.load(str(path))
+    found = model.reply(turns=tf.constant([[""], [" "]]))
+    assert found["replies"].shape == (2, 3) and np.isfinite(found["scores"]).all()
+    np.testing.assert_allclose(found["scores"][0], found["scores"][1])
+
+
+def test_sampling_repeats_itself(run, tmp_path):
+    path = exporting.export(run.path, tmp_path / "model", decode="sample=true,beam=5,temperature=2,max_length=7")
+    model = tf.saved_model.load(str(path))
+    first, second = (model.reply(turns=tf.constant([["hello"]]))["replies"].numpy().tolist() for _ in range(2))
+    assert first == second and len(set(first[0])) > 1
+
+
+def test_jieba_cannot_be_exported():
+    with pytest.raises(UserError, match="jieba needs a package that no graph holds"):
+        GenerationText(Vocabulary.of(["a"]), "jieba", lower=True, turns=1)
+
+
+def test_only_models_that_write_are_told_how(run, tmp_path):
+    with pytest.raises(UserError, match="has no field 'beams'"):
+        exporting.export(run.path, tmp_path / "model", decode="beams=3")
+    assert not (tmp_path / "model" / "1").exists()
+
+
+# === Chat ===
+
+
+@pytest.fixture
+def chat(run):
+    return Chat(Run.open(run.path))
+
+
+def test_a_chat_answers_as_the_run_does_and_remembers(chat, run):
+    dataset = generation.dataset_of(run)
+    split = dataset.splits["dev"]
+    row = next(i for i, text in enumerate(split.source_texts) if "\t" not in text)
+    ids, _ = generation.reply(run.load_model(), split, [row], Decoding())
+    expected = chat.tokenizer.detokenize(generation.words_of(ids[0, 0], dataset.vocabulary))
+    assert chat.reply(split.source_texts[row].upper()) == [expected]
+    assert len(chat.said) == 2
+    assert chat.commands["/reset"]("") == "forgotten" and chat.said == []
+
+
+def test_commands_change_how_replies_are_found(chat):
+    assert chat.commands["/beam"]("3") == "beam of 3"
+    replies = chat.reply("hello")
+    assert len(replies) == 3 and all(reply.endswith(")") for reply in replies)
+    assert chat.commands["/beam"]("1") == "greedy search" and len(chat.reply("hello")) == 1
+    assert chat.commands["/sample"]("0.7") == "sampling at temperature 0.7" and len(chat.reply("hello")) == 1
+    assert chat.decoder.decoding.sample and chat.decoder.decoding.temperature == 0.7
+    for command, argument in (("/beam", "x"), ("/beam", "0"), ("/sample", "0"), ("/sample", "warm")):
+        assert f"Received: {argument}" in chat.commands[command](argument)
+
+
+def test_attention_is_shown(chat, tmp_path):
+    assert chat.commands["/attention"]("") == "Say something first."
+    chat.reply("hello you")
+    _, ids, found = chat.last
+    weights = generation.attention(chat.model, ids, found)
+    assert weights.shape == ((found != 0).sum(), len(ids))
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
+    lines = chat.commands["/attention"]("").splitlines()
+    assert lines[0].split()[-1] == "_EOS_" and len(lines) == 1 + len(weights)
+    picture = tmp_path / "a.png"
+    assert chat.commands["/attention"](str(picture)) == f"{picture} written"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "Received: a.txt" in chat.commands["/attention"]("a.txt")

@@ -1,0 +1,305 @@
+"""Reading comprehension from prepared files to figures, on a small SQuAD."""
+
+import json
+import pickle
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from base.files import UserError
+from engine.evaluation import evaluate, evaluate_predictions
+from engine.runs import Run
+from engine.training import Fit, averaged_weights, train
+from layers.span_search import best_spans
+from models.bidaf import BiDAF, BiDAFConfig
+from tasks.reading_comprehension import prepare as prepare_reading
+from tasks.reading_comprehension import task as reading
+from tasks.reading_comprehension.dataset import load_dataset
+from tasks.reading_comprehension.prepare import Settings
+
+SMALL = {"hidden": "5", "character_filters": "7", "character_dim": "3", "dropout": "0"}
+
+
+@pytest.fixture(scope="module")
+def dataset(prepared_reading):
+    return load_dataset(prepared_reading)
+
+
+@pytest.fixture(scope="module")
+def run(prepared_reading, tmp_path_factory):
+    fit = Fit(epochs=40.0, batch_size=8, learning_rate=0.02)
+    settings = {**SMALL, "ema": "0.9", "validations_per_epoch": "0.1"}
+    return train("bidaf", prepared_reading, tmp_path_factory.mktemp("runs") / "run", fit, settings)
+
+
+# === Data ===
+
+
+def test_prepared_texts_answers_and_spans_agree(dataset):
+    train_split, dev = dataset.splits["train"], dataset.splits["dev"]
+    assert (len(train_split), len(dev)) == (24, 6)
+    for split in (train_split, dev):
+        for row in range(len(split)):
+            assert [split.answer(row, *span) for span in split.spans[row]] == split.answers[row]
+    assert train_split.answers[0] == ["Rome"]
+    assert train_split.texts[0] == "Ann lives in Rome. Cyd lives in Paris."
+    assert train_split.offsets[0][:4] == [0, 3, 4, 9]
+
+
+def test_collate_numbers_the_distinct_tokens_of_a_batch(dataset):
+    split = dataset.splits["train"]
+    inputs, spans = split.collate([0, 1], multiple=4)
+    assert inputs["context"].shape == (2, 12) and inputs["query"].shape == (2, 8)
+    assert inputs["words"].shape == (64,) and inputs["characters"].shape == (64, 16)
+    words = dataset.vocabulary.words
+    read = [[words[inputs["words"][n] - 1] for n in row if n] for row in inputs["context"]]
+    # People have no vector, so they are unknown words, told apart by their characters.
+    assert read[0] == ["_UNK_", "lives", "in", "rome", ".", "_UNK_", "lives", "in", "paris", "."]
+    characters = dataset.characters.words
+    ann = inputs["characters"][inputs["context"][0, 0]]
+    assert "".join(characters[id - 1] for id in ann if id) == "Ann"
+    assert spans.tolist() == [[[3, 3]], [[8, 8]]]
+    assert inputs["words"][0] == 0 and not inputs["characters"][0].any()
+
+
+def test_collate_cuts_what_is_not_read_and_the_answers_behind_it(dataset):
+    inputs, spans = dataset.splits["train"].collate([0, 1], max_context=5, max_question=3)
+    assert inputs["context"].shape == (2, 5) and inputs["query"].shape == (2, 3)
+    assert spans.tolist() == [[[3, 3]], [[-1, -1]]]
+
+
+def test_training_leaves_out_questions_whose_answer_is_not_read(dataset):
+    training = reading.Training(max_context=5)
+    batches = reading.training_batches(dataset.splits["train"], None, training, 8, np.random.default_rng(0))
+    rows = np.concatenate([rows for rows, _, _ in batches])
+    assert sorted(rows) == list(range(0, 24, 2))  # the first of each context's two
+
+
+def test_words_of_train_leaves_out_what_no_text_has(prepared_reading, tmp_path):
+    raw = prepared_reading.parent / "raw"
+    prepare_reading.prepare("squad", raw, tmp_path / "out", Settings(words_of="train"))
+    assert "unused" in load_dataset(prepared_reading).vocabulary.words
+    assert "unused" not in load_dataset(tmp_path / "out").vocabulary.words
+
+
+def test_prepare_without_word_vectors_leaves_nothing(prepared_reading, tmp_path):
+    shutil.copytree(prepared_reading.parent / "raw", tmp_path / "raw")
+    (tmp_path / "raw" / "vectors.npz").unlink()
+    with pytest.raises(UserError, match=r"expected a file of word vectors, \*\.npz"):
+        prepare_reading.prepare("squad", tmp_path / "raw", tmp_path / "out", Settings())
+    np.savez(tmp_path / "raw" / "vectors.npz", words=np.array(["a"]), vectors=np.array([["x"]], dtype=object))
+    with pytest.raises(UserError, match="expected the arrays words and vectors"):
+        prepare_reading.prepare("squad", tmp_path / "raw", tmp_path / "out", Settings())
+    (tmp_path / "raw" / "vectors.npz").write_bytes(b"")
+    with pytest.raises(UserError, match="expected the arrays words and vectors"):
+        prepare_reading.prepare("squad", tmp_path / "raw", tmp_path / "out", Settings())
+    assert [path.name for path in tmp_path.iterdir()] == ["raw"]
+
+
+def test_load_refuses_other_datasets(prepared, prepared_reading, tmp_path):
+    with pytest.raises(UserError, match="is no directory"):
+        load_dataset(tmp_path / "missing")
+    with pytest.raises(UserError, match='expected an object with "task": "reading"'):
+        load_dataset(prepared)
+    broken = shutil.copytree(prepared_reading, tmp_path / "broken")
+    (broken / "vocabulary.txt").write_text("_EOS_\n_UNK_\n")
+    with pytest.raises(UserError, match=r"expected shape \(3, dimension\)"):
+        load_dataset(broken)
+    for vectors in ([[0.0, float("nan")]] * 3, [["a"]] * 3, [1.0] * 3):
+        (broken / "word_embedding.pkl").write_bytes(pickle.dumps(vectors, protocol=2))
+        with pytest.raises(UserError, match=r"word_embedding\.pkl: expected"):
+            load_dataset(broken)
+
+
+# === Loss and spans ===
+
+
+def test_span_loss_sums_over_all_places_of_an_answer():
+    logits = np.random.default_rng(0).normal(size=(2, 2, 5)).astype("float32")
+    spans = np.array([[[0, 1], [2, 4], [-1, -1]], [[3, 3], [-1, -1], [-1, -1]]])
+    p = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    expected = [-np.log(p[0, 0, 0] * p[0, 1, 1] + p[0, 0, 2] * p[0, 1, 4]), -np.log(p[1, 0, 3] * p[1, 1, 3])]
+    np.testing.assert_allclose(ops.convert_to_numpy(reading.span_loss(spans, logits)), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 3, 7, 9])
+def test_best_spans_finds_what_a_loop_over_all_spans_finds(length):
+    B, T, K = 3, 7, 5
+    logits = np.random.default_rng(length).normal(size=(B, 2, T)).astype("float32")
+    logits[1, :, 4:] = -1e30  # padding
+    first, last, score = (ops.convert_to_numpy(found) for found in best_spans(logits, length, K))
+    for b in range(B):
+        spans = [(logits[b, 0, i] + logits[b, 1, j], i, j) for i in range(T) for j in range(i, min(T, i + length))]
+        expected = sorted(spans, reverse=True)[:K]
+        real = [entry for entry in expected if entry[0] > -1e29]
+        np.testing.assert_allclose(score[b, : len(real)], [entry[0] for entry in real], rtol=1e-5)
+        assert list(zip(first[b], last[b], strict=True))[: len(real)] == [(i, j) for _, i, j in real]
+
+
+# === Model ===
+
+
+def small_model(**settings):
+    keras.utils.set_random_seed(1)
+    config = BiDAFConfig(
+        vocabulary_size=11, characters=13, embedding_dim=3, hidden=5, character_filters=7, character_dim=2, **settings
+    )
+    return BiDAF(config)
+
+
+def small_batch():
+    rng = np.random.default_rng(0)
+    words = rng.integers(1, 12, 17).astype("int32")
+    characters = rng.integers(1, 14, (17, 6)).astype("int32")
+    words[0], characters[0] = 0, 0
+    return {
+        "words": words,
+        "characters": characters,
+        "context": rng.integers(1, 17, (2, 8)).astype("int32"),
+        "query": rng.integers(1, 17, (2, 4)).astype("int32"),
+    }
+
+
+VARIANTS = [
+    {},
+    {"end_pointer": "official"},
+    {"use_characters": False},
+    {"use_words": False},
+    {"c2q": False},
+    {"q2c": False},
+]
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_bidaf_ignores_padding(settings):
+    model, batch = small_model(**settings), small_batch()
+    alone = ops.convert_to_numpy(model({**batch, "context": batch["context"][:1, :5], "query": batch["query"][:1, :3]}))
+    batch["context"][0, 5:], batch["query"][0, 3:] = 0, 0
+    both = ops.convert_to_numpy(model(batch))
+    np.testing.assert_allclose(both[0, :, :5], alone[0], atol=1e-5)
+    assert (both[0, :, 5:] < -1e29).all() and (both[1] > -1e3).all()
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_bidaf_trains_every_weight_but_the_word_vectors(settings):
+    model, batch = small_model(dropout=0.0, **settings), small_batch()
+    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=reading.span_loss, jit_compile=False)
+    before = {variable.path: np.array(variable) for variable in model.variables}
+    model.train_on_batch(batch, np.array([[[1, 2]], [[0, 5]]], "int32"))
+    same = {v.path for v in model.variables if np.array_equal(before[v.path], np.array(v))}
+    assert all("word_embedding" in path or "seed" in path for path in same)
+
+
+def test_bidaf_has_as_many_weights_as_the_official_code():
+    for end_pointer, published in (("paper", 1_610_703), ("official", 2_570_703)):
+        model = BiDAF(BiDAFConfig(vocabulary_size=5, characters=7, end_pointer=end_pointer))
+        count = sum(int(np.prod(weight.shape)) for weight in model.trainable_variables)
+        # The published count leaves out the characters' table and has three biases that a softmax takes away again.
+        assert count - 8 * (7 + 1) + 3 == published
+
+
+def test_bidaf_is_made_again_from_its_config(tmp_path):
+    model, batch = small_model(end_pointer="official"), small_batch()
+    model.save_weights(tmp_path / "w.weights.h5")
+    other = BiDAF.from_config(model.get_config())
+    other.load_weights(tmp_path / "w.weights.h5")
+    np.testing.assert_array_equal(ops.convert_to_numpy(other(batch)), ops.convert_to_numpy(model(batch)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"end_pointer": "none"}, "end_pointer must be one of"),
+        ({"use_characters": False, "use_words": False}, "must not both be False"),
+        ({"dropout": 1.0}, "dropout must be in"),
+    ],
+)
+def test_bidaf_config_rejects(settings, message):
+    with pytest.raises(ValueError, match=message):
+        small_model(**settings)
+
+
+# === Training and figures ===
+
+
+def test_bidaf_learns_to_read(run):
+    history = run.history()
+    assert history[-1]["loss"] < 0.5 * history[0]["loss"]
+    assert max(row["F1"] for row in history) >= 0.5  # a place drawn from the context's two would be right half the time
+
+
+def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, capsys):
+    record = evaluate(run.path, "dev", scores_out=tmp_path / "predictions.json")
+    predictions = json.loads((tmp_path / "predictions.json").read_text())
+    dev = reading.dataset_of(run).splits["dev"]
+    assert list(predictions) == dev.ids
+    right = np.mean([predictions[id] in answers for id, answers in zip(dev.ids, dev.answers, strict=True)])
+    assert record["metrics"]["EM"] == pytest.approx(right)
+    assert record["floors"]["first words"] == {"EM": 0.0, "F1": 0.0}
+    assert "first words" in capsys.readouterr().out
+
+
+def test_the_best_weights_are_the_averages(run):
+    model = run.load_model()
+    _, figure = reading.validate(model, reading.dataset_of(run).splits["dev"], model.config)
+    assert figure == pytest.approx(max(row["F1"] for row in run.history()), abs=1e-5)
+
+
+def test_averages_are_swapped_in_and_out_exactly():
+    model, batch = small_model(), small_batch()
+    model.compile(optimizer=reading.optimizer(reading.Training(ema=0.5), 0.1), loss=reading.span_loss)
+    spans = np.array([[[1, 2]], [[0, 5]]], "int32")
+    model.train_on_batch(batch, spans)
+    first = [np.array(v) for v in model.trainable_variables]
+    model.train_on_batch(batch, spans)
+    second = [np.array(v) for v in model.trainable_variables]
+    with averaged_weights(model):
+        for variable, a, b in zip(model.trainable_variables, first, second, strict=True):
+            np.testing.assert_allclose(np.array(variable), 0.5 * a + 0.5 * b, atol=1e-6)
+    for variable, b in zip(model.trainable_variables, second, strict=True):
+        np.testing.assert_array_equal(np.array(variable), b)
+
+
+def test_settings_that_the_dataset_decides_are_refused(prepared_reading, tmp_path):
+    with pytest.raises(UserError, match=r"--set characters=3: .* decides characters"):
+        train("bidaf", prepared_reading, tmp_path / "run", Fit(), {"characters": "3"})
+
+
+@pytest.mark.parametrize("left_out", ["use_words", "c2q"])
+def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out):
+    train("bidaf", prepared_reading, tmp_path / "run", Fit(epochs=1.0, batch_size=8), {**SMALL, left_out: "false"})
+    record = evaluate(tmp_path / "run", "dev", floors=False)
+    assert record["settings"]["model"][left_out] is False
+    assert record["metrics"]["F1"] == pytest.approx(record["history"][-1]["F1"], abs=1e-5)
+
+
+def test_name_of_says_what_is_left_out(run):
+    units = run.config["settings"]["hidden"]
+    assert reading.name_of(run) == f"BiDAF of {units} units"
+    settings = {**run.config["settings"], "use_characters": False, "q2c": False, "end_pointer": "official"}
+    other = Run(run.path, {**run.config, "settings": {**settings, "hidden": 100}})
+    assert reading.name_of(other) == "BiDAF, no characters, no Q2C, official end pointer"
+
+
+def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, capsys):
+    dev = dataset.splits["dev"]
+    answers = {id: f"the {texts[0].lower()}!" for id, texts in zip(dev.ids, dev.answers, strict=True)}
+    del answers[dev.ids[0]]
+    (tmp_path / "p.json").write_text(json.dumps(answers))
+    record = evaluate_predictions(tmp_path / "p.json", prepared_reading)
+    assert record["metrics"] == {"EM": pytest.approx(5 / 6), "F1": pytest.approx(5 / 6)}
+    printed = capsys.readouterr()
+    assert "0.8333" in printed.out and "p.json" in printed.out
+    assert "1 of 6 questions have no answer" in printed.err
+
+
+@pytest.mark.parametrize("text", ["[]", '{"q": 1}', "{"])
+def test_a_file_that_holds_no_predictions_is_refused(prepared_reading, tmp_path, text):
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(UserError, match=r"p\.json: expected"):
+        evaluate_predictions(tmp_path / "p.json", prepared_reading)
+    with pytest.raises(UserError, match="no examples in the split test"):
+        evaluate_predictions(tmp_path / "p.json", prepared_reading, "test")

@@ -1,0 +1,276 @@
+"""`tasks.selection.prepare` and prepare.py: from text files to the files of a dataset."""
+
+import gzip
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from base.files import UserError
+from data import pickles
+from data.vocabulary import Vocabulary
+from data.word_vectors import complete, train_word2vec
+from tasks.selection.batches import split_turns
+from tasks.selection.prepare import Settings, prepare
+
+ROOT = pathlib.Path(__file__).parents[1]
+SMALL = {"dimension": 5, "window": 2, "negative": 3, "word2vec_epochs": 2}
+# The first two positives are one conversation that grows; `only` is in wrong responses alone, and
+# `_EOS_` is a word like any other. Counts in distinct utterances: b 3, a 2, d 2, c 1, e 1, f 1.
+TRAIN = """\
+1\ta b\tc b\td
+0\ta b\tc b\tonly only
+1\ta b\tc b\td\ta e d _EOS_
+0\ta b\tc b\td\tonly
+1\t\tf b
+"""
+DEV = """\
+1\ta\tb  d
+0\ta\tx
+0\ta\tc\xa0b
+1\tb\t_EOS_\ta
+0\tx\ta
+0\tx\tb
+"""
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A corpus of two files, beside which nothing may appear."""
+    directory = tmp_path / "source"
+    directory.mkdir()
+    (directory / "train.txt").write_text(TRAIN)
+    (directory / "valid.gz").write_bytes(gzip.compress(DEV.encode()))
+    return directory
+
+
+def run(source, out, **settings):
+    prepare("smn", source, out, Settings(**{**SMALL, **settings}))
+    data, vectors = (pickles.load(out / name) for name in ("data.pkl", "word_embedding.pkl"))
+    facts = json.loads((out / "dataset.json").read_text())
+    return data, vectors, Vocabulary.load(out / "vocabulary.txt"), facts
+
+
+# === Files ===
+
+
+def test_prepare_writes_ids(source, tmp_path):
+    (train, dev, test), vectors, vocabulary, _ = run(source, tmp_path / "new" / "out")
+    assert vocabulary.words == ("_EOS_", "_UNK_", "b", "a", "d")
+    b, a, d, end, unknown = 3, 4, 5, 1, 2
+    first = [a, b, end, unknown, b, end]
+    second = [*first, d, end]
+    assert train == {
+        "y": [1, 0, 1, 0, 1],
+        "c": [first, first, second, second, [end]],
+        "r": [[d], [unknown] * 2, [a, unknown, d, unknown], [unknown], [unknown, b]],
+    }
+    assert dev == {
+        "y": [1, 0, 0, 1, 0, 0],
+        "c": [[a, end]] * 3 + [[b, end, unknown, end]] + [[unknown, end]] * 2,
+        "r": [[b, d], [unknown], [unknown], [a], [a], [b]],
+    }
+    assert test == {"y": [], "c": [], "r": []}
+    assert type(train["y"][0]) is int and type(train["r"][0][0]) is int
+    assert vectors.shape == (6, 5) and vectors.dtype == np.float32
+    assert [len(split_turns(context, end)) for context in train["c"]] == [2, 2, 3, 3, 1]
+
+
+def test_prepare_shares_equal_contexts_and_nothing_else(source, tmp_path):
+    dev = run(source, tmp_path / "out")[0][1]
+    contexts, responses = dev["c"], dev["r"]
+    assert contexts[0] is contexts[1] is contexts[2] and contexts[4] is contexts[5]
+    assert contexts[2] is not contexts[3] is not contexts[4]
+    assert responses[3] == responses[4] and responses[3] is not responses[4]
+
+
+def test_prepare_trains_vectors_on_distinct_right_utterances(source, tmp_path):
+    sentences = [["a", "b"], ["c", "b"], ["d"], ["a", "e", "d", "_EOS_"], [], ["f", "b"]]
+    _, vectors, vocabulary, _ = run(source, tmp_path / "out", min_count=1, seed=3, sample=0.0)
+    assert vocabulary == Vocabulary.count(sentences)
+    settings = {"dimension": 5, "window": 2, "negative": 3, "epochs": 2, "sample": 0.0, "seed": 3}
+    expected = train_word2vec(sentences, vocabulary, **settings)
+    np.testing.assert_array_equal(vectors, expected)
+
+
+def test_prepare_takes_vectors_from_a_file(source, tmp_path, capsys):
+    (tmp_path / "vectors.txt").write_text("a 1 2 3\nx 4 5 6\nd 7 8 9\n")
+    vectors = run(source, tmp_path / "out", vectors=str(tmp_path / "vectors.txt"), seed=3)[1]
+    vocabulary = Vocabulary(("_EOS_", "_UNK_", "b", "a", "d"))
+    expected = complete({"a": [1, 2, 3], "d": [7, 8, 9]}, vocabulary, 3, seed=3)
+    np.testing.assert_array_equal(vectors, expected)
+    assert "vectors of 2 of 3 words" in capsys.readouterr().out
+
+
+def test_prepare_reports_facts(source, tmp_path):
+    _, _, _, facts = run(source, tmp_path / "out")
+    assert {name: facts[name] for name in ("corpus", "task", "eos_id", "unk_id")} == {
+        "corpus": "smn",
+        "task": "selection",
+        "eos_id": 1,
+        "unk_id": 2,
+    }
+    assert facts["name"] == source.name
+    assert facts["settings"] == {
+        "name": None,
+        "min_count": 2,
+        "sample": 1e-4,
+        "vectors": None,
+        "seed": 1,
+        "candidates": 10,
+        **SMALL,
+    }
+    statistics = facts["statistics"]
+    assert set(statistics) == {"vocabulary", "distinct_training_utterances", "train", "dev"}
+    assert (statistics["vocabulary"], statistics["distinct_training_utterances"]) == (5, 6)
+    assert statistics["dev"] == {
+        "file": "valid.gz",
+        "lines": 6,
+        "contexts": 3,
+        "turns_median": 1.0,
+        "turns_95": pytest.approx(1.9),
+        "words_median": 1.0,
+        "words_95": 1.0,
+        "contexts_over_9_turns": 0.0,
+        "turns_over_50_words": 0.0,
+        "unknown_words": pytest.approx(4 / 11),
+        "contexts_without_positive": 1,
+        "contexts_without_negative": 1,
+        "candidates": {"3": 1, "1": 1, "2": 1},
+    }
+
+
+def test_prepare_reports_what_would_be_cut(source, tmp_path):
+    long = "b\t" * 9 + " ".join("b" * 51)
+    short = "b\t" * 8 + " ".join("b" * 50)
+    (source / "test").write_text(f"1\t{long}\td\n1\t{short}\td\n1\td\td\n")
+    figures = run(source, tmp_path / "out")[3]["statistics"]["test"]
+    assert figures["contexts_over_9_turns"] == pytest.approx(1 / 3)
+    assert figures["turns_over_50_words"] == pytest.approx(1 / 20)
+    assert (figures["turns_median"], figures["words_median"]) == (9, 1)
+
+
+def test_prepare_prints_a_summary(source, tmp_path, capsys):
+    run(source, tmp_path / "out", candidates=0)
+    printed = capsys.readouterr()
+    rows = [line.split("│") for line in printed.out.splitlines() if "│" in line]
+    table = {row[1].strip(): [cell.strip() for cell in row[2:-1]] for row in rows}
+    assert table["lines"] == ["5", "6"]
+    assert table["unknown words"] == ["42.11%", "36.36%"]
+    assert table["contexts without a right response"] == ["0", "1"]
+    assert table["contexts without a wrong response"] == ["1", "1"]
+    assert table["candidates x contexts"] == ["2 x 2, 1 x 1", "3 x 1, 1 x 1, 2 x 1"]
+    assert "5 words, vectors (6, 5)" in printed.out and printed.err == ""
+
+
+@pytest.mark.parametrize("candidates, line, received, wrong", [(10, 1, 3, 3), (3, 4, 1, 2), (1, 1, 3, 2), (2, 1, 3, 2)])
+def test_prepare_warns_of_other_numbers_of_candidates(source, tmp_path, capsys, candidates, line, received, wrong):
+    (source / "test").write_text("0\ta\tb\n" * candidates)
+    run(source, tmp_path / "out", candidates=candidates)
+    assert capsys.readouterr().err == (
+        f"warning: {source / 'valid.gz'}, line {line}: expected {candidates} candidates of a "
+        f"context (--candidates). Received: {received}; {wrong} of 3 contexts have not "
+        f"{candidates}\n"
+    )
+
+
+# === Input at fault ===
+
+
+def fails(source, out, message):
+    before = sorted(out.parent.rglob("*"))
+    with pytest.raises(UserError, match=message):
+        prepare("smn", source, out, Settings(**SMALL))
+    assert sorted(out.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["train.txt", "dev", "test.txt"])
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", ": expected lines of"),
+        ("1\ta\tb\n1 a b\n", ", line 2: expected .* has tabs"),
+        ("2\ta\tb\n", ", line 1: expected a label 0 or 1"),
+        ("1\ta\n", ", line 1: expected .* at least three fields"),
+        ("1\ta\t\n", ", line 1: expected a response that is not empty"),
+        (b"1\ta\t\xff\n", ", line 1: expected UTF-8"),
+    ],
+)
+def test_prepare_rejects_a_bad_line_of_any_file(source, tmp_path, name, content, message):
+    (source / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    fails(source, tmp_path / "out", name + message)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("0\ta\tb\n", "train.txt: expected lines with label 1. Received: none"),
+        ("1\ta\tb\n", r"train.txt: expected a word that occurs 2 times \(--min_count\)"),
+    ],
+)
+def test_prepare_rejects_a_training_file_without_words(source, tmp_path, content, message):
+    (source / "train.txt").write_text(content)
+    fails(source, tmp_path / "out", message)
+
+
+def test_prepare_rejects_missing_files(source, tmp_path):
+    fails(source / "absent", tmp_path / "out", "absent: expected the directory of a corpus")
+    (source / "train.txt").rename(source / "training.txt")
+    fails(source, tmp_path / "out", "source: expected a training file, one of train, train.gz")
+
+
+def test_prepare_rejects_a_directory_in_use(source, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").touch()
+    fails(source, tmp_path / "out", "out must not exist yet, or be an empty directory")
+
+
+# === prepare.py ===
+
+
+def script(*flags, hash_seed=0):
+    return subprocess.run(
+        [sys.executable, "prepare.py", *map(str, flags)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_script_repeats_byte_for_byte(source, tmp_path):
+    written = []
+    for hash_seed in (1, 2):
+        out = tmp_path / f"out{hash_seed}"
+        flags = {"corpus": "smn", "source": source, "out": out, **SMALL}
+        done = script(*(f"--{k}={v}" for k, v in flags.items()), hash_seed=hash_seed)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.startswith("warning: ") and done.stderr.count("\n") == 1
+        written.append({file.name: file.read_bytes() for file in out.iterdir()})
+    assert written[0] == written[1]
+    assert set(written[0]) == {"data.pkl", "dataset.json", "vocabulary.txt", "word_embedding.pkl"}
+    assert json.loads(written[0]["dataset.json"])["settings"]["window"] == 2
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (["--corpus=smn"], "error: .*train.txt, line 2: expected a label 0 or 1. Received: 'x'"),
+        (["--corpus=squid"], "error: .*corpus=squid: value should be one of <smn[|]"),
+        ([], "error: .*--corpus=None"),
+        (["--corpus=smn", "--min_count=0"], "error: .*min_count"),
+        (["--corpus=smn", "stray"], "error: Only flags are taken .* Received: stray"),
+    ],
+)
+def test_script_fails_with_one_sentence(source, tmp_path, flags, message):
+    (source / "train.txt").write_text("1\ta\tb\nx\ta\tb\n")
+    before = sorted(tmp_path.rglob("*"))
+    done = script(f"--source={source}", f"--out={tmp_path / 'out'}", *flags)
+    assert done.returncode == 1
+    assert re.fullmatch(message + "[^\\n]*\\n", done.stderr)
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,45 @@
+"""Trains and measures a recipe on several datasets with several seeds; what is done already is not done again.
+
+python -m tools.sweep --recipe=babi-memma,babi-memn2n --data='build/babi/task*' --seeds=1,2,3 --split=dev,dev-oov
+
+Runs stand in OUT as RECIPE-DATASET-SEED, figures in MEASURED_OUT as RECIPE-DATASET-SEED-SPLIT.json. Interrupted, it
+goes on where it stood when it is called again; `evaluate.py --run='OUT/*'` shows the whole as a table.
+"""
+
+import glob
+import pathlib
+
+from absl import flags
+
+from base import cli
+from base.files import UserError
+from engine.recipes import RECIPES
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("recipe", None, "Names of recipes.py.", required=True)
+flags.DEFINE_string("data", None, "Prepared dataset, or a quoted pattern of several.", required=True)
+flags.DEFINE_list("seeds", ["1", "2", "3"], "Numbers.")
+flags.DEFINE_list("split", ["dev"], "Splits to measure; those that a dataset lacks are left out.")
+flags.DEFINE_string("out", "runs/sweep", "Directory of the runs.")
+flags.DEFINE_string("measured_out", None, "Directory of results/measured records; default: none are written.")
+
+
+def main():
+    for name in FLAGS.recipe:
+        if name not in RECIPES:
+            raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {name}")
+    if not all(seed.isdigit() for seed in FLAGS.seeds):
+        raise UserError(f"--seeds expects numbers. Received: {','.join(FLAGS.seeds)}")
+    datasets = [pathlib.Path(path) for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
+    if not datasets:
+        raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
+    from engine.sweep import sweep  # TensorFlow takes seconds to load
+
+    measured_out = FLAGS.measured_out and pathlib.Path(FLAGS.measured_out)
+    sweep(
+        FLAGS.recipe, datasets, [int(seed) for seed in FLAGS.seeds], FLAGS.split, pathlib.Path(FLAGS.out), measured_out
+    )
+
+
+if __name__ == "__main__":
+    cli.run(main)
