@@ -1,4 +1,4 @@
-"""Scores splits with trained models and prints the figures beside the floors and the papers'.
+"""Scores splits with trained models and prints the figures beside the baselines and the papers'.
 
 python evaluate.py --run=runs/dam --split=dev
 python evaluate.py --run='runs/babi/*' --split=dev,dev-oov
@@ -26,7 +26,7 @@ flags.DEFINE_enum(
 flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
 flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
 flags.DEFINE_float("reverse_weight", 0.5, "Its weight.", lower_bound=0.0, upper_bound=1.0)
-flags.DEFINE_bool("floors", True, "Compute the floors too.")
+flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
 
 def main():
@@ -36,7 +36,7 @@ def main():
         raise UserError("--predictions needs --data and one --split")
     options = ("ties", "scores_out", "partial_batches", "decode", "reverse_run", "reverse_weight")
     if FLAGS.predictions:
-        cli.refuse_flags((*options, "measured_out", "precision", "floors"), "--predictions")
+        cli.refuse_flags((*options, "measured_out", "precision", "baselines"), "--predictions")
     from engine.evaluation import evaluate_all, evaluate_predictions  # TensorFlow takes seconds to load
     from engine.parallel import share_cores
 
@@ -51,7 +51,7 @@ def main():
         data=FLAGS.data,
         precision=FLAGS.precision,
         measured_out=FLAGS.measured_out,
-        floors=FLAGS.floors,
+        baselines=FLAGS.baselines,
         **given,
     )
 

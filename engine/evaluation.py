@@ -18,12 +18,12 @@ from rich.table import Table
 from base.files import UserError, atomic_file, check_output
 from engine.runs import Run, set_precision
 from metrics.published import published
-from metrics.tables import by_corpus
+from metrics.tables import REFERENCES, by_corpus
 from tasks import TASKS
 from tasks.reading_comprehension import task as reading
 
 
-def evaluate(run_path, split="dev", data=None, precision="float32", measured_out=None, floors=True, **options):
+def evaluate(run_path, split="dev", data=None, precision="float32", measured_out=None, baselines=True, **options):
     """Evaluates a run on a split; writes `metrics.json` into the run and prints a table.
 
     Args:
@@ -32,7 +32,7 @@ def evaluate(run_path, split="dev", data=None, precision="float32", measured_out
         data: Prepared dataset; default: the run's own.
         precision: Of computation.
         measured_out: File for a `results/measured` record, or an existing directory: `RUN-SPLIT.json` in it.
-        floors: Compute the floors too.
+        baselines: Compute the baselines too.
         **options: Of the task's `measure`, as `scores_out`.
 
     Returns:
@@ -63,7 +63,7 @@ def evaluate(run_path, split="dev", data=None, precision="float32", measured_out
         return track(batches, "scoring", console=Console(stderr=True))
 
     started = time.perf_counter()
-    record = task.measure(model, dataset, split, run, floors, progress, **options)
+    record = task.measure(model, dataset, split, run, baselines, progress, **options)
     record |= {"precision": precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
     _print(f"{task.name_of(run)} ({run.path})", task, dataset, split, record)
     run.save_metrics(split, record)
@@ -161,9 +161,9 @@ def _print(label, task, dataset, split, record):
     for name, metrics in record.get("parts", {}).items():
         row(name, metrics)
     table.add_section()
-    for kind in ("floors", "ceilings"):
+    for kind, label in REFERENCES.items():
         for name, metrics in record.get(kind, {}).items():
-            row(f"{kind[:-1]}: {name}", metrics)
+            row(f"{label}: {name}", metrics)
     rows = [entry for entry in published(dataset.name) if entry["metrics"]]
     if rows:
         table.add_section()

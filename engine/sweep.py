@@ -49,9 +49,9 @@ def sweep(recipes, datasets, seeds, splits, out, measured_out=None):
                         raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")
                 missing = {split: file for split, file in files.items() if not (file and file.exists())}
                 run = _train(RECIPES[recipe], data, seed, out / name) if missing else None
-                first = recipe == recipes[0] and seed == seeds[0]  # the floors of a dataset are always the same
+                first = recipe == recipes[0] and seed == seeds[0]  # the baselines of a dataset are always the same
                 for split, file in missing.items():
-                    evaluate(run.path, split, measured_out=file, floors=first)
+                    evaluate(run.path, split, measured_out=file, baselines=first)
                 keras.utils.clear_session()
                 gc.collect()
 

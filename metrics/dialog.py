@@ -41,7 +41,7 @@ def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
     >>> dialog_metrics([4, 2, 7, 1], [4, 2, 7, 3], [0, 0, 5, 5])
     {'per_response': 0.75, 'per_dialog': 0.5}
 
-    The ceiling of a model that reaches only some responses (see `reachable_by_seen`):
+    The upper bound of a model that reaches only some responses (see `reachable_by_seen`):
 
     >>> gold, reachable = np.array([4, 2, 7]), np.array([True, True, False])
     >>> dialog_metrics(np.where(reachable, gold, -1), gold, [0, 0, 5])["per_dialog"]
@@ -62,7 +62,7 @@ def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
     return {"per_response": float(np.mean(right)), "per_dialog": float(np.mean(wrong_of_dialog == 0))}
 
 
-# === Ceilings ===
+# === Upper bounds ===
 
 
 def reachable_by_seen(train_gold, gold) -> np.ndarray:
@@ -100,7 +100,7 @@ def reachable_by_types(
     That leaves the choice between the entities of the context to the model. Their share on the dev
     sets of tasks 1 to 6: 100, 100, 74.75, 100, 99.97, 90.74 % (with the types that each knowledge
     base has). To ask besides that no other candidate of the form have all its typed words in the
-    context would be no ceiling: 99.74 % on task 2, where a user who changes his mind names both
+    context would be no upper bound: 99.74 % on task 2, where a user who changes his mind names both
     values and memory networks are all right, and 99.28 % on task 5, where the facts hold a phone
     and an address of several restaurants.
 
@@ -153,7 +153,7 @@ def tfidf_match(
 
         weight(w, text) = (times w occurs in text) * idf(w),   idf(w) = ln((1 + n) / (1 + df(w)))
 
-    with `n` training documents, `df(w)` of them holding the word `w`, as in `metrics.floors`. Ties
+    with `n` training documents, `df(w)` of them holding the word `w`, as in `metrics.baselines`. Ties
     go to the lowest candidate, so that a context without a word in common with any gets 0.
 
     With the training utterances as documents and the facts as part of the history, the dev sets of

@@ -98,7 +98,7 @@ def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int]
     return rows, [list(group) for group in groups.values()]
 
 
-def floors_of(train: Sequence[str], sources: Sequence[str], targets: Sequence[str], seed: int = 1) -> dict:
+def baselines_of(train: Sequence[str], sources: Sequence[str], targets: Sequence[str], seed: int = 1) -> dict:
     """What needs no model: the commonest target of train, and random ones; and what other people said.
 
     Args:

@@ -4,6 +4,22 @@ import collections
 import json
 import statistics
 
+REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
+"""What a record may hold beside its metrics, and what a table calls a row of it."""
+
+
+def read_record(path):
+    """Reads a record of results/measured; the keys of older ones, `floors` and `ceilings`, get their present names.
+
+    Args:
+        path: A `pathlib.Path` of a JSON file.
+    """
+    record = json.loads(path.read_text(encoding="utf-8"))
+    for old, new in (("floors", "baselines"), ("ceilings", "upper_bounds")):
+        if old in record:
+            record[new] = record.pop(old)
+    return record
+
 
 def by_corpus(records, metrics):
     """A row a model, a column a corpus and split; mean and deviation over seeds, in per cent.
@@ -16,8 +32,8 @@ def by_corpus(records, metrics):
     Returns:
         The header and the rows, the best first: lists of texts. Where there are several columns, `mean` is that of the
         first metric over all of them, for rows that have them all. The last column says how many seeds a row has.
-        Models of one name that differ in a setting in the same column are rows of their own, which name it. Floors and
-        ceilings of the records stand below.
+        Models of one name that differ in a setting in the same column are rows of their own, which name it. Baselines
+        and upper bounds of the records stand below.
 
     >>> record = {"name": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
     >>> other = {**record, "seed": 2, "metrics": {"per_response": 0.99}}
@@ -29,7 +45,7 @@ def by_corpus(records, metrics):
     header = ["", *(f"{corpus} {split}" if several else corpus for corpus, split in columns)]
     header += ["mean"] * (len(columns) > 1) + ["seeds"]
     cells = collections.defaultdict(lambda: collections.defaultdict(dict))  # label, column: seed to metrics
-    below = {"floors": {}, "ceilings": {}}
+    below = {kind: {} for kind in REFERENCES}
     labels = _labels(records)
     for record, label in zip(records, labels, strict=True):
         column = record["corpus"], record["split"]
@@ -50,7 +66,7 @@ def by_corpus(records, metrics):
             shown = [_cell([row[column]], metrics) if column in row else "" for column in columns]
             full = len(row) == len(columns)
             mean = [f"{100 * _mean([[f] for f in row.values()], metrics[0]):.1f}" if full else ""] * (len(columns) > 1)
-            rows.append([f"{kind[:-1]}: {name}", *shown, *mean, ""])
+            rows.append([f"{REFERENCES[kind]}: {name}", *shown, *mean, ""])
     return header, rows
 
 

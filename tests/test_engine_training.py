@@ -151,7 +151,7 @@ def test_evaluate_scores_all_lines_and_writes_them(run, tmp_path, capsys):
     scores = np.array([float(score) for score, _ in rows])
     assert record["metrics"] == ranking_metrics(scores, split.label, split.context).metrics
     assert record["counts"]["lines"] == len(split.label) == 110
-    assert record["floors"]["constant"]["R10@1"] == 0.0
+    assert record["baselines"]["constant"]["R10@1"] == 0.0
     assert json.loads((run.path / "metrics.json").read_text())["test"]["metrics"] == record["metrics"]
     measured = json.loads(measured_file.read_text())
     assert measured["metrics"] == record["metrics"]
@@ -163,11 +163,13 @@ def test_evaluate_scores_all_lines_and_writes_them(run, tmp_path, capsys):
 
 def test_ties_release_counts_a_constant_score_as_right(run):
     record = evaluate(run.path, "dev", ties="release")
-    assert record["floors"]["constant"]["R10@1"] == 1.0
+    assert record["baselines"]["constant"]["R10@1"] == 1.0
 
 
 def test_partial_batches_can_be_dropped_as_the_release_does(run, tmp_path):
-    record = evaluate(run.path, "dev", ties="release", partial_batches="drop", floors=False, scores_out=tmp_path / "s")
+    record = evaluate(
+        run.path, "dev", ties="release", partial_batches="drop", baselines=False, scores_out=tmp_path / "s"
+    )
     assert record["counts"]["lines"] == 90  # three batches of 32 lines are 96: nine whole contexts
     assert record["counts"]["contexts"] == 9
     assert len((tmp_path / "s").read_text().splitlines()) == 90
@@ -183,7 +185,7 @@ def test_evaluate_refuses_what_cannot_be_written_before_it_scores(run, tmp_path,
 
 def test_evaluate_names_the_record_in_a_directory(run, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")  # no git
-    record = evaluate(run.path, "dev", floors=False, measured_out=tmp_path)
+    record = evaluate(run.path, "dev", baselines=False, measured_out=tmp_path)
     assert record["commit"] is None
     assert json.loads((tmp_path / "run-dev.json").read_text())["metrics"] == record["metrics"]
 

@@ -136,7 +136,7 @@ def test_a_sweep_measures_what_a_dataset_has(swept):
     assert {(record["name"], record["corpus"], record["task"]) for record in records} == {
         ("MEMMA", "sample-task1", "dialog")
     }
-    assert [bool(record.get("floors")) for record in records] == [True, True, False, False]
+    assert [bool(record.get("baselines")) for record in records] == [True, True, False, False]
     assert [record["counts"]["responses"] for record in records] == [52, 48, 52, 48]
     found = json.loads((swept / "runs" / "tiny-task1-2" / "metrics.json").read_text())
     assert [found[split]["metrics"] for split in ("dev", "test")] == [record["metrics"] for record in records[2:]]
@@ -233,8 +233,8 @@ def test_evaluate_measures_writes_and_prints(run, tmp_path, capsys):
     said = [candidates.index(row[1]) for row in rows]
     assert record["metrics"] == dialog_metrics(said, split.answers, split.dialog)
     assert record["counts"] == {"dialogs": 7, "responses": 48}
-    below = dialog.floors_and_ceilings(dataset, "test")
-    assert {kind: record[kind] for kind in ("floors", "ceilings")} == below
+    below = dialog.baselines_and_upper_bounds(dataset, "test")
+    assert {kind: record[kind] for kind in ("baselines", "upper_bounds")} == below
     assert json.loads((run.path / "metrics.json").read_text())["test"]["metrics"] == record["metrics"]
     measured = json.loads(measured_file.read_text())
     assert measured == json.loads(json.dumps(record))
@@ -244,10 +244,10 @@ def test_evaluate_measures_writes_and_prints(run, tmp_path, capsys):
     assert [row["step"] for row in measured["history"]] == [14, 28, 42, 56]
     printed = capsys.readouterr().out
     for title, kind, name in (
-        ("floor: TF-IDF match", "floors", "TF-IDF match"),
-        ("floor: nearest neighbour", "floors", "nearest neighbour"),
-        ("ceiling: seen responses", "ceilings", "seen responses"),
-        ("ceiling: match types", "ceilings", "match types"),
+        ("baseline: TF-IDF match", "baselines", "TF-IDF match"),
+        ("baseline: nearest neighbour", "baselines", "nearest neighbour"),
+        ("upper bound: seen responses", "upper_bounds", "seen responses"),
+        ("upper bound: match types", "upper_bounds", "match types"),
     ):
         [row] = [line for line in printed.splitlines() if title in line]
         assert f"{record[kind][name]['per_response']:.4f}" in row
@@ -256,10 +256,10 @@ def test_evaluate_measures_writes_and_prints(run, tmp_path, capsys):
     assert f"{record['metrics']['per_response']:.4f}" in printed
 
 
-def test_evaluate_without_floors(run, tmp_path, capsys):
-    record = evaluation.evaluate(run.path, "dev", floors=False)
-    assert not {"floors", "ceilings"} & set(record)
-    assert "floor" not in capsys.readouterr().out
+def test_evaluate_without_baselines(run, tmp_path, capsys):
+    record = evaluation.evaluate(run.path, "dev", baselines=False)
+    assert not {"baselines", "upper_bounds"} & set(record)
+    assert "baseline" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_evaluate_refuses_another_world(run, prepared_dialog, tmp_path):
 def test_evaluate_all_shows_seeds_side_by_side(swept, tmp_path, capsys):
     pattern = str(swept / "runs" / "*")
     splits = ["dev", "dev-oov", "test"]  # one of which the dataset lacks
-    evaluation.evaluate_all(pattern, splits, measured_out=tmp_path, floors=False)
+    evaluation.evaluate_all(pattern, splits, measured_out=tmp_path, baselines=False)
     printed = capsys.readouterr().out
     table = printed[printed.index("mean ± deviation over seeds") :]
     records = [json.loads(file.read_text()) for file in sorted(tmp_path.iterdir())]
@@ -311,7 +311,7 @@ def test_evaluate_all_shows_seeds_side_by_side(swept, tmp_path, capsys):
 
 
 def test_evaluate_all_with_one_run_and_split_writes_a_file(swept, run, tmp_path, capsys):
-    evaluation.evaluate_all(str(run.path), ["dev"], measured_out=tmp_path / "dev.json", floors=False)
+    evaluation.evaluate_all(str(run.path), ["dev"], measured_out=tmp_path / "dev.json", baselines=False)
     assert json.loads((tmp_path / "dev.json").read_text())["split"] == "dev"
     assert "deviation" not in capsys.readouterr().out
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from metrics import dialog
+from metrics.baselines import tfidf_scores
 from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_seen, reachable_by_types, tfidf_match
-from metrics.floors import tfidf_scores
 
 BABI = Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 NEAR = 1e-9
@@ -63,7 +63,7 @@ def test_dialog_metrics_reject(change, message):
         dialog_metrics(**({"predicted": [1, 2, 3], "gold": [1, 2, 3], "dialog": [0, 0, 1]} | change))
 
 
-# === Ceilings ===
+# === Upper bounds ===
 
 # words 1, 2, 3 are cuisines, 4 and 5 places, 6 to 9 have no type
 TYPE_OF = {1: 0, 2: 0, 3: 0, 4: 1, 5: 1}

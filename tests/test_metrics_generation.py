@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from metrics.generation import METRICS, bleu, by_source, distinct, floors_of, generation_metrics, perplexity
+from metrics.generation import METRICS, baselines_of, bleu, by_source, distinct, generation_metrics, perplexity
 
 
 def grams(words, n):
@@ -113,35 +113,37 @@ def test_by_source_groups_pairs():
     assert by_source([], []) == ([], [])
 
 
-# === Floors ===
+# === Baselines ===
 
 SOURCES = ["p", "q", "p", "r", "q", "p"]
 TARGETS = ["a b c d", "b c", "a b d d", "c", "b c", "d a b c"]
 TRAIN = ["b c", "c", "a b", "c", "b c", "a b c"]
 
 
-def test_the_commonest_target_of_train_is_a_floor():
+def test_the_commonest_target_of_train_is_a_baseline():
     """Of those of the same count the first by its letters."""
-    found = floors_of(TRAIN, SOURCES, TARGETS)
+    found = baselines_of(TRAIN, SOURCES, TARGETS)
     assert next(iter(found)) == "constant, b c"
     assert found["constant, b c"] == generation_metrics(["b c"] * 6, [[target] for target in TARGETS])
     assert found["constant, b c"]["length"] == 2 and found["constant, b c"]["distinct-1"] == 2 / 12
 
 
-def test_random_targets_of_train_are_a_floor():
-    found = floors_of(TRAIN, SOURCES, TARGETS, seed=3)
+def test_random_targets_of_train_are_a_baseline():
+    found = baselines_of(TRAIN, SOURCES, TARGETS, seed=3)
     rng = random.Random(3)
     expected = generation_metrics([rng.choice(TRAIN) for _ in TARGETS], [[target] for target in TARGETS])
-    assert found["random reply of train"] == expected == floors_of(TRAIN, SOURCES, TARGETS, 3)["random reply of train"]
-    others = [floors_of(TRAIN, SOURCES, TARGETS, seed)["random reply of train"] for seed in range(4, 7)]
+    assert (
+        found["random reply of train"] == expected == baselines_of(TRAIN, SOURCES, TARGETS, 3)["random reply of train"]
+    )
+    others = [baselines_of(TRAIN, SOURCES, TARGETS, seed)["random reply of train"] for seed in range(4, 7)]
     assert any(other != expected for other in others)
 
 
 def test_what_people_said_is_compared_where_they_said_several_things():
     """Source `q` has the same target twice: one thing."""
-    found = floors_of(TRAIN, SOURCES, TARGETS)
+    found = baselines_of(TRAIN, SOURCES, TARGETS)
     assert list(found) == ["constant, b c", "random reply of train", "human, 1 sources with several targets"]
     expected = generation_metrics(["a b c d"], [["a b d d", "d a b c"]])
     assert found["human, 1 sources with several targets"] == expected
     assert expected["BLEU-1"] == pytest.approx(1.0) and expected["BLEU-3"] == pytest.approx((2 / 3 * 1 / 2) ** (1 / 3))
-    assert list(floors_of(TRAIN, SOURCES[:2], TARGETS[:2])) == ["constant, b c", "random reply of train"]
+    assert list(baselines_of(TRAIN, SOURCES[:2], TARGETS[:2])) == ["constant, b c", "random reply of train"]

@@ -82,20 +82,20 @@ def test_other_metrics_stand_in_brackets():
     assert by_corpus(records[:2], ["per_dialog"])[1] == [["MEMMA", "55.0 ± 7.1", "2"]]
 
 
-def test_floors_and_ceilings_stand_below():
-    floors = {"TF-IDF": {"per_response": 0.0625}, "nearest": {"per_response": 0.667}}
-    ceilings = {"seen": {"per_response": 0.8314}}
+def test_baselines_and_upper_bounds_stand_below():
+    baselines = {"TF-IDF": {"per_response": 0.0625}, "nearest": {"per_response": 0.667}}
+    upper_bounds = {"seen": {"per_response": 0.8314}}
     records = [
-        record("MEMMA", value=0.05, floors=floors, ceilings=ceilings),
-        record("MEMMA", seed=2, value=0.05),  # the floors of a dataset are always the same
-        record("MEMR", corpus="babi-task2", floors={"TF-IDF": {"per_response": 0.03125}}),
+        record("MEMMA", value=0.05, baselines=baselines, upper_bounds=upper_bounds),
+        record("MEMMA", seed=2, value=0.05),  # the baselines of a dataset are always the same
+        record("MEMR", corpus="babi-task2", baselines={"TF-IDF": {"per_response": 0.03125}}),
     ]
     assert by_corpus(records, ["per_response"])[1] == [
         ["MEMR", "", "50.0", "", "1"],
         ["MEMMA", "5.0 ± 0.0", "", "", "2"],
-        ["floor: TF-IDF", "6.2", "3.1", "4.7", ""],
-        ["floor: nearest", "66.7", "", "", ""],
-        ["ceiling: seen", "83.1", "", "", ""],
+        ["baseline: TF-IDF", "6.2", "3.1", "4.7", ""],
+        ["baseline: nearest", "66.7", "", "", ""],
+        ["upper bound: seen", "83.1", "", "", ""],
     ]
 
 

@@ -1,4 +1,4 @@
-"""tasks/dialog.py: losses, what the dataset decides, scoring, floors and ceilings, names."""
+"""tasks/dialog.py: losses, what the dataset decides, scoring, baselines and upper bounds, names."""
 
 import dataclasses
 import types
@@ -268,10 +268,10 @@ def test_validate_chooses_by_responses(dataset, model):
     assert figure < dialog.PERFECT
 
 
-# === Floors and ceilings ===
+# === Baselines and upper bounds ===
 
 
-def test_floors_and_ceilings_are_those_of_the_texts(dataset, monkeypatch):
+def test_baselines_and_upper_bounds_are_those_of_the_texts(dataset, monkeypatch):
     """The same from the raw texts, as sets and lists of words."""
     world, words = dataset.world, (None, *dataset.vocabulary.words)
     ids = {word: id for id, word in enumerate(words)}
@@ -308,11 +308,11 @@ def test_floors_and_ceilings_are_those_of_the_texts(dataset, monkeypatch):
         return tfidf_match(train_documents, *args)
 
     monkeypatch.setattr(dialog, "tfidf_match", watched)
-    found = dialog.floors_and_ceilings(dataset, "test")
+    found = dialog.baselines_and_upper_bounds(dataset, "test")
     per_dialog = [
         np.mean([all(right[test.dialog == number]) for number in range(7)]) for right in map(np.array, (seen, typed))
     ]
-    assert found["ceilings"] == {
+    assert found["upper_bounds"] == {
         "seen responses": {"per_response": np.mean(seen), "per_dialog": per_dialog[0]},
         "match types": {"per_response": np.mean(typed), "per_dialog": per_dialog[1]},
     }
@@ -320,11 +320,11 @@ def test_floors_and_ceilings_are_those_of_the_texts(dataset, monkeypatch):
     assert sorted(documents) == sorted(sentences)  # those of train alone, each once
     nearest = nearest_neighbour(encode(train_inputs), trained, encode(inputs))
     match = tfidf_match(encode(sorted(sentences)), encode(contexts), encode(candidates))
-    assert found["floors"] == {
+    assert found["baselines"] == {
         "TF-IDF match": dialog_metrics(match, test.answers, test.dialog),
         "nearest neighbour": dialog_metrics(nearest, test.answers, test.dialog),
     }
-    assert 0.1 < found["floors"]["nearest neighbour"]["per_response"] < 0.9
+    assert 0.1 < found["baselines"]["nearest neighbour"]["per_response"] < 0.9
 
 
 def test_describe_counts():

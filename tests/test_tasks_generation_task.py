@@ -13,7 +13,7 @@ from base.files import UserError
 from engine.evaluation import evaluate
 from engine.runs import Run
 from engine.training import Fit, train
-from metrics.generation import bleu, floors_of, generation_metrics
+from metrics.generation import baselines_of, bleu, generation_metrics
 from models.decoding import Decoding
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks.generation import task as generation
@@ -318,9 +318,9 @@ def test_measure_compares_replies_with_targets(dataset, model, tmp_path):
         {"source": split.source_texts[i], "target": split.target_texts[i], "reply": replies[i]} for i in shown
     ]
     train_targets = dataset.splits["train"].target_texts
-    assert record["floors"] == floors_of(train_targets, split.source_texts, split.target_texts)
-    assert "human, 2 sources with several targets" in record["floors"]
-    assert "floors" not in generation.measure(model, dataset, "dev", None, floors=False, decode="max_length=1")
+    assert record["baselines"] == baselines_of(train_targets, split.source_texts, split.target_texts)
+    assert "human, 2 sources with several targets" in record["baselines"]
+    assert "baselines" not in generation.measure(model, dataset, "dev", None, baselines=False, decode="max_length=1")
 
 
 def test_a_reverse_model_is_measured_in_its_direction(dataset):
@@ -333,7 +333,7 @@ def test_a_reverse_model_is_measured_in_its_direction(dataset):
     expected = generation_metrics(replies, [[text] for text in split.source_texts])
     assert {name: record["metrics"][name] for name in expected} == expected
     train_sources = dataset.splits["train"].source_texts
-    assert record["floors"] == floors_of(train_sources, split.target_texts, split.source_texts)
+    assert record["baselines"] == baselines_of(train_sources, split.target_texts, split.source_texts)
     assert record["counts"]["words"] == split.source.lengths.sum()
 
 
@@ -373,7 +373,7 @@ def test_rerank_matches_loops(dataset, model, reverse_run, weight):
 
 def test_measure_takes_the_reply_that_a_reverse_model_chooses(dataset, model, reverse_run, run, tmp_path):
     split, decode = dataset.splits["dev"], "beam=3,max_length=5"
-    given = {"floors": False, "decode": decode, "scores_out": tmp_path / "replies", "reverse_run": reverse_run}
+    given = {"baselines": False, "decode": decode, "scores_out": tmp_path / "replies", "reverse_run": reverse_run}
     record = generation.measure(model, dataset, "dev", None, **given, reverse_weight=0.7)
     replies = [line.split("\t")[2] for line in (tmp_path / "replies").read_text(encoding="utf-8").splitlines()]
     ids, scores = generation.reply(model, split, range(21), Decoding(beam=3, max_length=5))
@@ -393,7 +393,7 @@ def test_measure_has_no_parts_where_all_pairs_are_of_one_kind(dataset, model):
     for seen in (True, False):
         splits = {**dataset.splits, "dev": dataclasses.replace(split, seen=np.full(21, seen))}
         given = dataclasses.replace(dataset, splits=splits)
-        record = generation.measure(model, given, "dev", None, floors=False, decode="max_length=1")
+        record = generation.measure(model, given, "dev", None, baselines=False, decode="max_length=1")
         assert record["parts"] == {} and record["counts"]["unseen"] == 21 * (not seen)
 
 

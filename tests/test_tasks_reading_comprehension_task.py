@@ -238,7 +238,7 @@ def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, c
     assert list(predictions) == dev.ids
     right = np.mean([predictions[id] in answers for id, answers in zip(dev.ids, dev.answers, strict=True)])
     assert record["metrics"]["EM"] == pytest.approx(right)
-    assert record["floors"]["first words"] == {"EM": 0.0, "F1": 0.0}
+    assert record["baselines"]["first words"] == {"EM": 0.0, "F1": 0.0}
     assert "first words" in capsys.readouterr().out
 
 
@@ -271,7 +271,7 @@ def test_settings_that_the_dataset_decides_are_refused(prepared_reading, tmp_pat
 @pytest.mark.parametrize("left_out", ["use_words", "c2q"])
 def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out):
     train("bidaf", prepared_reading, tmp_path / "run", Fit(epochs=1.0, batch_size=8), {**SMALL, left_out: "false"})
-    record = evaluate(tmp_path / "run", "dev", floors=False)
+    record = evaluate(tmp_path / "run", "dev", baselines=False)
     assert record["settings"]["model"][left_out] is False
     assert record["metrics"]["F1"] == pytest.approx(record["history"][-1]["F1"], abs=1e-5)
 

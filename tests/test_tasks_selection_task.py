@@ -159,17 +159,17 @@ def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, 
         assert halves >= 2 if masking == "exact" else halves == 0
 
 
-def test_floors_know_overlap_from_chance():
+def test_baselines_know_overlap_from_chance():
     contexts = [[10 + i, 50, EOS] for i in range(30) for _ in range(2)]
     responses = [[10 + i, 60] if right else [40, 60] for i in range(30) for right in (1, 0)]
     split = SelectionSplit.of(contexts, responses, [1, 0] * 30, EOS)
 
     dataset = types.SimpleNamespace(splits={"train": split, "dev": split}, eos_id=EOS, unk_id=2)
-    floors = selection.floor_scores(dataset, "dev")
-    assert set(floors) == {"random", "constant", "TF-IDF cosine"}
-    assert (floors["TF-IDF cosine"][::2] > floors["TF-IDF cosine"][1::2]).all()
-    assert (floors["constant"] == floors["constant"][0]).all()
-    assert len(set(floors["random"])) == 60
+    baselines = selection.baseline_scores(dataset, "dev")
+    assert set(baselines) == {"random", "constant", "TF-IDF cosine"}
+    assert (baselines["TF-IDF cosine"][::2] > baselines["TF-IDF cosine"][1::2]).all()
+    assert (baselines["constant"] == baselines["constant"][0]).all()
+    assert len(set(baselines["random"])) == 60
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16", "mixed_float16"])

@@ -510,7 +510,7 @@ def test_a_dataset_gives_vocabulary_and_path(released, dataset, tmp_path):
 def test_evaluate_scores_with_the_release(dataset, tmp_path):
     released = stand_in(tmp_path, network="self_match_net")
     run = import_stand_in(released, tmp_path / "run")
-    evaluate(run.path, "dev", data=dataset, scores_out=tmp_path / "scores", floors=False)
+    evaluate(run.path, "dev", data=dataset, scores_out=tmp_path / "scores", baselines=False)
     scores = [float(line.split("\t")[0]) for line in (tmp_path / "scores").read_text().splitlines()]
     split = selection.load_dataset(dataset).splits["dev"]
     assert len(scores) == len(split.label) == 30

@@ -6,7 +6,7 @@ from tools.tables import MEASURED, README, curve, render, samples, table
 
 
 def record(name, seed, value, **more):
-    figures = {"seconds": 120, "metrics": {"R10@1": value}, "floors": {}}
+    figures = {"seconds": 120, "metrics": {"R10@1": value}, "baselines": {}}
     return {"name": name, "corpus": "x", "seed": seed, **figures, **more}
 
 
@@ -27,19 +27,19 @@ def test_every_measured_file_says_how_to_get_it_again():
     for file in files:
         found = json.loads(file.read_text(encoding="utf-8"))
         needed = {"name", "model", "corpus", "split", "settings", "command", "seed", "hardware", "seconds", "commit"}
-        assert needed | {"metrics", "floors", "history"} <= found.keys(), file.name
+        assert needed | {"metrics", "baselines", "history"} <= found.keys(), file.name
         assert found["command"].startswith("python "), file.name
 
 
 def test_replies_found_by_another_search_have_their_own_row():
-    figures = {"seconds": 60, "floors": {}, "corpus": "x", "task": "generation", "name": "a", "seed": 1}
+    figures = {"seconds": 60, "baselines": {}, "corpus": "x", "task": "generation", "name": "a", "seed": 1}
     found = [
         {**figures, "metrics": {"perplexity": 30.0, "BLEU-1": 0.1}},
         {**figures, "metrics": {"perplexity": 30.0, "BLEU-1": 0.1}, "search": "greedy", "seed": 2},
-        {**figures, "metrics": {"perplexity": 31.0, "BLEU-1": 0.2}, "search": "beam of 5", "floors": {"f": {}}},
+        {**figures, "metrics": {"perplexity": 31.0, "BLEU-1": 0.2}, "search": "beam of 5", "baselines": {"f": {}}},
     ]
     rows = [row.split("|")[1].strip() for row in table(found).splitlines()[2:]]
-    assert rows == ["a", "a, beam of 5", "*floor: f*"]
+    assert rows == ["a", "a, beam of 5", "*baseline: f*"]
     assert "| 1, 2 |" in table(found)
 
 

@@ -26,7 +26,7 @@ import statistics
 from data.tokenizers import TOKENIZERS
 from metrics import dialog, generation, reading
 from metrics.published import PUBLISHED, published
-from metrics.tables import by_corpus
+from metrics.tables import by_corpus, read_record
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "results" / "measured"
@@ -47,18 +47,18 @@ FIGURES = {
 
 def measured(corpus=None):
     """The records of results/measured, for one corpus or all, in the order of their file names."""
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(MEASURED.rglob("*.json"))]
+    records = [read_record(path) for path in sorted(MEASURED.rglob("*.json"))]
     return [record for record in records if corpus in (None, record["corpus"])]
 
 
 def table(records):
-    """A Markdown table of measured records and, below, the floors of their split and what others published.
+    """A Markdown table of measured records and, below, the baselines of their split and what others published.
 
     Args:
         records: As of `measured`, all of one corpus and split.
 
     >>> row = {"name": "DAM", "corpus": "x", "seed": 1, "seconds": 90, "metrics": {"R10@1": 0.5}}
-    >>> row["floors"] = {"random": {"R10@1": 0.1}}
+    >>> row["baselines"] = {"random": {"R10@1": 0.1}}
     >>> print(table([row, {**row, "seed": 2, "metrics": {"R10@1": 0.6}}]).splitlines()[2])
     | DAM | | .550 ± .071 | | | | | 1, 2 | 2 |
     """
@@ -85,9 +85,9 @@ def table(records):
         lines.append(_tidy(f"| {name} | {cells} | {seeds} | {minutes:.0f} |"))
         for part in group[0].get("parts", {}):
             lines.append(_tidy(f"| {name}, {part} | {cells_of([r['parts'][part] for r in group])} | | |"))
-    floors = next((record["floors"] for record in records if record.get("floors")), {})
-    for name, metrics in floors.items():
-        lines.append(_tidy(f"| *floor: {name}* | {cells_of([metrics])} | | |"))
+    baselines = next((record["baselines"] for record in records if record.get("baselines")), {})
+    for name, metrics in baselines.items():
+        lines.append(_tidy(f"| *baseline: {name}* | {cells_of([metrics])} | | |"))
     for row in [row for row in published(records[0]["corpus"]) if row["metrics"]] if records else ():
         where = f" ({row['split']})" if "split" in row else ""
         lines.append(_tidy(f"| *published{where}: {row['model']}* | {cells_of([row['metrics']])} | | |"))
@@ -215,7 +215,7 @@ def dialog_table(records):
     lines = [header, ["---"] * len(header), *rows]
     shown = [f"| {' | '.join(cells)} |" for cells in lines]
     shown[1] = shown[1].replace(" ", "")
-    return "\n".join(re.sub(r"\| (floor|ceiling): ([^|]+) \|", r"| *\1: \2* |", _tidy(line)) for line in shown)
+    return "\n".join(re.sub(r"\| (baseline|upper bound): ([^|]+) \|", r"| *\1: \2* |", _tidy(line)) for line in shown)
 
 
 def published_dialogs(split):

@@ -264,19 +264,19 @@ HEADLINE = METRICS
 NAMES = {"memma": "MEMMA", "entity-memma": "Entity MEMMA", "memn2n": "MemN2N", "memr": "MEMR"}
 
 
-def measure(model, dataset, split, run, floors=True, progress=iter, scores_out=None):
+def measure(model, dataset, split, run, baselines=True, progress=iter, scores_out=None):
     """The figures of a model on a split.
 
     Args:
         model, dataset: As of `predict`.
         split: Name of a split.
         run: The `engine.runs.Run` of the model.
-        floors: Measure the floors and ceilings too.
+        baselines: Measure the baselines and upper bounds too.
         progress: Wraps the list of batches.
         scores_out: File for what the model said, `dialog TAB said TAB right` a line.
 
     Returns:
-        The record: metrics, counts, floors and ceilings.
+        The record: metrics, counts, baselines and upper bounds.
     """
     examples = dataset.splits[split]
     predicted = predict(model, examples, model.config, progress=progress)
@@ -284,8 +284,8 @@ def measure(model, dataset, split, run, floors=True, progress=iter, scores_out=N
         "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),
         "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
     }
-    if floors:
-        record |= floors_and_ceilings(dataset, split)
+    if baselines:
+        record |= baselines_and_upper_bounds(dataset, split)
     if scores_out:
         texts = dataset.world.candidates
         with atomic_file(scores_out) as file:
@@ -294,11 +294,11 @@ def measure(model, dataset, split, run, floors=True, progress=iter, scores_out=N
     return record
 
 
-def floors_and_ceilings(dataset, split):
+def baselines_and_upper_bounds(dataset, split):
     """What needs no model: baselines, and the shares that trained responses and match types can reach.
 
     Returns:
-        `{"floors": {name: metrics}, "ceilings": {name: metrics}}`; see `metrics.dialog`.
+        `{"baselines": {name: metrics}, "upper_bounds": {name: metrics}}`; see `metrics.dialog`.
     """
     world = dataset.world
     candidates = [row[row > 0].tolist() for row in world.encoded_candidates.words]
@@ -320,11 +320,11 @@ def floors_and_ceilings(dataset, split):
         return dialog_metrics(predicted, gold, test.dialog)
 
     return {
-        "floors": {
+        "baselines": {
             "TF-IDF match": figures(tfidf_match(train_texts, contexts, candidates)),
             "nearest neighbour": figures(nearest_neighbour(train_inputs, train.answers, inputs)),
         },
-        "ceilings": {
+        "upper_bounds": {
             "seen responses": figures(np.where(seen, gold, -1)),
             "match types": figures(np.where(typed, gold, -1)),
         },

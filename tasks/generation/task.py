@@ -15,7 +15,7 @@ from data.batching import batches_by_size
 from engine.optimizers import TwoRateAdam
 from engine.runs import Run, with_decided
 from layers.masking import mask_from_ids
-from metrics.generation import METRICS, by_source, floors_of, generation_metrics, perplexity
+from metrics.generation import METRICS, baselines_of, by_source, generation_metrics, perplexity
 from tasks.generation.batches import LENGTHS, view
 from tasks.generation.dataset import load_dataset
 from tasks.generation.likelihood import likelihood, word_nll
@@ -192,7 +192,7 @@ def measure(
     dataset,
     split,
     run,
-    floors=True,
+    baselines=True,
     progress=iter,
     scores_out=None,
     decode=None,
@@ -208,7 +208,7 @@ def measure(
         model, dataset: As of `reply`.
         split: Name of a split.
         run: The `engine.runs.Run` of the model.
-        floors: Measure the floors too, see `metrics.generation.floors_of`.
+        baselines: Measure the baselines too, see `metrics.generation.baselines_of`.
         progress: Wraps the list of batches.
         scores_out: File for the replies: source, target and reply in each line, parted by tabs, turns of a source by
             ` / `.
@@ -220,7 +220,7 @@ def measure(
         UserError: where `reverse_run` is not one.
 
     Returns:
-        The record: metrics, parts, counts, decoding, floors, and the replies to `SAMPLES` pairs: the first, the last
+        The record: metrics, parts, counts, decoding, baselines, and the replies to `SAMPLES` pairs: the first, the last
         and those at equal distances between.
     """
     decoding, reverse = parse_decoding(decode), reverse_run and _reverse_model(reverse_run, dataset)
@@ -257,9 +257,9 @@ def measure(
             for i in np.unique(np.linspace(0, len(examples) - 1, SAMPLES).astype(int))
         ],
     }
-    if floors:
+    if baselines:
         train = view(dataset.splits["train"], model.config).target_texts
-        record["floors"] = floors_of(train, examples.source_texts, examples.target_texts)
+        record["baselines"] = baselines_of(train, examples.source_texts, examples.target_texts)
     return record
 
 

@@ -221,19 +221,19 @@ OPTIONS = ("scores_out",)
 HEADLINE = METRICS
 
 
-def measure(model, dataset, split, run, floors=True, progress=iter, scores_out=None):
+def measure(model, dataset, split, run, baselines=True, progress=iter, scores_out=None):
     """The figures of a model on a split.
 
     Args:
         model, dataset: As of `predict`.
         split: Name of a split.
         run: The `engine.runs.Run` of the model.
-        floors: Measure the floors too: the first words of the context, as many as an answer has in the median.
+        baselines: Measure the baselines too: the first words of the context, as many as an answer has in the median.
         progress: Wraps the list of batches.
         scores_out: File for the predictions, `{question id: text}` as the official script reads it.
 
     Returns:
-        The record: metrics, counts and floors.
+        The record: metrics, counts and baselines.
     """
     examples = dataset.splits[split]
     spans, _ = predict(model, examples, model.config, progress=progress)
@@ -242,11 +242,11 @@ def measure(model, dataset, split, run, floors=True, progress=iter, scores_out=N
         with atomic_file(scores_out) as file:
             json.dump(found, file, ensure_ascii=False)
     record = record_of(examples, found)
-    if floors:
+    if baselines:
         length = int(np.median([last - first for spans in examples.spans for first, last in spans]))
         ends = np.minimum(length, examples.contexts.lengths[examples.context] - 1)
         first_words = answers(examples, np.stack([np.zeros_like(ends), ends], axis=1))
-        record["floors"] = {"first words": record_of(examples, first_words)["metrics"]}
+        record["baselines"] = {"first words": record_of(examples, first_words)["metrics"]}
     return record
 
 

@@ -17,7 +17,7 @@ from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
 from engine.optimizers import LazyAdam
 from engine.parallel import in_order
-from metrics.floors import constant_scores, random_scores, tfidf_scores
+from metrics.baselines import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import ranking_metrics
 from tasks.selection.dataset import load_dataset
 from tasks.selection.prepare import Settings, prepare
@@ -375,7 +375,7 @@ HEADLINE = ("R10@1", "MAP")
 
 
 def measure(
-    model, dataset, split, run, floors=True, progress=iter, ties="loss", scores_out=None, partial_batches="keep"
+    model, dataset, split, run, baselines=True, progress=iter, ties="loss", scores_out=None, partial_batches="keep"
 ):
     """The figures of a model on a split.
 
@@ -384,7 +384,7 @@ def measure(
         dataset: A `SelectionDataset`.
         split: Name of a split.
         run: The `engine.runs.Run` of the model.
-        floors: Measure the floors too.
+        baselines: Measure the baselines too.
         progress: Wraps the list of batches.
         ties: See `metrics.ranking.ranking_metrics`.
         scores_out: File for the scores, one a line, `score TAB label`, as DAM's release has them.
@@ -393,7 +393,7 @@ def measure(
             Ubuntu's 50,000 contexts and 665 of Douban's 667 remain at 256).
 
     Returns:
-        The record: metrics, counts, floors and settings.
+        The record: metrics, counts, baselines and settings.
 
     Raises:
         UserError: where a context has no right and wrong candidate at all.
@@ -408,7 +408,7 @@ def measure(
         return _ranking(f"{dataset.path}, {split}", values[:kept], examples, ties=ties)
 
     result = figures(scores)
-    below = floor_scores(dataset, split) if floors else {}
+    below = baseline_scores(dataset, split) if baselines else {}
     if scores_out:
         with atomic_file(scores_out) as file:
             pairs = zip(scores[:kept], examples.label[:kept], strict=True)
@@ -418,7 +418,7 @@ def measure(
         "counts": {**result.counts, "lines": kept},
         "ties": ties,
         "partial_batches": partial_batches,
-        "floors": {name: figures(values).metrics for name, values in below.items()},
+        "baselines": {name: figures(values).metrics for name, values in below.items()},
     }
 
 
@@ -453,8 +453,8 @@ def whole_batches(context, batch_size):
     return int(np.searchsorted(context, context[kept])) if cut_short else kept
 
 
-def floor_scores(dataset, split, seed=0):
-    """Scores of the three floors on a split: `{name: (lines,)}`."""
+def baseline_scores(dataset, split, seed=0):
+    """Scores of the three baselines on a split: `{name: (lines,)}`."""
     train, test = dataset.splits["train"], dataset.splits[split]
     positives = np.flatnonzero(train.label == 1)
     contexts, responses = train.texts(positives, dataset.eos_id)

@@ -1,4 +1,4 @@
-"""`metrics.floors` against loops, and against the known figures of a real corpus."""
+"""`metrics.baselines` against loops, and against the known figures of a real corpus."""
 
 import gzip
 import itertools
@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metrics import floors
-from metrics.floors import constant_scores, random_scores, tfidf_scores
+from metrics import baselines
+from metrics.baselines import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import group_by_size, ranking_metrics
 
 UBUNTU_IRC = Path(__file__).resolve().parents[2] / "shared" / "data" / "ubuntu-irc"
@@ -57,7 +57,7 @@ def random_texts(seed):
 @pytest.mark.parametrize("options", [{}, {"ignore": [3, 5]}, {"end_of_turn": 2}])
 @pytest.mark.parametrize("block", [1 << 16, 7])
 def test_tfidf_matches_loops(seed, options, block, monkeypatch):
-    monkeypatch.setattr(floors, "BLOCK", block)
+    monkeypatch.setattr(baselines, "BLOCK", block)
     texts = random_texts(seed)
     expected = in_loops(*texts, **options)
     assert np.count_nonzero(expected) > 20
