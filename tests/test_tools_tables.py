@@ -1,7 +1,7 @@
 """tools/tables.py: the README's figures are those of results/measured."""
 
-import json
 
+from metrics.tables import read_record
 from tools.tables import MEASURED, README, curve, render, samples, table
 
 
@@ -25,7 +25,7 @@ def test_every_measured_file_says_how_to_get_it_again():
     files = sorted(MEASURED.glob("*.json"))
     assert files
     for file in files:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = read_record(file)
         needed = {"name", "model", "corpus", "split", "settings", "command", "seed", "hardware", "seconds", "commit"}
         assert needed | {"metrics", "baselines", "history"} <= found.keys(), file.name
         assert found["command"].startswith("python "), file.name
