@@ -1,12 +1,13 @@
-# make demo: the main job on the embedded sample.   make test: everything that CI runs.
+# make demo: the main job on the embedded sample.   make test: lint and the fast tests.   make test-all: every test.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 DEMO := build/demo
+TEST = $(BIN)/python -m pytest -q -n auto --dist=loadscope --durations=25
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: install demo test lint format clean
+.PHONY: install demo lint test test-all format clean
 
 install: $(INSTALLED)
 
@@ -28,7 +29,10 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 
 test: lint
-	$(BIN)/python -m pytest -q
+	$(TEST)
+
+test-all: test
+	$(TEST) -m slow
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only .

@@ -1,14 +1,29 @@
-"""What doctests see without importing it."""
+"""How tests and doctests run: which environment they start in, on how many workers, and what doctests see."""
 
 import os
 
+import pytest
+
+# Workers share the cores, so each computes on one. Must be set before TensorFlow is imported.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import keras
-import numpy as np
-import pytest
+WORKER_BYTES = 3 * 2**30
+"""Memory that one worker may come to need."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """What `-n auto` means: the CPUs that this process may use, as far as the memory reaches."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(len(os.sched_getaffinity(0)), memory // WORKER_BYTES))
 
 
 @pytest.fixture(autouse=True)
 def names_in_doctests(doctest_namespace):
+    import keras
+    import numpy as np
+
     doctest_namespace.update(np=np, keras=keras)
