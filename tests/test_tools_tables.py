@@ -1,6 +1,5 @@
 """tools/tables.py: the README's figures are those of results/measured."""
 
-
 from metrics.tables import read_record
 from tools.tables import MEASURED, README, curve, render, samples, table
 
