@@ -3,6 +3,7 @@
 import functools
 import itertools
 
+import keras
 import numpy as np
 import pytest
 from test_layers_bag_of_words import randomised, to_numpy
@@ -309,6 +310,28 @@ def test_the_same_noise_draws_the_same_replies_whatever_their_neighbours():
         assert (np.diff(ranked) <= 0).all()
         # Ranked by the model's own probability, whatever the temperature.
         np.testing.assert_allclose(ranked, scored(model, source, replies(found)), atol=1e-4)
+
+
+class EveryWordAlike:
+    """A model by which all of its words have the same probability."""
+
+    begin_id, words = 2004, 2003
+
+    def encode(self, source):
+        return [keras.ops.zeros((keras.ops.shape(source)[0], 1))], []
+
+    def step(self, words, states, fixed):
+        return keras.ops.zeros((keras.ops.shape(words)[0], self.words + 1), "bfloat16"), states, None
+
+
+def test_every_word_can_be_drawn_in_half_precision():
+    """Cast to bfloat16, the noise would have a few hundred values, and meet float32 probabilities besides."""
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    model, d = EveryWordAlike(), Decoding(beam=2003, sample=True, max_length=1, allow_unknown=True)
+    noise = ((np.arange(2003) + 0.5) / 2003).astype("float32")[None, :, None]
+    decoder = Decoder(model, d, EOS, UNK)
+    ids, _ = decoder.predict_on_batch({"source": SOURCES[:1], "noise": noise})
+    assert len(np.unique(ids)) == 2003
 
 
 def test_drawing_among_one_word_is_greedy_search():
