@@ -1,37 +1,13 @@
 """`layers.attentive_module` against loops from the paper (Zhou et al. 2018, section 3.3)."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from helpers import rebuilt, set_random_weights, to_numpy
 
 from layers.attentive_module import AttentiveModule
 
 A, N, Q, K, D = 2, 3, 5, 7, 11  # two leading axes, query words, key words, features
-
-
-def to_numpy(x):
-    return keras.ops.convert_to_numpy(x)
-
-
-def set_random_weights(layer, seed):
-    """Gives every weight random values of a size that lets outputs vary; returns the layer."""
-    rng = np.random.default_rng(seed)
-    for weight in layer.weights:
-        shape = tuple(weight.shape)
-        fan_in = np.prod(shape[:-1]) if len(shape) > 1 else 4.0
-        fan_in = 1.0 if weight.name == "embeddings" else fan_in
-        centre = 1.0 if weight.name == "gamma" else 0.0
-        weight.assign(centre + rng.normal(size=shape) / np.sqrt(fan_in))
-    return layer
-
-
-def rebuilt(layer):
-    """A second layer from the first one's configs, with its weights."""
-    again = type(layer).from_config(layer.get_config())
-    again.build_from_config(layer.get_build_config())
-    again.set_weights(layer.get_weights())
-    return again
 
 
 def layer_norm(x, norm, epsilon):

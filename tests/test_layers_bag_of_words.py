@@ -4,26 +4,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_layers_attentive_module import rebuilt
+from helpers import randomised, rebuilt, to_numpy
 from test_layers_positions import signal_in_loops
 
 from layers.bag_of_words import BagOfWords
 
 A, B, W, D, V = 2, 3, 7, 5, 23  # leading axes, words of a sentence, features, words with an id
 MAX_WORDS = 11
-
-
-def to_numpy(x):
-    return keras.ops.convert_to_numpy(x)
-
-
-def randomised(layer, seed, size=0.5):
-    """Gives every float weight random values; returns the layer. Tables of ids stay."""
-    rng = np.random.default_rng(seed)
-    for weight in layer.weights:
-        if weight.dtype == "float32":
-            weight.assign(rng.normal(0.0, size, weight.shape))
-    return layer
 
 
 def sum_in_loops(ids, layer):

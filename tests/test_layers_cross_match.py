@@ -1,17 +1,13 @@
 """`layers.cross_match` against loops from the paper (Zhou et al. 2018, section 3.5)."""
 
-import keras
 import numpy as np
 import pytest
-from test_layers_attentive_module import attend_in_loops, rebuilt, set_random_weights, weights_of
+from helpers import rebuilt, set_random_weights, to_numpy
+from test_layers_attentive_module import attend_in_loops, weights_of
 
 from layers.cross_match import CrossMatch
 
 N, T, K, J, D = 2, 3, 5, 7, 11  # candidates, turns, utterance words, response words, features
-
-
-def to_numpy(x):
-    return keras.ops.convert_to_numpy(x)
 
 
 def cross_match_in_loops(U, R, layer, pairs=None):

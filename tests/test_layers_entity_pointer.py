@@ -3,8 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from test_layers_attentive_module import rebuilt
-from test_layers_bag_of_words import to_numpy
+from helpers import rebuilt, to_numpy
 from test_layers_candidates import sums_in_loops
 
 from layers.entity_pointer import EntityPointer

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
+from helpers import to_numpy
 
 from layers.masking import (
     mask_from_ids,
@@ -18,12 +19,6 @@ from layers.masking import (
 
 A, H, Q, K = 2, 3, 5, 7  # leading axes, queries, keys
 HALF = ("float16", "bfloat16")
-
-
-def to_numpy(x):
-    """As NumPy; float16 and bfloat16 as float32, which holds them exactly."""
-    half = keras.backend.standardize_dtype(x.dtype) in HALF
-    return keras.ops.convert_to_numpy(keras.ops.cast(x, "float32") if half else x)
 
 
 def softmax_in_loops(row, real):

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_layers_attentive_module import rebuilt, set_random_weights
+from helpers import rebuilt, set_random_weights, to_numpy
 from test_layers_masking import max_pool_in_loops
 
 from layers.match_aggregation import MatchAggregation, pooled_size
@@ -15,10 +15,6 @@ from layers.match_aggregation import MatchAggregation, pooled_size
 B, N, T, K, J, C = 2, 3, 5, 11, 13, 7  # batch, candidates, turns, words, words, matches
 FILTERS = (17, 19)
 SCALE = 1.5
-
-
-def to_numpy(x):
-    return keras.ops.convert_to_numpy(x)
 
 
 def conv3d_in_loops(x, kernel, bias):

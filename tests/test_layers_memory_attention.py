@@ -3,8 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from test_layers_attentive_module import rebuilt
-from test_layers_bag_of_words import randomised, to_numpy
+from helpers import randomised, rebuilt, to_numpy
 
 from layers.memory_attention import MemoryAttention
 

@@ -5,16 +5,12 @@ import math
 import keras
 import numpy as np
 import pytest
-from test_layers_attentive_module import rebuilt, set_random_weights
+from helpers import rebuilt, set_random_weights, to_numpy
 
 from layers.positions import PositionalEncoding, sinusoids
 
 A, B, K, D = 2, 3, 5, 7  # leading axes, words, features
 MAX_WORDS = 11
-
-
-def to_numpy(x):
-    return keras.ops.convert_to_numpy(x)
 
 
 def signal_in_loops(length, dimension, max_timescale):

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from helpers import randomised, to_numpy
 from test_layers_attention import STEPS, attend_in_loops, sigmoid
-from test_layers_bag_of_words import randomised, to_numpy
 
 from layers.dense import Dense
 from layers.recurrent import ATTENTIONS, RecurrentDecoder, RecurrentEncoder

@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_layers_attentive_module import rebuilt
-from test_layers_bag_of_words import randomised, to_numpy
+from helpers import randomised, rebuilt, to_numpy
 
 from layers.sentence_gru import SentenceGRU
 

@@ -13,7 +13,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_layers_attentive_module import attend_in_loops, set_random_weights, weights_of
+from helpers import set_random_weights, to_numpy
+from test_layers_attentive_module import attend_in_loops, weights_of
 from test_layers_cross_match import cross_match_in_loops
 from test_layers_match_aggregation import aggregate_in_loops
 from test_layers_positions import signal_in_loops
@@ -26,10 +27,6 @@ L, V, FILTERS = 2, 37, (17, 19)
 # Words of each turn and candidate: a turn of one word, empty turns, a candidate without a word.
 TURNS = ((7, 0, 3, 1), (2, 7, 0, 4, 6), (1,))
 CANDIDATES = ((11, 1, 4), (5, 9, 0), (2, 8, 3))
-
-
-def to_numpy(x):
-    return keras.ops.convert_to_numpy(x)
 
 
 def words(rng, counts):

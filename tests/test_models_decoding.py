@@ -6,7 +6,7 @@ import itertools
 import keras
 import numpy as np
 import pytest
-from test_layers_bag_of_words import randomised, to_numpy
+from helpers import randomised, to_numpy
 
 from models.decoding import LOWEST, Decoder, Decoding, decode
 from models.seq2seq import Seq2Seq, Seq2SeqConfig

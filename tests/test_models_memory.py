@@ -8,7 +8,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_layers_bag_of_words import randomised, sum_in_loops, to_numpy
+from helpers import randomised, to_numpy
+from test_layers_bag_of_words import sum_in_loops
 from test_layers_dialog_history import distances_in_loops, seen_in_loops
 from test_layers_entity_pointer import point_in_loops
 from test_layers_memory_attention import read_in_loops as attend_in_loops

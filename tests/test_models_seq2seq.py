@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_layers_bag_of_words import randomised, to_numpy
+from helpers import randomised, to_numpy
 
 from layers.recurrent import ATTENTIONS
 from models.seq2seq import Seq2Seq, Seq2SeqConfig

@@ -7,7 +7,7 @@ import json
 import keras
 import numpy as np
 import pytest
-from test_layers_bag_of_words import randomised, to_numpy
+from helpers import randomised, to_numpy
 
 from base.files import UserError
 from engine.evaluation import evaluate
