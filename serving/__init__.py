@@ -1,0 +1,1 @@
+"""Loaded models behind one interface: REST, pages, batching. Knows nothing of training."""

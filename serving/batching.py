@@ -1,0 +1,101 @@
+"""Micro-batching: requests that arrive within a few milliseconds share one call of the model."""
+
+import asyncio
+import concurrent.futures
+import time
+
+
+class Overloaded(Exception):
+    """The queue is full; the message says how long it is."""
+
+
+class Batcher:
+    """Collects instances of concurrent requests and hands them to a function, one batch at a time, on its own thread.
+
+    One batch is computed at a time: a second one would compete for the same cores.
+
+    Args:
+        compute: Function of a list of instances; returns as many results. An exception fails the requests of its batch.
+        milliseconds: A batch waits this long for more instances after its first one arrived.
+        max_batch: Instances per call of `compute`, at most.
+        max_queue: Instances that may wait, at most; more are refused.
+        observe: Called as `observe(instances, seconds)` after each batch.
+    """
+
+    def __init__(self, compute, milliseconds=4.0, max_batch=64, max_queue=512, observe=lambda count, seconds: None):
+        self._compute, self._seconds = compute, milliseconds / 1000
+        self._max_batch, self._max_queue, self._observe = max_batch, max_queue, observe
+        self._waiting = []  # (instances, future) of one request each
+        self._arrived, self._task = asyncio.Event(), None
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="model")
+
+    @property
+    def queued(self):
+        """Instances that wait."""
+        return sum(len(instances) for instances, _ in self._waiting)
+
+    async def __call__(self, instances):
+        """The results of one request's instances, in their order.
+
+        Raises:
+            Overloaded: where the queue has no room for them.
+        """
+        if self.queued + len(instances) > self._max_queue:
+            raise Overloaded(f"{self.queued} instances wait already, at most {self._max_queue} may: try again later")
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((instances, future))
+        self._arrived.set()
+        return await future
+
+    async def _work(self):
+        while True:
+            await self._arrived.wait()
+            if self.queued < self._max_batch:
+                await asyncio.sleep(self._seconds)
+            await self._compute_batch(self._take())
+            if not self._waiting:
+                self._arrived.clear()
+
+    def _take(self):
+        """Whole requests, as many as fit into a batch, and at least one; those whose client has left are dropped."""
+        batch, count = [], 0
+        while self._waiting and (not batch or count + len(self._waiting[0][0]) <= self._max_batch):
+            instances, future = self._waiting.pop(0)
+            if not future.done():
+                batch.append((instances, future))
+                count += len(instances)
+        return batch
+
+    async def _compute_batch(self, batch):
+        if not batch:
+            return
+        instances = [instance for of_request, _ in batch for instance in of_request]
+        started = time.perf_counter()
+        try:
+            results = await asyncio.get_running_loop().run_in_executor(self._thread, self._compute, instances)
+        except Exception as error:
+            if len(batch) > 1:  # one of them is at fault, and the others are not to suffer for it
+                for request in batch:
+                    await self._compute_batch([request])
+            elif not batch[0][1].done():
+                batch[0][1].set_exception(error)
+            return
+        self._observe(len(instances), time.perf_counter() - started)
+        for of_request, future in batch:
+            own, results = results[: len(of_request)], results[len(of_request) :]
+            if not future.done():
+                future.set_result(own)
+
+    async def alone(self, function, *arguments):
+        """The result of a function that is no batch, computed on the same thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    async def close(self):
+        """Lets what waits be computed, then ends the thread."""
+        while self._waiting:
+            await asyncio.sleep(0.01)
+        if self._task is not None:
+            self._task.cancel()
+        self._thread.shutdown(wait=True)

@@ -1,0 +1,265 @@
+"use strict";
+// One page, no library. Text from people and models only ever becomes `textContent`.
+
+const TASKS = ["selection", "reading_comprehension", "generation", "dialog"];
+const models = {}; // task: the metadata of its models
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== false && value != null) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+
+async function ask(path, body) {
+  let response;
+  try {
+    response = await fetch(path, body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  } catch {
+    setOffline(true);
+    throw new Error("The server does not answer.");
+  }
+  setOffline(false);
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(answer.error || `status ${response.status}`);
+  return answer;
+}
+
+const predict = async (model, instance) => (await ask(`v1/models/${encodeURIComponent(model)}:predict`, { instances: [instance] })).predictions[0];
+const explain = async (model, instance) => (await ask(`v1/models/${encodeURIComponent(model)}:explain`, { instances: [instance] })).explanations[0];
+
+let knocking = null;
+function setOffline(offline) {
+  document.getElementById("offline").hidden = !offline;
+  if (offline && !knocking) {
+    knocking = setInterval(() => fetch("healthz").then((r) => r.ok && start()).catch(() => {}), 2000);
+  } else if (!offline && knocking) {
+    clearInterval(knocking);
+    knocking = null;
+  }
+}
+
+// === Tabs ===
+
+function show(task, focus = false) {
+  for (const each of TASKS) {
+    const tab = document.getElementById(`tab-${each}`);
+    tab.setAttribute("aria-selected", each === task);
+    tab.tabIndex = each === task ? 0 : -1;
+    document.getElementById(`panel-${each}`).hidden = each !== task;
+  }
+  if (focus) document.getElementById(`tab-${task}`).focus();
+  history.replaceState(null, "", `#${task}`);
+}
+
+function onTabKey(event) {
+  const step = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
+  if (step === undefined) return;
+  event.preventDefault();
+  const usable = TASKS.filter((task) => !document.getElementById(`tab-${task}`).disabled);
+  const at = usable.indexOf(event.target.id.slice(4));
+  const next = Number.isFinite(step) ? (at + step + usable.length) % usable.length : step < 0 ? 0 : usable.length - 1;
+  show(usable[next], true);
+}
+
+// === Heat maps ===
+
+function heatMap(map) {
+  const most = Math.max(...map.values.flat().map(Math.abs), 1e-9);
+  const table = element("table", {}, element("caption", {}, map.title));
+  table.append(element("thead", {}, element("tr", {}, element("td"), ...map.columns.map((word) => element("th", { scope: "col", dir: "auto", title: word }, word)))));
+  const body = element("tbody");
+  map.values.forEach((row, i) => {
+    const line = element("tr", {}, element("th", { scope: "row", dir: "auto", title: map.rows[i] }, map.rows[i]));
+    row.forEach((value, j) => {
+      const cell = element("td", { title: `${map.rows[i]} / ${map.columns[j]}: ${value.toFixed(3)}` });
+      cell.style.setProperty("--w", Math.abs(value) / most);
+      line.append(cell);
+    });
+    body.append(line);
+  });
+  table.append(body);
+  return element("div", { class: "map", tabindex: 0, role: "region", "aria-label": map.title }, table);
+}
+
+function showMaps(place, maps) {
+  place.replaceChildren();
+  if (!maps.length) return;
+  const drawn = element("div");
+  const choice = element("select", { onchange: () => drawn.replaceChildren(heatMap(maps[choice.value])) });
+  maps.forEach((map, i) => choice.append(element("option", { value: i }, map.title)));
+  place.append(element("label", {}, "What it attended to", choice), drawn);
+  drawn.append(heatMap(maps[0]));
+}
+
+// === Panels ===
+
+function wire(task, submit) {
+  const panel = document.getElementById(`panel-${task}`);
+  const form = panel.querySelector("form");
+  const state = { panel, form, fields: form.elements, talk: [], metadata: () => models[task].find((m) => m.name === form.elements.model.value) };
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = form.querySelector("[type=submit]");
+    const error = form.querySelector(".error");
+    error.textContent = "";
+    button.disabled = true;
+    try {
+      await submit(state);
+    } catch (failure) {
+      error.textContent = failure.message;
+    } finally {
+      button.disabled = false;
+    }
+  });
+  form.elements.model.addEventListener("change", () => introduce(state));
+  form.elements.example?.addEventListener("change", () => fill(state));
+  panel.querySelector("[data-reset]")?.addEventListener("click", () => {
+    state.talk = [];
+    panel.querySelector(".talk").replaceChildren();
+    panel.querySelector(".explanation").replaceChildren();
+  });
+  return state;
+}
+
+function introduce(state) {
+  const m = state.metadata();
+  const split = ["dev", "test", ...Object.keys(m.scores)].find((name) => m.scores[name]);
+  const scores = split ? Object.entries(m.scores[split]).slice(0, 4).map(([name, value]) => `${name} ${value.toFixed(3)}`).join(", ") : "not measured";
+  state.panel.querySelector(".about").textContent = `${m.model}, trained on ${m.corpus}; ${split || "scores"}: ${scores}.${m.note ? ` ${m.note}` : ""}`;
+  const choice = state.fields.example;
+  if (!choice) return;
+  choice.replaceChildren(...m.examples.map((example, i) => element("option", { value: i }, example.title || `Example ${i + 1}`)));
+  choice.disabled = !m.examples.length;
+  fill(state);
+}
+
+function fill(state) {
+  const example = state.metadata().examples[state.fields.example.value];
+  for (const [field, value] of Object.entries(example?.instance || {})) {
+    if (state.fields[field]) state.fields[field].value = Array.isArray(value) ? value.join("\n") : value;
+  }
+}
+
+const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+const percent = (score) => `${Math.max(0, Math.min(100, 100 * score))}%`;
+
+async function rank(state) {
+  const { turns, candidates, model } = state.fields;
+  const instance = { turns: lines(turns.value) };
+  if (lines(candidates.value).length || !state.metadata().retrieval) instance.candidates = lines(candidates.value);
+  const found = await predict(model.value, instance);
+  const shown = found.candidates || instance.candidates;
+  const list = element("ol", { class: "ranked" });
+  for (const i of found.order) {
+    const score = element("span", { class: "score" }, found.scores[i].toFixed(3));
+    score.style.setProperty("--p", percent(found.scores[i]));
+    const button = element("button", { type: "button", "aria-pressed": "false", onclick: () => explainCandidate(state, instance, shown[i], list, button) }, score, element("span", { dir: "auto" }, shown[i]));
+    list.append(element("li", {}, button));
+  }
+  state.panel.querySelector(".result").replaceChildren(list);
+  await explainCandidate(state, instance, shown[found.order[0]], list, list.querySelector("button"));
+}
+
+async function explainCandidate(state, instance, candidate, list, button) {
+  for (const each of list.querySelectorAll("button")) each.setAttribute("aria-pressed", each === button);
+  const found = await explain(state.fields.model.value, { turns: instance.turns, candidates: [candidate] });
+  showMaps(state.panel.querySelector(".explanation"), found.maps);
+}
+
+async function read(state) {
+  const instance = { passage: state.fields.passage.value, question: state.fields.question.value };
+  const found = await predict(state.fields.model.value, instance);
+  const text = [...instance.passage]; // offsets count characters, not UTF-16 units
+  const answer = element("mark", {}, text.slice(found.start, found.end).join(""));
+  const passage = element("p", { class: "passage", dir: "auto", tabindex: 0 }, text.slice(0, found.start).join(""), answer, text.slice(found.end).join(""));
+  const best = element("ol", { class: "ranked" });
+  for (const each of found.n_best || []) best.append(element("li", {}, element("span", { class: "score" }, each.score.toFixed(3)), " ", element("span", { dir: "auto" }, each.answer)));
+  const note = found.note ? [element("p", { class: "hint" }, found.note)] : [];
+  state.panel.querySelector(".result").replaceChildren(element("p", {}, "Answer: ", element("strong", { dir: "auto" }, found.answer || "none found")), ...note, passage, best);
+  answer.scrollIntoView({ block: "nearest" });
+  showMaps(state.panel.querySelector(".explanation"), (await explain(state.fields.model.value, instance)).maps);
+}
+
+function say(state, who, text, note) {
+  const line = element("li", { "data-who": who, dir: "auto" }, text || "(silence)");
+  if (note) line.append(element("span", { class: "note" }, note));
+  state.panel.querySelector(".talk").append(line);
+  line.scrollIntoView({ block: "nearest" });
+}
+
+async function converse(state) {
+  const { text, model, search, temperature } = state.fields;
+  const said = text.value.trim();
+  const instance = { turns: [...state.talk, said] };
+  instance.decode = search.value === "sample" ? `sample=true,temperature=${temperature.value || 0.8},top_p=0.9` : search.value;
+  const found = await predict(model.value, instance);
+  say(state, "you", said);
+  say(state, "bot", found.replies[0], found.replies.length > 1 ? `also: ${found.replies.slice(1, 4).join(" · ")}` : "");
+  state.talk.push(said, found.replies[0]);
+  text.value = "";
+  text.focus();
+  showMaps(state.panel.querySelector(".explanation"), (await explain(model.value, instance)).maps);
+}
+
+async function book(state) {
+  const { text, model } = state.fields;
+  const said = text.value.trim();
+  const instance = { history: [...state.talk, { speaker: "user", text: said }] };
+  const found = await predict(model.value, instance);
+  say(state, "you", said);
+  say(state, "bot", found.response, found.note);
+  state.talk.push({ speaker: "user", text: said }, { speaker: "bot", text: found.response });
+  for (const fact of found.facts || []) state.talk.push({ speaker: "fact", text: fact });
+  text.value = "";
+  text.focus();
+  showMaps(state.panel.querySelector(".explanation"), (await explain(model.value, instance)).maps);
+}
+
+function browse(state) {
+  const { knowledge } = models.dialog.length ? state.metadata() : {};
+  const wanted = state.panel.querySelector("[name=find]").value.toLowerCase();
+  const shown = (knowledge || []).filter((fact) => fact.toLowerCase().includes(wanted)).slice(0, 300);
+  state.panel.querySelector(".facts").replaceChildren(...shown.map((fact) => element("div", { dir: "auto" }, fact)));
+}
+
+// === Start ===
+
+const panels = {
+  selection: wire("selection", rank),
+  reading_comprehension: wire("reading_comprehension", read),
+  generation: wire("generation", converse),
+  dialog: wire("dialog", book),
+};
+
+let begun = false;
+async function start() {
+  const found = await ask("v1/models").catch(() => null);
+  if (!found || begun) return;
+  begun = true;
+  for (const task of TASKS) {
+    models[task] = found.models.filter((model) => model.task === task);
+    const tab = document.getElementById(`tab-${task}`);
+    tab.disabled = !models[task].length;
+    tab.title = tab.disabled ? "No model of this kind is served" : "";
+    if (tab.disabled) continue;
+    panels[task].fields.model.replaceChildren(...models[task].map((model) => element("option", { value: model.name }, model.name)));
+    introduce(panels[task]);
+  }
+  if (!tabs().some((tab) => !tab.disabled)) document.querySelector(".about").textContent = "No run is served: only exported models, by REST.";
+  browse(panels.dialog);
+  const asked = location.hash.slice(1);
+  const first = TASKS.find((task) => models[task].length);
+  if (first) show(models[asked]?.length ? asked : first);
+}
+
+const tabs = () => [...document.querySelectorAll("[role=tab]")];
+for (const tab of tabs()) {
+  tab.addEventListener("click", () => show(tab.id.slice(4)));
+  tab.addEventListener("keydown", onTabKey);
+}
+document.querySelector("[name=find]").addEventListener("input", () => browse(panels.dialog));
+start();
