@@ -1,7 +1,61 @@
 """What several test files build, change and call."""
 
+import contextlib
+import dataclasses
+import io
+import pathlib
+import runpy
+import sys
+
 import keras
 import numpy as np
+from absl import flags
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# === Scripts ===
+
+
+@dataclasses.dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run_script(script, *arguments):
+    """What `python SCRIPT ARGUMENTS` does, in this process, which has TensorFlow already.
+
+    Flags that other scripts defined here are put aside meanwhile.
+
+    Args:
+        script: Its path below the project's root, `"train.py"`.
+    """
+    out, err, argv = io.StringIO(), io.StringIO(), sys.argv
+    put_aside = _without_project_flags()
+    sys.argv = [script, *map(str, arguments)]
+    code = None
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            runpy.run_path(str(ROOT / script), run_name="__main__")
+    except SystemExit as end:
+        code = end.code
+    finally:
+        sys.argv = argv
+        _without_project_flags()
+        flags.FLAGS.append_flag_values(put_aside)
+    return Done(code or 0, out.getvalue(), err.getvalue())
+
+
+def _without_project_flags():
+    """Takes the flags that absl itself does not define away from `flags.FLAGS` and returns them."""
+    found = flags.FlagValues()
+    found.append_flag_values(flags.FLAGS)
+    for name in list(found):
+        if flags.FLAGS.find_module_defining_flag(name, "").startswith("absl"):
+            delattr(found, name)
+    flags.FLAGS.remove_flag_values(found)
+    return found
 
 
 def to_numpy(x):

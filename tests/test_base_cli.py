@@ -1,18 +1,12 @@
 """cli.py and the scripts' flags: one sentence, exit code 1, nothing half-written."""
 
-import pathlib
 import subprocess
 import sys
 
 import pytest
+from helpers import ROOT, run_script
 
 from base.files import UserError, atomic_directory, atomic_file, atomic_files
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-
-
-def script(*arguments):
-    return subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -30,18 +24,25 @@ def script(*arguments):
         (["prepare.py", "--corpus=smn", "--source=nowhere", "--out=build/never"], "nowhere"),
         (["export.py", "--run=nowhere", "--out=build/never"], "nowhere is no run directory"),
         (
-            ["-m", "tools.import_release", "--checkpoint=nowhere", "--config=pyproject.toml", "--out=build/never"],
+            ["tools/import_release.py", "--checkpoint=nowhere", "--config=pyproject.toml", "--out=build/never"],
             "expected JSON",
         ),
     ],
 )
-def test_a_wrong_flag_gets_one_sentence(arguments, expected):
-    result = script(*arguments)
+def test_a_wrong_flag_gets_one_sentence(arguments, expected, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    result = run_script(*arguments)
     assert result.returncode == 1
     [line] = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert expected in line
     assert "Traceback" not in result.stderr
     assert not (ROOT / "build" / "never").exists()
+
+
+def test_a_process_says_it_too():
+    result = subprocess.run([sys.executable, "evaluate.py", "extra"], cwd=ROOT, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "error: Only flags are taken (--help lists them). Received: extra\n"
 
 
 def test_atomic_directory_appears_whole_or_not_at_all(tmp_path):
