@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from data.corpora.babi_dialog import SILENCE, Fact, Turn, find_tasks, read_candidates, read_dialogs, read_knowledge
-from data.samples import wording
 from data.samples.dialog import CANDIDATES, KNOWLEDGE, NAMES, simulate_dialogs, write_babi
 from data.samples.plan import BOOKING
 from data.samples.selection import tokenize
+from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES
 from data.samples.world import SEARCH, restaurants
 
 FILES = (*NAMES, CANDIDATES, KNOWLEDGE)
@@ -95,7 +95,7 @@ def test_dialogs_have_4_to_9_turns():
 
 def test_values_of_several_words_are_one_token(files):
     world = [value for place in restaurants(SEED) for value in vars(place).values()]
-    values = {str(value).lower() for value in (*world, *wording.VALUES["time"]) if " " in str(value)}
+    values = {str(value).lower() for value in (*world, *VALUES["time"]) if " " in str(value)}
     assert values > {"copper lantern", "crab cakes", "36 orchard walk", "lorcan vance", "half past six"}
     text = "".join(files.values())
     assert not [value for value in values if value in text]
@@ -155,12 +155,12 @@ def test_candidates_know_the_whole_world(tmp_path):
 
 # === What decides a response ===
 
-SAID = {joined(value): (slot, joined(value)) for slot, values in wording.VALUES.items() for value in values}
-SAID |= {craving: ("cuisine", cuisine) for cuisine, craving in wording.CRAVINGS.items()}
-SAID |= {tokenize(t): SAID[joined(value)] for value, options in wording.GIVES_VALUE.items() for t in options}
+SAID = {joined(value): (slot, joined(value)) for slot, values in VALUES.items() for value in values}
+SAID |= {craving: ("cuisine", cuisine) for cuisine, craving in CRAVINGS.items()}
+SAID |= {tokenize(t): SAID[joined(value)] for value, options in SLOTS["gives value"].items() for t in options}
 """Words, or a whole text, to the slot and value that they mean."""
-RECALLS = {tokenize(t): slot for slot, options in wording.RECALL_QUESTIONS.items() for t in options}
-THANKS = {tokenize(t) for t in wording.THANKS}
+RECALLS = {tokenize(t): slot for slot, options in SLOTS["recall questions"].items() for t in options}
+THANKS = {tokenize(t) for t in USER["thanks"]}
 
 
 def slots_in(*texts):
@@ -182,30 +182,30 @@ def decide(before, user):
     for fact in before:
         if isinstance(fact, Fact):
             shown[fact.subject][fact.relation[2:]] = fact.value
-    picks = {fill(t, name=name): name for name in shown for t in wording.PICKS}
-    picks |= {tokenize(t): name for name, options in zip(shown, wording.ORDINAL_PICKS, strict=False) for t in options}
+    picks = {fill(t, name=name): name for name in shown for t in USER["picks"]}
+    picks |= {tokenize(t): name for name, options in zip(shown, ORDINAL_PICKS, strict=False) for t in options}
     chosen = next((picks[text] for text in (*(turn.user for turn in turns), user) if text in picks), None)
     details = {
         fill(t, place=called): (relation, name)
-        for relation, options in wording.DETAIL_QUESTIONS.items()
+        for relation, options in RESTAURANTS["detail questions"].items()
         for name in shown
         for called in (f"the {name}", *["the place"] * (name == chosen))
         for t in options
     }
     cuisine = slots.get("cuisine")
-    craving, hint = wording.CRAVINGS.get(cuisine, cuisine), wording.PRICE_HINTS.get(slots.get("price"))
+    craving, hint = CRAVINGS.get(cuisine, cuisine), PRICE_HINTS.get(slots.get("price"))
     if user == SILENCE:
         if not shown:
             return "call", fill("api_call {cuisine} {town} {price}", **slots)
         name, other = shown
-        offer = wording.PAIR_OFFERS[0][0], wording.PAIR_PROMPTS[0]
+        offer = BOT["pair offers"][0], BOT["pair prompts"][0]
         return "offer", fill(*offer, **slots, name=name, other=other, craving=craving)
     if user in details:
         relation, name = details[user]
-        return "tell", fill(wording.DETAIL_ANSWERS[relation][0], **shown[name] | {"name": name, "hint": hint})
+        return "tell", fill(RESTAURANTS["detail answers"][relation][0], **shown[name] | {"name": name, "hint": hint})
     if user in RECALLS:
         slot = RECALLS[user]
-        return "recall", fill(wording.RECALL_ANSWERS[slot][0], value=slots[slot], craving=craving)
+        return "recall", fill(SLOTS["recall answers"][slot][0], value=slots[slot], craving=craving)
     if user in THANKS:
         return "part", f"enjoy your meal at the {chosen} ." if chosen else "you are welcome , goodbye ."
     if not turns and " " not in user.removesuffix(" !").removesuffix(" .").removeprefix("good "):
@@ -213,14 +213,14 @@ def decide(before, user):
     missing = [slot for slot in (*SEARCH, *(BOOKING if chosen else ())) if slot not in slots]
     if chosen and not missing:
         return "book", fill("all done: {day}, {people} of you.", **slots)
-    following = wording.ASKS[missing[0]][0] if missing else "Let us see."
+    following = SLOTS["asks"][missing[0]][0] if missing else "Let us see."
     if user in picks:
         return "choose", fill("The {name} it is.", following, name=chosen)
     if not turns or turns[-1].bot.startswith("welcome"):
         return "open", fill("Gladly.", following)
     [(slot, value)] = slots_in(user).items()
     nods = ["No trouble."] if slot in known else []
-    return "correct" if nods else "note", fill(*nods, wording.NOTES[slot][0], following, value=value)
+    return "correct" if nods else "note", fill(*nods, SLOTS["notes"][slot][0], following, value=value)
 
 
 def test_responses_follow_from_what_stands_before(dialogs):

@@ -1,6 +1,6 @@
 """The embedded sample of dialog bAbI: simulated searches for a restaurant, written as raw files.
 
-    python -m data.samples.dialog --out=build/babi/raw --seed=1
+    python -m data.samples --task=dialog --out=build/babi/raw --seed=1
 
 writes task 1 of a corpus in the format of Bordes et al. 2017 (`data.corpora.babi_dialog` reads it): lower-case tokens
 separated by single spaces, punctuation split off, a value of several words joined to one token, `salted_spoon`.
@@ -17,14 +17,10 @@ responses in dev and test, 94 % occur in train.
 import itertools
 import random
 
-from absl import flags
-
-from base.cli import run
-from base.files import UserError, atomic_files
 from data.corpora.babi_dialog import SILENCE
-from data.samples import wording
+from data.samples.files import tokenize, write_entries
 from data.samples.plan import BOOKING
-from data.samples.selection import tokenize
+from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES, WANT
 from data.samples.world import SEARCH, restaurants
 
 NAMES = ("dialog-babi-task1-sample-trn.txt", "dialog-babi-task1-sample-dev.txt", "dialog-babi-task1-sample-tst.txt")
@@ -32,7 +28,7 @@ NAMES = ("dialog-babi-task1-sample-trn.txt", "dialog-babi-task1-sample-dev.txt",
 CANDIDATES, KNOWLEDGE = "dialog-babi-candidates.txt", "dialog-babi-kb-all.txt"
 TURNS = range(4, 10)
 """How many turns a dialog may have."""
-GLADLY, LOOKING = wording.BOT_GREETINGS[1], wording.BOT_GREETINGS[3]
+GLADLY, LOOKING = BOT["greetings"][1], BOT["greetings"][3]
 BOOKED = "All done: {day}, {people} of you."  # with more slots, hardly any booking would occur twice
 
 
@@ -44,8 +40,8 @@ def _text(*templates, value=None, **fields):
     """Fills templates with values, each one token, and with what `data.samples.talk` derives from them."""
     craving = fields.get("cuisine", value)
     words = {key: _word(field) for key, field in fields.items()} | {"value": _word(value)}
-    words["craving"] = wording.CRAVINGS.get(craving, _word(craving))
-    return tokenize(" ".join(templates).format(**words, hint=wording.PRICE_HINTS.get(fields.get("price"))))
+    words["craving"] = CRAVINGS.get(craving, _word(craving))
+    return tokenize(" ".join(templates).format(**words, hint=PRICE_HINTS.get(fields.get("price"))))
 
 
 # === What the bot says of the world ===
@@ -61,15 +57,15 @@ def _found(world, slots):
 
 
 def _offer(first, last):
-    return _text(wording.PAIR_OFFERS[0][0], wording.PAIR_PROMPTS[0], other=last.name, **vars(first))
+    return _text(BOT["pair offers"][0], BOT["pair prompts"][0], other=last.name, **vars(first))
 
 
 def _answer(place, relation):
-    return _text(wording.DETAIL_ANSWERS[relation][0], **vars(place))
+    return _text(RESTAURANTS["detail answers"][relation][0], **vars(place))
 
 
 def _parting(place):
-    return _text(wording.PARTINGS[0][0], name=place.name) if place else _text(wording.PARTINGS[-1][0])
+    return _text(BOT["partings"][0], name=place.name) if place else _text(BOT["partings"][-1])
 
 
 def _facts(place):
@@ -86,16 +82,16 @@ class _Dialog:
     def __init__(self, rng, world):
         self.rng = rng
         goal = rng.choice(world)
-        self.wishes = {slot: rng.choice(values) for slot, values in wording.VALUES.items()}
+        self.wishes = {slot: rng.choice(values) for slot, values in VALUES.items()}
         self.wishes |= {slot: getattr(goal, slot) for slot in SEARCH}
         self.first_wishes = dict(self.wishes)  # another value where a correction follows
         if rng.random() < 0.5:
-            slot = rng.choice(list(wording.CORRECTIONS))
-            self.first_wishes[slot] = rng.choice([v for v in wording.VALUES[slot] if v != self.wishes[slot]])
+            slot = rng.choice(list(SLOTS["corrections"]))
+            self.first_wishes[slot] = rng.choice([v for v in VALUES[slot] if v != self.wishes[slot]])
         self.slots, self.chosen, self.lines = {}, None, []
         books = rng.random() < 0.6
         if rng.random() < 0.25:
-            self.turn(_text(rng.choice(wording.GREETINGS[:-1])), _text(wording.BOT_OPENINGS[0]))
+            self.turn(_text(rng.choice(USER["greetings"][:-1])), _text(BOT["openings"][0]))
         self.open((*SEARCH, *BOOKING) if books else SEARCH)
         self.answer(SEARCH)
         self.turn(SILENCE, _call(*map(self.slots.get, SEARCH)))
@@ -111,7 +107,7 @@ class _Dialog:
             self.answer(BOOKING)
             self.correct(BOOKING)
         if rng.random() < 0.7:
-            self.turn(_text(rng.choice(wording.THANKS)), _parting(self.chosen))
+            self.turn(_text(rng.choice(USER["thanks"])), _parting(self.chosen))
 
     def turn(self, user, bot):
         self.lines.append(f"{user}\t{bot}")
@@ -121,16 +117,16 @@ class _Dialog:
         wanted = (*SEARCH, *BOOKING) if self.chosen else SEARCH
         asked = [slot for slot in wanted if slot not in self.slots]
         if asked:
-            return _text(*templates, wording.ASKS[asked[0]][0], value=value)
+            return _text(*templates, SLOTS["asks"][asked[0]][0], value=value)
         return _text(BOOKED, **self.slots) if self.chosen else _text(*templates, LOOKING, value=value)
 
     def open(self, slots):
         self.slots = given = {slot: self.first_wishes[slot] for slot in slots if self.rng.random() < 0.55}
-        want = {slot: said.format(value=_word(given[slot])) for slot, said in wording.WANT.items() if slot in given}
+        want = {slot: said.format(value=_word(given[slot])) for slot, said in WANT.items() if slot in given}
         what = want.pop("price", "") + want.pop("cuisine", "") or " nice"
-        request = self.rng.choice(wording.SEARCH_OPENINGS).format(wanted=f"a{what} place" + "".join(want.values()))
-        greeting = "" if self.lines else self.rng.choice(wording.GREETINGS)
-        introduction = self.rng.choice(wording.INTRODUCTIONS) if "guest" in given else ""
+        request = self.rng.choice(USER["search openings"]).format(wanted=f"a{what} place" + "".join(want.values()))
+        greeting = "" if self.lines else self.rng.choice(USER["greetings"])
+        introduction = self.rng.choice(USER["introductions"]) if "guest" in given else ""
         self.turn(_text(greeting, introduction, request, **given), self.reply(GLADLY))
 
     def answer(self, slots):
@@ -138,14 +134,14 @@ class _Dialog:
         for slot in [slot for slot in slots if slot not in self.slots]:
             if self.rng.random() < 0.4:
                 self.correct(slots)
-            known = [slot for slot in self.slots if slot in wording.RECALL_QUESTIONS]
+            known = [slot for slot in self.slots if slot in SLOTS["recall questions"]]
             if known and self.rng.random() < 0.12:
                 asked = self.rng.choice(known)
-                answer = _text(wording.RECALL_ANSWERS[asked][0], value=self.slots[asked])
-                self.turn(_text(self.rng.choice(wording.RECALL_QUESTIONS[asked])), answer)
+                answer = _text(SLOTS["recall answers"][asked][0], value=self.slots[asked])
+                self.turn(_text(self.rng.choice(SLOTS["recall questions"][asked])), answer)
             value = self.slots[slot] = self.first_wishes[slot]
-            options = self.rng.choice((wording.GIVES[slot], wording.GIVES_VALUE.get(value, wording.GIVES[slot])))
-            reply = self.reply(wording.NOTES[slot][0], value=value)
+            options = self.rng.choice((SLOTS["gives"][slot], SLOTS["gives value"].get(value, SLOTS["gives"][slot])))
+            reply = self.reply(SLOTS["notes"][slot][0], value=value)
             self.turn(_text(self.rng.choice(options), value=value), reply)
 
     def correct(self, slots):
@@ -154,24 +150,24 @@ class _Dialog:
         for slot in wrong:
             old, value = self.slots[slot], self.wishes[slot]
             self.slots[slot] = value
-            template = self.rng.choice(wording.CORRECTIONS[slot])
-            reply = self.reply(wording.CORRECTION_NODS[0], wording.NOTES[slot][0], value=value)
-            self.turn(_text(template, value=value, old=wording.CRAVINGS.get(old, old)), reply)
+            template = self.rng.choice(SLOTS["corrections"][slot])
+            reply = self.reply(SLOTS["nods"]["correction"][0], SLOTS["notes"][slot][0], value=value)
+            self.turn(_text(template, value=value, old=CRAVINGS.get(old, old)), reply)
         return bool(wrong)
 
     def ask(self, least):
         """The user asks for so many facts, or for one more."""
-        for relation in self.rng.sample(sorted(wording.DETAIL_QUESTIONS), least + self.rng.randrange(2)):
+        for relation in self.rng.sample(sorted(RESTAURANTS["detail questions"]), least + self.rng.randrange(2)):
             place = self.chosen or self.rng.choice(self.found)
             called = "the place" if self.chosen and self.rng.random() < 0.7 else f"the {_word(place.name)}"
-            question = self.rng.choice(wording.DETAIL_QUESTIONS[relation]).format(place=called)
+            question = self.rng.choice(RESTAURANTS["detail questions"][relation]).format(place=called)
             self.turn(_text(question), _answer(place, relation))
 
     def pick(self):
         number = self.rng.randrange(2)
         self.chosen = self.found[number]
-        options = wording.PICKS if self.rng.random() < 0.6 else wording.ORDINAL_PICKS[number]
-        reply = self.reply(wording.NOTES["name"][0], value=self.chosen.name)
+        options = USER["picks"] if self.rng.random() < 0.6 else ORDINAL_PICKS[number]
+        reply = self.reply(SLOTS["notes"]["name"][0], value=self.chosen.name)
         self.turn(_text(self.rng.choice(options), name=self.chosen.name), reply)
 
 
@@ -198,18 +194,18 @@ def simulate_dialogs(count, seed=1):
 def _candidates(dialogs, world):
     """All that the bot says in the dialogs, and all its calls, offers, facts and farewells; sorted."""
     texts = {line.split("\t")[1] for dialog in dialogs for line in dialog if "\t" in line}
-    texts |= {_call(*search) for search in itertools.product(*(wording.VALUES[slot] for slot in SEARCH))}
+    texts |= {_call(*search) for search in itertools.product(*(VALUES[slot] for slot in SEARCH))}
     texts |= {_offer(*_found(world, vars(place))) for place in world}
-    texts |= {_answer(place, relation) for place in world for relation in wording.DETAIL_ANSWERS}
+    texts |= {_answer(place, relation) for place in world for relation in RESTAURANTS["detail answers"]}
     return sorted(texts | {_parting(place) for place in (None, *world)})
 
 
-def write_babi(directory, conversations=600, seed=1, held_out=100):
+def write_babi(directory, count=600, seed=1, held_out=100):
     """Simulates dialogs and writes the files `NAMES`, `CANDIDATES` and `KNOWLEDGE`, or nothing at all.
 
     Args:
         directory: Where; made if missing. Files of these names are replaced.
-        conversations: How many dialogs to simulate for the three splits together.
+        count: How many dialogs to simulate for the three splits together.
         seed: Integer; the same seed writes the same bytes.
         held_out: Dialogs in each of dev and test, at least 1.
 
@@ -220,12 +216,9 @@ def write_babi(directory, conversations=600, seed=1, held_out=100):
         ValueError: If `held_out` is less than 1, or leaves no dialog for training.
         OSError: If the files cannot be written.
     """
-    if not 1 <= held_out < conversations / 2:
-        raise ValueError(
-            "held_out must be at least 1 and less than half of the conversations. "
-            f"Received: held_out={held_out}, conversations={conversations}"
-        )
-    dialogs, world, train = simulate_dialogs(conversations, seed), restaurants(seed), conversations - 2 * held_out
+    if not 1 <= held_out < count / 2:
+        raise ValueError(f"held_out must be in [1, count / 2). Received: held_out={held_out}, count={count}")
+    dialogs, world, train = simulate_dialogs(count, seed), restaurants(seed), count - 2 * held_out
     parts = dialogs[:train], dialogs[train:-held_out], dialogs[-held_out:]
     files = {
         name: ["".join(f"{n} {line}\n" for n, line in enumerate(dialog, 1)) + "\n" for dialog in part]
@@ -233,25 +226,4 @@ def write_babi(directory, conversations=600, seed=1, held_out=100):
     }
     files[CANDIDATES] = [f"1 {text}\n" for text in _candidates(dialogs, world)]
     files[KNOWLEDGE] = [f"1 {name} {relation}\t{v}\n" for place in world for name, relation, v in _facts(place)]
-    with atomic_files(directory) as staging:
-        for name, entries in files.items():
-            with open(staging / name, "w", encoding="utf-8", newline="\n") as file:
-                file.writelines(entries)
-    return {name: len(entries) for name, entries in files.items()}
-
-
-def main():
-    out = flags.FLAGS.out
-    try:
-        written = write_babi(out, flags.FLAGS.conversations, flags.FLAGS.seed, flags.FLAGS.held_out)
-    except (ValueError, OSError) as error:
-        raise UserError(str(error)) from error
-    print(f"Wrote {out}: " + ", ".join(f"{name} {count}" for name, count in written.items()))
-
-
-if __name__ == "__main__":
-    flags.DEFINE_string("out", None, "Directory to write the files to.", required=True)
-    flags.DEFINE_integer("conversations", 600, "How many dialogs to simulate.")
-    flags.DEFINE_integer("seed", 1, "The same seed writes the same files.")
-    flags.DEFINE_integer("held_out", 100, "Dialogs in each of dev and test.")
-    run(main)
+    return write_entries(directory, files)

@@ -9,7 +9,7 @@ detail relation    asks a fact about one      part           says goodbye
 chat topic         small talk                 persona key    asks the bot about itself
 """
 
-from data.samples import wording
+from data.samples.wording import PERSONA, RESTAURANTS, SLOTS, TOPICS
 from data.samples.world import SEARCH
 
 BOOKING = ("people", "day", "time", "guest")
@@ -72,18 +72,18 @@ def _extras(rng, told, steps):
     def some(options, *counts):
         return rng.sample(sorted(options), min(rng.choice(counts), len(options)))
 
-    for topic in some(wording.TOPICS, *((1, 2, 3, 4) if chatty else (0, 1, 1))):
+    for topic in some(TOPICS, *((1, 2, 3, 4) if chatty else (0, 1, 1))):
         yield rng.randint(1, end), ("chat", topic)
-    for key in some(wording.PERSONA, 0, 0, 0, 1):
+    for key in some(PERSONA, 0, 0, 0, 1):
         yield rng.randint(1, end), ("persona", key)
     if chatty:
         return
-    for relation in some(wording.DETAIL_QUESTIONS, 0, 1, 2):
+    for relation in some(RESTAURANTS["detail questions"], 0, 1, 2):
         yield rng.randint(offer + 1, end), ("detail", relation)
     for slot in some(given, 0, 1):
         last = offer if slot in SEARCH else end  # a search is corrected before the offer
-        if slot in wording.CORRECTIONS and given[slot] < last:
+        if slot in SLOTS["corrections"] and given[slot] < last:
             yield rng.randint(given[slot] + 1, last), ("correct", slot)
     for slot in some(given, 0, 0, 1):
-        if slot in wording.RECALL_QUESTIONS and given[slot] + 2 <= end:
+        if slot in SLOTS["recall questions"] and given[slot] + 2 <= end:
             yield rng.randint(given[slot] + 2, end), ("recall", slot)

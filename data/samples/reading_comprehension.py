@@ -1,6 +1,6 @@
 """The embedded sample of SQuAD 1.1: prose about simulated restaurants with questions on it, and random word vectors.
 
-    python -m data.samples.reading_comprehension --out=build/squad/raw --seed=1
+    python -m data.samples --task=reading_comprehension --out=build/squad/raw --seed=1
 
 Each passage tells of 2 to 4 restaurants of a world of its own: only there is to be learnt what it says of them. It has
 several values of the kind that a question asks for, so that the answer depends on the restaurant and on the relation.
@@ -12,11 +12,10 @@ import string
 from typing import NamedTuple
 
 import numpy as np
-from absl import flags
 
-from base.cli import run
-from base.files import UserError, atomic_files
+from base.files import atomic_files
 from data.corpora.squad import tokenize
+from data.samples.wording import read
 from data.samples.world import Restaurant, restaurants
 
 FILES = {"train": "train-v1.1.json", "dev": "dev-v1.1.json"}
@@ -24,42 +23,13 @@ VECTORS, DIMENSION = "vectors.npz", 50
 QUESTIONS, SENTENCES = 4, range(2, 7)  # of a passage
 RELATIONS = {2: 3, 3: 2}  # restaurants in a passage -> facts stated of each, at least
 
-TOLD = """{place} is a {price} {cuisine} restaurant in {town} / {place} brings {cuisine} cooking to {town} /
-in {town} you will find {place}, a {price} {cuisine} kitchen / {place} belongs to {town} / {place} is {price} /
-people in {town} are proud of {place} / {place} is a {cuisine} kitchen / the bill at {place} is {price} /
-{place} counts as a {price} address for {cuisine} food / {place} serves {cuisine} food at {price} prices /
-{place} stands at {address} / {place} has its door at {address} in {town} / you will find {place} at {address} /
-{chef} runs the kitchen of {place} / {place} has {chef} at the stove / {chef} makes the {dish} at {place} /
-the {dish} made {place} well known / {place} is loved for its {dish} / {phone} is the number of {place} /
-{place} answers the telephone on {phone} / {place} opened in {since} / the founders of {place} began in {since} /
-{chef} has been cooking at {place} since it opened in {since} / guests give {place} {rating} out of ten /
-{place} scores {rating} out of ten""".replace("\n", " ").split(" / ")
-ASIDES = """{chef} writes about food for the newspaper / the baker {chef} moved to the county in {since} /
-the tourist office answers on {phone} / a theatre at {address} closed its doors in {since} /
-the ferry to {town} goes twice a day / a stall on the market sells {dish} / the streets are quiet in winter /
-most people book a table some days ahead / hardly anyone eats at home on a Friday""".replace("\n", " ").split(" / ")
-ASKED = {  # for a value
-    "cuisine": ("What kind of food does the {name} cook?", "Which cuisine does the {name} offer?"),
-    "town": ("In which town is the {name}?", "Which town is the {name} in?", "What town do you go to for the {name}?"),
-    "price": ("How expensive is the {name}?", "Is the {name} cheap, modest or fancy?"),
-    "dish": ("What is the {name}'s best dish?", "What should you order at the {name}?"),
-    "chef": ("Who cooks at the {name}?", "Who is the chef of the {name}?", "Whose cooking does the {name} serve?"),
-    "rating": ("How many points out of ten does the {name} get?", "How good do guests find the {name}?"),
-    "since": ("When did the {name} open?", "In which year was the {name} founded?"),
-    "phone": ("Which number do you call for the {name}?", "What is the {name}'s telephone number?"),
-    "address": ("Where exactly is the {name}?", "What is the address of the {name}?"),
-}
-WHICH = ("Which restaurant", "Which place", "Which of them")
-SOUGHT = {  # for the restaurant that has a value: "Which restaurant ...?"
-    "cuisine": "cooks {cuisine} food",
-    "town": "is in {town}",
-    "dish": "is known for {dish}",
-    "chef": "has {chef} in the kitchen",
-    "since": "opened in {since}",
-    "phone": "has the number {phone}",
-    "address": "is at {address}",
-}
-OLDER = ("Which opened first, the {} or the {}?", "Which is older, the {} or the {}?")
+PASSAGES = read("passages")
+TOLD, ASIDES = PASSAGES["prose"]["told"], PASSAGES["prose"]["asides"]
+ASKED = PASSAGES["asked"]
+"""Relation -> questions for its value."""
+SOUGHT = {relation: text for relation, (text,) in PASSAGES["sought"].items()}
+"""Relation -> what is asked of the restaurant that has a value: "Which restaurant ...?\"."""
+WHICH, OLDER = PASSAGES["choice"]["which"], PASSAGES["choice"]["older"]
 
 
 class Fact(NamedTuple):
@@ -172,7 +142,7 @@ def _squad(passages, split):
     return {"version": "1.1", "data": [{"title": "Restaurants", "paragraphs": paragraphs}]}
 
 
-def write_squad(directory, passages=2100, seed=1, held_out=100):
+def write_squad(directory, count=2100, seed=1, held_out=100):
     """Simulates passages and writes the files `FILES` and `VECTORS`, or nothing at all.
 
     There are no pre-trained vectors in the sample: those of `VECTORS`, arrays `words` and `vectors`, are drawn from the
@@ -180,7 +150,7 @@ def write_squad(directory, passages=2100, seed=1, held_out=100):
 
     Args:
         directory: Where; made if missing. Files of these names are replaced.
-        passages: How many to simulate for both splits together.
+        count: How many passages to simulate for both splits together.
         seed: Integer; the same seed writes the same bytes.
         held_out: Passages in dev.
 
@@ -191,9 +161,9 @@ def write_squad(directory, passages=2100, seed=1, held_out=100):
         ValueError: If no passage is left for dev or for training.
         OSError: If the files cannot be written.
     """
-    if not 1 <= held_out < passages:
-        raise ValueError(f"held_out must be in [1, passages). Received: held_out={held_out}, passages={passages}")
-    counts = {"train": passages - held_out, "dev": held_out}
+    if not 1 <= held_out < count:
+        raise ValueError(f"held_out must be in [1, count). Received: held_out={held_out}, count={count}")
+    counts = {"train": count - held_out, "dev": held_out}
     splits = {split: simulate_passages(count, seed, split) for split, count in counts.items()}
     texts = [text for p in splits["train"] for text in (p.text, *(question for question, *_ in p.questions))]
     words = np.array(sorted({text[start:end].lower() for text in texts for start, end in tokenize(text)}))
@@ -203,20 +173,3 @@ def write_squad(directory, passages=2100, seed=1, held_out=100):
             (staging / name).write_text(json.dumps(_squad(splits[split], split)), encoding="utf-8", newline="\n")
         np.savez(staging / VECTORS, words=words, vectors=vectors)
     return {name: counts[split] * QUESTIONS for split, name in FILES.items()} | {VECTORS: len(words)}
-
-
-def main():
-    out = flags.FLAGS.out
-    try:
-        written = write_squad(out, flags.FLAGS.passages, flags.FLAGS.seed, flags.FLAGS.held_out)
-    except (ValueError, OSError) as error:
-        raise UserError(str(error)) from error
-    print(f"Wrote {out}: " + ", ".join(f"{name} {count}" for name, count in written.items()))
-
-
-if __name__ == "__main__":
-    flags.DEFINE_string("out", None, "Directory to write the files to.", required=True)
-    flags.DEFINE_integer("passages", 2100, "How many passages to simulate.")
-    flags.DEFINE_integer("seed", 1, "The same seed writes the same files.")
-    flags.DEFINE_integer("held_out", 100, "Passages in dev.")
-    run(main)

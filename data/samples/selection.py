@@ -1,6 +1,6 @@
 """The embedded sample corpus: simulated conversations, written as raw files for response selection.
 
-    python -m data.samples.selection --out=build/sample/raw --conversations=600 --seed=1
+    python -m data.samples --task=selection --out=build/sample/raw --seed=1
 
 writes `train.txt`, `dev.txt` and `test.txt` in the text format of SMN and DAM (Wu et al. 2017,
 Zhou et al. 2018): `label TAB utterance TAB ... TAB utterance TAB response`, lower-case tokens
@@ -18,14 +18,11 @@ overlap alone does not help much (TF-IDF cosine between context and response: R1
 """
 
 import random
-import re
 from typing import NamedTuple
 
-from absl import flags
-
-from base.cli import run
-from base.files import UserError, atomic_files
-from data.samples.talk import Turn, simulate
+from data.samples.files import tokenize, write_entries
+from data.samples.talk import simulate
+from data.samples.turns import Turn
 
 WRONG = {"train": 1, "dev": 9, "test": 9}
 """Wrong responses to each context of a split."""
@@ -43,15 +40,6 @@ class Example(NamedTuple):
     conversation: int
     context: tuple[Turn, ...]
     response: Turn
-
-
-def tokenize(text):
-    """Splits off punctuation and lower-cases.
-
-    >>> tokenize("The Shy Fox, 7 o'clock? Call 555-0107.")
-    "the shy fox , 7 o'clock ? call 555-0107 ."
-    """
-    return " ".join(re.findall(r"\w+(?:['-]\w+)*|[^\w\s]", text.lower()))
 
 
 def split(conversations):
@@ -161,12 +149,12 @@ def smn_lines(name, conversations, seed=1, contexts=None, hard_share=0.5):
     return lines
 
 
-def write_smn(directory, conversations=600, seed=1, held_out=150, hard_share=0.5):
+def write_smn(directory, count=600, seed=1, held_out=150, hard_share=0.5):
     """Simulates conversations and writes `train.txt`, `dev.txt` and `test.txt`, or nothing at all.
 
     Args:
         directory: Where; made if missing. Files of these names are replaced.
-        conversations: How many to simulate for the three splits together.
+        count: How many conversations to simulate for the three splits together.
         seed: Integer; the same seed writes the same bytes.
         held_out: Most contexts in each of `dev` and `test`, at least 1.
         hard_share: Share of hard wrong responses, 0 to 1.
@@ -183,27 +171,7 @@ def write_smn(directory, conversations=600, seed=1, held_out=150, hard_share=0.5
     if not 0 <= hard_share <= 1:
         raise ValueError(f"hard_share must be from 0 to 1. Received: hard_share={hard_share}")
     files = {}
-    for name, part in split(simulate(conversations, seed)).items():
+    for name, part in split(simulate(count, seed)).items():
         contexts = None if name == "train" else held_out
         files[f"{name}.txt"] = smn_lines(name, part, seed, contexts, hard_share)
-    with atomic_files(directory) as staging:
-        for name, lines in files.items():
-            with open(staging / name, "w", encoding="utf-8", newline="\n") as file:
-                file.writelines(line + "\n" for line in lines)
-    return {name: len(lines) for name, lines in files.items()}
-
-
-def main():
-    out = flags.FLAGS.out
-    try:
-        written = write_smn(out, flags.FLAGS.conversations, flags.FLAGS.seed)
-    except (ValueError, OSError) as error:
-        raise UserError(str(error)) from error
-    print(f"Wrote {out}: " + ", ".join(f"{name} {count} lines" for name, count in written.items()))
-
-
-if __name__ == "__main__":
-    flags.DEFINE_string("out", None, "Directory to write the files to.", required=True)
-    flags.DEFINE_integer("conversations", 600, "How many conversations to simulate.")
-    flags.DEFINE_integer("seed", 1, "The same seed writes the same files.")
-    run(main)
+    return write_entries(directory, {name: [line + "\n" for line in lines] for name, lines in files.items()})

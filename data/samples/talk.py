@@ -2,56 +2,28 @@
 
 Each step of a plan (`data.samples.plan`) is one turn of the user and one of the bot, which ends
 with the question that the next step answers, if there is one.
-
-A turn keeps what later tasks need: the slots given, the knowledge used, and two sets of *claims*
-that tell whether it answers a context. `about` is what the turn claims; `fits` is everything that
-would have been right to claim in its place. A turn is wrong in the place of another if it claims
-anything that does not fit there. The claims:
-
-    ("say", slot, value)     takes up what the user has just said or asked for
-    ("state", slot, value)   builds on anything said before
-    ("ask", slot or topic)   asks for it          ("give", slot)    answers that question
-    ("tell", relation)       states a fact        ("point", name)   singles out a restaurant
-    ("scene", scene)         is small talk of it  ("self", key)     is the bot's on itself
 """
 
-import dataclasses
 import random
 from typing import NamedTuple
 
-from data.samples import wording
 from data.samples.plan import BOOKING, MAX_STEPS, draw_plan
-from data.samples.world import SEARCH, Fact, Restaurant, restaurants
-
-
-@dataclasses.dataclass(frozen=True)
-class Turn:
-    """What a speaker says at once; see the head of the module for claims."""
-
-    speaker: str
-    """`user` or `bot`."""
-    act: str
-    """What kind of turn it is, as `give`, `note`, `offer`, `tell`, `chat`."""
-    text: str
-    about: frozenset = frozenset()
-    """The claims it makes."""
-    fits: frozenset = frozenset()
-    """The claims that are right here; empty where the context leaves open what comes next."""
-    slots: tuple[tuple[str, str], ...] = ()
-    """Pairs of a slot and the value given here."""
-    facts: tuple[Fact, ...] = ()
-    """The knowledge used."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Conversation:
-    """Turns of user and bot by turns."""
-
-    turns: tuple[Turn, ...]
-    slots: tuple[tuple[str, str], ...]
-    """The slots given and their values at the end."""
-    restaurants: tuple[Restaurant, ...]
-    """The restaurant settled on, or those offered."""
+from data.samples.turns import Conversation, Turn
+from data.samples.wording import (
+    BOT,
+    CRAVINGS,
+    ORDINAL_PICKS,
+    PERSONA,
+    PRICE_HINTS,
+    RESTAURANTS,
+    SLOTS,
+    TOPICS,
+    USER,
+    VALUES,
+    WANT,
+    slots_of,
+)
+from data.samples.world import SEARCH, Fact, restaurants
 
 
 def simulate(count, seed=1, world=None):
@@ -88,23 +60,23 @@ def simulate(count, seed=1, world=None):
 
 
 def _scene_claims(*topics):
-    return frozenset(("scene", scene) for topic in topics for scene in wording.TOPICS[topic].scenes)
+    return frozenset(("scene", scene) for topic in topics for scene in TOPICS[topic].scenes)
 
 
 TASTES = _scene_claims("treat") | {("give", "cuisine")}
 """What answers both a question for a treat and one for a cuisine."""
-ASKS = frozenset(("ask", slot) for slot in wording.ASKS)
+ASKS = frozenset(("ask", slot) for slot in SLOTS["asks"])
 
 
 def _craving(cuisine):
     """The cuisine as something to eat; other values stay as they are."""
-    return wording.CRAVINGS.get(cuisine, cuisine)
+    return CRAVINGS.get(cuisine, cuisine)
 
 
 def _fill(template, value=None, **fields):
     """Fills a template with the value of a slot, or with slots and a restaurant's fields."""
     craving = _craving(fields.get("cuisine", value))
-    hint = wording.PRICE_HINTS.get(fields.get("price"))
+    hint = PRICE_HINTS.get(fields.get("price"))
     return template.format(value=value, craving=craving, hint=hint, **fields)
 
 
@@ -137,10 +109,10 @@ class _Talk:
         search = {slot: getattr(goal, slot) for slot in SEARCH}
         alike = [place for place in world if place != goal and search.items() <= vars(place).items()]
         self.offered = [goal, *alike[:1]] if ("choose", "pair") in self.steps else [goal]
-        self.wishes = {slot: rng.choice(values) for slot, values in wording.VALUES.items()} | search
+        self.wishes = {slot: rng.choice(values) for slot, values in VALUES.items()} | search
         self.first_wishes = dict(self.wishes)  # another value where a correction follows
         for slot in (step[1] for step in self.steps if step[0] == "correct"):
-            others = [value for value in wording.VALUES[slot] if value != self.wishes[slot]]
+            others = [value for value in VALUES[slot] if value != self.wishes[slot]]
             self.first_wishes[slot] = rng.choice(others)
         self.turns = []
         self.slots = {}  # as given so far
@@ -152,7 +124,7 @@ class _Talk:
 
     def conversation(self):
         if len(self.steps) < MAX_STEPS and self.rng.random() < 0.25:
-            self.turns.append(Turn("bot", "greet", self.pick(wording.BOT_OPENINGS)))
+            self.turns.append(Turn("bot", "greet", self.pick(BOT["openings"])))
         for step, following in zip(self.steps, [*self.steps[1:], ("end",)], strict=True):
             reply = getattr(self, step[0])(*step[1:])
             self.bot(reply, *self.question(*following))
@@ -177,9 +149,9 @@ class _Talk:
 
     def bot(self, reply, question, asked):
         """Says the bot's reply and the question that it adds."""
-        topics = {("ask", topic) for topic in wording.TOPICS}
+        topics = {("ask", topic) for topic in TOPICS}
         unknown = {claim for claim in ASKS if claim[1] not in self.slots}
-        unknown |= {("state", s, v) for s in SEARCH if s not in self.slots for v in wording.VALUES[s]}
+        unknown |= {("state", s, v) for s in SEARCH if s not in self.slots for v in VALUES[s]}
         known = {("state", *item) for item in self.slots.items()}
         known |= {("state", "name", place.name) for place in self.named}
         about = reply.about | asked
@@ -193,10 +165,10 @@ class _Talk:
         self.prompted = step == "give" or (step == "chat" and self.rng.random() < 0.5)
         if step == "choose":
             pair = len(self.named) > 1
-            return self.pick(wording.PAIR_PROMPTS if pair else wording.ACCEPT_PROMPTS), frozenset()
+            return self.pick(BOT["pair prompts"] if pair else BOT["accept prompts"]), frozenset()
         if not self.prompted:
             return "", frozenset()
-        options = wording.ASKS[key] if step == "give" else wording.TOPICS[key].questions
+        options = SLOTS["asks"][key] if step == "give" else TOPICS[key].questions
         return self.pick(options), frozenset({("ask", key)})
 
     # === Steps ===
@@ -205,53 +177,53 @@ class _Talk:
         given = {slot: self.first_wishes[slot] for slot in self.told}
 
         def told(*slots):
-            return "".join(_fill(wording.WANT[s], given[s]) for s in slots if s in given)
+            return "".join(_fill(WANT[s], given[s]) for s in slots if s in given)
 
         what = told("price", "cuisine") or " nice"
         when = told("people", "day", "time")
-        nods = wording.BOT_GREETINGS
+        nods = BOT["greetings"]
         if kind == "chat":
-            request, nods = self.pick(wording.CHAT_OPENINGS), wording.BOT_CHAT_GREETINGS
+            request, nods = self.pick(USER["chat openings"]), BOT["chat greetings"]
         elif kind == "visit":
             self.named, self.settled = self.offered, True
             name = self.named[0].name
-            request = _fill(self.pick(wording.NAMED_OPENINGS), name=name, when=when)
+            request = _fill(self.pick(USER["named openings"]), name=name, when=when)
         else:
-            request = _fill(self.pick(wording.SEARCH_OPENINGS), wanted=f"a{what} place{told('town')}{when}")
-        introduction = _fill(self.pick(wording.INTRODUCTIONS), **given) if "guest" in given else ""
-        text = _sentences(self.pick(wording.GREETINGS), introduction, request)
+            request = _fill(self.pick(USER["search openings"]), wanted=f"a{what} place{told('town')}{when}")
+        introduction = _fill(self.pick(USER["introductions"]), **given) if "guest" in given else ""
+        text = _sentences(self.pick(USER["greetings"]), introduction, request)
         self.user("open", text, slots=given)
         return self.respond(given | ({"name": name} if kind == "visit" else {}), nods)
 
     def give(self, slot):
         value = self.first_wishes[slot]
-        text = _fill(self.pick(wording.GIVES[slot], wording.GIVES_VALUE.get(value)), value)
+        text = _fill(self.pick(SLOTS["gives"][slot], SLOTS["gives value"].get(value)), value)
         self.user("give", text, ("give", slot), frozenset({("give", slot)}), {slot: value})
-        return self.respond({slot: value}, wording.NODS)
+        return self.respond({slot: value}, SLOTS["nods"]["any"])
 
     def correct(self, slot):
         old, value = _craving(self.slots[slot]), self.wishes[slot]
-        text = _fill(self.pick(wording.CORRECTIONS[slot]), value, old=old)
+        text = _fill(self.pick(SLOTS["corrections"][slot]), value, old=old)
         self.user("correct", text, slots={slot: value})
-        return self.respond({slot: value}, lead=_fill(self.pick(wording.CORRECTION_NODS), old=old))
+        return self.respond({slot: value}, lead=_fill(self.pick(SLOTS["nods"]["correction"]), old=old))
 
     def choose(self, _):
         if len(self.named) > 1:
             place = self.rng.randrange(2)
             name = self.named[place].name
             by_name = self.rng.random() < 0.6
-            options = wording.PICKS if by_name else wording.ORDINAL_PICKS[place]
+            options = USER["picks"] if by_name else ORDINAL_PICKS[place]
             claim = ("point", name if by_name else "ordinal")
             self.user("point", _fill(self.pick(options), name=name), claim, self.pointers())
             self.named = [self.named[place]]
         else:
-            self.user("accept", self.pick(wording.ACCEPTS))
+            self.user("accept", self.pick(USER["accepts"]))
         self.settled = True
-        return self.respond({"name": self.named[0].name}, wording.NODS)
+        return self.respond({"name": self.named[0].name}, SLOTS["nods"]["any"])
 
     def detail(self, relation):
         place = self.rng.choice(self.named)
-        template = self.pick(wording.DETAIL_QUESTIONS[relation])
+        template = self.pick(RESTAURANTS["detail questions"][relation])
         if len(self.named) > 1 or self.rng.random() < 0.3:
             text = _fill(template, place=f"the {place.name}")
             self.user("point", text, ("point", place.name), self.pointers())
@@ -259,7 +231,7 @@ class _Talk:
             self.user("detail", _fill(template, place="the place"))
         key = {"dish": "cuisine", "price": "price"}.get(relation)
         plain = key in self.slots and self.rng.random() < 0.6
-        answers = (wording.PLAIN_DETAIL_ANSWERS if plain else wording.DETAIL_ANSWERS)[relation]
+        answers = (RESTAURANTS["plain detail answers"] if plain else RESTAURANTS["detail answers"])[relation]
         basis = ("state", key, self.slots[key]) if plain else ("state", "name", place.name)
         text = _fill(self.pick(answers), **vars(place))
         claims = frozenset({("tell", relation), basis})
@@ -267,12 +239,12 @@ class _Talk:
 
     def recall(self, slot):
         value = self.slots[slot]
-        self.user("recall", self.pick(wording.RECALL_QUESTIONS[slot]))
-        text = _fill(self.pick(wording.RECALL_ANSWERS[slot]), value)
+        self.user("recall", self.pick(SLOTS["recall questions"][slot]))
+        text = _fill(self.pick(SLOTS["recall answers"][slot]), value)
         return _Reply("recall", text, frozenset({("say", slot, value)}))
 
     def chat(self, topic):
-        _, scenes, kin = wording.TOPICS[topic]
+        _, scenes, kin = TOPICS[topic]
         key = self.rng.choice(sorted(scenes))
         fits = _scene_claims(topic, *kin) if self.prompted else frozenset()
         self.user("chat", self.pick(scenes[key].says), ("scene", key), fits)
@@ -280,19 +252,18 @@ class _Talk:
         return _Reply("react", self.pick(scenes[key].replies), frozenset({("scene", key)}))
 
     def persona(self, key):
-        questions, answers = wording.PERSONA[key]
-        self.user("persona", self.pick(questions))
-        return _Reply("persona", self.pick(answers), frozenset({("self", key)}))
+        self.user("persona", self.pick(PERSONA[key]["questions"]))
+        return _Reply("persona", self.pick(PERSONA[key]["answers"]), frozenset({("self", key)}))
 
     def part(self):
-        self.user("part", self.pick(wording.THANKS))
+        self.user("part", self.pick(USER["thanks"]))
         also = frozenset(("scene", scene) for _, scene in self.scenes)
         if self.scenes and self.rng.random() < 0.5:
             topic, scene = self.rng.choice(sorted(self.scenes))
-            text = self.pick(wording.TOPICS[topic].scenes[scene].partings)
+            text = self.pick(TOPICS[topic].scenes[scene].partings)
             return _Reply("part", text, frozenset({("scene", scene)}), also)
         known = self.slots | ({"name": self.named[0].name} if len(self.named) == 1 else {})
-        options = [option for option in wording.PARTINGS if known.keys() >= set(option[1])]
+        options = [option for option in BOT["partings"] if known.keys() >= slots_of(option)]
         return self.inform("part", options, known, also=also)
 
     # === Replies to slots ===
@@ -303,21 +274,22 @@ class _Talk:
             self.named = self.rng.sample(self.offered, len(self.offered))
             first, last = self.named[0], self.named[-1]
             fields = vars(first) | {"other": last.name, "other_dish": last.dish}
-            offers = wording.OFFERS if first == last else wording.PAIR_OFFERS
+            offers = BOT["offers"] if first == last else BOT["pair offers"]
             return self.inform("offer", offers, fields, lead)
         if self.settled and self.slots.keys() >= set(BOOKING):
             fields = self.slots | {"name": self.named[0].name}
-            return self.inform("book", wording.BOOKINGS, fields, lead)
+            return self.inform("book", BOT["bookings"], fields, lead)
         also = frozenset(("say", *item) for item in given.items())
         if not given or self.rng.random() < 0.3:
             return _Reply("ask", _sentences(lead, self.pick(nods)), also=also)
         slot, value = self.rng.choice(sorted(given.items()))
-        note = _fill(self.pick(wording.NOTES[slot], wording.NOTES_VALUE.get(value)), value)
+        note = _fill(self.pick(SLOTS["notes"][slot], SLOTS["notes value"].get(value)), value)
         return _Reply("note", _sentences(lead, note), frozenset({("say", slot, value)}), also)
 
     def inform(self, act, options, fields, lead="", also=frozenset()):
-        """Says one of some wordings that each build on the slots listed with it."""
-        template, slots = self.pick(options)
+        """Says one of some options, each of which states the slots that it builds on; an offer those searched by."""
+        template = self.pick(options)
+        slots = [slot for slot in slots_of(template) if act != "offer" or slot in SEARCH]
         about = frozenset(("state", slot, fields[slot]) for slot in slots)
         relations = [key for key in (*SEARCH, "dish") if key in slots or f"{{{key}}}" in template]
         known = self.named if act == "offer" else ()

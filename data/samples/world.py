@@ -4,7 +4,7 @@ import dataclasses
 import random
 from typing import NamedTuple
 
-from data.samples import wording
+from data.samples.wording import VALUES, WORLD
 
 SEARCH = ("cuisine", "town", "price")
 """What a user searches by."""
@@ -65,13 +65,13 @@ def restaurants(seed=1, count=32):
     if count not in range(2, 101, 2):
         raise ValueError(f"count must be an even number from 2 to 100. Received: count={count}")
     rng = random.Random(f"restaurants {seed}")
-    words = wording.NAMES
+    words = WORLD["names"]
     names = [f"{a} {b}".title() for a in words["adjective"] for b in words["noun"]]
     phones = [f"555-01{number:02}" for number in range(100)]
     kinds = []
     for _ in range(count // 2):
-        search = tuple(rng.choice(wording.VALUES[slot]) for slot in SEARCH)
-        kinds += [(*search, dish) for dish in rng.sample(wording.DISHES[search[0]], 2)]
+        search = tuple(rng.choice(VALUES[slot]) for slot in SEARCH)
+        kinds += [(*search, dish) for dish in rng.sample(WORLD["dishes"][search[0]], 2)]
     return tuple(
         Restaurant(
             name,

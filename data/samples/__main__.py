@@ -1,0 +1,40 @@
+"""Writes the embedded sample of a task: simulated conversations as the raw files that prepare.py reads.
+
+python -m data.samples --task=selection --out=build/sample/raw --seed=1
+"""
+
+from absl import flags
+
+from base.cli import run
+from base.files import UserError
+from data.samples.dialog import write_babi
+from data.samples.generation import write_conversations
+from data.samples.reading_comprehension import write_squad
+from data.samples.selection import write_smn
+
+SAMPLES = {
+    "selection": write_smn,
+    "dialog": write_babi,
+    "generation": write_conversations,
+    "reading_comprehension": write_squad,
+}
+
+FLAGS = flags.FLAGS
+
+
+def main():
+    sizes = {name: FLAGS[name].value for name in ("count", "held_out") if FLAGS[name].present}
+    try:
+        written = SAMPLES[FLAGS.task](FLAGS.out, seed=FLAGS.seed, **sizes)
+    except (ValueError, OSError) as error:
+        raise UserError(str(error)) from error
+    print(f"Wrote {FLAGS.out}: " + ", ".join(f"{name} {count:,}" for name, count in written.items()))
+
+
+if __name__ == "__main__":
+    flags.DEFINE_enum("task", None, list(SAMPLES), "Task of the sample.", required=True)
+    flags.DEFINE_string("out", None, "Directory to write the files to.", required=True)
+    flags.DEFINE_integer("seed", 1, "The same seed writes the same files.")
+    flags.DEFINE_integer("count", None, "Conversations, dialogs or passages to simulate; default: the sample's size.")
+    flags.DEFINE_integer("held_out", None, "Contexts, dialogs, conversations or passages in each of dev and test.")
+    run(main)
