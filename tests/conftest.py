@@ -18,7 +18,7 @@ from tasks.selection.prepare import Settings, prepare
 def prepared(tmp_path_factory):
     """A prepared directory: some hundred training lines, vectors of 7 numbers."""
     root = tmp_path_factory.mktemp("sample")
-    write_smn(root / "raw", conversations=60, seed=3, held_out=11)
+    write_smn(root / "raw", count=60, seed=3, held_out=11)
     prepare("smn", root / "raw", root / "prepared", Settings(name="sample", dimension=7, word2vec_epochs=1))
     return root / "prepared"
 
@@ -27,7 +27,7 @@ def prepared(tmp_path_factory):
 def prepared_dialog(tmp_path_factory):
     """A prepared directory of task 1: 26 training dialogs with 194 responses, 7 dialogs each in dev and test."""
     root = tmp_path_factory.mktemp("sample-dialog")
-    write_babi(root / "raw", conversations=40, seed=3, held_out=7)
+    write_babi(root / "raw", count=40, seed=3, held_out=7)
     prepare_dialog.prepare("babi-dialog", root / "raw", root / "prepared", prepare_dialog.Settings(name="sample"))
     return root / "prepared" / "task1"
 

@@ -1,16 +1,13 @@
 import collections
 import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from data.corpora.babi_dialog import SILENCE, Fact, Turn, find_tasks, read_candidates, read_dialogs, read_knowledge
 from data.samples.dialog import CANDIDATES, KNOWLEDGE, NAMES, simulate_dialogs, write_babi
+from data.samples.files import tokenize
 from data.samples.plan import BOOKING
-from data.samples.selection import tokenize
 from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES
 from data.samples.world import SEARCH, restaurants
 
@@ -252,71 +249,9 @@ def test_most_responses_are_in_train(corpus):
 # === Writing ===
 
 
-def test_files_repeat_byte_for_byte(files, tmp_path):
-    write_babi(tmp_path, CONVERSATIONS, SEED, HELD_OUT)
-    again = {name: (tmp_path / name).read_bytes() for name in FILES}
-    assert again == {name: text.encode() for name, text in files.items()}
-    write_babi(tmp_path, CONVERSATIONS, SEED + 1, HELD_OUT)
-    assert all((tmp_path / name).read_bytes() != again[name] for name in FILES)
-
-
 def test_the_first_of_many_are_the_same_as_few():
     dialogs = simulate_dialogs(31, SEED)
     assert simulate_dialogs(7, SEED) == dialogs[:7]
     others = simulate_dialogs(31, SEED + 1)
     assert not set(others) & set(dialogs)
     assert [len(dialog) for dialog in others] != [len(dialog) for dialog in dialogs]  # not only the world is another
-
-
-@pytest.mark.parametrize("conversations, held_out", [(7, 0), (6, 3), (0, 100)])
-def test_write_babi_rejects(conversations, held_out, tmp_path):
-    (tmp_path / CANDIDATES).write_text("old")
-    message = rf"less than half .* Received: held_out={held_out}, conversations={conversations}$"
-    with pytest.raises(ValueError, match=message):
-        write_babi(tmp_path, conversations, SEED, held_out)
-    assert [path.name for path in tmp_path.iterdir()] == [CANDIDATES]
-    assert (tmp_path / CANDIDATES).read_text() == "old"
-
-
-def test_a_failure_leaves_nothing_half_written(tmp_path, monkeypatch):
-    real_open = open
-
-    def full_disk(path, *args, **kwargs):
-        if str(path).endswith(KNOWLEDGE):
-            raise OSError("No space left on device")
-        return real_open(path, *args, **kwargs)
-
-    monkeypatch.setattr("builtins.open", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        write_babi(tmp_path, CONVERSATIONS, SEED, HELD_OUT)
-    assert list(tmp_path.iterdir()) == []
-
-
-def run(*arguments, **environment):
-    command = [sys.executable, "-m", "data.samples.dialog", *arguments]
-    env, root = os.environ | environment, Path(__file__).parents[1]
-    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=root, check=False)
-
-
-def test_command_writes_the_same_in_another_process(files, tmp_path):
-    flags = (f"--conversations={CONVERSATIONS}", f"--seed={SEED}", f"--held_out={HELD_OUT}")
-    done = run(f"--out={tmp_path / 'a'}", *flags, PYTHONHASHSEED="1")
-    assert (done.returncode, done.stderr) == (0, "")
-    candidates = files[CANDIDATES].count("\n")
-    assert done.stdout.startswith(f"Wrote {tmp_path / 'a'}: {NAMES[0]} 96, {NAMES[1]} 17, {NAMES[2]} 17, ")
-    assert done.stdout.endswith(f" {CANDIDATES} {candidates}, {KNOWLEDGE} 288\n")
-    assert {name: (tmp_path / "a" / name).read_text() for name in FILES} == files
-
-
-def test_command_reports_errors_in_one_line(tmp_path):
-    few = run(f"--out={tmp_path / 'few'}", "--conversations=5")
-    assert (few.returncode, few.stdout) == (1, "")
-    assert re.fullmatch(r"error: held_out must be .* conversations=5\n", few.stderr)
-    assert not (tmp_path / "few").exists()
-    nameless = run()
-    assert nameless.returncode == 1
-    assert re.fullmatch(r"error: .*--out must have a value.*\n", nameless.stderr)
-    (tmp_path / "file").touch()
-    taken = run(f"--out={tmp_path / 'file'}", "--conversations=30", "--held_out=3")
-    assert taken.returncode == 1
-    assert re.fullmatch(r"error: .*File exists.*\n", taken.stderr)

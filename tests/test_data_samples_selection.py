@@ -2,14 +2,12 @@ import collections
 import os
 import random
 import re
-import subprocess
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from data.samples.selection import draw_wrong, examples, smn_lines, split, tokenize, write_smn
+from data.samples.files import tokenize
+from data.samples.selection import draw_wrong, examples, smn_lines, split, write_smn
 from data.samples.talk import BOOKING, SEARCH, simulate
 from data.samples.world import restaurants
 
@@ -293,14 +291,6 @@ def test_train_uses_every_decided_turn(files, conversations):
     assert {len(context) for context, *_ in groups(files["train.txt"], 2)} == set(range(1, 14))
 
 
-def test_files_repeat_byte_for_byte(files, tmp_path):
-    write_smn(tmp_path, CONVERSATIONS, SEED, HELD_OUT)
-    again = {name: (tmp_path / name).read_bytes() for name in NAMES}
-    assert again == {name: "".join(lines).encode() for name, lines in files.items()}
-    write_smn(tmp_path, CONVERSATIONS, SEED + 1, HELD_OUT)
-    assert all((tmp_path / name).read_bytes() != again[name] for name in NAMES)
-
-
 def test_overlap_of_words_does_not_find_the_response(conversations):
     lines = smn_lines("dev", conversations, SEED)
     hits = []
@@ -314,9 +304,9 @@ def test_overlap_of_words_does_not_find_the_response(conversations):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"conversations": 0}, r"At least one .* Received: conversations=0$"),
-        ({"conversations": 1}, r"find 1 wrong .* Received: conversations=1 in train$"),
-        ({"conversations": 14}, r"find 9 wrong .* Received: conversations=2 in dev$"),
+        ({"count": 0}, r"At least one .* Received: conversations=0$"),
+        ({"count": 1}, r"find 1 wrong .* Received: conversations=1 in train$"),
+        ({"count": 14}, r"find 9 wrong .* Received: conversations=2 in dev$"),
         ({"held_out": 0}, r"held_out must be at least 1\. Received: held_out=0$"),
         ({"hard_share": 1.5}, r"hard_share must be from 0 to 1\. Received: hard_share=1\.5$"),
     ],
@@ -327,54 +317,3 @@ def test_write_smn_rejects(arguments, message, tmp_path):
         write_smn(tmp_path, **arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["dev.txt"]
     assert (tmp_path / "dev.txt").read_text() == "old"
-
-
-def test_a_failure_leaves_nothing_half_written(tmp_path, monkeypatch):
-    real_open = open
-
-    def full_disk(path, *args, **kwargs):
-        if str(path).endswith("test.txt"):
-            raise OSError("No space left on device")
-        return real_open(path, *args, **kwargs)
-
-    monkeypatch.setattr("builtins.open", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        write_smn(tmp_path, CONVERSATIONS, SEED, HELD_OUT)
-    assert list(tmp_path.iterdir()) == []
-
-
-# === The command ===
-
-
-def run(*arguments, **environment):
-    command = [sys.executable, "-m", "data.samples.selection", *arguments]
-    env = os.environ | environment
-    root = Path(__file__).parents[1]
-    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=root, check=False)
-
-
-def test_command_writes_the_same_in_another_process(tmp_path):
-    flags = (f"--out={tmp_path / 'a'}", f"--conversations={CONVERSATIONS}", f"--seed={SEED}")
-    done = run(*flags, PYTHONHASHSEED="1")
-    counts = write_smn(tmp_path / "b", CONVERSATIONS, SEED)
-    assert (done.returncode, done.stderr) == (0, "")
-    train, dev, test = (counts[name] for name in NAMES)
-    assert done.stdout == (
-        f"Wrote {tmp_path / 'a'}: train.txt {train} lines, dev.txt {dev} lines, test.txt {test} lines\n"
-    )
-    for name in NAMES:
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
-def test_command_reports_errors_in_one_line(tmp_path):
-    few = run(f"--out={tmp_path / 'few'}", "--conversations=5")
-    assert (few.returncode, few.stdout) == (1, "")
-    assert re.fullmatch(r"error: More conversations .* find 9 wrong .*\n", few.stderr)
-    assert not (tmp_path / "few").exists()
-    nameless = run("--conversations=60")
-    assert nameless.returncode == 1
-    assert re.fullmatch(r"error: .*--out must have a value.*\n", nameless.stderr)
-    (tmp_path / "file").touch()
-    taken = run(f"--out={tmp_path / 'file'}", "--conversations=60")
-    assert taken.returncode == 1
-    assert re.fullmatch(r"error: .*File exists.*\n", taken.stderr)
