@@ -7,7 +7,7 @@ DEMO := build/demo
 TEST = $(BIN)/python -m pytest -q -n auto --dist=loadscope --durations=25
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: install demo lint test test-all format clean
+.PHONY: install demo lint test test-all test-browser format clean
 
 install: $(INSTALLED)
 
@@ -33,6 +33,10 @@ test: lint
 
 test-all: test
 	$(TEST) -m slow
+
+test-browser: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --requirement requirements-browser.txt
+	$(BIN)/python -m pytest -q -m browser tests/browser
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only .
