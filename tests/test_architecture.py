@@ -1,0 +1,96 @@
+"""The house as drawn: imports run downwards and never in a circle, no file is too long to read."""
+
+import ast
+import collections
+import functools
+import graphlib
+
+from helpers import ROOT
+
+FLOORS = (
+    ("base",),
+    ("layers", "metrics"),
+    ("models",),
+    ("data",),
+    ("engine",),
+    ("tasks",),
+    ("serving",),
+    ("tools", "benchmarks", "prepare", "train", "evaluate", "export", "chat", "serve"),
+)
+"""Folders and scripts, from the cellar to the roof; each may import what stands on its own floor and below."""
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+FILES = sorted(path for room in FLOOR for path in [*ROOT.glob(f"{room}.py"), *(ROOT / room).rglob("*.py")])
+
+
+def module_of(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+@functools.cache
+def imported(path):
+    """The modules that a file imports, at its head or in a function; `from data import pickles` is `data.pickles`."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else node.module for name in names}
+    return found
+
+
+# Shrink these; nothing may be added.
+UPWARDS_YET = {"engine.evaluation", "engine.export", "engine.sweep", "engine.training"}
+CIRCLES_YET = {
+    (f"tasks.{task}.task", f"tasks.{task}.chat") for task in ("dialog", "generation", "reading_comprehension")
+}
+LONG_YET = {"data.samples.talk", "data.samples.wording", "metrics.dialog", "tasks.dialog.task", "tasks.selection.task"}
+
+
+def test_imports_run_downwards():
+    found = {}
+    for name, path in MODULES.items():
+        floor = FLOOR[name.split(".")[0]]
+        above = {other for other in imported(path) if FLOOR.get(other.split(".")[0], 0) > floor}
+        if above and name not in UPWARDS_YET:
+            found[name] = above
+    assert found == {}
+
+
+def test_no_circle_of_imports():
+    edges = {(name, other) for name, path in MODULES.items() for other in imported(path) & MODULES.keys() - {name}}
+    assert len(edges) > 300 and ("engine.training", "engine.runs") in edges
+    graph = collections.defaultdict(set)
+    for name, other in edges - CIRCLES_YET:
+        graph[name].add(other)
+    graphlib.TopologicalSorter(graph).prepare()  # raises with the circle
+
+
+def test_tasks_know_nothing_of_each_other():
+    for name, path in MODULES.items():
+        if name.startswith("tasks."):
+            tasks = {other.split(".")[1] for other in imported(path) if other.startswith("tasks.")}
+            assert tasks <= {name.split(".")[1]}, path
+
+
+def test_layers_and_models_know_no_backend():
+    """But one file, for what TensorFlow does in one pass and `keras.ops` has no name for."""
+    for path in FILES:
+        if module_of(path).split(".")[0] in ("layers", "models") and path.name != "tensorflow_kernels.py":
+            assert not {name.split(".")[0] for name in imported(path)} & {"tensorflow", "jax", "torch"}, path
+
+
+def test_metrics_know_no_models():
+    for path in FILES:
+        if module_of(path).startswith("metrics"):
+            assert not {name.split(".")[0] for name in imported(path)} & {"tensorflow", "keras", "layers"}, path
+
+
+def test_a_file_can_be_read_at_once():
+    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
+    assert {name: count for name, count in lines.items() if count > 300 and name not in LONG_YET} == {}
