@@ -1,6 +1,7 @@
-"""Settings by name, `train.py --recipe=NAME`; most were measured, see results/measured.
+"""Recipes: settings by name, with what they reached. `train.py --recipe=NAME` runs one.
 
-A flag given beside `--recipe` wins over the recipe's; so does `--set` over its `settings`.
+A flag given beside `--recipe` wins over the recipe's, and `--set` over its `settings`. How to prepare each corpus:
+docs/data.md. All scores of a system, with baselines and published ones: its page in docs/.
 """
 
 import dataclasses
@@ -13,78 +14,197 @@ class Recipe:
     model: str
     """Key of `models.MODELS`."""
     corpus: str
-    """What it was made for; how to prepare it stands in the README."""
+    """The prepared dataset that it was made for."""
     flags: dict
-    """Of train.py: epochs, batch_size, learning_rate, precision."""
+    """Flags of train.py: epochs, batch_size, learning_rate, precision."""
     settings: dict
     """Fields of the model's config and of the task's `Training`, as `--set` takes them."""
+    results: str = ""
+    """Shell pattern of its records below results/measured; empty: none."""
+    score: str = "not measured"
+    """What those records say: score, seeds, time of training, hardware. A test compares it with them."""
 
 
 BABI = {"epochs": 8.0, "batch_size": 8, "learning_rate": 5e-3}
-"""What all models of dialog bAbI are trained with, so that they stand side by side."""
+"""The budget of all models of dialog bAbI, so that their scores compare."""
 
 
-def _babi(model, epochs=BABI["epochs"], **settings):
-    return Recipe(model, corpus="dialog bAbI, each task", flags={**BABI, "epochs": epochs}, settings=settings)
+def _babi(model, *, results="", score=Recipe.score, epochs=BABI["epochs"], **settings):
+    return Recipe(model, "dialog bAbI, each task", {**BABI, "epochs": epochs}, settings, results, score)
 
 
-def _chat(attention):
+def _chat(attention, *, results, score):
+    """A GRU chatbot on DailyDialog; the rows differ in attention alone."""
     return Recipe(
         model="seq2seq",
         corpus="dailydialog",
         flags={"epochs": 8.0, "batch_size": 64, "learning_rate": 1e-3},
         settings={"attention": attention, "tied_output": True, "dropout": 0.3},
+        results=results,
+        score=score,
     )
 
 
-def _bidaf_short(**settings):
-    """Three quarters of an epoch of SQuAD at half the paper's width: to compare, not to be good.
+def _bidaf_short(*, results="", score=Recipe.score, **settings):
+    """Three quarters of an epoch of SQuAD at half the paper's width: for comparing ablations at a small equal budget.
 
-    The averages are short enough to forget where they began, and the similarity starts as a dot product, without which
-    the attention has hardly begun by then.
+    `ema` is small enough that the averaged weights forget the initial ones, and the similarity starts as a dot product;
+    otherwise the attention hardly trains in so few steps.
     """
     flags = {"epochs": 0.75, "batch_size": 60, "learning_rate": 2e-3}
     small = {"hidden": 50, "character_filters": 50, "similarity_start": "dot", "ema": 0.995}
     small["validations_per_epoch"] = 4 / 3  # one, at the end
-    return Recipe(model="bidaf", corpus="squad", flags=flags, settings={**small, **settings})
+    return Recipe("bidaf", "squad", flags, {**small, **settings}, results, score)
 
 
 RECIPES = {
-    "babi-memma": _babi("memma"),
-    "babi-memma-plain": _babi("memma", speaker=False, time=False),
-    "babi-memma-speaker": _babi("memma", time=False),
-    "babi-memma-time": _babi("memma", speaker=False),
-    "babi-memma-match": _babi("memma", match_types=True),
-    "babi-memma-fixed": _babi("memma", train_embedding=False),
-    "babi-memma-identity": _babi("memma", shortcut="identity"),
-    "babi-memn2n": _babi("memn2n"),
+    # === Dialog with a list of candidates: the memory networks on dialog bAbI ===
+    "babi-memma": _babi(
+        "memma",
+        results="babi/babi-memma-task?-?-dev.json",
+        score="dev per_response .812, the mean of 6 tasks; seeds 1, 2, 3, 54 seconds per task, 2 cores, AMD EPYC",
+    ),
+    "babi-memma-plain": _babi(
+        "memma",
+        speaker=False,
+        time=False,
+        results="babi/babi-memma-plain-task?-?-dev.json",
+        score="dev per_response .806, the mean of 6 tasks; seeds 1, 2, 3, 76 seconds per task, 2 cores, AMD EPYC",
+    ),
+    "babi-memma-speaker": _babi(
+        "memma",
+        time=False,
+        results="babi/babi-memma-speaker-task?-?-dev.json",
+        score="dev per_response .809, the mean of 6 tasks; seeds 1, 2, 3, 60 seconds per task, 2 cores, AMD EPYC",
+    ),
+    "babi-memma-time": _babi(
+        "memma",
+        speaker=False,
+        results="babi/babi-memma-time-task?-?-dev.json",
+        score="dev per_response .813, the mean of 6 tasks; seeds 1, 2, 3, 69 seconds per task, 2 cores, AMD EPYC",
+    ),
+    "babi-memma-match": _babi(
+        "memma",
+        match_types=True,
+        results="babi/babi-memma-match-task?-?-dev.json",
+        score="dev per_response .879, the mean of 6 tasks; seeds 1, 2, 3, 58 seconds per task, 2 cores, AMD EPYC",
+    ),
+    "babi-memma-fixed": _babi(
+        "memma",
+        train_embedding=False,
+        results="babi/babi-memma-fixed-task?-?-dev.json",
+        score="dev per_response .854, the mean of 5 tasks; seed 1, 66 seconds per task, 2 cores, AMD EPYC",
+    ),
+    "babi-memma-identity": _babi(
+        "memma",
+        shortcut="identity",
+        results="babi/babi-memma-identity-task?-?-dev.json",
+        score="dev per_response .861, the mean of 5 tasks; seed 1, 81 seconds per task, 2 cores, AMD EPYC",
+    ),
+    "babi-memn2n": _babi(
+        "memn2n",
+        results="babi/babi-memn2n-task?-?-dev.json",
+        score="dev per_response .813, the mean of 6 tasks; seeds 1, 2, 3, 45 seconds per task, 2 cores, AMD EPYC",
+    ),
     "babi-memn2n-match": _babi("memn2n", match_types=True),
-    "babi-gmemn2n": _babi("memn2n", gated=True),
+    "babi-gmemn2n": _babi(
+        "memn2n",
+        gated=True,
+        results="babi/babi-gmemn2n-task?-?-dev.json",
+        score="dev per_response .813, the mean of 6 tasks; seeds 1, 2, 3, 37 seconds per task, 2 cores, AMD EPYC",
+    ),
     "babi-gmemn2n-match": _babi("memn2n", gated=True, match_types=True),
-    "babi-memr": _babi("memr"),
-    "babi-memr-plain": _babi("memr", speaker=False, time=False),
+    "babi-memr": _babi(
+        "memr",
+        results="babi/babi-memr-task?-?-dev.json",
+        score="dev per_response .812, the mean of 6 tasks; seeds 1, 2, 3, 2 minutes per task, 2 cores, AMD EPYC",
+    ),
+    "babi-memr-plain": _babi(
+        "memr",
+        speaker=False,
+        time=False,
+        results="babi/babi-memr-plain-task?-?-dev.json",
+        score="dev per_response .860, the mean of 5 tasks; seed 1, 2 minutes per task, 2 cores, AMD EPYC",
+    ),
     "babi-memr-match": _babi("memr", match_types=True),
-    "babi-embeddings": _babi("supervised-embeddings"),
-    "babi-entity-memma": _babi("entity-memma", epochs=16.0),  # on tasks 1 to 5 dev is perfect long before
+    "babi-embeddings": _babi(
+        "supervised-embeddings",
+        results="babi/babi-embeddings-task?-?-dev.json",
+        score="dev per_response .746, the mean of 6 tasks; seeds 1, 2, 3, 32 seconds per task, 2 cores, AMD EPYC",
+    ),
+    "babi-entity-memma": _babi(
+        "entity-memma",
+        epochs=16.0,
+        results="babi/babi-entity-memma-task?-?-dev.json",
+        score="dev per_response .932, the mean of 6 tasks; seeds 1, 2, 3, 60 seconds per task, 2 cores, AMD EPYC",
+    ),
+    # === Reading comprehension: BiDAF ===
     "bidaf-sample": Recipe(
         model="bidaf",
         corpus="the embedded sample",
         flags={"epochs": 5.0, "batch_size": 60, "learning_rate": 5e-3},
         settings={"hidden": 40, "character_filters": 40, "dropout": 0.1, "similarity_start": "dot", "ema": 0.99},
+        results="bidaf-sample.json",
+        score="dev EM .963, F1 .966; seed 1, 2 minutes, 2 cores, AMD EPYC",
     ),
     "bidaf-squad": Recipe(
         model="bidaf",
         corpus="squad",
         flags={"epochs": 12.0, "batch_size": 60, "learning_rate": 1e-3},
         settings={"validations_per_epoch": 2},
+        results="bidaf/bidaf-squad-1-dev.json",
+        score="dev EM .645, F1 .748 after 5 of 12 epochs; seed 1, 393 minutes, 2 cores, AMD EPYC",
     ),
-    "bidaf-short": _bidaf_short(),
-    "bidaf-short-official": _bidaf_short(end_pointer="official"),
+    "bidaf-short": _bidaf_short(
+        results="bidaf/bidaf-short-squad-?-dev.json",
+        score="dev EM .418, F1 .554; seed 1, 13 minutes, 2 cores, AMD EPYC",
+    ),
+    "bidaf-short-official": _bidaf_short(
+        end_pointer="official",
+        results="bidaf/bidaf-short-official-squad-?-dev.json",
+        score="dev EM .433, F1 .565; seed 1, 28 minutes, 2 cores, AMD EPYC",
+    ),
     "bidaf-short-glorot": _bidaf_short(similarity_start="glorot"),
-    "bidaf-short-no-characters": _bidaf_short(use_characters=False),
-    "bidaf-short-no-words": _bidaf_short(use_words=False),
-    "bidaf-short-no-c2q": _bidaf_short(c2q=False),
-    "bidaf-short-no-q2c": _bidaf_short(q2c=False),
+    "bidaf-short-no-characters": _bidaf_short(
+        use_characters=False,
+        results="bidaf/bidaf-short-no-characters-squad-?-dev.json",
+        score="dev EM .380, F1 .512; seed 1, 29 minutes, 2 cores, AMD EPYC",
+    ),
+    "bidaf-short-no-words": _bidaf_short(
+        use_words=False,
+        results="bidaf/bidaf-short-no-words-squad-?-dev.json",
+        score="dev EM .118, F1 .190; seed 1, 21 minutes, 2 cores, AMD EPYC",
+    ),
+    "bidaf-short-no-c2q": _bidaf_short(
+        c2q=False,
+        results="bidaf/bidaf-short-no-c2q-squad-?-dev.json",
+        score="dev EM .245, F1 .356; seed 1, 20 minutes, 2 cores, AMD EPYC",
+    ),
+    "bidaf-short-no-q2c": _bidaf_short(
+        q2c=False,
+        results="bidaf/bidaf-short-no-q2c-squad-?-dev.json",
+        score="dev EM .436, F1 .568; seed 1, 23 minutes, 2 cores, AMD EPYC",
+    ),
+    # === Response selection: DAM ===
+    "dam-ubuntu-irc": Recipe(
+        model="dam",
+        corpus="ubuntu-irc",
+        flags={"epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3},
+        settings={
+            "levels": 2,
+            "max_turns": 6,
+            "max_words": 24,
+            "negatives": "fresh",
+            "loss": "softmax",
+            "decay_steps": 300,
+            "embedding_dropout": 0.2,
+            "vector_center": True,
+            "vector_norm": 3.5,
+            "validations_per_epoch": 4,
+        },
+        results="dam-ubuntu-irc-full.json",
+        score="dev R10@1 .567; seed 1, 33 minutes, 2 cores, AMD EPYC",
+    ),
     "dam-sample": Recipe(
         model="dam",
         corpus="the embedded sample",
@@ -102,10 +222,25 @@ RECIPES = {
             "vector_norm": 3.5,
             "validations_per_epoch": 1,
         },
+        results="dam-sample.json",
+        score="test R10@1 .340; seed 1, 4 minutes, 2 cores, AMD EPYC",
     ),
-    "chat-additive": _chat("additive"),
-    "chat-dot": _chat("dot"),
-    "chat-none": _chat("none"),
+    # === Generation: seq2seq ===
+    "chat-additive": _chat(
+        "additive",
+        results="chat/chat-additive-dailydialog-?-dev.json",
+        score="dev perplexity 34.97; seed 1, 119 minutes, 2 cores, AMD EPYC",
+    ),
+    "chat-dot": _chat(
+        "dot",
+        results="chat/chat-dot-dailydialog-?-dev.json",
+        score="dev perplexity 34.28; seed 1, 77 minutes, 2 cores, AMD EPYC",
+    ),
+    "chat-none": _chat(
+        "none",
+        results="chat/chat-none-dailydialog-?-dev.json",
+        score="dev perplexity 35.54; seed 1, 88 minutes, 2 cores, AMD EPYC",
+    ),
     "chat-cornell": Recipe(  # the PyTorch chatbot tutorial's, 4,000 steps
         model="seq2seq",
         corpus="cornell, prepared with --max_words=9 --min_count=3 --vocabulary_size=0 --drop_unknown",
@@ -123,34 +258,23 @@ RECIPES = {
             "gradient_clip": 50.0,
             "validations_per_epoch": 6.05,
         },
+        results="chat/chat-cornell-cornell-?-dev.json",
+        score="dev perplexity 30.55; seed 1, 52 minutes, 2 cores, AMD EPYC",
     ),
     "chat-subtitles": Recipe(
         model="seq2seq",
         corpus="subtitles",
         flags={"epochs": 2.0, "batch_size": 64, "learning_rate": 1e-3},
         settings={"attention": "dot", "tied_output": True, "dropout": 0.2, "validations_per_epoch": 2},
+        results="chat/chat-subtitles-subtitles-?-dev.json",
+        score="dev perplexity 52.08; seed 1, 34 minutes, 2 cores, AMD EPYC",
     ),
     "seq2seq-sample": Recipe(
         model="seq2seq",
         corpus="the embedded sample",
         flags={"epochs": 6.0, "batch_size": 64, "learning_rate": 3e-3},
         settings={"embedding_dim": 128, "hidden": 128},
-    ),
-    "dam-ubuntu-irc": Recipe(
-        model="dam",
-        corpus="ubuntu-irc",
-        flags={"epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3},
-        settings={
-            "levels": 2,
-            "max_turns": 6,
-            "max_words": 24,
-            "negatives": "fresh",
-            "loss": "softmax",
-            "decay_steps": 300,
-            "embedding_dropout": 0.2,
-            "vector_center": True,
-            "vector_norm": 3.5,
-            "validations_per_epoch": 4,
-        },
+        results="seq2seq-sample.json",
+        score="dev perplexity 1.92; seed 1, 3 minutes, 2 cores, AMD EPYC",
     ),
 }

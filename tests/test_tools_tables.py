@@ -1,45 +1,135 @@
-"""tools/tables.py: the README's figures are those of results/measured."""
+"""tools/tables.py and tools/markdown.py: the numbers of the README and of docs/ are those of results/."""
 
+import re
+
+import pytest
+
+from base.files import UserError
+from engine.recipes import RECIPES
 from metrics.tables import read_record
-from tools.tables import MEASURED, README, curve, render, samples, table
+from tools import tables
+from tools.markdown import chosen, curve, samples, score_text, sides, table
+from tools.tables import MEASURED, ROOT, main, pages, recipe_score, render
 
 
 def record(name, seed, value, **more):
-    figures = {"seconds": 120, "metrics": {"R10@1": value}, "baselines": {}}
-    return {"name": name, "corpus": "x", "seed": seed, **figures, **more}
+    metrics = {"seconds": 120, "epochs": 3.0, "metrics": {"R10@1": value}, "baselines": {}}
+    return {"name": name, "corpus": "x", "seed": seed, **metrics, **more}
 
 
-def test_the_readme_is_up_to_date():
-    text = README.read_text(encoding="utf-8")
-    assert "<!-- table: ubuntu-irc" in text
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_every_page_is_up_to_date(page):
+    text = page.read_text(encoding="utf-8")
     assert render(text) == text, "run: python -m tools.tables"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_links_within_the_project_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if not link.startswith(("http://", "https://")):
+            assert (page.parent / link).exists(), link
+
+
+def test_the_readme_is_short_and_shows_every_system():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    for name in ("DAM", "BiDAF", "Seq2seq, dot attention", "MEMMA", "MemN2N", "Entity MEMMA"):
+        assert f"| {name} |" in text
+
+
+def test_check_names_stale_pages_and_changes_nothing(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("A <!-- value: published 0 metrics R10@1 -->.1<!-- end --> b.\n", encoding="utf-8")
+    monkeypatch.setattr(tables, "pages", lambda: [page])
+    monkeypatch.setattr(tables, "_shown", lambda path: path.name)
+    monkeypatch.setattr(tables.flags.FLAGS, "check", True)
+    with pytest.raises(UserError, match=r"out of date: page\.md"):
+        main()
+    assert ">.1<" in page.read_text(encoding="utf-8")
+    monkeypatch.setattr(tables.flags.FLAGS, "check", False)
+    main()
+    assert page.read_text(encoding="utf-8") == "A <!-- value: published 0 metrics R10@1 -->.638<!-- end --> b.\n"
+
+
+def test_a_marker_that_cannot_be_rendered_is_quoted():
+    for marker, message in (
+        ("<!-- tabel: x -->", "expected one of table, "),
+        ("<!-- table: no-such-corpus -->", "no measured record"),
+        ("<!-- value: published 9999 -->", "index"),
+        ("<!-- speed: absent -->", "absent.json"),
+        ("<!-- table: squad colour=red -->", "colour"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(marker)) as error:
+            render(f"{marker}\n<!-- end -->")
+        assert message in str(error.value)
 
 
 def test_rows_are_sorted_and_seeds_averaged():
     rows = table([record("a", 1, 0.2), record("b", 1, 0.5), record("b", 2, 0.7)]).splitlines()[2:]
-    assert rows == ["| b | | .600 ± .141 | | | | | 1, 2 | 2 |", "| a | | .200 | | | | | 1 | 2 |"]
+    assert rows == ["| b | | .600 ± .141 | | | | | 3 | 1, 2 | 2 |", "| a | | .200 | | | | | 3 | 1 | 2 |"]
 
 
 def test_every_measured_file_says_how_to_get_it_again():
-    files = sorted(MEASURED.glob("*.json"))
-    assert files
+    files = sorted(MEASURED.rglob("*.json"))
+    assert len(files) > 400
     for file in files:
         found = read_record(file)
         needed = {"name", "model", "corpus", "split", "settings", "command", "seed", "hardware", "seconds", "commit"}
-        assert needed | {"metrics", "baselines", "history"} <= found.keys(), file.name
+        assert needed | {"metrics", "history"} <= found.keys(), file.name
         assert found["command"].startswith("python "), file.name
 
 
-def test_replies_found_by_another_search_have_their_own_row():
-    figures = {"seconds": 60, "baselines": {}, "corpus": "x", "task": "generation", "name": "a", "seed": 1}
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_says_what_its_records_say(name):
+    assert RECIPES[name].score == recipe_score(RECIPES[name])
+    assert (RECIPES[name].score == "not measured") == (not RECIPES[name].results)
+
+
+def test_the_records_of_a_recipe_are_its_own():
+    for name, recipe in RECIPES.items():
+        for found in tables.recipe_records(recipe):
+            settings = {**found["settings"]["model"], **found["settings"]["training"]}
+            assert found["model"] == recipe.model, name
+            for field, value in recipe.settings.items():
+                assert settings[field] == value, f"{name}: {field}"
+
+
+def test_a_score_averages_seeds_before_corpora():
+    row = {"task": "dialog", "split": "dev", "seconds": 60, "epochs": 8, "hardware": "h"}
     found = [
-        {**figures, "metrics": {"perplexity": 30.0, "BLEU-1": 0.1}},
-        {**figures, "metrics": {"perplexity": 30.0, "BLEU-1": 0.1}, "search": "greedy", "seed": 2},
-        {**figures, "metrics": {"perplexity": 31.0, "BLEU-1": 0.2}, "search": "beam of 5", "baselines": {"f": {}}},
+        {**row, "corpus": corpus, "seed": seed, "metrics": {"per_response": value}}
+        for corpus, seed, value in (("t1", 1, 0.25), ("t1", 2, 0.75), ("t2", 1, 1.0))
+    ]
+    assert score_text(found, 8.0) == "dev per_response .750, the mean of 2 tasks; seeds 1, 2, 60 seconds per task, h"
+
+
+def test_replies_found_by_another_search_have_their_own_row():
+    metrics = {"seconds": 60, "epochs": 1, "baselines": {}, "corpus": "x", "task": "generation", "name": "a", "seed": 1}
+    found = [
+        {**metrics, "metrics": {"perplexity": 30.0, "BLEU-1": 0.1}},
+        {**metrics, "metrics": {"perplexity": 30.0, "BLEU-1": 0.1}, "search": "greedy", "seed": 2},
+        {**metrics, "metrics": {"perplexity": 31.0, "BLEU-1": 0.2}, "search": "beam of 5", "baselines": {"f": {}}},
     ]
     rows = [row.split("|")[1].strip() for row in table(found).splitlines()[2:]]
     assert rows == ["a", "a, beam of 5", "*baseline: f*"]
     assert "| 1, 2 |" in table(found)
+
+
+PUBLISHED = [
+    {"model": "BiDAF, single", "split": "test", "metrics": {"R10@1": 0.3}},
+    {"model": "BiDAF, single", "split": "dev", "metrics": {"R10@1": 0.25}},
+    {"model": "DAM", "metrics": {"R10@1": 0.4}},
+]
+
+
+def test_a_table_shows_the_published_rows_that_it_asks_for():
+    assert chosen(PUBLISHED, "") == []
+    assert chosen(PUBLISHED, "DAM; BiDAF, * (dev)") == [PUBLISHED[2], PUBLISHED[1]]
+    assert chosen(PUBLISHED, "*; DAM") == PUBLISHED
+    with pytest.raises(ValueError, match=r"'SMN'.*Known: BiDAF, single \(test\), BiDAF, single \(dev\), DAM"):
+        chosen(PUBLISHED, "SMN")
+    rows = table([record("a", 1, 0.2)], chosen(PUBLISHED, "BiDAF, single (dev)")).splitlines()[3:]
+    assert rows == ["| *published: BiDAF, single (dev)* | | .250 | | | | | | | |"]
 
 
 def test_a_curve_at_some_steps_stands_beside_the_published_one():
@@ -47,12 +137,13 @@ def test_a_curve_at_some_steps_stands_beside_the_published_one():
         {"step": step, "epoch": step / 100, "loss": loss, "seconds": 60.0, "perplexity": 9.0}
         for step, loss in ((500, 5.0), (600, 4.5), (1000, 4.0))
     ]
-    shown = curve({"task": "generation", "corpus": "cornell", "history": rows}, [500, 1000]).splitlines()
-    assert shown[0] == "| steps | loss | *published: PyTorch chatbot tutorial* | perplexity | minutes |"
+    others = [{"model": "tutorial", "curve": {"500": 3.77, "1000": 3.47}}]
+    shown = curve({"task": "generation", "history": rows}, [500, 1000], others).splitlines()
+    assert shown[0] == "| steps | loss | *published: tutorial* | perplexity | minutes |"
     assert shown[2:] == ["| 500 | 5.00 | 3.77 | 9.00 | 1 |", "| 1,000 | 4.00 | 3.47 | 9.00 | 1 |"]
 
 
-def test_samples_have_a_column_a_search():
+def test_samples_have_a_column_per_search():
     pair = {"source": "a | b", "target": "c ."}
     records = [
         {"unit": "words", "search": search, "samples": [{**pair, "reply": reply}]}
@@ -62,10 +153,27 @@ def test_samples_have_a_column_a_search():
     assert samples(records).splitlines()[2] == "| a \\| b | x | y! | c. |"
 
 
-def test_models_are_shown_or_left_out_by_a_word(monkeypatch):
-    records = [record("a of 5 units", 1, 0.2), record("a, no b", 1, 0.5)]
-    monkeypatch.setattr("tools.tables.measured", lambda corpus: records)
-    for option, kept, gone in (("only=b", "| a, no b |", "| a of 5"), ("without=b", "| a of 5 units |", "| a, no")):
+def test_two_sides_stand_beside_their_ratio():
+    rows = {"squad": {"per_second": [90.0, 60.0], "peak_gigabytes": [3.25, 2.0]}}
+    shown = sides({"sides": ["a", "b"], "unit": "questions", "rows": rows}).splitlines()
+    assert shown[0] == "| questions per second | a | b | ratio | GB, a | GB, b |"
+    assert shown[2] == "| squad | 90 | 60 | 1.50 | 3.2 | 2.0 |"
+
+
+def test_models_are_shown_or_left_out_by_a_part_of_their_name(monkeypatch):
+    records = [record("a, 5 units", 1, 0.2), record("a, no b", 1, 0.5)]
+    monkeypatch.setattr(tables, "measured", lambda corpus: records)
+    for option, kept, gone in (
+        ('only="no b"', "| a, no b |", "| a, 5"),
+        ('without="no b"', "| a, 5 units |", "| a, no"),
+    ):
         shown = render(f"<!-- table: x {option} -->\n<!-- end -->")
         assert kept in shown
         assert gone not in shown
+
+
+def test_budgets_leave_out_runs_that_had_less(monkeypatch):
+    history = [{"epoch": epoch, "seconds": 60 * epoch, "R10@1": 0.1 * epoch} for epoch in (1.0, 2.0, 3.0)]
+    records = [record("a", 1, 0.3, history=history), record("b", 1, 0.1, history=history[:1], epochs=1.0)]
+    monkeypatch.setattr(tables, "measured", lambda corpus: records)
+    assert tables._table("x", epochs="2").splitlines()[2:] == ["| a | | .200 | | | | | 2 | 1 | 2 |"]

@@ -1,0 +1,122 @@
+"""What tables call a model: its name, and where its settings differ from the paper's."""
+
+
+def model_name(model, settings, training):
+    """The name of a trained model for a table's row.
+
+    Args:
+        model: Key of `models.MODELS`.
+        settings: Its config, `{field: value}`; fields that older records lack count as the paper's.
+        training: The task's `Training`, `{field: value}`.
+
+    >>> model_name("memn2n", {"gated": True, "speaker": True, "time": True}, {})
+    'Gated MemN2N'
+    >>> model_name("my-model", {}, {})
+    'My model'
+    """
+    notes = _NOTES.get(model, lambda settings, training: [])(settings, training)
+    return ", ".join([_title(model, settings), *notes])
+
+
+def record_name(record):
+    """The name of a record of results/measured: the model's and, unless it was greedy, how replies were searched for.
+
+    A record without settings, as of published rows, keeps the name it has.
+    """
+    settings = record.get("settings")
+    name = record["name"]
+    if settings and "model" in record:
+        name = model_name(record["model"], settings["model"], settings.get("training", {}))
+    search = record.get("search", "greedy")
+    return name if search == "greedy" else f"{name}, {search}"
+
+
+TITLES = {
+    "bidaf": "BiDAF",
+    "entity-memma": "Entity MEMMA",
+    "memma": "MEMMA",
+    "memn2n": "MemN2N",
+    "memr": "MEMR",
+    "seq2seq": "Seq2seq",
+}
+
+
+def _title(model, settings):
+    if model == "dam":
+        variant = settings.get("variant", "full")
+        return "DAM" if variant == "full" else f"DAM_{variant}"
+    title = TITLES.get(model, model.replace("-", " ").capitalize())
+    return f"Gated {title}" if settings.get("gated") else title
+
+
+def _dam(settings, training):
+    """The articles' network has 5 levels and reads 9 x 50 words; it learns from the file's pairs, one by one."""
+    turns, words = settings.get("max_turns", 9), settings.get("max_words", 50)
+    notes = []
+    if settings.get("levels", 5) != 5:
+        notes.append(f"{settings['levels']} level{'s' * (settings['levels'] != 1)}")
+    if (turns, words) != (9, 50):
+        notes.append(f"{turns} x {words} words")
+    if training.get("negatives", "file") == "fresh":
+        count = training.get("negatives_per_positive", 1)
+        notes.append("fresh negatives" if count == 1 else f"{count} fresh negatives")
+    if training.get("loss", "pointwise") != "pointwise":
+        notes.append(training["loss"])
+    if settings.get("masking") == "release":
+        notes.append("release mode")
+    return notes
+
+
+def _bidaf(settings, training):
+    notes = []
+    if settings.get("hidden", 100) != 100:
+        notes.append(f"{settings['hidden']} units")
+    if settings.get("embedding_dim", 100) != 100:
+        notes.append(f"{settings['embedding_dim']}-d vectors")
+    notes += [f"no {name}" for name in ("characters", "words") if not settings.get(f"use_{name}", True)]
+    notes += [f"no {name.upper()}" for name in ("c2q", "q2c") if not settings.get(name, True)]
+    if settings.get("end_pointer", "paper") != "paper":
+        notes.append(f"{settings['end_pointer']} end pointer")
+    if settings.get("similarity_start") == "dot":
+        notes.append("similarity starts as a dot product")
+    return notes
+
+
+def _seq2seq(settings, training):
+    attention = settings["attention"].replace("_", " ").replace("none", "no") + " attention"
+    return [attention, *(["reverse"] * settings.get("reverse", False))]
+
+
+def _memory(settings, training):
+    """Speaker and time are on unless said otherwise, in the models that remember a history."""
+    features = [name.replace("_", " ") for name in ("speaker", "time", "match_types") if settings.get(name)]
+    notes = []
+    if features != ["speaker", "time"]:
+        notes.append(" + ".join(features) or "no features")
+    return notes + _shared_memory(settings, training)
+
+
+def _typed(settings, training):
+    """The models without a speaker and a time to switch."""
+    return ["match types"] * bool(settings.get("match_types")) + _shared_memory(settings, training)
+
+
+def _shared_memory(settings, training):
+    notes = ["fixed word vectors"] * (not settings.get("train_embedding", True))
+    if settings.get("shortcut", "gated") != "gated":
+        notes.append(f"{settings['shortcut']} shortcut".replace("none", "no"))
+    if settings.get("divisor", "dimension") != "dimension":
+        notes.append(f"divisor {settings['divisor']}")
+    return notes
+
+
+_NOTES = {
+    "bidaf": _bidaf,
+    "dam": _dam,
+    "entity-memma": _typed,
+    "memma": _memory,
+    "memn2n": _memory,
+    "memr": _memory,
+    "seq2seq": _seq2seq,
+    "supervised-embeddings": _typed,
+}

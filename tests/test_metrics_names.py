@@ -1,0 +1,82 @@
+"""metrics/names.py: what tables call a model."""
+
+import pytest
+
+from metrics.names import model_name, record_name
+
+FEATURES = {"speaker": True, "time": True, "match_types": False, "train_embedding": True}
+
+
+@pytest.mark.parametrize(
+    ("settings", "training", "name"),
+    [
+        ({"levels": 5, "max_turns": 9, "max_words": 50, "variant": "full"}, {"negatives": "file"}, "DAM"),
+        ({"variant": "last", "levels": 2}, {"loss": "softmax"}, "DAM_last, 2 levels, softmax"),
+        ({"max_turns": 6, "max_words": 24}, {"negatives": "fresh"}, "DAM, 6 x 24 words, fresh negatives"),
+        ({"levels": 1, "masking": "release"}, {}, "DAM, 1 level, release mode"),
+        ({"max_turns": 9, "max_words": 24}, {"negatives": "fresh", "negatives_per_positive": 3},
+         "DAM, 9 x 24 words, 3 fresh negatives"),
+        # One that is drawn is not said to be: the file's are used.
+        ({}, {"negatives": "file", "negatives_per_positive": 3, "loss": "pointwise"}, "DAM"),
+    ],
+)  # fmt: skip
+def test_dam_says_where_it_differs_from_the_articles(settings, training, name):
+    assert model_name("dam", settings, training) == name
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "name"),
+    [
+        ("memma", {}, "MEMMA"),
+        ("memma", {"speaker": False, "time": False}, "MEMMA, no features"),
+        ("memma", {"time": False}, "MEMMA, speaker"),
+        ("memma", {"speaker": False}, "MEMMA, time"),
+        ("memma", {"match_types": True}, "MEMMA, speaker + time + match types"),
+        ("memma", {"train_embedding": False}, "MEMMA, fixed word vectors"),
+        ("memma", {"shortcut": "identity"}, "MEMMA, identity shortcut"),
+        (
+            "memma",
+            {"time": False, "train_embedding": False, "shortcut": "none", "divisor": "root"},
+            "MEMMA, speaker, fixed word vectors, no shortcut, divisor root",
+        ),
+        ("entity-memma", {}, "Entity MEMMA"),
+        ("memn2n", {}, "MemN2N"),
+        ("memn2n", {"gated": True, "match_types": True}, "Gated MemN2N, speaker + time + match types"),
+        ("memr", {"speaker": False, "time": False}, "MEMR, no features"),
+        ("supervised-embeddings", {}, "Supervised embeddings"),
+        ("supervised-embeddings", {"match_types": True}, "Supervised embeddings, match types"),
+    ],
+)
+def test_memory_networks_say_what_they_are_given(model, settings, name):
+    assert model_name(model, {**FEATURES, **settings}, {}) == name
+
+
+def test_bidaf_says_what_is_left_out_and_how_large_it_is():
+    paper = {
+        "hidden": 100,
+        "embedding_dim": 100,
+        "use_words": True,
+        "end_pointer": "paper",
+        "similarity_start": "glorot",
+    }
+    assert model_name("bidaf", paper, {}) == "BiDAF"
+    other = {**paper, "use_characters": False, "q2c": False, "end_pointer": "official"}
+    assert model_name("bidaf", other, {}) == "BiDAF, no characters, no Q2C, official end pointer"
+    small = {**paper, "hidden": 40, "embedding_dim": 50, "similarity_start": "dot"}
+    assert model_name("bidaf", small, {}) == "BiDAF, 40 units, 50-d vectors, similarity starts as a dot product"
+
+
+def test_seq2seq_says_what_attends():
+    names = {"additive": "additive attention", "none": "no attention", "scaled_dot": "scaled dot attention"}
+    for attention, name in names.items():
+        for reverse in (False, True):
+            settings = {"attention": attention, "reverse": reverse}
+            assert model_name("seq2seq", settings, {}) == f"Seq2seq, {name}" + ", reverse" * reverse
+
+
+def test_a_record_is_named_by_its_settings_and_its_search():
+    settings = {"model": {"levels": 2}, "training": {}}
+    assert record_name({"name": "DAM full", "model": "dam", "settings": settings}) == "DAM, 2 levels"
+    assert record_name({"name": "HRED"}) == "HRED"
+    found = {"name": "x", "model": "seq2seq", "settings": {"model": {"attention": "dot"}}, "search": "beam of 5"}
+    assert record_name(found) == "Seq2seq, dot attention, beam of 5"
