@@ -70,6 +70,7 @@ def make_block(side, path, batch_size, steps, seed):
     import numpy as np
 
     from engine.training import Fit
+    from models import MODELS
 
     model, task, dataset, training = build(side, path, seed)
     split, rng = dataset.splits["train"], np.random.default_rng(seed)
@@ -77,7 +78,7 @@ def make_block(side, path, batch_size, steps, seed):
     batches = itertools.chain.from_iterable(
         task.training_batches(split, model.config, training, size, rng) for _ in itertools.count()
     )
-    _, count = COUNTED[task.__name__.removeprefix("tasks.")]
+    _, count = COUNTED[MODELS[parse_side(side)[0]].task]
 
     def block():
         started, examples = time.perf_counter(), 0

@@ -25,7 +25,8 @@ def test_every_page_is_up_to_date(page):
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_links_within_the_project_lead_somewhere(page):
-    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+    prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
         if not link.startswith(("http://", "https://")):
             assert (page.parent / link).exists(), link
 
@@ -42,11 +43,11 @@ def test_check_names_stale_pages_and_changes_nothing(tmp_path, monkeypatch):
     page.write_text("A <!-- value: published 0 metrics R10@1 -->.1<!-- end --> b.\n", encoding="utf-8")
     monkeypatch.setattr(tables, "pages", lambda: [page])
     monkeypatch.setattr(tables, "_shown", lambda path: path.name)
-    monkeypatch.setattr(tables.flags.FLAGS, "check", True)
+    monkeypatch.setattr(tables.flags.FLAGS["check"], "value", True)
     with pytest.raises(UserError, match=r"out of date: page\.md"):
         main()
     assert ">.1<" in page.read_text(encoding="utf-8")
-    monkeypatch.setattr(tables.flags.FLAGS, "check", False)
+    monkeypatch.setattr(tables.flags.FLAGS["check"], "value", False)
     main()
     assert page.read_text(encoding="utf-8") == "A <!-- value: published 0 metrics R10@1 -->.638<!-- end --> b.\n"
 
@@ -71,7 +72,7 @@ def test_rows_are_sorted_and_seeds_averaged():
 
 def test_every_measured_file_says_how_to_get_it_again():
     files = sorted(MEASURED.rglob("*.json"))
-    assert len(files) > 400
+    assert len(files) > 300
     for file in files:
         found = read_record(file)
         needed = {"name", "model", "corpus", "split", "settings", "command", "seed", "hardware", "seconds", "commit"}

@@ -228,9 +228,9 @@ def main():
             raise UserError(f"{_shown(page)}: {error}") from error
         if made != text:
             stale.append(_shown(page))
-            if not flags.FLAGS.check:
+            if not flags.FLAGS["check"].value:
                 page.write_text(made, encoding="utf-8")
-    if stale and flags.FLAGS.check:
+    if stale and flags.FLAGS["check"].value:
         raise UserError(f"out of date: {', '.join(stale)}; run: python -m tools.tables")
     print("\n".join(stale) or "up to date")
 
