@@ -23,6 +23,7 @@ from metrics.names import record_name
 from metrics.published import PUBLISHED, published
 from metrics.tables import read_record
 from tools import markdown
+from tools.tree import tree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "results" / "measured"
@@ -190,6 +191,11 @@ def _sides(name):
     return markdown.sides(_benchmark(name))
 
 
+def _tree():
+    """`tree`: every tracked file, see `tools.tree`."""
+    return tree(ROOT)
+
+
 def _value(path, *keys, digits="3", times="1"):
     """`value: FILE KEY KEY`: one number of results/FILE.json, `times` a factor, with so many `digits`."""
     found = read_record(ROOT / "results" / f"{path}.json")
@@ -208,6 +214,7 @@ KINDS = {
     "sides": _sides,
     "models": _models,
     "recipes": _recipes,
+    "tree": _tree,
     "value": _value,
 }
 
