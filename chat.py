@@ -17,12 +17,19 @@ flags.DEFINE_string("run", None, "Run directory that train.py made.", required=T
 def main():
     from engine.runs import Run  # TensorFlow takes seconds to load
     from tasks import TASKS
+    from tasks.dialog.chat import DialogChat
+    from tasks.generation.chat import GenerationChat
+    from tasks.reading_comprehension.chat import ReadingComprehensionChat
 
+    chats = {
+        "dialog": DialogChat,
+        "generation": GenerationChat,
+        "reading_comprehension": ReadingComprehensionChat,
+    }
     run = Run.open(FLAGS.run)
-    task = TASKS[run.entry.task]
-    if not hasattr(task, "start_chat"):
+    if run.entry.task not in chats:
         raise UserError(f"{run.path}: models of {run.entry.task} rank what others said, they do not talk")
-    talk(task.start_chat(run), Console())
+    talk(chats[run.entry.task](TASKS[run.entry.task].predictor(run)), Console())
 
 
 def talk(chat, console):

@@ -1,4 +1,4 @@
-"""Scores splits with trained models and prints the figures beside the baselines and the papers'.
+"""Scores splits with trained models and prints the metrics beside the baselines and the papers'.
 
 python evaluate.py --run=runs/dam --split=dev
 python evaluate.py --run='runs/babi/*' --split=dev,dev-oov
@@ -13,7 +13,9 @@ from metrics.ranking import TIES
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made, or a quoted pattern of several.")
-flags.DEFINE_string("predictions", None, "Instead of a run: JSON {question id: answer} for the reading dataset --data.")
+flags.DEFINE_string(
+    "predictions", None, "Instead of a run: JSON {question id: answer} for a reading comprehension --data."
+)
 flags.DEFINE_list("split", ["dev"], "Splits to score.")
 flags.DEFINE_string("data", None, "Prepared dataset; default: the one the run was trained on.")
 flags.DEFINE_enum("ties", "loss", list(TIES), "Selection: what equal scores get, see metrics/ranking.py.")
@@ -37,15 +39,17 @@ def main():
     options = ("ties", "scores_out", "partial_batches", "decode", "reverse_run", "reverse_weight")
     if FLAGS.predictions:
         cli.refuse_flags((*options, "measured_out", "precision", "baselines"), "--predictions")
-    from engine.evaluation import evaluate_all, evaluate_predictions  # TensorFlow takes seconds to load
+    from engine.evaluation import evaluate_all  # TensorFlow takes seconds to load
     from engine.parallel import share_cores
+    from tasks import TASKS
 
     share_cores()
     if FLAGS.predictions:
-        evaluate_predictions(FLAGS.predictions, FLAGS.data, FLAGS.split[0])
+        TASKS["reading_comprehension"].evaluate_predictions(FLAGS.predictions, FLAGS.data, FLAGS.split[0])
         return
     given = {name: FLAGS[name].value for name in options if FLAGS[name].present}
     evaluate_all(
+        tasks=TASKS,
         pattern=FLAGS.run,
         splits=FLAGS.split,
         data=FLAGS.data,

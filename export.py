@@ -2,7 +2,7 @@
 
     python export.py --run=runs/dam --out=build/dam-serving
 
-What its endpoints take and give: see `engine.export.export`.
+What its endpoints take and give: see `tasks/<task>/export.py`.
 """
 
 import logging
@@ -19,11 +19,17 @@ flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decod
 
 
 def main():
-    from engine.export import example, export  # TensorFlow takes seconds to load
+    from engine.export import export  # TensorFlow takes seconds to load
+    from engine.runs import Run
+    from tasks import TASKS
 
     logging.getLogger("tensorflow").setLevel(logging.WARNING)  # it names the temporary directory
-    path = export(run_path=FLAGS.run, out=FLAGS.out, version=FLAGS.version, decode=FLAGS.decode)
-    print(f"{path}: to call it:\n\n{example(FLAGS.run, path)}")
+    run = Run.open(FLAGS.run)
+    task = TASKS[run.entry.task]
+    options = {} if FLAGS.decode is None else {"decode": FLAGS.decode}
+    path = export(task, run, FLAGS.out, FLAGS.version, **options)
+    example = f"import tensorflow as tf\n\nmodel = tf.saved_model.load({str(path)!r})\n{task.export_example}"
+    print(f"{path}: to call it:\n\n{example}")
 
 
 if __name__ == "__main__":

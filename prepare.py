@@ -56,7 +56,7 @@ def main():
     tasks = {
         "selection": prepare_selection,
         "dialog": prepare_dialog,
-        "reading": prepare_reading,
+        "reading_comprehension": prepare_reading,
         "generation": prepare_generation,
     }
     module = tasks[CORPORA[FLAGS.corpus].task]

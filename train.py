@@ -70,10 +70,13 @@ def main():
     given = {name: value for name, value in given.items() if value is not None}
     workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
     if FLAGS.resume:
-        defaults = Run.open(workdir).config["fit"]
+        run = Run.open(workdir)
+        task, defaults = TASKS[run.entry.task], run.config["fit"]
     else:
-        defaults = TASKS[MODELS[FLAGS.model].task].FIT
+        task = TASKS[MODELS[FLAGS.model].task]
+        defaults = task.fit
     train(
+        task=task,
         model_name=FLAGS.model,
         data=FLAGS.data,
         workdir=workdir,

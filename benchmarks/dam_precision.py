@@ -64,16 +64,17 @@ def train_side(recipe, data, path, epochs, precision, gains, seed):
     from engine.training import Fit, train
     from layers.attentive_module import AttentiveModule
     from tasks import TASKS
-    from tasks.selection import task as selection
+    from tasks.selection import batches
 
     if not gains:
-        selection.POOL = 64
+        batches.POOL = 64
         use_plain_layers()
         AttentiveModule.packed = property(lambda _: False, lambda *_: None)
     recipe = RECIPES[recipe]
     flags = {**recipe.flags, "epochs": epochs, "precision": precision, "seed": seed}
     settings = {**recipe.settings, "validations_per_epoch": math.ceil(1 / epochs)}
-    train(recipe.model, data, path, Fit(**{**TASKS["selection"].FIT, **flags}), settings)
+    task = TASKS["selection"]
+    train(task, recipe.model, data, path, Fit(**{**task.fit, **flags}), settings)
 
 
 if __name__ == "__main__":

@@ -80,6 +80,9 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
     """In the process of a side: what trains or ranks for a block and returns the pairs a second."""
     import numpy as np
 
+    from tasks.selection.batches import inputs_of
+    from tasks.selection.ranking import ranking_batches
+
     if "at once" not in without:
         share_cores()
     if "plain" in without:
@@ -94,7 +97,7 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
         per_step = batch_size // (1 + training.negatives_per_positive) if training.negatives == "fresh" else batch_size
         every = task.training_batches(split, config, training, per_step, rng)
     elif lengths == "dataset":
-        every = task.ranking_batches(split, dataclasses.replace(config, masking="exact"))
+        every = ranking_batches(split, dataclasses.replace(config, masking="exact"))
     else:  # ten candidates in a row, as where their lengths do not differ
         every = [(np.arange(8), np.arange(80).reshape(8, 10))]
     cells = [
@@ -110,7 +113,7 @@ def make_block(side, without, what, lengths, path, batch_size, steps, seed):
         contexts, lines = batch
         if config.masking == "release":  # it has no way to share a context
             contexts, lines = np.repeat(contexts, lines.shape[1]), lines.reshape(-1, 1)
-        return task.inputs_of(split, config, contexts, lines), lines >= 0
+        return inputs_of(split, config, contexts, lines, 4), lines >= 0
 
     def filled(inputs):
         """The same batch with every turn and word there."""

@@ -32,7 +32,7 @@ flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 COUNTED = {
     "dialog": ("responses", lambda answers: int((answers >= 0).sum())),
     "generation": ("target tokens", lambda target: int((target > 0).sum())),
-    "reading": ("questions", len),
+    "reading_comprehension": ("questions", len),
     "selection": ("pairs", lambda labels: labels.size),
 }
 """What is counted a second, and how many of a batch's targets these are."""
@@ -70,15 +70,14 @@ def make_block(side, path, batch_size, steps, seed):
     import numpy as np
 
     from engine.training import Fit
-    from models import MODELS
 
     model, task, dataset, training = build(side, path, seed)
     split, rng = dataset.splits["train"], np.random.default_rng(seed)
-    size = batch_size or Fit(**task.FIT).batch_size
+    size = batch_size or Fit(**task.fit).batch_size
     batches = itertools.chain.from_iterable(
         task.training_batches(split, model.config, training, size, rng) for _ in itertools.count()
     )
-    _, count = COUNTED[MODELS[parse_side(side)[0]].task]
+    _, count = COUNTED[task.name]
 
     def block():
         started, examples = time.perf_counter(), 0

@@ -122,11 +122,12 @@ def build(side, path, seed):
         seed: Of the weights.
 
     Returns:
-        The model, its task's module, the dataset and the task's `Training`.
+        The model, its task, the dataset and the task's `Training`.
     """
     import keras
 
-    from engine.runs import make_config, set_precision
+    from engine.runs import set_precision
+    from engine.settings import make_config
     from engine.training import Fit, expand_compatibility
     from models import MODELS
     from tasks import TASKS
@@ -143,6 +144,6 @@ def build(side, path, seed):
     training = make_config(task.Training, {field: value for field, value in settings.items() if field not in known})
     model = entry.build(make_config(entry.config, task.model_settings(dataset, chosen)))
     task.initialise(model, dataset, training)
-    optimizer = task.optimizer(training, Fit(**task.FIT).learning_rate, 10_000)
+    optimizer = task.optimizer(training, Fit(**task.fit).learning_rate, 10_000)
     model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=False)
     return model, task, dataset, training

@@ -30,6 +30,8 @@ def read_facts(path, file, task):
         facts = json.loads((path / file).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{path / file}: expected what prepare.py writes. {error}") from error
+    if isinstance(facts, dict) and facts.get("task") == "reading":  # its name before
+        facts["task"] = "reading_comprehension"
     if not isinstance(facts, dict) or facts.get("task") != task:
         raise UserError(f'{path / file}: expected an object with "task": "{task}"')
     return facts

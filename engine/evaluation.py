@@ -19,14 +19,13 @@ from base.files import UserError, atomic_file, check_output
 from engine.runs import Run, set_precision
 from metrics.published import published
 from metrics.tables import REFERENCES, by_corpus
-from tasks import TASKS
-from tasks.reading_comprehension import task as reading
 
 
-def evaluate(run_path, split="dev", data=None, precision="float32", measured_out=None, baselines=True, **options):
+def evaluate(task, run_path, split="dev", data=None, precision="float32", measured_out=None, baselines=True, **options):
     """Evaluates a run on a split; writes `metrics.json` into the run and prints a table.
 
     Args:
+        task: The `engine.task.Task` of the run's model.
         run_path: Run directory.
         split: One of the dataset's, as `train`, `dev` or `test`.
         data: Prepared dataset; default: the run's own.
@@ -42,14 +41,13 @@ def evaluate(run_path, split="dev", data=None, precision="float32", measured_out
         UserError: where an input is at fault.
     """
     run = Run.open(run_path)
-    task = TASKS[run.entry.task]
     if measured_out and pathlib.Path(measured_out).is_dir():
         measured_out = pathlib.Path(measured_out) / f"{run.path.resolve().name}-{split}.json"
     for out in filter(None, (measured_out, options.get("scores_out"))):
         check_output(out)
     for name in options:
-        if name not in task.OPTIONS:
-            raise UserError(f"--{name} is not for {run.entry.task}, which has {', '.join(task.OPTIONS)}")
+        if name not in task.options:
+            raise UserError(f"--{name} is not for {task.name}, which has {', '.join(task.options)}")
     dataset = task.dataset_of(run, data)
     if split not in dataset.splits:
         raise UserError(f"--split expects one of {', '.join(dataset.splits)}. Received: {split}")
@@ -65,7 +63,7 @@ def evaluate(run_path, split="dev", data=None, precision="float32", measured_out
     started = time.perf_counter()
     record = task.measure(model, dataset, split, run, baselines, progress, **options)
     record |= {"precision": precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
-    _print(f"{task.name_of(run)} ({run.path})", task, dataset, split, record)
+    print_record(f"{task.name_of(run)} ({run.path})", task, dataset, split, record)
     run.save_metrics(split, record)
     measured = _measured(run, task, dataset, split, record)
     if measured_out:
@@ -75,10 +73,11 @@ def evaluate(run_path, split="dev", data=None, precision="float32", measured_out
     return measured
 
 
-def evaluate_all(pattern, splits, measured_out=None, **options):
+def evaluate_all(tasks, pattern, splits, measured_out=None, **options):
     """Evaluates one run or several, and prints several side by side: mean and deviation over their seeds.
 
     Args:
+        tasks: `{name: engine.task.Task}`.
         pattern: A run directory, or a pattern of some, as `runs/babi/*`.
         splits: Names of splits; a dataset among several may lack some.
         measured_out: With one run and split a file, else a directory: `RUN-SPLIT.json` each.
@@ -89,7 +88,8 @@ def evaluate_all(pattern, splits, measured_out=None, **options):
     """
     runs = [path for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / "config.json").is_file()] or [pattern]
     if len(runs) * len(splits) == 1:
-        evaluate(runs[0], splits[0], measured_out=measured_out, **options)
+        run = Run.open(runs[0])
+        evaluate(tasks[run.entry.task], run.path, splits[0], measured_out=measured_out, **options)
         return
     if options.get("scores_out"):
         raise UserError(f"--scores_out is for one run and one split. Received: {len(runs)} runs, {', '.join(splits)}")
@@ -98,54 +98,32 @@ def evaluate_all(pattern, splits, measured_out=None, **options):
     records = []
     for path in runs:
         run = Run.open(path)
-        examples = TASKS[run.entry.task].dataset_of(run, options.get("data")).splits
+        task = tasks[run.entry.task]
+        examples = task.dataset_of(run, options.get("data")).splits
         for split in splits:
             if len(runs) > 1 and split in examples and not len(examples[split]):
                 continue
-            records.append(evaluate(path, split, measured_out=measured_out, **options))
+            records.append(evaluate(task, path, split, measured_out=measured_out, **options))
     if not records:
         raise UserError(f"no dataset of {pattern} has examples in the splits {', '.join(splits)}")
     for kind in sorted({record["task"] for record in records}):
-        header, rows = by_corpus([record for record in records if record["task"] == kind], TASKS[kind].HEADLINE)
-        table = Table(*header, title=f"{kind}: {', '.join(TASKS[kind].HEADLINE)}; mean ± deviation over seeds")
+        header, rows = by_corpus([record for record in records if record["task"] == kind], tasks[kind].headline)
+        table = Table(*header, title=f"{kind}: {', '.join(tasks[kind].headline)}; mean ± deviation over seeds")
         for row in rows:
             table.add_row(*row)
         Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
-def evaluate_predictions(path, data, split="dev"):
-    """Scores a file of answers to a reading dataset, whoever wrote it, and prints a table.
+def print_record(label, task, dataset, split, record):
+    """Prints a record as a table, beside its baselines and the published results for its corpus.
 
     Args:
-        path: JSON, `{question id: answer}`, as the official script of SQuAD reads it.
-        data: Prepared dataset.
-        split: Name of a split.
-
-    Returns:
-        The record.
-
-    Raises:
-        UserError: where an input is at fault.
+        label: What the row of the record is called.
+        task: The `engine.task.Task`.
+        dataset: What was scored.
+        split: Name of the split.
+        record: As `measure` returned it.
     """
-    dataset = reading.load_dataset(data)
-    if split not in dataset.splits or not len(dataset.splits[split]):
-        raise UserError(f"{dataset.path} has no examples in the split {split}")
-    try:
-        predictions = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: expected a JSON file of predictions. {error}") from error
-    if not isinstance(predictions, dict) or not all(isinstance(text, str) for text in predictions.values()):
-        raise UserError(f"{path}: expected an object {{question id: answer}} of texts")
-    examples = dataset.splits[split]
-    missing = sum(id not in predictions for id in examples.ids)
-    if missing:
-        print(f"{path}: {missing:,} of {len(examples):,} questions have no answer and count 0", file=sys.stderr)
-    record = reading.record_of(examples, predictions)
-    _print(str(path), reading, dataset, split, record)
-    return record
-
-
-def _print(label, task, dataset, split, record):
     title, caption = task.describe(record)
     table = Table(title=f"{dataset.name}, {split}: {title}", caption=caption)
     table.add_column("")

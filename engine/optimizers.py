@@ -1,10 +1,17 @@
-"""Adam that leaves the word vectors alone which a batch does not hold.
+"""Optimizers that Keras has not: Adam for word vectors, Adam with two learning rates; and the linear decay.
 
 Shape suffixes:  U distinct rows of a batch   D features
 """
 
 import keras
 from keras import ops
+
+
+def linear_decay(learning_rate, steps, fraction):
+    """A learning rate that decays linearly over the `steps` of a training to a `fraction` of the initial one."""
+    return keras.optimizers.schedules.PolynomialDecay(
+        learning_rate, max(steps, 1), end_learning_rate=learning_rate * fraction
+    )
 
 
 class LazyAdam(keras.optimizers.Adam):

@@ -47,6 +47,20 @@ def compile_for_all_sizes(model):
         model.predict_function.get_concrete_function([(inputs,)])
 
 
+def results_of(compute, batches, model=None, progress=iter):
+    """Yields `(batch, compute(batch))` for each batch, as `in_order` computes them.
+
+    Args:
+        compute, model: As of `in_order`.
+        batches: A list.
+        progress: Wraps the list, to show how far it is.
+
+    >>> list(results_of(abs, [-3, 2]))
+    [(-3, 3), (2, 2)]
+    """
+    return zip(progress(batches), in_order(compute, batches, model), strict=True)
+
+
 def in_order(compute, batches, model=None):
     """Yields `compute(batch)` for each batch, in their order, and computes the next ones meanwhile.
 

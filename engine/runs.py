@@ -11,7 +11,6 @@ metrics.json       what evaluate.py found, by split
 import dataclasses
 import json
 import pathlib
-import typing
 import warnings
 import zipfile
 
@@ -19,74 +18,13 @@ import keras
 import numpy as np
 
 from base.files import UserError, atomic_file, check_output
+from engine.settings import make_config
 from models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
 WRITTEN = ("settings", "training", "fit", "dataset")
 """What `config.json` has beside the model's name, an object each."""
 HISTORY, METRICS, VOCABULARY = "history.jsonl", "metrics.json", "vocabulary.txt"
-
-
-def make_config(config_class, settings, flag="set"):
-    """Builds a config dataclass from `field=value` settings.
-
-    Args:
-        config_class: A dataclass.
-        settings: `{field: value}`; a string value is parsed by the type of the field's default.
-        flag: Where they were given, for messages.
-
-    Raises:
-        UserError: on a field that does not exist (lists those that do) or a value of the wrong type.
-
-    >>> from models.dam import DAMConfig
-    >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "positional": "true"}).levels
-    2
-    """
-    fields = {field.name: field for field in dataclasses.fields(config_class)}
-    values = {}
-    for name, value in settings.items():
-        if name not in fields:
-            raise UserError(f"{config_class.__name__} has no field {name!r}; it has {', '.join(fields)}")
-        values[name] = _parse(value, fields[name], flag) if isinstance(value, str) else value
-    try:
-        return config_class(**values)
-    except ValueError as error:
-        raise UserError(str(error)) from error
-
-
-def with_decided(settings, decided, path):
-    """Settings with those that a dataset decides.
-
-    Args:
-        settings, decided: `{field: value}`.
-        path: The dataset's.
-
-    Raises:
-        UserError: where a setting is also decided.
-    """
-    for name in decided:
-        if name in settings:
-            raise UserError(f"--set {name}={settings[name]}: {path} decides {name}, it is {decided[name]}")
-    return {**decided, **settings}
-
-
-def _parse(text, field, flag):
-    if field.type is str or field.type == "str":
-        return text
-    try:
-        if field.type is float:
-            return float(text)
-        value = json.loads({"True": "true", "False": "false", "None": "null"}.get(text, text))
-        if field.type is bool and not isinstance(value, bool):
-            raise ValueError
-        if field.type is int and (isinstance(value, bool) or not isinstance(value, int)):
-            raise ValueError
-        if typing.get_origin(field.type) is tuple and not isinstance(value, list):
-            raise ValueError
-    except (ValueError, TypeError) as error:
-        kind = getattr(field.type, "__name__", field.type)
-        raise UserError(f"--{flag} {field.name}= expects a value of type {kind}. Received: {text!r}") from error
-    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclasses.dataclass(frozen=True)

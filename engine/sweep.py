@@ -12,13 +12,13 @@ from engine.recipes import RECIPES
 from engine.runs import CONFIG, LAST, VOCABULARY, Run
 from engine.training import Fit, train
 from models import MODELS
-from tasks import TASKS
 
 
-def sweep(recipes, datasets, seeds, splits, out, measured_out=None):
+def sweep(tasks, recipes, datasets, seeds, splits, out, measured_out=None):
     """Trains and measures every recipe on every dataset with every seed.
 
     Args:
+        tasks: `{name: engine.task.Task}`.
         recipes: Keys of `engine.recipes.RECIPES`.
         datasets: Paths of prepared datasets.
         seeds: Integers.
@@ -34,11 +34,12 @@ def sweep(recipes, datasets, seeds, splits, out, measured_out=None):
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"--data expects directories of different names, which runs are named by. Received: {name}")
-    for seed in seeds:  # so that every recipe has its first figure soon
+    for seed in seeds:  # so that every recipe has its first result soon
         for recipe in recipes:
             for data in datasets:
                 name = f"{recipe}-{data.name}-{seed}"
-                dataset = TASKS[MODELS[RECIPES[recipe].model].task].load_dataset(data)
+                task = tasks[MODELS[RECIPES[recipe].model].task]
+                dataset = task.load_dataset(data)
                 files = {
                     split: measured_out and measured_out / f"{name}-{split}.json"
                     for split in splits
@@ -48,23 +49,23 @@ def sweep(recipes, datasets, seeds, splits, out, measured_out=None):
                     if split not in dataset.splits:
                         raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")
                 missing = {split: file for split, file in files.items() if not (file and file.exists())}
-                run = _train(RECIPES[recipe], data, seed, out / name) if missing else None
+                run = _train(task, RECIPES[recipe], data, seed, out / name) if missing else None
                 first = recipe == recipes[0] and seed == seeds[0]  # the baselines of a dataset are always the same
                 for split, file in missing.items():
-                    evaluate(run.path, split, measured_out=file, baselines=first)
+                    evaluate(task, run.path, split, measured_out=file, baselines=first)
                 keras.utils.clear_session()
                 gc.collect()
 
 
-def _train(recipe, data, seed, path):
-    fit = Fit(**{**TASKS[MODELS[recipe.model].task].FIT, **recipe.flags, "seed": seed})
+def _train(task, recipe, data, seed, path):
+    fit = Fit(**{**task.fit, **recipe.flags, "seed": seed})
     if (path / LAST).exists():
         run = Run.open(path)
         if pathlib.Path(run.config["dataset"]["path"]) != data.resolve():
             raise UserError(f"{path} was trained on {run.config['dataset']['path']}, not on {data}: give another --out")
         if not run.finished():
-            train(recipe.model, None, path, fit, {}, resume=True)
+            train(task, recipe.model, None, path, fit, {}, resume=True)
         return run
     if (path / CONFIG).exists() or (path / VOCABULARY).exists():
         shutil.rmtree(path)  # killed before its first validation was over, so there is nothing to go on from
-    return train(recipe.model, data, path, fit, dict(recipe.settings))
+    return train(task, recipe.model, data, path, fit, dict(recipe.settings))

@@ -15,9 +15,9 @@ import numpy as np
 from base.files import UserError
 from data.batching import epochs_of
 from data.stream import as_dataset
-from engine.runs import BEST, LAST, Run, make_config, set_precision
+from engine.runs import BEST, LAST, Run, set_precision
+from engine.settings import make_config
 from models import MODELS
-from tasks import TASKS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,10 +38,11 @@ class Fit:
     """Of everything random."""
 
 
-def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
+def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=None):
     """Trains a model into a run directory.
 
     Args:
+        task: The `engine.task.Task` of the model.
         model_name: Key of `models.MODELS`.
         data: Directory of a prepared dataset; `None`: the embedded sample of the task.
         workdir: The run's directory.
@@ -60,14 +61,12 @@ def train(model_name, data, workdir, fit, settings, resume=False, eos_id=None):
         run = Run.open(workdir)
         stored = run.config
         fit = Fit(**{**stored["fit"], "epochs": fit.epochs})
-        task = TASKS[run.entry.task]
         training = task.Training(**stored["training"])
         dataset = task.dataset_of(run, data)
         task.check_fits(make_config(run.entry.config, stored["settings"]), dataset)
         run.update_config({"fit": dataclasses.asdict(fit)})
     else:
-        task = TASKS[MODELS[model_name].task]
-        if eos_id is not None and task is not TASKS["selection"]:
+        if eos_id is not None and "eos_id" not in task.load_options:
             raise UserError(f"--eos_id is for published selection data. Received: --eos_id={eos_id} with {model_name}")
         given = {} if eos_id is None else {"eos_id": eos_id}
         dataset = task.load_dataset(data or task.prepare_sample(), **given)
@@ -191,7 +190,7 @@ def expand_compatibility(entry, task, settings):
     if compatibility == "paper":
         return settings
     variant = settings.get("variant", entry.config.variant)
-    return {**entry.release_settings(variant), **task.RELEASE, **settings}
+    return {**entry.release_settings(variant), **task.release_training, **settings}
 
 
 class Validation(keras.callbacks.Callback):
@@ -199,7 +198,7 @@ class Validation(keras.callbacks.Callback):
 
     Args:
         run: The `engine.runs.Run` to write into.
-        task: The module of the task, of which `validate` is called.
+        task: The `engine.task.Task`, of which `validate` is called.
         split: What to validate on.
         training: The task's `Training`; its `patience` stops early, as does a perfect figure.
         position: Where training stands; kept up to date.
@@ -227,13 +226,13 @@ class Validation(keras.callbacks.Callback):
         p["step"] += self.steps
         p["seconds"] += seconds
         with averaged_weights(self.model):
-            metrics, figure = self.task.validate(self.model, self.split, self.model.config)
+            metrics, figure = self.task.validate(self.model, self.split)
             improved = figure > p["best"]
             if improved:
                 self.run.save_best(self.model)
         p["best"], p["waited"] = (figure, 0) if improved else (p["best"], p["waited"] + 1)
         patience = self.training.patience
-        p["stopped"] = figure >= self.task.PERFECT or bool(patience and p["waited"] >= patience)
+        p["stopped"] = figure >= self.task.best_score or bool(patience and p["waited"] >= patience)
         row = {
             "step": p["step"],
             "epoch": round(p["step"] / self.steps_per_epoch, 3),

@@ -9,7 +9,8 @@ REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
 
 
 def read_record(path):
-    """Reads a record of results/measured; the keys of older ones, `floors` and `ceilings`, get their present names.
+    """Reads a record of results/measured; the words of older ones, as `floors`, `ceilings` and the
+    task `reading`, become the present ones.
 
     Args:
         path: A `pathlib.Path` of a JSON file.
@@ -18,6 +19,8 @@ def read_record(path):
     for old, new in (("floors", "baselines"), ("ceilings", "upper_bounds")):
         if old in record:
             record[new] = record.pop(old)
+    if record.get("task") == "reading":
+        record["task"] = "reading_comprehension"
     return record
 
 

@@ -28,7 +28,7 @@ class ModelEntry:
 
 
 MODELS = {
-    "bidaf": ModelEntry(BiDAF, BiDAFConfig, task="reading"),
+    "bidaf": ModelEntry(BiDAF, BiDAFConfig, task="reading_comprehension"),
     "dam": ModelEntry(DAM, DAMConfig, task="selection", release_settings=release_settings),
     "memma": ModelEntry(MEMMA, MEMMAConfig, task="dialog"),
     "entity-memma": ModelEntry(EntityMEMMA, EntityMEMMAConfig, task="dialog"),

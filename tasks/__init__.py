@@ -1,8 +1,13 @@
-"""One task a file: how its models are fed, trained, validated and scored. See `TASKS`."""
+"""What models are trained for. A task's folder holds all that it has of its own; see `engine.task.Task`."""
 
-from tasks.dialog import task as dialog
-from tasks.generation import task as generation
-from tasks.reading_comprehension import task as reading
-from tasks.selection import task as selection
+from tasks.dialog.task import DialogTask
+from tasks.generation.task import GenerationTask
+from tasks.reading_comprehension.task import ReadingComprehensionTask
+from tasks.selection.task import SelectionTask
 
-TASKS = {"selection": selection, "dialog": dialog, "reading": reading, "generation": generation}
+TASKS = {
+    "selection": SelectionTask(),
+    "dialog": DialogTask(),
+    "generation": GenerationTask(),
+    "reading_comprehension": ReadingComprehensionTask(),
+}

@@ -1,6 +1,7 @@
 """chat.py and tasks/dialog_chat.py: a conversation in the terminal, on a small simulated corpus."""
 
 import io
+import types
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from base.files import UserError
 from data.vocabulary import Vocabulary
 from engine.runs import Run
 from engine.training import Fit, train
-from tasks.dialog import task as dialog
-from tasks.dialog.chat import SHOWN, search
+from tasks import TASKS
+from tasks.dialog.answers import predict
+from tasks.dialog.chat import SHOWN, DialogChat, search
 from tasks.dialog.dataset import World
-from tasks.reading_comprehension import task as reading
+from tasks.reading_comprehension.chat import ReadingComprehensionChat
 
+dialog, reading = TASKS["dialog"], TASKS["reading_comprehension"]
 FACTS = [
     ("prezzo", "R_cuisine", "thai"),
     ("prezzo", "R_location", "west"),
@@ -28,26 +31,40 @@ SMALL = {"embedding_dim": "8", "heads": "2", "hops": "2"}
 @pytest.fixture(scope="module")
 def run(prepared_dialog, tmp_path_factory):
     fit = Fit(epochs=1.0, batch_size=8, learning_rate=0.01)
-    return train("memma", prepared_dialog, tmp_path_factory.mktemp("runs") / "run", fit, SMALL)
+    return train(dialog, "memma", prepared_dialog, tmp_path_factory.mktemp("runs") / "run", fit, SMALL)
 
 
 @pytest.fixture
 def chat(run):
-    return dialog.start_chat(run)
+    return DialogChat(dialog.predictor(run))
 
 
 def says(chat, monkeypatch, *answers):
     """Lets the model prefer these candidates, one after the other."""
-    left = [chat.world.candidates.index(answer) for answer in answers]
-    predict = chat._look.predict_on_batch
+    left = [chat.predictor.world.candidates.index(answer) for answer in answers]
+    predict = chat.predictor.look.predict_on_batch
 
     def preferring(inputs):
         logits, *weights = predict(inputs)
         logits = np.zeros_like(np.asarray(logits))
-        logits[..., left.pop(0)] = 1.0
+        logits[..., left.pop(0) if left else 0] = 1.0
         return [logits, *weights]
 
-    monkeypatch.setattr(chat._look, "predict_on_batch", preferring)
+    monkeypatch.setattr(chat.predictor.look, "predict_on_batch", preferring)
+
+
+def read_by(chat, monkeypatch, history):
+    """What the model gets to read of a conversation."""
+    found, predict = [], chat.predictor.look.predict_on_batch
+
+    def watched(inputs):
+        found.append(types.SimpleNamespace(**inputs))
+        return predict(inputs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chat.predictor.look, "predict_on_batch", watched)
+        chat.predictor.predict([{"history": history}])
+    return found
 
 
 # === Search ===
@@ -73,39 +90,41 @@ def test_search_without_a_match_says_so(world):
 
 
 def test_unknown_words_capitals_and_punctuation_are_taken(chat):
-    assert "pancake" in chat.world.vocabulary.words
-    assert chat._tokens("Pancake, XYZZY!") == ["pancake", "xyzzy"]
+    assert "pancake" in chat.predictor.world.vocabulary.words
+    assert chat.predictor.read("Pancake, XYZZY!") == ["pancake", "xyzzy"]
     [answer] = [text for text in chat.reply("Xyzzy PANCAKE?")[:1]]
-    assert answer in chat.world.candidates
-    assert chat._texts[0] == "xyzzy pancake"
+    assert answer in chat.predictor.world.candidates
+    assert chat.history[0] == {"speaker": "user", "text": "xyzzy pancake"}
 
 
 def test_an_empty_line_is_silence(chat):
     chat.reply("   ")
-    assert chat._texts[0] == "<SILENCE>"
+    assert chat.history[0]["text"] == "<SILENCE>"
 
 
 def test_a_sentence_is_cut_to_what_the_model_takes(chat):
     chat.reply("hello " * 1000)
-    assert len(chat._texts[0].split()) == chat.model.config.max_words
+    assert len(chat.history[0]["text"].split()) == chat.predictor.model.config.max_words
 
 
 def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
-    subject = chat.world.knowledge[0][0]
-    has = {relation: value for name, relation, value in chat.world.knowledge if name == subject}
+    subject = chat.predictor.world.knowledge[0][0]
+    has = {relation: value for name, relation, value in chat.predictor.world.knowledge if name == subject}
     call = f"api_call {has['R_cuisine']} {has['R_location']} {has['R_price']}"
-    other = next(text for text in chat.world.candidates if not text.startswith("api_call"))
+    other = next(text for text in chat.predictor.world.candidates if not text.startswith("api_call"))
     says(chat, monkeypatch, call, other)
-    facts = search(chat.world, call)
+    facts = search(chat.predictor.world, call)
     assert chat.reply("hello") == [call, f"[{len(facts)} facts]", other]
-    assert chat._texts == ["hello", call, *facts, "<SILENCE>", other]
-    assert chat._speakers == [1, 2, *[3] * len(facts), 1, 2]
-    assert chat._times == [0, 0, *[0] * len(facts), 1, 1]
+    assert [sentence["text"] for sentence in chat.history] == ["hello", call, *facts, "<SILENCE>", other]
+    assert [sentence["speaker"] for sentence in chat.history] == ["user", "bot", *["fact"] * len(facts), "user", "bot"]
+    [read] = read_by(chat, monkeypatch, chat.history[:-1])
+    assert read.speakers[0, : len(facts) + 3].tolist() == [1, 2, *[3] * len(facts), 1]
+    assert read.times[0, : len(facts) + 3].tolist() == [0, 0, *[0] * len(facts), 1]
 
 
 def test_a_call_that_finds_nothing_does_not_go_on_for_ever(chat, monkeypatch):
     monkeypatch.setattr("tasks.dialog.chat.search", lambda world, call: ["api_call no result"])
-    call = next(text for text in chat.world.candidates if text.startswith("api_call"))
+    call = next(text for text in chat.predictor.world.candidates if text.startswith("api_call"))
     says(chat, monkeypatch, *[call] * 20)
     said = chat.reply("hello")
     assert said[1] == "[no result]"
@@ -115,29 +134,30 @@ def test_a_call_that_finds_nothing_does_not_go_on_for_ever(chat, monkeypatch):
 def test_the_chat_answers_as_the_model_does_in_a_batch(run, chat):
     dataset = dialog.dataset_of(run)
     split = dataset.splits["dev"]
-    expected = dialog.predict(chat.model, split, chat.model.config)
-    words = chat.world.vocabulary.words
+    expected = predict(chat.predictor.model, split, chat.predictor.model.config)
+    words = chat.predictor.world.vocabulary.words
     first = split.sentences.words[split.dialogs[0]["sentences"][0]]
     said = chat.reply(" ".join(words[id - 1] for id in first if id))
-    assert said[0] == chat.world.candidates[expected[0]]
+    assert said[0] == chat.predictor.world.candidates[expected[0]]
 
 
 def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch):
     assert "empty" in chat.attention()
-    others = [text for text in chat.world.candidates if not text.startswith("api_call")][:7]
+    others = [text for text in chat.predictor.world.candidates if not text.startswith("api_call")][:7]
     says(chat, monkeypatch, *others)
     for _ in others:
         chat.reply("hello")
     table = chat.attention()
     assert [column.header for column in table.columns] == ["", "hop 1", "hop 2"]
     assert table.row_count == SHOWN
-    assert len(chat._weights[0]) == 12  # what was said before the last turn
-    np.testing.assert_allclose(np.stack(chat._weights).sum(axis=1), 1.0, atol=1e-5)
+    weights = np.array(chat.predictor.explain({"history": chat.history[:-1]})["attention"][0]["weights"])
+    assert weights.shape == (12, 2)  # what was said before the last turn, hops
+    np.testing.assert_allclose(weights.sum(axis=0), 1.0, atol=1e-5)
 
 
 def test_a_model_without_attention_says_so(prepared_dialog, tmp_path):
-    run = train("supervised-embeddings", prepared_dialog, tmp_path / "run", Fit(epochs=0.3, batch_size=8), {})
-    chat = dialog.start_chat(run)
+    run = train(dialog, "supervised-embeddings", prepared_dialog, tmp_path / "run", Fit(epochs=0.3, batch_size=8), {})
+    chat = DialogChat(dialog.predictor(run))
     chat.reply("hello")
     assert chat.attention() == "This model has no attention."
 
@@ -145,7 +165,7 @@ def test_a_model_without_attention_says_so(prepared_dialog, tmp_path):
 def test_reset_forgets(chat):
     chat.reply("hello")
     chat.reset()
-    assert chat._texts == [] and chat._turns == []
+    assert chat.history == []
     assert "empty" in chat.attention()
 
 
@@ -173,7 +193,7 @@ def test_talk_reads_until_the_end_and_knows_its_commands(chat):
     assert printed.count("bot: ") >= 2
     assert "Commands: /attention, /reset, /quit" in printed
     assert "A new conversation." in printed
-    assert len(chat._turns) >= 1
+    assert len(chat.history) >= 2
 
 
 def test_talk_ends_at_quit(chat):
@@ -190,15 +210,15 @@ def test_a_run_of_another_world_is_refused(run, tmp_path):
     (other.path / "best.weights.h5").write_bytes((run.path / "best.weights.h5").read_bytes())
     candidates = (other.path / "candidates.txt").read_text().splitlines()
     (other.path / "candidates.txt").write_text("\n".join(candidates[1:]) + "\n")
-    with pytest.raises(UserError, match=r"the run has candidates .* differ in origin"):
-        dialog.start_chat(other)
+    with pytest.raises(UserError, match=r"the run has candidates .* come from different preparations"):
+        DialogChat(dialog.predictor(other))
 
 
 def test_a_run_without_its_candidates_is_refused(run, tmp_path):
     other = Run.create(tmp_path / "other", run.config)
     (other.path / "vocabulary.txt").write_bytes((run.path / "vocabulary.txt").read_bytes())
     with pytest.raises(UserError, match=r"expected a UTF-8 text file"):
-        dialog.start_chat(other)
+        DialogChat(dialog.predictor(other))
 
 
 # === Reading ===
@@ -209,7 +229,7 @@ def reader(prepared_reading, tmp_path_factory):
     settings = {"hidden": "5", "character_filters": "7", "character_dim": "3"}
     fit = Fit(epochs=1.0, batch_size=8, learning_rate=0.01)
     path = tmp_path_factory.mktemp("runs") / "reader"
-    return reading.start_chat(train("bidaf", prepared_reading, path, fit, settings))
+    return ReadingComprehensionChat(reading.predictor(train(reading, "bidaf", prepared_reading, path, fit, settings)))
 
 
 def test_an_answer_is_shown_in_its_sentence_and_stands_where_it_says(reader):

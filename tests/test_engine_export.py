@@ -18,9 +18,10 @@ from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
 from engine.runs import BEST, VOCABULARY, Run, set_precision
 from models.dam import DAM, DAMConfig
+from tasks import TASKS
 from tasks.selection.batches import SelectionSplit
 from tasks.selection.export import NO_SCORE
-from tasks.selection.task import score
+from tasks.selection.ranking import score
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
 
@@ -166,7 +167,7 @@ def served(tmp_path_factory):
     run, model = make_run(path / "run")
     try:
         set_precision("bfloat16")
-        exact = exporting.export(run.path, path / "out" / "exact")
+        exact = exporting.export(TASKS["selection"], run, path / "out" / "exact")
         printed, _ = script.communicate()
     finally:
         set_precision("float32")
@@ -300,8 +301,8 @@ class BrokenArchive(Archive):
 
 
 def test_export_writes_the_version_asked_for(served, tmp_path, monkeypatch):
-    monkeypatch.setattr(exporting, "selection_archive", Archive)
-    assert exporting.export(served.run.path, tmp_path, version=7) == tmp_path / "7"
+    monkeypatch.setattr("tasks.selection.export.selection_archive", Archive)
+    assert exporting.export(TASKS["selection"], served.run, tmp_path, version=7) == tmp_path / "7"
     assert [p.name for p in (tmp_path / "7").iterdir()] == ["saved_model.pb"]
 
 
@@ -309,26 +310,26 @@ def test_export_refuses_a_used_version_and_names_a_free_one(served, tmp_path):
     for name in ("1", "9", "notes"):
         (tmp_path / "out" / name).mkdir(parents=True)
     with pytest.raises(UserError, match=r"out/1 exists: --version=10 is free$"):
-        exporting.export(served.run.path, tmp_path / "out")
+        exporting.export(TASKS["selection"], served.run, tmp_path / "out")
 
 
 def test_export_refuses_a_file_as_directory(served, tmp_path):
     (tmp_path / "out").write_text("mine")
     with pytest.raises(UserError, match=r"out is no directory$"):
-        exporting.export(served.run.path, tmp_path / "out")
+        exporting.export(TASKS["selection"], served.run, tmp_path / "out")
 
 
 def test_export_leaves_nothing_half_written(served, tmp_path, monkeypatch):
-    monkeypatch.setattr(exporting, "selection_archive", BrokenArchive)
+    monkeypatch.setattr("tasks.selection.export.selection_archive", BrokenArchive)
     with pytest.raises(OSError, match="disk full"):
-        exporting.export(served.run.path, tmp_path / "out")
+        exporting.export(TASKS["selection"], served.run, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_export_refuses_a_run_without_vocabulary(served, tmp_path):
     run = Run.create(tmp_path / "run", served.run.config)
     with pytest.raises(UserError, match=r"strings need a vocabulary\.txt in the run"):
-        exporting.export(run.path, tmp_path / "out")
+        exporting.export(TASKS["selection"], run, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -336,17 +337,17 @@ def test_export_refuses_a_vocabulary_of_another_size(served, tmp_path):
     run = Run.create(tmp_path / "run", served.run.config, Vocabulary(WORDS[:-1]))
     shutil.copy(served.run.path / BEST, run.path)
     with pytest.raises(UserError, match=rf"{VOCABULARY}: expected 11 words, .* Received: 10$"):
-        exporting.export(run.path, tmp_path / "out")
+        exporting.export(TASKS["selection"], run, tmp_path / "out")
 
 
 def test_export_refuses_other_backends(served, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     with pytest.raises(UserError, match=r"needs KERAS_BACKEND=tensorflow\. Received: jax$"):
-        exporting.export(served.run.path, tmp_path / "out")
+        exporting.export(TASKS["selection"], served.run, tmp_path / "out")
 
 
 def test_export_refuses_models_of_other_tasks(served, tmp_path):
     run = Run.create(tmp_path / "run", {**served.run.config, "model": "memma"}, Vocabulary(WORDS))
     with pytest.raises(UserError, match=r"models of dialog cannot be exported yet"):
-        exporting.export(run.path, tmp_path / "out")
+        exporting.export(TASKS["dialog"], run, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -18,9 +18,11 @@ from engine.runs import Run
 from engine.sweep import sweep
 from engine.training import Fit, train
 from metrics.dialog import dialog_metrics
-from tasks.dialog import task as dialog
+from tasks import TASKS
+from tasks.dialog.baselines import baselines_and_upper_bounds
 from tasks.dialog.dataset import World
 
+dialog = TASKS["dialog"]
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TINY = Recipe(
     model="memma",
@@ -41,7 +43,7 @@ def tiny_recipe():
 def swept(prepared_dialog, tmp_path_factory):
     """A directory with the runs of two seeds, and their figures."""
     root = tmp_path_factory.mktemp("sweep")
-    sweep(["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov", "test"], root / "runs", root / "measured")
+    sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov", "test"], root / "runs", root / "measured")
     return root
 
 
@@ -55,9 +57,9 @@ def trained(monkeypatch):
     """The directories that a sweep trains in."""
     found = []
 
-    def counted(model, data, workdir, *args, **kwargs):
+    def counted(task, model, data, workdir, *args, **kwargs):
         found.append((workdir.name, kwargs.get("resume", False)))
-        return train(model, data, workdir, *args, **kwargs)
+        return train(task, model, data, workdir, *args, **kwargs)
 
     monkeypatch.setattr(sweeping, "train", counted)
     return found
@@ -92,7 +94,7 @@ def test_a_run_holds_all_that_a_bot_needs(run, prepared_dialog):
 def test_the_best_weights_are_those_of_the_best_validation(run):
     dataset = dialog.load_dataset(run.config["dataset"]["path"])
     model = run.load_model()
-    _, figure = dialog.validate(model, dataset.splits["dev"], model.config)
+    _, figure = dialog.validate(model, dataset.splits["dev"])
     assert figure == pytest.approx(max(row["per_response"] for row in run.history()), abs=1e-5)
 
 
@@ -105,7 +107,7 @@ def test_seeds_differ(swept, run):
 def test_the_margin_loss_trains(prepared_dialog, tmp_path):
     settings = {"loss": "margin", "embedding_dim": "7", "validations_per_epoch": "1", "patience": "1"}
     fit = Fit(epochs=2.0, batch_size=13, learning_rate=0.02)
-    rows = train("supervised-embeddings", prepared_dialog, tmp_path / "run", fit, settings).history()
+    rows = train(dialog, "supervised-embeddings", prepared_dialog, tmp_path / "run", fit, settings).history()
     assert rows[-1]["loss"] < rows[0]["loss"]
 
 
@@ -120,7 +122,7 @@ def test_the_margin_loss_trains(prepared_dialog, tmp_path):
 )
 def test_wrong_settings_are_refused_and_leave_nothing(prepared_dialog, tmp_path, settings, message):
     with pytest.raises(UserError, match=message):
-        train("memma", prepared_dialog, tmp_path / "run", Fit(), settings)
+        train(dialog, "memma", prepared_dialog, tmp_path / "run", Fit(), settings)
     assert not (tmp_path / "run").exists()
 
 
@@ -148,12 +150,12 @@ def test_a_second_sweep_does_what_is_missing_alone(swept, prepared_dialog, train
     metrics = json.loads(missing.read_text())["metrics"]
     missing.unlink()
     before = {file: file.stat().st_mtime_ns for file in (root / "measured").iterdir()}
-    sweep(["tiny"], [prepared_dialog], [1, 2], ["dev", "test"], root / "runs", root / "measured")
+    sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], ["dev", "test"], root / "runs", root / "measured")
     assert trained == []
     assert {file: file.stat().st_mtime_ns for file in before} == before
     assert json.loads(missing.read_text())["metrics"] == metrics
     shutil.rmtree(root / "runs")
-    sweep(["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov"], root / "runs", root / "measured")
+    sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov"], root / "runs", root / "measured")
     assert trained == [] and not (root / "runs").exists()  # the figures are there
 
 
@@ -170,7 +172,7 @@ def interrupted_at(validation, how, monkeypatch, *args):
     with monkeypatch.context() as patch:
         patch.setattr(dialog, "validate", validate)
         with pytest.raises(UserError, match=f"interrupted; {how}"):
-            sweep(*args)
+            sweep(TASKS, *args)
 
 
 def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, monkeypatch, tmp_path):
@@ -185,7 +187,7 @@ def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, mon
     resumed = Run.open(tmp_path / name)
     assert not resumed.finished()
     assert [row["step"] for row in resumed.history()] == [14, 28]
-    sweep(*args)
+    sweep(TASKS, *args)
     assert trained == [(name, False), (name, False), (name, True)]
     assert resumed.finished()
     for number, value in weights(run.path).items():
@@ -199,9 +201,9 @@ def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, mon
 def test_a_sweep_refuses_datasets_of_one_name(swept, prepared_dialog, tmp_path):
     other = shutil.copytree(prepared_dialog, tmp_path / "other" / prepared_dialog.name)
     with pytest.raises(UserError, match=r"--data expects directories of different names.* Received: task1"):
-        sweep(["tiny"], [prepared_dialog, other], [1], ["dev"], tmp_path / "runs")
+        sweep(TASKS, ["tiny"], [prepared_dialog, other], [1], ["dev"], tmp_path / "runs")
     with pytest.raises(UserError, match=f"was trained on .*, not on {other}: give another --out"):
-        sweep(["tiny"], [other], [1], ["dev"], swept / "runs")
+        sweep(TASKS, ["tiny"], [other], [1], ["dev"], swept / "runs")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_sweep_refuses_wrong_flags(flags, message):
 
 def test_evaluate_measures_writes_and_prints(run, tmp_path, capsys):
     said_file, measured_file = tmp_path / "said.txt", tmp_path / "measured.json"
-    record = evaluation.evaluate(run.path, "test", measured_out=measured_file, scores_out=said_file)
+    record = evaluation.evaluate(dialog, run.path, "test", measured_out=measured_file, scores_out=said_file)
     dataset = dialog.dataset_of(run)
     split, candidates = dataset.splits["test"], dataset.world.candidates
     rows = [line.split("\t") for line in said_file.read_text().splitlines()]
@@ -233,7 +235,7 @@ def test_evaluate_measures_writes_and_prints(run, tmp_path, capsys):
     said = [candidates.index(row[1]) for row in rows]
     assert record["metrics"] == dialog_metrics(said, split.answers, split.dialog)
     assert record["counts"] == {"dialogs": 7, "responses": 48}
-    below = dialog.baselines_and_upper_bounds(dataset, "test")
+    below = baselines_and_upper_bounds(dataset, "test")
     assert {kind: record[kind] for kind in ("baselines", "upper_bounds")} == below
     assert json.loads((run.path / "metrics.json").read_text())["test"]["metrics"] == record["metrics"]
     measured = json.loads(measured_file.read_text())
@@ -257,7 +259,7 @@ def test_evaluate_measures_writes_and_prints(run, tmp_path, capsys):
 
 
 def test_evaluate_without_baselines(run, tmp_path, capsys):
-    record = evaluation.evaluate(run.path, "dev", baselines=False)
+    record = evaluation.evaluate(dialog, run.path, "dev", baselines=False)
     assert not {"baselines", "upper_bounds"} & set(record)
     assert "baseline" not in capsys.readouterr().out
 
@@ -273,21 +275,21 @@ def test_evaluate_without_baselines(run, tmp_path, capsys):
 )
 def test_evaluate_refuses_what_is_not_there(run, options, message):
     with pytest.raises(UserError, match=message):
-        evaluation.evaluate(run.path, **options)
+        evaluation.evaluate(dialog, run.path, **options)
 
 
 def test_evaluate_refuses_another_world(run, prepared_dialog, tmp_path):
     other = shutil.copytree(prepared_dialog, tmp_path / "other")
     with open(other / "candidates.txt", "a") as file:
         file.write("see you\n")
-    with pytest.raises(UserError, match=r"other: the run has candidates .*, here it is .*: they differ in origin"):
-        evaluation.evaluate(run.path, "dev", data=other)
+    with pytest.raises(UserError, match=r"other: the run has candidates .*, here it is .*: they come from"):
+        evaluation.evaluate(dialog, run.path, "dev", data=other)
 
 
 def test_evaluate_all_shows_seeds_side_by_side(swept, tmp_path, capsys):
     pattern = str(swept / "runs" / "*")
     splits = ["dev", "dev-oov", "test"]  # one of which the dataset lacks
-    evaluation.evaluate_all(pattern, splits, measured_out=tmp_path, baselines=False)
+    evaluation.evaluate_all(TASKS, pattern, splits, measured_out=tmp_path, baselines=False)
     printed = capsys.readouterr().out
     table = printed[printed.index("mean ± deviation over seeds") :]
     records = [json.loads(file.read_text()) for file in sorted(tmp_path.iterdir())]
@@ -311,7 +313,7 @@ def test_evaluate_all_shows_seeds_side_by_side(swept, tmp_path, capsys):
 
 
 def test_evaluate_all_with_one_run_and_split_writes_a_file(swept, run, tmp_path, capsys):
-    evaluation.evaluate_all(str(run.path), ["dev"], measured_out=tmp_path / "dev.json", baselines=False)
+    evaluation.evaluate_all(TASKS, str(run.path), ["dev"], measured_out=tmp_path / "dev.json", baselines=False)
     assert json.loads((tmp_path / "dev.json").read_text())["split"] == "dev"
     assert "deviation" not in capsys.readouterr().out
 
@@ -319,16 +321,16 @@ def test_evaluate_all_with_one_run_and_split_writes_a_file(swept, run, tmp_path,
 def test_evaluate_all_refuses_what_is_not_there(swept, tmp_path):
     pattern = str(swept / "runs" / "*")
     with pytest.raises(UserError, match=r"no dataset of .*/\* has examples in the splits dev-oov, test-oov$"):
-        evaluation.evaluate_all(pattern, ["dev-oov", "test-oov"])
+        evaluation.evaluate_all(TASKS, pattern, ["dev-oov", "test-oov"])
     with pytest.raises(UserError, match=r"--split expects one of train, dev, .*Received: valid"):
-        evaluation.evaluate_all(pattern, ["valid"])
+        evaluation.evaluate_all(TASKS, pattern, ["valid"])
     with pytest.raises(UserError, match=r"is no run directory: it has no config\.json"):
-        evaluation.evaluate_all(str(tmp_path / "*"), ["dev"])
+        evaluation.evaluate_all(TASKS, str(tmp_path / "*"), ["dev"])
 
 
 def test_what_makes_no_sense_for_several_runs_is_refused(prepared_dialog, tmp_path):
     with pytest.raises(UserError, match="--scores_out is for one run and one split"):
-        evaluation.evaluate_all("runs/none", ["dev", "test"], scores_out=tmp_path / "out")
+        evaluation.evaluate_all(TASKS, "runs/none", ["dev", "test"], scores_out=tmp_path / "out")
     with pytest.raises(UserError, match=r"--split expects some of train, dev.* Received: devv"):
-        sweep(["babi-memma"], [prepared_dialog], [1], ["devv"], tmp_path / "runs")
+        sweep(TASKS, ["babi-memma"], [prepared_dialog], [1], ["devv"], tmp_path / "runs")
     assert not list(tmp_path.iterdir())

@@ -4,13 +4,17 @@ import json
 
 import pytest
 
-from metrics import dialog, generation, reading
+from metrics import dialog, generation, reading_comprehension
 from metrics.published import PUBLISHED, published
 from metrics.ranking import METRICS
 
 # the metric names of each task; a task that comes in adds its own
-NAMES = {"selection": set(METRICS), "dialog": set(dialog.METRICS), "reading": set(reading.METRICS)}
-NAMES["generation"] = set(generation.METRICS)
+NAMES = {
+    "selection": set(METRICS),
+    "dialog": set(dialog.METRICS),
+    "generation": set(generation.METRICS),
+    "reading_comprehension": set(reading_comprehension.METRICS),
+}
 ROWS = json.loads(PUBLISHED.read_text("utf-8"))
 
 

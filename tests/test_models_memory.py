@@ -20,7 +20,9 @@ from data.vocabulary import Vocabulary
 from models import MODELS
 from tasks.dialog.batches import DialogSplit, Sentences, stack
 from tasks.dialog.dataset import World
-from tasks.dialog.task import model_settings, set_world, softmax_loss
+from tasks.dialog.losses import softmax_loss
+from tasks.dialog.tables import set_world
+from tasks.dialog.task import DialogTask
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
 VARIANTS = [*((name, {}) for name in NAMES), ("memn2n", {"gated": True})]
@@ -379,7 +381,7 @@ def both_ways(*pairs):
 @pytest.fixture(scope="module")
 def entity_model():
     sizes = {"splits": {"train": DialogSplit(world().encode(["K"]), [])}, "world": world(), "path": "small"}
-    settings = model_settings(type("Dataset", (), sizes), {**SMALL, "heads": 2, "hops": 2})
+    settings = DialogTask().model_settings(type("Dataset", (), sizes), {**SMALL, "heads": 2, "hops": 2})
     model = randomised(MODELS["entity-memma"].build(MODELS["entity-memma"].config(**settings)), 4, 0.3)
     set_world(model, world())
     return model
@@ -413,7 +415,7 @@ def test_entity_memma_reads_values_of_closed_types_as_they_are(entity_model):
 def test_memma_knows_entities_by_their_names():
     """The counterpart: two words that change places in the whole conversation do not in the logits."""
     sizes = {"splits": {"train": DialogSplit(world().encode(["K"]), [])}, "world": world(), "path": "small"}
-    settings = model_settings(type("Dataset", (), sizes), {**SMALL, "heads": 2, "hops": 2})
+    settings = DialogTask().model_settings(type("Dataset", (), sizes), {**SMALL, "heads": 2, "hops": 2})
     model = randomised(MODELS["memma"].build(MODELS["memma"].config(**settings)), 4, 0.3)
     set_world(model, world())
     pairs = both_ways(("place_3", "place_6"), ("phone_3", "phone_6"))

@@ -11,7 +11,7 @@ from helpers import randomised, to_numpy
 
 from layers.recurrent import ATTENTIONS
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
-from tasks.generation.task import Training, loss
+from tasks.generation.likelihood import word_loss
 
 V, E, H = 13, 7, 22  # words, features of a word, units: halved, a prime
 BEGIN = V + 1
@@ -146,7 +146,7 @@ def test_seq2seq_trains_every_weight(settings):
     model = made(**settings)
     inputs, targets = batch(PAIRS)
     with tf.GradientTape() as tape:
-        value = tf.reduce_mean(loss(Training())(targets, model(inputs)))
+        value = tf.reduce_mean(word_loss()(targets, model(inputs)))
     variables = model.trainable_variables
     of_decoder = {weight.path for layer in model.get_layer("decoder").stack for weight in layer.trainable_weights}
     assert of_decoder and of_decoder <= {variable.path for variable in variables}
@@ -167,7 +167,7 @@ def test_seq2seq_learns_one_batch(attention):
     @functools.partial(tf.function, autograph=False)
     def step():
         with tf.GradientTape() as tape:
-            value = tf.reduce_mean(loss(Training())(targets, model(inputs)))
+            value = tf.reduce_mean(word_loss()(targets, model(inputs)))
         variables = model.trainable_variables
         optimizer.apply(tape.gradient(value, [v.value for v in variables]), variables)
         return value

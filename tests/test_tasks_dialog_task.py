@@ -8,14 +8,19 @@ import pytest
 from keras import ops
 
 from base.files import UserError
-from engine.runs import make_config
+from engine.settings import make_config
 from engine.training import Fit, train
 from metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
 from models import MODELS
-from tasks.dialog import task as dialog
+from tasks import TASKS
+from tasks.dialog.answers import predict
+from tasks.dialog.baselines import baselines_and_upper_bounds
 from tasks.dialog.dataset import World
-from tasks.dialog.task import Training, margin_loss, softmax_loss
+from tasks.dialog.losses import margin_loss, softmax_loss
+from tasks.dialog.tables import set_world
+from tasks.dialog.task import Training
 
+dialog = TASKS["dialog"]
 B, T, C = 2, 3, 5
 SMALL = {"embedding_dim": "6", "heads": "2", "hops": "1"}
 
@@ -162,7 +167,7 @@ def test_check_fits_refuses_another_world(dataset):
     with pytest.raises(UserError, match=r"task1: the run has candidates \(477, \d+\), here it is \(476, \d+\): they"):
         dialog.check_fits(config, fewer)
     unknown = dataclasses.replace(dataset, world=dataclasses.replace(world, entities=world.entities[1:]))
-    with pytest.raises(UserError, match=r"the run has entities \d+, here it is \d+: they differ in origin$"):
+    with pytest.raises(UserError, match=r"the run has entities \d+, here it is \d+: they come"):
         dialog.check_fits(config, unknown)
 
 
@@ -207,7 +212,7 @@ def test_set_world_gives_a_model_its_candidates(dataset, model):
 def test_set_world_gives_an_entity_model_types_and_entities(dataset):
     built = build(dataset, "entity-memma")
     kernel = built.get_layer("entity_pointer").get_weights()[0]
-    dialog.set_world(built, dataset.world)
+    set_world(built, dataset.world)
     expected = dataset.world.encoded_candidates
     found = built.get_layer("entity_pointer").get_weights()
     np.testing.assert_array_equal(found[0], kernel)
@@ -254,18 +259,18 @@ def test_predict_gives_what_a_dialog_gets_alone(dataset, model, batch_size):
         seen.append(len(batches))
         return batches
 
-    predicted = dialog.predict(model, split, model.config, batch_size, progress)
+    predicted = predict(model, split, model.config, batch_size, progress)
     assert predicted.tolist() == expected
     assert seen == [-(-7 // batch_size)]
 
 
 def test_validate_chooses_by_responses(dataset, model):
     split = dataset.splits["dev"]
-    predicted = dialog.predict(model, split, model.config)
-    metrics, figure = dialog.validate(model, split, model.config)
+    predicted = predict(model, split, model.config)
+    metrics, figure = dialog.validate(model, split)
     assert metrics == dialog_metrics(predicted, split.answers, split.dialog)
     assert figure == metrics["per_response"] == np.mean(predicted == split.answers)
-    assert figure < dialog.PERFECT
+    assert figure < dialog.best_score
 
 
 # === Baselines and upper bounds ===
@@ -307,8 +312,8 @@ def test_baselines_and_upper_bounds_are_those_of_the_texts(dataset, monkeypatch)
         documents.extend(tuple(words[id] for id in text) for text in train_documents)
         return tfidf_match(train_documents, *args)
 
-    monkeypatch.setattr(dialog, "tfidf_match", watched)
-    found = dialog.baselines_and_upper_bounds(dataset, "test")
+    monkeypatch.setattr("tasks.dialog.baselines.tfidf_match", watched)
+    found = baselines_and_upper_bounds(dataset, "test")
     per_dialog = [
         np.mean([all(right[test.dialog == number]) for number in range(7)]) for right in map(np.array, (seen, typed))
     ]

@@ -11,10 +11,12 @@ from engine import export as exporting
 from engine.runs import Run
 from engine.training import Fit, train
 from models.decoding import Decoding
-from tasks.generation import task as generation
-from tasks.generation.chat import Chat
+from tasks import TASKS
+from tasks.generation.chat import GenerationChat
 from tasks.generation.export import GenerationText
+from tasks.generation.search import reply, words_of
 
+generation = TASKS["generation"]
 TEXTS = [
     "It's 3,000.5 -- isn\u2019t it ... \u201cwell\u201d?",
     "\uff28\uff49! \u4f60\u597d\uff0c\u4e16\u754c OK\u3002",
@@ -28,12 +30,14 @@ TEXTS = [
 def run(prepared_generation, tmp_path_factory):
     settings = {"embedding_dim": "5", "hidden": "6", "attention": "dot", "dropout": "0"}
     fit = Fit(epochs=3.0, batch_size=8, learning_rate=0.03)
-    return train("seq2seq", prepared_generation, tmp_path_factory.mktemp("runs") / "run", fit, settings)
+    return train(generation, "seq2seq", prepared_generation, tmp_path_factory.mktemp("runs") / "run", fit, settings)
 
 
 @pytest.fixture(scope="module")
 def path(run, tmp_path_factory):
-    return exporting.export(run.path, tmp_path_factory.mktemp("exported") / "model", decode="beam=3,max_length=7")
+    return exporting.export(
+        generation, run, tmp_path_factory.mktemp("exported") / "model", decode="beam=3,max_length=7"
+    )
 
 
 @pytest.mark.parametrize("name", ["words", "mixed", "characters", "space"])
@@ -57,7 +61,7 @@ def test_replies_are_those_of_the_run_whatever_stands_beside_them(run, path):
     model = tf.saved_model.load(str(path))
     dataset = generation.dataset_of(run)
     split, decoding = dataset.splits["dev"], Decoding(beam=3, max_length=7)
-    ids, scores = generation.reply(run.load_model(), split, np.arange(5), decoding)
+    ids, scores = reply(run.load_model(), split, np.arange(5), decoding)
     turns = [text.split("\t") for text in split.source_texts[:5]]
     most = max(map(len, turns))
     found = model.reply(turns=tf.constant([[""] * (most - len(each)) + each for each in turns]))
@@ -65,7 +69,7 @@ def test_replies_are_those_of_the_run_whatever_stands_beside_them(run, path):
     for row in range(5):
         alone = model.reply(turns=tf.constant([turns[row]]))
         for k in range(3):
-            expected = tokenizer.detokenize(generation.words_of(ids[row, k], dataset.vocabulary))
+            expected = tokenizer.detokenize(words_of(ids[row, k], dataset.vocabulary))
             assert found["replies"][row, k].numpy().decode() == alone["replies"][0, k].numpy().decode() == expected
         np.testing.assert_allclose(found["scores"][row], scores[row], rtol=1e-4)
         np.testing.assert_allclose(alone["scores"][0], scores[row], rtol=1e-4)
@@ -79,7 +83,7 @@ def test_an_empty_text_gets_a_reply(path):
 
 
 def test_sampling_repeats_itself(run, tmp_path):
-    path = exporting.export(run.path, tmp_path / "model", decode="sample=true,beam=5,temperature=2,max_length=7")
+    path = exporting.export(generation, run, tmp_path / "model", decode="sample=true,beam=5,temperature=2,max_length=7")
     model = tf.saved_model.load(str(path))
     first, second = (model.reply(turns=tf.constant([["hello"]]))["replies"].numpy().tolist() for _ in range(2))
     assert first == second and len(set(first[0])) > 1
@@ -92,7 +96,7 @@ def test_jieba_cannot_be_exported():
 
 def test_only_models_that_write_are_told_how(run, tmp_path):
     with pytest.raises(UserError, match="has no field 'beams'"):
-        exporting.export(run.path, tmp_path / "model", decode="beams=3")
+        exporting.export(generation, run, tmp_path / "model", decode="beams=3")
     assert not (tmp_path / "model" / "1").exists()
 
 
@@ -101,15 +105,15 @@ def test_only_models_that_write_are_told_how(run, tmp_path):
 
 @pytest.fixture
 def chat(run):
-    return Chat(Run.open(run.path))
+    return GenerationChat(generation.predictor(Run.open(run.path)))
 
 
 def test_a_chat_answers_as_the_run_does_and_remembers(chat, run):
     dataset = generation.dataset_of(run)
     split = dataset.splits["dev"]
     row = next(i for i, text in enumerate(split.source_texts) if "\t" not in text)
-    ids, _ = generation.reply(run.load_model(), split, [row], Decoding())
-    expected = chat.tokenizer.detokenize(generation.words_of(ids[0, 0], dataset.vocabulary))
+    ids, _ = reply(run.load_model(), split, [row], Decoding())
+    expected = chat.tokenizer.detokenize(words_of(ids[0, 0], dataset.vocabulary))
     assert chat.reply(split.source_texts[row].upper()) == [expected]
     assert len(chat.said) == 2
     assert chat.commands["/reset"]("") == "forgotten" and chat.said == []

@@ -16,10 +16,13 @@ from engine.training import Fit, train
 from metrics.generation import baselines_of, bleu, generation_metrics
 from models.decoding import Decoding
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
-from tasks.generation import task as generation
+from tasks import TASKS
 from tasks.generation.dataset import load_dataset
+from tasks.generation.likelihood import likelihood, word_nll
+from tasks.generation.search import parse_decoding, reply, rerank, search_of, words_of
 from tasks.generation.task import Training
 
+generation = TASKS["generation"]
 B, T, V = 3, 5, 7  # pairs, words of a target, words
 SETTINGS = {"embedding_dim": "7", "hidden": "10", "bidirectional": "false", "dropout": "0.1"}
 FIT = Fit(epochs=1.0, batch_size=8, learning_rate=0.02)
@@ -40,7 +43,7 @@ def model(dataset):
 @pytest.fixture(scope="module")
 def run(prepared_generation, tmp_path_factory):
     settings = {**SETTINGS, "validations_per_epoch": "2"}
-    return train("seq2seq", prepared_generation, tmp_path_factory.mktemp("runs") / "run", FIT, settings)
+    return train(generation, "seq2seq", prepared_generation, tmp_path_factory.mktemp("runs") / "run", FIT, settings)
 
 
 def weights(path):
@@ -82,7 +85,7 @@ def test_a_reverse_model_reads_targets_and_writes_sources(dataset, model):
     np.testing.assert_array_equal(target, expected["source"])
     assert (inputs["target_in"][:, 0] == split.bos).all()
     np.testing.assert_array_equal(inputs["target_in"][0, 1:], target[0, :-1])
-    nll, words = generation.likelihood(model, split, reverse)
+    nll, words = likelihood(model, split, reverse)
     assert words.tolist() == split.source.lengths.tolist()
     logits = to_numpy(model(generation.collate(split, reverse, [2], 1)[0]))[0]
     by_hand = sum(nll_in_loops(word, row) for word, row in zip(target[0], logits, strict=True))
@@ -125,7 +128,7 @@ def test_loss_is_the_mean_over_words_whatever_the_padding(smoothing):
 def test_label_smoothing_matches_loops_word_by_word():
     target, logits = targets_and_logits()
     for smoothing in (0.0, 0.1, 1.0):
-        found = to_numpy(generation.word_nll(target, logits.astype("float16"), smoothing))
+        found = to_numpy(word_nll(target, logits.astype("float16"), smoothing))
         assert found.dtype == np.float32
         for b, t in np.ndindex(B, T):
             expected = nll_in_loops(target[b, t], logits[b, t], smoothing) if target[b, t] else 0.0
@@ -205,7 +208,7 @@ def test_settings_that_the_dataset_decides_are_refused(dataset, model):
             generation.model_settings(of, {name: 5})
     generation.check_fits(model.config, dataset)
     other = dataclasses.replace(model.config, vocabulary_size=5)
-    with pytest.raises(UserError, match=rf"the run has vocabulary_size 5, the dataset {len(dataset.vocabulary)}$"):
+    with pytest.raises(UserError, match=rf"the run has vocabulary_size 5, here it is {len(dataset.vocabulary)}: they"):
         generation.check_fits(other, dataset)
 
 
@@ -214,16 +217,16 @@ def test_settings_that_the_dataset_decides_are_refused(dataset, model):
 
 def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(dataset, model):
     split = dataset.splits["dev"]
-    nll, words = generation.likelihood(model, split, model.config)
+    nll, words = likelihood(model, split, model.config)
     assert words.tolist() == split.target.lengths.tolist()
-    other, _ = generation.likelihood(model, split, model.config, batch_size=5)
+    other, _ = likelihood(model, split, model.config, batch_size=5)
     np.testing.assert_allclose(other, nll, rtol=1e-4)
     for row in (0, 11, 20):
         inputs, target = split.collate([row])
         logits = to_numpy(model(inputs))[0]
         by_hand = sum(nll_in_loops(word, scores) for word, scores in zip(target[0], logits, strict=True))
         assert nll[row] == pytest.approx(by_hand, rel=1e-4)
-    metrics, figure = generation.validate(model, split, model.config)
+    metrics, figure = generation.validate(model, split)
     assert metrics == {"perplexity": pytest.approx(np.exp(nll.sum() / words.sum()), rel=1e-5)}
     assert figure == pytest.approx(1 / metrics["perplexity"])
 
@@ -231,30 +234,30 @@ def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(dataset, model):
 def test_the_likelihood_cuts_nothing(dataset, model, monkeypatch):
     """Though training does."""
     split = dataset.splits["dev"]
-    nll, _ = generation.likelihood(model, split, model.config)
-    monkeypatch.setattr(generation, "LENGTHS", {"max_source": 3, "max_target": 2})
+    nll, _ = likelihood(model, split, model.config)
+    monkeypatch.setattr("tasks.generation.task.LENGTHS", {"max_source": 3, "max_target": 2})
     inputs, target = generation.collate(split, model.config, [1], 1)
     assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)
-    np.testing.assert_array_equal(generation.likelihood(model, split, model.config)[0], nll)
+    np.testing.assert_array_equal(likelihood(model, split, model.config)[0], nll)
 
 
 @pytest.mark.parametrize("settings", [{}, {"beam": 3, "sample": True, "temperature": 2.0}], ids=str)
 def test_replies_are_the_same_in_any_batch(dataset, model, settings):
     split, decoding = dataset.splits["dev"], Decoding(max_length=5, **settings)
     rows = np.array([7, 0, 20, 11, 4])
-    ids, scores = generation.reply(model, split, rows, decoding)
+    ids, scores = reply(model, split, rows, decoding)
     assert ids.shape == (5, decoding.beam, 5) and scores.shape == (5, decoding.beam)
     assert (ids[:, :, 0] > 0).all()
-    again, ranked = generation.reply(model, split, rows, decoding, batch_size=2)
+    again, ranked = reply(model, split, rows, decoding, batch_size=2)
     np.testing.assert_array_equal(again, ids)
     np.testing.assert_allclose(ranked, scores, atol=1e-4)
-    other, _ = generation.reply(model, split, rows, decoding, seed=2)
+    other, _ = reply(model, split, rows, decoding, seed=2)
     assert (other != ids).any() == decoding.sample
 
 
 def test_words_of_leaves_out_what_is_no_word(dataset):
     ids = dataset.vocabulary.encode(["hello", "ann", "nobody"])
-    assert generation.words_of(np.array([*ids, 1, 0, 0]), dataset.vocabulary) == ["hello", "ann", "_UNK_"]
+    assert words_of(np.array([*ids, 1, 0, 0]), dataset.vocabulary) == ["hello", "ann", "_UNK_"]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +270,7 @@ def test_words_of_leaves_out_what_is_no_word(dataset):
     ],
 )
 def test_parse_decoding(text, expected):
-    assert generation.parse_decoding(text) == expected
+    assert parse_decoding(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -283,7 +286,7 @@ def test_parse_decoding(text, expected):
 )
 def test_parse_decoding_rejects(text, message):
     with pytest.raises(UserError, match=message):
-        generation.parse_decoding(text)
+        parse_decoding(text)
 
 
 # === Figures ===
@@ -296,11 +299,11 @@ def test_measure_compares_replies_with_targets(dataset, model, tmp_path):
     assert [source for source, _, _ in lines] == [text.replace("\t", " / ") for text in split.source_texts]
     assert [target for _, target, _ in lines] == split.target_texts
     replies = [text for _, _, text in lines]
-    ids, _ = generation.reply(model, split, range(21), Decoding(beam=2, max_length=5))
-    assert replies == [" ".join(generation.words_of(row[0], dataset.vocabulary)) for row in ids]
+    ids, _ = reply(model, split, range(21), Decoding(beam=2, max_length=5))
+    assert replies == [" ".join(words_of(row[0], dataset.vocabulary)) for row in ids]
     assert len(set(replies)) > 2 and "_EOS_" not in " ".join(replies)
 
-    nll, words = generation.likelihood(model, split, model.config)
+    nll, words = likelihood(model, split, model.config)
     unseen = [row for row in range(21) if not split.seen[row]]
     assert unseen == list(range(2, 21, 3))
     for found, rows in (
@@ -328,8 +331,8 @@ def test_a_reverse_model_is_measured_in_its_direction(dataset):
     reverse, split = randomised(Seq2Seq(config), 1, 0.7), dataset.splits["dev"]
     record = generation.measure(reverse, dataset, "dev", None, decode="max_length=3")
     swapped = dataclasses.replace(split, source=split.target, target=split.source)
-    ids, _ = generation.reply(reverse, swapped, range(21), Decoding(max_length=3))
-    replies = [" ".join(generation.words_of(row[0], dataset.vocabulary)) for row in ids]
+    ids, _ = reply(reverse, swapped, range(21), Decoding(max_length=3))
+    replies = [" ".join(words_of(row[0], dataset.vocabulary)) for row in ids]
     expected = generation_metrics(replies, [[text] for text in split.source_texts])
     assert {name: record["metrics"][name] for name in expected} == expected
     train_sources = dataset.splits["train"].source_texts
@@ -354,8 +357,8 @@ def reverse_run(dataset, model, run, tmp_path_factory):
 def test_rerank_matches_loops(dataset, model, reverse_run, weight):
     split, rows = dataset.splits["dev"], np.array([7, 1])
     reverse = Run.open(reverse_run).load_model()
-    ids, scores = generation.reply(model, split, rows, Decoding(beam=3, max_length=5))
-    found, ranked = generation.rerank(reverse, split, rows, ids, scores, weight)
+    ids, scores = reply(model, split, rows, Decoding(beam=3, max_length=5))
+    found, ranked = rerank(reverse, split, rows, ids, scores, weight)
     for row, of_source, forward, after, values in zip(rows, ids, scores, found, ranked, strict=True):
         source = split.source.lists()[row]
         totals = []
@@ -376,11 +379,11 @@ def test_measure_takes_the_reply_that_a_reverse_model_chooses(dataset, model, re
     given = {"baselines": False, "decode": decode, "scores_out": tmp_path / "replies", "reverse_run": reverse_run}
     record = generation.measure(model, dataset, "dev", None, **given, reverse_weight=0.7)
     replies = [line.split("\t")[2] for line in (tmp_path / "replies").read_text(encoding="utf-8").splitlines()]
-    ids, scores = generation.reply(model, split, range(21), Decoding(beam=3, max_length=5))
+    ids, scores = reply(model, split, range(21), Decoding(beam=3, max_length=5))
     reverse = Run.open(reverse_run).load_model()
-    chosen, _ = generation.rerank(reverse, split, np.arange(21), ids, scores, 0.7)
-    assert replies == [" ".join(generation.words_of(row[0], dataset.vocabulary)) for row in chosen]
-    assert replies != [" ".join(generation.words_of(row[0], dataset.vocabulary)) for row in ids]
+    chosen, _ = rerank(reverse, split, np.arange(21), ids, scores, 0.7)
+    assert replies == [" ".join(words_of(row[0], dataset.vocabulary)) for row in chosen]
+    assert replies != [" ".join(words_of(row[0], dataset.vocabulary)) for row in ids]
     assert record["decoding"]["reverse_weight"] == 0.7
     assert generation.describe(record)[0].endswith("; beam of 3, reranked")
     with pytest.raises(UserError, match=r"expected a run trained with --set reverse=true\. Received: seq2seq$"):
@@ -400,7 +403,7 @@ def test_measure_has_no_parts_where_all_pairs_are_of_one_kind(dataset, model):
 def test_describe_says_how_replies_were_found():
     counts = {"pairs": 1234, "unseen": 7}
     for settings, how in (({}, "greedy"), ({"beam": 5}, "beam of 5"), ({"beam": 5, "sample": True}, "sampling")):
-        record = {"counts": counts, "search": generation.search_of(Decoding(**settings)), "unit": "mixed"}
+        record = {"counts": counts, "search": search_of(Decoding(**settings)), "unit": "mixed"}
         title, caption = generation.describe(record)
         assert title == f"1,234 pairs, 7 of them not in train; {how}"
         assert "tokenizer mixed" in caption
@@ -428,7 +431,7 @@ def test_a_run_holds_all_that_is_needed(run, dataset):
     assert run.config["settings"]["vocabulary_size"] == len(dataset.vocabulary)
     assert run.config["dataset"]["name"] == "small"
     model = run.load_model()
-    metrics, _ = generation.validate(model, dataset.splits["dev"], model.config)
+    metrics, _ = generation.validate(model, dataset.splits["dev"])
     assert metrics["perplexity"] == pytest.approx(min(row["perplexity"] for row in rows), rel=1e-4)
 
 
@@ -445,10 +448,10 @@ def test_an_interrupted_training_goes_on_exactly(run, prepared_generation, tmp_p
     with monkeypatch.context() as patch:
         patch.setattr(generation, "validate", validate)
         with pytest.raises(UserError, match=r"interrupted; train\.py --resume --workdir=.* goes on from step"):
-            train("seq2seq", prepared_generation, tmp_path / "run", FIT, settings)
+            train(generation, "seq2seq", prepared_generation, tmp_path / "run", FIT, settings)
     resumed = Run.open(tmp_path / "run")
     assert [row["step"] for row in resumed.history()] == [5]
-    resumed = train("seq2seq", None, tmp_path / "run", FIT, {}, resume=True)
+    resumed = train(generation, "seq2seq", None, tmp_path / "run", FIT, {}, resume=True)
     assert weights(run.path).keys() == weights(resumed.path).keys()
     for name, value in weights(run.path).items():
         np.testing.assert_array_equal(value, weights(resumed.path)[name])
@@ -461,7 +464,7 @@ def test_an_interrupted_training_goes_on_exactly(run, prepared_generation, tmp_p
 def test_evaluate_measures_writes_and_prints(run, dataset, tmp_path, capsys):
     replies_file, measured_file = tmp_path / "replies.txt", tmp_path / "measured.json"
     decode = "beam=2,max_length=5"
-    record = evaluate(run.path, "dev", measured_out=measured_file, scores_out=replies_file, decode=decode)
+    record = evaluate(generation, run.path, "dev", measured_out=measured_file, scores_out=replies_file, decode=decode)
     rows = [line.split("\t") for line in replies_file.read_text(encoding="utf-8").splitlines()]
     figures = bleu([row[2] for row in rows], [[row[1]] for row in rows])
     assert {name: record["metrics"][name] for name in figures} == figures
@@ -475,7 +478,7 @@ def test_evaluate_measures_writes_and_prints(run, dataset, tmp_path, capsys):
     with pytest.raises(
         UserError, match="--ties is not for generation, which has scores_out, decode, reverse_run, reverse_weight"
     ):
-        evaluate(run.path, "dev", ties="release")
+        evaluate(generation, run.path, "dev", ties="release")
 
 
 def test_wrong_settings_are_refused_and_leave_nothing(prepared_generation, tmp_path):
@@ -486,5 +489,5 @@ def test_wrong_settings_are_refused_and_leave_nothing(prepared_generation, tmp_p
         ({"hops": "3"}, r"no field 'hops'\. The model seq2seq has .*attention.*; its training has label_smoothing"),
     ):
         with pytest.raises(UserError, match=message):
-            train("seq2seq", prepared_generation, tmp_path / "run", FIT, settings)
+            train(generation, "seq2seq", prepared_generation, tmp_path / "run", FIT, settings)
         assert not (tmp_path / "run").exists()

@@ -8,9 +8,11 @@ from data.corpora.squad import tokenize
 from data.vocabulary import Vocabulary
 from engine import export as exporting
 from engine.training import Fit, train
-from tasks.reading_comprehension import task as reading
+from tasks import TASKS
 from tasks.reading_comprehension.export import COUNT, ReadingText
+from tasks.reading_comprehension.spans import predict
 
+reading = TASKS["reading_comprehension"]
 TEXTS = [
     "Ann lives in Rome.",
     "  It's 3,000.5 m\u00b2; 19th 1a2 a1b 1.2.3, 4. x_y __ \u0661\u0662\u0663",
@@ -26,12 +28,12 @@ TEXTS = [
 def run(prepared_reading, tmp_path_factory):
     settings = {"hidden": "5", "character_filters": "7", "character_dim": "3"}
     fit = Fit(epochs=1.0, batch_size=8, learning_rate=0.01)
-    return train("bidaf", prepared_reading, tmp_path_factory.mktemp("runs") / "run", fit, settings)
+    return train(reading, "bidaf", prepared_reading, tmp_path_factory.mktemp("runs") / "run", fit, settings)
 
 
 @pytest.fixture(scope="module")
 def model(run, tmp_path_factory):
-    path = exporting.export(run.path, tmp_path_factory.mktemp("exported") / "model")
+    path = exporting.export(reading, run, tmp_path_factory.mktemp("exported") / "model")
     return tf.saved_model.load(str(path))
 
 
@@ -51,7 +53,7 @@ def test_tokens_stand_where_data_squad_says(text):
 
 def test_answers_are_those_of_the_run_whatever_stands_beside_them(run, model):
     split = reading.dataset_of(run).splits["dev"]
-    spans, scores = reading.predict(run.load_model(), split, None)
+    spans, scores = predict(run.load_model(), split)
     texts = [split.texts[number] for number in split.context]
     people = [text.split()[0] for text in texts]
     questions = [f"Where does {person} live?" for person in people]

@@ -10,16 +10,18 @@ import pytest
 from keras import ops
 
 from base.files import UserError
-from engine.evaluation import evaluate, evaluate_predictions
+from engine.evaluation import evaluate
 from engine.runs import Run
 from engine.training import Fit, averaged_weights, train
 from layers.span_search import best_spans
 from models.bidaf import BiDAF, BiDAFConfig
+from tasks import TASKS
 from tasks.reading_comprehension import prepare as prepare_reading
-from tasks.reading_comprehension import task as reading
 from tasks.reading_comprehension.dataset import load_dataset
 from tasks.reading_comprehension.prepare import Settings
+from tasks.reading_comprehension.spans import span_loss
 
+reading = TASKS["reading_comprehension"]
 SMALL = {"hidden": "5", "character_filters": "7", "character_dim": "3", "dropout": "0"}
 
 
@@ -32,7 +34,7 @@ def dataset(prepared_reading):
 def run(prepared_reading, tmp_path_factory):
     fit = Fit(epochs=40.0, batch_size=8, learning_rate=0.02)
     settings = {**SMALL, "ema": "0.9", "validations_per_epoch": "0.1"}
-    return train("bidaf", prepared_reading, tmp_path_factory.mktemp("runs") / "run", fit, settings)
+    return train(reading, "bidaf", prepared_reading, tmp_path_factory.mktemp("runs") / "run", fit, settings)
 
 
 # === Data ===
@@ -102,7 +104,7 @@ def test_prepare_without_word_vectors_leaves_nothing(prepared_reading, tmp_path)
 def test_load_refuses_other_datasets(prepared, prepared_reading, tmp_path):
     with pytest.raises(UserError, match="is no directory"):
         load_dataset(tmp_path / "missing")
-    with pytest.raises(UserError, match='expected an object with "task": "reading"'):
+    with pytest.raises(UserError, match='expected an object with "task": "reading_comprehension"'):
         load_dataset(prepared)
     broken = shutil.copytree(prepared_reading, tmp_path / "broken")
     (broken / "vocabulary.txt").write_text("_EOS_\n_UNK_\n")
@@ -122,7 +124,7 @@ def test_span_loss_sums_over_all_places_of_an_answer():
     spans = np.array([[[0, 1], [2, 4], [-1, -1]], [[3, 3], [-1, -1], [-1, -1]]])
     p = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     expected = [-np.log(p[0, 0, 0] * p[0, 1, 1] + p[0, 0, 2] * p[0, 1, 4]), -np.log(p[1, 0, 3] * p[1, 1, 3])]
-    np.testing.assert_allclose(ops.convert_to_numpy(reading.span_loss(spans, logits)), expected, rtol=1e-5)
+    np.testing.assert_allclose(ops.convert_to_numpy(span_loss(spans, logits)), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("length", [1, 3, 7, 9])
@@ -186,7 +188,7 @@ def test_bidaf_ignores_padding(settings):
 @pytest.mark.parametrize("settings", VARIANTS)
 def test_bidaf_trains_every_weight_but_the_word_vectors(settings):
     model, batch = small_model(dropout=0.0, **settings), small_batch()
-    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=reading.span_loss, jit_compile=False)
+    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=span_loss, jit_compile=False)
     before = {variable.path: np.array(variable) for variable in model.variables}
     model.train_on_batch(batch, np.array([[[1, 2]], [[0, 5]]], "int32"))
     same = {v.path for v in model.variables if np.array_equal(before[v.path], np.array(v))}
@@ -232,7 +234,7 @@ def test_bidaf_learns_to_read(run):
 
 
 def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, capsys):
-    record = evaluate(run.path, "dev", scores_out=tmp_path / "predictions.json")
+    record = evaluate(reading, run.path, "dev", scores_out=tmp_path / "predictions.json")
     predictions = json.loads((tmp_path / "predictions.json").read_text())
     dev = reading.dataset_of(run).splits["dev"]
     assert list(predictions) == dev.ids
@@ -244,13 +246,13 @@ def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, c
 
 def test_the_best_weights_are_the_averages(run):
     model = run.load_model()
-    _, figure = reading.validate(model, reading.dataset_of(run).splits["dev"], model.config)
+    _, figure = reading.validate(model, reading.dataset_of(run).splits["dev"])
     assert figure == pytest.approx(max(row["F1"] for row in run.history()), abs=1e-5)
 
 
 def test_averages_are_swapped_in_and_out_exactly():
     model, batch = small_model(), small_batch()
-    model.compile(optimizer=reading.optimizer(reading.Training(ema=0.5), 0.1), loss=reading.span_loss)
+    model.compile(optimizer=reading.optimizer(reading.Training(ema=0.5), 0.1), loss=span_loss)
     spans = np.array([[[1, 2]], [[0, 5]]], "int32")
     model.train_on_batch(batch, spans)
     first = [np.array(v) for v in model.trainable_variables]
@@ -265,13 +267,20 @@ def test_averages_are_swapped_in_and_out_exactly():
 
 def test_settings_that_the_dataset_decides_are_refused(prepared_reading, tmp_path):
     with pytest.raises(UserError, match=r"--set characters=3: .* decides characters"):
-        train("bidaf", prepared_reading, tmp_path / "run", Fit(), {"characters": "3"})
+        train(reading, "bidaf", prepared_reading, tmp_path / "run", Fit(), {"characters": "3"})
 
 
 @pytest.mark.parametrize("left_out", ["use_words", "c2q"])
 def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out):
-    train("bidaf", prepared_reading, tmp_path / "run", Fit(epochs=1.0, batch_size=8), {**SMALL, left_out: "false"})
-    record = evaluate(tmp_path / "run", "dev", baselines=False)
+    train(
+        reading,
+        "bidaf",
+        prepared_reading,
+        tmp_path / "run",
+        Fit(epochs=1.0, batch_size=8),
+        {**SMALL, left_out: "false"},
+    )
+    record = evaluate(reading, tmp_path / "run", "dev", baselines=False)
     assert record["settings"]["model"][left_out] is False
     assert record["metrics"]["F1"] == pytest.approx(record["history"][-1]["F1"], abs=1e-5)
 
@@ -289,7 +298,7 @@ def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, ca
     answers = {id: f"the {texts[0].lower()}!" for id, texts in zip(dev.ids, dev.answers, strict=True)}
     del answers[dev.ids[0]]
     (tmp_path / "p.json").write_text(json.dumps(answers))
-    record = evaluate_predictions(tmp_path / "p.json", prepared_reading)
+    record = reading.evaluate_predictions(tmp_path / "p.json", prepared_reading)
     assert record["metrics"] == {"EM": pytest.approx(5 / 6), "F1": pytest.approx(5 / 6)}
     printed = capsys.readouterr()
     assert "0.8333" in printed.out and "p.json" in printed.out
@@ -300,6 +309,6 @@ def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, ca
 def test_a_file_that_holds_no_predictions_is_refused(prepared_reading, tmp_path, text):
     (tmp_path / "p.json").write_text(text)
     with pytest.raises(UserError, match=r"p\.json: expected"):
-        evaluate_predictions(tmp_path / "p.json", prepared_reading)
+        reading.evaluate_predictions(tmp_path / "p.json", prepared_reading)
     with pytest.raises(UserError, match="no examples in the split test"):
-        evaluate_predictions(tmp_path / "p.json", prepared_reading, "test")
+        reading.evaluate_predictions(tmp_path / "p.json", prepared_reading, "test")

@@ -1,4 +1,4 @@
-"""tasks/selection.py: examples, losses, scoring."""
+"""tasks/selection: examples, losses, scoring."""
 
 import types
 
@@ -9,9 +9,11 @@ from keras import ops
 
 from base.files import UserError
 from models.dam import DAM, DAMConfig
-from tasks.selection import task as selection
-from tasks.selection.batches import SelectionSplit
-from tasks.selection.task import Training, candidate_lists, pointwise_loss, softmax_loss
+from tasks import TASKS
+from tasks.selection.batches import SelectionSplit, candidate_lists
+from tasks.selection.losses import pointwise_loss, softmax_loss
+from tasks.selection.ranking import baseline_scores, ranking_batches, score
+from tasks.selection.task import Training
 
 EOS = 1
 
@@ -119,7 +121,7 @@ def test_training_rejects(field, value):
 @pytest.mark.parametrize("sizes", [(10, 10), (1, 3, 25, 2), (7,)])
 def test_score_gives_every_line_what_it_gets_alone(model, sizes):
     split = make_split(sizes)
-    scores = selection.score(model, split, model.config)
+    scores = score(model, split, model.config)
     assert scores.shape == (sum(sizes),)
     assert np.ptp(scores) > 0.1  # lines differ, so a mix-up would show
     for line in range(len(scores)):
@@ -140,7 +142,7 @@ def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, 
     split = SelectionSplit.of(contexts, [[7] * n for n in lengths], [1] * len(contexts), EOS)
     config = types.SimpleNamespace(max_turns=3, max_words=30, masking=masking)
     seen, halves = [], 0
-    for chosen, lines in selection.ranking_batches(split, config, pairs):
+    for chosen, lines in ranking_batches(split, config, pairs):
         assert 0 < len(chosen) == len(lines) <= max(1, pairs // lines.shape[1])
         turns, _, words = split.sizes(chosen, lines, 3, 30).T
         assert masking == "release" or len({(-(-t // 3), -(-n // 6)) for t, n in zip(turns, words, strict=True)}) == 1
@@ -153,7 +155,7 @@ def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, 
             seen += row.tolist()
     assert sorted(seen) == list(range(len(contexts)))
     first = np.flatnonzero(split.context == 0)
-    whole = [row for _, lines in selection.ranking_batches(split, config, pairs) for row in lines if row[0] in first]
+    whole = [row for _, lines in ranking_batches(split, config, pairs) for row in lines if row[0] in first]
     assert sizes[0] != 10 or len(whole) == 1
     if sizes == (10, 10, 10):
         assert halves >= 2 if masking == "exact" else halves == 0
@@ -165,7 +167,7 @@ def test_baselines_know_overlap_from_chance():
     split = SelectionSplit.of(contexts, responses, [1, 0] * 30, EOS)
 
     dataset = types.SimpleNamespace(splits={"train": split, "dev": split}, eos_id=EOS, unk_id=2)
-    baselines = selection.baseline_scores(dataset, "dev")
+    baselines = baseline_scores(dataset, "dev")
     assert set(baselines) == {"random", "constant", "TF-IDF cosine"}
     assert (baselines["TF-IDF cosine"][::2] > baselines["TF-IDF cosine"][1::2]).all()
     assert (baselines["constant"] == baselines["constant"][0]).all()
@@ -181,7 +183,7 @@ def test_lazy_word_vectors_move_with_their_words_alone(precision):
         built = DAM(config)
     finally:
         keras.config.set_dtype_policy(kept)
-    built.compile(selection.optimizer(Training(), 1e-3), loss=pointwise_loss)
+    built.compile(TASKS["selection"].optimizer(Training(), 1e-3), loss=pointwise_loss)
     embedding = built.get_layer("word_embedding")
     before = embedding.get_weights()[0]
     moved = set()

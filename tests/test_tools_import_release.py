@@ -24,9 +24,10 @@ from engine import export as exporting
 from engine.evaluation import evaluate
 from engine.runs import VOCABULARY, Run
 from engine.training import Fit, train
-from tasks.selection import task as selection
+from tasks import TASKS
 from tools.import_release import import_checkpoint, release_names
 
+selection = TASKS["selection"]
 ROOT = pathlib.Path(__file__).parent.parent
 GOLDEN = ROOT.parent / "shared" / "golden" / "dam"
 NETWORKS = ("small", "small_positional", "small_last", "small_self", "small_cross", "released")
@@ -233,7 +234,7 @@ def check_export(run, turns, responses, expected, out):
     def text(ids):
         return " ".join("never-seen" if id == UNK_ID else vocabulary.words[id - 1] for id in ids if id)
 
-    served = tf.saved_model.load(str(exporting.export(run.path, out)))
+    served = tf.saved_model.load(str(exporting.export(selection, run, out)))
     turns = tf.constant([[text(ids) for ids in context] for context in turns])
     responses = tf.constant([text(ids) for ids in responses])
     for b in range(len(expected)):  # alone, where padding must not be cut
@@ -460,7 +461,7 @@ def test_stand_in_exports(tmp_path):
     released = stand_in(tmp_path, network="last_net")
     run = import_stand_in(released, tmp_path / "run")
     with pytest.raises(UserError, match=r"cannot be exported: strings need a vocabulary\.txt"):
-        exporting.export(run.path, tmp_path / "out")
+        exporting.export(selection, run, tmp_path / "out")
     turns, responses = (np.where(ids == EOS_ID, V, ids) for ids in some_inputs())
     expected = np.array(
         [release_logit(*pair, "last_net", released.tensors) for pair in zip(turns, responses, strict=True)]
@@ -510,7 +511,7 @@ def test_a_dataset_gives_vocabulary_and_path(released, dataset, tmp_path):
 def test_evaluate_scores_with_the_release(dataset, tmp_path):
     released = stand_in(tmp_path, network="self_match_net")
     run = import_stand_in(released, tmp_path / "run")
-    evaluate(run.path, "dev", data=dataset, scores_out=tmp_path / "scores", baselines=False)
+    evaluate(selection, run.path, "dev", data=dataset, scores_out=tmp_path / "scores", baselines=False)
     scores = [float(line.split("\t")[0]) for line in (tmp_path / "scores").read_text().splitlines()]
     split = selection.load_dataset(dataset).splits["dev"]
     assert len(scores) == len(split.label) == 30
@@ -536,7 +537,7 @@ def test_resume_goes_on_from_the_releases_step(dataset, tmp_path):
         model.reset_metrics()
 
     # 20 steps an epoch, a validation every 2: the first is after step 25, and epoch 1.3 ends with step 26.
-    train(None, dataset, run.path, Fit(epochs=1.3), {}, resume=True)
+    train(selection, None, dataset, run.path, Fit(epochs=1.3), {}, resume=True)
     assert [row["step"] for row in run.history()] == [STEP + 2, 26]
     assert [row["loss"] for row in run.history()] == pytest.approx([np.mean(losses[:2]), losses[2]], rel=1e-5)
     resumed, _, position = restored(run)

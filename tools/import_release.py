@@ -203,13 +203,14 @@ def import_checkpoint(checkpoint, config, out, data=None):
     from engine.runs import Run, set_precision
     from engine.training import Fit
     from models.dam import DAM
-    from tasks.selection import task as selection
+    from tasks import TASKS
 
+    selection = TASKS["selection"]
     with atomic_directory(out) as directory:  # first, so that one in use is refused at once
         conf = read_config(config)
         tensors = read_checkpoint(checkpoint)
         settings = model_config(tensors, conf)
-        training = selection.Training(**selection.RELEASE)
+        training = selection.Training(**selection.release_training)
         fit = Fit(batch_size=conf["batch_size"], learning_rate=conf["learning_rate"])
         dataset = selection.load_dataset(data, conf["_EOS_"]) if data else None
         if dataset:

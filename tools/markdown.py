@@ -6,18 +6,18 @@ import re
 import statistics
 
 from data.tokenizers import TOKENIZERS
-from metrics import dialog, generation, reading
+from metrics import dialog, generation, reading_comprehension
 from metrics.names import record_name
 from metrics.tables import by_corpus
 
 COLUMNS = {
     "selection": ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR"),
-    "reading": reading.METRICS,
+    "reading_comprehension": reading_comprehension.METRICS,
     "generation": generation.METRICS,
 }
 SCORES = {
     "selection": lambda metrics: metrics.get("R10@1", 0.0) + metrics.get("R10@2", 0.0),
-    "reading": lambda metrics: metrics["F1"],
+    "reading_comprehension": lambda metrics: metrics["F1"],
     "generation": lambda metrics: -metrics["perplexity"],
 }
 """By which the best validation is chosen and the rows of a table are sorted."""
@@ -95,7 +95,7 @@ def curve(record, steps=None, others=()):
         others: Published rows with a `curve` of losses by step, shown beside ours.
 
     >>> row = {"step": 10, "epoch": 0.5, "loss": 4.25, "seconds": 90, "EM": 0.5, "F1": 0.625}
-    >>> print(curve({"task": "reading", "corpus": "x", "history": [row]}).splitlines()[2])
+    >>> print(curve({"task": "reading_comprehension", "corpus": "x", "history": [row]}).splitlines()[2])
     | 0.5 | 4.25 | .500 | .625 | 2 |
     """
     rows = [row for row in record["history"] if steps is None or row["step"] in steps]
@@ -227,7 +227,7 @@ def score_text(records, epochs):
 
 HEADLINES = {
     "selection": ("R10@1",),
-    "reading": ("EM", "F1"),
+    "reading_comprehension": ("EM", "F1"),
     "generation": ("perplexity",),
     "dialog": ("per_response",),
 }

@@ -2,7 +2,7 @@
 
 python -m tools.sweep --recipe=babi-memma,babi-memn2n --data='build/babi/task*' --seeds=1,2,3 --split=dev,dev-oov
 
-Runs stand in OUT as RECIPE-DATASET-SEED, figures in MEASURED_OUT as RECIPE-DATASET-SEED-SPLIT.json. Interrupted, it
+Runs stand in OUT as RECIPE-DATASET-SEED, records in MEASURED_OUT as RECIPE-DATASET-SEED-SPLIT.json. Interrupted, it
 goes on where it stood when it is called again; `evaluate.py --run='OUT/*'` shows the whole as a table.
 """
 
@@ -34,11 +34,11 @@ def main():
     if not datasets:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
     from engine.sweep import sweep  # TensorFlow takes seconds to load
+    from tasks import TASKS
 
     measured_out = FLAGS.measured_out and pathlib.Path(FLAGS.measured_out)
-    sweep(
-        FLAGS.recipe, datasets, [int(seed) for seed in FLAGS.seeds], FLAGS.split, pathlib.Path(FLAGS.out), measured_out
-    )
+    seeds = [int(seed) for seed in FLAGS.seeds]
+    sweep(TASKS, FLAGS.recipe, datasets, seeds, FLAGS.split, pathlib.Path(FLAGS.out), measured_out)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class Corpus(NamedTuple):
 CORPORA = {
     "smn": Corpus("selection", smn),
     "babi-dialog": Corpus("dialog", babi_dialog),
-    "squad": Corpus("reading", squad),
+    "squad": Corpus("reading_comprehension", squad),
     "dailydialog": Corpus("generation", dailydialog),
     "cornell": Corpus("generation", cornell),
     "subtitles": Corpus("generation", subtitles),

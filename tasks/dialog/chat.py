@@ -1,46 +1,32 @@
-"""A conversation with a trained dialog model: it answers, calls the knowledge base, and shows what it looked at."""
+"""A conversation with a trained dialog model: it answers, calls the knowledge base, and shows what it attended to."""
 
-import keras
 import numpy as np
 from rich.table import Table
-
-from data.corpora.babi_dialog import SILENCE
-from tasks.dialog.batches import DialogSplit
-from tasks.dialog.dataset import World
-from tasks.dialog.prepare import BOT, FACT, USER
-from tasks.dialog.task import check_world
 
 SHOWN = 8  # memories that /attention shows
 NO_RESULT = "api_call no result"
 
 
-class Chat:
+class DialogChat:
     """One conversation.
 
     Args:
-        run: A `engine.runs.Run` of a dialog model.
-
-    Raises:
-        UserError: where the run lacks a file, or its files do not fit.
+        predictor: A `tasks.dialog.predictor.DialogPredictor`.
     """
 
     HELP = (
         "An empty line is silence: the bot goes on. An api_call is looked up in the knowledge base by itself.\n"
-        "/attention  what the last answer looked at      /reset  starts anew"
+        "/attention  what the last answer attended to    /reset  starts anew"
     )
 
-    def __init__(self, run):
-        self.world = World.load(run.path)
-        self.model = run.load_model()
-        check_world(self.model.config, self.world, run.path)
-        self._look = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
+    def __init__(self, predictor):
+        self.predictor = predictor
         self.commands = {"/attention": lambda _: self.attention(), "/reset": lambda _: self.reset()}
         self.reset()
 
     def reset(self):
         """Forgets the conversation."""
-        self._texts, self._speakers, self._times, self._turns = [], [], [], []
-        self._weights = []
+        self.history, self._attention = [], []
         return "A new conversation."
 
     def reply(self, text):
@@ -52,62 +38,37 @@ class Chat:
         Returns:
             List of texts: answers, and facts that a call brought.
         """
-        said = [self._answer(self._tokens(text))]
+        said = [self._answer(text)]
         while said[-1].startswith("api_call ") and len(said) < 10:
-            facts = search(self.world, said[-1])
+            facts = search(self.predictor.world, said[-1])
             for fact in facts:
-                self._add(fact, FACT, len(self._turns) - 1)
+                self._add("fact", fact)
             said.append(f"[{len(facts)} facts]" if facts != [NO_RESULT] else "[no result]")
-            said.append(self._answer([SILENCE]))
+            said.append(self._answer(""))
         return said
 
     def attention(self):
-        """A table of the memories with the largest weights in the last answer, a column a hop, mean over heads."""
-        if not self.model.attention_weights:
+        """A table of the memories with the largest weights in the last answer, a column per hop, mean over heads."""
+        if not self.predictor.model.attention_weights:
             return "This model has no attention."
-        if not self._weights or not len(self._weights[0]):
+        if not self._attention:
             return "Nothing to look at yet: the history was empty."
-        weights = np.stack(self._weights)  # (hops, sentences)
-        table = Table("", *(f"hop {hop + 1}" for hop in range(len(weights))), title="Attention, per cent")
-        speakers = {USER: "user", BOT: "bot", FACT: "knows"}
-        for place in sorted(np.argsort(-weights.max(axis=0), kind="stable")[:SHOWN]):
-            cells = [f"{100 * weight:.0f}" for weight in weights[:, place]]
-            table.add_row(f"{speakers[self._speakers[place]]}: {self._texts[place]}", *cells)
+        [found] = self._attention
+        weights = np.array(found["weights"])  # (sentences, hops)
+        table = Table("", *found["columns"], title="Attention, per cent")
+        for place in sorted(np.argsort(-weights.max(axis=1), kind="stable")[:SHOWN]):
+            table.add_row(found["rows"][place], *(f"{100 * weight:.0f}" for weight in weights[place]))
         return table
 
-    def _answer(self, words):
-        self._turns.append(len(self._texts))
-        self._add(" ".join(words), USER, len(self._turns) - 1)
-        dialog = {
-            "sentences": range(len(self._texts)),
-            "speakers": self._speakers,
-            "times": self._times,
-            "turns": self._turns,
-            "answers": [0] * len(self._turns),
-        }
-        split = DialogSplit(self.world.encode(self._texts), [{name: list(values) for name, values in dialog.items()}])
-        config = self.model.config
-        inputs, _ = split.collate([0], config.reads, config.entities)
-        logits, *weights = (np.asarray(out) for out in self._look.predict_on_batch(inputs))
-        turn, before = len(self._turns) - 1, self._turns[-1]
-        self._weights = [of_hop[0, :, turn, :before].mean(axis=0) for of_hop in weights]
-        answer = self.world.candidates[int(np.argmax(logits[0, turn]))]
-        self._add(answer, BOT, turn)
-        return answer
+    def _answer(self, text):
+        self._add("user", " ".join(self.predictor.read(text)))
+        found = self.predictor.explain({"history": self.history})
+        self._attention = found["attention"]
+        self._add("bot", found["response"])
+        return found["response"]
 
-    def _add(self, text, speaker, time):
-        self._texts.append(text)
-        self._speakers.append(speaker)
-        self._times.append(time)
-
-    def _tokens(self, text):
-        """The words of a user, near to those that the model knows: also without capitals and punctuation."""
-        known = set(self.world.vocabulary.words)
-        words = []
-        for word in text.split()[: self.model.config.max_words]:
-            forms = (word, word.lower(), word.lower().strip(".,;:!?\"'"))
-            words.append(next((form for form in forms if form in known), forms[-1] or word))
-        return words or [SILENCE]
+    def _add(self, speaker, text):
+        self.history.append({"speaker": speaker, "text": text})
 
 
 def search(world, call):

@@ -4,44 +4,26 @@ import pathlib
 
 import numpy as np
 
-from base.files import UserError
-from data.tokenizers import TOKENIZERS, normalize
-from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
-from models.decoding import Decoder, Decoding
-from tasks.generation.batches import LENGTHS
-from tasks.generation.search import attention, reply_to, words_of
+from models.decoding import Decoding
 
 SHADES = " .:-=+*#%@"
 CJK_FONTS = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "SimHei", "PingFang SC")
 
 
-class Chat:
+class GenerationChat:
     """Answers what is said, in view of what was said before.
 
     Args:
-        run: A `engine.runs.Run` of a generation model.
-        seed: Of sampling; each answer goes on drawing.
-
-    Raises:
-        UserError: where the run lacks a file, or its files do not fit.
+        predictor: A `tasks.generation.predictor.GenerationPredictor`.
     """
 
     HELP = """/beam N         looks for the likeliest reply among N, and shows all N (1: greedy search)
 /sample T       draws replies at temperature T
-/attention      shows where the model looked when it wrote its last reply; with a name, as a picture: /attention a.png
+/attention      shows what the model attended to in its last reply; with a name, as a picture: /attention a.png
 /reset          forgets what was said"""
 
-    def __init__(self, run, seed=1):
-        self.vocabulary = Vocabulary.load(run.path / "vocabulary.txt")
-        self.model = run.load_model()
-        if self.model.config.vocabulary_size != len(self.vocabulary):
-            raise UserError(
-                f"{run.path}: expected {self.model.config.vocabulary_size} words. Received: {len(self.vocabulary)}"
-            )
-        text = run.config["dataset"]["text"]
-        self.tokenizer, self.lower, self.turns = TOKENIZERS[text["tokenizer"]], text["lower"], text["turns"]
-        self.rng, self.said, self.last = np.random.default_rng(seed), [], None
-        self._decode_by(Decoding())
+    def __init__(self, predictor):
+        self.predictor, self.said, self.last = predictor, [], None
         self.commands = {
             "/beam": self.beam,
             "/sample": self.sample,
@@ -58,22 +40,13 @@ class Chat:
         Returns:
             List of texts.
         """
-        self.said.append(self.tokenizer.tokenize(normalize(text, self.lower)))
-        turns = [words for words in self.said if words][-self.turns :]
-        source = [word for words in turns for word in (*words, "_EOS_")] or ["_EOS_"]
-        ids = [id for words in turns for id in (*self.vocabulary.encode(words), EOS_ID)] or [EOS_ID]
-        source, ids = source[-LENGTHS["max_source"] :], ids[-LENGTHS["max_source"] :]
-        found, scores = reply_to(self.decoder, ids, self.rng)
-        replies = [words_of(each, self.vocabulary) for each in found]
-        self.said.append(replies[0])
-        self.last = source, ids, found[0]
-        texts = [self.tokenizer.detokenize(words) for words in replies]
-        if len(texts) == 1:
-            return texts
-        return [f"{text}  ({score:.1f})" for text, score in zip(texts, scores, strict=True)]
-
-    def _decode_by(self, decoding):
-        self.decoder = Decoder(self.model, decoding, EOS_ID, UNK_ID)
+        self.said.append(text)
+        found = self.predictor.explain({"turns": self.said})
+        self.said.append(found["response"])
+        self.last = found
+        if len(found["best"]) == 1:
+            return [found["response"]]
+        return [f"{each['text']}  ({each['score']:.1f})" for each in found["best"]]
 
     # === Commands ===
 
@@ -82,16 +55,16 @@ class Chat:
         if not argument.isdecimal() or not 0 < int(argument) <= 100:
             return f"/beam expects a number from 1 to 100. Received: {argument}"
         beam = int(argument)
-        self._decode_by(Decoding(beam=beam, length_penalty=1.0))
+        self.predictor.decode_by(Decoding(beam=beam, length_penalty=1.0))
         return f"beam of {beam}" if beam > 1 else "greedy search"
 
     def sample(self, argument=""):
         """Draws replies."""
         try:
-            self._decode_by(Decoding(sample=True, temperature=float(argument or 1.0)))
+            self.predictor.decode_by(Decoding(sample=True, temperature=float(argument or 1.0)))
         except ValueError:
             return f"/sample expects a temperature above 0, as 0.7. Received: {argument}"
-        return f"sampling at temperature {self.decoder.decoding.temperature:g}"
+        return f"sampling at temperature {self.predictor.decoder.decoding.temperature:g}"
 
     def reset(self, _=""):
         """Forgets what was said."""
@@ -99,22 +72,20 @@ class Chat:
         return "forgotten"
 
     def attention(self, path=""):
-        """Where the model looked when it wrote its last reply, as text, or as a picture in a PNG file."""
+        """What the model attended to when it wrote its last reply, as text, or as a picture in a PNG file."""
         if self.last is None:
             return "Say something first."
-        source, ids, found = self.last
-        weights = attention(self.model, ids, found)
-        if weights is None:
+        if not self.last["attention"]:
             return "This model has no attention."
-        written = words_of(found, self.vocabulary)
-        written += ["_EOS_"] * (len(weights) - len(written))
+        [found] = self.last["attention"]
+        weights, source, written = np.array(found["weights"]), found["columns"], found["rows"]
         if not path:
             return heat_map(weights, source, written)
         return draw(weights, source, written, pathlib.Path(path))
 
 
 def heat_map(weights, source, target):
-    """Attention weights as text: a row a written word, a column a word of the source, darker where it looked more.
+    """Attention weights as text: a row a written word, a column a word of the source, darker where it attended more.
 
     Args:
         weights: Float `(T, S)`, in [0, 1].

@@ -1,4 +1,4 @@
-"""The likelihood of targets under a generation model.
+"""The likelihood of targets under a generation model: its loss, and what perplexity is made of.
 
 Letters: B pairs   T target words   V words
 """
@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from data.batching import batches_by_size
-from engine.parallel import in_order
+from engine.parallel import results_of
 from layers.masking import mask_from_ids
 from tasks.generation.batches import view
 
@@ -36,6 +36,24 @@ def word_nll(target, logits, label_smoothing=0.0):
     return ops.where(mask_from_ids(target), nll, 0.0)
 
 
+def word_loss(label_smoothing=0.0):
+    """The mean negative log-likelihood of a batch's words, padding left out, each word with the same weight.
+
+    Returns:
+        Function of targets, int `(B, T)`, and logits, float `(B, T, V)`, that returns float32 `(B,)`: the mean over
+        these is that over all words.
+    """
+
+    def loss(target, logits):
+        target = ops.cast(target, "int32")
+        real = ops.cast(mask_from_ids(target), "float32")
+        nll = word_nll(target, logits, label_smoothing)
+        words = ops.maximum(ops.sum(real), 1.0)
+        return ops.sum(nll, axis=1) * ops.cast(ops.shape(target)[0], "float32") / words
+
+    return loss
+
+
 class Likelihood(keras.Model):
     """The negative log-likelihood of each pair's target under a model: `predict_on_batch` compiles it.
 
@@ -54,8 +72,15 @@ class Likelihood(keras.Model):
         return ops.sum(word_nll(inputs["target"], logits), axis=1)
 
 
-def likelihood(model, split, config, batch_size=64):
+def likelihood(model, split, config, batch_size=64, multiple=4):
     """The negative log-likelihood of each pair's target, nothing cut.
+
+    Args:
+        model: A `models.seq2seq.Seq2Seq`.
+        split: A `tasks.generation.batches.GenerationSplit`.
+        config: The model's.
+        batch_size: Pairs at once.
+        multiple: Lengths are rounded up to it.
 
     Returns:
         Float32 `(pairs,)`, in nats, and the number of words each has, `_EOS_` included, int `(pairs,)`.
@@ -65,9 +90,9 @@ def likelihood(model, split, config, batch_size=64):
     batches = batches_by_size(split.sizes[:, ::-1], batch_size)
 
     def nll_of(rows):
-        inputs, target = split.collate(rows, multiple=4)
+        inputs, target = split.collate(rows, multiple)
         return score.predict_on_batch({**inputs, "target": target})
 
-    for rows, found in zip(batches, in_order(nll_of, batches), strict=True):
+    for rows, found in results_of(nll_of, batches):
         nll[rows] = found
     return nll, split.target.lengths

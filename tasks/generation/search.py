@@ -12,14 +12,15 @@ from base.files import UserError
 from data.batching import batches_by_size
 from data.sequences import Sequences
 from data.vocabulary import EOS_ID, UNK_ID
-from engine.parallel import in_order
-from engine.runs import make_config
+from engine.parallel import results_of
+from engine.runs import Run
+from engine.settings import check_sizes, make_config
 from models.decoding import Decoder, Decoding
 from tasks.generation.batches import LENGTHS
 from tasks.generation.likelihood import likelihood
 
 
-def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter):
+def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter, multiple=4):
     """Writes replies to sources.
 
     Args:
@@ -30,6 +31,7 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter):
         batch_size: Sources at once.
         seed: Of sampling.
         progress: Wraps the list of batches.
+        multiple: Lengths of sources are rounded up to it.
 
     Returns:
         Ids, int32 `(R, K, L)`, the best reply first, and what they are ranked by, float32 `(R, K)`.
@@ -42,12 +44,12 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter):
     batches = batches_by_size(split.source.lengths[rows][:, None], batch_size)
 
     def replies_to(batch):
-        inputs, _ = split.collate(rows[batch], multiple=4, **LENGTHS)
+        inputs, _ = split.collate(rows[batch], multiple, **LENGTHS)
         return decoder.predict_on_batch(
             {"source": inputs["source"]} | ({} if noise is None else {"noise": noise[batch]})
         )
 
-    for batch, found in zip(progress(batches), in_order(replies_to, batches), strict=True):
+    for batch, found in results_of(replies_to, batches, progress=progress):
         ids[batch], scores[batch] = found
     return ids, scores
 
@@ -84,26 +86,26 @@ def rerank(reverse, split, rows, ids, scores, weight=0.5):
     return np.take_along_axis(ids, order[..., None], axis=1), np.take_along_axis(scores, order, axis=1)
 
 
-def reply_to(decoder, source, rng):
-    """Writes replies to one source.
+def load_reverse(path, dataset):
+    """The model of a run that reads replies and writes sources.
 
     Args:
-        decoder: A `models.decoding.Decoder`.
-        source: Its ids, a list.
-        rng: `numpy.random.Generator` for sampling.
+        path: Run directory.
+        dataset: What it must fit.
 
-    Returns:
-        Ids, int32 `(K, L)`, the best reply first, and what they are ranked by, float32 `(K,)`.
+    Raises:
+        UserError: where the run is of another model, or of another vocabulary.
     """
-    given, d = {"source": np.array([source], np.int32)}, decoder.decoding
-    if d.sample:
-        given["noise"] = rng.random((1, d.beam, d.max_length), np.float32)
-    ids, scores = decoder.predict_on_batch(given)
-    return ids[0], scores[0]
+    run = Run.open(path)
+    if run.config["model"] != "seq2seq" or not run.config["settings"]["reverse"]:
+        raise UserError(f"{path}: expected a run trained with --set reverse=true. Received: {run.config['model']}")
+    model = run.load_model()
+    check_sizes(model.config, {"vocabulary_size": len(dataset.vocabulary)}, dataset.path)
+    return model
 
 
 def attention(model, source, ids):
-    """Where a model looks when it writes a reply.
+    """What a model attends to when it writes a reply.
 
     Args:
         model: As of `reply`.

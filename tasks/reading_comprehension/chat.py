@@ -3,42 +3,24 @@
 import pathlib
 import re
 
-import numpy as np
 from rich.text import Text
 
-from base.files import UserError
 from data.corpora.squad import tokenize
-from data.sequences import Sequences
-from data.vocabulary import Vocabulary
-from layers.span_search import best_spans
-from tasks.reading_comprehension.batches import ReadingSplit, Tokens
-from tasks.reading_comprehension.task import MAX_LENGTH
 
 SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n")
 
 
-class Chat:
+class ReadingComprehensionChat:
     """Answers questions on the paragraphs of a text.
 
     Args:
-        run: A `engine.runs.Run` of a reading model.
-
-    Raises:
-        UserError: where the run lacks a file, or its files do not fit.
+        predictor: A `tasks.reading_comprehension.predictor.ReadingComprehensionPredictor`.
     """
 
-    HELP = "/read FILE  takes a text to ask about; its paragraphs are parted by empty lines"
+    HELP = "/read FILE  takes a text to ask about; its paragraphs are separated by empty lines"
 
-    def __init__(self, run):
-        self.vocabulary = Vocabulary.load(run.path / "vocabulary.txt")
-        self.characters = Vocabulary.load(run.path / "characters.txt")
-        self.model = run.load_model()
-        config = self.model.config
-        if (config.vocabulary_size, config.characters) != (len(self.vocabulary), len(self.characters)):
-            raise UserError(
-                f"{run.path}: expected {config.vocabulary_size} words and {config.characters} characters. "
-                f"Received: {len(self.vocabulary)} and {len(self.characters)}"
-            )
+    def __init__(self, predictor):
+        self.predictor = predictor
         self.commands = {"/read": self.read}
         self.paragraphs = []
 
@@ -91,30 +73,6 @@ class Chat:
             The paragraph's number, start and end of the answer in its text, and the sum of the two logits, which can be
             compared between paragraphs and questions of one model.
         """
-        tokens = {}
-
-        def encode(text):
-            return [tokens.setdefault(text[i:j], len(tokens) + 1) for i, j in tokenize(text)]
-
-        contexts = [encode(text) for text in self.paragraphs]
-        query = encode(question)
-        split = ReadingSplit(
-            Tokens.of(list(tokens), self.vocabulary, self.characters),
-            Sequences.of(contexts),
-            self.paragraphs,
-            [[place for span in tokenize(text) for place in span] for text in self.paragraphs],
-            ids=[""] * len(contexts),
-            context=np.arange(len(contexts)),
-            questions=Sequences.of([query] * len(contexts)),
-            answers=[[]] * len(contexts),
-            spans=[[]] * len(contexts),
-        )
-        best = None
-        for place in range(len(contexts)):
-            inputs, _ = split.collate([place], multiple=16)
-            first, last, score = best_spans(self.model.predict_on_batch(inputs), MAX_LENGTH)
-            first, last, score = int(first[0, 0]), int(last[0, 0]), float(score[0, 0])
-            offsets = split.offsets[place]
-            if best is None or score > best[3]:
-                best = place, offsets[2 * first], offsets[2 * last + 1], score
-        return best
+        found = self.predictor.predict([{"passage": text, "question": question} for text in self.paragraphs])
+        place = max(range(len(found)), key=lambda number: found[number]["score"])
+        return place, found[place]["start"], found[place]["end"], found[place]["score"]

@@ -39,7 +39,7 @@ def load_dataset(path):
         UserError: on a missing or malformed file, and where files contradict each other.
     """
     path = pathlib.Path(path)
-    facts = read_facts(path, FACTS, "reading")
+    facts = read_facts(path, FACTS, "reading_comprehension")
     vocabulary, characters = (Vocabulary.load(path / name) for name in (VOCABULARY, CHARACTERS))
     vectors = read_embedding(path / VECTORS, vocabulary)
     splits = _splits(path / READING, vocabulary, characters)

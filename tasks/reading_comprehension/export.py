@@ -11,7 +11,7 @@ from layers.bilstm import BiLSTM
 from layers.masking import LOWEST
 from layers.span_search import best_spans
 from tasks.reading_comprehension.batches import CHARACTERS
-from tasks.reading_comprehension.task import MAX_LENGTH
+from tasks.reading_comprehension.spans import MAX_LENGTH
 
 COUNT = 5  # answers to a question
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity

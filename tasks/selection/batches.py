@@ -7,7 +7,11 @@ import dataclasses
 
 import numpy as np
 
+from base.files import UserError
+from data.batching import batches_by_size
 from data.sequences import Sequences
+
+POOL = 256  # training batches sorted by size together, see `data.batching.batches_by_size`
 
 
 def split_turns(context, eos_id):
@@ -44,7 +48,7 @@ class SelectionSplit:
     context: np.ndarray
     """The context of each line `(lines,)`: equal contexts of consecutive lines are one."""
     label: np.ndarray
-    """1 right, 0 wrong `(lines,)`, int32."""
+    """1 positive, 0 negative `(lines,)`, int32."""
 
     def __len__(self):
         return len(self.label)
@@ -115,7 +119,7 @@ class SelectionSplit:
         return np.stack([kept, np.minimum(K, max_words), np.minimum(J, max_words)], axis=1)
 
     def draw_negatives(self, positives, count, rng):
-        """Draws wrong responses among the right ones of other lines.
+        """Draws negative responses among the positive ones of other lines.
 
         Args:
             positives: Lines with label 1, int `(E,)`.
@@ -143,3 +147,74 @@ class SelectionSplit:
         ]
         responses = self.responses.lists()
         return [contexts[self.context[i]] for i in lines], [responses[i] for i in lines]
+
+
+def inputs_of(split, config, contexts, responses, multiple):
+    """The model's inputs for some contexts and the lines of their candidates: see `SelectionSplit.collate`.
+
+    Args:
+        multiple: Lengths are rounded up to 3/2 of it, as poolings take cells by threes: see `layers.match_aggregation`.
+    """
+    cut = config.masking == "exact"  # else padding counts, so all of it must be there
+    return split.collate(contexts, responses, config.max_turns, config.max_words, multiple * 3 // 2, cut)
+
+
+# === Training ===
+
+
+def candidate_lists(split, training, rng):
+    """One epoch's examples: contexts with their candidates.
+
+    Args:
+        split: A `SelectionSplit`.
+        training: A `tasks.selection.task.Training`.
+        rng: `numpy.random.Generator` that draws fresh negatives.
+
+    Returns:
+        List of `(contexts (E,), responses (E, N), labels (E, N))`, one for each `N` that occurs.
+
+    Raises:
+        UserError: where nothing can be drawn or compared.
+    """
+    if training.negatives == "file" and training.loss == "pointwise":
+        lines = np.arange(len(split.label))
+        return [(split.context, lines[:, None], split.label[:, None])]
+    positives = np.flatnonzero(split.label == 1)
+    if not len(positives):
+        raise UserError("the training split has no line with label 1")
+    if training.negatives == "fresh":
+        responses = split.draw_negatives(positives, training.negatives_per_positive, rng)
+        return [_with_labels(split, positives, responses)]
+    # The file's negatives under a softmax: each positive with all negatives of its context.
+    negatives = np.flatnonzero(split.label == 0)
+    count = np.bincount(split.context[negatives], minlength=len(split.context_start))
+    first = np.cumsum(count) - count
+    lists = []
+    for n in np.unique(count[split.context[positives]]):
+        if n:
+            chosen = positives[count[split.context[positives]] == n]
+            rows = negatives[first[split.context[chosen]][:, None] + np.arange(n)]
+            lists.append(_with_labels(split, chosen, rows))
+    if not lists:
+        raise UserError("loss=softmax with negatives=file needs contexts with both labels")
+    return lists
+
+
+def _with_labels(split, positives, negatives):
+    responses = np.concatenate([positives[:, None], negatives], axis=1)
+    labels = np.zeros(responses.shape, np.int32)
+    labels[:, 0] = 1
+    return split.context[positives], responses, labels
+
+
+def training_batches(split, config, training, batch_size, rng):
+    """One epoch of batches as `(contexts, responses, labels)` index arrays.
+
+    `batch_size` counts contexts with all their candidates.
+    """
+    batches = []
+    for contexts, responses, labels in candidate_lists(split, training, rng):
+        sizes = split.sizes(contexts, responses, config.max_turns, config.max_words)
+        for rows in batches_by_size(sizes, batch_size, rng, POOL):
+            batches.append((contexts[rows], responses[rows], labels[rows]))
+    return batches

@@ -9,8 +9,6 @@ import tensorflow as tf
 from data.vocabulary import EOS_ID, UNK_ID
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
-
-
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
 
 
@@ -68,7 +66,24 @@ class SelectionText:
 
 
 def selection_archive(model, vocabulary):
-    """The endpoints of `export` for a response-selection model.
+    """The endpoints of a response-selection model.
+
+    Text is words separated by ASCII white space, written as in the run's corpus (case, punctuation); its bytes need not
+    be UTF-8. A word that the vocabulary lacks is `_UNK_`, and so is a literal `_EOS_`.
+
+        score (also `serving_default`)
+            turns       string (B, T)   the context, oldest turn first, filled up with "" at the end; an empty turn is
+                                        " ", or "" before another
+            response    string (B,)     "" is a response without words
+         -> logit       float32 (B,)
+            score       float32 (B,)    its sigmoid
+        rank, which encodes a context once for all its candidates
+            turns       string (B, T)   as above
+            candidates  string (B, N)   "" is no candidate; " " is a response without words
+         -> logits      float32 (B, N)  the lowest float32 where there is no candidate
+            scores      float32 (B, N)  -1 where there is no candidate
+            order       int32 (B, N)    the candidates' places in their row, best first; equal ones in the order given,
+                                        missing ones last
 
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`; has a `config`.

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from data.corpora.squad import read
-from metrics.reading import exact_match, f1, normalize, reading_metrics
+from metrics.reading_comprehension import exact_match, f1, normalize, squad_metrics
 
 SQUAD = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "squad"
 
@@ -42,20 +42,20 @@ def test_f1_counts_each_word_as_often_as_it_occurs():
     assert f1("the", "the") == 0.0  # nothing is left of either, as in the official script
 
 
-def test_reading_metrics_takes_the_best_answer_for_each_figure():
+def test_squad_metrics_takes_the_best_answer_for_each_figure():
     # The first answer has the best F1, the second is the exact match of nothing.
-    figures = reading_metrics({"q": "x y"}, {"q": ["x y z", "w"]})
+    figures = squad_metrics({"q": "x y"}, {"q": ["x y z", "w"]})
     assert figures == {"EM": 0.0, "F1": pytest.approx(0.8)}
 
 
 def test_a_question_without_a_prediction_counts_nothing():
-    assert reading_metrics({"p": "x", "other": "y"}, {"p": ["x"], "q": ["y"]}) == {"EM": 0.5, "F1": 0.5}
+    assert squad_metrics({"p": "x", "other": "y"}, {"p": ["x"], "q": ["y"]}) == {"EM": 0.5, "F1": 0.5}
 
 
 @pytest.mark.parametrize("answers", [{}, {"q": []}])
-def test_reading_metrics_rejects_questions_without_answers(answers):
+def test_squad_metrics_rejects_questions_without_answers(answers):
     with pytest.raises(ValueError, match="Each question needs an answer"):
-        reading_metrics({"q": "x"}, answers)
+        squad_metrics({"q": "x"}, answers)
 
 
 @pytest.mark.skipif(not SQUAD.is_dir(), reason="needs ../shared/data/squad")
@@ -70,5 +70,5 @@ def test_reading_metrics_rejects_questions_without_answers(answers):
 def test_real_predictions_get_their_official_figures(system, em, f1):
     answers = {q.id: [q.context[a.start : a.end] for a in q.answers] for q in read(SQUAD / "dev-v1.1.json")}
     predictions = json.loads((SQUAD / "predictions" / f"{system}.json").read_text(encoding="utf-8"))
-    figures = reading_metrics(predictions, answers)
+    figures = squad_metrics(predictions, answers)
     assert {name: round(100 * value, 2) for name, value in figures.items()} == {"EM": em, "F1": f1}

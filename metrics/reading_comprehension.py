@@ -46,7 +46,7 @@ def f1(prediction: str, answer: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def reading_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]) -> dict[str, float]:
+def squad_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """The figures of predictions: of each question the best over its reference answers, averaged over all questions.
 
     Args:
@@ -59,7 +59,7 @@ def reading_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequen
     Raises:
         ValueError: for no questions, or one without answers.
 
-    >>> reading_metrics({"a": "Paris"}, {"a": ["in Paris", "paris"], "b": ["Rome"]})
+    >>> squad_metrics({"a": "Paris"}, {"a": ["in Paris", "paris"], "b": ["Rome"]})
     {'EM': 0.5, 'F1': 0.5}
     """
     if not answers or not all(answers.values()):

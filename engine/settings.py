@@ -1,0 +1,130 @@
+"""Settings given as `field=value`: they are parsed by the type of their field and checked against its limits."""
+
+import dataclasses
+import json
+import math
+import typing
+
+from base.files import UserError
+
+
+def make_config(config_class, settings, flag="set"):
+    """Builds a config dataclass from `field=value` settings.
+
+    Args:
+        config_class: A dataclass.
+        settings: `{field: value}`; a string value is parsed by the type of the field's default.
+        flag: Where they were given, for messages.
+
+    Raises:
+        UserError: on a field that does not exist (lists those that do) or a value of the wrong type.
+
+    >>> from models.dam import DAMConfig
+    >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "positional": "true"}).levels
+    2
+    """
+    fields = {field.name: field for field in dataclasses.fields(config_class)}
+    values = {}
+    for name, value in settings.items():
+        if name not in fields:
+            raise UserError(f"{config_class.__name__} has no field {name!r}; it has {', '.join(fields)}")
+        values[name] = _parse(value, fields[name], flag) if isinstance(value, str) else value
+    try:
+        return config_class(**values)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def with_decided(settings, decided, path):
+    """Settings with those that a dataset decides.
+
+    Args:
+        settings, decided: `{field: value}`.
+        path: The dataset's.
+
+    Raises:
+        UserError: where a setting is not what the dataset decides.
+    """
+    for name, value in decided.items():
+        if str(settings.get(name, value)) != str(value):
+            raise UserError(f"--set {name}={settings[name]}: {path} decides {name}, it is {value}")
+    return {**settings, **decided}
+
+
+def check_sizes(config, sizes, path):
+    """Refuses what was prepared with another vocabulary than the model's.
+
+    Args:
+        config: The model's config.
+        sizes: `{field of the config: value}`, as found in `path`.
+        path: A dataset or a run, for the message.
+
+    Raises:
+        UserError: where a size differs.
+    """
+    for name, size in sizes.items():
+        if getattr(config, name) != size:
+            raise UserError(
+                f"{path}: the run has {name} {getattr(config, name)}, here it is {size}: "
+                "they come from different preparations"
+            )
+
+
+def check_fields(config, **limits):
+    """Checks the fields of a dataclass, to be called by its `__post_init__`.
+
+    Args:
+        config: The dataclass.
+        **limits: Of each field an interval in mathematical notation, as `"[0, 1)"` or `"(0, inf)"`, or a tuple of the
+            values that it may have.
+
+    Raises:
+        ValueError: where a value is outside of its limits.
+
+    >>> @dataclasses.dataclass
+    ... class Config:
+    ...     rate: float = 0.5
+    ...
+    ...     def __post_init__(self):
+    ...         check_fields(self, rate="[0, 1)")
+    >>> Config(rate=1.0)
+    Traceback (most recent call last):
+    ValueError: rate must be in [0, 1). Received: rate=1.0
+    """
+    for name, limit in limits.items():
+        value = getattr(config, name)
+        if isinstance(limit, tuple):
+            fits, text = value in limit, f"one of {limit}"
+        else:
+            fits, text = _within(value, limit)
+        if not fits:
+            raise ValueError(f"{name} must be {text}. Received: {name}={value!r}")
+
+
+def _within(value, interval):
+    """Whether a number is in an interval, and the interval in words."""
+    low, high = (float(end) for end in interval[1:-1].split(","))
+    open_below, open_above = interval[0] == "(", interval[-1] == ")"
+    fits = (value > low if open_below else value >= low) and (value < high if open_above else value <= high)
+    if math.isinf(high):
+        return fits, f"{'above' if open_below else 'at least'} {low:g}"
+    return fits, f"in {interval}"
+
+
+def _parse(text, field, flag):
+    if field.type is str or field.type == "str":
+        return text
+    try:
+        if field.type is float:
+            return float(text)
+        value = json.loads({"True": "true", "False": "false", "None": "null"}.get(text, text))
+        if field.type is bool and not isinstance(value, bool):
+            raise ValueError
+        if field.type is int and (isinstance(value, bool) or not isinstance(value, int)):
+            raise ValueError
+        if typing.get_origin(field.type) is tuple and not isinstance(value, list):
+            raise ValueError
+    except (ValueError, TypeError) as error:
+        kind = getattr(field.type, "__name__", field.type)
+        raise UserError(f"--{flag} {field.name}= expects a value of type {kind}. Received: {text!r}") from error
+    return tuple(value) if isinstance(value, list) else value

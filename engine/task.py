@@ -1,0 +1,257 @@
+"""The interface that a task fulfils: everything that the engine asks of it.
+
+    prepared dataset  ->  batches  ->  loss            training
+                                   ->  score           which weights are kept
+                                   ->  metrics         evaluation
+                      run  ->  predictor, endpoints    use
+
+A task is a subclass of `Task` in `tasks/<task>/task.py`, listed in `tasks.TASKS`. The engine gets it as an argument.
+"""
+
+import abc
+import dataclasses
+
+from base.files import UserError
+from engine.settings import check_fields, check_sizes, with_decided
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How a model is trained: what holds for every task. A task's own `Training` is a subclass."""
+
+    gradient_clip: float = 5.0
+    """Gradients are scaled down to this global norm; 0: not at all."""
+    validations_per_epoch: float = 1.0
+    """How often the split dev is scored in a pass over the training examples; 0.5 is every other epoch."""
+    patience: int = 0
+    """Early stopping: training ends when this many validations in a row brought no improvement; 0: never."""
+
+    limits = {"gradient_clip": "[0, inf)", "validations_per_epoch": "(0, inf)", "patience": "[0, inf)"}
+    """Of every field that is not a bool: see `engine.settings.check_fields`. A subclass adds its own."""
+
+    def __post_init__(self):
+        check_fields(self, **self.limits)
+
+
+class Task(abc.ABC):
+    """One kind of work that models are trained for."""
+
+    name = ""
+    """Key of `tasks.TASKS`; `models.MODELS` and prepared datasets name their task by it."""
+    Training = Training
+    """Frozen dataclass of the settings of its training; `--set field=value` reaches its fields."""
+    fit = {}
+    """`{field: value}` of `engine.training.Fit`, where its defaults do not suit the task."""
+    release_training = {}
+    """`{field: value}` of `Training` that `--set compatibility=release` sets."""
+    best_score = 1.0
+    """The best score that `validate` can return; training ends when it is reached."""
+    options = ()
+    """Names of the flags of evaluate.py that `measure` takes."""
+    headline = ()
+    """Metrics that a table of several runs shows, the most important first."""
+    load_options = ()
+    """Names of what `load_dataset` takes beside a path; a run remembers them in its dataset's facts."""
+    export_example = None
+    """Python lines that call the exported `model`, for people; `None` where the task's models cannot be exported."""
+    export_options = ()
+    """Names of the flags of export.py that `export_archive` takes."""
+
+    # === Data ===
+
+    @abc.abstractmethod
+    def prepare_sample(self):
+        """Makes the embedded sample and prepares it, once.
+
+        Returns:
+            The prepared directory.
+        """
+
+    @abc.abstractmethod
+    def load_dataset(self, path, **options):
+        """Reads a prepared dataset.
+
+        Args:
+            path: Its directory.
+            **options: See `load_options`.
+
+        Returns:
+            Has `path`, `name` (the corpus), `splits` (`{name: split}`, empty ones included, each with a length),
+            `vocabulary` (or `None`) and `facts()`: what a run remembers of it, ready for JSON.
+
+        Raises:
+            UserError: on a missing or malformed file, and where files contradict each other.
+        """
+
+    def dataset_of(self, run, path=None):
+        """The dataset of a run, or another one in its place.
+
+        Args:
+            run: A `engine.runs.Run`.
+            path: Directory of a prepared dataset; `None`: the one that the run was trained on.
+
+        Raises:
+            UserError: where it is missing or malformed, or the run remembers none.
+        """
+        facts = run.config["dataset"]
+        if not (path or facts["path"]):
+            raise UserError(f"{run.path} remembers no dataset: give --data")
+        return self.load_dataset(path or facts["path"], **{name: facts[name] for name in self.load_options})
+
+    def keep_for_run(self, dataset, path):
+        """Puts into a run's directory what using its model takes, beside the vocabulary, which is there; nothing here.
+
+        Args:
+            dataset: What `load_dataset` returned.
+            path: The run's directory.
+        """
+        return
+
+    @abc.abstractmethod
+    def sizes(self, dataset):
+        """The fields of a model's config that a dataset decides, and that another dataset for it must agree on.
+
+        Returns:
+            `{field: value}`.
+        """
+
+    def decided(self, dataset):
+        """All fields of a model's config that a dataset decides: `sizes`, where a task has no more."""
+        return self.sizes(dataset)
+
+    def check_fits(self, config, dataset):
+        """Refuses a dataset that was prepared with another vocabulary than the model's.
+
+        Raises:
+            UserError: where a size differs.
+        """
+        check_sizes(config, self.sizes(dataset), dataset.path)
+
+    # === Training ===
+
+    def model_settings(self, dataset, settings):
+        """The model's settings with what the dataset decides filled in.
+
+        Raises:
+            UserError: where the settings contradict the dataset.
+        """
+        return with_decided(settings, self.decided(dataset), dataset.path)
+
+    @abc.abstractmethod
+    def initialise(self, model, dataset, training):
+        """Puts into a fresh model what the dataset has for it, as word vectors."""
+
+    @abc.abstractmethod
+    def optimizer(self, training, learning_rate, steps):
+        """The optimizer.
+
+        Args:
+            training: A `Training` of the task.
+            learning_rate: The initial one.
+            steps: Of the whole training.
+        """
+
+    @abc.abstractmethod
+    def loss(self, training):
+        """The loss function that a `Training` names: of targets and logits, as `keras.Model.compile` takes it."""
+
+    @abc.abstractmethod
+    def training_batches(self, split, config, training, batch_size, rng):
+        """One epoch of batches.
+
+        Args:
+            split: One of a dataset's.
+            config: The model's.
+            training: A `Training` of the task.
+            batch_size: Examples per batch.
+            rng: `numpy.random.Generator`.
+
+        Returns:
+            A list of whatever `collate` takes; as long for every `rng`.
+        """
+
+    @abc.abstractmethod
+    def collate(self, split, config, batch, multiple):
+        """Makes arrays of a batch.
+
+        Args:
+            split, config: As of `training_batches`.
+            batch: An item of its list.
+            multiple: Lengths are rounded up to a multiple of this, or of this times a constant of the task.
+
+        Returns:
+            `(inputs, targets)` for the model and its loss.
+        """
+
+    # === Scoring ===
+
+    @abc.abstractmethod
+    def validate(self, model, split, multiple=4):
+        """Scores a split during training.
+
+        Args:
+            model: Has a `config`.
+            split: One of a dataset's.
+            multiple: As of `collate`.
+
+        Returns:
+            The metrics, `{name: value}`, and the score that weights are chosen by, the higher the better.
+        """
+
+    @abc.abstractmethod
+    def measure(self, model, dataset, split, run, baselines=True, progress=iter, multiple=4, **options):
+        """Scores a split as a record of `results/measured` has it.
+
+        Args:
+            model, dataset: Of the run; the dataset may be another one.
+            split: Name of a split.
+            run: A `engine.runs.Run`.
+            baselines: Measure the baselines too.
+            progress: Wraps a list of batches, to show how far it is.
+            multiple: As of `collate`.
+            **options: See `options`.
+
+        Returns:
+            A dict ready for JSON: `metrics`, `counts`, and what else the task says, as `baselines`.
+        """
+
+    @abc.abstractmethod
+    def describe(self, record):
+        """The title and the caption, or `None`, of the table of a record that `measure` returned."""
+
+    @abc.abstractmethod
+    def name_of(self, run):
+        """What a table calls the model of a run: the paper's name, and where it differs from the default."""
+
+    # === Use ===
+
+    @abc.abstractmethod
+    def predictor(self, run):
+        """The best model of a run, ready to answer.
+
+        Args:
+            run: A `engine.runs.Run`.
+
+        Returns:
+            A `engine.predictor.Predictor`.
+
+        Raises:
+            UserError: where the run lacks a file, or its files do not fit.
+        """
+
+    def export_archive(self, run, model, vocabulary, **options):
+        """The endpoints of a model that take raw strings; only called where there is an `export_example`.
+
+        Args:
+            run: The `engine.runs.Run` of the model.
+            model: With its best weights, in float32.
+            vocabulary: The run's `data.vocabulary.Vocabulary`.
+            **options: See `export_options`.
+
+        Returns:
+            A `keras.export.ExportArchive`.
+
+        Raises:
+            UserError: where an option is wrong.
+        """
+        raise NotImplementedError

@@ -1,0 +1,148 @@
+"""A dialog model that answers plain text."""
+
+import keras
+import numpy as np
+
+from base.files import UserError
+from data.corpora.babi_dialog import SILENCE
+from engine.predictor import Predictor
+from engine.settings import check_sizes
+from tasks.dialog.batches import DialogSplit
+from tasks.dialog.dataset import World
+from tasks.dialog.prepare import BOT, FACT, USER
+from tasks.dialog.tables import sizes_of
+
+SPEAKERS = {"user": USER, "bot": BOT, "fact": FACT}
+BEST = 5  # candidates that an answer lists
+TEXTS = {"type": "array", "items": {"type": "string"}, "default": []}
+
+
+class DialogPredictor(Predictor):
+    """Chooses what the bot says next.
+
+    An answer has `response`, the best candidate, and `best`: the five best as `{"text", "score"}`, scores being
+    probabilities among the candidates.
+
+    Args:
+        run: A `engine.runs.Run` of a dialog model.
+
+    Raises:
+        UserError: where the run lacks a file, or its files do not fit.
+    """
+
+    fields = {
+        "history": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "speaker": {"type": "string", "description": "user, bot, or fact for what a search brought."},
+                    "text": {"type": "string", "description": "Empty: silence, after which the bot goes on."},
+                },
+            },
+            "description": "The conversation, the oldest sentence first; behind another than the user's, silence.",
+        },
+        "facts": {**TEXTS, "description": "What a search brought, known before the last sentence of the user."},
+        "candidates": {**TEXTS, "description": "Only these of the bot's candidates are chosen from; empty: all."},
+    }
+
+    def __init__(self, run):
+        self.world = World.load(run.path)
+        self.model = run.load_model()
+        self.config = self.model.config
+        check_sizes(self.config, sizes_of(self.world), run.path)
+        self.look = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
+        self._known = set(self.world.vocabulary.words)
+        self._place = {text: number for number, text in enumerate(self.world.candidates)}
+
+    def read(self, text):
+        """The words of a user, near to those that the model knows: also without capitals and punctuation.
+
+        Args:
+            text: Any text; empty: silence.
+
+        Returns:
+            List of at most `max_words` words; one that the model does not know counts as the unknown word.
+        """
+        words = []
+        for word in text.split()[: self.config.max_words]:
+            forms = (word, word.lower(), word.lower().strip(".,;:!?\"'"))
+            words.append(next((form for form in forms if form in self._known), forms[-1] or word))
+        return words or [SILENCE]
+
+    def check(self, instance, where):
+        for number, sentence in enumerate(instance["history"]):
+            if sentence["speaker"] not in SPEAKERS:
+                known, found = ", ".join(SPEAKERS), sentence["speaker"]
+                raise UserError(f"{where}, history {number}: speaker must be one of {known}. Received: {found!r}")
+        for text in instance["candidates"]:
+            if text not in self._place:
+                raise UserError(f"{where}: expected candidates that the bot knows. Received: {text!r}")
+
+    def answer(self, instances):
+        logits, _, _ = self._run(instances)
+        return [self._best(instance, each) for instance, each in zip(instances, logits, strict=True)]
+
+    def answer_with_attention(self, instance):
+        [logits], [weights], [sentences] = self._run([instance])
+        attention = []
+        if len(weights) and len(sentences) > 1:  # the last one is what asks
+            rows = [f"{speaker}: {text}" for speaker, text in sentences[:-1]]
+            columns = [f"hop {hop + 1}" for hop in range(len(weights))]
+            attention = [{"title": "memories", "rows": rows, "columns": columns, "weights": weights.T.tolist()}]
+        return {**self._best(instance, logits), "attention": attention}
+
+    def _run(self, instances):
+        """What the model says to each last sentence.
+
+        Returns:
+            Of each instance the logits of all candidates `(C,)`, the attention weights of each hop, averaged over
+            heads, `(hops, sentences before the last)`, and its sentences as `(speaker, text)`.
+        """
+        if not instances:
+            return [], [], []
+        sentences = [self._sentences(instance) for instance in instances]
+        dialogs, start = [], 0
+        for of_dialog in sentences:
+            turns = np.cumsum([speaker == "user" for speaker, _ in of_dialog])
+            dialogs.append(
+                {
+                    "sentences": range(start, start + len(of_dialog)),
+                    "speakers": [SPEAKERS[speaker] for speaker, _ in of_dialog],
+                    "times": np.maximum(turns - 1, 0),
+                    "turns": [len(of_dialog) - 1],
+                    "answers": [0],
+                }
+            )
+            start += len(of_dialog)
+        split = DialogSplit(self.world.encode([text for of_dialog in sentences for _, text in of_dialog]), dialogs)
+        inputs, _ = split.collate(range(len(dialogs)), self.config.reads, self.config.entities)
+        logits, *weights = (np.asarray(out) for out in self.look.predict_on_batch(inputs))
+        before = [len(of_dialog) - 1 for of_dialog in sentences]
+        seen = [
+            np.array([of_hop[row, :, 0, :count].mean(axis=0) for of_hop in weights]) for row, count in enumerate(before)
+        ]
+        return list(logits[:, 0]), seen, sentences
+
+    def _sentences(self, instance):
+        """All that was said, and the facts, as `(speaker, text)`; the last is the user's."""
+        said = [(sentence["speaker"], sentence["text"]) for sentence in instance["history"]]
+        if not said or said[-1][0] != "user":
+            said.append(("user", ""))
+        said[-1:-1] = [("fact", text) for text in instance["facts"]]
+        limit = self.config.max_words
+        return [
+            (speaker, " ".join(self.read(text) if speaker == "user" else text.split()[:limit]))
+            for speaker, text in said
+        ]
+
+    def _best(self, instance, logits):
+        places = sorted({self._place[text] for text in instance["candidates"]}) or range(len(logits))
+        chosen = logits[list(places)].astype(np.float64)
+        scores = np.exp(chosen - chosen.max())
+        scores /= scores.sum()
+        best = [
+            {"text": self.world.candidates[places[i]], "score": float(scores[i])}
+            for i in np.argsort(-chosen, kind="stable")[:BEST]
+        ]
+        return {"response": best[0]["text"], "best": best}

@@ -1,0 +1,145 @@
+"""Response selection: every line of a split scored and ranked.
+
+Letters: B batch   N candidates of a context   T turns   K utterance words   J response words
+"""
+
+import numpy as np
+
+from base.files import UserError
+from engine.parallel import results_of
+from metrics.baselines import constant_scores, random_scores, tfidf_scores
+from metrics.ranking import ranking_metrics
+from tasks.selection.batches import inputs_of
+
+CANDIDATES = 10  # scored at once against one encoded context
+
+
+def ranking_batches(split, config, pairs=80):
+    """Every line of a split once, in batches of contexts with some of their candidates.
+
+    What is computed for a batch goes by its longest response, unless padding counts. So the examples of a batch have
+    like lengths: one number of turns by threes, as poolings take them, one of response words by sixes, and utterances
+    as alike as they can be then.
+
+    Args:
+        split: A `tasks.selection.batches.SelectionSplit`.
+        config: The model's config; its `max_turns` and `max_words` say what is read.
+        pairs: The most candidates per batch, over all its contexts.
+
+    Returns:
+        List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: none.
+    """
+    exact = config.masking == "exact"
+    batches = []
+    for rows in _candidates_by_length(split, config.max_words, in_halves=exact):
+        if not len(rows):
+            continue
+        contexts = split.context[rows[:, 0]]
+        T, K, J = split.sizes(contexts, rows, config.max_turns, config.max_words).T
+        alike = np.stack([-(-T // 3), -(-J // 6)] if exact else [T * 0])
+        order = np.lexsort([K, *alike[::-1]])
+        ends = np.flatnonzero(np.diff(alike[:, order]).any(axis=0)) + 1
+        for group in np.split(order, ends):
+            for chosen in np.array_split(group, -(-len(group) // max(1, pairs // rows.shape[1]))):
+                batches.append((contexts[chosen], rows[chosen]))
+    return batches
+
+
+def _candidates_by_length(split, max_words, in_halves):
+    """The lines of each context, at most ten in a row of an array, in order of length.
+
+    Args:
+        in_halves: Cuts a row in two where the shorter half is at most two thirds as long as the longer one.
+
+    Returns:
+        Two arrays, int `(rows, N)`: the whole rows, then the halves; -1: none.
+    """
+    lengths = np.minimum(split.responses.kept(np.arange(len(split.context))), max_words)
+    order = np.lexsort((lengths, split.context))
+    new = np.diff(split.context[order], prepend=-1) != 0
+    start = np.flatnonzero(new)
+    column = (np.arange(len(new)) - start[np.cumsum(new) - 1]) % CANDIDATES
+    row = np.cumsum(column == 0) - 1
+    lines = np.full((row[-1] + 1, CANDIDATES), -1)
+    lines[row, column] = order
+    lines = lines[:, : column.max() + 1]
+
+    half = -(-lines.shape[1] // 2)
+    longest = np.where(lines < 0, 0, lengths[lines])
+    apart = (longest[:, half - 1] <= longest.max(axis=1) * 2 / 3) & (lines[:, half:] >= 0).any(axis=1)
+    apart &= in_halves
+    halves = [lines[apart, :half], np.pad(lines[apart, half:], ((0, 0), (0, lines.shape[1] % 2)), constant_values=-1)]
+    return lines[~apart], np.concatenate(halves)
+
+
+def score(model, split, config, progress=iter, multiple=4):
+    """The model's logit for every line of a split; a context is encoded once for up to ten candidates.
+
+    Args:
+        model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
+        split, config: As in `ranking_batches`.
+        progress: Wraps the list of batches, to show how far it is.
+        multiple: As of `tasks.selection.batches.inputs_of`.
+
+    Returns:
+        float32 `(lines,)`, in file order.
+    """
+    scores = np.zeros(len(split.context), np.float32)
+
+    def logits_of(batch):
+        return np.asarray(model.predict_on_batch(inputs_of(split, config, *batch, multiple)))
+
+    for (_, lines), logits in results_of(logits_of, ranking_batches(split, config), model, progress):
+        scores[lines[lines >= 0]] = logits[lines >= 0]
+    return scores
+
+
+def rank(where, scores, split, **options):
+    """`metrics.ranking.ranking_metrics` of the first lines of a split, as many as there are scores.
+
+    Args:
+        where: Begins the message where they cannot be ranked.
+
+    Raises:
+        UserError: where no context has both labels.
+    """
+    lines = slice(len(scores))
+    try:
+        return ranking_metrics(scores, split.label[lines], split.context[lines], **options)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from error
+
+
+def whole_batches(context, batch_size):
+    """How many lines DAM's release would measure: whole batches, and of these whole contexts.
+
+    Args:
+        context: The context of each line, int `(lines,)`.
+        batch_size: Lines a batch.
+
+    >>> [whole_batches(np.arange(contexts * 10) // 10, 256) for contexts in (50000, 667)]
+    [499960, 6650]
+    """
+    kept = len(context) // batch_size * batch_size
+    cut_short = 0 < kept < len(context) and context[kept - 1] == context[kept]
+    return int(np.searchsorted(context, context[kept])) if cut_short else kept
+
+
+def baseline_scores(dataset, split, seed=0):
+    """Scores of the three baselines on a split: `{name: (lines,)}`."""
+    train, test = dataset.splits["train"], dataset.splits[split]
+    positives = np.flatnonzero(train.label == 1)
+    contexts, responses = train.texts(positives, dataset.eos_id)
+    test_contexts, test_responses = test.texts(np.arange(len(test.label)), dataset.eos_id)
+    ignore = [] if dataset.unk_id is None else [dataset.unk_id]
+    return {
+        "random": random_scores(len(test.label), seed),
+        "constant": constant_scores(len(test.label)),
+        "TF-IDF cosine": tfidf_scores(
+            contexts + responses,
+            test_contexts,
+            test_responses,
+            ignore=ignore,
+            end_of_turn=dataset.eos_id,
+        ),
+    }
