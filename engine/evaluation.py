@@ -17,6 +17,7 @@ from rich.table import Table
 
 from base.files import UserError, atomic_file, check_output
 from engine.runs import Run, set_precision
+from metrics.names import model_name
 from metrics.published import published
 from metrics.tables import REFERENCES, by_corpus
 
@@ -63,7 +64,7 @@ def evaluate(task, run_path, split="dev", data=None, precision="float32", measur
     started = time.perf_counter()
     record = task.measure(model, dataset, split, run, baselines, progress, **options)
     record |= {"precision": precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
-    print_record(f"{task.name_of(run)} ({run.path})", task, dataset, split, record)
+    print_record(f"{_name_of(run)} ({run.path})", task, dataset, split, record)
     run.save_metrics(split, record)
     measured = _measured(run, task, dataset, split, record)
     if measured_out:
@@ -151,11 +152,15 @@ def print_record(label, task, dataset, split, record):
     Console(width=None if sys.stdout.isatty() else 120).print(table)
 
 
+def _name_of(run):
+    return model_name(run.config["model"], run.config["settings"], run.config["training"])
+
+
 def _measured(run, task, dataset, split, record):
-    """One record of results/measured: figures, and what it takes to get them again."""
+    """One record of results/measured: metrics, and what it takes to get them again."""
     history = run.history()
     return {
-        "name": task.name_of(run),
+        "name": _name_of(run),
         "task": run.entry.task,
         "model": run.config["model"],
         "corpus": dataset.name,

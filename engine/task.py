@@ -219,10 +219,6 @@ class Task(abc.ABC):
     def describe(self, record):
         """The title and the caption, or `None`, of the table of a record that `measure` returned."""
 
-    @abc.abstractmethod
-    def name_of(self, run):
-        """What a table calls the model of a run: the paper's name, and where it differs from the default."""
-
     # === Use ===
 
     @abc.abstractmethod

@@ -337,37 +337,6 @@ def test_describe_counts():
     assert dialog.describe(record) == ("1,000 dialogs, 18,340 responses", None)
 
 
-# === Names ===
-
-
-@pytest.mark.parametrize(
-    ("model_name", "settings", "name"),
-    [
-        ("memma", {}, "MEMMA"),
-        ("memma", {"speaker": False, "time": False}, "MEMMA, no features"),
-        ("memma", {"time": False}, "MEMMA, speaker"),
-        ("memma", {"speaker": False}, "MEMMA, time"),
-        ("memma", {"match_types": True}, "MEMMA, speaker + time + match types"),
-        ("memma", {"train_embedding": False}, "MEMMA, fixed word vectors"),
-        (
-            "memma",
-            {"time": False, "train_embedding": False, "shortcut": "none", "divisor": "root"},
-            "MEMMA, speaker, fixed word vectors, shortcut none, divisor root",
-        ),
-        ("entity-memma", {}, "Entity MEMMA"),
-        ("memn2n", {}, "MemN2N"),
-        ("memn2n", {"gated": True, "match_types": True}, "Gated MemN2N, speaker + time + match types"),
-        ("memr", {"speaker": False, "time": False}, "MEMR, no features"),
-        ("supervised-embeddings", {}, "Supervised embeddings"),
-        ("supervised-embeddings", {"match_types": True}, "Supervised embeddings, match types"),
-    ],
-)
-def test_name_of_says_where_a_run_differs(dataset, model_name, settings, name):
-    config = make_config(MODELS[model_name].config, dialog.model_settings(dataset, settings))
-    run = types.SimpleNamespace(config={"model": model_name, "settings": dataclasses.asdict(config)})
-    assert dialog.name_of(run) == name
-
-
 def test_a_run_keeps_its_world(dataset, tmp_path):
     dialog.keep_for_run(dataset, tmp_path)
     assert World.load(tmp_path) == dataset.world

@@ -409,15 +409,6 @@ def test_describe_says_how_replies_were_found():
         assert "tokenizer mixed" in caption
 
 
-def test_name_of_says_what_attends(run):
-    names = {"additive": "additive attention", "none": "no attention", "scaled_dot": "scaled dot attention"}
-    for attention, name in names.items():
-        for reverse in (False, True):
-            settings = {**run.config["settings"], "attention": attention, "reverse": reverse}
-            other = Run(run.path, {**run.config, "settings": settings})
-            assert generation.name_of(other) == f"Seq2seq, {name}" + ", reverse" * reverse
-
-
 # === Training ===
 
 

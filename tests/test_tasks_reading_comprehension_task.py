@@ -11,7 +11,6 @@ from keras import ops
 
 from base.files import UserError
 from engine.evaluation import evaluate
-from engine.runs import Run
 from engine.training import Fit, averaged_weights, train
 from layers.span_search import best_spans
 from models.bidaf import BiDAF, BiDAFConfig
@@ -283,14 +282,6 @@ def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out)
     record = evaluate(reading, tmp_path / "run", "dev", baselines=False)
     assert record["settings"]["model"][left_out] is False
     assert record["metrics"]["F1"] == pytest.approx(record["history"][-1]["F1"], abs=1e-5)
-
-
-def test_name_of_says_what_is_left_out(run):
-    units = run.config["settings"]["hidden"]
-    assert reading.name_of(run) == f"BiDAF of {units} units"
-    settings = {**run.config["settings"], "use_characters": False, "q2c": False, "end_pointer": "official"}
-    other = Run(run.path, {**run.config, "settings": {**settings, "hidden": 100}})
-    assert reading.name_of(other) == "BiDAF, no characters, no Q2C, official end pointer"
 
 
 def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, capsys):

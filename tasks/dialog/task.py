@@ -21,7 +21,6 @@ from tasks.dialog.tables import set_world, sizes_of
 
 SAMPLE = pathlib.Path("build/sample-dialog")
 WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
-NAMES = {"memma": "MEMMA", "entity-memma": "Entity MEMMA", "memn2n": "MemN2N", "memr": "MEMR"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,24 +131,6 @@ class DialogTask(task.Task):
     def describe(self, record):
         counts = record["counts"]
         return f"{counts['dialogs']:,} dialogs, {counts['responses']:,} responses", None
-
-    def name_of(self, run):
-        settings = run.config["settings"]
-        name = NAMES.get(run.config["model"], run.config["model"].replace("-", " ").capitalize())
-        name = "Gated " + name if settings.get("gated") else name
-        features = [label for label in ("speaker", "time", "match_types") if settings.get(label)]
-        notes = []
-        if run.config["model"] not in ("supervised-embeddings", "entity-memma") and features != ["speaker", "time"]:
-            notes.append(" + ".join(features).replace("_", " ") or "no features")
-        if run.config["model"] == "supervised-embeddings" and features:
-            notes.append("match types")
-        if not settings["train_embedding"]:
-            notes.append("fixed word vectors")
-        if settings.get("shortcut", "gated") != "gated":
-            notes.append(f"shortcut {settings['shortcut']}")
-        if settings.get("divisor", "dimension") != "dimension":
-            notes.append(f"divisor {settings['divisor']}")
-        return ", ".join([name, *notes])
 
     # === Use ===
 

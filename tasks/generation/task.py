@@ -185,11 +185,6 @@ print([text.decode() for text in found["replies"][0].numpy()], found["scores"])
             "BLEU by sacrebleu on these tokens, one reference per pair.",
         )
 
-    def name_of(self, run):
-        settings = run.config["settings"]
-        attention = settings["attention"].replace("_", " ").replace("none", "no") + " attention"
-        return ", ".join(["Seq2seq", attention, *(["reverse"] * settings["reverse"])])
-
     # === Use ===
 
     def predictor(self, run):

@@ -15,7 +15,6 @@ from data.vocabulary import Vocabulary
 from engine import task
 from engine.evaluation import print_record
 from metrics.reading_comprehension import METRICS, squad_metrics
-from models.bidaf import BiDAFConfig
 from tasks.reading_comprehension.dataset import load_dataset
 from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.reading_comprehension.prepare import CHARACTERS, Settings, prepare
@@ -175,15 +174,6 @@ print(found["answers"], found["starts"], found["scores"])
     def describe(self, record):
         counts = record["counts"]
         return f"{counts['questions']:,} questions on {counts['contexts']:,} contexts", None
-
-    def name_of(self, run):
-        settings = run.config["settings"]
-        notes = [f"no {name.removeprefix('use_')}" for name in ("use_characters", "use_words") if not settings[name]]
-        notes += [f"no {name.upper()}" for name in ("c2q", "q2c") if not settings[name]]
-        notes += ["official end pointer"] * (settings["end_pointer"] == "official")
-        notes += ["starting as a dot product"] * (settings.get("similarity_start") == "dot")
-        size = "" if settings["hidden"] == BiDAFConfig.hidden else f" of {settings['hidden']} units"
-        return ", ".join([f"BiDAF{size}", *notes])
 
     # === Use ===
 

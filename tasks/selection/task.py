@@ -197,12 +197,6 @@ print(ranked["order"], ranked["scores"])
         title = f"{counts['contexts']:,} contexts, {counts['lines']:,} lines"
         return title, f"ties: {record['ties']}" + left_out * any(without)
 
-    def name_of(self, run):
-        """`DAM full`, `DAM full, release mode`."""
-        settings = run.config["settings"]
-        mode = ", release mode" if settings.get("masking") == "release" else ""
-        return f"{run.config['model'].upper()} {settings.get('variant', '')}".strip() + mode
-
     # === Use ===
 
     def predictor(self, run):
