@@ -2,7 +2,7 @@
 
 A batch holds whole dialogs. Every turn of a dialog sees its own part of one list of encoded sentences.
 
-Shape suffixes:  B dialogs   M sentences   T turns   R distances in time   D features
+Shape suffixes:  B dialogs   M sentences   T turns   R turn distances   D features
 """
 
 import keras
@@ -30,7 +30,7 @@ def history_mask(speakers, turns, including_turn=False):
     return ops.logical_and(before(places_M[:, None, :], turns[:, :, None]), ops.not_equal(speakers, 0)[:, None, :])
 
 
-def at_turns(x, turns):
+def gather_turns(x, turns):
     """The row of each turn's own sentence.
 
     Args:

@@ -1,7 +1,7 @@
 """Points at the things that a conversation mentions, by what was said of them.
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   E entities   R distances in time   C candidates   K entities of a candidate
+    B dialogs   T turns   M sentences   E entities   R turn distances   C candidates   K entities of a candidate
     D features
 """
 

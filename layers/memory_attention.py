@@ -1,7 +1,7 @@
 """Attention of every turn of a dialog over the sentences it remembers (MEMMA, equations 9 to 11).
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   R distances in time   D features   H heads   E features of a head (D / H)
+    B dialogs   T turns   M sentences   R turn distances   D features   H heads   E features of a head (D / H)
 """
 
 import keras

@@ -1,7 +1,7 @@
-"""What the memory networks for dialog have in common: their inputs, the memory's features, and the candidates' scores.
+"""What the memory networks for dialog have in common: their inputs, how they read the history, the candidates' scores.
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   W words   R distances in time   E entities   C candidates
+    B dialogs   T turns   M sentences   W words   R turn distances   E entities   C candidates
     N words of all candidates   D features
 """
 
@@ -10,13 +10,14 @@ import dataclasses
 import keras
 from keras import ops
 
+from layers.bag_of_words import BagOfWords
 from layers.candidates import IdTable, MatchTypes
-from layers.dialog_history import SpeakerFeature, TimeFeature, history_mask
+from layers.dialog_history import SpeakerFeature, TimeFeature, gather_turns, history_mask
 
 
 @dataclasses.dataclass(frozen=True)
-class WorldSizes:
-    """What the prepared dataset decides; `train.py` fills it in."""
+class MemoryConfig:
+    """Fields of every memory network for dialog; `train.py` takes the first eight from the prepared dataset."""
 
     vocabulary_size: int
     """Words with an id, 1 to this."""
@@ -25,39 +26,32 @@ class WorldSizes:
     candidates: tuple[int, int]
     """How many there are, and how many words all of them have: `(C, N)`."""
     entities: int = 0
-    """E."""
+    """Number of entities in the knowledge base, E."""
     types: int = 0
-    """Types of entities."""
+    """Number of entity types."""
     candidate_entities: tuple[int, int] = (0, 0)
     """Shape of the candidates' entities, `(C, K)`."""
     match_groups: tuple[int, int] = (0, 0)
-    """See `layers.candidates.MatchTypes`, as for the next."""
+    """Shape of the match groups' members, see `layers.candidates.MatchTypes`."""
     match_candidates: tuple[int, int] = (0, 0)
-
-    def __post_init__(self):
-        for field in ("candidates", "candidate_entities", "match_groups", "match_candidates"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))  # a list, when read from JSON
-
-
-@dataclasses.dataclass(frozen=True)
-class MemoryConfig(WorldSizes):
-    """Fields of every memory network for dialog."""
+    """Shape of the candidates' match groups, see `layers.candidates.MatchTypes`."""
 
     embedding_dim: int = 128
-    """`d_model`."""
+    """`d_model`, features of word vectors and states."""
     speaker: bool = True
     """Memories know who spoke."""
     time: bool = True
     """Memories know how many turns ago they were."""
     time_limit: int = 32
-    """Distances in time are told apart up to this."""
+    """Turn distances with their own embedding; longer ones share the last."""
     match_types: bool = False
     """Candidates know the types of their words that occur in the conversation."""
     train_embedding: bool = True
     """`False` keeps the word vectors random, so that an unseen entity is like any other."""
 
     def __post_init__(self):
-        super().__post_init__()
+        for field in ("candidates", "candidate_entities", "match_groups", "match_candidates"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))  # a list, when read from JSON
         for field in ("vocabulary_size", "max_words", "embedding_dim", "time_limit"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
@@ -68,22 +62,77 @@ class MemoryConfig(WorldSizes):
         return ["words", "sentences", "speakers", "turns"] + ["times"] * self.time + ["mentions"] * self.match_types
 
 
-def inputs_of(config):
-    """The Keras inputs that a config reads: `{name: KerasTensor}`."""
-    shapes = {"mentions": (None, config.entities)}
-    dtypes = {"mentions": "uint8"}
-    return {
-        name: keras.Input(shapes.get(name, (None,)), dtype=dtypes.get(name, "int32"), name=name)
-        for name in config.reads
-    }
+@dataclasses.dataclass(frozen=True)
+class HopConfig(MemoryConfig):
+    """Fields of a memory network that reads its memory several times."""
+
+    hops: int = 3
+    """Times that the memory is read, 0 or more."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.hops < 0:
+            raise ValueError(f"hops must be at least 0. Received: hops={self.hops}")
 
 
-def encoded(encode, inputs):
+class DialogModel(keras.Model):
+    """Scores every candidate response at every turn of dialogs. Each network adds its `Config` and its `network`.
+
+    Args:
+        config: A `Config` of the network.
+
+    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.batches.DialogSplit.collate`.
+
+    Returns:
+        Logits, float32 `(B, T, C)`.
+
+    `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for `keras.Model(model.input, ...)`.
+    """
+
+    Config = MemoryConfig
+
+    def __init__(self, config, **kwargs):
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in config.reads}
+        if "mentions" in inputs:
+            inputs["mentions"] = keras.Input((None, config.entities), dtype="uint8", name="mentions")
+        logits, attention_weights = self.network(config, inputs)
+        super().__init__(inputs, logits, **kwargs)
+        self.config = config
+        self.attention_weights = attention_weights
+
+    @staticmethod
+    def network(config, inputs):
+        """The equations of a paper.
+
+        Args:
+            config: Of the model.
+            inputs: `{name: KerasTensor}`.
+
+        Returns:
+            Logits `(B, T, C)`, and the list of the hops' attention weights.
+        """
+        raise NotImplementedError
+
+    def get_config(self):
+        return {"config": dataclasses.asdict(self.config), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(cls.Config(**config["config"]), name=config["name"])
+
+
+def word_sums(config, name, max_words=0):
+    """A layer by which a sentence is the sum of its word vectors, see `layers.bag_of_words.BagOfWords`."""
+    size = config.vocabulary_size, config.embedding_dim
+    return BagOfWords(*size, max_words=max_words, trainable=config.train_embedding, name=name)
+
+
+def encode_sentences(encode, inputs):
     """The sentences of all dialogs, each distinct one encoded once.
 
     Args:
         encode: Layer from word ids `(S, W)` to vectors `(S, D)`.
-        inputs: Of `inputs_of`.
+        inputs: Of `DialogModel.network`.
 
     Returns:
         Float `(B, M, D)`.
@@ -92,36 +141,38 @@ def encoded(encode, inputs):
     return ops.take(encode(words), inputs["sentences"], axis=0)
 
 
-def memory_of(config, x, inputs):
-    """Gives encoded sentences their features.
+def read_history(config, encode, inputs):
+    """The users' sentences, and the memory of each turn: the sentences before it with their features.
 
     Args:
         config: A `MemoryConfig`.
-        x: Encoded sentences, `(B, M, D)`.
-        inputs: Of `inputs_of`.
+        encode: As of `encode_sentences`.
+        inputs: Of `DialogModel.network`.
 
     Returns:
-        What `layers.memory_attention.MemoryAttention` takes behind the query: memory, mask, and where the config has
-        time, the vectors and distances of time.
+        Float `(B, T, D)`, and what `layers.memory_attention.MemoryAttention` takes after the query: memory, mask, and
+        where the config has time, the vectors and distances of time.
     """
-    memory = SpeakerFeature(name="speaker")(x, inputs["speakers"]) if config.speaker else x
-    mask = history_mask(inputs["speakers"], inputs["turns"])
-    if not config.time:
-        return [memory, mask]
-    return [memory, mask, *TimeFeature(config.time_limit, x.shape[-1], name="time")(inputs["times"], inputs["turns"])]
+    x_BMD = encode_sentences(encode, inputs)
+    speakers, turns = inputs["speakers"], inputs["turns"]
+    memory = [SpeakerFeature(name="speaker")(x_BMD, speakers) if config.speaker else x_BMD]
+    memory.append(history_mask(speakers, turns))
+    if config.time:
+        memory += TimeFeature(config.time_limit, config.embedding_dim, name="time")(inputs["times"], turns)
+    return gather_turns(x_BMD, turns), memory
 
 
-def logits_of(config, state, encode, inputs):
-    """The score of every candidate for every turn: its vector times the state's, and what its types add.
+def score_candidates(config, state, encode, inputs):
+    """The logit of every candidate at every turn: its vector times the state, plus what its match types add.
 
     Args:
         config: A `MemoryConfig`.
         state: `(B, T, D)`.
         encode: `layers.bag_of_words.BagOfWords` for the candidates.
-        inputs: Of `inputs_of`.
+        inputs: Of `DialogModel.network`.
 
     Returns:
-        Float32 logits `(B, T, C)`.
+        Float32 `(B, T, C)`.
     """
     count, words = config.candidates
     words_N, rows_N = (IdTable((words,), name=f"candidate_{name}")(inputs["turns"]) for name in ("words", "rows"))

@@ -1,11 +1,11 @@
-"""Entity MEMMA: MEMMA that knows things by their type and by what was said of them. An extension, not from a paper.
+"""Entity MEMMA: MEMMA that knows entities by their type and by what was said of them. An extension, not from a paper.
 
 typed words -> MEMMA -> vector times every candidate's vector + pointers to the entities that the candidate names
 
 Two changes to MEMMA (`models.memma`). First, a word that is a value of an open type of the knowledge base (a place, a
 restaurant, a phone number) is read as its type, in memories and candidates alike, so all candidates that differ by such
 words alone have one vector. Second, what tells those apart is a pointer (`layers.entity_pointer`): the state of a turn
-weighs the sentences of the history, and so the things in them. No rule of the dialogs is written down: that the best
+weighs the sentences of the history, and so the entities in them. No rule of the dialogs is written down: that the best
 rated restaurant not yet refused comes next, or that the last cuisine wished for counts, is learnt.
 
 Which words are entities comes from the knowledge base alone (`tasks.dialog.prepare.find_entities`).
@@ -18,9 +18,9 @@ import dataclasses
 import keras
 
 from layers.bag_of_words import BagOfWords
-from layers.dialog_history import at_turns, history_mask
+from layers.dialog_history import history_mask
 from layers.entity_pointer import EntityPointer
-from models.dialog_memory import encoded, inputs_of, logits_of, memory_of
+from models.dialog_memory import DialogModel, read_history, score_candidates
 from models.memma import MEMMAConfig, hops
 
 
@@ -44,52 +44,28 @@ class EntityMEMMAConfig(MEMMAConfig):
 
 
 @keras.saving.register_keras_serializable("colloquy")
-class EntityMEMMA(keras.Model):
-    """Scores every candidate response at every turn of dialogs.
+class EntityMEMMA(DialogModel):
+    """What it takes and returns: see `models.dialog_memory.DialogModel`."""
 
-    Args:
-        config: An `EntityMEMMAConfig`.
+    Config = EntityMEMMAConfig
 
-    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.batches.DialogSplit.collate`.
-
-    Returns:
-        Logits, float32 `(B, T, C)`.
-
-    `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for `keras.Model(model.input, ...)`.
-    """
-
-    def __init__(self, config, **kwargs):
-        c = config
-
-        # === Layers ===
-        encode = BagOfWords(
+    @staticmethod
+    def network(c, inputs):
+        # MEMMA on typed words
+        E = BagOfWords(
             c.vocabulary_size + c.types,
             c.embedding_dim,
             max_words=c.max_words if c.positions else 0,
             trainable=c.train_embedding,
             name="bag_of_words",
         )
+        U_1_BTD, memory = read_history(c, E, inputs)
+        state_BTD, attention_weights = hops(c, U_1_BTD, memory)
+        logits_BTC = score_candidates(c, state_BTD, E, inputs)
 
-        # === MEMMA on typed words ===
-        inputs = inputs_of(c)
-        x_BMD = encoded(encode, inputs)
-        memory = memory_of(c, x_BMD, inputs)
-        state_BTD, attention_weights = hops(c, at_turns(x_BMD, inputs["turns"]), memory)
-        logits = logits_of(c, state_BTD, encode, inputs)
-
-        # === Pointers ===
-        seen = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
+        # Pointers
+        seen_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         point = EntityPointer(c.candidate_entities, name="entity_pointer")
         memory_BMD, _, time_RD, distances_BTMR = memory
-        gain, _ = point(state_BTD, memory_BMD, seen, inputs["mentions"], time_RD, distances_BTMR)
-
-        super().__init__(inputs, logits + gain, **kwargs)
-        self.config = config
-        self.attention_weights = attention_weights
-
-    def get_config(self):
-        return {"config": dataclasses.asdict(self.config), "name": self.name}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(EntityMEMMAConfig(**config["config"]), name=config["name"])
+        gain_BTC, _ = point(state_BTD, memory_BMD, seen_BTM, inputs["mentions"], time_RD, distances_BTMR)
+        return logits_BTC + gain_BTC, attention_weights

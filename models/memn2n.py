@@ -10,26 +10,17 @@ import dataclasses
 
 import keras
 
-from layers.bag_of_words import BagOfWords
-from layers.dialog_history import at_turns
 from layers.memory_attention import MemoryAttention
 from layers.shortcut import Shortcut
-from models.dialog_memory import MemoryConfig, encoded, inputs_of, logits_of, memory_of
+from models.dialog_memory import DialogModel, HopConfig, read_history, score_candidates, word_sums
 
 
 @dataclasses.dataclass(frozen=True)
-class MemN2NConfig(MemoryConfig):
+class MemN2NConfig(HopConfig):
     """What a MemN2N is made of. Bordes et al. chose 1 to 3 hops and 20 to 128 features by task."""
 
-    hops: int = 3
-    """`N`."""
     gated: bool = False
-    """A sigmoid gate a hop instead of the sum of state and output (Liu and Perez)."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.hops < 0:
-            raise ValueError(f"hops must be at least 0. Received: hops={self.hops}")
+    """A sigmoid gate per hop instead of the sum of state and output (Liu and Perez)."""
 
 
 def hops(c, q_BTD, memory, gated=False):
@@ -38,7 +29,7 @@ def hops(c, q_BTD, memory, gated=False):
     Args:
         c: A config with `embedding_dim` and `hops`.
         q_BTD: The users' sentences.
-        memory: Of `models.dialog_memory.memory_of`.
+        memory: Of `models.dialog_memory.read_history`.
         gated: See `MemN2NConfig`.
 
     Returns:
@@ -56,43 +47,15 @@ def hops(c, q_BTD, memory, gated=False):
 
 
 @keras.saving.register_keras_serializable("colloquy")
-class MemN2N(keras.Model):
-    """Scores every candidate response at every turn of dialogs.
+class MemN2N(DialogModel):
+    """What it takes and returns: see `models.dialog_memory.DialogModel`."""
 
-    Args:
-        config: A `MemN2NConfig`.
+    Config = MemN2NConfig
 
-    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.batches.DialogSplit.collate`.
-
-    Returns:
-        Logits, float32 `(B, T, C)`.
-
-    `attention_weights` holds the symbolic weights of each hop, `(B, 1, T, M)`, for `keras.Model(model.input, ...)`.
-    """
-
-    def __init__(self, config, **kwargs):
-        c = config
-
-        # === Layers ===
-        A, W = (
-            BagOfWords(c.vocabulary_size, c.embedding_dim, trainable=c.train_embedding, name=name)
-            for name in ("memory_embedding", "candidate_embedding")
-        )
-
-        # === Memory ===
-        inputs = inputs_of(c)
-        x_BMD = encoded(A, inputs)
-        q_BTD = at_turns(x_BMD, inputs["turns"])
-        q_BTD, attention_weights = hops(c, q_BTD, memory_of(c, x_BMD, inputs), gated=c.gated)
-
-        # === Response: softmax(q . W y) ===
-        super().__init__(inputs, logits_of(c, q_BTD, W, inputs), **kwargs)
-        self.config = config
-        self.attention_weights = attention_weights
-
-    def get_config(self):
-        return {"config": dataclasses.asdict(self.config), "name": self.name}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(MemN2NConfig(**config["config"]), name=config["name"])
+    @staticmethod
+    def network(c, inputs):
+        A, W = word_sums(c, "memory_embedding"), word_sums(c, "candidate_embedding")
+        q_BTD, memory = read_history(c, A, inputs)
+        q_BTD, attention_weights = hops(c, q_BTD, memory, c.gated)
+        # Response: softmax(q . W y)
+        return score_candidates(c, q_BTD, W, inputs), attention_weights

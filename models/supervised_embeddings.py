@@ -13,9 +13,8 @@ import dataclasses
 import keras
 from keras import ops
 
-from layers.bag_of_words import BagOfWords
 from layers.dialog_history import history_mask
-from models.dialog_memory import MemoryConfig, encoded, inputs_of, logits_of
+from models.dialog_memory import DialogModel, MemoryConfig, encode_sentences, score_candidates, word_sums
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,35 +31,15 @@ class SupervisedEmbeddingsConfig(MemoryConfig):
 
 
 @keras.saving.register_keras_serializable("colloquy")
-class SupervisedEmbeddings(keras.Model):
-    """Scores every candidate response at every turn of dialogs.
+class SupervisedEmbeddings(DialogModel):
+    """What it takes and returns: see `models.dialog_memory.DialogModel`; it has no attention weights."""
 
-    Args:
-        config: A `SupervisedEmbeddingsConfig`.
+    Config = SupervisedEmbeddingsConfig
 
-    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.batches.DialogSplit.collate`.
-
-    Returns:
-        Logits, float32 `(B, T, C)`.
-    """
-
-    def __init__(self, config, **kwargs):
-        c = config
-        A, B = (
-            BagOfWords(c.vocabulary_size, c.embedding_dim, trainable=c.train_embedding, name=name)
-            for name in ("conversation_embedding", "candidate_embedding")
-        )
-        inputs = inputs_of(c)
-        x_BMD = encoded(A, inputs)
+    @staticmethod
+    def network(c, inputs):
+        A, B = word_sums(c, "conversation_embedding"), word_sums(c, "candidate_embedding")
+        x_BMD = encode_sentences(A, inputs)
         said_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         x_BTD = ops.matmul(ops.cast(said_BTM, x_BMD.dtype), x_BMD)
-        super().__init__(inputs, logits_of(c, x_BTD, B, inputs), **kwargs)
-        self.config = config
-        self.attention_weights = []
-
-    def get_config(self):
-        return {"config": dataclasses.asdict(self.config), "name": self.name}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(SupervisedEmbeddingsConfig(**config["config"]), name=config["name"])
+        return score_candidates(c, x_BTD, B, inputs), []

@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 from helpers import randomised, rebuilt, to_numpy
 
-from layers.dialog_history import SPEAKERS, SpeakerFeature, TimeFeature, at_turns, history_mask
+from layers.dialog_history import SPEAKERS, SpeakerFeature, TimeFeature, gather_turns, history_mask
 
-B, M, T, R, D = 2, 11, 5, 3, 7  # dialogs, sentences, turns, distances in time, features
+B, M, T, R, D = 2, 11, 5, 3, 7  # dialogs, sentences, turns, turn distances, features
 
 # Two dialogs: one with two facts in front, one shorter, with padded sentences and turns.
 SPEAKING = np.array([[3, 3, 1, 2, 1, 2, 3, 1, 2, 1, 1], [1, 2, 1, 2, 3, 1, 0, 0, 0, 0, 0]], "int32")
@@ -53,9 +53,9 @@ def test_history_mask_of_a_turn_without_history_is_empty():
     assert not to_numpy(history_mask(SPEAKING, TURNS))[1, 0].any()
 
 
-def test_at_turns_takes_the_turns_own_sentences():
+def test_gather_turns_takes_the_turns_own_sentences():
     x = np.random.default_rng(0).normal(size=(B, M, D)).astype("float32")
-    found = to_numpy(at_turns(x, TURNS))
+    found = to_numpy(gather_turns(x, TURNS))
     assert found.shape == (B, T, D)
     for b, t in np.ndindex(B, T):
         np.testing.assert_array_equal(found[b, t], x[b, TURNS[b, t]])

@@ -28,7 +28,7 @@ NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
 VARIANTS = [*((name, {}) for name in NAMES), ("memn2n", {"gated": True})]
 MATCHING = [*((name, {"match_types": True}) for name in NAMES if name != "entity-memma")]
 
-V, D, R, E, Y, C = 31, 14, 3, 11, 2, 13  # words, features, distances in time, entities, types, candidates
+V, D, R, E, Y, C = 31, 14, 3, 11, 2, 13  # words, features, turn distances, entities, types, candidates
 MAX_WORDS = 7
 SMALL = {"embedding_dim": D, "time_limit": R}
 
