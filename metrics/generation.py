@@ -1,8 +1,8 @@
-"""Figures of generated replies: perplexity, BLEU (Papineni et al. 2002), distinct-n (Li et al. 2016), length.
+"""Metrics of generated replies: perplexity, BLEU (Papineni et al. 2002), distinct-n (Li et al. 2016), length.
 
-Texts are tokens parted by spaces, as a prepared dataset has them. All figures count these tokens, of whatever unit the
-dataset's tokenizer makes (words, or for Chinese characters); sacrebleu, which computes BLEU, does not tokenize again.
-Figures are shares from 0 to 1, but perplexity and `length`, which counts tokens.
+Texts are tokens separated by spaces, as a prepared dataset has them. All metrics count these tokens, of whatever unit
+the dataset's tokenizer makes (words, or for Chinese characters); sacrebleu, which computes BLEU, does not tokenize
+again. Metrics are from 0 to 1, apart from perplexity and `length`, which counts tokens.
 """
 
 import collections
@@ -16,7 +16,7 @@ METRICS = ("perplexity", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "distinct-1", "
 
 
 def perplexity(nll: float, tokens: int) -> float:
-    """`exp` of the mean negative log-likelihood a token, of a whole corpus.
+    """`exp` of the mean negative log-likelihood per token of a whole corpus.
 
     Args:
         nll: Sum over all tokens, `_EOS_` included, in nats.
@@ -53,15 +53,15 @@ def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[st
         raise ValueError("bleu needs replies, and at least one reference for each")
     most = max(map(len, references))
     columns = [[texts[i] if i < len(texts) else None for texts in references] for i in range(most)]
-    figures = {}
+    scores = {}
     for n in range(1, 5):
         scorer = sacrebleu.metrics.BLEU(tokenize="none", max_ngram_order=n, force=True)
-        figures[f"BLEU-{n}"] = scorer.corpus_score(list(replies), columns).score / 100
-    return figures
+        scores[f"BLEU-{n}"] = scorer.corpus_score(list(replies), columns).score / 100
+    return scores
 
 
 def distinct(replies: Iterable[str], n: int) -> float:
-    """Distinct n-grams by all n-grams of all replies; 0 where there are none.
+    """The fraction of distinct n-grams among all n-grams of all replies; 0 where there are none.
 
     >>> distinct(["a b a", "a b"], 1), distinct(["a b a", "a b"], 2)
     (0.4, 0.6666666666666666)
@@ -71,7 +71,7 @@ def distinct(replies: Iterable[str], n: int) -> float:
 
 
 def generation_metrics(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """All figures of replies: BLEU-1 to BLEU-4, distinct-1, distinct-2, and their mean length in tokens.
+    """All metrics of replies: BLEU-1 to BLEU-4, distinct-1, distinct-2, and their mean length in tokens.
 
     Args:
         replies, references: As of `bleu`.
@@ -107,7 +107,7 @@ def baselines_of(train: Sequence[str], sources: Sequence[str], targets: Sequence
         seed: Of the random replies.
 
     Returns:
-        `{name: figures}`, as of `generation_metrics`. `human` takes, for each source that occurs with several targets,
+        `{name: metrics}`, as of `generation_metrics`. `human` takes, for each source that occurs with several targets,
         the first of them as the reply and the others as references.
     """
     commonest = min(collections.Counter(train).items(), key=lambda item: (-item[1], item[0]))[0]

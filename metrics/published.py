@@ -1,4 +1,4 @@
-"""The figures that others published, from `results/published.json`."""
+"""The scores that others published, from `results/published.json`."""
 
 import json
 from pathlib import Path
@@ -7,19 +7,19 @@ PUBLISHED = Path(__file__).resolve().parents[1] / "results" / "published.json"
 
 
 def published(corpus: str, split: str | None = None) -> list[dict]:
-    """The published figures on a corpus, in the file's order: the paper's own table first.
+    """The published scores on a corpus, in the file's order: the paper's own table first.
 
     Args:
         corpus: `"ubuntu-v1"`, `"douban"` or `"ecommerce"`: the full published corpora, so that no
-            sample or look-alike (as `ubuntu-irc`) is compared with their figures; or
+            sample or look-alike (as `ubuntu-irc`) is compared with their scores; or
             `"babi-task1"` to `"babi-task6"`.
-        split: Where a corpus has figures on several, only those on this one (dialog bAbI: `"test"`,
+        split: Where a corpus has scores on several, only those on this one (dialog bAbI: `"test"`,
             and `"test-oov"` with entities that training never names); rows that name no split stay.
 
     Returns:
         Rows `{"task", "corpus", "model", "metrics": {name: value}, "source"}`, those of dialog bAbI
         with a `"split"`; metrics from 0 to 1, named as by the task's file in `metrics/` and absent
-        where the source does not give them; an empty list for a corpus without published figures.
+        where the source does not give them; an empty list for a corpus without published scores.
 
     >>> [row["metrics"]["R10@1"] for row in published("ubuntu-v1") if row["model"] == "DAM"]
     [0.767]

@@ -1,9 +1,9 @@
 """Response selection: `R_n@k`, MAP, MRR and P@1 over the candidates of each context.
 
-    scores, labels, groups (one a line)  ->  an order for each context  ->  averages over contexts
+    scores, labels, groups (one per line)  ->  an order for each context  ->  averages over contexts
 
 Definitions: Wu et al., ACL 2017 (the Douban corpus), as in Zhou et al., ACL 2018; where each
-context has one right response among ten they are the hit rates of Lowe et al., SIGDIAL 2015.
+context has one positive response among ten they are the hit rates of Lowe et al., SIGDIAL 2015.
 `ties="release"` reproduces both of the DAM release's scripts, for Ubuntu and for Douban.
 """
 
@@ -25,8 +25,8 @@ class RankingResult:
     Attributes:
         metrics: `{name: value}` for each name of `METRICS`, values in `[0, 1]`.
         counts: `contexts` given, and how many of them the averages leave out: those
-            `without_positive` (no order of them is right) and those `without_negative` (every order
-            of them is).
+            `without_positive` (every order of them scores 0) and those `without_negative` (every
+            order scores 1).
     """
 
     metrics: dict[str, float]
@@ -37,7 +37,7 @@ def group_by_context(contexts: Sequence) -> np.ndarray:
     """Numbers the contexts: a new one begins where a line's context differs from the line before.
 
     Args:
-        contexts: One context a line, compared by `!=`: strings, or lists or tuples of token ids.
+        contexts: One context per line, compared by `!=`: strings, or lists or tuples of token ids.
 
     Returns:
         Groups for `ranking_metrics`, int64 `(N,)`. Two neighbouring contexts with the very same
@@ -59,7 +59,7 @@ def group_by_size(lines: int, size: int = 10) -> np.ndarray:
 
     Args:
         lines: Number of lines `N`.
-        size: Candidates of a context.
+        size: Candidates per context.
 
     Returns:
         Groups for `ranking_metrics`, int64 `(N,)`.
@@ -97,8 +97,8 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     Args:
         scores: Model outputs, higher is better, float `(N,)`: probabilities or logits, the order is
             all that counts.
-        labels: 1 for a right response, 0 for a wrong one, `(N,)`.
-        groups: Integers that say which context a line is of, `(N,)`; the lines of a context are
+        labels: 1 for a positive response, 0 for a negative one, `(N,)`.
+        groups: Integers that say which context a line belongs to, `(N,)`; the lines of a context are
             consecutive. See `group_by_context` and `group_by_size`.
         ties: What candidates with equal scores (0.0 equals -0.0) get.
             `"loss"`: negatives rank before positives, so that a constant score has `R10@1 = 0`.
@@ -188,12 +188,12 @@ def _expected(scores, positive, context, start, *, shuffled: bool) -> dict[str, 
         _log_binomial(log_factorial, t - j - 1, p - 1) - _log_binomial(log_factorial, t, p)
     )
 
-    def share(values):  # of each context's positives
+    def per_positive(values):  # summed over a context, divided by its positives
         return np.add.reduceat(values, start) / np.add.reduceat(positive, start)
 
     return {
-        **{f"R10@{k}": share(chance * (rank <= k)) for k in (1, 2, 5)},
-        "MAP": share(chance * precision),
+        **{f"R10@{k}": per_positive(chance * (rank <= k)) for k in (1, 2, 5)},
+        "MAP": per_positive(chance * precision),
         "MRR": np.add.reduceat(chance_first / rank, start),
         "P@1": chance[start],
     }
@@ -223,7 +223,7 @@ def _checked(scores, labels, groups) -> tuple[np.ndarray, np.ndarray, np.ndarray
     scores, labels, groups = np.asarray(scores, np.float64), np.asarray(labels), np.asarray(groups)
     if not (scores.ndim == 1 and scores.shape == labels.shape == groups.shape):
         raise ValueError(
-            "Scores, labels and groups must be one a line, shape (N,). Received: "
+            "Scores, labels and groups need one entry per line, shape (N,). Received: "
             f"scores.shape={scores.shape}, labels.shape={labels.shape}, groups.shape={groups.shape}"
         )
     if not scores.size:
@@ -240,7 +240,7 @@ def _checked(scores, labels, groups) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return scores, labels.astype(np.int64), np.cumsum(begins) - 1
 
 
-def _reject_first(wrong: np.ndarray, values: np.ndarray, name: str, need: str) -> None:
-    if wrong.any():
-        line = int(np.argmax(wrong))
+def _reject_first(faulty: np.ndarray, values: np.ndarray, name: str, need: str) -> None:
+    if faulty.any():
+        line = int(np.argmax(faulty))
         raise ValueError(f"{need}, lines counted from 0. Received: {name}[{line}]={values[line]}")

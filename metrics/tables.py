@@ -4,8 +4,10 @@ import collections
 import json
 import statistics
 
+from metrics.names import record_name
+
 REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
-"""What a record may hold beside its metrics, and what a table calls a row of it."""
+"""What a record may hold beside its metrics, and what a table calls a row with it."""
 
 
 def read_record(path):
@@ -25,7 +27,7 @@ def read_record(path):
 
 
 def by_corpus(records, metrics):
-    """A row a model, a column a corpus and split; mean and deviation over seeds, in per cent.
+    """A row per model, a column per corpus and split; mean and standard deviation over seeds, in per cent.
 
     Args:
         records: Dicts with `name`, `corpus`, `split`, `seed`, `metrics` and, if known, `settings`, which are
@@ -54,8 +56,8 @@ def by_corpus(records, metrics):
         column = record["corpus"], record["split"]
         cells[label][column][record["seed"]] = record["metrics"]
         for kind, found in below.items():
-            for name, figures in record.get(kind, {}).items():
-                found.setdefault(name, {})[column] = figures
+            for name, scores in record.get(kind, {}).items():
+                found.setdefault(name, {})[column] = scores
     rows, means = [], {}
     for name, row in cells.items():
         seeds = sorted({len(of_column) for of_column in row.values()})
@@ -68,7 +70,9 @@ def by_corpus(records, metrics):
         for name, row in found.items():
             shown = [_cell([row[column]], metrics) if column in row else "" for column in columns]
             full = len(row) == len(columns)
-            mean = [f"{100 * _mean([[f] for f in row.values()], metrics[0]):.1f}" if full else ""] * (len(columns) > 1)
+            mean = [f"{100 * _mean([[scores] for scores in row.values()], metrics[0]):.1f}" if full else ""] * (
+                len(columns) > 1
+            )
             rows.append([f"{REFERENCES[kind]}: {name}", *shown, *mean, ""])
     return header, rows
 
@@ -79,17 +83,18 @@ def _labels(records):
         {field: _text(value) for kind in record.get("settings", {}).values() for field, value in kind.items()}
         for record in records
     ]
+    names = [record_name(record) for record in records]
     found = collections.defaultdict(set)  # name, corpus, split, field: values
-    for record, fields in zip(records, settings, strict=True):
+    for name, record, fields in zip(names, records, settings, strict=True):
         for field, value in fields.items():
-            found[record["name"], record["corpus"], record["split"], field].add(value)
+            found[name, record["corpus"], record["split"], field].add(value)
     differing = collections.defaultdict(set)
     for (name, _, _, field), values in found.items():
         if len(values) > 1 and field != "seed":
             differing[name].add(field)
     return [
-        ", ".join([record["name"], *(f"{field}={fields.get(field)}" for field in sorted(differing[record["name"]]))])
-        for record, fields in zip(records, settings, strict=True)
+        ", ".join([name, *(f"{field}={fields.get(field)}" for field in sorted(differing[name]))])
+        for name, fields in zip(names, settings, strict=True)
     ]
 
 
@@ -98,13 +103,13 @@ def _text(value):
 
 
 def _mean(columns, metric):
-    """The mean over columns of the mean over each column's figures."""
-    return statistics.mean(statistics.mean(figures[metric] for figures in column) for column in columns)
+    """The mean over columns of the mean over each column's scores."""
+    return statistics.mean(statistics.mean(scores[metric] for scores in column) for column in columns)
 
 
-def _cell(figures, metrics):
+def _cell(scores, metrics):
     def shown(metric):
-        values = [100 * figure[metric] for figure in figures if metric in figure]
+        values = [100 * found[metric] for found in scores if metric in found]
         if not values:
             return ""
         return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")

@@ -1,4 +1,4 @@
-"""`metrics.baselines` against loops, and against the known figures of a real corpus."""
+"""`metrics.baselines` against loops, and against the known scores of a real corpus."""
 
 import gzip
 import itertools
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metrics import baselines
+from metrics import tfidf
 from metrics.baselines import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import group_by_size, ranking_metrics
 
@@ -57,7 +57,7 @@ def random_texts(seed):
 @pytest.mark.parametrize("options", [{}, {"ignore": [3, 5]}, {"end_of_turn": 2}])
 @pytest.mark.parametrize("block", [1 << 16, 7])
 def test_tfidf_matches_loops(seed, options, block, monkeypatch):
-    monkeypatch.setattr(baselines, "BLOCK", block)
+    monkeypatch.setattr(tfidf, "BLOCK", block)
     texts = random_texts(seed)
     expected = in_loops(*texts, **options)
     assert np.count_nonzero(expected) > 20
@@ -127,7 +127,7 @@ def test_constant_scores_are_one_tie():
 
 
 @pytest.mark.skipif(not UBUNTU_IRC.is_dir(), reason=f"needs the ubuntu-irc corpus at {UBUNTU_IRC}")
-def test_tfidf_on_ubuntu_irc_has_the_known_figures():
+def test_tfidf_on_ubuntu_irc_has_the_known_scores():
     ids = defaultdict(itertools.count(2).__next__)
     end_of_turn = 1
 

@@ -1,4 +1,4 @@
-"""`metrics.dialog` against loops, by hand, and against the known figures of a real corpus."""
+"""`metrics.dialog` against loops, by hand, and against the known scores of a real corpus."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metrics import dialog
+from metrics import dialog, tfidf
 from metrics.baselines import tfidf_scores
 from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_seen, reachable_by_types, tfidf_match
 
@@ -16,7 +16,7 @@ BABI = Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 NEAR = 1e-9
 
 
-# === Figures ===
+# === Metrics ===
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -153,8 +153,8 @@ def texts(rng, n, ids, longest):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("block_texts", "block_scores"), [(1 << 11, 1 << 22), (7, 5), (11, 100)])
 def test_tfidf_match_matches_loops(seed, block_texts, block_scores, monkeypatch):
-    monkeypatch.setattr(dialog, "BLOCK_TEXTS", block_texts)
-    monkeypatch.setattr(dialog, "BLOCK_SCORES", block_scores)
+    monkeypatch.setattr(tfidf, "BLOCK", block_texts)
+    monkeypatch.setattr(dialog, "BLOCK", block_scores)
     rng = np.random.default_rng(seed)
     train, contexts = texts(rng, 31, 13, 7), texts(rng, 53, 17, 11)  # 13..16 are not in training
     once = texts(rng, 23, 19, 5)
@@ -208,8 +208,8 @@ def test_tfidf_match_takes_padded_arrays():
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("block_texts", "block_scores"), [(1 << 11, 1 << 22), (7, 5), (11, 100)])
 def test_nearest_neighbour_matches_loops(seed, block_texts, block_scores, monkeypatch):
-    monkeypatch.setattr(dialog, "BLOCK_TEXTS", block_texts)
-    monkeypatch.setattr(dialog, "BLOCK_SCORES", block_scores)
+    monkeypatch.setattr(tfidf, "BLOCK", block_texts)
+    monkeypatch.setattr(dialog, "BLOCK", block_scores)
     rng = np.random.default_rng(seed)
     train_inputs, inputs = texts(rng, 97, 7, 5), texts(rng, 53, 11, 7)
     train_gold = 3 * rng.integers(5, 18, 97)
@@ -301,7 +301,7 @@ def read_babi(name, knowledge_base, candidates_file):
         ("task6-dstc2", 4159, ["88.70 (53.6)", "90.74 (59.8)", "1.85 (0.0)", "29.02 (0.0)"]),
     ],
 )
-def test_dialog_babi_has_the_known_figures(name, dev_size, expected):
+def test_dialog_babi_has_the_known_scores(name, dev_size, expected):
     files = ("task6-dstc2-kb", "task6-dstc2-candidates") if "task6" in name else ("kb-all", "candidates")
     candidates, type_of, (train, dev) = read_babi(name, *files)
     _, train_turns, train_gold, _ = train

@@ -96,7 +96,7 @@ def test_perplexity_is_that_of_a_guess_among_so_many():
     assert perplexity(1e6, 5) == math.inf
 
 
-def test_generation_metrics_has_all_figures():
+def test_generation_metrics_has_all_metrics():
     replies, references = texts(5, 7, 11, seed=1), [texts(2, 7, 11, seed=i) for i in range(5)]
     found = generation_metrics(replies, references)
     assert ("perplexity", *found) == METRICS

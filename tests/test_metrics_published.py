@@ -1,4 +1,4 @@
-"""`results/published.json`: well-formed, and the figures of the paper's table."""
+"""`results/published.json`: well-formed, and the scores of the paper's table."""
 
 import json
 
@@ -37,7 +37,7 @@ def test_published_dam_is_the_papers():
     assert "Zhou et al., ACL 2018" in first["douban"]["source"]
 
 
-def test_published_has_the_whole_table_and_later_figures():
+def test_published_has_the_whole_table_and_later_scores():
     table = [row["model"] for row in published("ubuntu-v1") if "Table 1" in row["source"]]
     assert table == [row["model"] for row in published("douban") if "Table 1" in row["source"]]
     assert table == [
@@ -54,7 +54,7 @@ def test_published_has_the_whole_table_and_later_figures():
     assert [row["metrics"]["R10@1"] for row in published("ecommerce")] == [0.595, 0.606]
 
 
-def test_published_figures_grow_with_k():
+def test_published_scores_grow_with_k():
     for row in (row for row in ROWS if row["task"] == "selection"):
         by_k = [row["metrics"][n] for n in ("R10@1", "R10@2", "R10@5") if n in row["metrics"]]
         assert by_k == sorted(by_k), row
