@@ -108,6 +108,7 @@ def _fit(run, task, dataset, training, fit, resume):
     else:
         task.initialise(model, dataset, training)
         position = {"step": 0, "seconds": 0.0, "best": -1.0, "waited": 0}
+    model.optimizer.build(model.trainable_variables)  # else `fit` traces the first step twice
     interval = math.ceil(steps / training.validations_per_epoch)
     done = position["step"] // interval
     print(f"{run.path}: {model.count_params():,} parameters, {steps:,} steps an epoch, a validation every {interval:,}")

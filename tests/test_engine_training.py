@@ -119,11 +119,14 @@ def test_a_dev_that_cannot_be_scored_leaves_nothing(prepared, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_patience_stops_early(prepared, tmp_path):
+def test_patience_stops_early_and_a_step_is_traced_once(prepared, tmp_path, monkeypatch):
+    traced, original = [], keras.Model.train_step
+    monkeypatch.setattr(keras.Model, "train_step", lambda self, data: traced.append(data) or original(self, data))
     settings = {**SETTINGS, "patience": "1", "validations_per_epoch": "4"}
     stuck = Fit(epochs=3.0, batch_size=32, learning_rate=0.0)  # never better than the first time
     run = train(selection, "dam", prepared, tmp_path / "run", stuck, settings)
     assert len(run.history()) == 2
+    assert len(traced) == 1  # tracing takes longer than all steps of a small run
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
