@@ -5,7 +5,6 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 DEMO := build/demo
 TEST = $(BIN)/python -m pytest -q -n auto --dist=loadscope --durations=25
-export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .PHONY: install demo lint test test-all test-browser format clean
 

@@ -4,11 +4,10 @@ import os
 
 import pytest
 
-# Workers share the cores, so each computes on one. Must be set before TensorFlow is imported.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
-    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+from base import runtime
+
+# Workers share the cores, so each computes on one.
+runtime.prepare(threads=1 if "PYTEST_XDIST_WORKER" in os.environ else None)
 
 WORKER_BYTES = 3 * 2**30
 """Memory that one worker may come to need."""
@@ -18,7 +17,7 @@ WORKER_BYTES = 3 * 2**30
 def pytest_xdist_auto_num_workers():
     """What `-n auto` means: the CPUs that this process may use, as far as the memory reaches."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)), memory // WORKER_BYTES))
+    return max(1, min(runtime.available_cpus(), memory // WORKER_BYTES))
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,12 @@ flags.DEFINE_string(
 flags.DEFINE_list("split", ["dev"], "Splits to score.")
 flags.DEFINE_string("data", None, "Prepared dataset; default: the one the run was trained on.")
 flags.DEFINE_enum("ties", "loss", list(TIES), "Selection: what equal scores get, see metrics/ranking.py.")
-flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of computation.")
+flags.DEFINE_enum(
+    "precision",
+    "auto",
+    ["auto", "float32", "bfloat16", "float16"],
+    "Of computation. auto: that of the run's training where this machine computes it, else float32.",
+)
 flags.DEFINE_string("scores_out", None, "Also writes what the model said, line by line; see the task's `measure`.")
 flags.DEFINE_string("measured_out", None, "Also writes a results/measured JSON file; a directory for several.")
 flags.DEFINE_enum(

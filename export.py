@@ -5,11 +5,9 @@
 What its endpoints take and give: see `tasks/<task>/export.py`.
 """
 
-import logging
-
 from absl import flags
 
-from base import cli
+from base import cli, runtime
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
@@ -23,13 +21,12 @@ def main():
     from engine.runs import Run
     from tasks import TASKS
 
-    logging.getLogger("tensorflow").setLevel(logging.WARNING)  # it names the temporary directory
     run = Run.open(FLAGS.run)
     task = TASKS[run.entry.task]
     options = {} if FLAGS.decode is None else {"decode": FLAGS.decode}
     path = export(task, run, FLAGS.out, FLAGS.version, **options)
-    example = f"import tensorflow as tf\n\nmodel = tf.saved_model.load({str(path)!r})\n{task.export_example}"
-    print(f"{path}: to call it:\n\n{example}")
+    load = f"import tensorflow as tf\n\nmodel = tf.saved_model.load({str(path)!r})"
+    print(f"{path}: to call it:\n\n{runtime.client_lines()}{load}\n{task.export_example}")
 
 
 if __name__ == "__main__":

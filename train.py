@@ -28,7 +28,12 @@ flags.DEFINE_bool(
 flags.DEFINE_float("epochs", None, "Passes over the training examples.", lower_bound=0.0)
 flags.DEFINE_integer("batch_size", None, "Contexts or dialogs a step.", lower_bound=1)
 flags.DEFINE_float("learning_rate", None, "At the start.", lower_bound=0.0)
-flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of computation.")
+flags.DEFINE_enum(
+    "precision",
+    "auto",
+    ["auto", "float32", "bfloat16", "float16"],
+    "Of computation. auto: bfloat16 where this machine computes it and the model gains by it, else float32.",
+)
 flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off, where it loses.")
 flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0, upper_bound=2**32 - 1)
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")

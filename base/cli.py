@@ -1,11 +1,16 @@
-"""What every script shares: one clear sentence and exit code 1 where the user's input is at fault."""
+"""What every script shares: one clear sentence and exit code 1 where the user's input is at fault.
 
-import os
+A script imports this before anything that loads TensorFlow, since how TensorFlow will compute is decided here.
+"""
+
 import sys
 
 from absl import app, flags
 
+from base import runtime
 from base.files import UserError
+
+runtime.prepare()
 
 
 def _parse_flags(argv):
@@ -41,8 +46,6 @@ def run(main):
         except UserError as error:
             fail(error)
 
-    # Each size that occurs has a compiled operation of its own; of oneDNN's own 1,024 many were thrown out too early.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8192")
     app.run(guarded, flags_parser=parse)
 
 

@@ -2,7 +2,6 @@
 
 import glob
 import json
-import os
 import pathlib
 import platform
 import shlex
@@ -16,13 +15,14 @@ from rich.progress import track
 from rich.table import Table
 
 from base.files import UserError, atomic_file, check_output
-from engine.runs import Run, set_precision
+from base.runtime import available_cpus, choose_precision
+from engine.runs import Run, has_gpu, set_precision
 from metrics.names import model_name
 from metrics.published import published
 from metrics.tables import REFERENCES, by_corpus
 
 
-def evaluate(task, run_path, split="dev", data=None, precision="float32", measured_out=None, baselines=True, **options):
+def evaluate(task, run_path, split="dev", data=None, precision="auto", measured_out=None, baselines=True, **options):
     """Evaluates a run on a split; writes `metrics.json` into the run and prints a table.
 
     Args:
@@ -30,7 +30,7 @@ def evaluate(task, run_path, split="dev", data=None, precision="float32", measur
         run_path: Run directory.
         split: One of the dataset's, as `train`, `dev` or `test`.
         data: Prepared dataset; default: the run's own.
-        precision: Of computation.
+        precision: Of computation; `"auto"`: that of the run's training where this machine computes it, else float32.
         measured_out: File for a `results/measured` record, or an existing directory: `RUN-SPLIT.json` in it.
         baselines: Compute the baselines too.
         **options: Of the task's `measure`, as `scores_out`.
@@ -54,6 +54,8 @@ def evaluate(task, run_path, split="dev", data=None, precision="float32", measur
         raise UserError(f"--split expects one of {', '.join(dataset.splits)}. Received: {split}")
     if not len(dataset.splits[split]):
         raise UserError(f"{dataset.path} has no examples in the split {split}")
+    trained_in = run.config["fit"].get("precision")
+    precision = choose_precision(precision, gains=trained_in == "bfloat16", gpu=has_gpu())
     set_precision(precision)
     model = run.load_model()
     task.check_fits(model.config, dataset)
@@ -185,7 +187,7 @@ def _measured(run, task, dataset, split, record):
 
 def hardware():
     """What this machine computes with: `2 cores, AMD EPYC ...`."""
-    return f"{os.cpu_count()} cores, {_processor()}"
+    return f"{available_cpus()} cores, {_processor()}"
 
 
 def _processor():

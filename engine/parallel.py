@@ -6,9 +6,10 @@ each are done sooner than one after the other on both.
 
 import concurrent.futures
 import itertools
-import os
 
 import keras
+
+from base import runtime
 
 MOST = 4  # batches at once: each takes memory
 
@@ -17,18 +18,18 @@ def batches_at_once():
     """How many batches `in_order` computes at once: a core each at most; 1 but on TensorFlow, whose models may."""
     if keras.config.backend() != "tensorflow":
         return 1
-    return min(os.cpu_count() or 1, MOST)
+    return min(runtime.available_cpus(), MOST)
 
 
 def share_cores():
     """Gives each batch of `in_order` its share of the cores. To be called before TensorFlow computes anything.
 
-    `TF_NUM_INTRAOP_THREADS` goes before it.
+    The user's `TF_NUM_INTRAOP_THREADS` wins.
     """
-    if keras.config.backend() == "tensorflow" and "TF_NUM_INTRAOP_THREADS" not in os.environ:
+    if keras.config.backend() == "tensorflow" and runtime.given("TF_NUM_INTRAOP_THREADS") is None:
         import tensorflow as tf
 
-        tf.config.threading.set_intra_op_parallelism_threads((os.cpu_count() or 1) // batches_at_once())
+        tf.config.threading.set_intra_op_parallelism_threads(runtime.available_cpus() // batches_at_once())
 
 
 def compile_for_all_sizes(model):

@@ -16,7 +16,7 @@ class Recipe:
     corpus: str
     """The prepared dataset that it was made for."""
     flags: dict
-    """Flags of train.py: epochs, batch_size, learning_rate, precision."""
+    """Flags of train.py: epochs, batch_size, learning_rate; precision where `auto` may not be what was measured."""
     settings: dict
     """Fields of the model's config and of the task's `Training`, as `--set` takes them."""
     results: str = ""
@@ -189,7 +189,7 @@ RECIPES = {
     "dam-ubuntu-irc": Recipe(
         model="dam",
         corpus="ubuntu-irc",
-        flags={"epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3},
+        flags={"epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3, "precision": "float32"},
         settings={
             "levels": 2,
             "max_turns": 6,
@@ -208,7 +208,7 @@ RECIPES = {
     "dam-sample": Recipe(
         model="dam",
         corpus="the embedded sample",
-        flags={"epochs": 10.0, "batch_size": 16, "learning_rate": 1e-3},
+        flags={"epochs": 10.0, "batch_size": 16, "learning_rate": 1e-3, "precision": "float32"},
         settings={
             "levels": 1,
             "max_turns": 6,

@@ -17,6 +17,7 @@ import zipfile
 import keras
 import numpy as np
 
+from base import runtime
 from base.files import UserError, atomic_file, check_output
 from engine.settings import make_config
 from models import MODELS
@@ -189,10 +190,16 @@ def _state(model):
     return [*model.variables, *model.optimizer.variables]
 
 
+def has_gpu():
+    """Whether a GPU computes."""
+    return any("gpu" in device.lower() or "cuda" in device.lower() for device in keras.distribution.list_devices())
+
+
 def set_precision(precision):
-    """Makes layers built from now on compute in `precision`, with float32 weights.
+    """Makes layers built from now on compute in `precision`, with float32 weights; says so on stderr.
 
     Args:
         precision: `"float32"`, `"bfloat16"` or `"float16"`.
     """
+    runtime.announce(precision)
     keras.config.set_dtype_policy("float32" if precision == "float32" else f"mixed_{precision}")

@@ -13,9 +13,10 @@ import keras
 import numpy as np
 
 from base.files import UserError
+from base.runtime import choose_precision
 from data.batching import epochs_of
 from data.stream import as_dataset
-from engine.runs import BEST, LAST, Run, set_precision
+from engine.runs import BEST, LAST, Run, has_gpu, set_precision
 from engine.settings import make_config
 from models import MODELS
 
@@ -31,7 +32,8 @@ class Fit:
     learning_rate: float = 1e-3
     """At the start."""
     precision: str = "float32"
-    """`float32`, `bfloat16` or `float16`; weights and losses stay float32."""
+    """`float32`, `bfloat16`, `float16`, or `auto`: bfloat16 where this machine computes it and the model gains, else
+    float32; a run's `config.json` says which it was. Weights and losses stay float32."""
     jit: str = "auto"
     """XLA: `on`, `off`, or `auto`: on with a GPU and with JAX, which would else compute op by op; off on a CPU."""
     seed: int = 1
@@ -70,6 +72,8 @@ def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=N
             raise UserError(f"--eos_id is for published selection data. Received: --eos_id={eos_id} with {model_name}")
         given = {} if eos_id is None else {"eos_id": eos_id}
         dataset = task.load_dataset(data or task.prepare_sample(), **given)
+        precision = choose_precision(fit.precision, MODELS[model_name].gains_in_bfloat16, has_gpu())
+        fit = dataclasses.replace(fit, precision=precision)
         run, training = _create_run(model_name, workdir, fit, settings, task, dataset)
     try:
         _fit(run, task, dataset, training, fit, resume)
@@ -85,7 +89,7 @@ def _fit(run, task, dataset, training, fit, resume):
     set_precision(fit.precision)
     keras.utils.set_random_seed(fit.seed)
     model = run.build_model()
-    jit = fit.jit == "on" or (fit.jit == "auto" and (keras.config.backend() == "jax" or _has_gpu()))
+    jit = fit.jit == "on" or (fit.jit == "auto" and (keras.config.backend() == "jax" or has_gpu()))
     split = dataset.splits["train"]
     if jit and getattr(model, "packed", False):
         model.packed = False  # XLA wants shapes that do not depend on data
@@ -278,7 +282,3 @@ def averaged_weights(model):
     finally:
         for variable, value in zip(variables, kept, strict=True):
             variable.assign(value)
-
-
-def _has_gpu():
-    return any("gpu" in d.lower() or "cuda" in d.lower() for d in keras.distribution.list_devices())

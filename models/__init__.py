@@ -25,11 +25,14 @@ class ModelEntry:
     """Key of `tasks.TASKS`."""
     release_settings: Callable | None = None
     """What `--set compatibility=release` stands for: takes a variant, returns settings."""
+    gains_in_bfloat16: bool = False
+    """Whether it trains faster in bfloat16 where the CPU or GPU computes it, so that `--precision=auto` takes it there;
+    measured: results/benchmarks/precision.json."""
 
 
 MODELS = {
     "bidaf": ModelEntry(BiDAF, BiDAFConfig, task="reading_comprehension"),
-    "dam": ModelEntry(DAM, DAMConfig, task="selection", release_settings=release_settings),
+    "dam": ModelEntry(DAM, DAMConfig, task="selection", release_settings=release_settings, gains_in_bfloat16=True),
     "memma": ModelEntry(MEMMA, MEMMAConfig, task="dialog"),
     "entity-memma": ModelEntry(EntityMEMMA, EntityMEMMAConfig, task="dialog"),
     "memn2n": ModelEntry(MemN2N, MemN2NConfig, task="dialog"),

@@ -12,7 +12,7 @@ from base.files import UserError, atomic_directory, atomic_file, atomic_files
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["train.py", "--precision=float8"], "<float32|bfloat16|float16>"),
+        (["train.py", "--precision=float8"], "<auto|float32|bfloat16|float16>"),
         (["evaluate.py", "--run=x", "--ties=win"], "<loss|release|average>"),
         (["train.py", "--seed=4294967296"], "an integer in the range [0, 4294967295]"),
         (["train.py", "--epochs=0"], "--epochs expects a number above 0"),

@@ -1,5 +1,6 @@
 """training.py, evaluation.py and runs.py together, on a small simulated corpus."""
 
+import dataclasses
 import json
 import pickle
 import shutil
@@ -8,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 
+from base import runtime
 from base.files import UserError
 from engine.evaluation import evaluate
 from engine.runs import Run
@@ -135,6 +137,20 @@ def test_trains_in_half_precision(prepared, tmp_path, precision):
     run = train(selection, "dam", prepared, tmp_path / "run", fit, SETTINGS)
     assert 0.5 < run.history()[0]["loss"] < 0.9
     assert all(value.dtype != np.float16 for value in weights(run.path).values())
+
+
+def test_auto_precision_is_chosen_once_and_kept(prepared, tmp_path, monkeypatch):
+    fit = Fit(epochs=0.25, batch_size=32, precision="auto")
+    monkeypatch.setattr(runtime, "bfloat16_instructions", lambda *_: "AMX")
+    run = train(selection, "dam", prepared, tmp_path / "run", fit, SETTINGS)
+    assert Run.open(run.path).config["fit"]["precision"] == "bfloat16"
+    assert evaluate(selection, run.path, baselines=False)["precision"] == "bfloat16"
+    monkeypatch.setattr(runtime, "bfloat16_instructions", lambda *_: None)  # moved to another machine
+    train(selection, "dam", None, run.path, dataclasses.replace(fit, epochs=0.5), {}, resume=True)
+    assert Run.open(run.path).config["fit"]["precision"] == "bfloat16"
+    assert evaluate(selection, run.path, baselines=False)["precision"] == "float32"
+    other = train(selection, "dam", prepared, tmp_path / "other", fit, SETTINGS)
+    assert Run.open(other.path).config["fit"]["precision"] == "float32"
 
 
 def test_compatibility_release_trains_what_the_release_is(prepared, tmp_path):

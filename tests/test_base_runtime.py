@@ -1,0 +1,235 @@
+"""base/runtime.py: what is chosen from files of other machines, and that it is chosen before TensorFlow loads."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from helpers import ROOT
+
+from base import runtime
+
+EPYC_ZEN3 = "flags\t\t: fpu sse4_2 fma avx avx2"
+EPYC_ZEN5 = "flags\t\t: fpu avx2 avx512f avx512_vnni avx512_bf16"
+SAPPHIRE_RAPIDS = "flags\t\t: fpu avx2 avx512f avx512_bf16 amx_bf16 amx_tile"
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_yet(monkeypatch):
+    monkeypatch.setattr(runtime, "_said", set())
+
+
+@pytest.fixture
+def cpuinfo(tmp_path):
+    def write(flags):
+        file = tmp_path / "cpuinfo"
+        file.write_text(f"processor\t: 0\nmodel name\t: Some CPU\n{flags}\nbogomips\t: 5199\n")
+        return file
+
+    return write
+
+
+# === The environment ===
+
+
+def test_what_the_user_set_wins():
+    environ = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_NUM_INTRAOP_THREADS": "3"}
+    runtime.prepare(environ=environ)
+    assert environ["TF_ENABLE_ONEDNN_OPTS"] == "0"
+    assert environ["TF_NUM_INTRAOP_THREADS"] == "3"
+    assert environ["TF_CPU_ALLOCATOR_USE_BFC"] == "true"
+    assert environ["TF_CPP_MIN_LOG_LEVEL"] == "2"
+    assert environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "8192"
+    assert environ["TF_NUM_INTEROP_THREADS"] == str(runtime.available_cpus())
+
+
+def test_a_process_that_inherits_choices_knows_them_from_the_users():
+    environ = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+    runtime.prepare(environ=environ)
+    runtime.prepare(environ=environ)  # as in a process that this one starts
+    assert runtime.given("TF_ENABLE_ONEDNN_OPTS", environ) == "0"
+    assert runtime.given("TF_NUM_INTRAOP_THREADS", environ) is None
+    assert runtime.given("HOME", environ) is None
+    runtime.prepare(threads=7, environ=environ)
+    assert environ["TF_NUM_INTRAOP_THREADS"] == environ["TF_NUM_INTEROP_THREADS"] == "7"
+    assert runtime.given("TF_NUM_INTRAOP_THREADS", environ) == "7"
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, "{cpus} threads, oneDNN on, BFC allocator, bfloat16 in hardware (AMX)"),
+        (
+            {
+                "TF_ENABLE_ONEDNN_OPTS": "0",
+                "TF_CPU_ALLOCATOR_USE_BFC": "false",
+                "TF_NUM_INTRAOP_THREADS": "5",
+                "ONEDNN_MAX_CPU_ISA": "AVX2",
+            },
+            "5 threads, oneDNN off, malloc allocator, bfloat16 emulated",
+        ),
+    ],
+)
+def test_one_line_says_what_was_chosen(cpuinfo, environ, expected):
+    runtime.prepare(environ=environ)
+    assert runtime.describe(environ, cpuinfo(SAPPHIRE_RAPIDS)) == expected.format(cpus=runtime.available_cpus())
+
+
+def test_it_is_said_once(capsys):
+    runtime.announce("float32")
+    runtime.announce("float32")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"runtime: {runtime.describe()}; computing in float32\n"
+
+
+# === CPUs ===
+
+
+def machine(root, cgroup, **files):
+    """A root directory with control groups; the affinity is the real one, so quotas are below one CPU or above all."""
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text(cgroup)
+    for path, text in files.items():
+        file = root / "sys/fs/cgroup" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return root
+
+
+@pytest.fixture
+def eleven_cpus(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(11)))
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "files", "expected"),
+    [
+        ("", {}, 11),
+        ("0::/\n", {"cpu.max": "max 100000\n"}, 11),
+        ("0::/\n", {"cpu.max": "300000 100000\n"}, 3),
+        ("0::/\n", {"cpu.max": "250000 100000\n"}, 3),
+        ("0::/\n", {"cpu.max": "20000 100000\n"}, 1),
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "200000 100000\n"}, 2),
+        ("0::/outside/of/the/container\n", {"cpu.max": "500000 100000\n"}, 5),
+        (
+            "9:name=systemd:/x\n2:cpu,cpuacct:/x\n",
+            {"cpu,cpuacct/x/cpu.cfs_quota_us": "70000\n", "cpu,cpuacct/x/cpu.cfs_period_us": "10000\n"},
+            7,
+        ),
+        ("2:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 11),
+    ],
+)
+def test_available_cpus_respects_the_quota_of_control_groups(tmp_path, eleven_cpus, cgroup, files, expected):
+    assert runtime.available_cpus(machine(tmp_path, cgroup, **files)) == expected
+
+
+def test_available_cpus_respects_the_affinity(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 7})
+    assert runtime.available_cpus(machine(tmp_path, "0::/\n", **{"cpu.max": "900000 100000\n"})) == 3
+
+
+# === Precision ===
+
+
+@pytest.mark.parametrize(
+    ("flags", "most", "expected"),
+    [
+        (EPYC_ZEN3, None, None),
+        (EPYC_ZEN5, None, "AVX512_BF16"),
+        (EPYC_ZEN5, "AVX2", None),
+        (EPYC_ZEN5, "AVX512_CORE_VNNI", None),
+        (EPYC_ZEN5, "avx512_core_bf16", "AVX512_BF16"),
+        (SAPPHIRE_RAPIDS, None, "AMX"),
+        (SAPPHIRE_RAPIDS, "DEFAULT", "AMX"),
+        (SAPPHIRE_RAPIDS, "AVX512_CORE_BF16", "AVX512_BF16"),
+        (SAPPHIRE_RAPIDS, "AVX2", None),
+        ("Features\t: fp asimd bf16", None, None),
+    ],
+)
+def test_bfloat16_instructions(cpuinfo, flags, most, expected):
+    environ = {} if most is None else {"ONEDNN_MAX_CPU_ISA": most}
+    assert runtime.bfloat16_instructions(environ, cpuinfo(flags)) == expected
+
+
+def test_without_cpuinfo_nothing_is_computed_in_hardware(tmp_path):
+    assert runtime.bfloat16_instructions({}, tmp_path / "missing") is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "flags", "gains", "gpu", "expected"),
+    [
+        ("auto", EPYC_ZEN3, True, False, "float32"),
+        ("auto", EPYC_ZEN3, True, True, "bfloat16"),
+        ("auto", EPYC_ZEN5, True, False, "bfloat16"),
+        ("auto", EPYC_ZEN5, False, False, "float32"),
+        ("auto", EPYC_ZEN5, False, True, "float32"),
+        ("bfloat16", EPYC_ZEN5, False, False, "bfloat16"),
+        ("float32", EPYC_ZEN5, True, True, "float32"),
+        ("float16", EPYC_ZEN5, True, True, "float16"),
+    ],
+)
+def test_choose_precision(cpuinfo, capsys, asked, flags, gains, gpu, expected):
+    assert runtime.choose_precision(asked, gains, gpu, {}, cpuinfo(flags)) == expected
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("asked", "flags"), [("bfloat16", EPYC_ZEN3), ("float16", SAPPHIRE_RAPIDS)])
+def test_one_line_warns_of_what_is_emulated(cpuinfo, capsys, asked, flags):
+    for _ in range(2):
+        assert runtime.choose_precision(asked, True, False, {}, cpuinfo(flags)) == asked
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("warning: ") and asked in line and "several times slower" in line
+
+
+# === Before TensorFlow ===
+
+WATCH = """
+import importlib.abc, os, runpy, sys
+
+class Watch(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "tensorflow":
+            names = "TF_ENABLE_ONEDNN_OPTS", "TF_CPU_ALLOCATOR_USE_BFC", "TF_CPP_MIN_LOG_LEVEL"
+            print(*(os.environ.get(name) for name in names), flush=True)
+            os._exit(7)
+
+sys.meta_path.insert(0, Watch())
+sys.argv = sys.argv[1:]
+sys.path.insert(0, "")
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train.py", "--workdir=nowhere"],
+        ["evaluate.py", "--run=nowhere"],
+        ["export.py", "--run=nowhere", "--out=nowhere"],
+        ["chat.py", "--run=nowhere"],
+        ["serve.py", "--run=some=nowhere"],
+        ["benchmarks/dam_speed.py", "--data=nowhere"],
+    ],
+)
+def test_scripts_choose_before_tensorflow_loads(arguments):
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("TF_", "ONEDNN_", "RUNTIME_"))}
+    environ["TF_CPP_MIN_LOG_LEVEL"] = "1"
+    command = [sys.executable, "-c", WATCH, *arguments]
+    result = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    assert result.returncode == 7, result.stderr
+    assert result.stdout == "1 true 1\n"
+
+
+def test_it_does_not_load_tensorflow_itself():
+    command = "import sys, base.cli; assert 'tensorflow' not in sys.modules and 'keras' not in sys.modules"
+    subprocess.run([sys.executable, "-c", command], cwd=ROOT, check=True)
+
+
+def test_recipes_that_were_measured_pin_a_precision_that_auto_would_change():
+    from engine.recipes import RECIPES
+    from models import MODELS
+
+    measured = [recipe for recipe in RECIPES.values() if recipe.results and MODELS[recipe.model].gains_in_bfloat16]
+    assert measured
+    assert all("precision" in recipe.flags for recipe in measured)
