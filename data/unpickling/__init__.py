@@ -1,0 +1,1 @@
+"""Pickles of plain values, read without Python's own unpickler. See `machine`."""
