@@ -1,9 +1,16 @@
 """docs/: what its pages name exists."""
 
+import doctest
+import itertools
 import pathlib
 import re
 
+import numpy as np
 import pytest
+
+from base.files import UserError
+from data.corpora import CORPORA
+from models import MODELS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -35,3 +42,45 @@ def test_pages_use_the_words_of_the_field(page):
         if phrase == " floor" and page.name == "architecture.md":  # of a house
             continue
         assert phrase not in text, phrase
+
+
+def example(name):
+    """What the code of docs/extending.md that begins with this file's name defines."""
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    [code] = re.findall(rf"```python\n# {re.escape(name)}\n(.*?)```", text, re.DOTALL)
+    names = {"__name__": "example", "itertools": itertools}
+    exec(compile(code, name, "exec"), names)
+    return names
+
+
+def test_the_model_to_follow_scores_and_ignores_padding():
+    names = example("models/bag_match.py")
+    model = names["BagMatch"](names["BagMatchConfig"](vocabulary_size=11, embedding_dim=3))
+    turns, responses = np.array([[[5, 2, 7], [1, 0, 0]]]), np.array([[[3, 4], [8, 0]]])
+    padded = np.pad(turns, ((0, 0), (0, 2), (0, 1))), np.pad(responses, ((0, 0), (0, 0), (0, 3)))
+    logits = np.asarray(model({"turns": turns, "responses": responses}))
+    assert logits.shape == (1, 2)
+    assert abs(logits[0, 0] - logits[0, 1]) > 1e-6
+    np.testing.assert_allclose(model(dict(zip(("turns", "responses"), padded, strict=True))), logits, atol=1e-6)
+    assert {field for field in names["BagMatchConfig"].__dataclass_fields__} <= {
+        *MODELS["dam"].config.__dataclass_fields__
+    }
+
+
+def test_the_corpus_to_follow_is_read(tmp_path):
+    names = example("data/corpora/script.py")
+    path = tmp_path / "train.txt"
+    path.write_text("ANN: Hi: you?\nBOB: Yes.\n\nANN: Alone.\n\nBOB: Go.\nANN: No.\nBOB: Ha.", encoding="utf-8")
+    (tmp_path / "dev.txt").write_text("ANN Hi", encoding="utf-8")
+    found = names["find_splits"](tmp_path)
+    assert names["read"](found["train"], "train") == [["Hi: you?", "Yes."], ["Go.", "No.", "Ha."]]
+    with pytest.raises(UserError, match=r"dev\.txt, line 1: expected `SPEAKER: UTTERANCE`\. Received: 'ANN Hi'"):
+        names["read"](found["dev"], "dev")
+    reader = CORPORA["conversations"].reader
+    assert all(hasattr(reader, name) for name in ("find_splits", "read", "TOKENIZER") if name in names)
+
+
+def test_the_metric_to_follow_is_what_its_doctest_says():
+    stammer = example("metrics/generation.py")["stammer"]
+    [found] = doctest.DocTestFinder().find(stammer, globs={"stammer": stammer})
+    assert doctest.DocTestRunner().run(found) == doctest.TestResults(failed=0, attempted=1)

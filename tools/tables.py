@@ -198,7 +198,7 @@ def _tree():
 
 def _value(path, *keys, digits="3", times="1"):
     """`value: FILE KEY KEY`: one number of results/FILE.json, `times` a factor, with so many `digits`."""
-    found = read_record(ROOT / "results" / f"{path}.json")
+    found = json.loads((ROOT / "results" / f"{path}.json").read_text(encoding="utf-8"))
     for key in keys:
         found = found[int(key) if isinstance(found, list) else key]
     return markdown.number(found * float(times), int(digits))
