@@ -23,7 +23,7 @@ flags.DEFINE_enum(
     "precision",
     "auto",
     ["auto", "float32", "bfloat16", "float16"],
-    "Of computation. auto: that of the run's training where this machine computes it, else float32.",
+    "Precision of computation. auto: that of the run's training where this machine computes it, else float32.",
 )
 flags.DEFINE_string("scores_out", None, "Also writes what the model said, line by line; see the task's `measure`.")
 flags.DEFINE_string("measured_out", None, "Also writes a results/measured JSON file; a directory for several.")
@@ -32,7 +32,7 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
 flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
-flags.DEFINE_float("reverse_weight", 0.5, "Its weight.", lower_bound=0.0, upper_bound=1.0)
+flags.DEFINE_float("reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0)
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
 

@@ -13,7 +13,7 @@ from models import MODELS
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("model", "dam", list(MODELS), "Model to train.")
-flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings of recipes.py; flags given beside it win.")
+flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings by name, see engine/recipes.py; flags given beside it win.")
 flags.DEFINE_string(
     "data",
     None,
@@ -26,16 +26,16 @@ flags.DEFINE_bool(
     "Go on with the run in --workdir from its last validation, under its own settings or more --epochs.",
 )
 flags.DEFINE_float("epochs", None, "Passes over the training examples.", lower_bound=0.0)
-flags.DEFINE_integer("batch_size", None, "Contexts or dialogs a step.", lower_bound=1)
-flags.DEFINE_float("learning_rate", None, "At the start.", lower_bound=0.0)
+flags.DEFINE_integer("batch_size", None, "Contexts, dialogs, pairs or questions per step.", lower_bound=1)
+flags.DEFINE_float("learning_rate", None, "Initial learning rate.", lower_bound=0.0)
 flags.DEFINE_enum(
     "precision",
     "auto",
     ["auto", "float32", "bfloat16", "float16"],
-    "Of computation. auto: bfloat16 where this machine computes it and the model gains by it, else float32.",
+    "Precision of computation. auto: bfloat16 where this machine computes it and the model gains by it, else float32.",
 )
 flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off, where it loses.")
-flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0, upper_bound=2**32 - 1)
+flags.DEFINE_integer("seed", 1, "Seed for every random number generator.", lower_bound=0, upper_bound=2**32 - 1)
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
 flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
 

@@ -2,9 +2,9 @@
 
 python -m benchmarks.dam_cost --data=build/ubuntu-irc --out=benchmarks/dam_cost.png
 
-Each point is a batch of the dataset, one from each of equal shares of its batches in the order of their words. Beside
-them the path of the release, which computes all padding, on some of the same batches. The line is the one of least
-squares; how much of the variance it explains stands in the legend.
+Each point is a batch of the dataset, chosen at equal distances in the order of their words. Beside them stands the
+release's path, which computes all padding, on some of the same batches. The line is the least-squares fit; the legend
+gives the fraction of the variance that it explains.
 """
 
 import time
@@ -18,12 +18,12 @@ from benchmarks.turns import build
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
-flags.DEFINE_string("settings", "", "field=value,... as precision=bfloat16.")
-flags.DEFINE_integer("batch_size", 32, "Pairs a step.", lower_bound=1)
+flags.DEFINE_string("settings", "", "Settings of DAM, field=value,..., such as precision=bfloat16.")
+flags.DEFINE_integer("batch_size", 32, "Pairs per step.", lower_bound=1)
 flags.DEFINE_integer("points", 24, "Batches that are timed, and an eighth of that for the release.", lower_bound=8)
-flags.DEFINE_integer("times", 3, "Steps a batch; the point is their median.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
-flags.DEFINE_string("out", None, "The plot, as PNG.", required=True)
+flags.DEFINE_integer("times", 3, "Steps per batch; the point is their median.", lower_bound=1)
+flags.DEFINE_integer("seed", 1, "Seed of weights and batches.", lower_bound=0)
+flags.DEFINE_string("out", None, "PNG file of the plot.", required=True)
 
 
 def main():
@@ -41,11 +41,11 @@ def main():
             explained = np.corrcoef(words, seconds)[0, 1] ** 2
             axes.axline((0, start), slope=slope, linewidth=1, color="grey")
             label += f" ($R^2$ = {explained:.3f})"
-            print(f"{1000 * start:.0f} ms and {1e6 * slope:.0f} microseconds a word; R^2 {explained:.3f}")
+            print(f"{1000 * start:.0f} ms and {1e6 * slope:.0f} microseconds per word; R^2 {explained:.3f}")
         else:
             print(f"{label}: {1000 * np.median(seconds):.0f} ms whatever the words")
         axes.plot(words, seconds, marker, label=label)
-    axes.set(xlim=0, ylim=0, xlabel=f"real words in a batch of {FLAGS.batch_size} pairs", ylabel="seconds a step")
+    axes.set(xlim=0, ylim=0, xlabel=f"real words in a batch of {FLAGS.batch_size} pairs", ylabel="seconds per step")
     axes.legend()
     with atomic_file(FLAGS.out, "wb") as file:
         figure.savefig(file, format="png", dpi=120)

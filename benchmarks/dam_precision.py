@@ -1,9 +1,9 @@
-"""Trains DAM twice a seed, in float32 without what makes it fast and in bfloat16 with all of it, and compares dev.
+"""Trains DAM twice per seed, in float32 without what makes it fast and in bfloat16 with all of it, and compares dev.
 
 python -m benchmarks.dam_precision --data=build/ubuntu-irc --out=results/benchmarks/dam_precision.json
 
-Both sides follow the recipe for the same steps; the figures are those after the last step. Their batches differ, since
-what makes it fast includes sorting more examples by size. What is done is kept in --runs and not done again.
+Both sides follow the recipe for the same steps; the scores are those after the last step. Their batches differ, since
+what makes it fast includes sorting more examples by size. Runs are kept in --runs and not trained again.
 """
 
 import math
@@ -22,9 +22,9 @@ from benchmarks.turns import use_plain_layers, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
-flags.DEFINE_string("recipe", "dam-ubuntu-irc", "Of recipes.py.")
+flags.DEFINE_string("recipe", "dam-ubuntu-irc", "Key of engine.recipes.RECIPES.")
 flags.DEFINE_float("epochs", 0.5, "Passes over the training examples.", lower_bound=0.0)
-flags.DEFINE_list("seeds", ["1", "2", "3"], "Of weights and batches.")
+flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds of weights and batches.")
 flags.DEFINE_string("runs", "runs/dam-precision", "Directory of the runs.")
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 SIDES = {"float32, without": ("float32", False), "bfloat16, with": ("bfloat16", True)}
@@ -49,11 +49,11 @@ def main():
                     raise UserError(f"{path}: its training failed; its error stands above")
             found.append(Run.open(path).history()[-1])
             rows.append({"side": side, "seed": seed, **found[-1]})
-        figures = [row[METRIC] for row in found]
-        deviation = statistics.stdev(figures) if len(figures) > 1 else math.nan
+        scores = [row[METRIC] for row in found]
+        deviation = statistics.stdev(scores) if len(scores) > 1 else math.nan
         minutes = statistics.mean(row["seconds"] for row in found) / 60
-        shown = ", ".join(f"{figure:.4f}" for figure in figures)
-        table.add_row(side, shown, f"{statistics.mean(figures):.4f}", f"{deviation:.4f}", f"{minutes:.1f}")
+        shown = ", ".join(f"{score:.4f}" for score in scores)
+        table.add_row(side, shown, f"{statistics.mean(scores):.4f}", f"{deviation:.4f}", f"{minutes:.1f}")
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     write_record(FLAGS.out, "dam_precision", rows=rows)
 

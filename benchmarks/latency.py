@@ -2,8 +2,9 @@
 
 python -m benchmarks.latency --one=build/reader/1 --other=build/talker/1
 
-A reading model is asked one question on a passage of 150 words, a generation model for a reply to 15 words, a selection
-model for the order of ten candidates of 15 words behind nine turns of as many. A row gives the median over requests.
+A reading-comprehension model is asked one question on a passage of 150 words, a generation model for a reply to 15
+words, a selection model for the order of ten candidates of 15 words after nine turns of 15 words. A row gives the
+median over requests.
 """
 
 import statistics
@@ -53,14 +54,14 @@ def main():
         for model, name, found in zip(models, names, times, strict=True):
             started = time.perf_counter()
             getattr(model, name)(**requests[name])
-            if number >= 3:  # the first ones make things ready
+            if number >= 3:  # the first ones trace and compile
                 found.append(1000 * (time.perf_counter() - started))
     milliseconds = [statistics.median(found) for found in times]
-    table = Table("", "endpoint", "ms a request", "slowest")
+    table = Table("", "endpoint", "ms per request", "slowest")
     for path, name, median, found in zip((FLAGS.one, FLAGS.other), names, milliseconds, times, strict=True):
         table.add_row(path, name, f"{median:.1f}", f"{max(found):.1f}")
     Console(width=None if sys.stdout.isatty() else 120).print(table)
-    print(f"one needs {milliseconds[0] / milliseconds[1]:.2f} of the other's time")
+    print(f"one takes {milliseconds[0] / milliseconds[1]:.2f} of the other's time")
     write_record(FLAGS.out, "latency", models=[FLAGS.one, FLAGS.other], endpoints=names, milliseconds=milliseconds)
 
 

@@ -2,9 +2,9 @@
 
 python -m benchmarks.lazy_adam --words=434512 --out=results/benchmarks/lazy_adam.json
 
-434,512 are the words of DAM's release for Ubuntu V1. A step looks words up, sums their squares up, and moves the table:
-nothing but what a vocabulary costs. Words are drawn so that the `k`-th occurs in proportion to `1 / k`. Medians over
-blocks; the sides compute in turn, see `benchmarks.turns`.
+DAM's release has 434,512 words for Ubuntu V1. A step looks words up, sums their squares and updates the table, so it
+measures what a vocabulary costs and nothing else. Words are drawn so that the `k`-th occurs in proportion to `1 / k`.
+Medians over blocks; the sides compute in turn, see `benchmarks.turns`.
 """
 
 import time
@@ -16,11 +16,11 @@ from benchmarks.turns import in_turn, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("words", 434_512, "Rows of the table.", lower_bound=2)
-flags.DEFINE_integer("dimension", 200, "Of its vectors.", lower_bound=1)
-flags.DEFINE_integer("places", 14_400, "Words a step: 32 pairs of 9 x 50 words.", lower_bound=1)
+flags.DEFINE_integer("dimension", 200, "Dimension of its vectors.", lower_bound=1)
+flags.DEFINE_integer("places", 14_400, "Words per step: 32 pairs of 9 x 50 words.", lower_bound=1)
 flags.DEFINE_integer("blocks", 5, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 5, "Steps a block.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Of the words.", lower_bound=0)
+flags.DEFINE_integer("steps", 5, "Steps per block.", lower_bound=1)
+flags.DEFINE_integer("seed", 1, "Seed of the words.", lower_bound=0)
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 
 
@@ -30,13 +30,13 @@ def main():
     rows = []
     for side, (speed, memory) in zip(("exact Adam", "lazy Adam"), found, strict=True):
         row = {"side": side, "milliseconds": 1000 / speed, "ratio": speed / found[0][0], "gigabytes": memory}
-        print("{side}: {milliseconds:.1f} ms a step, {ratio:.1f} times the first, {gigabytes:.2f} GB".format(**row))
+        print("{side}: {milliseconds:.1f} ms per step, {ratio:.1f} times the first, {gigabytes:.2f} GB".format(**row))
         rows.append(row)
-    write_record(FLAGS.out, "engine.optimizers", rows=rows)
+    write_record(FLAGS.out, "lazy_adam", rows=rows)
 
 
 def make_block(lazy, words, dimension, places, steps, seed):
-    """In the process of a side: what does a block of steps and returns the steps a second."""
+    """In the process of a side: what does a block of steps and returns the steps per second."""
     import keras
     import numpy as np
 
@@ -48,12 +48,12 @@ def make_block(lazy, words, dimension, places, steps, seed):
     )
     model.compile(LazyAdam(1e-3, clipvalue=1.0), loss=lambda _, y: keras.ops.sum(keras.ops.square(y), axis=(1, 2)))
     rng = np.random.default_rng(seed)
-    share = 1 / np.arange(1, words + 1)
-    share /= share.sum()
+    frequency = 1 / np.arange(1, words + 1)
+    frequency /= frequency.sum()
     label = np.zeros((1, 1), "float32")
 
     def block():
-        drawn = rng.choice(words, size=(steps, 1, places), p=share)
+        drawn = rng.choice(words, size=(steps, 1, places), p=frequency)
         started = time.perf_counter()
         for ids in drawn:
             model.train_on_batch(ids, label)

@@ -24,10 +24,10 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset, or a quoted pattern of several.", required=True)
 flags.DEFINE_string("one", None, "MODEL[,field=value...], fields as for train.py --set, or precision.", required=True)
 flags.DEFINE_string("other", None, "What it is compared with.", required=True)
-flags.DEFINE_integer("batch_size", None, "Examples a step; default: that of train.py.", lower_bound=1)
+flags.DEFINE_integer("batch_size", None, "Examples per step; default: that of train.py.", lower_bound=1)
 flags.DEFINE_integer("blocks", 6, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 10, "Steps a block.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
+flags.DEFINE_integer("steps", 10, "Steps per block.", lower_bound=1)
+flags.DEFINE_integer("seed", 1, "Seed of weights and batches.", lower_bound=0)
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 COUNTED = {
     "dialog": ("responses", lambda answers: int((answers >= 0).sum())),
@@ -35,7 +35,7 @@ COUNTED = {
     "reading_comprehension": ("questions", len),
     "selection": ("pairs", lambda labels: labels.size),
 }
-"""What is counted a second, and how many of a batch's targets these are."""
+"""What is counted per second, and how many of a batch's targets these are."""
 
 
 def main():
@@ -58,15 +58,15 @@ def main():
         cells = [f"{value:,.{digits}f}" for speed, memory in measured for value, digits in ((speed, 0), (memory, 2))]
         table.add_row(pathlib.Path(path).name, *cells, f"{measured[1][0] / measured[0][0]:.2f}")
     Console(width=None if sys.stdout.isatty() else 160).print(table)
-    figures = {
+    per_corpus = {
         name: {"per_second": [speed for speed, _ in found], "peak_gigabytes": [memory for _, memory in found]}
         for name, found in rows.items()
     }
-    write_record(FLAGS.out, "training_speed", sides=sides, unit=unit, rows=figures)
+    write_record(FLAGS.out, "training_speed", sides=sides, unit=unit, rows=per_corpus)
 
 
 def make_block(side, path, batch_size, steps, seed):
-    """In the process of a side: what trains for a block and returns the examples a second."""
+    """In the process of a side: what trains for a block and returns the examples per second."""
     import numpy as np
 
     from engine.training import Fit

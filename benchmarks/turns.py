@@ -16,8 +16,8 @@ def in_turn(sides, blocks):
     """Times some sides: a block of each, one after the other, again and again.
 
     Args:
-        sides: List of `(function, arguments)`. In the side's process the function makes things ready and returns
-            another without arguments, that computes a block and returns how many examples a second it did. The first
+        sides: List of `(function, arguments)`. In the side's process the function sets things up and returns
+            another without arguments, which computes a block and returns how many examples per second it did. The first
             must be importable, the arguments plain.
         blocks: Timed blocks of each side; one more goes before, which compiles.
 

@@ -2,7 +2,7 @@
 
     text  ->  lower case, no punctuation, no articles, single spaces  ->  equal, or words in common
 
-Figures are shares from 0 to 1; the script prints per cent.
+Metrics are from 0 to 1; the script prints per cent.
 """
 
 import collections
@@ -47,7 +47,7 @@ def f1(prediction: str, answer: str) -> float:
 
 
 def squad_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """The figures of predictions: of each question the best over its reference answers, averaged over all questions.
+    """EM and F1 of predictions: for each question the best over its reference answers, averaged over all questions.
 
     Args:
         predictions: Question id to text. A question without one counts 0, as in the script.

@@ -1,4 +1,4 @@
-"""Figures of replies against counts in plain loops; BLEU against equations 1 to 3 of Papineni et al. 2002."""
+"""Metrics of replies against counts in plain loops; BLEU against equations 1 to 3 of Papineni et al. 2002."""
 
 import collections
 import math

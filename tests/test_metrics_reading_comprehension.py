@@ -1,4 +1,4 @@
-"""EM and F1: normalisation rules one by one, and the official figures of real systems' predictions."""
+"""EM and F1: normalisation rules one by one, and the official scores of real systems' predictions."""
 
 import json
 import pathlib
@@ -44,8 +44,8 @@ def test_f1_counts_each_word_as_often_as_it_occurs():
 
 def test_squad_metrics_takes_the_best_answer_for_each_figure():
     # The first answer has the best F1, the second is the exact match of nothing.
-    figures = squad_metrics({"q": "x y"}, {"q": ["x y z", "w"]})
-    assert figures == {"EM": 0.0, "F1": pytest.approx(0.8)}
+    found = squad_metrics({"q": "x y"}, {"q": ["x y z", "w"]})
+    assert found == {"EM": 0.0, "F1": pytest.approx(0.8)}
 
 
 def test_a_question_without_a_prediction_counts_nothing():
@@ -67,8 +67,8 @@ def test_squad_metrics_rejects_questions_without_answers(answers):
         ("bert-ensemble", 86.21, 92.20),
     ],
 )
-def test_real_predictions_get_their_official_figures(system, em, f1):
+def test_real_predictions_get_their_official_scores(system, em, f1):
     answers = {q.id: [q.context[a.start : a.end] for a in q.answers] for q in read(SQUAD / "dev-v1.1.json")}
     predictions = json.loads((SQUAD / "predictions" / f"{system}.json").read_text(encoding="utf-8"))
-    figures = squad_metrics(predictions, answers)
-    assert {name: round(100 * value, 2) for name, value in figures.items()} == {"EM": em, "F1": f1}
+    found = squad_metrics(predictions, answers)
+    assert {name: round(100 * value, 2) for name, value in found.items()} == {"EM": em, "F1": f1}

@@ -1,4 +1,4 @@
-"""Trains and measures a recipe on several datasets with several seeds; what is done already is not done again.
+"""Trains and measures a recipe on several datasets with several seeds; what exists already is not computed again.
 
 python -m tools.sweep --recipe=babi-memma,babi-memn2n --data='build/babi/task*' --seeds=1,2,3 --split=dev,dev-oov
 
@@ -16,9 +16,9 @@ from base.files import UserError
 from engine.recipes import RECIPES
 
 FLAGS = flags.FLAGS
-flags.DEFINE_list("recipe", None, "Names of recipes.py.", required=True)
+flags.DEFINE_list("recipe", None, "Names of recipes, see engine/recipes.py.", required=True)
 flags.DEFINE_string("data", None, "Prepared dataset, or a quoted pattern of several.", required=True)
-flags.DEFINE_list("seeds", ["1", "2", "3"], "Numbers.")
+flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds, integers.")
 flags.DEFINE_list("split", ["dev"], "Splits to measure; those that a dataset lacks are left out.")
 flags.DEFINE_string("out", "runs/sweep", "Directory of the runs.")
 flags.DEFINE_string("measured_out", None, "Directory of results/measured records; default: none are written.")
