@@ -42,12 +42,18 @@ def test_conversations(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a\tb\nalone\n", "line 2: expected utterances parted by tabs. Received: 'alone'"),
-        ("a\tb\n\nc\td\n", "line 2: expected utterances parted by tabs. Received: ''"),
+        ("a\tb\nalone\n", "line 2: expected utterances separated by tabs. Received: 'alone'"),
+        ("a\tb\n\nc\td\n", "line 2: expected utterances separated by tabs. Received: ''"),
         ("a\tb\nc\t \td\n", "line 2: expected no empty utterance. Received: 'c\\t \\td'"),
         ("a\tb\t\n", "line 1: expected no empty utterance"),
         (b"a\tb\nc\xff\td\n", "line 2: expected UTF-8. Received: b'c\\xff\\td'"),
         ("", "expected conversations. Received: an empty file"),
+        (
+            "1\ta\tb\n0\ta\tc\n",
+            "expected utterances. Received: lines that all begin with 0 or 1, as labels do",
+        ),
+        ("a\t" + "b" * 2**20, f"line 1: expected at most 1,048,576 bytes. Received: b'a\\t{'b' * 58}' ..."),
+        ("x" * 99, f"line 1: expected utterances separated by tabs. Received: '{'x' * 60}' ..."),
     ],
 )
 def test_conversations_rejects(tmp_path, content, message):
@@ -56,6 +62,12 @@ def test_conversations_rejects(tmp_path, content, message):
         read(conversations, source)
     assert str(error.value).startswith(str(source / "train.txt"))
     assert message in str(error.value)
+
+
+def test_conversations_may_begin_with_numbers(tmp_path):
+    source = write(tmp_path, train__txt="\ufeff1\tone ?\n2\ttwo ?\n", dev__txt="0\tzero ?\nno\tyes\n")
+    assert read(conversations, source)["train"] == [["1", "one ?"], ["2", "two ?"]]
+    assert len(read(conversations, source)["dev"]) == 2
 
 
 def test_conversations_rejects_missing_and_damaged_files(tmp_path):
@@ -109,9 +121,9 @@ def test_dailydialog_joins_apostrophes(text, expected):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("no end", "line 2: expected utterances parted by __eou__. Received: 'no end'"),
-        ("one __eou__", "line 2: expected utterances parted by __eou__. Received: 'one __eou__'"),
-        ("", "line 2: expected utterances parted by __eou__. Received: ''"),
+        ("no end", "line 2: expected utterances separated by __eou__. Received: 'no end'"),
+        ("one __eou__", "line 2: expected utterances separated by __eou__. Received: 'one __eou__'"),
+        ("", "line 2: expected utterances separated by __eou__. Received: ''"),
         ("a __eou__ __eou__ b __eou__", "line 2: expected no empty utterance"),
         (b"a __eou__ \xff __eou__", "line 2: expected UTF-8"),
     ],
@@ -171,12 +183,13 @@ def test_cornell_reads_the_official_encoding(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "conversations", "message"),
     [
-        ([LINES[0], "L2 u1 m0 BOB Yes"], CONVERSATIONS, "movie_lines.txt, line 2: expected 5 fields parted by"),
+        ([LINES[0], "L2 u1 m0 BOB Yes"], CONVERSATIONS, "movie_lines.txt, line 2: expected 5 fields separated by"),
         (["L1 +++$+++ u0 +++$+++ m0 +++$+++ A"], CONVERSATIONS, "movie_lines.txt, line 1: expected 5 fields"),
         (LINES, [CONVERSATIONS[0], ""], "movie_conversations.txt, line 2: expected two speakers, a film and lines"),
         (LINES, ["u0 +++$+++ u1 +++$+++ m0 +++$+++ L1, L2"], "movie_conversations.txt, line 1: expected two speakers"),
         (LINES, ["u0 +++$+++ u1 +++$+++ m0 +++$+++ []"], "movie_conversations.txt, line 1: expected two speakers"),
         (LINES, ["u0 +++$+++ u1 +++$+++ x0 +++$+++ ['L1']"], "movie_conversations.txt, line 1: expected two speakers"),
+        (LINES, [f"u0 +++$+++ u1 +++$+++ m{'9' * 5000} +++$+++ ['L1']"], "line 1: expected two speakers"),
     ],
 )
 def test_cornell_rejects(tmp_path, lines, conversations, message):

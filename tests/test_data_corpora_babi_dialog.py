@@ -63,12 +63,13 @@ def file(tmp_path):
     [
         GOOD,
         GOOD + "\n",
+        "\ufeff" + GOOD,
         GOOD + "\n\n",
         GOOD.replace("\n", "\r\n") + "\r\n\r\n",
         "\n" + GOOD.replace("\n\n", "\n\n \n\n"),
         GOOD.replace("\n\n", "\n"),  # numbers that restart are enough
     ],
-    ids=["as is", "newline", "blank line", "CRLF", "more blank lines", "no blank line"],
+    ids=["as is", "newline", "byte order mark", "blank line", "CRLF", "more blank lines", "no blank line"],
 )
 def test_read_dialogs(file, content):
     removed = content.count("\n", 0, content.index("1 hi")), content.count("\n", 0, content.index("1 a\u2028b")) - 6
@@ -108,6 +109,7 @@ LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_
         ("2 resto  R_price cheap", LINE, "'resto  R_price cheap'"),
         ("2 resto R_price ", LINE, "'resto R_price '"),
         ("2 api_call no results", LINE, "'api_call no results'"),
+        ("9" * 5000 + " hello\tthere", LINE, f"'{60 * '9'}' ..."),
         ("2 " + 61 * "o", LINE, f"'{60 * 'o'}' ..."),
         (b"2 hello\tth\xe8re", "UTF-8", r"b'2 hello\tth\xe8re'"),
     ],
@@ -157,6 +159,7 @@ def test_read_candidates_in_the_order_of_the_file(file, newline, end):
         ("1 \t ", "`number text`", r"'1 \t '"),
         ("x hello", "`number text`", "'x hello'"),
         ("\ufeff1 hello", "`number text`", r"'\ufeff1 hello'"),
+        ("9" * 10 + " hello", "`number text`", "'9999999999 hello'"),
         ("2  sure ,  ok", "a candidate that line 2 does not have already", "'2  sure ,  ok'"),
         (b"1 th\xe8re", "UTF-8", r"b'1 th\xe8re'"),
     ],

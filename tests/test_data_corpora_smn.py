@@ -42,6 +42,10 @@ def test_read_parts_lines_at_newline_alone(lines):
     ]
 
 
+def test_read_drops_a_byte_order_mark(lines):
+    assert lines("\ufeff" + GOOD) == lines(GOOD)
+
+
 def test_read_opens_by_what_it_is_given(tmp_path):
     opened = []
 
@@ -67,6 +71,8 @@ def test_read_opens_by_what_it_is_given(tmp_path):
         ("1\thello\t \x0b\r", "a response that is not empty", r"'1\\thello\\t \\x0b'"),
         ("1\thello" + 70 * "o", "at least three fields", r"'1\\thello{54}' \.\.\."),
         (b"1\thello\tth\xe8re", "UTF-8", r"b'1\\thello\\tth\\xe8re'"),
+        (b"1\thello\t\xed\xa0\x80", "UTF-8", r"b'1\\thello\\t\\xed\\xa0\\x80'"),
+        ("1\thello\t" + 2**20 * "o", "at most 1,048,576 bytes", r"b'1\\thello\\to{52}' \.\.\."),
     ],
 )
 def test_read_names_a_bad_line(lines, line, expected, received):

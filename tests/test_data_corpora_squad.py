@@ -106,6 +106,22 @@ def test_align_takes_the_tokens_that_touch_the_span():
             {"data": [{"paragraphs": [paragraph(item(answers=[(9, "İbrahim")]))]}]},
             "question q1: expected 'İbrahim' at offset 9. Received: ' İbrahi'",
         ),
+        (
+            {"data": [{"paragraphs": [paragraph(item(), item(question="Else?"))]}]},
+            "expected an id that no other",
+        ),
+        ({"data": [{"paragraphs": [paragraph(item(answers=[(10**400, "x")]))]}]}, "to be an offset. Received: 1000"),
+        ({"data": [{"paragraphs": [paragraph(item(answers=[(True, "x")]))]}]}, "to be an offset. Received: True"),
+        ({"data": [{"paragraphs": [paragraph(item(answers=[(2.5, "x")]))]}]}, "to be an offset. Received: 2.5"),
+        (
+            {"data": [{"paragraphs": [paragraph(None)]}]},
+            'paragraph 1: expected a text "id" that is not empty.',
+        ),
+        (
+            {"data": [{"paragraphs": [paragraph(item("x" * 999, answers=()))]}]},
+            f"question {'x' * 60}: expected a list",
+        ),
+        ({"data": [{"paragraphs": [[[[[[[[[{}] * 999]]]]]]]]}]}, 'expected a text "context"'),
     ],
 )
 def test_read_rejects_what_is_no_squad(tmp_path, value, message):
@@ -114,7 +130,39 @@ def test_read_rejects_what_is_no_squad(tmp_path, value, message):
     with pytest.raises(UserError) as error:
         read(file)
     assert str(error.value).startswith(str(file))
-    assert message in str(error.value)
+    assert message in str(error.value) and len(str(error.value)) < 400
+
+
+def test_a_question_may_stand_twice(tmp_path):
+    file = write(tmp_path / "a.json", paragraph(item(), item(answers=[(6, "met")])))
+    assert [question.answers[0].start for question in read(file)] == [10, 6]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "expected an object of lists of starts. Received: []"),
+        ({"q1": None}, 'question q1: expected entries {"answer": number, "all": [offset, ..]}. Received: None'),
+        ({"q1": [{}]}, "question q1: expected entries"),
+        ({"q1": [{"answer": "0", "all": [1]}]}, "question q1: expected entries"),
+        ({"q1": [{"answer": 0, "all": []}]}, "question q1: expected entries"),
+        ({"q1": [{"answer": 0, "all": "12"}]}, "question q1: expected entries"),
+    ],
+)
+def test_read_rejects_starts_that_are_none(tmp_path, value, message):
+    file, others = write(tmp_path / "a.json", paragraph(item())), tmp_path / "others.json"
+    others.write_text(json.dumps(value))
+    with pytest.raises(UserError) as error:
+        read(file, others)
+    assert str(error.value).startswith(f"{others}") and message in str(error.value)
+
+
+def test_read_rejects_other_starts_that_are_no_offsets(tmp_path):
+    file, others = write(tmp_path / "a.json", paragraph(item())), tmp_path / "others.json"
+    for offset in (None, -1, "3", [4]):
+        others.write_text(json.dumps({"q1": [{"answer": 0, "all": [10, offset]}]}))
+        with pytest.raises(UserError, match=r"question q1: expected answer_start to be an offset\. Received: "):
+            read(file, others)
 
 
 def test_read_rejects_files_that_are_no_json(tmp_path):

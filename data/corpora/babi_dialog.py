@@ -14,10 +14,12 @@ import re
 from typing import NamedTuple
 
 from base.files import UserError
+from data.text_files import bad_line, existing_directory, read_lines
 
 SILENCE = "<SILENCE>"
 SPLITS = {"train": "trn", "dev": "dev", "test": "tst", "test-oov": "tst-OOV"}
 """Our names of the splits and the corpus's."""
+NUMBER = re.compile("[0-9]{1,9}")
 LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
 
 
@@ -61,9 +63,7 @@ def find_tasks(directory):
     Raises:
         UserError: where the directory or a file of a task is missing.
     """
-    directory = pathlib.Path(directory)
-    if not directory.is_dir():
-        raise UserError(f"{directory}: expected the directory of dialog bAbI. Received: no directory")
+    directory = existing_directory(directory, "dialog bAbI")
     tasks = []
     for number in range(1, 7):
         splits = {}
@@ -105,17 +105,17 @@ def read_dialogs(path):
         UserError: at the first line that is not in the format.
     """
     dialogs, expected = [], 1
-    for number, line in _lines(path):
+    for number, line in read_lines(path, None):
         if not line.strip():
             expected = 1
             continue
         id, space, rest = line.partition(" ")
-        if not (id.isascii() and id.isdigit() and space):
-            _fail(path, number, LINE, line)
+        if not (NUMBER.fullmatch(id) and space):
+            raise bad_line(path, number, LINE, line)
         if int(id) == 1:
             dialogs.append([])
         elif int(id) != expected:
-            _fail(path, number, "number 1" if expected == 1 else f"number {expected} or 1", line)
+            raise bad_line(path, number, "number 1" if expected == 1 else f"number {expected} or 1", line)
         dialogs[-1].append(_entry(path, number, rest))
         expected = int(id) + 1
     if not any(isinstance(entry, Turn) for dialog in dialogs for entry in dialog):
@@ -132,7 +132,7 @@ def _entry(path, number, rest):
     if len(fields) == 1 and len(words) == 3 and all(words):
         if words[1].startswith("R_") or words == ["api_call", "no", "result"]:
             return Fact(*words)
-    return _fail(path, number, LINE, rest)
+    raise bad_line(path, number, LINE, rest)
 
 
 def read_candidates(path):
@@ -142,13 +142,13 @@ def read_candidates(path):
         UserError: at a line that is not `number text`, or repeats another.
     """
     seen = {}
-    for number, line in _lines(path):
+    for number, line in read_lines(path, None):
         id, _, text = line.partition(" ")
         text = " ".join(text.split())
-        if not (id.isascii() and id.isdigit() and text):
-            _fail(path, number, "`number text`", line)
+        if not (NUMBER.fullmatch(id) and text):
+            raise bad_line(path, number, "`number text`", line)
         if seen.setdefault(text, number) != number:
-            _fail(path, number, f"a candidate that line {seen[text]} does not have already", line)
+            raise bad_line(path, number, f"a candidate that line {seen[text]} does not have already", line)
     if not seen:
         raise UserError(f"{path}: expected candidates. Received: an empty file")
     return list(seen)
@@ -164,10 +164,10 @@ def read_knowledge(path):
         UserError: at a line that is not in the format.
     """
     facts = []
-    for number, line in _lines(path):
+    for number, line in read_lines(path, None):
         words = re.split(r"[ \t]", line)
         if len(words) != 4 or not all(words) or not words[2].startswith("R_"):
-            _fail(path, number, "`number subject R_relation value`", line)
+            raise bad_line(path, number, "`number subject R_relation value`", line)
         facts.append(Fact(*words[1:]))
     if not facts:
         raise UserError(f"{path}: expected facts. Received: an empty file")
@@ -222,20 +222,3 @@ def move(dialogs, pairs):
 
 def _text(entry):
     return f"{entry.user} {entry.bot}" if isinstance(entry, Turn) else entry.text
-
-
-def _lines(path):
-    try:
-        text = pathlib.Path(path).read_bytes()
-    except OSError as error:
-        raise UserError(f"{path}: expected a readable text file. Received: {error.strerror}") from error
-    for number, line in enumerate(text.removesuffix(b"\n").split(b"\n") if text else [], 1):
-        try:
-            yield number, line.removesuffix(b"\r").decode()
-        except UnicodeDecodeError:
-            _fail(path, number, "UTF-8", line)
-
-
-def _fail(path, number, expected, received):
-    shown = repr(received[:60]) + (" ..." if len(received) > 60 else "")
-    raise UserError(f"{path}, line {number}: expected {expected}. Received: {shown}")

@@ -7,8 +7,7 @@ movie_conversations.txt   u0 +++$+++ u2 +++$+++ m0 +++$+++ ['L194', 'L195', 'L19
 import html
 import re
 
-from base.files import UserError
-from data.corpora.conversations import existing, find, read_lines
+from data.text_files import bad_line, existing_directory, find_files, read_lines
 
 TOKENIZER = "words"
 SEPARATOR = " +++$+++ "
@@ -17,6 +16,7 @@ FALLBACK = "cp1252"
 """Of the lines that are no UTF-8: the official files."""
 HELD_OUT = 20
 """Every film whose number is a multiple of this is dev, with all its conversations; there is no official split."""
+FILM = re.compile("m[0-9]{1,9}")
 CONVERSATION = re.compile(r"\['L\d+'(?:, 'L\d+')*\]")
 TAG = re.compile("</?(?:u|i|b|pre)>", re.IGNORECASE)
 LOST_APOSTROPHE = re.compile("([A-Za-z])\ufffd([A-Za-z])")
@@ -26,13 +26,13 @@ def find_splits(directory):
     """Finds the two files of the corpus, also with `.gz`.
 
     Returns:
-        `{"train": [lines, conversations], "dev": ...}`, the same files: `read` parts them, see `HELD_OUT`.
+        `{"train": [lines, conversations], "dev": ...}`, the same files: `read` separates them, see `HELD_OUT`.
 
     Raises:
         UserError: where the directory or one of the two is missing.
     """
-    directory = existing(directory)
-    files = [find(directory, [name])[0] for name in FILES]
+    directory = existing_directory(directory)
+    files = [find_files(directory, [name])[0] for name in FILES]
     return {"train": files, "dev": files}
 
 
@@ -55,19 +55,17 @@ def read(paths, split):
     """
     lines_file, conversations_file = paths
     lines = {}
-    for number, line in read_lines(lines_file, FALLBACK):
+    for number, line in read_lines(lines_file, "conversations", FALLBACK):
         fields = line.split(SEPARATOR, 4)
         if len(fields) != 5:
-            raise UserError(f"{lines_file}, line {number}: expected 5 fields parted by +++$+++. Received: {line!r:.60}")
+            raise bad_line(lines_file, number, "5 fields separated by +++$+++", line)
         lines[fields[0]] = _clean(fields[4])
     found = []
-    for number, line in read_lines(conversations_file):
+    for number, line in read_lines(conversations_file, "conversations"):
         fields = line.split(SEPARATOR)
-        if len(fields) != 4 or not CONVERSATION.fullmatch(fields[3]) or not re.fullmatch(r"m\d+", fields[2]):
-            raise UserError(
-                f"{conversations_file}, line {number}: expected two speakers, a film and lines ['L1', ..] parted by "
-                f"+++$+++. Received: {line!r:.60}"
-            )
+        if len(fields) != 4 or not CONVERSATION.fullmatch(fields[3]) or not FILM.fullmatch(fields[2]):
+            expected = "two speakers, a film and lines ['L1', ..] separated by +++$+++"
+            raise bad_line(conversations_file, number, expected, line)
         if (int(fields[2][1:]) % HELD_OUT == 0) == (split == "dev"):
             found.extend(_unbroken([lines.get(id) for id in re.findall(r"L\d+", fields[3])]))
     return found

@@ -8,8 +8,7 @@ is prepared with the tokenizer of its language, `mixed` for Chinese.
 
 import re
 
-from base.files import UserError
-from data.corpora.conversations import existing, find, read_lines
+from data.text_files import bad_line, existing_directory, find_files, read_lines
 
 TOKENIZER = "words"
 END = "__eou__"
@@ -31,15 +30,15 @@ def find_splits(directory):
     Raises:
         UserError: where the directory or all files of a split are missing.
     """
-    directory = existing(directory)
-    return {split: find(directory, names)[:1] for split, names in NAMES.items()}
+    directory = existing_directory(directory)
+    return {split: find_files(directory, names)[:1] for split, names in NAMES.items()}
 
 
 def read(paths, split):
     """Reads conversations.
 
-    The corpus parts apostrophes from their words, and writes `I \u2019 Ve`: they are joined here and not for all texts,
-    as no one who talks to a model types so, and an apostrophe between spaces may elsewhere be a quotation mark.
+    The corpus separates apostrophes from their words, and writes `I \u2019 Ve`: they are joined here and not for all
+    texts, as no one who talks to a model types so, and an apostrophe between spaces may elsewhere be a quotation mark.
 
     Args:
         paths: Files, UTF-8.
@@ -54,14 +53,14 @@ def read(paths, split):
     """
     found = []
     for path in paths:
-        for number, line in read_lines(path):
+        for number, line in read_lines(path, "conversations"):
             turns = line.partition("\t")[0].split(END)
             if not turns[-1].strip():
                 turns.pop()
             if len(turns) < 2:
-                raise UserError(f"{path}, line {number}: expected utterances parted by {END}. Received: {line!r:.60}")
+                raise bad_line(path, number, f"utterances separated by {END}", line)
             if not all(turn.strip() for turn in turns):
-                raise UserError(f"{path}, line {number}: expected no empty utterance. Received: {line!r:.60}")
+                raise bad_line(path, number, "no empty utterance", line)
             found.append([join_apostrophes(turn.strip()) for turn in turns])
     return found
 

@@ -6,14 +6,12 @@
 Texts are kept letter by letter: every offset counts characters of the text as the file has it.
 """
 
-import gzip
-import json
-import pathlib
 import re
-import zlib
+import reprlib
 from typing import NamedTuple
 
 from base.files import UserError
+from data.text_files import existing_directory, read_json
 
 MARKS = "\u0300-\u036f"  # combining ones, which are no letters to a regular expression
 TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|\w[\w{MARKS}]*|[^\w\s]")
@@ -47,9 +45,7 @@ def find_splits(directory):
     Raises:
         UserError: where the directory or one of the two is missing.
     """
-    directory = pathlib.Path(directory)
-    if not directory.is_dir():
-        raise UserError(f"{directory}: expected the directory of SQuAD. Received: no directory")
+    directory = existing_directory(directory, "SQuAD")
     files = {}
     for split in ("train", "dev"):
         found = [p for ending in ("json", "json.gz") for p in sorted(directory.glob(f"{split}-*.{ending}"))]
@@ -108,33 +104,52 @@ def read(path, other_starts=None):
         UserError: where a file is missing or no SQuAD, a text is empty, or an answer is not at its offset; the message
             names the question.
     """
-    path = pathlib.Path(path)
-    data = _load(path)
-    others = _load(pathlib.Path(other_starts)) if other_starts else {}
-    questions = []
+    data = read_json(path)
+    others = _read_starts(other_starts) if other_starts else {}
+    questions, seen = [], {}
     for place, context, item in _items(path, data):
         id = _text(path, place, item, "id")
-        answers = item.get("answers")
+        place = f"question {id:.60}"
+        text, answers = _text(path, place, item, "question"), item.get("answers")
+        if seen.setdefault(id, (context, text)) != (context, text):  # the official file has 14 of its questions twice
+            raise UserError(f"{path}, {place}: expected an id that no other question has. Received: {text!r:.60}")
         if not isinstance(answers, list) or not answers:
-            raise UserError(f"{path}, question {id}: expected a list of answers. Received: {answers!r:.60}")
-        starts = {entry["answer"]: entry["all"] for entry in others.get(id, [])}
+            raise UserError(f"{path}, {place}: expected a list of answers. Received: {reprlib.repr(answers)}")
         spans = []
         for number, answer in enumerate(answers):
-            for start in starts.get(number, [answer.get("answer_start") if isinstance(answer, dict) else None]):
-                spans.append(_span(path, id, context, answer, start))
-        questions.append(Question(id, context, _text(path, f"question {id}", item, "question"), tuple(spans)))
+            for start in others.get((id, number), [answer.get("answer_start") if isinstance(answer, dict) else None]):
+                spans.append(_span(path, place, context, answer, start))
+        questions.append(Question(id, context, text, tuple(spans)))
     if not questions:
         raise UserError(f"{path}: expected questions. Received: none")
     return questions
 
 
-def _span(path, id, context, answer, start):
-    text = _text(path, f"question {id}", answer, "text")
-    if not isinstance(start, int) or isinstance(start, bool) or start < 0:
-        raise UserError(f"{path}, question {id}: expected answer_start to be an offset. Received: {start!r:.60}")
+def _read_starts(path):
+    """`{(id, number of the answer): [offset, ..]}`."""
+    data, starts = read_json(path), {}
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: expected an object of lists of starts. Received: {reprlib.repr(data)}")
+    for id, entries in data.items():
+        for entry in entries if isinstance(entries, list) else [entries]:
+            match entry:
+                case {"answer": int(number), "all": [_, *_] as offsets}:
+                    starts[id, number] = offsets
+                case _:
+                    raise UserError(
+                        f'{path}, question {id:.60}: expected entries {{"answer": number, "all": [offset, ..]}}. '
+                        f"Received: {reprlib.repr(entry)}"
+                    )
+    return starts
+
+
+def _span(path, place, context, answer, start):
+    text = _text(path, place, answer, "text")
+    if type(start) is not int or not 0 <= start < 2**31:
+        raise UserError(f"{path}, {place}: expected answer_start to be an offset. Received: {reprlib.repr(start)}")
     found = context[start : start + len(text)]
     if found != text:
-        raise UserError(f"{path}, question {id}: expected {text!r:.60} at offset {start}. Received: {found!r:.60}")
+        raise UserError(f"{path}, {place}: expected {text!r:.60} at offset {start}. Received: {found!r:.60}")
     return Answer(start, start + len(text))
 
 
@@ -153,23 +168,12 @@ def _items(path, data):
 def _list(path, place, value, name):
     found = value.get(name) if isinstance(value, dict) else None
     if not isinstance(found, list):
-        raise UserError(f'{path}, {place}: expected a list "{name}". Received: {found!r:.60}')
+        raise UserError(f'{path}, {place}: expected a list "{name}". Received: {reprlib.repr(found)}')
     return found
 
 
 def _text(path, place, value, name):
     found = value.get(name) if isinstance(value, dict) else None
     if not isinstance(found, str) or not found.strip():
-        raise UserError(f'{path}, {place}: expected a text "{name}" that is not empty. Received: {found!r:.60}')
+        raise UserError(f'{path}, {place}: expected a text "{name}" that is not empty. Received: {reprlib.repr(found)}')
     return found
-
-
-def _load(path):
-    try:
-        raw = path.read_bytes()
-        return json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path}: expected a readable JSON file. Received: {reason}") from error
-    except ValueError as error:
-        raise UserError(f"{path}: expected JSON in UTF-8. {error}") from error

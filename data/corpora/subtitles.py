@@ -9,8 +9,7 @@ the one before began.
 
 import re
 
-from base.files import UserError
-from data.corpora.conversations import existing, find, read_lines
+from data.text_files import bad_line, existing_directory, find_files, read_lines
 
 TOKENIZER = "mixed"
 HELD_OUT = 20
@@ -22,12 +21,12 @@ def find_splits(directory):
     """Finds the files of a directory.
 
     Returns:
-        `{"train": [*.conv], "dev": ...}`, the same files: `read` parts them, see `HELD_OUT`.
+        `{"train": [*.conv], "dev": ...}`, the same files: `read` separates them, see `HELD_OUT`.
 
     Raises:
         UserError: where the directory or its files are missing.
     """
-    files = find(existing(directory), ["*.conv"])
+    files = find_files(existing_directory(directory), ["*.conv"])
     return {"train": files, "dev": files}
 
 
@@ -51,7 +50,7 @@ def read(paths, split):
     found = []
     for path in paths:
         blocks = []
-        for number, line in read_lines(path):
+        for number, line in read_lines(path, "conversations"):
             kind, _, text = line.partition(" ")
             if line.strip() == "E":
                 blocks.append([])
@@ -59,7 +58,7 @@ def read(paths, split):
                 blocks[-1].append(STYLE.sub("", _repair(text)).strip())
             else:
                 expected = "E or M and an utterance" if blocks else "E, which opens a block"
-                raise UserError(f"{path}, line {number}: expected {expected}. Received: {line!r:.60}")
+                raise bad_line(path, number, expected, line)
         blocks = [[turn for turn in block if turn] for block in blocks]
         first = len(blocks) - len(blocks) // HELD_OUT
         found.extend(block for block in (blocks[first:] if split == "dev" else blocks[:first]) if block)

@@ -1,0 +1,146 @@
+"""`data.text_files`: lines and JSON of any origin."""
+
+import gzip
+import json
+
+import pytest
+
+from base.files import UserError
+from data import text_files
+from data.text_files import find_files, read_json, read_lines
+
+ODD = "a\u2028b\x85c\x0bd\x0ce\x1cf\rg"
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content, name="a.txt"):
+        path = tmp_path / name
+        content = content.encode() if isinstance(content, str) else content
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return path
+
+    return write
+
+
+# === Lines ===
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("one\ntwo\n", ["one", "two"]),
+        ("one\r\ntwo", ["one", "two"]),
+        ("one\n\n\r\n two\n", ["one", "", "", " two"]),
+        ("\ufeffone\n\ufefftwo\n", ["one", "\ufefftwo"]),
+        (f"{ODD}\r\n{ODD}\n", [ODD, ODD]),
+        ("\r\r\n", ["\r"]),
+        ("\ufeff", [""]),
+        ("x\0y", ["x\0y"]),
+    ],
+)
+def test_read_lines(file, name, content, lines):
+    assert list(read_lines(file(content, name))) == list(enumerate(lines, 1))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"th\xe8re", r"expected UTF-8. Received: b'th\xe8re'"),
+        (b"x" * 99 + b"\xff" + b"y" * 99, f"expected UTF-8. Received: {b'x' * 20 + bytes([255]) + b'y' * 19}"),
+        (b"a \xed\xa0\x80 b", r"expected UTF-8. Received: b'a \xed\xa0\x80 b'"),
+        (b"o" * 2**20, f"expected at most 1,048,576 bytes. Received: b'{'o' * 60}' ..."),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_read_lines_names_a_bad_line(file, line, message, name):
+    path = file(b"good\n" + line + b"\ngood\n", name)
+    with pytest.raises(UserError) as caught:
+        list(read_lines(path))
+    assert str(caught.value) == f"{path}, line 2: {message}"
+
+
+def test_read_lines_takes_another_encoding_where_it_is_no_utf8(file):
+    path = file("Andr\u00e9\n".encode() + "Andr\u00e9 \x81\n".encode("latin1"))
+    assert [line for _, line in read_lines(path, fallback="cp1252")] == ["Andr\u00e9", "Andr\u00e9 \ufffd"]
+
+
+def test_read_lines_rejects_missing_empty_and_damaged_files(file, tmp_path):
+    with pytest.raises(UserError, match=r"absent: expected a readable text file\. Received: No such file"):
+        list(read_lines(tmp_path / "absent"))
+    with pytest.raises(UserError, match=r"Received: Is a directory"):
+        list(read_lines(tmp_path))
+    for name in ("a.txt", "a.txt.gz"):
+        with pytest.raises(UserError, match=r"expected talk\. Received: an empty file"):
+            list(read_lines(file("", name), "talk"))
+        assert list(read_lines(file("", name), None)) == []
+    whole = gzip.compress(b"good\n" * 999)
+    for content in (b"good\n", whole[:-9], whole[:20], whole[:30] + bytes(9) + whole[39:]):
+        (tmp_path / "b.gz").write_bytes(content)
+        with pytest.raises(UserError, match=r"b\.gz: expected a readable text file\. Received: "):
+            list(read_lines(tmp_path / "b.gz"))
+
+
+def test_a_bomb_is_read_no_further_than_its_size_allows(file, monkeypatch):
+    monkeypatch.setattr(text_files, "FREE", 2**16)
+    monkeypatch.setattr(text_files, "MAX_RATIO", 50)
+    lines = file(b"1\ta\tb\n" * 2**18, "a.txt.gz")
+    read = 0
+    with pytest.raises(UserError, match=r"a\.txt\.gz: expected at most \d+,\d+ bytes when decompressed"):
+        for _ in read_lines(lines):
+            read += 1
+    assert 2**16 // 6 < read < 2**17
+    with pytest.raises(UserError, match="bytes when decompressed"):
+        read_json(file(b"[" + b" " * 2**20 + b"]", "a.json.gz"))
+    assert read_json(file(b"[" + b" " * 2**15 + b"]", "a.json.gz")) == []
+
+
+def test_find_files_prefers_what_is_unpacked(file, tmp_path):
+    for name in ("b.txt", "a.txt.gz", "a.txt", "c.txt.gz", "x.tsv"):
+        file("", name)
+    assert [path.name for path in find_files(tmp_path, ["x*", "*.txt"])] == ["x.tsv", "a.txt", "b.txt", "c.txt.gz"]
+    with pytest.raises(UserError, match=r"expected a file y\* or z\.txt, also with \.gz"):
+        find_files(tmp_path, ["y*", "z.txt"])
+
+
+# === JSON ===
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_read_json(file, name):
+    value = {"a": [1, -2.5, None, True, "\u00e9\u2028\U0001f44d"]}
+    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False), "\ufeff" + json.dumps(value)):
+        assert read_json(file(text, name)) == value
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"data": [', "expected JSON in UTF-8. Expecting value"),
+        (b'{"data": "\xff"}', "expected JSON in UTF-8. 'utf-8' codec can't decode byte 0xff"),
+        (json.dumps({"a": 1}).encode("utf-16"), "expected JSON in UTF-8. 'utf-8' codec can't decode"),
+        ("", "expected JSON in UTF-8. Expecting value"),
+        ("[" * 100_000, "expected JSON in UTF-8. Received: brackets nested too deep"),
+        ("[" * 100_000 + "]" * 100_000, "expected JSON in UTF-8. Received: brackets nested too deep"),
+        ('{"a":' * 100_000, "expected JSON in UTF-8. Received: brackets nested too deep"),
+        ("[" + "[]," * 2**20 + "[]]", "expected JSON with texts and numbers in it. Received: little but brackets"),
+        ('["\\ud800"]', "expected JSON in UTF-8. 'utf-8' codec can't encode character '\\ud800'"),
+        ('{"\\udc00": 1}', "expected JSON in UTF-8. 'utf-8' codec can't encode character '\\udc00'"),
+        ("[" + "9" * 5000 + "]", "expected JSON in UTF-8. Exceeds the limit (4300 digits)"),
+    ],
+)
+def test_read_json_rejects(file, content, message):
+    path = file(content, "a.json")
+    with pytest.raises(UserError) as caught:
+        read_json(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+    assert len(str(caught.value)) < 400
+
+
+def test_read_json_rejects_missing_and_damaged_files(tmp_path):
+    with pytest.raises(UserError, match=r"expected a readable JSON file\. Received: No such file"):
+        read_json(tmp_path / "a.json")
+    (tmp_path / "a.json.gz").write_bytes(b"no gzip")
+    with pytest.raises(UserError, match=r"expected a readable JSON file\. Received: Not a gzipped"):
+        read_json(tmp_path / "a.json.gz")
