@@ -1,13 +1,18 @@
-"""What several test files share: a small prepared dataset of simulated conversations for each task."""
+"""What several test files share: for each task a small prepared dataset and a run trained on it. Change neither."""
 
+import fcntl
 import json
+import os
+import shutil
 
 import keras
 import numpy as np
 import pytest
+from helpers import train_small
 
 from data.samples.dialog import write_babi
 from data.samples.selection import write_smn
+from engine.runs import Run
 from tasks.dialog import prepare as prepare_dialog
 from tasks.generation import prepare as prepare_generation
 from tasks.reading_comprehension import prepare as prepare_reading
@@ -15,21 +20,23 @@ from tasks.selection.prepare import Settings, prepare
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory):
-    """A prepared directory: some hundred training lines, vectors of 7 numbers."""
-    root = tmp_path_factory.mktemp("sample")
-    write_smn(root / "raw", count=60, seed=3, held_out=11)
-    prepare("smn", root / "raw", root / "prepared", Settings(name="sample", dimension=7, word2vec_epochs=1))
-    return root / "prepared"
+def once(tmp_path_factory):
+    """`once(name, make)`: the directory of that name; the first worker that asks has `make(directory)` make it."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent  # which the workers share
 
+    def made(name, make):
+        directory, done = root / name, root / f"{name}.done"
+        with open(root / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(directory, ignore_errors=True)  # what a failure has left
+                make(directory)
+                done.touch()
+        return directory
 
-@pytest.fixture(scope="session")
-def prepared_dialog(tmp_path_factory):
-    """A prepared directory of task 1: 26 training dialogs with 194 responses, 7 dialogs each in dev and test."""
-    root = tmp_path_factory.mktemp("sample-dialog")
-    write_babi(root / "raw", count=40, seed=3, held_out=7)
-    prepare_dialog.prepare("babi-dialog", root / "raw", root / "prepared", prepare_dialog.Settings(name="sample"))
-    return root / "prepared" / "task1"
+    return made
 
 
 @pytest.fixture(autouse=True)
@@ -38,10 +45,34 @@ def float32_policy():
     keras.config.set_dtype_policy("float32")
 
 
+# === Prepared datasets ===
+
+
 @pytest.fixture(scope="session")
-def prepared_reading(tmp_path_factory):
+def prepared(once):
+    """A prepared directory: some hundred training lines, vectors of 7 numbers."""
+
+    def make(root):
+        write_smn(root / "raw", count=60, seed=3, held_out=11)
+        prepare("smn", root / "raw", root / "prepared", Settings(name="sample", dimension=7, word2vec_epochs=1))
+
+    return once("sample", make) / "prepared"
+
+
+@pytest.fixture(scope="session")
+def prepared_dialog(once):
+    """A prepared directory of task 1: 26 training dialogs with 194 responses, 7 dialogs each in dev and test."""
+
+    def make(root):
+        write_babi(root / "raw", count=40, seed=3, held_out=7)
+        prepare_dialog.prepare("babi-dialog", root / "raw", root / "prepared", prepare_dialog.Settings(name="sample"))
+
+    return once("sample-dialog", make) / "prepared" / "task1"
+
+
+@pytest.fixture(scope="session")
+def prepared_reading(once):
     """A prepared SQuAD: 24 training and 6 dev questions on who lives where, word vectors of 3 numbers."""
-    root = tmp_path_factory.mktemp("reading")
     people, places = ["Ann", "Bob", "Cyd", "Dee", "Eve"], ["Rome", "Paris", "Kyiv", "Oslo", "Bern"]
 
     def paragraph(number):
@@ -59,21 +90,22 @@ def prepared_reading(tmp_path_factory):
         ]
         return {"context": context, "qas": qas}
 
-    (root / "raw").mkdir()
-    for name, numbers in (("train", range(12)), ("dev", range(12, 15))):
-        data = {"data": [{"title": "t", "paragraphs": [paragraph(number) for number in numbers]}]}
-        (root / "raw" / f"{name}-v1.1.json").write_text(json.dumps(data), encoding="utf-8")
-    words = ["lives", "in", ".", "where", "does", "live", "?", *map(str.lower, places), "unused"]
-    vectors = np.random.default_rng(1).normal(size=(len(words), 3)).astype("float16")
-    np.savez(root / "raw" / "vectors.npz", words=np.array(words), vectors=vectors)
-    prepare_reading.prepare("squad", root / "raw", root / "prepared", prepare_reading.Settings(name="small"))
-    return root / "prepared"
+    def make(root):
+        (root / "raw").mkdir(parents=True)
+        for name, numbers in (("train", range(12)), ("dev", range(12, 15))):
+            data = {"data": [{"title": "t", "paragraphs": [paragraph(number) for number in numbers]}]}
+            (root / "raw" / f"{name}-v1.1.json").write_text(json.dumps(data), encoding="utf-8")
+        words = ["lives", "in", ".", "where", "does", "live", "?", *map(str.lower, places), "unused"]
+        vectors = np.random.default_rng(1).normal(size=(len(words), 3)).astype("float16")
+        np.savez(root / "raw" / "vectors.npz", words=np.array(words), vectors=vectors)
+        prepare_reading.prepare("squad", root / "raw", root / "prepared", prepare_reading.Settings(name="small"))
+
+    return once("sample-reading", make) / "prepared"
 
 
 @pytest.fixture(scope="session")
-def prepared_generation(tmp_path_factory):
+def prepared_generation(once):
     """Prepared conversations: 69 training and 21 dev pairs on who likes what, 14 of which stand in train."""
-    root = tmp_path_factory.mktemp("generation")
     people, things, moods = ["ann", "bob", "cyd", "dee", "eve"], ["tea", "rain", "noise"], ["fine", "too loud"]
 
     def conversation(number):
@@ -86,9 +118,38 @@ def prepared_generation(tmp_path_factory):
         )
         return "\t".join(turns) + "\n"
 
-    (root / "raw").mkdir()
-    for name, numbers in (("train", range(23)), ("dev", range(23, 30))):
-        (root / "raw" / f"{name}.txt").write_text("".join(map(conversation, numbers)), encoding="utf-8")
-    settings = prepare_generation.Settings(name="small", tokenizer="words", turns=2, min_count=1)
-    prepare_generation.prepare("conversations", root / "raw", root / "prepared", settings)
-    return root / "prepared"
+    def make(root):
+        (root / "raw").mkdir(parents=True)
+        for name, numbers in (("train", range(23)), ("dev", range(23, 30))):
+            (root / "raw" / f"{name}.txt").write_text("".join(map(conversation, numbers)), encoding="utf-8")
+        settings = prepare_generation.Settings(name="small", tokenizer="words", turns=2, min_count=1)
+        prepare_generation.prepare("conversations", root / "raw", root / "prepared", settings)
+
+    return once("sample-generation", make) / "prepared"
+
+
+# === Runs ===
+
+
+@pytest.fixture(scope="session")
+def trained_selection(once, prepared):
+    """A run of DAM: an epoch of 10 steps, a validation every 5."""
+    return Run.open(once("trained-selection", lambda path: train_small("selection", prepared, path)))
+
+
+@pytest.fixture(scope="session")
+def trained_dialog(once, prepared_dialog):
+    """A run of MEMMA: 8 epochs of 7 steps, a validation every other epoch."""
+    return Run.open(once("trained-dialog", lambda path: train_small("dialog", prepared_dialog, path)))
+
+
+@pytest.fixture(scope="session")
+def trained_generation(once, prepared_generation):
+    """A run of seq2seq: an epoch of 9 steps, validations after 5 and 9."""
+    return Run.open(once("trained-generation", lambda path: train_small("generation", prepared_generation, path)))
+
+
+@pytest.fixture(scope="session")
+def trained_reading_comprehension(once, prepared_reading):
+    """A run of BiDAF: 40 epochs of 3 steps, a validation every 10 epochs; it answers half of dev."""
+    return Run.open(once("trained-reading", lambda path: train_small("reading_comprehension", prepared_reading, path)))

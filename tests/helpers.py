@@ -11,7 +11,70 @@ import keras
 import numpy as np
 from absl import flags
 
+from engine.training import Fit, train
+from tasks import TASKS
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# === Runs ===
+
+SMALL_RUNS = {
+    "selection": (
+        "dam",
+        Fit(epochs=1.0, batch_size=32, learning_rate=0.01),
+        {
+            **{"levels": "1", "max_turns": "3", "max_words": "5", "embedding_dropout": "0.2"},
+            **{"loss": "softmax", "negatives": "fresh", "validations_per_epoch": "2"},
+        },
+    ),
+    "dialog": (
+        "memma",
+        Fit(epochs=8.0, batch_size=4, learning_rate=0.02),
+        {"embedding_dim": "8", "heads": "2", "hops": "2"},
+    ),
+    "generation": (
+        "seq2seq",
+        Fit(epochs=1.0, batch_size=8, learning_rate=0.02),
+        {
+            **{"embedding_dim": "7", "hidden": "10", "bidirectional": "false", "dropout": "0.1"},
+            "validations_per_epoch": "2",
+        },
+    ),
+    "reading_comprehension": (
+        "bidaf",
+        Fit(epochs=40.0, batch_size=8, learning_rate=0.02),
+        {
+            **{"hidden": "5", "character_filters": "7", "character_dim": "3", "dropout": "0"},
+            **{"ema": "0.9", "validations_per_epoch": "0.1"},
+        },
+    ),
+}
+"""Of each task the model, the `Fit` and the settings of the small run that conftest.py trains."""
+
+
+def train_small(task, data, workdir, settings=None, **fit):
+    """Trains the small model of a task.
+
+    Args:
+        task: Its name.
+        settings: What is different from `SMALL_RUNS`.
+        **fit: Likewise, of the `Fit`.
+    """
+    model, usual, given = SMALL_RUNS[task]
+    return train(TASKS[task], model, data, workdir, dataclasses.replace(usual, **fit), {**given, **(settings or {})})
+
+
+def resume_small(task, workdir, **fit):
+    """Goes on with what `train_small` began."""
+    model, usual, _ = SMALL_RUNS[task]
+    return train(TASKS[task], model, None, workdir, dataclasses.replace(usual, **fit), {}, resume=True)
+
+
+def weights_of_run(run):
+    """The model's and the optimizer's variables after the last validation, `{name: array}`."""
+    with np.load(run.path / "last.npz") as state:
+        return {name: state[name] for name in state.files if name != "position"}
+
 
 # === Scripts ===
 

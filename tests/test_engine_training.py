@@ -8,6 +8,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
+from helpers import SMALL_RUNS, resume_small, train_small, weights_of_run
 
 from base import runtime
 from base.files import UserError
@@ -19,27 +20,20 @@ from metrics.ranking import ranking_metrics
 from tasks import TASKS
 from tasks.selection.task import Training
 
-selection = TASKS["selection"]
-SETTINGS = {
-    "levels": "1",
-    "max_turns": "3",
-    "max_words": "5",
-    "embedding_dropout": "0.2",
-    "loss": "softmax",
-    "negatives": "fresh",
-    "validations_per_epoch": "2",
-}
-FIT = Fit(epochs=1.0, batch_size=32, learning_rate=0.01)
+selection, dialog = TASKS["selection"], TASKS["dialog"]
+_, FIT, SETTINGS = SMALL_RUNS["selection"]
 
 
 @pytest.fixture(scope="module")
-def run(prepared, tmp_path_factory):
-    return train(selection, "dam", prepared, tmp_path_factory.mktemp("runs") / "run", FIT, SETTINGS)
+def run(trained_selection, tmp_path_factory):
+    """A copy, into which evaluate.py may write."""
+    return Run.open(shutil.copytree(trained_selection.path, tmp_path_factory.mktemp("runs") / "run"))
 
 
-def weights(path):
-    with np.load(path / "last.npz") as state:
-        return {name: state[name] for name in state.files if name != "position"}
+def train_quickly(data, workdir, settings, **fit):
+    """Trains the model that is compiled soonest, for what holds for all."""
+    model, fit = "supervised-embeddings", Fit(batch_size=4, **fit)
+    return train(dialog, model, data, workdir, fit, {"embedding_dim": "5", "validations_per_epoch": "1", **settings})
 
 
 def test_a_run_holds_all_that_is_needed(run):
@@ -67,20 +61,11 @@ def test_the_best_weights_are_those_of_the_best_validation(run):
     assert metrics["R10@5"] == pytest.approx(best["R10@5"], abs=1e-4)
 
 
-def test_same_seed_same_run_and_another_seed_another(run, prepared, tmp_path):
-    again = train(selection, "dam", prepared, tmp_path / "again", FIT, SETTINGS)
-    for name, value in weights(run.path).items():
-        np.testing.assert_array_equal(value, weights(again.path)[name])
-    other = train(selection, "dam", prepared, tmp_path / "other", Fit(**{**FIT.__dict__, "seed": 2}), SETTINGS)
-    assert other.history()[0]["loss"] != run.history()[0]["loss"]
-
-
 def test_resume_goes_on_exactly(run, prepared, tmp_path):
-    half = Fit(**{**FIT.__dict__, "epochs": 0.5})
-    train(selection, "dam", prepared, tmp_path / "run", half, SETTINGS)
-    resumed = train(selection, "dam", None, tmp_path / "run", FIT, {}, resume=True)
-    for name, value in weights(run.path).items():
-        np.testing.assert_array_equal(value, weights(resumed.path)[name])
+    train_small("selection", prepared, tmp_path / "run", epochs=0.5)
+    resumed = resume_small("selection", tmp_path / "run")
+    for name, value in weights_of_run(run).items():
+        np.testing.assert_array_equal(value, weights_of_run(resumed)[name])
     assert [row["step"] for row in resumed.history()] == [row["step"] for row in run.history()]
     assert resumed.history()[-1]["loss"] == pytest.approx(run.history()[-1]["loss"])
 
@@ -92,14 +77,11 @@ def test_a_used_workdir_is_refused(run, prepared):
     assert (run.path / "config.json").read_text() == before
 
 
-@pytest.mark.parametrize("epochs", [0.25, 1.25])
-def test_trains_as_many_epochs_as_are_asked_for(run, prepared, tmp_path, epochs):
-    steps = run.history()[-1]["step"]
-    assert 0.25 * steps % 1 and steps > 4
-    fit = Fit(**{**FIT.__dict__, "epochs": epochs})
-    again = train(selection, "dam", prepared, tmp_path / "run", fit, {**SETTINGS, "validations_per_epoch": "1"})
-    assert [row["step"] for row in again.history()] == [steps] * (epochs > 1) + [int(epochs * steps) + 1]
-    assert again.finished()
+@pytest.mark.parametrize(("epochs", "validated"), [(0.25, [2]), (1.25, [7, 9])])
+def test_trains_as_many_epochs_as_are_asked_for(prepared_dialog, tmp_path, epochs, validated):
+    run = train_quickly(prepared_dialog, tmp_path / "run", {}, epochs=epochs)  # of 7 steps
+    assert [row["step"] for row in run.history()] == validated
+    assert run.finished()
 
 
 def test_a_workdir_without_a_state_is_not_resumed(run, prepared, tmp_path):
@@ -121,45 +103,50 @@ def test_a_dev_that_cannot_be_scored_leaves_nothing(prepared, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_patience_stops_early_and_a_step_is_traced_once(prepared, tmp_path, monkeypatch):
+def test_patience_stops_early_and_a_step_is_traced_once(prepared_dialog, tmp_path, monkeypatch):
     traced, original = [], keras.Model.train_step
     monkeypatch.setattr(keras.Model, "train_step", lambda self, data: traced.append(data) or original(self, data))
-    settings = {**SETTINGS, "patience": "1", "validations_per_epoch": "4"}
-    stuck = Fit(epochs=3.0, batch_size=32, learning_rate=0.0)  # never better than the first time
-    run = train(selection, "dam", prepared, tmp_path / "run", stuck, settings)
-    assert len(run.history()) == 2
+    settings = {"patience": "1", "validations_per_epoch": "3"}
+    run = train_quickly(prepared_dialog, tmp_path / "run", settings, epochs=3.0, learning_rate=0.0)
+    assert len(run.history()) == 2  # never better than the first time
     assert len(traced) == 1  # tracing takes longer than all steps of a small run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_trains_in_half_precision(prepared, tmp_path, precision):
-    fit = Fit(epochs=0.5, batch_size=32, precision=precision)
-    run = train(selection, "dam", prepared, tmp_path / "run", fit, SETTINGS)
+    run = train_small("selection", prepared, tmp_path / "run", epochs=0.5, precision=precision)
     assert 0.5 < run.history()[0]["loss"] < 0.9
-    assert all(value.dtype != np.float16 for value in weights(run.path).values())
+    assert all(value.dtype != np.float16 for value in weights_of_run(run).values())
 
 
-def test_auto_precision_is_chosen_once_and_kept(prepared, tmp_path, monkeypatch):
-    fit = Fit(epochs=0.25, batch_size=32, precision="auto")
+def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monkeypatch):
     monkeypatch.setattr(runtime, "bfloat16_instructions", lambda *_: "AMX")
-    run = train(selection, "dam", prepared, tmp_path / "run", fit, SETTINGS)
-    assert Run.open(run.path).config["fit"]["precision"] == "bfloat16"
-    assert evaluate(selection, run.path, baselines=False)["precision"] == "bfloat16"
+    run = train_quickly(prepared_dialog, tmp_path / "run", {}, epochs=0.25, precision="auto")
+    assert run.config["fit"]["precision"] == "bfloat16"
+    assert evaluate(dialog, run.path, baselines=False)["precision"] == "bfloat16"
     monkeypatch.setattr(runtime, "bfloat16_instructions", lambda *_: None)  # moved to another machine
-    train(selection, "dam", None, run.path, dataclasses.replace(fit, epochs=0.5), {}, resume=True)
+    train(dialog, "supervised-embeddings", None, run.path, Fit(epochs=0.5, batch_size=4), {}, resume=True)
     assert Run.open(run.path).config["fit"]["precision"] == "bfloat16"
-    assert evaluate(selection, run.path, baselines=False)["precision"] == "float32"
-    other = train(selection, "dam", prepared, tmp_path / "other", fit, SETTINGS)
-    assert Run.open(other.path).config["fit"]["precision"] == "float32"
+    assert evaluate(dialog, run.path, baselines=False)["precision"] == "float32"
+    other = train_quickly(prepared_dialog, tmp_path / "other", {}, epochs=0.25, precision="auto")
+    assert other.config["fit"]["precision"] == "float32"
 
 
-def test_compatibility_release_trains_what_the_release_is(prepared, tmp_path):
+def test_compatibility_release_trains_what_the_release_is(prepared, tmp_path, monkeypatch):
+    monkeypatch.setattr(keras.Model, "fit", lambda self, *args, **kwargs: None)
     settings = {"compatibility": "release", "max_turns": "3", "max_words": "5", "levels": "1", "variant": "last"}
-    run = train(selection, "dam", prepared, tmp_path / "run", Fit(epochs=0.2, batch_size=32), settings)
+    run = train(selection, "dam", prepared, tmp_path / "run", FIT, settings)
     assert run.config["settings"]["masking"] == "release"
     assert run.config["settings"]["scalar_bias"] is True
     assert run.config["settings"]["response_rows"] is True
     assert run.config["training"]["loss_clip"] == 10.0
+
+
+@pytest.mark.slow
+def test_what_the_release_is_can_be_trained(prepared, tmp_path):
+    settings = {"compatibility": "release", "max_turns": "3", "max_words": "5", "levels": "1", "variant": "last"}
+    run = train(selection, "dam", prepared, tmp_path / "run", Fit(epochs=0.2, batch_size=32), settings)
     assert len(run.history()) >= 1
 
 
@@ -183,18 +170,12 @@ def test_evaluate_scores_all_lines_and_writes_them(run, tmp_path, capsys):
     assert f"{record['metrics']['R10@1']:.4f}" in printed
 
 
-def test_ties_release_counts_a_constant_score_as_right(run):
-    record = evaluate(selection, run.path, "dev", ties="release")
-    assert record["baselines"]["constant"]["R10@1"] == 1.0
-
-
-def test_partial_batches_can_be_dropped_as_the_release_does(run, tmp_path):
-    record = evaluate(
-        selection, run.path, "dev", ties="release", partial_batches="drop", baselines=False, scores_out=tmp_path / "s"
-    )
+def test_the_release_drops_partial_batches_and_counts_a_constant_score_as_right(run, tmp_path):
+    record = evaluate(selection, run.path, "dev", ties="release", partial_batches="drop", scores_out=tmp_path / "s")
     assert record["counts"]["lines"] == 90  # three batches of 32 lines are 96: nine whole contexts
     assert record["counts"]["contexts"] == 9
     assert len((tmp_path / "s").read_text().splitlines()) == 90
+    assert record["baselines"]["constant"]["R10@1"] == 1.0
 
 
 def test_evaluate_refuses_what_cannot_be_written_before_it_scores(run, tmp_path, monkeypatch):
