@@ -17,6 +17,7 @@ from engine.runs import Run
 from engine.settings import make_config
 from engine.training import Fit, train
 from metrics.ranking import ranking_metrics
+from models import MODELS
 from tasks import TASKS
 from tasks.selection.task import Training
 
@@ -121,6 +122,8 @@ def test_trains_in_half_precision(prepared, tmp_path, precision):
 
 
 def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monkeypatch):
+    entry = dataclasses.replace(MODELS["supervised-embeddings"], gains_in_bfloat16=True)
+    monkeypatch.setitem(MODELS, "supervised-embeddings", entry)
     monkeypatch.setattr(runtime, "bfloat16_instructions", lambda *_: "AMX")
     run = train_quickly(prepared_dialog, tmp_path / "run", {}, epochs=0.25, precision="auto")
     assert run.config["fit"]["precision"] == "bfloat16"
