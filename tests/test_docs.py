@@ -36,6 +36,13 @@ def test_the_files_that_a_page_names_exist(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_file_holds_what_a_page_says_that_it_holds(page):
+    for name, link in re.findall(r"`(\w+)` in\s+\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        defined = re.search(rf"^(def |class |){name}\b", (page.parent / link).read_text(encoding="utf-8"), re.MULTILINE)
+        assert defined, f"{name} in {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_use_the_words_of_the_field(page):
     text = re.sub(r"```text.*?```", "", page.read_text(encoding="utf-8").lower(), flags=re.DOTALL)  # no docstrings
     for phrase in ("parted by", "to be had", "told apart", "figures of", "wrong response", "right response", " floor"):
