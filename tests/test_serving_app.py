@@ -33,7 +33,7 @@ class Echo:
         return [{"length": len(instance["text"]), "text": instance["text"]} for instance in instances]
 
     def explain(self, instance):
-        return {"maps": [{"title": "letters", "rows": list(instance["text"]), "columns": ["x"], "values": [[1.0]]}]}
+        return {"attention": [{"title": "letters", "rows": list(instance["text"]), "columns": ["x"], "weights": [[1.0]]}]}
 
     def metadata(self):
         return {"name": self.name, "task": "echo"}
@@ -71,7 +71,7 @@ def test_versions_metadata_health_and_explanations(client):
     assert client.get("/v1/models").json() == {"models": [{"name": "echo", "task": "echo"}]}
     assert client.get("/healthz").json() == {"status": "ok", "models": ["echo"]}
     found = client.post("/v1/models/echo:explain", json={"instances": [{"text": "hi"}]}).json()
-    assert found["explanations"][0]["maps"][0]["rows"] == ["h", "i"]
+    assert found["explanations"][0]["attention"][0]["rows"] == ["h", "i"]
     assert "/v1/models/{name}:predict" in client.get("/openapi.json").json()["paths"]
 
 

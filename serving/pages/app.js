@@ -68,11 +68,11 @@ function onTabKey(event) {
 // === Heat maps ===
 
 function heatMap(map) {
-  const most = Math.max(...map.values.flat().map(Math.abs), 1e-9);
+  const most = Math.max(...map.weights.flat().map(Math.abs), 1e-9);
   const table = element("table", {}, element("caption", {}, map.title));
   table.append(element("thead", {}, element("tr", {}, element("td"), ...map.columns.map((word) => element("th", { scope: "col", dir: "auto", title: word }, word)))));
   const body = element("tbody");
-  map.values.forEach((row, i) => {
+  map.weights.forEach((row, i) => {
     const line = element("tr", {}, element("th", { scope: "row", dir: "auto", title: map.rows[i] }, map.rows[i]));
     row.forEach((value, j) => {
       const cell = element("td", { title: `${map.rows[i]} / ${map.columns[j]}: ${value.toFixed(3)}` });
@@ -167,7 +167,7 @@ async function rank(state) {
 async function explainCandidate(state, instance, candidate, list, button) {
   for (const each of list.querySelectorAll("button")) each.setAttribute("aria-pressed", each === button);
   const found = await explain(state.fields.model.value, { turns: instance.turns, candidates: [candidate] });
-  showMaps(state.panel.querySelector(".explanation"), found.maps);
+  showMaps(state.panel.querySelector(".explanation"), found.attention);
 }
 
 async function read(state) {
@@ -181,7 +181,7 @@ async function read(state) {
   const note = found.note ? [element("p", { class: "hint" }, found.note)] : [];
   state.panel.querySelector(".result").replaceChildren(element("p", {}, "Answer: ", element("strong", { dir: "auto" }, found.answer || "none found")), ...note, passage, best);
   answer.scrollIntoView({ block: "nearest" });
-  showMaps(state.panel.querySelector(".explanation"), (await explain(state.fields.model.value, instance)).maps);
+  showMaps(state.panel.querySelector(".explanation"), (await explain(state.fields.model.value, instance)).attention);
 }
 
 function say(state, who, text, note) {
@@ -202,7 +202,7 @@ async function converse(state) {
   state.talk.push(said, found.replies[0]);
   text.value = "";
   text.focus();
-  showMaps(state.panel.querySelector(".explanation"), (await explain(model.value, instance)).maps);
+  showMaps(state.panel.querySelector(".explanation"), (await explain(model.value, instance)).attention);
 }
 
 async function book(state) {
@@ -216,7 +216,7 @@ async function book(state) {
   for (const fact of found.facts || []) state.talk.push({ speaker: "fact", text: fact });
   text.value = "";
   text.focus();
-  showMaps(state.panel.querySelector(".explanation"), (await explain(model.value, instance)).maps);
+  showMaps(state.panel.querySelector(".explanation"), (await explain(model.value, instance)).attention);
 }
 
 function browse(state) {

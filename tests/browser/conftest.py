@@ -32,7 +32,7 @@ class Fake:
         rows = [str(word)[:30] for word in (words if isinstance(words, list) else words.split())] or ["-"]
         values = [[0.1 * (i + j) for j in range(3)] for i in range(len(rows))]
         names = ["level 0", "level 1"]
-        return {"maps": [{"title": name, "rows": rows, "columns": ["a", "b", "c"], "values": values} for name in names]}
+        return {"attention": [{"title": name, "rows": rows, "columns": ["a", "b", "c"], "weights": values} for name in names]}
 
     def metadata(self):
         facts = {"name": self.name, "version": "1", "task": self.task, "model": "fake", "corpus": "a test"}
