@@ -6,6 +6,7 @@ best.weights.h5    the weights with the best validation figure
 last.npz           weights, optimizer, random state and position at the last validation
 history.jsonl      one line a validation
 metrics.json       what evaluate.py found, by split
+examples.json      some examples of dev to try the model on
 """
 
 import dataclasses
@@ -25,7 +26,7 @@ from models import MODELS
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
 WRITTEN = ("settings", "training", "fit", "dataset")
 """What `config.json` has beside the model's name, an object each."""
-HISTORY, METRICS, VOCABULARY = "history.jsonl", "metrics.json", "vocabulary.txt"
+HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +155,16 @@ class Run:
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             reason = str(error).splitlines()[0]
             raise UserError(f"{file}: the state does not fit {CONFIG}. {reason}") from error
+
+    def save_examples(self, examples):
+        """Writes `examples.json`; see `engine.task.Task.examples`."""
+        with atomic_file(self.path / EXAMPLES) as file:
+            json.dump(examples, file, indent=1, ensure_ascii=False)
+
+    def examples(self):
+        """What `save_examples` wrote; none in a run that has no such file."""
+        file = self.path / EXAMPLES
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
 
     def log(self, row):
         """Appends one line to `history.jsonl`."""

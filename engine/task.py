@@ -221,6 +221,19 @@ class Task(abc.ABC):
 
     # === Use ===
 
+    def examples(self, dataset, count=3):
+        """Some examples of the split dev for people to try, which a run keeps.
+
+        Args:
+            dataset: What `load_dataset` returned.
+            count: At most so many, at equal distances.
+
+        Returns:
+            List of `{"title": text, "instance": instance}`, instances as the `fields` of the task's predictor have
+            them; none where the dataset has no texts.
+        """
+        return []
+
     @abc.abstractmethod
     def predictor(self, run):
         """The best model of a run, ready to answer.

@@ -182,6 +182,7 @@ def _create_run(model_name, workdir, fit, settings, task, dataset):
         dataset.vocabulary,
     )
     task.keep_for_run(dataset, run.path)
+    run.save_examples(task.examples(dataset))
     return run, training
 
 

@@ -47,7 +47,8 @@ class ServedRun:
             "corpus": config["dataset"].get("name"),
             "fields": self._predictor.fields,
             "scores": _scores(self.run),
-            "examples": getattr(self._predictor, "examples", []),
+            "examples": self.run.examples(),
+            "knowledge": getattr(self._predictor, "knowledge", []),
         }
 
 

@@ -14,8 +14,9 @@ from engine.runs import Run
 from engine.training import Fit, train
 from tasks import TASKS
 from tasks.dialog.answers import predict
-from tasks.dialog.chat import SHOWN, DialogChat, search
+from tasks.dialog.chat import SHOWN, DialogChat
 from tasks.dialog.dataset import World
+from tasks.dialog.knowledge import search
 from tasks.reading_comprehension.chat import ReadingComprehensionChat
 
 dialog, reading = TASKS["dialog"], TASKS["reading_comprehension"]
@@ -123,7 +124,7 @@ def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
 
 
 def test_a_call_that_finds_nothing_does_not_go_on_for_ever(chat, monkeypatch):
-    monkeypatch.setattr("tasks.dialog.chat.search", lambda world, call: ["api_call no result"])
+    monkeypatch.setattr("tasks.dialog.predictor.search", lambda world, call: ["api_call no result"])
     call = next(text for text in chat.predictor.world.candidates if text.startswith("api_call"))
     says(chat, monkeypatch, *[call] * 20)
     said = chat.reply("hello")

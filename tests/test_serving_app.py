@@ -33,7 +33,8 @@ class Echo:
         return [{"length": len(instance["text"]), "text": instance["text"]} for instance in instances]
 
     def explain(self, instance):
-        return {"attention": [{"title": "letters", "rows": list(instance["text"]), "columns": ["x"], "weights": [[1.0]]}]}
+        letters = list(instance["text"])
+        return {"attention": [{"title": "letters", "rows": letters, "columns": ["x"], "weights": [[1.0]]}]}
 
     def metadata(self):
         return {"name": self.name, "task": "echo"}

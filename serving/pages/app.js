@@ -198,8 +198,8 @@ async function converse(state) {
   instance.decode = search.value === "sample" ? `sample=true,temperature=${temperature.value || 0.8},top_p=0.9` : search.value;
   const found = await predict(model.value, instance);
   say(state, "you", said);
-  say(state, "bot", found.replies[0], found.replies.length > 1 ? `also: ${found.replies.slice(1, 4).join(" · ")}` : "");
-  state.talk.push(said, found.replies[0]);
+  say(state, "bot", found.response, found.best.length > 1 ? `also: ${found.best.slice(1, 4).map((each) => each.text).join(" · ")}` : "");
+  state.talk.push(said, found.response);
   text.value = "";
   text.focus();
   showMaps(state.panel.querySelector(".explanation"), (await explain(model.value, instance)).attention);
@@ -208,12 +208,15 @@ async function converse(state) {
 async function book(state) {
   const { text, model } = state.fields;
   const said = text.value.trim();
-  const instance = { history: [...state.talk, { speaker: "user", text: said }] };
-  const found = await predict(model.value, instance);
-  say(state, "you", said);
-  say(state, "bot", found.response, found.note);
-  state.talk.push({ speaker: "user", text: said }, { speaker: "bot", text: found.response });
-  for (const fact of found.facts || []) state.talk.push({ speaker: "fact", text: fact });
+  let asked = said, instance, found;
+  for (let i = 0; i < 5 && (i === 0 || found.facts.length); i++, asked = "") { // behind a call the bot goes on by itself
+    instance = { history: [...state.talk, { speaker: "user", text: asked }] };
+    found = await predict(model.value, instance);
+    if (i === 0) say(state, "you", said);
+    say(state, "bot", found.response, found.facts.length ? `${found.facts.length} facts found` : `score ${found.best[0].score.toFixed(2)}`);
+    state.talk.push({ speaker: "user", text: asked }, { speaker: "bot", text: found.response });
+    for (const fact of found.facts) state.talk.push({ speaker: "fact", text: fact });
+  }
   text.value = "";
   text.focus();
   showMaps(state.panel.querySelector(".explanation"), (await explain(model.value, instance)).attention);

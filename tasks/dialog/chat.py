@@ -3,8 +3,9 @@
 import numpy as np
 from rich.table import Table
 
+from tasks.dialog.knowledge import NO_RESULT
+
 SHOWN = 8  # memories that /attention shows
-NO_RESULT = "api_call no result"
 
 
 class DialogChat:
@@ -38,13 +39,14 @@ class DialogChat:
         Returns:
             List of texts: answers, and facts that a call brought.
         """
-        said = [self._answer(text)]
-        while said[-1].startswith("api_call ") and len(said) < 10:
-            facts = search(self.predictor.world, said[-1])
-            for fact in facts:
+        found = self._answer(text)
+        said = [found["response"]]
+        while found["facts"] and len(said) < 10:
+            for fact in found["facts"]:
                 self._add("fact", fact)
-            said.append(f"[{len(facts)} facts]" if facts != [NO_RESULT] else "[no result]")
-            said.append(self._answer(""))
+            said.append(f"[{len(found['facts'])} facts]" if found["facts"] != [NO_RESULT] else "[no result]")
+            found = self._answer("")
+            said.append(found["response"])
         return said
 
     def attention(self):
@@ -65,28 +67,7 @@ class DialogChat:
         found = self.predictor.explain({"history": self.history})
         self._attention = found["attention"]
         self._add("bot", found["response"])
-        return found["response"]
+        return found
 
     def _add(self, speaker, text):
         self.history.append({"speaker": speaker, "text": text})
-
-
-def search(world, call):
-    """What an `api_call` finds: all facts about the subjects that have every value the call names.
-
-    Words that are no value of the knowledge base, as `R_price` for "any price", ask for nothing if they stand for a
-    relation; any other makes the search fail.
-
-    Args:
-        world: A `tasks.dialog.dataset.World`.
-        call: The bot's text.
-
-    Returns:
-        List of facts as texts, or `api_call no result` alone.
-    """
-    wanted = [word for word in call.split()[1:] if not word.startswith("R_")]
-    values = {}
-    for subject, _, value in world.knowledge:
-        values.setdefault(subject, set()).add(value)
-    found = {subject for subject, has in values.items() if has.issuperset(wanted)}
-    return [" ".join(fact) for fact in world.knowledge if fact[0] in found] or [NO_RESULT]

@@ -9,6 +9,7 @@ from engine.predictor import Predictor
 from engine.settings import check_sizes
 from tasks.dialog.batches import DialogSplit
 from tasks.dialog.dataset import World
+from tasks.dialog.knowledge import search
 from tasks.dialog.prepare import BOT, FACT, USER
 from tasks.dialog.tables import sizes_of
 
@@ -21,7 +22,8 @@ class DialogPredictor(Predictor):
     """Chooses what the bot says next.
 
     An answer has `response`, the best candidate, and `best`: the five best as `{"text", "score"}`, scores being
-    probabilities among the candidates.
+    probabilities among the candidates. `facts` is what a response that is an `api_call` finds: a client adds them to
+    the history, speaker `fact`, before it asks again.
 
     Args:
         run: A `engine.runs.Run` of a dialog model.
@@ -52,6 +54,7 @@ class DialogPredictor(Predictor):
         self.config = self.model.config
         check_sizes(self.config, sizes_of(self.world), run.path)
         self.look = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
+        self.knowledge = [" ".join(fact) for fact in self.world.knowledge]
         self._known = set(self.world.vocabulary.words)
         self._place = {text: number for number, text in enumerate(self.world.candidates)}
 
@@ -117,7 +120,7 @@ class DialogPredictor(Predictor):
             start += len(of_dialog)
         split = DialogSplit(self.world.encode([text for of_dialog in sentences for _, text in of_dialog]), dialogs)
         inputs, _ = split.collate(range(len(dialogs)), self.config.reads, self.config.entities)
-        logits, *weights = (np.asarray(out) for out in self.look.predict_on_batch(inputs))
+        logits, *weights = map(np.asarray, keras.tree.flatten(self.look.predict_on_batch(inputs)))
         before = [len(of_dialog) - 1 for of_dialog in sentences]
         seen = [
             np.array([of_hop[row, :, 0, :count].mean(axis=0) for of_hop in weights]) for row, count in enumerate(before)
@@ -145,4 +148,6 @@ class DialogPredictor(Predictor):
             {"text": self.world.candidates[places[i]], "score": float(scores[i])}
             for i in np.argsort(-chosen, kind="stable")[:BEST]
         ]
-        return {"response": best[0]["text"], "best": best}
+        response = best[0]["text"]
+        facts = search(self.world, response) if response.startswith("api_call ") else []
+        return {"response": response, "best": best, "facts": facts}

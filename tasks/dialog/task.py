@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 
 import keras
+import numpy as np
 
 from base.files import atomic_file
 from data.batching import batches_by_size
@@ -133,6 +134,16 @@ class DialogTask(task.Task):
         return f"{counts['dialogs']:,} dialogs, {counts['responses']:,} responses", None
 
     # === Use ===
+
+    def examples(self, dataset, count=3):
+        split, words = dataset.splits["dev"], dataset.world.vocabulary.words
+        found = []
+        for number in np.unique(np.linspace(0, len(split) - 1, count).astype(int)) if len(split) else ():
+            first = split.sentences.words[split.dialogs[number]["sentences"][0]]
+            text = " ".join(words[id - 1] for id in first[first > 0])
+            instance = {"history": [{"speaker": "user", "text": text}]}
+            found.append({"title": f"dev, dialog {number + 1}", "instance": instance})
+        return found
 
     def predictor(self, run):
         return DialogPredictor(run)

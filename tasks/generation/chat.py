@@ -64,7 +64,7 @@ class GenerationChat:
             self.predictor.decode_by(Decoding(sample=True, temperature=float(argument or 1.0)))
         except ValueError:
             return f"/sample expects a temperature above 0, as 0.7. Received: {argument}"
-        return f"sampling at temperature {self.predictor.decoder.decoding.temperature:g}"
+        return f"sampling at temperature {self.predictor.decoding.temperature:g}"
 
     def reset(self, _=""):
         """Forgets what was said."""

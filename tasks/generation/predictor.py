@@ -1,9 +1,11 @@
 """A generation model that answers plain text."""
 
+import functools
 import threading
 
 import numpy as np
 
+from base.files import UserError
 from data.tokenizers import TOKENIZERS, normalize
 from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary
 from engine.predictor import Predictor
@@ -11,7 +13,10 @@ from engine.runs import VOCABULARY
 from engine.settings import check_sizes
 from models.decoding import Decoder, Decoding
 from tasks.generation.batches import LENGTHS
-from tasks.generation.search import attention, words_of
+from tasks.generation.search import attention, parse_decoding, words_of
+
+DECODERS = 16  # compiled at once, one per `Decoding` that was asked for
+MOST = {"beam": 20, "max_length": 100}  # that an instance may ask for
 
 
 class GenerationPredictor(Predictor):
@@ -34,7 +39,12 @@ class GenerationPredictor(Predictor):
             "type": "array",
             "items": {"type": "string"},
             "description": "What was said, the oldest turn first; the model reads the last ones, as many as it learnt.",
-        }
+        },
+        "decode": {
+            "type": "string",
+            "description": "How replies are looked for, as `beam=5,length_penalty=1`; empty: as the server was told.",
+            "default": "",
+        },
     }
 
     def __init__(self, run, decoding=None, seed=1):
@@ -44,21 +54,31 @@ class GenerationPredictor(Predictor):
         text = run.config["dataset"]["text"]
         self.tokenizer, self.lower, self.turns = TOKENIZERS[text["tokenizer"]], text["lower"], text["turns"]
         self._rng, self._drawing = np.random.default_rng(seed), threading.Lock()
+        self._decoder_of = functools.lru_cache(maxsize=DECODERS)(self._make_decoder)
         self.decode_by(decoding or Decoding())
 
     def decode_by(self, decoding):
-        """Changes how replies are looked for."""
-        self.decoder = Decoder(self.model, decoding, EOS_ID, UNK_ID)
+        """Changes how replies are looked for, where an instance does not say it."""
+        self.decoding = decoding
+
+    def check(self, instance, where):
+        decoding = parse_decoding(instance["decode"])
+        for field, most in MOST.items():
+            if getattr(decoding, field) > most:
+                raise UserError(f"{where}, decode: {field} may be {most} at most. Received: {getattr(decoding, field)}")
 
     def answer(self, instances):
-        if not instances:
-            return []
-        found = self._found([self.source(instance["turns"])[1] for instance in instances])
-        return [self._answer_of(ids, scores) for ids, scores in zip(*found, strict=True)]
+        answers = [None] * len(instances)
+        for decode in {instance["decode"] for instance in instances}:
+            rows = [row for row, instance in enumerate(instances) if instance["decode"] == decode]
+            found = self._found([self.source(instances[row]["turns"])[1] for row in rows], decode)
+            for row, ids, scores in zip(rows, *found, strict=True):
+                answers[row] = self._answer_of(ids, scores)
+        return answers
 
     def answer_with_attention(self, instance):
         words, ids = self.source(instance["turns"])
-        [found], [scores] = self._found([ids])
+        [found], [scores] = self._found([ids], instance["decode"])
         weights = attention(self.model, ids, found[0])
         shown = []
         if weights is not None:
@@ -75,16 +95,19 @@ class GenerationPredictor(Predictor):
         ids = [id for words in said for id in (*self.vocabulary.encode(words), EOS_ID)] or [EOS_ID]
         return words[-LENGTHS["max_source"] :], ids[-LENGTHS["max_source"] :]
 
-    def _found(self, sources):
+    def _make_decoder(self, decoding):
+        return Decoder(self.model, decoding, EOS_ID, UNK_ID)
+
+    def _found(self, sources, decode):
         """Replies to sources: ids, int `(B, K, L)`, the best first, and what they are ranked by, float `(B, K)`."""
         width = max(map(len, sources))
         given = {"source": np.array([[*ids, *[PADDING_ID] * (width - len(ids))] for ids in sources], np.int32)}
-        decoder = self.decoder
-        if decoder.decoding.sample:
-            shape = len(sources), decoder.decoding.beam, decoder.decoding.max_length
+        decoding = parse_decoding(decode) if decode else self.decoding
+        if decoding.sample:
+            shape = len(sources), decoding.beam, decoding.max_length
             with self._drawing:
                 given["noise"] = self._rng.random(shape, np.float32)
-        return tuple(np.asarray(found) for found in decoder.predict_on_batch(given))
+        return tuple(np.asarray(found) for found in self._decoder_of(decoding).predict_on_batch(given))
 
     def _answer_of(self, ids, scores):
         texts = [self.tokenizer.detokenize(words_of(each, self.vocabulary)) for each in ids]

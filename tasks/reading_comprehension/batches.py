@@ -65,6 +65,8 @@ class ReadingSplit:
     """Their reference answers."""
     spans: list[list[tuple[int, int]]]
     """First and last tokens of these."""
+    question_texts: list[str] = dataclasses.field(default_factory=list)
+    """The questions as they were asked."""
 
     def __len__(self):
         return len(self.ids)

@@ -66,6 +66,7 @@ def _splits(file, vocabulary, characters):
                 questions=Sequences.of([item["tokens"] for item in items]),
                 answers=[item["answers"] for item in items],
                 spans=[[tuple(span) for span in item["spans"]] for item in items],
+                question_texts=[item["question"] for item in items],
             )
             _check(splits[name], len(tokens.words))
         return splits

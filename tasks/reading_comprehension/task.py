@@ -177,6 +177,15 @@ print(found["answers"], found["starts"], found["scores"])
 
     # === Use ===
 
+    def examples(self, dataset, count=3):
+        split = dataset.splits["dev"]
+        found = []
+        for row in np.unique(np.linspace(0, len(split) - 1, count).astype(int)) if len(split) else ():
+            context = split.context[row]
+            instance = {"passage": split.texts[context], "question": split.question_texts[row]}
+            found.append({"title": f"dev, question {row + 1}", "instance": instance})
+        return found
+
     def predictor(self, run):
         return ReadingComprehensionPredictor(run)
 

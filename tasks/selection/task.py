@@ -199,6 +199,27 @@ print(ranked["order"], ranked["scores"])
 
     # === Use ===
 
+    def examples(self, dataset, count=3):
+        split, vocabulary = dataset.splits["dev"], dataset.vocabulary
+        if vocabulary is None or not len(split):
+            return []
+        last = int(split.context.max())
+        turns, responses = split.turns.lists(), split.responses.lists()
+
+        def words(ids):
+            return " ".join(vocabulary.words[id - 1] for id in ids)
+
+        found = []
+        for context in np.unique(np.linspace(0, last, count).astype(int)):
+            start, end = split.context_start[context], split.context_start[context] + split.context_turns[context]
+            lines = np.flatnonzero(split.context == context)
+            instance = {
+                "turns": [words(ids) for ids in turns[start:end]],
+                "candidates": [words(responses[line]) for line in lines],
+            }
+            found.append({"title": f"dev, context {context + 1}", "instance": instance})
+        return found
+
     def predictor(self, run):
         return SelectionPredictor(run)
 

@@ -30,9 +30,9 @@ class Fake:
     def explain(self, instance):
         words = next(iter(instance.values()))
         rows = [str(word)[:30] for word in (words if isinstance(words, list) else words.split())] or ["-"]
-        values = [[0.1 * (i + j) for j in range(3)] for i in range(len(rows))]
-        names = ["level 0", "level 1"]
-        return {"attention": [{"title": name, "rows": rows, "columns": ["a", "b", "c"], "weights": values} for name in names]}
+        weights = [[0.1 * (i + j) for j in range(3)] for i in range(len(rows))]
+        shown = {"rows": rows, "columns": ["a", "b", "c"], "weights": weights}
+        return {"attention": [{"title": name, **shown} for name in ("level 0", "level 1")]}
 
     def metadata(self):
         facts = {"name": self.name, "version": "1", "task": self.task, "model": "fake", "corpus": "a test"}
@@ -52,11 +52,14 @@ def read(instance):
 
 
 def write(instance):
-    return {"replies": [f"you said: {instance['turns'][-1]}", "something else"], "scores": [-1.0, -2.0]}
+    texts = [f"you said: {instance['turns'][-1]}", "something else"]
+    return {"response": texts[0], "best": [{"text": text, "score": -1.0} for text in texts]}
 
 
 def book(instance):
-    return {"response": f"turn {len(instance['history'])}: noted", "score": 0.8}
+    response = f"turn {len(instance['history'])}: noted"
+    facts = ["casa R_cuisine italian"] if instance["history"][-1]["text"] == "search" else []
+    return {"response": response, "best": [{"text": response, "score": 0.8}], "facts": facts}
 
 
 EXAMPLES = {

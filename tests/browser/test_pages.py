@@ -76,6 +76,11 @@ def test_a_table_is_booked_with_the_history_kept_by_the_page(page, models):
         {"speaker": "bot", "text": "turn 1: noted"},
         {"speaker": "user", "text": ""},
     ]
+    panel.get_by_label("You").fill("search")
+    panel.get_by_label("You").press("Enter")
+    panel.get_by_text("turn 8: noted").wait_for()  # the fact that was found, and the silence behind it
+    history = models["fake-dialog"].asked[-1]["history"]
+    assert [each["speaker"] for each in history[4:]] == ["user", "bot", "fact", "user"]
     panel.locator("summary").click()
     panel.get_by_label("Find").fill("italian")
     assert panel.locator(".facts div").all_inner_texts() == ["casa R_cuisine italian"]
