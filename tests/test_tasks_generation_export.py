@@ -113,7 +113,7 @@ def test_a_chat_answers_as_the_run_does_and_remembers(chat, run):
     split = dataset.splits["dev"]
     row = next(i for i, text in enumerate(split.source_texts) if "\t" not in text)
     ids, _ = reply(run.load_model(), split, [row], Decoding())
-    expected = chat.tokenizer.detokenize(words_of(ids[0, 0], dataset.vocabulary))
+    expected = chat.predictor.tokenizer.detokenize(words_of(ids[0, 0], dataset.vocabulary))
     assert chat.reply(split.source_texts[row].upper()) == [expected]
     assert len(chat.said) == 2
     assert chat.commands["/reset"]("") == "forgotten" and chat.said == []
@@ -125,7 +125,7 @@ def test_commands_change_how_replies_are_found(chat):
     assert len(replies) == 3 and all(reply.endswith(")") for reply in replies)
     assert chat.commands["/beam"]("1") == "greedy search" and len(chat.reply("hello")) == 1
     assert chat.commands["/sample"]("0.7") == "sampling at temperature 0.7" and len(chat.reply("hello")) == 1
-    assert chat.decoder.decoding.sample and chat.decoder.decoding.temperature == 0.7
+    assert chat.predictor.decoding == Decoding(sample=True, temperature=0.7)
     for command, argument in (("/beam", "x"), ("/beam", "0"), ("/sample", "0"), ("/sample", "warm")):
         assert f"Received: {argument}" in chat.commands[command](argument)
 
@@ -133,9 +133,9 @@ def test_commands_change_how_replies_are_found(chat):
 def test_attention_is_shown(chat, tmp_path):
     assert chat.commands["/attention"]("") == "Say something first."
     chat.reply("hello you")
-    _, ids, found = chat.last
-    weights = generation.attention(chat.model, ids, found)
-    assert weights.shape == ((found != 0).sum(), len(ids))
+    [shown] = chat.last["attention"]
+    weights = np.array(shown["weights"])
+    assert weights.shape == (len(shown["rows"]), len(shown["columns"])) and shown["columns"][-1] == "_EOS_"
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
     lines = chat.commands["/attention"]("").splitlines()
     assert lines[0].split()[-1] == "_EOS_" and len(lines) == 1 + len(weights)
