@@ -47,7 +47,7 @@ def table(records, others=()):
 
     lines = []
     for name, group in sorted(rows.items(), key=lambda row: -_mean(row[1], lambda r: SCORES[task](r["metrics"]))):
-        epochs = f"{_mean(group, lambda record: record['epochs']):.3g}"
+        epochs = f"{round(_mean(group, lambda record: record['epochs']), 2):g}"
         seeds = ", ".join(str(record["seed"]) for record in group)
         minutes = f"{_mean(group, lambda record: record['seconds']) / 60:.0f}"
         lines.append(line(name, [record["metrics"] for record in group], epochs, seeds, minutes))
@@ -242,9 +242,10 @@ def headline_text(records):
     'R10@1 .600 (x dev)'
     """
     corpora = sorted({record["corpus"] for record in records})
-    where = corpora[0] if len(corpora) == 1 else f"{corpora[0].partition('-')[0]}, {len(corpora)} tasks"
     split = records[0].get("split", "test")
-    return f"{_headline(records)} ({where} {split})"
+    if len(corpora) == 1:
+        return f"{_headline(records)} ({corpora[0]} {split})"
+    return f"{_headline(records)} ({corpora[0].partition('-')[0]} {split}, mean of {len(corpora)} tasks)"
 
 
 def _headline(records):
