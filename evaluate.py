@@ -3,7 +3,10 @@
 python evaluate.py --run=runs/dam --split=dev
 python evaluate.py --run='runs/babi/*' --split=dev,dev-oov
 python evaluate.py --predictions=predictions.json --data=build/squad
+python evaluate.py --run=runs/dam --predict=examples.jsonl --out=answers.jsonl
 """
+
+import sys
 
 from absl import flags
 
@@ -33,6 +36,9 @@ flags.DEFINE_enum(
 flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
 flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
 flags.DEFINE_float("reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0)
+flags.DEFINE_string("predict", None, "Answer the JSON lines of this file, `-`: standard input, instead of scoring.")
+flags.DEFINE_string("out", "-", "With --predict: file of the answers, one per line; goes on where it ends.")
+flags.DEFINE_bool("attention", False, "With --predict: answers also say what the model attended to.")
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
 
@@ -44,6 +50,10 @@ def main():
     options = ("ties", "scores_out", "partial_batches", "decode", "reverse_run", "reverse_weight")
     if FLAGS.predictions:
         cli.refuse_flags((*options, "measured_out", "precision", "baselines"), "--predictions")
+    if FLAGS.predict:
+        predict()
+        return
+    cli.refuse_flags(("out", "attention"), "scoring, but for --predict")
     from engine.evaluation import evaluate_all  # TensorFlow takes seconds to load
     from engine.parallel import share_cores
     from tasks import TASKS
@@ -63,6 +73,22 @@ def main():
         baselines=FLAGS.baselines,
         **given,
     )
+
+
+def predict():
+    """Answers a file of examples."""
+    cli.refuse_flags(("split", "data", "ties", "scores_out", "measured_out", "partial_batches"), "--predict")
+    from engine.prediction import predict_lines
+    from engine.runs import Run, set_precision
+    from tasks import TASKS
+
+    if not FLAGS.run:
+        raise UserError("--predict needs a --run")
+    run = Run.open(FLAGS.run)
+    set_precision("float32")
+    predictor = TASKS[run.entry.task].predictor(run)
+    answered, errors = predict_lines(predictor, FLAGS.predict, FLAGS.out, FLAGS.attention)
+    print(f"{answered:,} lines answered, {errors:,} of them errors", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ BATCH = 32  # lines that are answered together
 def predict_lines(predictor, source, out, explain=False):
     """Answers a file of examples, line by line.
 
-    A line that is malformed gets `{"error": one sentence}`, and the others go on. Interrupted, it goes on from the lines
-    that `out` has when it is called again.
+    A line that is malformed gets `{"error": one sentence}`, and the others go on. Interrupted, it goes on from the
+    lines that `out` has when it is called again.
 
     Args:
         predictor: A `engine.predictor.Predictor`.
