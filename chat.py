@@ -1,7 +1,9 @@
 """Talks to a trained model in the terminal.
 
 python chat.py --run=runs/memma
-python chat.py --run=runs/bidaf        # then: /read notes.txt
+python chat.py --run=runs/bidaf                         # then: /read notes.txt
+python chat.py --run=runs/dam --index=build/index       # answers that tools.build_index has collected
+python chat.py --run=runs/dam --candidates=answers.txt  # answers of one's own, one per line
 """
 
 from absl import flags
@@ -12,6 +14,8 @@ from base.files import UserError
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
+flags.DEFINE_string("index", None, "Selection: directory that tools.build_index made, to take answers from.")
+flags.DEFINE_string("candidates", None, "Selection: file of answers to rank, one per line.")
 
 
 def main():
@@ -20,16 +24,21 @@ def main():
     from tasks.dialog.chat import DialogChat
     from tasks.generation.chat import GenerationChat
     from tasks.reading_comprehension.chat import ReadingComprehensionChat
+    from tasks.selection.chat import SelectionChat
 
     chats = {
         "dialog": DialogChat,
         "generation": GenerationChat,
         "reading_comprehension": ReadingComprehensionChat,
+        "selection": SelectionChat,
     }
     run = Run.open(FLAGS.run)
-    if run.entry.task not in chats:
-        raise UserError(f"{run.path}: models of {run.entry.task} rank what others said, they do not talk")
-    talk(chats[run.entry.task](TASKS[run.entry.task].predictor(run)), Console())
+    options = {name: FLAGS[name].value for name in ("index", "candidates") if FLAGS[name].value is not None}
+    if run.entry.task != "selection":
+        cli.refuse_flags(options, f"models of {run.entry.task}")
+    elif len(options) != 1:
+        raise UserError(f"{run.path} chooses among answers: give --index=DIR (tools.build_index) or --candidates=FILE")
+    talk(chats[run.entry.task](TASKS[run.entry.task].predictor(run), **options), Console())
 
 
 def talk(chat, console):

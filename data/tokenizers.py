@@ -48,6 +48,8 @@ def _pattern(letter):
 
 
 WORDS = _pattern(f"[^ {SIGNS}]")
+TERM = f"(?:[^ {SIGNS}]|_)+"
+TERMS = f"{TERM}(?:[-.'_/@:+~#&=*%]+{TERM})*|[^ ]"
 MIXED = _pattern(f"[^ {SIGNS}{HAN}]")
 
 # === Back to text: what is replaced in tokens that are joined by spaces, in turn ===
@@ -142,11 +144,36 @@ def _jieba():
 TOKENIZERS = {
     "space": Tokenizer("[^ ]+"),
     "words": Tokenizer(WORDS, join=JOIN),
+    "terms": Tokenizer(TERMS, join=JOIN),
     "characters": Tokenizer("[^ ]", glue=""),
     "mixed": Tokenizer(MIXED, join=JOIN),
     "jieba": Tokenizer(f"[{HAN}]+|{MIXED}", join=JOIN, segment=True),
 }
 """`space`: what stands between spaces. `words`: words with their inner apostrophes, numbers, `...`, `--`, and each
-other sign. `characters`: each character. `mixed`: as `words`, but each Han character is one. `jieba`: as `mixed`, but
-Han characters make words.
+other sign. `terms`: words with the signs that join their parts (`apt-get`, `kernel.org`, `2.6.8`, `__path__`), and each
+other sign, as the logs of #ubuntu are cut. `characters`: each character. `mixed`: as `words`, but each Han character is
+one. `jieba`: as `mixed`, but Han characters make words.
 """
+
+WHITESPACE = "whitespace"
+"""The tokenizer of texts whose words somebody has separated already, as in the files of SMN and DAM: they are split at
+ASCII white space and changed in nothing else."""
+
+
+def words_of(text, tokenizer=WHITESPACE, lower=True):
+    """The words of a text as a person or a corpus wrote it.
+
+    Args:
+        text: Any text.
+        tokenizer: `WHITESPACE` or a key of `TOKENIZERS`.
+        lower: Whether to make it lower case; `WHITESPACE` never does.
+
+    Returns:
+        List of strings.
+
+    >>> words_of("Hello  there! Try apt-get."), words_of("Hello  there!", "terms"), words_of("apt-get.", "terms")
+    (['Hello', 'there!', 'Try', 'apt-get.'], ['hello', 'there', '!'], ['apt-get', '.'])
+    """
+    if tokenizer == WHITESPACE:
+        return [word.decode() for word in text.encode(errors="replace").split()]
+    return TOKENIZERS[tokenizer].tokenize(normalize(text, lower))

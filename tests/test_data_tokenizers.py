@@ -7,7 +7,7 @@ import types
 import pytest
 
 from base.files import UserError
-from data.tokenizers import HAN, TOKENIZERS, normalize
+from data.tokenizers import HAN, TOKENIZERS, normalize, words_of
 
 NI_HAO = "\u4f60\u597d"  # hello
 TEXTS = [
@@ -86,6 +86,21 @@ def test_no_character_is_lost(name, text):
     assert "".join(tokens(name, text)) == normalize(text).replace(" ", "")
 
 
+def test_terms_keep_the_signs_that_join_parts():
+    expected = "try apt-get ( e.g . v2.6.8-1 ) in / etc/fstab , __path__ or me@x.de : don't ! . . . 50 % a,b".split()
+    expected[-1:] = ["a", ",", "b"]
+    assert (
+        tokens("terms", "Try apt-get (e.g. v2.6.8-1) in /etc/fstab, __path__ or me@x.de: don't!... 50% a,b") == expected
+    )
+    assert tokens("terms", " ".join(expected)) == expected  # of texts that are cut already it changes nothing
+
+
+def test_words_of_raw_texts():
+    assert words_of(" Hello\u00a0there! \t Caf\u00c9's\n") == ["Hello\u00a0there!", "Caf\u00c9's"]
+    assert words_of(" Hello\u00a0there! Caf\u00c9's", "terms") == ["hello", "there", "!", "caf\u00e9's"]
+    assert words_of("Hello!", "words", lower=False) == ["Hello", "!"]
+
+
 def test_special_words_are_no_tokens():
     assert tokens("words", "_EOS_", lower=False) == ["_", "EOS", "_"]
 
@@ -118,7 +133,7 @@ def test_detokenize_of_spaces_and_characters():
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [(name, text) for name in PATTERNS for text in TEXTS if (name, text) != ("words", TEXTS[3])],
+    [(name, text) for name in PATTERNS for text in TEXTS if name not in ("words", "terms") or text != TEXTS[3]],
 )
 def test_detokenized_text_has_the_same_tokens(name, text):
     found = tokens(name, text)

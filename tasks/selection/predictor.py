@@ -1,15 +1,17 @@
 """A response-selection model that answers plain text."""
 
+import keras
 import numpy as np
 
 from base.files import UserError
-from data.corpora.smn import tokenize
 from data.sequences import Sequences
+from data.tokenizers import words_of
 from data.vocabulary import Vocabulary
 from engine.predictor import Predictor
 from engine.runs import VOCABULARY
-from tasks.selection.batches import SelectionSplit
-from tasks.selection.ranking import score
+from tasks.selection.batches import SelectionSplit, inputs_of
+from tasks.selection.ranking import CANDIDATES, score
+from tasks.selection.text import text_settings
 
 
 class SelectionPredictor(Predictor):
@@ -29,7 +31,7 @@ class SelectionPredictor(Predictor):
         "turns": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "The conversation, the oldest turn first; words separated by white space as in the corpus.",
+            "description": "The conversation, the oldest turn first, as people write it.",
         },
         "candidates": {
             "type": "array",
@@ -42,11 +44,16 @@ class SelectionPredictor(Predictor):
         if not (run.path / VOCABULARY).is_file():
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
         self.vocabulary = Vocabulary.load(run.path / VOCABULARY)
+        self.text = text_settings(run)
         self.model = run.load_model()
 
     def answer(self, instances):
         split = self._split(instances)
-        logits = score(self.model, split, self.model.config) if len(split) else np.zeros(0, np.float32)
+        # Many candidates for one context are scored at once, so that it is encoded once.
+        at_once = max(CANDIDATES, len(split)) if len(instances) == 1 else CANDIDATES
+        logits = (
+            score(self.model, split, self.model.config, candidates=at_once) if len(split) else np.zeros(0, np.float32)
+        )
         ends = np.cumsum([len(instance["candidates"]) for instance in instances])
         return [
             {
@@ -58,7 +65,29 @@ class SelectionPredictor(Predictor):
         ]
 
     def answer_with_attention(self, instance):
-        return {**self.answer([instance])[0], "attention": []}
+        """`attention` shows the best candidate's matches with each turn that is read: the mean of the model's match
+        matrices, a row per word of the turn and a column per word of the response, divided by the best match."""
+        answer = self.answer([instance])[0]
+        return {**answer, "attention": self._matches(instance, answer["order"][0]) if answer["order"] else []}
+
+    def _matches(self, instance, candidate):
+        config = self.model.config
+        turns = [self._words(text)[-config.max_words :] for text in instance["turns"][-config.max_turns :]]
+        response = self._words(instance["candidates"][candidate])[-config.max_words :]
+        if not hasattr(self, "_match_model"):
+            *matches, _mask = self.model.get_layer("aggregation").input
+            self._match_model = keras.Model(self.model.input, matches)
+        split = self._split([{**instance, "candidates": [instance["candidates"][candidate]]}])
+        inputs = inputs_of(split, config, np.array([0]), np.array([[0]]), 1)
+        channels = self._match_model.predict_on_batch(inputs)
+        M_TKJ = np.mean([keras.ops.convert_to_numpy(keras.ops.cast(m, "float32")) for m in channels], axis=0)[0, 0]
+        M_TKJ = np.maximum(M_TKJ, 0.0) / max(M_TKJ.max(), 1e-9)
+        return [
+            {"title": f"turn {t + 1}", "rows": words, "columns": response, "weights": M_KJ.tolist()}
+            for t, words in enumerate(turns)
+            if words and response
+            for M_KJ in [M_TKJ[t, : len(words), : len(response)]]
+        ]
 
     def _split(self, instances):
         turns = [self._ids(turn) for instance in instances for turn in instance["turns"]]
@@ -73,5 +102,8 @@ class SelectionPredictor(Predictor):
             label=np.zeros(sum(candidates), np.int32),
         )
 
+    def _words(self, text):
+        return words_of(text, **self.text)
+
     def _ids(self, text):
-        return self.vocabulary.encode(tokenize(text))
+        return self.vocabulary.encode(self._words(text))

@@ -14,7 +14,7 @@ from tasks.selection.batches import inputs_of
 CANDIDATES = 10  # scored at once against one encoded context
 
 
-def ranking_batches(split, config, pairs=80):
+def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
     """Every line of a split once, in batches of contexts with some of their candidates.
 
     What is computed for a batch goes by its longest response, unless padding counts. So the examples of a batch have
@@ -25,13 +25,14 @@ def ranking_batches(split, config, pairs=80):
         split: A `tasks.selection.batches.SelectionSplit`.
         config: The model's config; its `max_turns` and `max_words` say what is read.
         pairs: The most candidates per batch, over all its contexts.
+        candidates: The most of one context at once.
 
     Returns:
         List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: none.
     """
     exact = config.masking == "exact"
     batches = []
-    for rows in _candidates_by_length(split, config.max_words, in_halves=exact):
+    for rows in _candidates_by_length(split, config.max_words, candidates, in_halves=exact):
         if not len(rows):
             continue
         contexts = split.context[rows[:, 0]]
@@ -45,8 +46,8 @@ def ranking_batches(split, config, pairs=80):
     return batches
 
 
-def _candidates_by_length(split, max_words, in_halves):
-    """The lines of each context, at most ten in a row of an array, in order of length.
+def _candidates_by_length(split, max_words, candidates, in_halves):
+    """The lines of each context, so many at most in a row of an array, in order of length.
 
     Args:
         in_halves: Cuts a row in two where the shorter half is at most two thirds as long as the longer one.
@@ -58,9 +59,9 @@ def _candidates_by_length(split, max_words, in_halves):
     order = np.lexsort((lengths, split.context))
     new = np.diff(split.context[order], prepend=-1) != 0
     start = np.flatnonzero(new)
-    column = (np.arange(len(new)) - start[np.cumsum(new) - 1]) % CANDIDATES
+    column = (np.arange(len(new)) - start[np.cumsum(new) - 1]) % candidates
     row = np.cumsum(column == 0) - 1
-    lines = np.full((row[-1] + 1, CANDIDATES), -1)
+    lines = np.full((row[-1] + 1, candidates), -1)
     lines[row, column] = order
     lines = lines[:, : column.max() + 1]
 
@@ -72,14 +73,15 @@ def _candidates_by_length(split, max_words, in_halves):
     return lines[~apart], np.concatenate(halves)
 
 
-def score(model, split, config, progress=iter, multiple=4):
-    """The model's logit for every line of a split; a context is encoded once for up to ten candidates.
+def score(model, split, config, progress=iter, multiple=4, candidates=CANDIDATES):
+    """The model's logit for every line of a split; a context is encoded once for so many candidates.
 
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
         split, config: As in `ranking_batches`.
         progress: Wraps the list of batches, to show how far it is.
         multiple: As of `tasks.selection.batches.inputs_of`.
+        candidates: As of `ranking_batches`.
 
     Returns:
         float32 `(lines,)`, in file order.
@@ -89,7 +91,9 @@ def score(model, split, config, progress=iter, multiple=4):
     def logits_of(batch):
         return np.asarray(model.predict_on_batch(inputs_of(split, config, *batch, multiple)))
 
-    for (_, lines), logits in results_of(logits_of, ranking_batches(split, config), model, progress):
+    for (_, lines), logits in results_of(
+        logits_of, ranking_batches(split, config, candidates=candidates), model, progress
+    ):
         scores[lines[lines >= 0]] = logits[lines >= 0]
     return scores
 

@@ -1,0 +1,95 @@
+"""Answers by retrieval: an index finds candidates, a response-selection model ranks them (Zhou et al. 2018, section 1).
+
+The model encodes the conversation once for all its candidates.
+"""
+
+from typing import NamedTuple
+
+from data.tokenizers import words_of
+from tasks.selection.index import RetrievalIndex
+
+CANDIDATES = 100
+"""How many responses the index gives the model to rank."""
+ALIKE = 0.8
+"""Texts are near-duplicates from this ratio of common words to all of their words."""
+
+
+class Answer(NamedTuple):
+    """A candidate and what the model says of it."""
+
+    text: str
+    score: float
+    """The paper's `g(c, r)`, in (0, 1)."""
+    hit: object = None
+    """The `tasks.selection.index.Hit` that it came from, if any."""
+
+
+class Retriever:
+    """Answers a conversation from an index.
+
+    Args:
+        predictor: The `tasks.selection.predictor.SelectionPredictor` of a run.
+        path: Directory of an index for the same vocabulary.
+
+    Raises:
+        UserError: as of `tasks.selection.index.RetrievalIndex`.
+    """
+
+    def __init__(self, predictor, path):
+        self.predictor = predictor
+        self.index = RetrievalIndex(path, predictor.vocabulary)
+
+    def answers(self, turns, count=CANDIDATES):
+        """Answers to a conversation.
+
+        Args:
+            turns: What was said, texts, the oldest first.
+            count: How many candidates the model ranks.
+
+        Returns:
+            List of `Answer`, the best first; none is a near-duplicate of a better one or of what was said.
+        """
+        hits = self.index.search(turns, count)
+        return without_duplicates(ranked(self.predictor, turns, [hit.text for hit in hits], hits), turns)
+
+
+def ranked(predictor, turns, candidates, hits=None):
+    """Candidates as `Answer`s, the best first.
+
+    Args:
+        predictor: A `tasks.selection.predictor.SelectionPredictor`.
+        turns: What was said, texts, the oldest first.
+        candidates: Texts.
+        hits: The `tasks.selection.index.Hit` of each, if any.
+    """
+    [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
+    return [Answer(candidates[i], found["scores"][i], hits and hits[i]) for i in found["order"]]
+
+
+def without_duplicates(answers, said):
+    """Answers that are not like a better one, nor like what was said already.
+
+    Args:
+        answers: List of `Answer`, the best first.
+        said: Texts.
+
+    >>> found = [Answer(text, 0.0) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
+    >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
+    ['Use apt-get!', 'ok']
+    """
+    taken, kept = [_word_set(text) for text in said], []
+    for answer in answers:
+        words = _word_set(answer.text)
+        if not any(_alike(words, other) for other in taken):
+            taken.append(words)
+            kept.append(answer)
+    return kept
+
+
+def _word_set(text):
+    return frozenset(word for word in words_of(text, "terms") if any(map(str.isalnum, word))) or frozenset([text])
+
+
+def _alike(one, other):
+    small, large = sorted((len(one), len(other)))
+    return small >= ALIKE * large and len(one & other) >= ALIKE * len(one | other)

@@ -1,0 +1,230 @@
+"""`tasks.selection.retrieval` and chat.py for selection: answers of an index, and the user's own."""
+
+import io
+
+import numpy as np
+import pytest
+from helpers import run_script
+from rich.console import Console
+
+import chat as script
+from base.files import UserError
+from engine.training import Fit, train
+from tasks import TASKS
+from tasks.selection.chat import SelectionChat
+from tasks.selection.conversations import of_corpus
+from tasks.selection.index import Hit
+from tasks.selection.retrieval import Answer, Retriever, ranked, without_duplicates
+
+selection = TASKS["selection"]
+SIZES = {"levels": "1", "max_turns": "5", "max_words": "11", "conv_filters": "[3, 2]"}
+
+
+@pytest.fixture(scope="module")
+def run(prepared, tmp_path_factory):
+    fit = Fit(epochs=0.2, batch_size=8, learning_rate=0.01)
+    return train(selection, "dam", prepared, tmp_path_factory.mktemp("runs") / "run", fit, SIZES)
+
+
+@pytest.fixture(scope="module")
+def predictor(run):
+    return selection.predictor(run)
+
+
+@pytest.fixture(scope="module")
+def index(run, prepared, tmp_path_factory):
+    path = tmp_path_factory.mktemp("indexes") / "index"
+    done = run_script("tools/build_index.py", f"--run={run.path}", f"--data={prepared}", f"--out={path}")
+    assert done.returncode == 0, done.stderr
+    assert f"{path}: " in done.stdout and " responses to " in done.stdout
+    return path
+
+
+@pytest.fixture(scope="module")
+def retriever(predictor, index):
+    return Retriever(predictor, index)
+
+
+@pytest.fixture(scope="module")
+def conversations(prepared):
+    return list(of_corpus("smn", prepared.parent / "raw"))
+
+
+def test_answers_are_the_models_order_of_what_the_index_finds(retriever, predictor, conversations):
+    turns = conversations[7][:-1]
+    hits = retriever.index.search(turns, 23)
+    [scores] = [
+        found["scores"] for found in predictor.predict([{"turns": turns, "candidates": [h.text for h in hits]}])
+    ]
+    best = {hit.text: score for hit, score in zip(hits, scores, strict=True)}
+    answers = retriever.answers(turns, 23)
+    assert 5 < len(answers) <= 23
+    assert [answer.score for answer in answers] == sorted((best[a.text] for a in answers), reverse=True)
+    assert all(answer.hit.text == answer.text and isinstance(answer.hit, Hit) for answer in answers)
+
+
+def test_a_context_is_encoded_once_for_all_its_candidates(predictor, conversations, monkeypatch):
+    calls, predict = [], predictor.model.predict_on_batch
+
+    def counting(inputs):
+        calls.append((inputs["turns"].shape[0], inputs["responses"].shape[:2]))
+        return predict(inputs)
+
+    candidates = [turns[-1] for turns in conversations[:37]]
+    instance = {"turns": conversations[3][:-1], "candidates": ["hello"] * 31}
+    monkeypatch.setattr(predictor.model, "predict_on_batch", counting)
+    predictor.predict([instance])
+    assert calls == [(1, (1, 31))]
+    calls.clear()
+    together = predictor.predict([{**instance, "candidates": candidates}])[0]["logits"]
+    assert len(calls) <= 2  # in two halves where the shorter half is much shorter
+    alone = [predictor.predict([{**instance, "candidates": [text]}])[0]["logits"][0] for text in candidates]
+    np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
+def test_near_duplicates_and_echoes_are_left_out():
+    texts = ["Try this kernel, it works!", "try this kernel it works", "try that", "How do I mount it??", "ok", "OK."]
+    found = without_duplicates([Answer(text, 0.5) for text in texts], ["hi", "how do i mount it"])
+    assert [answer.text for answer in found] == ["Try this kernel, it works!", "try that", "ok"]
+
+
+def test_duplicates_need_most_words_in_common():
+    texts = ["a b c d", "a b c d e", "a b c d e f", "?", "!", "?"]  # 4 of 5 words; 5 of 6, but of what is left out
+    assert [answer.text for answer in without_duplicates([Answer(t, 0.5) for t in texts], [])] == [
+        "a b c d",
+        "a b c d e f",
+        "?",
+        "!",
+    ]
+
+
+# === Explanation ===
+
+
+def test_matches_are_those_of_the_model(predictor):
+    import keras
+
+    words = predictor.vocabulary.words[2:9]
+    turns, candidate = [" ".join(words[:3]), "", " ".join(words[3:5])], " ".join(words[4:6])
+    tables = predictor.explain({"turns": turns, "candidates": ["", candidate]})["attention"]
+    best = predictor.predict([{"turns": turns, "candidates": ["", candidate]}])[0]["order"][0]
+    if best == 0:
+        assert tables == []
+        tables = predictor.explain({"turns": turns, "candidates": [candidate]})["attention"]
+    assert [(table["title"], table["rows"], table["columns"]) for table in tables] == [
+        ("turn 1", list(words[:3]), list(words[4:6])),
+        ("turn 3", list(words[3:5]), list(words[4:6])),
+    ]
+    ids = [predictor.vocabulary.encode(text.split()) for text in turns]
+    inputs = {
+        "turns": np.array([[row + [0] * (3 - len(row)) for row in ids]]),
+        "responses": np.array([[predictor.vocabulary.encode(candidate.split())]]),
+    }
+    *channels, _ = keras.Model(predictor.model.input, predictor.model.get_layer("aggregation").input)(inputs)
+    M_TKJ = np.mean([keras.ops.convert_to_numpy(channel)[0, 0] for channel in channels], axis=0)
+    assert len(channels) == 4
+    for table, M_KJ in ((tables[0], M_TKJ[0]), (tables[1], M_TKJ[2, :2])):
+        np.testing.assert_allclose(table["weights"], np.maximum(M_KJ, 0) / M_TKJ.max(), atol=1e-5)
+
+
+# === Chat ===
+
+
+@pytest.fixture
+def chat(predictor, index):
+    return SelectionChat(predictor, index=index)
+
+
+def test_the_chat_says_the_best_answer_and_remembers_it(chat, retriever):
+    question = "what can you tell me about the town ?"
+    [said] = chat.reply(question)
+    assert said == retriever.answers([question])[0].text
+    assert chat.said == [question, said]
+    [then] = chat.reply("and the market ?")
+    assert then == retriever.answers([question, said, "and the market ?"])[0].text
+
+
+def test_an_empty_line_does_nothing(chat):
+    assert chat.reply("  ") == [] and chat.said == []
+
+
+def test_a_line_that_nobody_knows_says_so(chat):
+    assert chat.reply("zork zork") == ["[Nothing in the index has a word of that.]"]
+    assert chat.more() == chat.explain() == "Say something first."
+
+
+def test_more_shows_scores_and_sources(chat):
+    chat.reply("what can you tell me about the town ?")
+    lines = chat.more("3").split("\n")
+    assert len(lines) == 6
+    for place, (line, source) in enumerate(zip(lines[::2], lines[1::2], strict=True)):
+        answer = chat.found[place]
+        assert line == f"{place + 1:3}  {answer.score:.3f}  {answer.text}"
+        assert source.strip().startswith("said to: ") and answer.hit.context[-1] in source
+        assert all(f"{search} {n}" in source for search, n in answer.hit.places.items())
+    assert len(chat.more().split("\n")) == 10
+    assert chat.more("x") == chat.more("0").replace("0", "x") == "/more expects how many answers to show. Received: x"
+
+
+def test_explain_shows_the_best_match_of_each_word(chat):
+    [said] = chat.reply("what can you tell me about the town ?")
+    lines = chat.explain().split("\n")
+    words = said.split()[-11:]
+    assert [line.split()[0] for line in lines[:-1]] == words
+    assert "(turn 1)" in lines[0]
+
+
+def test_reset_forgets(chat):
+    chat.reply("what can you tell me about the town ?")
+    chat.reset()
+    assert chat.said == [] and chat.more() == "Say something first."
+
+
+def test_own_answers_are_ranked(predictor, tmp_path):
+    file = tmp_path / "answers.txt"
+    file.write_text("yes\n\n  no thank you\nthe town is old\n", encoding="utf-8")
+    chat = SelectionChat(predictor, candidates=file)
+    [said] = chat.reply("what can you tell me about the town ?")
+    best = ranked(predictor, ["what can you tell me about the town ?"], ["yes", "no thank you", "the town is old"])
+    assert said == best[0].text
+    assert chat.more().split("\n") == [f"{i:3}  {a.score:.3f}  {a.text}" for i, a in enumerate(best, 1)]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xff"])
+def test_a_file_without_answers_is_refused(predictor, tmp_path, content):
+    file = tmp_path / "answers.txt"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(UserError, match=r"answers.txt: expected .*an answer per line"):
+        SelectionChat(predictor, candidates=file)
+
+
+def test_chat_script_answers_and_ends(run, index, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("what can you tell me ?\n/more 1\n\n/quit\n"))
+    done = run_script("chat.py", f"--run={run.path}", f"--index={index}")
+    assert done.returncode == 0 and done.stdout.count("bot: ") == 1
+    assert "said to: " in done.stdout and "/more N" in done.stdout
+
+
+def test_chat_script_needs_an_index_or_candidates(run, index):
+    for flags in ([], [f"--index={index}", "--candidates=x"]):
+        done = run_script("chat.py", f"--run={run.path}", *flags)
+        assert done.returncode == 1
+        assert "give --index=DIR (tools.build_index) or --candidates=FILE" in done.stderr
+
+
+def test_talk_shows_an_answer_once(chat):
+    out = io.StringIO()
+    console = Console(file=out, width=100)
+    left = ["what can you tell me ?", "", "/explain", "/nonsense"]
+
+    def read(_):
+        if not left:
+            raise EOFError
+        return left.pop(0)
+
+    console.input = read
+    script.talk(chat, console)
+    printed = out.getvalue()
+    assert printed.count("bot: ") == 1
+    assert "Commands: /more, /explain, /reset, /quit" in printed
