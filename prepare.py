@@ -16,26 +16,28 @@ FLAGS = flags.FLAGS
 flags.DEFINE_enum("corpus", None, list(CORPORA), "Format of the files in --source.")
 flags.DEFINE_string("source", None, "Directory of the corpus: train, dev and test files.")
 flags.DEFINE_string("out", None, "Directory to make; must not exist, or be empty.")
-flags.DEFINE_string("name", None, "Of the corpus in tables; default: that of the source directory, for dialogs babi.")
+flags.DEFINE_string(
+    "name", None, "Name of the corpus in tables; default: that of the source directory, for dialogs babi."
+)
 flags.DEFINE_integer("min_count", 2, "Rarer words are `_UNK_`.", lower_bound=1)
-flags.DEFINE_integer("dimension", 200, "Of the word vectors.", lower_bound=1)
-flags.DEFINE_integer("window", 10, "Word2vec: words to each side.", lower_bound=1)
-flags.DEFINE_integer("negative", 25, "Word2vec: noise words a word.", lower_bound=1)
-flags.DEFINE_float("sample", 1e-4, "Word2vec: thins out words above this share.", lower_bound=0.0)
-flags.DEFINE_integer("word2vec_epochs", 20, "Word2vec: passes.", lower_bound=1)
-flags.DEFINE_string("vectors", None, "File of word2vec or GloVe vectors to take; reading: also .npz.")
-flags.DEFINE_integer("seed", 1, "Of everything random.", lower_bound=0, upper_bound=2**32 - 1)
+flags.DEFINE_integer("dimension", 200, "Dimension of the word vectors.", lower_bound=1)
+flags.DEFINE_integer("window", 10, "Word2vec: context words to each side.", lower_bound=1)
+flags.DEFINE_integer("negative", 25, "Word2vec: negative samples per word.", lower_bound=1)
+flags.DEFINE_float("sample", 1e-4, "Word2vec: subsamples words above this frequency.", lower_bound=0.0)
+flags.DEFINE_integer("word2vec_epochs", 20, "Word2vec: passes over the text.", lower_bound=1)
+flags.DEFINE_string("vectors", None, "File of word2vec or GloVe vectors to take; reading comprehension: also .npz.")
+flags.DEFINE_integer("seed", 1, "Seed for every random number generator.", lower_bound=0, upper_bound=2**32 - 1)
 flags.DEFINE_integer(
     "candidates",
     10,
-    "Of each context of dev and test, others are warned of; 0: any.",
+    "Selection: candidates expected per context of dev and test, else a warning; 0: any number.",
     lower_bound=0,
 )
 flags.DEFINE_enum(
     "words_of",
     "all",
     ["all", "train"],
-    "The vocabulary is that of `all` that is given, or of `train`. Dialogs and reading.",
+    "Dialog, reading comprehension: whose words make the vocabulary, those of all files or of train.",
 )
 flags.DEFINE_enum("tokenizer", None, list(TOKENIZERS), "Generation: default: the one that suits the corpus.")
 flags.DEFINE_bool("lower", True, "Generation: makes texts lower case.")

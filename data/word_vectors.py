@@ -33,12 +33,12 @@ def train_word2vec(
         sentences: Iterable of lists of words.
         vocabulary: A `data.vocabulary.Vocabulary`.
         dimension: Length of the vectors.
-        window: Words to each side that are looked at.
-        negative: Noise words drawn for each word.
-        sample: Words more frequent than this share are thinned out.
+        window: Context words to each side.
+        negative: Negative samples per word.
+        sample: Words above this frequency, a fraction of all words, are subsampled.
         sg: 0: CBOW, 1: skip-gram.
         epochs: Passes over the sentences.
-        seed: Of everything random.
+        seed: Seed for every random number generator.
         workers: Threads; with more than one, no two results are the same.
         after_epoch: Function without arguments, called after each pass.
 
@@ -154,8 +154,8 @@ def read_vectors(path, words=None):
     """Reads word vectors: a text file of word2vec (line 1: count and dimension) or GloVe, or arrays.
 
     Args:
-        path: Text: one word a line, then its vector, parted by single spaces, UTF-8. `.npz`: the arrays `words` and
-            `vectors`.
+        path: Text: one word per line, then its vector, separated by single spaces, UTF-8. `.npz`: the arrays `words`
+            and `vectors`.
         words: Only these are kept, so that a file larger than the memory can be read; `None`: all.
 
     Returns:

@@ -2,9 +2,9 @@
 
 config.json        model, its config, the dataset's facts, the training settings
 vocabulary.txt     where the dataset has one
-best.weights.h5    the weights with the best validation figure
+best.weights.h5    the weights with the best validation score
 last.npz           weights, optimizer, random state and position at the last validation
-history.jsonl      one line a validation
+history.jsonl      one line per validation
 metrics.json       what evaluate.py found, by split
 examples.json      some examples of dev to try the model on
 """
@@ -177,7 +177,7 @@ class Run:
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def finished(self):
-        """Whether training came to its end: all epochs, or no better figure was to be had."""
+        """Whether training came to its end: all epochs, or early stopping."""
         rows = self.history()
         if not rows or not (self.path / LAST).is_file():
             return False

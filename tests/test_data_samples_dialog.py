@@ -15,7 +15,7 @@ FILES = (*NAMES, CANDIDATES, KNOWLEDGE)
 CONVERSATIONS, SEED, HELD_OUT = 130, 3, 17
 TOKEN = r"[^\sA-Z]+"
 TEXT = rf"{TOKEN}( {TOKEN})*"
-"""Lower-case tokens parted by single spaces."""
+"""Lower-case tokens separated by single spaces."""
 LINE = re.compile(rf"(?P<id>\d+) (({TEXT}|<SILENCE>)\t{TEXT}|{TOKEN} R_[a-z]+ {TOKEN})")
 SPLITS = ("train", "dev", "test")
 

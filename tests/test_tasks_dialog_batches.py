@@ -349,7 +349,7 @@ def test_load_dataset_names_a_missing_file(damaged, name):
     [
         ("candidates.txt", b"th\xe8re\n", "expected a UTF-8 text file of prepare.py"),
         ("entities.txt", b"thai\tcuisine\tknowledge\nrome\ttown\n", "line 2: expected three fields, .*Received: 2$"),
-        ("knowledge.txt", b"ask\tR_x\ty\tz\n", "line 1: expected three fields, parted by tabs. Received: 4$"),
+        ("knowledge.txt", b"ask\tR_x\ty\tz\n", "line 1: expected three fields, separated by tabs. Received: 4$"),
         ("dialogs.pkl", b"", "expected a pickle. Received: an empty file"),
         ("dialogs.pkl", pickle.dumps([1], 2), r"expected a dict with sentences and splits\. Received: <class 'list'>"),
         ("dialogs.pkl", pickle.dumps({"splits": {}}, 2), "expected a dict with sentences and splits"),

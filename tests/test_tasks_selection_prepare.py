@@ -20,7 +20,7 @@ from tasks.selection.prepare import Settings, prepare
 
 ROOT = pathlib.Path(__file__).parents[1]
 SMALL = {"dimension": 5, "window": 2, "negative": 3, "word2vec_epochs": 2}
-# The first two positives are one conversation that grows; `only` is in wrong responses alone, and
+# The first two positives are one conversation that grows; `only` is in negative responses alone, and
 # `_EOS_` is a word like any other. Counts in distinct utterances: b 3, a 2, d 2, c 1, e 1, f 1.
 TRAIN = """\
 1\ta b\tc b\td
@@ -149,10 +149,10 @@ def test_prepare_reports_what_would_be_cut(source, tmp_path):
     long = "b\t" * 9 + " ".join("b" * 51)
     short = "b\t" * 8 + " ".join("b" * 50)
     (source / "test").write_text(f"1\t{long}\td\n1\t{short}\td\n1\td\td\n")
-    figures = run(source, tmp_path / "out")[3]["statistics"]["test"]
-    assert figures["contexts_over_9_turns"] == pytest.approx(1 / 3)
-    assert figures["turns_over_50_words"] == pytest.approx(1 / 20)
-    assert (figures["turns_median"], figures["words_median"]) == (9, 1)
+    statistics = run(source, tmp_path / "out")[3]["statistics"]["test"]
+    assert statistics["contexts_over_9_turns"] == pytest.approx(1 / 3)
+    assert statistics["turns_over_50_words"] == pytest.approx(1 / 20)
+    assert (statistics["turns_median"], statistics["words_median"]) == (9, 1)
 
 
 def test_prepare_prints_a_summary(source, tmp_path, capsys):
@@ -162,8 +162,8 @@ def test_prepare_prints_a_summary(source, tmp_path, capsys):
     table = {row[1].strip(): [cell.strip() for cell in row[2:-1]] for row in rows}
     assert table["lines"] == ["5", "6"]
     assert table["unknown words"] == ["42.11%", "36.36%"]
-    assert table["contexts without a right response"] == ["0", "1"]
-    assert table["contexts without a wrong response"] == ["1", "1"]
+    assert table["contexts without a positive"] == ["0", "1"]
+    assert table["contexts without a negative"] == ["1", "1"]
     assert table["candidates x contexts"] == ["2 x 2, 1 x 1", "3 x 1, 1 x 1, 2 x 1"]
     assert "5 words, vectors (6, 5)" in printed.out and printed.err == ""
 
@@ -173,8 +173,8 @@ def test_prepare_warns_of_other_numbers_of_candidates(source, tmp_path, capsys, 
     (source / "test").write_text("0\ta\tb\n" * candidates)
     run(source, tmp_path / "out", candidates=candidates)
     assert capsys.readouterr().err == (
-        f"warning: {source / 'valid.gz'}, line {line}: expected {candidates} candidates of a "
-        f"context (--candidates). Received: {received}; {wrong} of 3 contexts have not "
+        f"warning: {source / 'valid.gz'}, line {line}: expected {candidates} candidates per "
+        f"context (--candidates). Received: {received}; {wrong} of 3 contexts do not have "
         f"{candidates}\n"
     )
 

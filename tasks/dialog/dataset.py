@@ -231,5 +231,5 @@ def _rows(path):
     rows = [tuple(line.split("\t")) for line in _lines(path)]
     for number, row in enumerate(rows, 1):
         if len(row) != 3:
-            raise UserError(f"{path}, line {number}: expected three fields, parted by tabs. Received: {len(row)}")
+            raise UserError(f"{path}, line {number}: expected three fields, separated by tabs. Received: {len(row)}")
     return rows

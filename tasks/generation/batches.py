@@ -23,7 +23,7 @@ class GenerationSplit:
     target: Sequences
     """Word ids of the answers, `_EOS_` at the end."""
     source_texts: list[str]
-    """Words parted by spaces, turns by tabs."""
+    """Words separated by spaces, turns by tabs."""
     target_texts: list[str]
     seen: np.ndarray
     """Whether the pair also stands in train, bool `(pairs,)`."""

@@ -7,9 +7,9 @@
     dataset.json         corpus, task, settings, statistics
 
 Every utterance but the first of a conversation is a target; its source are the utterances before it, the last ones.
-`source` has `_EOS_` behind every turn, `target` at its end. The texts are the normalized tokens parted by spaces, with
-a tab between turns. `seen` says whether the pair, but for case and signs, also stands in train: what a model can know
-by heart.
+`source` has `_EOS_` behind every turn, `target` at its end. The texts are the normalized tokens separated by spaces,
+with a tab between turns. `seen` says whether the pair, apart from case and punctuation, also occurs in train: what a
+model can know by heart.
 """
 
 import dataclasses

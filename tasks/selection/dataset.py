@@ -21,7 +21,7 @@ class SelectionDataset:
 
     path: pathlib.Path
     name: str
-    """The corpus, as in `results/published.json` where it has published figures."""
+    """The corpus, as in `results/published.json` where it has published scores."""
     splits: dict[str, SelectionSplit]
     """`train`, `dev` and `test`; an absent one has no lines."""
     vectors: np.ndarray

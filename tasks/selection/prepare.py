@@ -10,8 +10,8 @@ The first two are files of DAM's release, which can train on them.
 
 The vocabulary and the word vectors are made from the *distinct utterances* of the training lines
 with label 1, each once: a context that grows line by line would otherwise count its first turn ten
-times, and `min_count` would mean nothing. Wrong responses are right ones elsewhere in the corpus,
-so they add nothing but their own repetition.
+times, and `min_count` would mean nothing. Negative responses are positive ones elsewhere in the corpus,
+so they would only count words again.
 """
 
 import collections
@@ -48,18 +48,18 @@ class Settings:
     """How a corpus is prepared; the defaults are the DAM paper's where it says."""
 
     name: str | None = None
-    """Of the corpus in tables, and in `results/published.json` where figures are published; `None`: that of the source
-    directory."""
+    """Name of the corpus in tables, and in `results/published.json` where it has published scores; `None`: that of the
+    source directory."""
     min_count: int = 2
-    """Words that the distinct training utterances have less often are `_UNK_`."""
+    """Words that occur less often in the distinct training utterances are `_UNK_`."""
     dimension: int = 200
-    """Of the word vectors; a file of `vectors` decides for itself."""
+    """Dimension of the word vectors; a file of `vectors` has its own."""
     window: int = 10
-    """Word2vec: words to each side."""
+    """Word2vec: context words to each side."""
     negative: int = 25
-    """Word2vec: noise words a word."""
+    """Word2vec: negative samples per word."""
     sample: float = 1e-4
-    """Word2vec: words more frequent than this share are thinned out."""
+    """Word2vec: words above this frequency, a fraction of all words, are subsampled."""
     word2vec_epochs: int = 20
     """Word2vec: passes over the distinct training utterances; its own default of 5 suits corpora of a hundred times the
     size of those we have."""
@@ -67,7 +67,7 @@ class Settings:
     """Text file of word vectors to take instead of training them."""
     seed: int = 1
     candidates: int = 10
-    """How many candidates a context of dev or test should have; others are warned of. 0: any."""
+    """Candidates that each context of dev or test should have, else a warning; 0: any number."""
 
 
 def prepare(corpus, source, out, settings):
@@ -191,9 +191,9 @@ def _encode(lines, reader, vocabulary):
 
 
 def _statistics(split):
-    """Figures of a `SelectionSplit`; a context counts once, however many candidates it has."""
+    """Statistics of a `SelectionSplit`; a context counts once, however many candidates it has."""
     candidates = np.bincount(split.context)
-    right = np.bincount(split.context, weights=split.label)
+    positives = np.bincount(split.context, weights=split.label)
     turns, words = split.context_turns, split.turns.lengths
     ids = np.concatenate([split.turns.ids, split.responses.ids])
     return {
@@ -206,8 +206,8 @@ def _statistics(split):
         "contexts_over_9_turns": float(np.mean(turns > PAPER_TURNS)),
         "turns_over_50_words": float(np.mean(words > PAPER_WORDS)),
         "unknown_words": float(np.mean(ids == UNK_ID)),
-        "contexts_without_positive": int(np.sum(right == 0)),
-        "contexts_without_negative": int(np.sum(right == candidates)),
+        "contexts_without_positive": int(np.sum(positives == 0)),
+        "contexts_without_negative": int(np.sum(positives == candidates)),
         "candidates": {str(size): count for size, count in collections.Counter(candidates.tolist()).most_common()},
     }
 
@@ -215,13 +215,13 @@ def _statistics(split):
 def _warn_of_candidates(file, split, expected):
     """Warns where consecutive lines of one context are not as many as promised."""
     sizes = np.bincount(split.context)
-    wrong = np.flatnonzero(sizes != expected)
-    if expected and len(wrong):
-        line = np.searchsorted(split.context, wrong[0]) + 1
+    unexpected = np.flatnonzero(sizes != expected)
+    if expected and len(unexpected):
+        line = np.searchsorted(split.context, unexpected[0]) + 1
         print(
-            f"warning: {file}, line {line}: expected {expected} candidates of a context "
-            f"(--candidates). Received: {sizes[wrong[0]]}; {len(wrong)} of {len(sizes)} contexts "
-            f"have not {expected}",
+            f"warning: {file}, line {line}: expected {expected} candidates per context "
+            f"(--candidates). Received: {sizes[unexpected[0]]}; {len(unexpected)} of {len(sizes)} contexts "
+            f"do not have {expected}",
             file=sys.stderr,
         )
 
@@ -230,13 +230,13 @@ def _table(statistics):
     rows = {
         "lines": lambda s: f"{s['lines']:,}",
         "contexts": lambda s: f"{s['contexts']:,}",
-        "turns a context: median, 95%": lambda s: f"{s['turns_median']:g}, {s['turns_95']:g}",
-        "words a turn: median, 95%": lambda s: f"{s['words_median']:g}, {s['words_95']:g}",
+        "turns per context: median, 95%": lambda s: f"{s['turns_median']:g}, {s['turns_95']:g}",
+        "words per turn: median, 95%": lambda s: f"{s['words_median']:g}, {s['words_95']:g}",
         f"contexts cut at {PAPER_TURNS} turns": lambda s: f"{s['contexts_over_9_turns']:.1%}",
         f"turns cut at {PAPER_WORDS} words": lambda s: f"{s['turns_over_50_words']:.1%}",
         "unknown words": lambda s: f"{s['unknown_words']:.2%}",
-        "contexts without a right response": lambda s: f"{s['contexts_without_positive']:,}",
-        "contexts without a wrong response": lambda s: f"{s['contexts_without_negative']:,}",
+        "contexts without a positive": lambda s: f"{s['contexts_without_positive']:,}",
+        "contexts without a negative": lambda s: f"{s['contexts_without_negative']:,}",
         "candidates x contexts": _sizes,
     }
     table = Table("", *(f"{split}: {s['file']}" for split, s in statistics.items()))
