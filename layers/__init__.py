@@ -1,1 +1,1 @@
-"""One mechanism a file. Layers know nothing of data, files or training, and import `keras` only."""
+"""One mechanism per file. Layers know nothing of data, files or training, and import `keras` only."""

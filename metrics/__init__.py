@@ -1,1 +1,1 @@
-"""Scores: one task a file, each the official definition, in NumPy and SciPy alone."""
+"""Scores: one task per file, each the official definition, in NumPy and SciPy alone."""

@@ -32,7 +32,7 @@ class BiDAFConfig:
     characters: int
     """Characters with an id, 1 to this."""
     embedding_dim: int = 100
-    """Of the word vectors, which stay as they are given."""
+    """Dimension of the word vectors, which stay as they are given."""
     hidden: int = 100
     """`d`, of the LSTMs in each direction."""
     character_dim: int = 8

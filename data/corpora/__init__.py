@@ -1,4 +1,4 @@
-"""One corpus a file, and what turns corpora into batches. See `CORPORA`."""
+"""One corpus per file, and what turns corpora into batches. See `CORPORA`."""
 
 import types
 from typing import NamedTuple

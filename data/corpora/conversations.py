@@ -1,4 +1,4 @@
-"""Conversations of one's own, and LCCC (Wang et al. 2020): one a line, its utterances separated by tabs.
+"""Conversations of one's own, and LCCC (Wang et al. 2020): one per line, its utterances separated by tabs.
 
     UTTERANCE TAB UTTERANCE TAB ...
 

@@ -1,1 +1,1 @@
-"""Simulated corpora, one a task, embedded so that everything runs without a download."""
+"""Simulated corpora, one per task, embedded so that everything runs without a download."""

@@ -17,7 +17,7 @@ NO_ANSWER = -1  # the label of a turn that only pads
 
 @dataclasses.dataclass(frozen=True)
 class Sentences:
-    """Encoded sentences, one a row, padded with 0."""
+    """Encoded sentences, one per row, padded with 0."""
 
     words: np.ndarray
     """Word ids, int32 `(sentences, W)`."""

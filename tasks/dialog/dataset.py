@@ -134,7 +134,7 @@ class World:
         Returns:
             members: Entities of each group, counted from 1 and padded with 0, int32 `(groups, members)`.
             types: Type of each group, int32 `(groups,)`.
-            candidates: Groups of each candidate, counted from 1 and padded with 0, int32 `(C, groups a candidate)`.
+            candidates: Groups of each candidate, counted from 1 and padded with 0, int32 `(C, groups per candidate)`.
         """
         type_of = {
             number: self.types.index(type)

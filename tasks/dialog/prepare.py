@@ -1,10 +1,10 @@
-"""Dialog tasks: from a corpus's files to one prepared dataset a task, `OUT/task1`, `OUT/task2` and so on.
+"""Dialog tasks: from a corpus's files to one prepared dataset per task, `OUT/task1`, `OUT/task2` and so on.
 
     dialogs.pkl       {"sentences": lists of word ids, each sentence once,
                        "splits": {split: [{"sentences", "speakers", "times", "turns", "answers"}]}}
-    candidates.txt    every response a bot can give, one a line
+    candidates.txt    every response a bot can give, one per line
     knowledge.txt     `subject TAB relation TAB value` a line
-    entities.txt      `name TAB type TAB source` a line: the words that stand for a thing, see `find_entities`
+    entities.txt      `name TAB type TAB source` a line: the words that stand for an entity, see `find_entities`
     vocabulary.txt    line n is the word with id n
     dataset.json      corpus, task, settings, statistics
 
@@ -42,7 +42,7 @@ class Settings:
     """How a corpus is prepared."""
 
     name: str | None = None
-    """Of the corpus in tables and in `results/published.json`; `None`: `babi`, to which `-taskN` is added."""
+    """Name of the corpus in tables and in `results/published.json`; `None`: `babi`, to which `-taskN` is added."""
     words_of: str = "all"
     """`all`: the vocabulary has the words of the training dialogs, the candidates and the knowledge base, all of which
     a bot has before its first user comes. `train`: those of the training dialogs alone."""
@@ -65,7 +65,7 @@ def prepare(corpus, source, out, settings):
         UserError: where a file is missing or at fault; nothing is left behind.
     """
     reader = CORPORA[corpus].reader
-    summary = Table("task", "split", "dialogs", "responses", "sentences a dialog: mean, most", "candidates", "words")
+    summary = Table("task", "split", "dialogs", "responses", "sentences per dialog: mean, most", "candidates", "words")
     with atomic_directory(out) as directory:
         for task in reader.find_tasks(source):
             (directory / f"task{task.number}").mkdir()

@@ -37,7 +37,7 @@ class Settings:
     """How a corpus is prepared."""
 
     name: str | None = None
-    """Of the corpus in tables; `None`: that of the source directory."""
+    """Name of the corpus in tables; `None`: that of the source directory."""
     tokenizer: str | None = None
     """Key of `data.tokenizers.TOKENIZERS`; `None`: that of the corpus."""
     lower: bool = True
@@ -55,7 +55,7 @@ class Settings:
     vectors: str | None = None
     """File of word vectors, see `data.word_vectors.read_vectors`; `None`: none."""
     seed: int = 1
-    """Of the vectors of words that the file has not."""
+    """Seed of the vectors of words that the file lacks."""
 
 
 def prepare(corpus, source, out, settings):

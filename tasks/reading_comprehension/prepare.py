@@ -42,7 +42,7 @@ class Settings:
     """How a corpus is prepared."""
 
     name: str | None = None
-    """Of the corpus in tables and in `results/published.json`; `None`: that of the source directory."""
+    """Name of the corpus in tables and in `results/published.json`; `None`: that of the source directory."""
     vectors: str | None = None
     """File of word vectors, text or `.npz`; `None`: the first `*.npz` or `glove*.txt` beside the data."""
     words_of: str = "all"
