@@ -10,6 +10,7 @@ import pytest
 
 from base.files import UserError
 from data.corpora import CORPORA
+from engine.recipes import RECIPES
 from models import MODELS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -33,6 +34,27 @@ def test_the_files_that_a_page_names_exist(page):
             name = name.replace(".", "/") + ".py"
         if name.endswith(".py"):
             assert (ROOT / name).exists(), name
+
+
+def commands(text):
+    """`(script, flags, value of --recipe, value of --corpus)` of every command in a page; a `\\` continues a line."""
+    for script, arguments in re.findall(r"python ((?:-m )?[\w.]+)([^\n`|#]*)", text.replace("\\\n    ", "")):
+        path = script if script.endswith(".py") else script.removeprefix("-m ").replace(".", "/") + ".py"
+        if (ROOT / path.replace(".py", "/__main__.py")).exists():
+            path = path.replace(".py", "/__main__.py")
+        if (ROOT / path).exists():
+            yield ROOT / path, re.findall(r"--(?:no)?(\w+)", arguments), dict(re.findall(r"--(\w+)=(\S+)", arguments))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_of_a_page_have_flags_that_exist(page):
+    for script, given, values in commands(page.read_text(encoding="utf-8")):
+        known = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', script.read_text(encoding="utf-8")))
+        assert set(given) <= known, f"{script.name}: {given}"
+        if "recipe" in given and "..." not in values["recipe"]:
+            assert set(values["recipe"].split(",")) <= set(RECIPES), values["recipe"]
+        if "corpus" in given and values["corpus"] != "FORMAT":
+            assert values["corpus"] in CORPORA or values["corpus"] == "script"  # of docs/extending.md
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
