@@ -28,6 +28,7 @@ flags.DEFINE_enum(
     ["auto", "float32", "bfloat16", "float16"],
     "Precision of computation. auto: that of the run's training where this machine computes it, else float32.",
 )
+flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off, where it loses.")
 flags.DEFINE_string("scores_out", None, "Also writes what the model said, line by line; see the task's `measure`.")
 flags.DEFINE_string("measured_out", None, "Also writes a results/measured JSON file; a directory for several.")
 flags.DEFINE_enum(
@@ -49,7 +50,7 @@ def main():
         raise UserError("--predictions needs --data and one --split")
     options = ("ties", "scores_out", "partial_batches", "decode", "reverse_run", "reverse_weight")
     if FLAGS.predictions:
-        cli.refuse_flags((*options, "measured_out", "precision", "baselines"), "--predictions")
+        cli.refuse_flags((*options, "measured_out", "precision", "jit", "baselines"), "--predictions")
     if FLAGS.predict:
         predict()
         return
@@ -69,6 +70,7 @@ def main():
         splits=FLAGS.split,
         data=FLAGS.data,
         precision=FLAGS.precision,
+        jit=FLAGS.jit,
         measured_out=FLAGS.measured_out,
         baselines=FLAGS.baselines,
         **given,

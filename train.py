@@ -2,6 +2,7 @@
 
 python train.py --model=dam --data=build/ubuntu-irc --workdir=runs/dam
 python train.py --recipe=dam-ubuntu-irc --data=build/ubuntu-irc --workdir=runs/dam
+python train.py --model=dam --show_settings
 """
 
 from absl import flags
@@ -38,23 +39,64 @@ flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GP
 flags.DEFINE_integer("seed", 1, "Seed for every random number generator.", lower_bound=0, upper_bound=2**32 - 1)
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
 flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
+flags.DEFINE_bool("show_settings", False, "Only prints what --set reaches for --model: fields, defaults, meanings.")
+FIT = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
 
 
 def main():
-    from engine.runs import Run
-    from engine.training import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
-    from tasks import TASKS
-
     if FLAGS.epochs == 0:
         raise UserError("--epochs expects a number above 0. Received: 0")
     if FLAGS.resume:
         others = ("model", "recipe", "batch_size", "learning_rate", "precision", "jit", "seed", "set", "eos_id")
         cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
-    settings = {}
+    settings = choose_settings()
+    workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
+
+    from engine.runs import Run
+    from engine.settings import make_config
+    from engine.training import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
+    from tasks import TASKS
+
+    if FLAGS.show_settings:
+        show_settings(MODELS[FLAGS.model], TASKS)
+        return
+    if FLAGS.resume:
+        run = Run.open(workdir)
+        task, defaults = TASKS[run.entry.task], run.config["fit"]
+    else:
+        task = TASKS[MODELS[FLAGS.model].task]
+        defaults = task.fit
+    given = {name: FLAGS[name].value for name in FIT if FLAGS[name].value is not None}
+    if FLAGS.resume:
+        given = {"epochs": FLAGS.epochs} if FLAGS.epochs else {}
+    train(
+        task=task,
+        model_name=FLAGS.model,
+        data=FLAGS.data,
+        workdir=workdir,
+        fit=make_config(Fit, {**defaults, **given}),
+        settings=settings,
+        resume=FLAGS.resume,
+        eos_id=FLAGS.eos_id,
+    )
+
+
+def choose_settings():
+    """Fills flags that were not given from the recipe.
+
+    Returns:
+        `{field: value}` of the recipe's settings and of --set, which wins.
+
+    Raises:
+        UserError: where the recipe is for another model, or --set is malformed.
+    """
     if not (FLAGS.data or FLAGS.recipe or FLAGS.resume) and f"{FLAGS.model}-sample" in RECIPES:
         FLAGS.recipe = f"{FLAGS.model}-sample"
+    settings = {}
     if FLAGS.recipe:
         recipe = RECIPES[FLAGS.recipe]
+        if FLAGS["model"].present and FLAGS.model != recipe.model:
+            raise UserError(f"--recipe={FLAGS.recipe} trains {recipe.model}. Received: --model={FLAGS.model}")
         settings.update(recipe.settings)
         for name, value in {"model": recipe.model, **recipe.flags}.items():
             if not FLAGS[name].present:
@@ -64,32 +106,18 @@ def main():
         if not equals:
             raise UserError(f"--set expects field=value. Received: {assignment!r}")
         settings[field] = value
-    given = {
-        "epochs": FLAGS.epochs,
-        "batch_size": FLAGS.batch_size,
-        "learning_rate": FLAGS.learning_rate,
-        "precision": FLAGS.precision,
-        "jit": FLAGS.jit,
-        "seed": FLAGS.seed,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
-    if FLAGS.resume:
-        run = Run.open(workdir)
-        task, defaults = TASKS[run.entry.task], run.config["fit"]
-    else:
-        task = TASKS[MODELS[FLAGS.model].task]
-        defaults = task.fit
-    train(
-        task=task,
-        model_name=FLAGS.model,
-        data=FLAGS.data,
-        workdir=workdir,
-        fit=Fit(**{**defaults, **given}),
-        settings=settings,
-        resume=FLAGS.resume,
-        eos_id=FLAGS.eos_id,
-    )
+    return settings
+
+
+def show_settings(entry, tasks):
+    """Prints every field that --set reaches, with its default and its meaning."""
+    from engine.settings import describe_fields
+
+    for title, config in (("The model", entry.config), ("Its training", tasks[entry.task].Training)):
+        print(f"{title}, {config.__module__}.{config.__qualname__}\n")
+        for name, kind, default, meaning in describe_fields(config):
+            print(f"  --set {name}={default}  ({kind})" if default else f"  {name}  ({kind}, the dataset decides)")
+            print(f"      {meaning}\n" if meaning else "")
 
 
 if __name__ == "__main__":

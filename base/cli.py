@@ -3,6 +3,7 @@
 A script imports this before anything that loads TensorFlow, since how TensorFlow will compute is decided here.
 """
 
+import re
 import sys
 
 from absl import app, flags
@@ -17,14 +18,16 @@ def _parse_flags(argv):
     try:
         rest = flags.FLAGS(argv)
     except flags.Error as error:
-        raise UserError(str(error)) from error
+        missing = re.match(r"flag --(\w+)=None: ", str(error))
+        raise UserError(f"--{missing[1]} is missing (--help lists all flags)" if missing else str(error)) from error
     if len(rest) > 1:
         raise UserError(f"Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
     return rest
 
 
 def run(main):
-    """Runs a script's `main()` after its flags are parsed; a `UserError` ends it with one line and exit code 1.
+    """Runs a script's `main()` after its flags are parsed; a `UserError` ends it with one line and exit code 1,
+    Ctrl-C with one line and 130.
 
     Args:
         main: Function without arguments.
@@ -45,6 +48,9 @@ def run(main):
             main()
         except UserError as error:
             fail(error)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            sys.exit(130)
 
     app.run(guarded, flags_parser=parse)
 

@@ -91,11 +91,11 @@ def write_record(path, script, **measured):
         script: Name of the benchmark's module in this package.
         **measured: What it found, in this order.
     """
-    from engine.evaluation import commit, hardware  # TensorFlow takes seconds to load
+    from engine.provenance import hardware, revision  # TensorFlow takes seconds to load
 
     if path:
         command = shlex.join(["python", "-m", f"benchmarks.{script}", *sys.argv[1:]])
-        record = {"command": command, **measured, "hardware": hardware(), "commit": commit()}
+        record = {"command": command, **measured, "hardware": hardware(), **revision()}
         with atomic_file(path) as file:
             json.dump(record, file, indent=1)
 

@@ -8,6 +8,19 @@ import numpy as np
 from base.files import UserError
 from data import pickles
 
+RENAMED = {"reading": "reading_comprehension"}
+"""What tasks were called in older datasets."""
+
+
+def task_of(path):
+    """The task that a prepared dataset is for, or `None` where its directory does not say."""
+    try:
+        facts = json.loads((pathlib.Path(path) / "dataset.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    kind = facts.get("task") if isinstance(facts, dict) else None
+    return RENAMED.get(kind, kind) if isinstance(kind, str) else None
+
 
 def read_facts(path, file, task):
     """Reads the facts of a prepared dataset.
@@ -30,9 +43,7 @@ def read_facts(path, file, task):
         facts = json.loads((path / file).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{path / file}: expected what prepare.py writes. {error}") from error
-    if isinstance(facts, dict) and facts.get("task") == "reading":  # its name before
-        facts["task"] = "reading_comprehension"
-    if not isinstance(facts, dict) or facts.get("task") != task:
+    if not isinstance(facts, dict) or task_of(path) != task:
         raise UserError(f'{path / file}: expected an object with "task": "{task}"')
     return facts
 

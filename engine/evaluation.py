@@ -1,120 +1,170 @@
 """What evaluate.py does: score splits with runs, measure, print, write."""
 
+import functools
 import glob
 import json
 import pathlib
-import platform
-import shlex
-import subprocess
 import sys
 import time
 
-import keras
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from base.files import UserError, atomic_file, check_output
-from base.runtime import available_cpus, choose_precision
+from base.runtime import choose_precision
+from engine.provenance import provenance
 from engine.runs import Run, has_gpu, set_precision
+from engine.xla import choose_xla
 from metrics.names import model_name
 from metrics.published import published
 from metrics.tables import REFERENCES, by_corpus
 
 
-def evaluate(task, run_path, split="dev", data=None, precision="auto", measured_out=None, baselines=True, **options):
-    """Evaluates a run on a split; writes `metrics.json` into the run and prints a table.
+class Evaluation:
+    """A run with its dataset and its model, each loaded once however many splits are scored.
 
     Args:
         task: The `engine.task.Task` of the run's model.
-        run_path: Run directory.
-        split: One of the dataset's, as `train`, `dev` or `test`.
+        run: A `engine.runs.Run`.
         data: Prepared dataset; default: the run's own.
-        precision: Of computation; `"auto"`: that of the run's training where this machine computes it, else float32.
-        measured_out: File for a `results/measured` record, or an existing directory: `RUN-SPLIT.json` in it.
-        baselines: Compute the baselines too.
-        **options: Of the task's `measure`, as `scores_out`.
+        precision: What the model computes in; `"auto"`: what it was trained in where this machine computes it, else
+            float32.
+        jit: As of `engine.xla.choose_xla`.
+        datasets: `{path: dataset}` of what is loaded already; gets what is loaded here.
+    """
+
+    def __init__(self, task, run, data=None, precision="auto", jit="auto", datasets=None):
+        self.task, self.run, self.data, self.precision, self.jit = task, run, data, precision, jit
+        self._datasets = {} if datasets is None else datasets
+
+    @functools.cached_property
+    def dataset(self):
+        """What is scored."""
+        key = str(pathlib.Path(self.data or self.run.config["dataset"]["path"] or "").resolve())
+        if key not in self._datasets:
+            self._datasets[key] = self.task.dataset_of(self.run, self.data)
+        return self._datasets[key]
+
+    @functools.cached_property
+    def _model(self):
+        """The model, and what lengths are rounded up to."""
+        trained_in = self.run.config["fit"].get("precision")
+        self.precision = choose_precision(self.precision, gains=trained_in == "bfloat16", gpu=has_gpu())
+        set_precision(self.precision)
+        model = self.run.load_model()
+        self.task.check_fits(model.config, self.dataset)
+        return model, choose_xla(model, self.jit)
+
+    def score(self, split="dev", measured_out=None, baselines=True, **options):
+        """Scores a split; writes `metrics.json` into the run and prints a table.
+
+        Args:
+            split: One of the dataset's, as `train`, `dev` or `test`.
+            measured_out: File for a `results/measured` record, or an existing directory: `RUN-SPLIT.json` in it.
+            baselines: Compute the baselines too.
+            **options: Of the task's `measure`, as `scores_out`.
+
+        Returns:
+            The record, as `measured_out` has it.
+
+        Raises:
+            UserError: where an input is at fault.
+        """
+        task, run = self.task, self.run
+        if measured_out and pathlib.Path(measured_out).is_dir():
+            measured_out = pathlib.Path(measured_out) / f"{run.path.resolve().name}-{split}.json"
+        for out in filter(None, (measured_out, options.get("scores_out"))):
+            check_output(out)
+        for name in options:
+            if name not in task.options:
+                raise UserError(f"--{name} is not for {task.name}, which has {', '.join(task.options)}")
+        if split not in self.dataset.splits:
+            raise UserError(f"--split expects one of {', '.join(self.dataset.splits)}. Received: {split}")
+        if not len(self.dataset.splits[split]):
+            raise UserError(f"{self.dataset.path} has no examples in the split {split}")
+        model, multiple = self._model
+        started = time.perf_counter()
+        record = task.measure(model, self.dataset, split, run, baselines, _progress, multiple, **options)
+        record |= {"precision": self.precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
+        print_record(f"{_name_of(run)} ({run.path})", task, self.dataset, split, record)
+        run.save_metrics(split, record)
+        measured = _measured(run, task, self.dataset, split, record)
+        if measured_out:
+            with atomic_file(measured_out) as file:
+                json.dump(measured, file, indent=1, ensure_ascii=False)
+                file.write("\n")
+        return measured
+
+
+def evaluate(task, run_path, split="dev", data=None, precision="auto", jit="auto", **options):
+    """Scores one split with one run.
+
+    Args:
+        task, data, precision, jit: As of `Evaluation`.
+        run_path: Run directory.
+        split, **options: As of `Evaluation.score`.
 
     Returns:
-        The record, as `measured_out` has it.
+        The record.
 
     Raises:
         UserError: where an input is at fault.
     """
-    run = Run.open(run_path)
-    if measured_out and pathlib.Path(measured_out).is_dir():
-        measured_out = pathlib.Path(measured_out) / f"{run.path.resolve().name}-{split}.json"
-    for out in filter(None, (measured_out, options.get("scores_out"))):
-        check_output(out)
-    for name in options:
-        if name not in task.options:
-            raise UserError(f"--{name} is not for {task.name}, which has {', '.join(task.options)}")
-    dataset = task.dataset_of(run, data)
-    if split not in dataset.splits:
-        raise UserError(f"--split expects one of {', '.join(dataset.splits)}. Received: {split}")
-    if not len(dataset.splits[split]):
-        raise UserError(f"{dataset.path} has no examples in the split {split}")
-    trained_in = run.config["fit"].get("precision")
-    precision = choose_precision(precision, gains=trained_in == "bfloat16", gpu=has_gpu())
-    set_precision(precision)
-    model = run.load_model()
-    task.check_fits(model.config, dataset)
-
-    def progress(batches):
-        return track(batches, "scoring", console=Console(stderr=True))
-
-    started = time.perf_counter()
-    record = task.measure(model, dataset, split, run, baselines, progress, **options)
-    record |= {"precision": precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
-    print_record(f"{_name_of(run)} ({run.path})", task, dataset, split, record)
-    run.save_metrics(split, record)
-    measured = _measured(run, task, dataset, split, record)
-    if measured_out:
-        with atomic_file(measured_out) as file:
-            json.dump(measured, file, indent=1, ensure_ascii=False)
-            file.write("\n")
-    return measured
+    return Evaluation(task, Run.open(run_path), data, precision, jit).score(split, **options)
 
 
-def evaluate_all(tasks, pattern, splits, measured_out=None, **options):
-    """Evaluates one run or several, and prints several side by side: mean and deviation over their seeds.
+def evaluate_all(tasks, pattern, splits, measured_out=None, data=None, precision="auto", jit="auto", **options):
+    """Scores splits with one run or several, and prints several side by side: mean and deviation over their seeds.
 
     Args:
         tasks: `{name: engine.task.Task}`.
         pattern: A run directory, or a pattern of some, as `runs/babi/*`.
         splits: Names of splits; a dataset among several may lack some.
         measured_out: With one run and split a file, else a directory: `RUN-SPLIT.json` each.
-        **options: Of `evaluate`.
+        data, precision, jit: As of `Evaluation`.
+        **options: Of `Evaluation.score`.
 
     Raises:
         UserError: where an input is at fault.
     """
-    runs = [path for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / "config.json").is_file()] or [pattern]
-    if len(runs) * len(splits) == 1:
-        run = Run.open(runs[0])
-        evaluate(tasks[run.entry.task], run.path, splits[0], measured_out=measured_out, **options)
-        return
-    if options.get("scores_out"):
-        raise UserError(f"--scores_out is for one run and one split. Received: {len(runs)} runs, {', '.join(splits)}")
-    if measured_out:
+    paths = [path for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / "config.json").is_file()] or [pattern]
+    several = len(paths) * len(splits) > 1
+    if several and options.get("scores_out"):
+        raise UserError(f"--scores_out is for one run and one split. Received: {len(paths)} runs, {', '.join(splits)}")
+    if several and measured_out:
         check_output(pathlib.Path(measured_out) / "RUN-SPLIT.json")  # makes the directory
-    records = []
-    for path in runs:
+    records, datasets = [], {}
+    for path in paths:
         run = Run.open(path)
-        task = tasks[run.entry.task]
-        examples = task.dataset_of(run, options.get("data")).splits
+        evaluation = Evaluation(tasks[run.entry.task], run, data, precision, jit, datasets)
         for split in splits:
-            if len(runs) > 1 and split in examples and not len(examples[split]):
+            examples = evaluation.dataset.splits
+            if len(paths) > 1 and split in examples and not len(examples[split]):
                 continue
-            records.append(evaluate(task, path, split, measured_out=measured_out, **options))
+            records.append(evaluation.score(split, measured_out=measured_out, **options))
     if not records:
         raise UserError(f"no dataset of {pattern} has examples in the splits {', '.join(splits)}")
+    if several:
+        _print_side_by_side(records, tasks)
+
+
+def _print_side_by_side(records, tasks):
     for kind in sorted({record["task"] for record in records}):
         header, rows = by_corpus([record for record in records if record["task"] == kind], tasks[kind].headline)
         table = Table(*header, title=f"{kind}: {', '.join(tasks[kind].headline)}; mean ± deviation over seeds")
         for row in rows:
             table.add_row(*row)
-        Console(width=None if sys.stdout.isatty() else 200).print(table)
+        _print(table, 200)
+
+
+def _print(table, width):
+    """Prints a table as it is: what a model or a corpus says is no markup."""
+    Console(width=None if sys.stdout.isatty() else width, markup=False, highlight=False).print(table)
+
+
+def _progress(batches):
+    return track(batches, "scoring", console=Console(stderr=True))
 
 
 def print_record(label, task, dataset, split, record):
@@ -151,7 +201,7 @@ def print_record(label, task, dataset, split, record):
         for entry in rows:
             where = f" ({entry['split']})" if entry.get("split", split) != split else ""
             row(f"published{where}: {entry['model']}", entry["metrics"], "dim")
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    _print(table, 120)
 
 
 def _name_of(run):
@@ -159,50 +209,24 @@ def _name_of(run):
 
 
 def _measured(run, task, dataset, split, record):
-    """One record of results/measured: metrics, and what it takes to get them again."""
-    history = run.history()
+    """One record of results/measured: metrics, and what it takes to get them again.
+
+    Command, hardware, commit and versions are those of the training; those of the evaluation are in `evaluated`.
+    """
+    history, config = run.history(), run.config
+    trained = {name: config.get(name) for name in ("command", "hardware", "commit", "dirty", "versions")}
     return {
         "name": _name_of(run),
         "task": run.entry.task,
-        "model": run.config["model"],
+        "model": config["model"],
         "corpus": dataset.name,
         "split": split,
-        "settings": {
-            "model": run.config["settings"],
-            "training": run.config["training"],
-            "fit": run.config["fit"],
-        },
-        "command": run.config["command"],
-        "evaluated_by": shlex.join(["python", *sys.argv]),
-        "seed": run.config["fit"]["seed"],
-        "hardware": hardware(),
+        "settings": {"model": config["settings"], "training": config["training"], "fit": config["fit"]},
+        "seed": config["fit"]["seed"],
         "seconds": history[-1]["seconds"] if history else None,
         "epochs": history[-1]["epoch"] if history else None,
-        "commit": commit(),
-        "versions": {**run.config["versions"], "keras_evaluated": keras.__version__},
+        **trained,
+        "evaluated": provenance(),
         **record,
         "history": history,
     }
-
-
-def hardware():
-    """What this machine computes with: `2 cores, AMD EPYC ...`."""
-    return f"{available_cpus()} cores, {_processor()}"
-
-
-def _processor():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
-        return names[0]
-    except (OSError, IndexError):
-        return platform.processor() or platform.machine()
-
-
-def commit():
-    """The commit of the working tree, or `None` outside of one."""
-    try:
-        git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    except OSError:  # no git
-        return None
-    return git.stdout.strip() or None

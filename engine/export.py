@@ -55,6 +55,17 @@ def export(task, run, out, version=1, **options):
     return path
 
 
+def without_cudnn(model):
+    """Makes recurrent layers compute without cuDNN, whose operations run on no CPU once they are exported.
+
+    Args:
+        model: A `keras.Model`.
+    """
+    for layer in model._flatten_layers():  # no public way reaches layers inside of layers; seen with Keras 3.15
+        if hasattr(layer, "use_cudnn"):
+            layer.use_cudnn = False
+
+
 def _free(out, version):
     """The directory of a version, which must be unused."""
     path = out / str(version)

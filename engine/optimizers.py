@@ -44,8 +44,7 @@ class LazyAdam(keras.optimizers.Adam):
             return
         import tensorflow as tf  # no other backend has gradients of rows
 
-        index = self._get_variable_index(variable)
-        moments = self._momentums[index], self._velocities[index]
+        moments = moments_of(self, variable)
         step = ops.cast(self.iterations + 1, variable.dtype)
         rate = ops.cast(learning_rate, variable.dtype)
         powers = ops.power(self.beta_1, step), ops.power(self.beta_2, step)
@@ -78,6 +77,17 @@ class LazyAdam(keras.optimizers.Adam):
         v_UD = move(moments[1], lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
         change_UD = -rate * m_UD / (ops.sqrt(v_UD) + self.epsilon)
         self.assign_add(variable, tf.IndexedSlices(change_UD, rows_U))
+
+
+def moments_of(adam, variable):
+    """Adam's running means of a variable's gradient and of its square: the one place that knows what Keras calls them.
+
+    Args:
+        adam: A built `keras.optimizers.Adam`, as of Keras 3.15.
+        variable: One that it was built with.
+    """
+    index = adam._get_variable_index(variable)
+    return adam._momentums[index], adam._velocities[index]
 
 
 def _tensorflow_variable(variable):

@@ -15,14 +15,16 @@ MOST = 4  # batches at once: each takes memory
 
 
 def batches_at_once():
-    """How many batches `in_order` computes at once: a core each at most; 1 but on TensorFlow, whose models may."""
+    """How many batches `in_order` computes at once: a core each at most; 1 on a GPU and on other backends."""
     if keras.config.backend() != "tensorflow":
         return 1
-    return min(runtime.available_cpus(), MOST)
+    import tensorflow as tf
+
+    return 1 if tf.config.list_physical_devices("GPU") else min(runtime.available_cpus(), MOST)
 
 
 def share_cores():
-    """Gives each batch of `in_order` its share of the cores. To be called before TensorFlow computes anything.
+    """Gives each batch of `in_order` its part of the cores. To be called before TensorFlow computes anything.
 
     The user's `TF_NUM_INTRAOP_THREADS` wins.
     """

@@ -24,7 +24,8 @@ class Predictor(abc.ABC):
         Raises:
             UserError: where an instance is not what `fields` says; it names the instance by its number.
         """
-        return self.answer([self._checked(instance, number) for number, instance in enumerate(instances)])
+        checked = [self._checked(instance, number) for number, instance in enumerate(instances)]
+        return self.answer(checked) if checked else []
 
     def check(self, instance, where):
         """Refuses what `fields` cannot say; nothing here.
@@ -40,7 +41,7 @@ class Predictor(abc.ABC):
 
     @abc.abstractmethod
     def answer(self, instances):
-        """`predict` for instances that were checked and have all fields."""
+        """`predict` for one instance or more that were checked and have all fields."""
 
     def explain(self, instance):
         """Answers one example and says what the model attended to.

@@ -1,8 +1,12 @@
 """Settings given as `field=value`: they are parsed by the type of their field and checked against its limits."""
 
+import ast
 import dataclasses
+import inspect
+import itertools
 import json
 import math
+import textwrap
 import typing
 
 from base.files import UserError
@@ -99,6 +103,37 @@ def check_fields(config, **limits):
             fits, text = _within(value, limit)
         if not fits:
             raise ValueError(f"{name} must be {text}. Received: {name}={value!r}")
+
+
+def describe_fields(config_class):
+    """What `--set` says of a dataclass.
+
+    Args:
+        config_class: A dataclass whose fields have docstrings in the source.
+
+    Returns:
+        Of each field `(name, type, default, meaning)` as texts; the default is empty where there is none.
+    """
+    meanings = {}
+    for base in reversed(config_class.__mro__):
+        if dataclasses.is_dataclass(base):
+            meanings |= _docstrings(base)
+    found = []
+    for field in dataclasses.fields(config_class):
+        default = "" if field.default is dataclasses.MISSING else str(field.default)
+        kind = getattr(field.type, "__name__", str(field.type))
+        found.append((field.name, kind, default, meanings.get(field.name, "")))
+    return found
+
+
+def _docstrings(config_class):
+    """The string behind each field in the source of a class, on one line."""
+    [definition] = ast.parse(textwrap.dedent(inspect.getsource(config_class))).body
+    found = {}
+    for field, behind in itertools.pairwise(definition.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(behind, ast.Expr) and isinstance(behind.value, ast.Constant):
+            found[field.target.id] = " ".join(str(behind.value.value).split())
+    return found
 
 
 def _within(value, interval):

@@ -7,7 +7,7 @@ import shutil
 import keras
 
 from base.files import UserError
-from engine.evaluation import evaluate
+from engine.evaluation import Evaluation
 from engine.recipes import RECIPES
 from engine.runs import CONFIG, LAST, VOCABULARY, Run
 from engine.training import Fit, train
@@ -37,24 +37,30 @@ def sweep(tasks, recipes, datasets, seeds, splits, out, measured_out=None):
     for seed in seeds:  # so that every recipe has its first result soon
         for recipe in recipes:
             for data in datasets:
-                name = f"{recipe}-{data.name}-{seed}"
                 task = tasks[MODELS[RECIPES[recipe].model].task]
-                dataset = task.load_dataset(data)
-                files = {
-                    split: measured_out and measured_out / f"{name}-{split}.json"
-                    for split in splits
-                    if len(dataset.splits.get(split, ()))
-                }
-                for split in splits:
-                    if split not in dataset.splits:
-                        raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")
-                missing = {split: file for split, file in files.items() if not (file and file.exists())}
-                run = _train(task, RECIPES[recipe], data, seed, out / name) if missing else None
                 first = recipe == recipes[0] and seed == seeds[0]  # the baselines of a dataset are always the same
-                for split, file in missing.items():
-                    evaluate(task, run.path, split, measured_out=file, baselines=first)
+                _train_and_measure(task, recipe, data, seed, splits, out, measured_out, baselines=first)
                 keras.utils.clear_session()
                 gc.collect()
+
+
+def _train_and_measure(task, recipe, data, seed, splits, out, measured_out, baselines):
+    """Trains a recipe on a dataset with a seed, and measures the splits that have no record yet."""
+    name = f"{recipe}-{data.name}-{seed}"
+    dataset = task.open_dataset(data)
+    for split in splits:
+        if split not in dataset.splits:
+            raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")
+    files = {split: measured_out and measured_out / f"{name}-{split}.json" for split in splits}
+    missing = {
+        split: file for split, file in files.items() if len(dataset.splits[split]) and not (file and file.exists())
+    }
+    if not missing:
+        return
+    run = _train(task, RECIPES[recipe], data, seed, out / name)
+    evaluation = Evaluation(task, run, data, datasets={str(data.resolve()): dataset})
+    for split, file in missing.items():
+        evaluation.score(split, measured_out=file, baselines=baselines)
 
 
 def _train(task, recipe, data, seed, path):

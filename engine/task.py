@@ -10,8 +10,10 @@ A task is a subclass of `Task` in `tasks/<task>/task.py`, listed in `tasks.TASKS
 
 import abc
 import dataclasses
+import pathlib
 
 from base.files import UserError
+from data.prepared import task_of
 from engine.settings import check_fields, check_sizes, with_decided
 
 
@@ -52,6 +54,8 @@ class Task(abc.ABC):
     """Metrics that a table of several runs shows, the most important first."""
     load_options = ()
     """Names of what `load_dataset` takes beside a path; a run remembers them in its dataset's facts."""
+    sample_path = "prepared"
+    """Where the prepared dataset is in what `make_sample` writes."""
     export_example = None
     """Python lines that call the exported `model`, for people; `None` where the task's models cannot be exported."""
     export_options = ()
@@ -60,12 +64,26 @@ class Task(abc.ABC):
     # === Data ===
 
     @abc.abstractmethod
-    def prepare_sample(self):
-        """Makes the embedded sample and prepares it, once.
+    def make_sample(self, directory):
+        """Writes the embedded sample's raw files to `raw` in a directory, and prepares them into `prepared` there.
 
-        Returns:
-            The prepared directory.
+        Args:
+            directory: A `pathlib.Path`. To be called by `engine.samples.sample_of`, which does it once.
         """
+
+    def open_dataset(self, path, **options):
+        """Reads a prepared dataset, and refuses one of another task.
+
+        Args:
+            path, **options: As of `load_dataset`.
+
+        Raises:
+            UserError: where it is not there, of another task, or malformed.
+        """
+        kind = task_of(path)
+        if kind not in (None, self.name):
+            raise UserError(f"{path} was prepared for models of {kind}; expected a dataset for {self.name}")
+        return self.load_dataset(path, **options)
 
     @abc.abstractmethod
     def load_dataset(self, path, **options):
@@ -96,7 +114,9 @@ class Task(abc.ABC):
         facts = run.config["dataset"]
         if not (path or facts["path"]):
             raise UserError(f"{run.path} remembers no dataset: give --data")
-        return self.load_dataset(path or facts["path"], **{name: facts[name] for name in self.load_options})
+        if not path and not pathlib.Path(facts["path"]).is_dir():
+            raise UserError(f"{run.path} was trained on {facts['path']}, which is gone: give --data")
+        return self.open_dataset(path or facts["path"], **{name: facts[name] for name in self.load_options})
 
     def keep_for_run(self, dataset, path):
         """Puts into a run's directory what using its model takes, beside the vocabulary, which is there; nothing here.

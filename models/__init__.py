@@ -1,42 +1,46 @@
-"""The models. Each names its config, its task (see `tasks`) and its paper."""
+"""The models. Each names its task (see `tasks`); its file has its config and its paper."""
 
 import dataclasses
-from collections.abc import Callable
-
-from models.bidaf import BiDAF, BiDAFConfig
-from models.dam import DAM, DAMConfig, release_settings
-from models.entity_memma import EntityMEMMA, EntityMEMMAConfig
-from models.memma import MEMMA, MEMMAConfig
-from models.memn2n import MemN2N, MemN2NConfig
-from models.memr import MEMR, MEMRConfig
-from models.seq2seq import Seq2Seq, Seq2SeqConfig
-from models.supervised_embeddings import SupervisedEmbeddings, SupervisedEmbeddingsConfig
+import importlib
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelEntry:
-    """One row of `MODELS`."""
+    """One row of `MODELS`. Its file is imported when it is needed: a wrong flag need not wait for TensorFlow."""
 
-    build: Callable
-    """Takes a config, gives a `keras.Model` that returns logits."""
-    config: type
-    """Frozen dataclass; `--set field=value` reaches its fields."""
+    module: str
+    """The model's file, as a module."""
+    name: str
+    """The `keras.Model` in it, which takes a config and returns logits."""
     task: str
     """Key of `tasks.TASKS`."""
-    release_settings: Callable | None = None
-    """What `--set compatibility=release` stands for: takes a variant, returns settings."""
     gains_in_bfloat16: bool = False
     """Whether it trains faster in bfloat16 where the CPU or GPU computes it, so that `--precision=auto` takes it there;
     measured: results/benchmarks/precision.json."""
 
+    @property
+    def build(self):
+        """Takes a config, gives a `keras.Model` that returns logits."""
+        return getattr(importlib.import_module(self.module), self.name)
+
+    @property
+    def config(self):
+        """Frozen dataclass; `--set field=value` reaches its fields."""
+        return getattr(importlib.import_module(self.module), f"{self.name}Config")
+
+    @property
+    def release_settings(self):
+        """What `--set compatibility=release` stands for: takes a variant, returns settings; `None` for most models."""
+        return getattr(importlib.import_module(self.module), "release_settings", None)
+
 
 MODELS = {
-    "bidaf": ModelEntry(BiDAF, BiDAFConfig, task="reading_comprehension"),
-    "dam": ModelEntry(DAM, DAMConfig, task="selection", release_settings=release_settings, gains_in_bfloat16=True),
-    "memma": ModelEntry(MEMMA, MEMMAConfig, task="dialog"),
-    "entity-memma": ModelEntry(EntityMEMMA, EntityMEMMAConfig, task="dialog"),
-    "memn2n": ModelEntry(MemN2N, MemN2NConfig, task="dialog"),
-    "memr": ModelEntry(MEMR, MEMRConfig, task="dialog"),
-    "seq2seq": ModelEntry(Seq2Seq, Seq2SeqConfig, task="generation"),
-    "supervised-embeddings": ModelEntry(SupervisedEmbeddings, SupervisedEmbeddingsConfig, task="dialog"),
+    "bidaf": ModelEntry("models.bidaf", "BiDAF", task="reading_comprehension"),
+    "dam": ModelEntry("models.dam", "DAM", task="selection", gains_in_bfloat16=True),
+    "memma": ModelEntry("models.memma", "MEMMA", task="dialog"),
+    "entity-memma": ModelEntry("models.entity_memma", "EntityMEMMA", task="dialog"),
+    "memn2n": ModelEntry("models.memn2n", "MemN2N", task="dialog"),
+    "memr": ModelEntry("models.memr", "MEMR", task="dialog"),
+    "seq2seq": ModelEntry("models.seq2seq", "Seq2Seq", task="generation"),
+    "supervised-embeddings": ModelEntry("models.supervised_embeddings", "SupervisedEmbeddings", task="dialog"),
 }

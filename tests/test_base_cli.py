@@ -6,6 +6,7 @@ import sys
 import pytest
 from helpers import ROOT, run_script
 
+from base import cli
 from base.files import UserError, atomic_directory, atomic_file, atomic_files
 
 
@@ -18,6 +19,13 @@ from base.files import UserError, atomic_directory, atomic_file, atomic_files
         (["train.py", "--epochs=0"], "--epochs expects a number above 0"),
         (["train.py", "--resume", "--workdir=x", "--set=levels=3"], "--set is not for --resume"),
         (["train.py", "--resume", "--workdir=x", "--recipe=dam-sample"], "--recipe is not for --resume"),
+        (
+            ["train.py", "--recipe=dam-sample", "--model=bidaf"],
+            "--recipe=dam-sample trains dam. Received: --model=bidaf",
+        ),
+        (["train.py", "--model=dam", "--set=levels"], "--set expects field=value. Received: 'levels'"),
+        (["export.py", "--run=x"], "--out is missing"),
+        (["evaluate.py", "--predictions=x", "--data=y", "--jit=on"], "--jit is not for --predictions"),
         (["evaluate.py", "extra", "--run=x"], "Only flags are taken"),
         (["evaluate.py", "--predictions=x", "--data=y", "--measured_out=z"], "--measured_out is not for --predictions"),
         (["prepare.py", "--corpus=squad", "--source=x", "--out=y", "--words_of=al"], "<all|train>"),
@@ -43,6 +51,31 @@ def test_a_process_says_it_too():
     result = subprocess.run([sys.executable, "evaluate.py", "extra"], cwd=ROOT, capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == "error: Only flags are taken (--help lists them). Received: extra\n"
+
+
+@pytest.mark.parametrize("arguments", [["--model=no-such"], ["--recipe=dam-sample", "--model=bidaf"], ["--set=x"]])
+def test_a_wrong_flag_of_train_does_not_wait_for_tensorflow(arguments):
+    lines = (
+        "import sys, runpy",
+        f"sys.argv = ['train.py', *{arguments!r}]",
+        "try: runpy.run_path('train.py', run_name='__main__')",
+        "except SystemExit as end: code = end.code",
+        "print(code, 'tensorflow' in sys.modules, 'keras' in sys.modules)",
+    )
+    result = subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True)
+    assert result.stdout == "1 False False\n" and result.stderr.count("\n") == 1
+
+
+def test_ctrl_c_is_one_sentence(capsys, monkeypatch):
+    def main():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.argv", ["script"])
+    monkeypatch.setattr(cli.flags, "FLAGS", cli.flags.FlagValues())
+    monkeypatch.setattr(cli.app, "run", lambda guarded, flags_parser: guarded(None))
+    with pytest.raises(SystemExit) as end:
+        cli.run(main)
+    assert end.value.code == 130 and capsys.readouterr().err == "interrupted\n"
 
 
 def test_atomic_directory_appears_whole_or_not_at_all(tmp_path):

@@ -159,8 +159,57 @@ def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch
 def test_a_model_without_attention_says_so(prepared_dialog, tmp_path):
     run = train(dialog, "supervised-embeddings", prepared_dialog, tmp_path / "run", Fit(epochs=0.3, batch_size=8), {})
     chat = DialogChat(dialog.predictor(run))
-    chat.reply("hello")
+    dataset = dialog.dataset_of(run)
+    split = dataset.splits["dev"]
+    words = dataset.vocabulary.words
+    first = split.sentences.words[split.dialogs[0]["sentences"][0]]
+    expected = predict(run.load_model(), split, chat.predictor.config)[0]
+    assert chat.reply(" ".join(words[id - 1] for id in first if id))[0] == dataset.world.candidates[expected]
     assert chat.attention() == "This model has no attention."
+
+
+def test_a_predictor_answers_a_batch_as_it_answers_one(chat):
+    predictor = chat.predictor
+    said = [{"speaker": "user", "text": "hello"}, {"speaker": "bot", "text": predictor.world.candidates[3]}]
+    instances = [
+        {"history": said[:1]},
+        {"history": [*said, {"speaker": "user", "text": "thai food please"}], "facts": ["prezzo R_cuisine thai"]},
+        {"history": []},
+        {"history": said},  # behind the bot: silence
+    ]
+    together = predictor.predict(instances)
+    for instance, found in zip(instances, together, strict=True):
+        [alone] = predictor.predict([instance])
+        assert alone["response"] == found["response"] == found["best"][0]["text"]
+        scores = [each["score"] for each in found["best"]]
+        np.testing.assert_allclose([each["score"] for each in alone["best"]], scores, rtol=1e-4)
+        assert len(scores) == 5 and scores == sorted(scores, reverse=True) and 0 < sum(scores) <= 1
+    rows = predictor.explain(instances[1])["attention"][0]["rows"]
+    assert rows == ["user: hello", f"bot: {said[1]['text']}", "fact: prezzo R_cuisine thai"]
+    assert predictor.explain(instances[0])["attention"] == [] and predictor.predict([]) == []
+
+
+def test_a_predictor_chooses_among_the_candidates_that_are_given(chat):
+    texts = chat.predictor.world.candidates[5:8]
+    [found] = chat.predictor.predict([{"history": [], "candidates": texts}])
+    assert sorted(each["text"] for each in found["best"]) == sorted(texts)
+    assert sum(each["score"] for each in found["best"]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("instance", "message"),
+    [
+        ({"history": [], "candidates": ["no such"]}, r"^instance 0: expected candidates that .* Received: 'no such'$"),
+        (
+            {"history": [{"speaker": "cat", "text": "mew"}]},
+            r"^instance 0, history 0: speaker must be one of user, bot, fact\. Received: 'cat'$",
+        ),
+        ({"history": [{"speaker": "user"}]}, r"^instance 0, history 0: the field text is missing$"),
+    ],
+)
+def test_a_predictor_says_what_is_wrong(chat, instance, message):
+    with pytest.raises(UserError, match=message):
+        chat.predictor.predict([instance])
 
 
 def test_reset_forgets(chat):

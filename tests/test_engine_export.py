@@ -252,6 +252,37 @@ def test_rank_orders_best_first_equal_and_missing_ones_as_given(served):
     assert answer["order"][0, -1] == 1 and answer["order"][1, -2:].tolist() == [0, 3]
 
 
+def test_the_predictor_answers_as_the_export_does(served):
+    predictor = TASKS["selection"].predictor(served.run)
+    instances = [{"turns": context, "candidates": candidates} for context, candidates in RANK]
+    instances.insert(1, {"turns": [], "candidates": []})
+    found = predictor.predict(instances)
+    assert found[1] == {"scores": [], "logits": [], "order": []}
+    expected = served.expected[len(LINES) :].reshape(2, 5)
+    for answer, logits in zip(found[::2], expected, strict=True):
+        np.testing.assert_allclose(answer["logits"], logits, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(answer["scores"], 1 / (1 + np.exp(-logits.astype(np.float64))), rtol=1e-4)
+        assert answer["order"] == np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
+    assert predictor.explain(instances[0]) == {**found[0], "attention": []}
+    assert predictor.predict([]) == []
+
+
+@pytest.mark.parametrize(
+    ("instance", "message"),
+    [
+        ("a", r"^instance 1: expected an object with turns, candidates\. Received: 'a'$"),
+        ({"turns": ["a"]}, r"^instance 1: the field candidates is missing$"),
+        ({"turns": ["a"], "candidates": ["b"], "c": 1}, r"^instance 1: expected the fields turns, .* Received: c$"),
+        ({"turns": "a", "candidates": []}, r"^instance 1, turns: expected array\. Received: 'a'$"),
+        ({"turns": ["a", None], "candidates": []}, r"^instance 1, turns 1: expected string\. Received: None$"),
+    ],
+)
+def test_the_predictor_says_what_is_wrong_with_an_instance(served, instance, message):
+    predictor = TASKS["selection"].predictor(served.run)
+    with pytest.raises(UserError, match=message):
+        predictor.predict([{"turns": ["a"], "candidates": ["b"]}, instance])
+
+
 def test_bytes_that_are_no_utf_8_are_unknown_words(served):
     answer, expected = served.answers["not UTF-8"], served.answers["unknown"]
     assert answer["logit"] == expected["logit"]

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from engine.optimizers import LazyAdam
+from engine.optimizers import LazyAdam, moments_of
 from layers.word_embedding import WordEmbedding
 
 V, D = 7, 3
@@ -64,3 +64,13 @@ def test_only_the_words_of_a_batch_move_as_a_loop_moves_them():
 def test_amsgrad_is_refused():
     with pytest.raises(ValueError, match="amsgrad"):
         LazyAdam(amsgrad=True)
+
+
+def test_keras_calls_the_moments_as_the_optimizer_expects():
+    """Seen with this version: another may name them otherwise, see `moments_of`."""
+    assert keras.__version__.startswith("3.15.")
+    adam, variable = LazyAdam(0.1, beta_1=0.5, beta_2=0.75), keras.Variable([2.0, 3.0, 5.0])
+    adam.apply([keras.ops.convert_to_tensor([1.0, -2.0, 4.0])], [variable])
+    m, v = moments_of(adam, variable)
+    np.testing.assert_allclose(np.array(m), [0.5, -1.0, 2.0])
+    np.testing.assert_allclose(np.array(v), [0.25, 1.0, 4.0])

@@ -50,6 +50,7 @@ def test_a_run_holds_all_that_is_needed(run):
     assert config["settings"]["levels"] == 1
     assert config["training"]["loss"] == "softmax"
     assert config["fit"]["learning_rate"] == 0.01
+    assert {"command", "hardware", "commit", "dirty", "versions"} <= config.keys()
     assert list((run.path / "tensorboard").rglob("events*"))
 
 
@@ -68,7 +69,29 @@ def test_resume_goes_on_exactly(run, prepared, tmp_path):
     for name, value in weights_of_run(run).items():
         np.testing.assert_array_equal(value, weights_of_run(resumed)[name])
     assert [row["step"] for row in resumed.history()] == [row["step"] for row in run.history()]
+    assert len(Run.open(resumed.path).config["resumed"]) == 1
     assert resumed.history()[-1]["loss"] == pytest.approx(run.history()[-1]["loss"])
+
+
+def test_a_finished_run_says_so_when_it_is_resumed(run, capsys):
+    before = (run.path / "config.json").read_text()
+    train(selection, "dam", None, run.path, FIT, {}, resume=True)
+    assert "run is finished, after 1 epochs; --epochs=N with more goes on" in capsys.readouterr().out
+    assert len(run.history()) == 2 and (run.path / "config.json").read_text() == before
+
+
+def test_a_moved_dataset_is_asked_for(run, tmp_path):
+    config = {**run.config, "dataset": {**run.config["dataset"], "path": str(tmp_path / "gone")}}
+    with pytest.raises(UserError, match=r"run was trained on .*/gone, which is gone: give --data$"):
+        selection.dataset_of(Run(run.path, config))
+
+
+def test_a_dataset_of_another_task_is_refused(prepared_dialog, run, tmp_path):
+    message = r"task1 was prepared for models of dialog; expected a dataset for selection$"
+    with pytest.raises(UserError, match=message):
+        train(selection, "dam", prepared_dialog, tmp_path / "run", FIT, SETTINGS)
+    with pytest.raises(UserError, match=message):
+        evaluate(selection, run.path, data=prepared_dialog)
 
 
 def test_a_used_workdir_is_refused(run, prepared):
@@ -189,10 +212,8 @@ def test_evaluate_refuses_what_cannot_be_written_before_it_scores(run, tmp_path,
             evaluate(selection, run.path, "dev", **options)
 
 
-def test_evaluate_names_the_record_in_a_directory(run, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", "")  # no git
+def test_evaluate_names_the_record_in_a_directory(run, tmp_path):
     record = evaluate(selection, run.path, "dev", baselines=False, measured_out=tmp_path)
-    assert record["commit"] is None
     assert json.loads((tmp_path / "run-dev.json").read_text())["metrics"] == record["metrics"]
 
 

@@ -1,5 +1,6 @@
 """Training, evaluation, sweeps and runs together, on a small simulated corpus of dialogs."""
 
+import collections
 import json
 import pathlib
 import re
@@ -117,7 +118,7 @@ def test_the_margin_loss_trains(prepared_dialog, tmp_path):
         ({"candidates": "[3, 5]"}, r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477, \d+\)"),
         ({"loss": "hinge"}, "loss must be one of"),
         ({"heads": "3"}, "heads must divide embedding_dim"),
-        ({"levels": "3"}, r"no field 'levels'\. The model memma has .*heads.*; its training has loss, margin"),
+        ({"levels": "3"}, r"no field 'levels'\. The model memma has .*heads.*; its training has .*loss, margin"),
     ],
 )
 def test_wrong_settings_are_refused_and_leave_nothing(prepared_dialog, tmp_path, settings, message):
@@ -240,7 +241,7 @@ def test_evaluate_measures_writes_and_prints(run, tmp_path, capsys):
     assert json.loads((run.path / "metrics.json").read_text())["test"]["metrics"] == record["metrics"]
     measured = json.loads(measured_file.read_text())
     assert measured == json.loads(json.dumps(record))
-    assert {"model", "settings", "command", "evaluated_by", "hardware", "seconds", "commit", "versions"} <= set(
+    assert {"model", "settings", "command", "evaluated", "hardware", "seconds", "commit", "dirty", "versions"} <= set(
         measured
     )
     assert [row["step"] for row in measured["history"]] == [14, 28, 42, 56]
@@ -256,6 +257,48 @@ def test_evaluate_measures_writes_and_prints(run, tmp_path, capsys):
         assert f"{record[kind][name]['per_dialog']:.4f}" in row
     assert "sample-task1, test: 7 dialogs, 48 responses" in printed
     assert f"{record['metrics']['per_response']:.4f}" in printed
+
+
+def test_a_record_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
+    config = {**run.config, "command": "python train.py", "hardware": "3 cores", "commit": "abc", "dirty": True}
+    other = Run(run.path, config)
+    monkeypatch.setattr(evaluation, "provenance", lambda: {"command": "python evaluate.py", "commit": "def"})
+    record = evaluation.Evaluation(dialog, other).score("dev", baselines=False)
+    assert {name: record[name] for name in ("command", "hardware", "commit", "dirty")} == {
+        "command": "python train.py",
+        "hardware": "3 cores",
+        "commit": "abc",
+        "dirty": True,
+    }
+    assert record["evaluated"] == {"command": "python evaluate.py", "commit": "def"}
+    trained = {"command", "hardware", "commit", "dirty", "versions"}
+    assert trained <= run.config.keys() and run.config["versions"].keys() >= {"python", "keras", "backend"}
+
+
+def test_what_a_corpus_says_is_no_markup(run, capsys):
+    dataset = dialog.dataset_of(run)
+    record = {
+        "metrics": {"per_response": 0.5},
+        "baselines": {"[laughs]": {"per_response": 0.25}, "[/x]": {"per_response": 0.75}},
+        "counts": {"dialogs": 1, "responses": 2},
+    }
+    evaluation.print_record("[red] run", dialog, dataset, "dev", record)
+    printed = capsys.readouterr().out
+    assert "baseline: [laughs]" in printed and "baseline: [/x]" in printed and "[red] run" in printed
+
+
+@pytest.mark.parametrize(("jit", "multiple"), [("on", 16), ("off", 4), ("auto", 4)])
+def test_evaluation_rounds_lengths_up_as_training_does(run, monkeypatch, jit, multiple):
+    found = []
+
+    def measure(model, dataset, split, run, baselines, progress, multiple):
+        found.append((multiple, model.jit_compile))
+        return {"metrics": {}, "counts": {"dialogs": 1, "responses": 2}}
+
+    monkeypatch.setattr(dialog, "measure", measure)
+    monkeypatch.setattr(Run, "save_metrics", lambda *_: None)
+    evaluation.evaluate(dialog, run.path, "dev", jit=jit)
+    assert found == [(multiple, jit == "on")]
 
 
 def test_evaluate_without_baselines(run, tmp_path, capsys):
@@ -310,6 +353,24 @@ def test_evaluate_all_shows_seeds_side_by_side(swept, tmp_path, capsys):
     mean = f"{100 * np.mean([record['metrics']['per_response'] for record in records]):.1f}"
     assert [text.strip() for text in row.split("│")[1:-1]] == ["MEMMA", cell("dev"), cell("test"), mean, "2"]
     assert cell("dev") != cell("test")
+
+
+def test_evaluate_all_loads_each_model_and_dataset_once(swept, tmp_path, monkeypatch):
+    loaded = collections.Counter()
+    load_model, load_dataset = Run.load_model, dialog.load_dataset
+
+    def counted_model(run):
+        loaded[run.path.name] += 1
+        return load_model(run)
+
+    def counted_dataset(path):
+        loaded[pathlib.Path(path).name] += 1
+        return load_dataset(path)
+
+    monkeypatch.setattr(Run, "load_model", counted_model)
+    monkeypatch.setattr(dialog, "load_dataset", counted_dataset)
+    evaluation.evaluate_all(TASKS, str(swept / "runs" / "*"), ["dev", "test"], measured_out=tmp_path, baselines=False)
+    assert loaded == {"tiny-task1-1": 1, "tiny-task1-2": 1, "task1": 1}
 
 
 def test_evaluate_all_with_one_run_and_split_writes_a_file(swept, run, tmp_path, capsys):

@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 from base.files import UserError
+from engine.samples import sample_of
 from engine.settings import make_config
 from engine.training import Fit, train
 from metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
@@ -174,16 +175,16 @@ def test_check_fits_refuses_another_world(dataset):
 def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
     message = r"--eos_id is for published selection data\. Received: --eos_id=7 with memma$"
     with pytest.raises(UserError, match=message):
-        train("memma", prepared_dialog, tmp_path / "run", Fit(), {}, eos_id=7)
+        train(dialog, "memma", prepared_dialog, tmp_path / "run", Fit(), {}, eos_id=7)
     assert not list(tmp_path.iterdir())
 
 
 def test_the_sample_is_made_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(dialog, "SAMPLE", tmp_path / "sample")
-    path = dialog.prepare_sample()
-    assert path == tmp_path / "sample" / "prepared" / "task1"
+    monkeypatch.chdir(tmp_path)
+    path = sample_of(dialog)
+    assert path.match("build/sample-dialog-*/prepared/task1")
     made = [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.rglob("*"))]
-    assert dialog.prepare_sample() == path
+    assert sample_of(dialog) == path
     assert [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.rglob("*"))] == made
     assert len(dialog.load_dataset(path).splits["train"]) == 400
 

@@ -14,6 +14,7 @@ from models.decoding import Decoding
 from tasks import TASKS
 from tasks.generation.chat import GenerationChat
 from tasks.generation.export import GenerationText
+from tasks.generation.predictor import GenerationPredictor
 from tasks.generation.search import reply, words_of
 
 generation = TASKS["generation"]
@@ -73,6 +74,19 @@ def test_replies_are_those_of_the_run_whatever_stands_beside_them(run, path):
             assert found["replies"][row, k].numpy().decode() == alone["replies"][0, k].numpy().decode() == expected
         np.testing.assert_allclose(found["scores"][row], scores[row], rtol=1e-4)
         np.testing.assert_allclose(alone["scores"][0], scores[row], rtol=1e-4)
+
+
+def test_the_predictor_answers_as_the_run_does(run):
+    split, dataset = generation.dataset_of(run).splits["dev"], generation.dataset_of(run)
+    ids, scores = reply(run.load_model(), split, np.arange(5), Decoding(beam=3, max_length=7))
+    predictor = GenerationPredictor(run, Decoding(beam=3, max_length=7))
+    instances = [{"turns": text.split("\t")} for text in split.source_texts[:5]]
+    for row, found in enumerate(predictor.predict(instances)):
+        texts = [predictor.tokenizer.detokenize(words_of(each, dataset.vocabulary)) for each in ids[row]]
+        assert [each["text"] for each in found["best"]] == texts and found["response"] == texts[0]
+        np.testing.assert_allclose([each["score"] for each in found["best"]], scores[row], rtol=1e-4)
+    assert predictor.source(["_EOS_ hello", "", "you"])[1].count(EOS_ID) == 2  # what a user writes ends no turn
+    assert predictor.predict([]) == []
 
 
 def test_an_empty_text_gets_a_reply(path):

@@ -231,6 +231,14 @@ def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(dataset, model):
     assert figure == pytest.approx(1 / metrics["perplexity"])
 
 
+def test_a_second_validation_compiles_nothing_anew(dataset, model):
+    from tasks.generation.likelihood import scorer_of
+
+    for _ in range(2):
+        generation.validate(model, dataset.splits["dev"])
+    assert scorer_of(model).predict_function.experimental_get_tracing_count() == 1
+
+
 def test_the_likelihood_cuts_nothing(dataset, model, monkeypatch):
     """Though training does."""
     split = dataset.splits["dev"]
@@ -477,7 +485,7 @@ def test_wrong_settings_are_refused_and_leave_nothing(prepared_generation, tmp_p
         ({"vocabulary_size": "5"}, r"--set vocabulary_size=5: .* decides vocabulary_size, it is \d+"),
         ({"hidden": "7"}, "hidden must be even"),
         ({"decoder_rate": "0"}, "decoder_rate must be above 0"),
-        ({"hops": "3"}, r"no field 'hops'\. The model seq2seq has .*attention.*; its training has label_smoothing"),
+        ({"hops": "3"}, r"no field 'hops'\. The model seq2seq has .*attention.*; its training has .*label_smoothing"),
     ):
         with pytest.raises(UserError, match=message):
             train(generation, "seq2seq", prepared_generation, tmp_path / "run", FIT, settings)

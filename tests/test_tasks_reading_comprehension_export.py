@@ -66,6 +66,27 @@ def test_answers_are_those_of_the_run_whatever_stands_beside_them(run, model):
     np.testing.assert_array_equal(alone["starts"][0], found["starts"][0])
 
 
+def test_the_predictor_answers_as_the_export_does(run, model):
+    predictor = reading.predictor(run)
+    passages = ["Ann lives in Rome. Bob lives in Paris.", "", "Rome", TEXTS[2], "Ann lives."]
+    questions = ["Where does Bob live?", "Who?", "Where in all the world does Ann live?", "Who met \u0130?", " "]
+    exported = ask(model, passages, questions)
+    found = predictor.predict([{"passage": p, "question": q} for p, q in zip(passages, questions, strict=True)])
+    for row, answer in enumerate(found):
+        assert answer["answer"] == exported["answers"][row, 0].decode()
+        assert (answer["start"], answer["end"]) == (exported["starts"][row, 0], exported["ends"][row, 0])
+        assert answer["probability"] == pytest.approx(exported["probabilities"][row, 0], rel=1e-3)
+        if answer["answer"]:
+            assert answer["score"] == pytest.approx(exported["scores"][row, 0], abs=1e-3)
+            assert answer["answer"] == passages[row][answer["start"] : answer["end"]]
+        else:
+            assert answer["score"] is None
+    [shown] = predictor.explain({"passage": passages[0], "question": questions[0]})["attention"]
+    assert shown["columns"] == [passages[0][i:j] for i, j in tokenize(passages[0])]
+    np.testing.assert_allclose(np.sum(shown["weights"], axis=1), 1.0, rtol=1e-6)
+    assert predictor.explain({"passage": "", "question": "Who?"})["attention"] == [] and predictor.predict([]) == []
+
+
 @pytest.mark.parametrize("text", [text for text in TEXTS if text.strip()])
 def test_offsets_are_true_to_the_text(model, text):
     found = ask(model, ["Ann lives in Rome. " * 9, text], ["Where?", "Who lives where?"])

@@ -11,7 +11,8 @@ from keras import ops
 
 from base.files import UserError
 from engine.evaluation import evaluate
-from engine.training import Fit, averaged_weights, train
+from engine.training import Fit, train
+from engine.validation import averaged_weights
 from layers.span_search import best_spans
 from models.bidaf import BiDAF, BiDAFConfig
 from tasks import TASKS
@@ -70,6 +71,9 @@ def test_collate_cuts_what_is_not_read_and_the_answers_behind_it(dataset):
     inputs, spans = dataset.splits["train"].collate([0, 1], max_context=5, max_question=3)
     assert inputs["context"].shape == (2, 5) and inputs["query"].shape == (2, 3)
     assert spans.tolist() == [[[3, 3]], [[-1, -1]]]
+    rounded, spans = dataset.splits["train"].collate([0, 1], max_context=5, max_question=3, multiple=16)
+    assert rounded["context"].shape == (2, 16) and (rounded["context"] != 0).sum() == 10
+    assert spans.tolist() == [[[3, 3]], [[-1, -1]]]  # the second answer, at word 8, is in the padding
 
 
 def test_training_leaves_out_questions_whose_answer_is_not_read(dataset):

@@ -33,11 +33,7 @@ class Sentences:
 
 def stack(rows):
     """Lists of ids as one array, padded with 0 at the end; at least one column."""
-    width = max([1, *map(len, rows)])
-    out = np.zeros((len(rows), width), np.int32)
-    for i, row in enumerate(rows):
-        out[i, : len(row)] = row
-    return out
+    return _padded(rows, max([1, *map(len, rows)]))
 
 
 class DialogSplit:
@@ -81,48 +77,47 @@ class DialogSplit:
             `answers` are candidates, int32 `(B, T)`, -1 for padding.
         """
         dialogs = [self.dialogs[row] for row in rows]
-        M = _round_up(max(len(d["sentences"]) for d in dialogs), multiple)
-        T = _round_up(max(len(d["turns"]) for d in dialogs), multiple)
+        M, T = (_round_up(max(len(d[name]) for d in dialogs), multiple) for name in ("sentences", "turns"))
         flat = np.concatenate([d["sentences"] for d in dialogs])
-        place = np.concatenate([b * M + np.arange(len(d["sentences"])) for b, d in enumerate(dialogs)])
-        B = len(dialogs)
-
-        def spread(values, shape, dtype=np.int32):
-            out = np.zeros((B * M, *shape), dtype)
-            out[place] = values
-            return out.reshape(B, M, *shape)
-
-        def concatenated(name):
-            return np.concatenate([d[name] for d in dialogs])
-
-        def turns(name, padding):
-            out = np.full((B, T), padding, np.int32)
-            for b, d in enumerate(dialogs):
-                out[b, : len(d[name])] = d[name]
-            return out
-
-        inputs = {}
         distinct, number = np.unique(flat, return_inverse=True)
-        width = _round_up(self.sentences.lengths[distinct].max(), multiple)
+        inputs = {}
         for name in fields:
             if name in ("words", "typed_words"):
-                words = getattr(self.sentences, name)[distinct][:, :width]
-                inputs[name] = np.zeros((_round_up(len(words) + 1, 4 * multiple), width), np.int32)
-                inputs[name][1 : len(words) + 1, : words.shape[1]] = words
+                inputs[name] = self._distinct(name, distinct, multiple)
             elif name == "sentences":
-                inputs[name] = spread(number + 1, ())
+                inputs[name] = _padded(np.split(number + 1, np.cumsum([len(d["sentences"]) for d in dialogs])[:-1]), M)
             elif name in ("speakers", "times"):
-                inputs[name] = spread(concatenated(name), ())
+                inputs[name] = _padded([d[name] for d in dialogs], M)
             elif name == "turns":
-                inputs[name] = turns("turns", 0)
+                inputs[name] = _padded([d["turns"] for d in dialogs], T)
             elif name == "mentions":
-                mentions = np.zeros((B * M, entities + 1), np.uint8)
-                for column in self.sentences.entities[flat].T:
-                    mentions[place, column] = 1
-                inputs[name] = mentions[:, 1:].reshape(B, M, entities)
+                inputs[name] = self._mentions(dialogs, M, entities)
             else:
                 raise ValueError(f"fields must be known. Received: {name!r}")
-        return inputs, turns("answers", NO_ANSWER)
+        return inputs, _padded([d["answers"] for d in dialogs], T, NO_ANSWER)
+
+    def _distinct(self, name, distinct, multiple):
+        """The words of some sentences behind an empty one, as few columns as they need."""
+        width = _round_up(self.sentences.lengths[distinct].max(), multiple)
+        words = getattr(self.sentences, name)[distinct][:, :width]
+        out = np.zeros((_round_up(len(words) + 1, 4 * multiple), width), np.int32)
+        out[1 : len(words) + 1, : words.shape[1]] = words
+        return out
+
+    def _mentions(self, dialogs, M, entities):
+        out = np.zeros((len(dialogs), M, entities + 1), np.uint8)
+        for of_dialog, dialog in zip(out, dialogs, strict=True):
+            found = self.sentences.entities[dialog["sentences"]]
+            of_dialog[np.arange(len(found))[:, None], found] = 1
+        return out[:, :, 1:]
+
+
+def _padded(lists, width, padding=0):
+    """Lists of numbers as one array, padded at the end: int32 `(lists, width)`."""
+    out = np.full((len(lists), width), padding, np.int32)
+    for row, values in zip(out, lists, strict=True):
+        row[: len(values)] = values
+    return out
 
 
 def _round_up(n, multiple):

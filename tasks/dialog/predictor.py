@@ -102,8 +102,6 @@ class DialogPredictor(Predictor):
             Of each instance the logits of all candidates `(C,)`, the attention weights of each hop, averaged over
             heads, `(hops, sentences before the last)`, and its sentences as `(speaker, text)`.
         """
-        if not instances:
-            return [], [], []
         sentences = [self._sentences(instance) for instance in instances]
         dialogs, start = [], 0
         for of_dialog in sentences:

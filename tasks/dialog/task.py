@@ -1,7 +1,6 @@
 """Dialog with a list of responses: which of all candidates does the bot give next?"""
 
 import dataclasses
-import pathlib
 
 import keras
 import numpy as np
@@ -20,7 +19,6 @@ from tasks.dialog.predictor import DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
 from tasks.dialog.tables import set_world, sizes_of
 
-SAMPLE = pathlib.Path("build/sample-dialog")
 WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
 
 
@@ -51,16 +49,13 @@ class DialogTask(task.Task):
     fit = {"epochs": 20.0, "batch_size": 8, "learning_rate": 2e-3}  # the batch size counts dialogs with all their turns
     options = ("scores_out",)
     headline = METRICS
+    sample_path = "prepared/task1"
 
     # === Data ===
 
-    def prepare_sample(self):
-        prepared = SAMPLE / "prepared"
-        if not prepared.is_dir():
-            if not (SAMPLE / "raw").is_dir():
-                write_babi(SAMPLE / "raw")
-            prepare("babi-dialog", SAMPLE / "raw", prepared, Settings(name="sample"))
-        return prepared / "task1"
+    def make_sample(self, directory):
+        write_babi(directory / "raw")
+        prepare("babi-dialog", directory / "raw", directory / "prepared", Settings(name="sample"))
 
     def load_dataset(self, path):
         return load_dataset(path)

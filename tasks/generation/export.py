@@ -12,6 +12,7 @@ import tensorflow as tf
 from base.files import UserError
 from data.tokenizers import APOSTROPHES, INVISIBLE, QUOTES, SPACE, TOKENIZERS
 from data.vocabulary import EOS_ID, UNK_ID
+from engine.export import without_cudnn
 from models.decoding import decode
 from tasks.generation.batches import LENGTHS
 
@@ -121,9 +122,7 @@ def generation_archive(model, vocabulary, text_settings, decoding, seed=1):
         UserError: as of `GenerationText`.
     """
     text = GenerationText(vocabulary, **text_settings)
-    for layer in model._flatten_layers():
-        if hasattr(layer, "use_cudnn"):
-            layer.use_cudnn = False  # what cuDNN exports runs on no CPU
+    without_cudnn(model)
 
     def reply(turns):
         source = text.source(turns)

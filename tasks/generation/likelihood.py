@@ -3,6 +3,8 @@
 Letters: B pairs   T target words   V words
 """
 
+import functools
+
 import keras
 import numpy as np
 from keras import ops
@@ -54,22 +56,23 @@ def word_loss(label_smoothing=0.0):
     return loss
 
 
-class Likelihood(keras.Model):
-    """The negative log-likelihood of each pair's target under a model: `predict_on_batch` compiles it.
+@functools.lru_cache(maxsize=2)  # a model and its reverse; each validation compiles nothing anew
+def scorer_of(model):
+    """A functional model of the negative log-likelihood of each pair's target.
 
-    Call arguments: a dict of the model's inputs and `target`, int32 `(B, T)`.
+    Args:
+        model: A `models.seq2seq.Seq2Seq`.
 
     Returns:
-        Float32 `(B,)`, in nats.
+        A `keras.Model` of a dict of the model's inputs and `target`, int32 `(B, T)`, that returns float32 `(B,)`, in
+        nats.
     """
-
-    def __init__(self, model, **kwargs):
-        super().__init__(**kwargs)
-        self.model = model
-
-    def call(self, inputs):
-        logits = self.model({name: inputs[name] for name in ("source", "target_in")}, training=False)
-        return ops.sum(word_nll(inputs["target"], logits), axis=1)
+    inputs = {name: keras.Input(x.shape[1:], dtype=x.dtype, name=name) for name, x in model.input.items()}
+    target = keras.Input((None,), dtype="int32", name="target")
+    nll = ops.sum(word_nll(target, model(inputs)), axis=1)
+    scorer = keras.Model({**inputs, "target": target}, nll)
+    scorer.jit_compile = model.jit_compile
+    return scorer
 
 
 def likelihood(model, split, config, batch_size=64, multiple=4):
@@ -85,14 +88,14 @@ def likelihood(model, split, config, batch_size=64, multiple=4):
     Returns:
         Float32 `(pairs,)`, in nats, and the number of words each has, `_EOS_` included, int `(pairs,)`.
     """
-    split, score = view(split, config), Likelihood(model)
+    split, scorer = view(split, config), scorer_of(model)
     nll = np.zeros(len(split), np.float32)
     batches = batches_by_size(split.sizes[:, ::-1], batch_size)
 
     def nll_of(rows):
         inputs, target = split.collate(rows, multiple)
-        return score.predict_on_batch({**inputs, "target": target})
+        return scorer.predict_on_batch({**inputs, "target": target})
 
-    for rows, found in results_of(nll_of, batches):
+    for rows, found in results_of(nll_of, batches, scorer):
         nll[rows] = found
     return nll, split.target.lengths

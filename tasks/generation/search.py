@@ -41,6 +41,7 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter, mu
     ids, scores = np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32)
     noise = rng.random(shape, np.float32) if decoding.sample else None
     decoder = Decoder(model, decoding, EOS_ID, UNK_ID)
+    decoder.jit_compile = model.jit_compile
     batches = batches_by_size(split.source.lengths[rows][:, None], batch_size)
 
     def replies_to(batch):

@@ -1,7 +1,6 @@
 """Response generation: which words answer what was said?"""
 
 import dataclasses
-import pathlib
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from tasks.generation.predictor import GenerationPredictor
 from tasks.generation.prepare import Settings, prepare
 from tasks.generation.search import load_reverse, parse_decoding, reply, rerank, search_of, words_of
 
-SAMPLE = pathlib.Path("build/sample-generation")
 SAMPLES = 12  # pairs whose replies a record shows
 
 
@@ -53,13 +51,14 @@ print([text.decode() for text in found["replies"][0].numpy()], found["scores"])
 
     # === Data ===
 
-    def prepare_sample(self):
-        prepared = SAMPLE / "prepared"
-        if not prepared.is_dir():
-            if not (SAMPLE / "raw").is_dir():
-                write_conversations(SAMPLE / "raw")
-            prepare("conversations", SAMPLE / "raw", prepared, Settings(name="sample-chat", tokenizer="words", turns=2))
-        return prepared
+    def make_sample(self, directory):
+        write_conversations(directory / "raw")
+        prepare(
+            "conversations",
+            directory / "raw",
+            directory / "prepared",
+            Settings(name="sample-chat", tokenizer="words", turns=2),
+        )
 
     def load_dataset(self, path):
         return load_dataset(path)
@@ -148,18 +147,17 @@ print([text.decode() for text in found["replies"][0].numpy()], found["scores"])
         if reverse:
             ids, _ = rerank(reverse, examples, np.asarray(rows), ids, scores, reverse_weight)
         replies = _texts_of(ids, rows, examples, dataset.vocabulary)
+        texts = list(zip(examples.source_texts, examples.target_texts, replies, strict=True))
         if scores_out:
-            with atomic_file(scores_out) as file:
-                for row in zip(examples.source_texts, examples.target_texts, replies, strict=True):
-                    file.write("\t".join(each.replace("\t", " / ") for each in row) + "\n")
+            _write(scores_out, texts)
 
         def metrics_of(chosen):
-            return {
-                "perplexity": perplexity(float(nll[chosen].sum(dtype=np.float64)), int(words[chosen].sum())),
-                **generation_metrics([replies[i] for i in chosen], [[examples.target_texts[i]] for i in chosen]),
-            }
+            found = perplexity(float(nll[chosen].sum(dtype=np.float64)), int(words[chosen].sum()))
+            said = [replies[i] for i in chosen], [[examples.target_texts[i]] for i in chosen]
+            return {"perplexity": found, **generation_metrics(*said)}
 
         whole, unseen = np.arange(len(examples)), np.flatnonzero(~examples.seen)
+        shown = [texts[i] for i in np.unique(np.linspace(0, len(examples) - 1, SAMPLES).astype(int))]
         record = {
             "metrics": metrics_of(whole),
             "parts": {"without the pairs of train": metrics_of(unseen)} if 0 < len(unseen) < len(whole) else {},
@@ -167,10 +165,7 @@ print([text.decode() for text in found["replies"][0].numpy()], found["scores"])
             "decoding": dataclasses.asdict(decoding) | ({"reverse_weight": reverse_weight} if reverse_run else {}),
             "search": search_of(decoding) + (", reranked" if reverse else ""),
             "unit": dataset.tokenizer,
-            "samples": [
-                {"source": examples.source_texts[i], "target": examples.target_texts[i], "reply": replies[i]}
-                for i in np.unique(np.linspace(0, len(examples) - 1, SAMPLES).astype(int))
-            ],
+            "samples": [dict(zip(("source", "target", "reply"), of_pair, strict=True)) for of_pair in shown],
         }
         if baselines:
             train = view(dataset.splits["train"], model.config).target_texts
@@ -206,3 +201,10 @@ def _texts_of(ids, rows, examples, vocabulary):
     texts = [" ".join(words_of(best, vocabulary)) for best in ids[:, 0]]
     reply_to = {examples.source_texts[row]: text for row, text in zip(rows, texts, strict=True)}
     return [reply_to[source] for source in examples.source_texts]
+
+
+def _write(path, rows):
+    """Writes rows of texts, separated by tabs; a tab in a text becomes ` / `."""
+    with atomic_file(path) as file:
+        for row in rows:
+            file.write("\t".join(text.replace("\t", " / ") for text in row) + "\n")

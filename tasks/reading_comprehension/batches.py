@@ -105,7 +105,8 @@ class ReadingSplit:
         characters = np.zeros((size, self.tokens.characters.shape[1]), np.int32)
         words[: len(distinct)] = self.tokens.words[distinct]
         characters[: len(distinct)] = self.tokens.characters[distinct]
-        spans = [[span for span in self.spans[row] if span[1] < context.shape[1]] for row in rows]
+        read = max_context or context.shape[1]  # words; the width may be more, for it is rounded up
+        spans = [[span for span in self.spans[row] if span[1] < read] for row in rows]
         padded = np.full((len(rows), max([1, *map(len, spans)]), 2), NO_SPAN, np.int32)
         for row, found in enumerate(spans):
             padded[row, : len(found)] = np.array(found).reshape(-1, 2)

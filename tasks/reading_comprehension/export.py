@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from data.vocabulary import EOS_ID, UNK_ID
-from layers.bilstm import BiLSTM
+from engine.export import without_cudnn
 from layers.masking import LOWEST
 from layers.span_search import best_spans
 from tasks.reading_comprehension.batches import CHARACTERS
@@ -93,9 +93,7 @@ def reading_archive(model, vocabulary, characters):
         A `keras.export.ExportArchive`.
     """
     text = ReadingText(vocabulary, characters)
-    for layer in model.layers:
-        if isinstance(layer, BiLSTM):  # what cuDNN exports runs on no CPU
-            layer.both.forward_layer.use_cudnn = layer.both.backward_layer.use_cudnn = False
+    without_cudnn(model)
 
     def answer(passage, question):
         tf.debugging.assert_equal(tf.shape(passage), tf.shape(question), "passage and question must be equally many")

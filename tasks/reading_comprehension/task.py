@@ -20,7 +20,6 @@ from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.reading_comprehension.prepare import CHARACTERS, Settings, prepare
 from tasks.reading_comprehension.spans import answers, predict, span_loss
 
-SAMPLE = pathlib.Path("build/sample-reading-comprehension")
 OPTIMIZERS = ("adam", "adadelta")
 
 
@@ -64,13 +63,9 @@ print(found["answers"], found["starts"], found["scores"])
 
     # === Data ===
 
-    def prepare_sample(self):
-        prepared = SAMPLE / "prepared"
-        if not prepared.is_dir():
-            if not (SAMPLE / "raw").is_dir():
-                write_squad(SAMPLE / "raw")
-            prepare("squad", SAMPLE / "raw", prepared, Settings(name="sample-reading"))
-        return prepared
+    def make_sample(self, directory):
+        write_squad(directory / "raw")
+        prepare("squad", directory / "raw", directory / "prepared", Settings(name="sample-reading"))
 
     def load_dataset(self, path):
         return load_dataset(path)
@@ -154,7 +149,7 @@ print(found["answers"], found["starts"], found["scores"])
         Raises:
             UserError: where an input is at fault.
         """
-        dataset = load_dataset(data)
+        dataset = self.open_dataset(data)
         if split not in dataset.splits or not len(dataset.splits[split]):
             raise UserError(f"{dataset.path} has no examples in the split {split}")
         try:

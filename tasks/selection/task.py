@@ -5,7 +5,6 @@ Letters: B batch   N candidates of a context
 
 import dataclasses
 import functools
-import pathlib
 
 import keras
 import numpy as np
@@ -23,7 +22,6 @@ from tasks.selection.prepare import Settings, prepare
 from tasks.selection.ranking import baseline_scores, rank, score, whole_batches
 
 NEGATIVES = ("file", "fresh")
-SAMPLE = pathlib.Path("build/sample")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,13 +85,9 @@ print(ranked["order"], ranked["scores"])
 
     # === Data ===
 
-    def prepare_sample(self):
-        prepared = SAMPLE / "prepared"
-        if not prepared.is_dir():
-            if not (SAMPLE / "raw").is_dir():
-                write_smn(SAMPLE / "raw")
-            prepare("smn", SAMPLE / "raw", prepared, Settings(name="sample"))
-        return prepared
+    def make_sample(self, directory):
+        write_smn(directory / "raw")
+        prepare("smn", directory / "raw", directory / "prepared", Settings(name="sample"))
 
     def load_dataset(self, path, eos_id=None):
         return load_dataset(path, eos_id)

@@ -1,0 +1,155 @@
+"""What training does beside its steps: it watches the loss, scores dev, keeps the best weights and the last state."""
+
+import contextlib
+import math
+import time
+
+import keras
+import numpy as np
+
+from base.files import UserError
+
+BLOCK = 10  # steps whose mean loss is shown and logged
+
+
+class Validation(keras.callbacks.Callback):
+    """After each interval: scores dev, logs, keeps the best weights and the state to resume from.
+
+    Args:
+        run: The `engine.runs.Run` to write into.
+        task: The `engine.task.Task`, of which `validate` is called.
+        split: What to validate on.
+        training: The task's `Training`; its `patience` stops early, as does the best score that there is.
+        position: Where training stands: `step`, `seconds`, `best` (score) and `waited` (validations without
+            improvement).
+        steps_per_epoch: Steps in a pass over the training examples.
+        total: Steps after which training ends, also in the middle of an interval.
+        multiple: As of `engine.task.Task.collate`.
+        display: A `engine.progress.Display`.
+    """
+
+    def __init__(self, run, task, split, training, position, steps_per_epoch, total, multiple, display):
+        super().__init__()
+        self.run, self.task, self.split, self.training = run, task, split, training
+        self.position, self.steps_per_epoch, self.total = dict(position), steps_per_epoch, total
+        self.multiple, self.display = multiple, display
+        self.saved = position["step"]  # where a resume begins
+        self.scalars = _scalar_writer(run.path / "tensorboard")
+
+    def on_epoch_begin(self, epoch, logs=None):
+        """A Keras epoch is an interval between two validations."""
+        self.started, self.steps, self.losses, self.in_block = time.perf_counter(), 0, 0.0, 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.steps += 1
+        self.in_block += 1
+        step = self.position["step"] + self.steps
+        self.loss = loss = float(logs["loss"])  # the mean over the block so far
+        if not math.isfinite(loss):
+            raise UserError(
+                f"{self.run.path}: the loss of step {step:,} is {loss}, so training stopped; try a lower "
+                f"--learning_rate, a smaller --set gradient_clip, or --precision=float32. {self._kept()}"
+            )
+        self.display.update(step, loss)
+        if self.in_block == BLOCK:
+            self._end_block(step)
+        if step == self.total:
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.in_block:
+            self._end_block(self.position["step"] + self.steps)
+        seconds = time.perf_counter() - self.started
+        p = self.position
+        p["step"] += self.steps
+        p["seconds"] += seconds
+        with averaged_weights(self.model):
+            metrics, score = self.task.validate(self.model, self.split, self.multiple)
+            improved = score > p["best"]
+            if improved:
+                self.run.save_best(self.model)
+        p["best"], p["waited"] = (score, 0) if improved else (p["best"], p["waited"] + 1)
+        reason = self._reason_to_stop(score)
+        p["stopped"] = bool(reason)
+        row = {
+            "step": p["step"],
+            "epoch": round(p["step"] / self.steps_per_epoch, 3),
+            "loss": self.losses / self.steps,
+            "steps_per_second": round(self.steps / seconds, 3),
+            "seconds": round(p["seconds"], 1),
+            **{name: round(value, 5) for name, value in metrics.items()},
+        }
+        self.run.save_state(self.model, p)
+        self.saved = p["step"]
+        self.run.log(row)
+        self._tell(row, metrics, improved)
+        if reason:
+            self.display.line(f"{reason}: training stopped")
+            self.model.stop_training = True
+
+    def _end_block(self, step):
+        self.losses += self.loss * self.in_block
+        self.in_block = 0
+        self.scalars(step, {"loss": self.loss})
+        self.model.reset_metrics()
+
+    def _reason_to_stop(self, score):
+        patience = self.training.patience
+        if score >= self.task.best_score:
+            return "the best score that there is"
+        if patience and self.position["waited"] >= patience:
+            return f"no improvement for {patience} validation{'s' * (patience > 1)}"
+        return None
+
+    def _tell(self, row, metrics, improved):
+        self.scalars(row["step"], {f"dev/{name}": value for name, value in metrics.items()})
+        shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        where = f"step {row['step']:,}  epoch {row['epoch']:.2f}"
+        speed = f"loss {row['loss']:.4f}  {row['steps_per_second']:.2f} steps/s"
+        self.display.line(f"{where}  {speed}  dev: {shown}{'  (best)' if improved else ''}")
+
+    def _kept(self):
+        if self.saved:
+            return f"The best weights and the state of step {self.saved:,} are kept"
+        return "That was before the first validation, so nothing is kept"
+
+
+@contextlib.contextmanager
+def averaged_weights(model):
+    """For the block, puts the moving averages that the optimizer keeps into the model, if it keeps any.
+
+    Afterwards the weights are bit by bit what they were, which `keras.callbacks.SwapEMAWeights` (it adds and subtracts)
+    does not promise and an exact resume needs.
+
+    Args:
+        model: A compiled model.
+    """
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)  # as of a LossScaleOptimizer
+    if not optimizer.use_ema:
+        yield
+        return
+    variables = model.trainable_variables
+    kept = [np.array(variable) for variable in variables]
+    optimizer.finalize_variable_values(variables)
+    try:
+        yield
+    finally:
+        for variable, value in zip(variables, kept, strict=True):
+            variable.assign(value)
+
+
+def _scalar_writer(path):
+    """A function of a step and `{name: value}` that writes them for TensorBoard; on other backends it does nothing."""
+    if keras.config.backend() != "tensorflow":
+        return lambda step, values: None
+    import tensorflow as tf
+
+    writer = tf.summary.create_file_writer(str(path))
+
+    def write(step, values):
+        with writer.as_default(step=step):
+            for name, value in values.items():
+                tf.summary.scalar(name, value)
+        writer.flush()
+
+    return write

@@ -1,0 +1,73 @@
+"""engine/provenance.py: commit, changes, hardware and versions."""
+
+import os
+import subprocess
+
+import keras
+import pytest
+
+from base.runtime import available_cpus
+from engine import parallel, provenance
+
+
+@pytest.fixture(autouse=True)
+def no_cache():
+    provenance.revision.cache_clear()
+    yield
+    provenance.revision.cache_clear()
+
+
+def git(path, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *identity, *arguments], cwd=path, check=True, capture_output=True)
+
+
+def test_commit_and_changes_are_those_of_the_code_wherever_one_stands(tmp_path, monkeypatch):
+    root = tmp_path / "code"
+    root.mkdir()
+    (root / "a.py").write_text("1")
+    for arguments in (("init",), ("add", "a.py"), ("commit", "-m", "one")):
+        git(root, *arguments)
+    monkeypatch.setattr(provenance, "ROOT", root)
+    monkeypatch.chdir(tmp_path)
+    (root / "untracked").write_text("")
+    clean = provenance.revision()
+    assert clean["dirty"] is False and len(clean["commit"]) >= 7
+    (root / "a.py").write_text("2")
+    assert provenance.revision() == clean  # of the process's beginning: what it imported
+    provenance.revision.cache_clear()
+    assert provenance.revision() == {"commit": clean["commit"], "dirty": True}
+
+
+def test_without_git_nothing_is_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    assert provenance.revision() == {"commit": None, "dirty": None}
+    provenance.revision.cache_clear()
+    monkeypatch.setenv("PATH", "")
+    assert provenance.revision() == {"commit": None, "dirty": None}
+
+
+def test_provenance_names_command_hardware_and_versions(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["train.py", "--workdir=my run"])
+    found = provenance.provenance()
+    assert found["command"] == "python train.py '--workdir=my run'"
+    assert found["hardware"].startswith(f"{available_cpus()} cores, ")
+    assert found["versions"]["keras"] == keras.__version__
+    assert found["versions"]["backend"] in found["versions"]
+    assert set(found) == {"command", "hardware", "commit", "dirty", "versions"}
+
+
+def test_cores_are_those_that_the_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 5}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    cores = available_cpus()
+    assert cores <= 3 and parallel.batches_at_once() == cores
+    assert provenance.hardware().startswith(f"{cores} cores, ")
+
+
+def test_one_batch_at_a_time_on_a_gpu(monkeypatch):
+    tf = pytest.importorskip("tensorflow")
+    monkeypatch.setattr(parallel.runtime, "available_cpus", lambda: 4)
+    assert parallel.batches_at_once() == 4
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: ["gpu"] if kind == "GPU" else [])
+    assert parallel.batches_at_once() == 1
