@@ -1,4 +1,4 @@
-"""Batch inference: JSON lines in, JSON lines out, a line an example; what is done already is not done again."""
+"""Batch inference: JSON lines in, JSON lines out, one per example; answered examples are not computed again."""
 
 import itertools
 import json

@@ -1,6 +1,6 @@
 """What TensorFlow computes in one pass over memory and `keras.ops` has no name for.
 
-Each function gives the figures of the `keras.ops` that stand beside its call, and says when it cannot.
+Each function computes what the `keras.ops` beside its call compute, and says when it cannot.
 
 Shape suffixes:  R rows   D features
 """

@@ -11,7 +11,7 @@ V, D = 7, 3
 
 
 def train(optimizer, sparse, batches, weights):
-    """The table after a step a batch; the loss is the sum of squares of the batch's vectors, place by place."""
+    """The table after one step per batch; the loss is the sum of squares of the batch's vectors, place by place."""
     layer = WordEmbedding(V, D, sparse_gradient=sparse)
     model = keras.Sequential([keras.Input((None,), dtype="int32"), layer])
     layer.set_weights([weights])

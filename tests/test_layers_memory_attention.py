@@ -41,7 +41,7 @@ def read_in_loops(query, memories, mask, layer):
 
 @pytest.fixture(scope="module")
 def inputs():
-    """Query, memory and mask: one turn remembers all, one a sentence, one nothing."""
+    """Query, memory and mask: one turn remembers all, one a single sentence, one nothing."""
     rng = np.random.default_rng(0)
     mask = rng.random((B, T, M)) < 0.6
     mask[0, 0], mask[0, 1], mask[1, 2] = True, np.arange(M) == 2, False

@@ -35,7 +35,7 @@ def test_exact_match_compares_what_is_normalised():
 
 
 def test_f1_counts_each_word_as_often_as_it_occurs():
-    # 3 words predicted, 2 right ones, in common x once and y once
+    # 3 words predicted, 2 in the answer, in common x once and y once
     assert f1("x x y", "x y") == pytest.approx(2 * (2 / 3) * 1.0 / (2 / 3 + 1.0))
     assert f1("x x", "x y x z") == pytest.approx(2 * 1.0 * 0.5 / 1.5)
     assert f1("u v", "x y") == 0.0

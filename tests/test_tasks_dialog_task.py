@@ -268,10 +268,10 @@ def test_predict_gives_what_a_dialog_gets_alone(dataset, model, batch_size):
 def test_validate_chooses_by_responses(dataset, model):
     split = dataset.splits["dev"]
     predicted = predict(model, split, model.config)
-    metrics, figure = dialog.validate(model, split)
+    metrics, chosen_by = dialog.validate(model, split)
     assert metrics == dialog_metrics(predicted, split.answers, split.dialog)
-    assert figure == metrics["per_response"] == np.mean(predicted == split.answers)
-    assert figure < dialog.best_score
+    assert chosen_by == metrics["per_response"] == np.mean(predicted == split.answers)
+    assert chosen_by < dialog.best_score
 
 
 # === Baselines and upper bounds ===

@@ -42,7 +42,7 @@ class GenerationPredictor(Predictor):
         },
         "decode": {
             "type": "string",
-            "description": "How replies are looked for, as `beam=5,length_penalty=1`; empty: as the server was told.",
+            "description": "How replies are searched for, as `beam=5,length_penalty=1`; empty: as the server was told.",
             "default": "",
         },
     }
@@ -58,7 +58,7 @@ class GenerationPredictor(Predictor):
         self.decode_by(decoding or Decoding())
 
     def decode_by(self, decoding):
-        """Changes how replies are looked for, where an instance does not say it."""
+        """Changes how replies are searched for, where an instance does not say it."""
         self.decoding = decoding
 
     def check(self, instance, where):

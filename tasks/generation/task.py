@@ -127,7 +127,7 @@ print([text.decode() for text in found["replies"][0].numpy()], found["scores"])
             model, dataset, split, run, baselines, progress, multiple: As of `engine.task.Task.measure`.
             scores_out: File for the replies: source, target and reply in each line, separated by tabs, turns of a
                 source by ` / `.
-            decode: How replies are looked for, see `tasks.generation.search.parse_decoding`.
+            decode: How replies are searched for, see `tasks.generation.search.parse_decoding`.
             reverse_run: Run directory of a reverse model, which chooses among the replies found: see
                 `tasks.generation.search.rerank`.
             reverse_weight: As of `rerank`.

@@ -119,7 +119,7 @@ def whole_batches(context, batch_size):
 
     Args:
         context: The context of each line, int `(lines,)`.
-        batch_size: Lines a batch.
+        batch_size: Lines per batch.
 
     >>> [whole_batches(np.arange(contexts * 10) // 10, 256) for contexts in (50000, 667)]
     [499960, 6650]
