@@ -1,4 +1,4 @@
-"""Points at the things that a conversation mentions, by what was said of them.
+"""Points at the entities that a conversation mentions, by what was said of them.
 
 Shape suffixes:
     B dialogs   T turns   M sentences   E entities   R turn distances   C candidates   K entities of a candidate

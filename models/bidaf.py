@@ -32,27 +32,30 @@ class BiDAFConfig:
     characters: int
     """Characters with an id, 1 to this."""
     embedding_dim: int = 100
-    """Dimension of the word vectors, which stay as they are given."""
+    """Features of a word vector; the vectors stay as they are given."""
     hidden: int = 100
-    """`d`, of the LSTMs in each direction."""
+    """`d`: units of each LSTM in each direction."""
     character_dim: int = 8
+    """Features of a character vector."""
     character_filters: int = 100
+    """Filters of the character CNN: features of a word by its characters."""
     character_width: int = 5
+    """Characters that a filter spans."""
     dropout: float = 0.2
-    """Before each LSTM and before the logits, and on the character vectors."""
+    """Fraction dropped before each LSTM, before the logits and on the character vectors, in [0, 1)."""
     end_pointer: str = "paper"
-    """What the LSTM of the end reads. `paper`: `M`. `official`, as the authors' code: `[G; M; a; M * a]` with `a` the
+    """Input of the LSTM that finds the end. `paper`: `M`. `official`, as the authors' code: `[G; M; a; M * a]`, `a` the
     words of `M` weighted by where the answer starts."""
     use_characters: bool = True
-    """`False`: the paper's ablation."""
+    """`False` leaves the character CNN out: an ablation of the paper."""
     use_words: bool = True
-    """`False`: the paper's ablation."""
+    """`False` leaves the word vectors out: an ablation of the paper."""
     c2q: bool = True
-    """`False`: the paper's ablation, see `layers.attention_flow`."""
+    """`False` replaces context-to-query attention by the mean of `U`: an ablation of the paper."""
     q2c: bool = True
-    """`False`: the paper's ablation."""
+    """`False` leaves query-to-context attention out of `G`: an ablation of the paper."""
     similarity_start: str = "glorot"
-    """How the weights of eq. 1 start, see `layers.attention_flow`."""
+    """Initial weights of eq. 1: `glorot`, or `dot`, a dot product; see `layers.attention_flow`."""
 
     def __post_init__(self):
         if self.end_pointer not in END_POINTERS:

@@ -133,7 +133,7 @@ def _prepare_task(reader, corpus, task, directory, settings, summary):
 
 
 def find_entities(knowledge, candidates):
-    """The words that stand for things in the world, each with its type.
+    """The words that stand for entities of the world, each with its type.
 
     Args:
         knowledge: List of `data.corpora.babi_dialog.Fact`.

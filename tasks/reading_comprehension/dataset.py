@@ -24,7 +24,7 @@ class ReadingDataset:
     vectors: np.ndarray
     """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
     vocabulary: Vocabulary
-    """Of lower-case words."""
+    """Its words are lower case."""
     characters: Vocabulary
 
     def facts(self):
