@@ -5,11 +5,15 @@ TensorFlow; tests go through `conftest.py`. What the user has set in the environ
 results/benchmarks/runtime.json.
 """
 
+import importlib.abc
+import importlib.util
 import logging
 import math
 import os
 import pathlib
+import re
 import sys
+import tempfile
 
 CHOSEN = "RUNTIME_CHOSEN"
 """Environment variable with the names of those that `prepare` set, for processes that inherit them."""
@@ -42,7 +46,7 @@ def prepare(threads=None, environ=os.environ):
         "TF_NUM_INTRAOP_THREADS": str(threads or available_cpus()),
         "TF_NUM_INTEROP_THREADS": str(threads or available_cpus()),
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192",  # an operation per tensor size: of the default 1,024 many are lost
-        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "TF_CPP_MIN_LOG_LEVEL": "3",  # errors are raised; what TensorFlow logs as one are missing GPUs
     }
     choices = {name: value for name, value in choices.items() if given(name, environ) is None}
     environ.update(choices)
@@ -52,6 +56,7 @@ def prepare(threads=None, environ=os.environ):
 
         absl_logging.set_verbosity("error")
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
+        sys.meta_path.insert(0, _QuietImport())
 
 
 def given(name, environ=os.environ):
@@ -84,6 +89,39 @@ def _say(line):
     if line not in _said:
         _said.add(line)
         print(line, file=sys.stderr, flush=True)
+
+
+# === Log lines ===
+
+
+class _QuietImport(importlib.abc.MetaPathFinder):
+    """Loads TensorFlow without the lines that it logs before it looks at `TF_CPP_MIN_LOG_LEVEL`."""
+
+    def find_spec(self, name, path, target=None):
+        if name != "tensorflow":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec:
+            load = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: _without_log_lines(load, module)
+        return spec
+
+
+def _without_log_lines(function, *arguments):
+    """Calls a function; of what it writes to stderr, also from C++, lines like `I0000 00:00:17... port.cc:153]` go."""
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            return function(*arguments)
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            file.seek(0)
+            for line in file:
+                if not re.match(rb"[IWE]\d{4} \d\d:|WARNING: All log messages before absl", line):
+                    os.write(2, line)
 
 
 # === Threads ===

@@ -28,8 +28,9 @@ def main():
     shape = FLAGS.words, FLAGS.dimension, FLAGS.places, FLAGS.steps, FLAGS.seed
     found = in_turn([(make_block, (lazy, *shape)) for lazy in (False, True)], FLAGS.blocks)
     rows = []
-    for side, (speed, memory) in zip(("exact Adam", "lazy Adam"), found, strict=True):
-        row = {"side": side, "milliseconds": 1000 / speed, "ratio": speed / found[0][0], "gigabytes": memory}
+    for side, timed in zip(("exact Adam", "lazy Adam"), found, strict=True):
+        row = {"side": side, "milliseconds": 1000 / timed.speed, "ratio": timed.ratio(found[0])}
+        row["gigabytes"] = timed.gigabytes
         print("{side}: {milliseconds:.1f} ms per step, {ratio:.1f} times the first, {gigabytes:.2f} GB".format(**row))
         rows.append(row)
     write_record(FLAGS.out, "lazy_adam", rows=rows)

@@ -1,43 +1,92 @@
 """What the benchmarks share: sides that compute in turn, each in its own process, so that its memory is its own; DAM
 without what makes it fast; and the record of what was measured."""
 
+import contextlib
+import dataclasses
 import json
 import multiprocessing
+import os
 import resource
 import shlex
 import statistics
 import sys
+import time
 import traceback
 
+from base import runtime
 from base.files import UserError, atomic_file
 
 
-def in_turn(sides, blocks):
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """What a side did in one block."""
+
+    speed: float
+    """Examples per second."""
+    cpu_speed: float
+    """Examples per second of CPU time, which other work on the machine disturbs less."""
+    faults: int
+    """Page faults: memory taken from the kernel anew."""
+    gigabytes: float
+    """Peak memory of the process so far."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """The timed blocks of a side; block `i` of one side was computed beside block `i` of the others."""
+
+    blocks: list[Block]
+
+    @property
+    def speed(self):
+        """Examples per second, the median over blocks."""
+        return statistics.median(block.speed for block in self.blocks)
+
+    @property
+    def faults(self):
+        """Page faults per block, the median."""
+        return statistics.median(block.faults for block in self.blocks)
+
+    @property
+    def gigabytes(self):
+        """Peak memory."""
+        return max(block.gigabytes for block in self.blocks)
+
+    def ratio(self, other, field="speed"):
+        """How many times as fast it is as another side: the median over pairs of blocks."""
+        pairs = zip(self.blocks, other.blocks, strict=True)
+        return statistics.median(getattr(mine, field) / getattr(theirs, field) for mine, theirs in pairs)
+
+
+def in_turn(sides, blocks, warm_up=1):
     """Times some sides: a block of each, one after the other, again and again.
 
     Args:
-        sides: List of `(function, arguments)`. In the side's process the function sets things up and returns
-            another without arguments, which computes a block and returns how many examples per second it did. The first
-            must be importable, the arguments plain.
-        blocks: Timed blocks of each side; one more goes before, which compiles.
+        sides: List of `(function, arguments)` or `(function, arguments, environment)`. In the side's process, which has
+            these environment variables, the function makes things ready and returns another without arguments, that
+            computes a block and returns how many examples a second it did. The first must be importable, the arguments
+            plain.
+        blocks: Timed blocks of each side.
+        warm_up: Blocks that go before, which compile.
 
     Returns:
-        For each side the median over its blocks and the peak memory of its process in GB.
+        A `Side` for each.
 
     Raises:
         UserError: where a side fails; its error stands on the terminal.
     """
     context = multiprocessing.get_context("spawn")
     pipes, workers = [], []
-    for function, arguments in sides:
+    for function, arguments, *environment in sides:
         here, there = context.Pipe()
         workers.append(context.Process(target=_serve, args=(function, arguments, there), daemon=True))
-        workers[-1].start()
+        with _environment(*environment):
+            workers[-1].start()
         there.close()  # so that the end of the process is the end of the pipe
         pipes.append(here)
     found = [[] for _ in sides]
     try:
-        for _ in range(1 + blocks):
+        for _ in range(warm_up + blocks):
             for pipe, of_side in zip(pipes, found, strict=True):
                 pipe.send("block")
                 of_side.append(pipe.recv())
@@ -48,18 +97,32 @@ def in_turn(sides, blocks):
             worker.terminate()
         for worker in workers:
             worker.join()
-    return [
-        (statistics.median(speed for speed, _ in of_side[1:]), max(memory for _, memory in of_side))
-        for of_side in found
-    ]
+    return [Side(of_side[warm_up:]) for of_side in found]
+
+
+@contextlib.contextmanager
+def _environment(changes=()):
+    """Environment variables for a process that is started meanwhile: there they count as the user's."""
+    kept = dict(os.environ)
+    chosen = kept.get(runtime.CHOSEN, "").split(",")
+    os.environ.update(changes, **{runtime.CHOSEN: ",".join(name for name in chosen if name not in changes)})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
 
 
 def _serve(function, arguments, pipe):
     try:
         block = function(*arguments)
         while pipe.recv():
+            before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
             speed = block()
-            pipe.send((speed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20))
+            after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - started
+            cpu = sum(after[:2]) - sum(before[:2])
+            faults = after.ru_minflt - before.ru_minflt
+            pipe.send(Block(speed, speed * seconds / cpu, faults, after.ru_maxrss / 2**20))
     except UserError as error:
         print(f"error: {error}", flush=True)
     except (EOFError, KeyboardInterrupt):

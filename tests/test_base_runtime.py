@@ -38,7 +38,7 @@ def test_what_the_user_set_wins():
     assert environ["TF_ENABLE_ONEDNN_OPTS"] == "0"
     assert environ["TF_NUM_INTRAOP_THREADS"] == "3"
     assert environ["TF_CPU_ALLOCATOR_USE_BFC"] == "true"
-    assert environ["TF_CPP_MIN_LOG_LEVEL"] == "2"
+    assert environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
     assert environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "8192"
     assert environ["TF_NUM_INTEROP_THREADS"] == str(runtime.available_cpus())
 
@@ -219,6 +219,28 @@ def test_scripts_choose_before_tensorflow_loads(arguments):
     result = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
     assert result.returncode == 7, result.stderr
     assert result.stdout == "1 true 1\n"
+
+
+def test_tensorflow_loads_without_a_log_line_and_other_lines_stay():
+    command = (
+        "import base.cli, tensorflow; tensorflow.config.list_physical_devices(); import sys; sys.stderr.write('x')"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("TF_", "ONEDNN_", "RUNTIME_"))}
+    result = subprocess.run(
+        [sys.executable, "-c", command], cwd=ROOT, env=environ, capture_output=True, text=True, check=True
+    )
+    assert result.stderr == "x"
+
+
+def test_only_log_lines_are_dropped(capfd):
+    def write(text):
+        os.write(2, text.encode())
+        return 7
+
+    log = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
+    log += "I0000 00:00:1795355747.482479   32726 port.cc:153] oneDNN custom operations are on.\n"
+    assert runtime._without_log_lines(write, f"{log}Illegal something\n") == 7
+    assert capfd.readouterr().err == "Illegal something\n"
 
 
 def test_it_does_not_load_tensorflow_itself():

@@ -1,0 +1,121 @@
+"""What the sides of `benchmarks.turns.in_turn` compute: any model's training; DAM's training and ranking in steps."""
+
+import dataclasses
+import itertools
+import time
+
+from benchmarks.turns import build, use_plain_layers
+from engine.parallel import in_order, share_cores
+
+COUNTED = {
+    "dialog": ("responses", lambda answers: int((answers >= 0).sum())),
+    "generation": ("target tokens", lambda target: int((target > 0).sum())),
+    "reading_comprehension": ("questions", len),
+    "selection": ("pairs", lambda labels: labels.size),
+}
+"""What is counted per second, and how many of a batch's targets these are."""
+
+
+def training_block(side, path, batch_size, steps, seed, multiple=4):
+    """In the process of a side: what trains as train.py does for a block and returns the examples per second.
+
+    Args:
+        side: See `benchmarks.turns.parse_side`.
+        path: Prepared dataset.
+        batch_size: Examples per step; `None`: the task's default.
+        steps: Steps per block; a block goes on where the one before ended.
+        seed: Of weights and batches.
+        multiple: See `engine.training`: sizes are rounded up to it, by the task.
+    """
+    import numpy as np
+
+    from data.stream import as_dataset
+    from engine.training import Fit
+
+    model, task, dataset, training = build(side, path, seed)
+    model.optimizer.build(model.trainable_variables)
+    split, rng = dataset.splits["train"], np.random.default_rng(seed)
+    size = batch_size or Fit(**task.fit).batch_size
+    batches = itertools.chain.from_iterable(
+        task.training_batches(split, model.config, training, size, rng) for _ in itertools.count()
+    )
+    _, count = COUNTED[task.name]
+
+    def block():
+        started = time.perf_counter()
+        collated = [task.collate(split, model.config, batch, multiple) for batch in itertools.islice(batches, steps)]
+        model.fit(as_dataset(collated), steps_per_epoch=steps, shuffle=False, verbose=0)
+        return sum(count(targets) for _, targets in collated) / (time.perf_counter() - started)
+
+    return block
+
+
+def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
+    """In the process of a side: what trains or ranks for a block and returns the pairs a second."""
+    import numpy as np
+
+    from tasks.selection.batches import inputs_of
+    from tasks.selection.ranking import ranking_batches
+
+    if "at once" not in without:
+        share_cores()
+    if "plain" in without:
+        use_plain_layers()
+    model, task, dataset, training = build(side, path, seed)
+    if "padded" in without:
+        model.packed = False
+    config, rng = model.config, np.random.default_rng(seed)
+    split = dataset.splits["train" if what == "training" else "dev"]
+
+    if what == "training":
+        per_step = batch_size // (1 + training.negatives_per_positive) if training.negatives == "fresh" else batch_size
+        every = task.training_batches(split, config, training, per_step, rng)
+    elif lengths == "dataset":
+        every = ranking_batches(split, dataclasses.replace(config, masking="exact"))
+    else:  # ten candidates in a row, as where their lengths do not differ
+        every = [(np.arange(8), np.arange(80).reshape(8, 10))]
+    cells = [
+        split.sizes(contexts, lines, config.max_turns, config.max_words).max(axis=0).prod()
+        for contexts, lines, *_ in every
+    ]
+    chosen = np.argsort(cells)[((np.arange(steps) + 0.5) / steps * len(every)).astype(int)]
+
+    def arrays_to_train(batch):
+        return task.collate(split, config, batch, 4)
+
+    def arrays_to_rank(batch):
+        contexts, lines = batch
+        if config.masking == "release":  # it has no way to share a context
+            contexts, lines = np.repeat(contexts, lines.shape[1]), lines.reshape(-1, 1)
+        return inputs_of(split, config, contexts, lines, 4), lines >= 0
+
+    def filled(inputs):
+        """The same batch with every turn and word there."""
+        B, N = inputs["responses"].shape[:2]
+        shapes = {"turns": (B, config.max_turns, config.max_words), "responses": (B, N, config.max_words)}
+        return {name: rng.integers(3, config.vocabulary_size, shape, dtype=np.int32) for name, shape in shapes.items()}
+
+    def train(inputs, labels):
+        model.train_on_batch(inputs, labels)
+        return labels.size
+
+    def rank(inputs, real):
+        model.predict_on_batch(inputs)
+        return real.sum()
+
+    arrays_to, step = (arrays_to_train, train) if what == "training" else (arrays_to_rank, rank)
+    batches = [arrays_to(every[i]) for i in chosen[::-1]]  # the costliest first: no core waits for one at the end
+    if lengths == "full":
+        batches = [(filled(inputs), others) for inputs, others in batches]
+
+    def compute(batch):
+        return step(*batch)
+
+    compute(batches[0])  # compiles
+
+    def block():
+        started = time.perf_counter()
+        pairs = sum(map(compute, batches) if "at once" in without else in_order(compute, batches, model))
+        return pairs / (time.perf_counter() - started)
+
+    return block
