@@ -40,6 +40,8 @@ def training_block(side, path, batch_size, steps, seed, multiple=4):
         task.training_batches(split, model.config, training, size, rng) for _ in itertools.count()
     )
     _, count = COUNTED[task.name]
+    first = task.collate(split, model.config, next(batches), multiple)
+    model.fit(as_dataset([first]), steps_per_epoch=1, shuffle=False, verbose=0)  # traces
 
     def block():
         started = time.perf_counter()

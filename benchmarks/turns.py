@@ -21,6 +21,8 @@ from base.files import UserError, atomic_file
 class Block:
     """What a side did in one block."""
 
+    examples: float
+    """How many it was."""
     speed: float
     """Examples per second."""
     cpu_speed: float
@@ -43,14 +45,15 @@ class Side:
         return statistics.median(block.speed for block in self.blocks)
 
     @property
-    def faults(self):
-        """Page faults per block, the median."""
-        return statistics.median(block.faults for block in self.blocks)
-
-    @property
     def gigabytes(self):
         """Peak memory."""
         return max(block.gigabytes for block in self.blocks)
+
+    def medians(self):
+        """What a record says of a side."""
+        fields = {"per_second": "speed", "per_cpu_second": "cpu_speed", "page_faults": "faults"}
+        found = {name: statistics.median(getattr(b, field) for b in self.blocks) for name, field in fields.items()}
+        return {**found, "gigabytes": self.gigabytes}
 
     def ratio(self, other, field="speed"):
         """How many times as fast it is as another side: the median over pairs of blocks."""
@@ -122,7 +125,7 @@ def _serve(function, arguments, pipe):
             after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - started
             cpu = sum(after[:2]) - sum(before[:2])
             faults = after.ru_minflt - before.ru_minflt
-            pipe.send(Block(speed, speed * seconds / cpu, faults, after.ru_maxrss / 2**20))
+            pipe.send(Block(speed * seconds, speed, speed * seconds / cpu, faults, after.ru_maxrss / 2**20))
     except UserError as error:
         print(f"error: {error}", flush=True)
     except (EOFError, KeyboardInterrupt):
@@ -174,6 +177,19 @@ def parse_side(text):
         if "=" not in assignment:
             raise UserError(f"expected MODEL[,field=value...]. Received: {text}")
     return name, dict(assignment.split("=", 1) for assignment in assignments)
+
+
+def side_of_recipe(name):
+    """A recipe as `benchmarks.turns.parse_side` takes it, and its batch size."""
+    from engine.recipes import RECIPES
+
+    if name not in RECIPES:
+        raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {name}")
+    recipe = RECIPES[name]
+    settings = {"precision": recipe.flags.get("precision", "float32"), **recipe.settings}
+    return ",".join([recipe.model, *(f"{field}={value}" for field, value in settings.items())]), recipe.flags[
+        "batch_size"
+    ]
 
 
 def build(side, path, seed):
