@@ -9,7 +9,8 @@ from base.files import UserError
 from engine.recipes import RECIPES
 from metrics.tables import read_record
 from tools import tables
-from tools.markdown import chosen, curve, samples, score_text, sides, table
+from tools.benchmark_tables import sides
+from tools.markdown import chosen, curve, samples, score_text, table
 from tools.tables import MEASURED, ROOT, main, pages, recipe_score, render
 from tools.tree import tree
 
@@ -163,6 +164,11 @@ def test_two_sides_stand_beside_their_ratio():
     shown = sides({"sides": ["a", "b"], "unit": "questions", "rows": rows}).splitlines()
     assert shown[0] == "| questions per second | a | b | ratio | GB, a | GB, b |"
     assert shown[2] == "| squad | 90 | 60 | 1.50 | 3.2 | 2.0 |"
+
+
+def test_rows_of_a_benchmark_are_shown_by_field():
+    shown = render("<!-- rows: lazy_adam side milliseconds absent -->\n<!-- end -->").splitlines()
+    assert shown[1:4] == ["| side | milliseconds | absent |", "|---|---|---|", "| exact Adam | 150 | |"]
 
 
 def test_models_are_shown_or_left_out_by_a_part_of_their_name(monkeypatch):

@@ -22,7 +22,7 @@ from engine.recipes import RECIPES, Recipe
 from metrics.names import record_name
 from metrics.published import PUBLISHED, published
 from metrics.tables import read_record
-from tools import markdown
+from tools import benchmark_tables, markdown
 from tools.tree import tree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -183,17 +183,22 @@ def _benchmark(name):
 
 def _speed(name):
     """`speed: NAME`: a benchmark of several sides, results/benchmarks/NAME.json."""
-    return markdown.speed(_benchmark(name)["rows"])
+    return benchmark_tables.speed(_benchmark(name)["rows"])
 
 
 def _sides(name):
     """`sides: NAME`: a benchmark of two sides, results/benchmarks/NAME.json."""
-    return markdown.sides(_benchmark(name))
+    return benchmark_tables.sides(_benchmark(name))
 
 
 def _tree():
     """`tree`: every tracked file, see `tools.tree`."""
     return tree(ROOT)
+
+
+def _rows(name, *fields):
+    """`rows: NAME FIELD FIELD`: fields of the rows of results/benchmarks/NAME.json, a column each."""
+    return benchmark_tables.fields_table(_benchmark(name)["rows"], fields)
 
 
 def _value(path, *keys, digits="3", times="1"):
@@ -212,6 +217,7 @@ KINDS = {
     "published-dialogs": _published_dialogs,
     "speed": _speed,
     "sides": _sides,
+    "rows": _rows,
     "models": _models,
     "recipes": _recipes,
     "tree": _tree,
