@@ -9,12 +9,28 @@ import sys
 
 import keras
 import numpy as np
+import tensorflow as tf
 from absl import flags
 
 from engine.training import Fit, train
 from tasks import TASKS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# === Models ===
+
+
+def weights_without_gradient(model, loss, inputs, targets):
+    """Paths of the trainable weights that one step of training would leave as they are.
+
+    Nothing is compiled, which would take seconds.
+    """
+    with tf.GradientTape() as tape:
+        value = tf.reduce_sum(loss(targets, model(inputs, training=True)))
+    gradients = tape.gradient(value, [weight.value for weight in model.trainable_weights])
+    found = [gradient is not None and np.any(tf.convert_to_tensor(gradient)) for gradient in gradients]
+    return [weight.path for weight, moves in zip(model.trainable_weights, found, strict=True) if not moves]
+
 
 # === Runs ===
 

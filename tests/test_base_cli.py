@@ -47,10 +47,36 @@ def test_a_wrong_flag_gets_one_sentence(arguments, expected, monkeypatch):
     assert not (ROOT / "build" / "never").exists()
 
 
-def test_a_process_says_it_too():
-    result = subprocess.run([sys.executable, "evaluate.py", "extra"], cwd=ROOT, capture_output=True, text=True)
-    assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "error: Only flags are taken (--help lists them). Received: extra\n"
+NEEDED = {
+    "train.py": [],
+    "evaluate.py": [],
+    "export.py": ["--run=x", "--out=y"],
+    "chat.py": ["--run=x"],
+    "serve.py": [],
+    "prepare.py": ["--corpus=smn", "--source=x", "--out=y"],
+    "tools/import_release.py": ["--checkpoint=x", "--config=y", "--out=z"],
+    "tools/sweep.py": ["--recipe=x", "--data=y"],
+    "tools/tables.py": [],
+}
+"""Flags that each script insists on."""
+RUN = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    print({"tensorflow", "keras"} & set(sys.modules))
+"""
+
+
+@pytest.mark.parametrize("script", NEEDED)
+def test_wrong_flags_do_not_wait_for_tensorflow(script):
+    if script == "train.py":
+        pytest.xfail("models/__init__.py imports every model")
+    command = [sys.executable, "-c", RUN, script, *NEEDED[script], "stray"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (1, "set()\n")
+    assert result.stderr == "error: Only flags are taken (--help lists them). Received: stray\n"
 
 
 @pytest.mark.parametrize("arguments", [["--model=no-such"], ["--recipe=dam-sample", "--model=bidaf"], ["--set=x"]])

@@ -26,13 +26,11 @@ FACTS = [
     ("zizzi", "R_cuisine", "thai"),
     ("zizzi", "R_location", "east"),
 ]
-SMALL = {"embedding_dim": "8", "heads": "2", "hops": "2"}
 
 
 @pytest.fixture(scope="module")
-def run(prepared_dialog, tmp_path_factory):
-    fit = Fit(epochs=1.0, batch_size=8, learning_rate=0.01)
-    return train(dialog, "memma", prepared_dialog, tmp_path_factory.mktemp("runs") / "run", fit, SMALL)
+def run(trained_dialog):
+    return trained_dialog
 
 
 @pytest.fixture
@@ -275,11 +273,8 @@ def test_a_run_without_its_candidates_is_refused(run, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def reader(prepared_reading, tmp_path_factory):
-    settings = {"hidden": "5", "character_filters": "7", "character_dim": "3"}
-    fit = Fit(epochs=1.0, batch_size=8, learning_rate=0.01)
-    path = tmp_path_factory.mktemp("runs") / "reader"
-    return ReadingComprehensionChat(reading.predictor(train(reading, "bidaf", prepared_reading, path, fit, settings)))
+def reader(trained_reading_comprehension):
+    return ReadingComprehensionChat(reading.predictor(trained_reading_comprehension))
 
 
 def test_an_answer_is_shown_in_its_sentence_and_stands_where_it_says(reader):

@@ -11,6 +11,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from helpers import ROOT, run_script
 
 from base.files import UserError
 from data.corpora.smn import tokenize
@@ -25,7 +26,6 @@ from tasks.selection.ranking import score
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORDS = ("_EOS_", "_UNK_", "a", "b", "c", "d", "e", "é", "naïve", "日本", "x\u00a0y")
 SIZES = {"vocabulary_size": 11, "embedding_dim": 5, "max_turns": 3, "max_words": 7, "levels": 1}
 LINES = [  # context, response
@@ -158,25 +158,18 @@ def served(tmp_path_factory):
     path = tmp_path_factory.mktemp("exporting")
     set_precision("float32")
     _, release_model = make_run(path / "release run", masking="release")
-    script = subprocess.Popen(
-        [sys.executable, "export.py", f"--run={path}/release run", f"--out={path}/out/release"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    script = run_script("export.py", f"--run={path}/release run", f"--out={path}/out/release")
+    assert script.returncode == 0, script.stderr
     run, model = make_run(path / "run")
     try:
         set_precision("bfloat16")
         exact = exporting.export(TASKS["selection"], run, path / "out" / "exact")
-        printed, _ = script.communicate()
     finally:
         set_precision("float32")
-        script.kill()
-    assert script.returncode == 0
     expected = score(model, split_of(LINES + RANK_LINES), model.config)
     models = {"exact": str(exact), "release": f"{path}/out/release/1"}
     with open(path / "calls.pkl", "wb") as file:
-        pickle.dump((models, CALLS, printed.partition("\n\n")[2]), file)
+        pickle.dump((models, CALLS, script.stdout.partition("\n\n")[2]), file)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     subprocess.run(
         [sys.executable, "-I", "-c", CLIENT],
@@ -186,7 +179,7 @@ def served(tmp_path_factory):
         stdout=subprocess.DEVNULL,
     )
     answers = pickle.loads((path / "answers.pkl").read_bytes())
-    return Served(run, release_model, expected, answers, printed)
+    return Served(run, release_model, expected, answers, script.stdout)
 
 
 def test_client_had_nothing_of_this_project(served):

@@ -2,14 +2,12 @@
 
 import collections
 import json
-import pathlib
 import re
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from helpers import SMALL_RUNS, run_script, weights_of_run
 
 from base.files import UserError
 from engine import evaluation
@@ -24,12 +22,11 @@ from tasks.dialog.baselines import baselines_and_upper_bounds
 from tasks.dialog.dataset import World
 
 dialog = TASKS["dialog"]
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 TINY = Recipe(
     model="memma",
     corpus="the sample",
     flags={"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02},
-    settings={"embedding_dim": 8, "heads": 2, "hops": 1},
+    settings=SMALL_RUNS["dialog"][2],
 )
 
 
@@ -41,9 +38,10 @@ def tiny_recipe():
 
 
 @pytest.fixture(scope="module")
-def swept(prepared_dialog, tmp_path_factory):
-    """A directory with the runs of two seeds, and their figures."""
+def swept(prepared_dialog, trained_dialog, tmp_path_factory):
+    """A directory with the runs of two seeds, the first of which was there, and their metrics."""
     root = tmp_path_factory.mktemp("sweep")
+    shutil.copytree(trained_dialog.path, root / "runs" / "tiny-task1-1")
     sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov", "test"], root / "runs", root / "measured")
     return root
 
@@ -64,11 +62,6 @@ def trained(monkeypatch):
 
     monkeypatch.setattr(sweeping, "train", counted)
     return found
-
-
-def weights(path):
-    with np.load(path / "last.npz") as state:
-        return {name: state[name] for name in state.files if name != "position"}
 
 
 # === Training ===
@@ -191,8 +184,8 @@ def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, mon
     sweep(TASKS, *args)
     assert trained == [(name, False), (name, False), (name, True)]
     assert resumed.finished()
-    for number, value in weights(run.path).items():
-        np.testing.assert_array_equal(value, weights(resumed.path)[number])
+    for number, value in weights_of_run(run).items():
+        np.testing.assert_array_equal(value, weights_of_run(resumed)[number])
     expected, found = run.history(), resumed.history()
     assert [row["step"] for row in found] == [row["step"] for row in expected]
     assert found[-1]["loss"] == pytest.approx(expected[-1]["loss"])
@@ -216,7 +209,7 @@ def test_a_sweep_refuses_datasets_of_one_name(swept, prepared_dialog, tmp_path):
     ],
 )
 def test_sweep_refuses_wrong_flags(flags, message):
-    done = subprocess.run([sys.executable, "-m", "tools.sweep", *flags], cwd=ROOT, capture_output=True, text=True)
+    done = run_script("tools/sweep.py", *flags)
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert line.startswith("error: ") and re.search(message, line)

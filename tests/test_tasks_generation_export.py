@@ -9,7 +9,6 @@ from data.tokenizers import TOKENIZERS, normalize
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
 from engine.runs import Run
-from engine.training import Fit, train
 from models.decoding import Decoding
 from tasks import TASKS
 from tasks.generation.chat import GenerationChat
@@ -28,10 +27,8 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def run(prepared_generation, tmp_path_factory):
-    settings = {"embedding_dim": "5", "hidden": "6", "attention": "dot", "dropout": "0"}
-    fit = Fit(epochs=3.0, batch_size=8, learning_rate=0.03)
-    return train(generation, "seq2seq", prepared_generation, tmp_path_factory.mktemp("runs") / "run", fit, settings)
+def run(trained_generation):
+    return trained_generation
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,16 @@
 import collections
 import dataclasses
 import json
+import shutil
 
 import keras
 import numpy as np
 import pytest
-from helpers import randomised, to_numpy
+from helpers import randomised, resume_small, to_numpy, train_small, weights_of_run
 
 from base.files import UserError
 from engine.evaluation import evaluate
 from engine.runs import Run
-from engine.training import Fit, train
 from metrics.generation import baselines_of, bleu, generation_metrics
 from models.decoding import Decoding
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -24,8 +24,6 @@ from tasks.generation.task import Training
 
 generation = TASKS["generation"]
 B, T, V = 3, 5, 7  # pairs, words of a target, words
-SETTINGS = {"embedding_dim": "7", "hidden": "10", "bidirectional": "false", "dropout": "0.1"}
-FIT = Fit(epochs=1.0, batch_size=8, learning_rate=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +39,9 @@ def model(dataset):
 
 
 @pytest.fixture(scope="module")
-def run(prepared_generation, tmp_path_factory):
-    settings = {**SETTINGS, "validations_per_epoch": "2"}
-    return train(generation, "seq2seq", prepared_generation, tmp_path_factory.mktemp("runs") / "run", FIT, settings)
-
-
-def weights(path):
-    with np.load(path / "last.npz") as state:
-        return {name: state[name] for name in state.files if name != "position"}
+def run(trained_generation, tmp_path_factory):
+    """A copy, into which evaluate.py may write."""
+    return Run.open(shutil.copytree(trained_generation.path, tmp_path_factory.mktemp("runs") / "run"))
 
 
 def nll_in_loops(target, logits, smoothing=0.0):
@@ -443,17 +436,16 @@ def test_an_interrupted_training_goes_on_exactly(run, prepared_generation, tmp_p
             raise KeyboardInterrupt
         return original(*args)
 
-    settings = {**SETTINGS, "validations_per_epoch": "2"}
     with monkeypatch.context() as patch:
         patch.setattr(generation, "validate", validate)
         with pytest.raises(UserError, match=r"interrupted; train\.py --resume --workdir=.* goes on from step"):
-            train(generation, "seq2seq", prepared_generation, tmp_path / "run", FIT, settings)
+            train_small("generation", prepared_generation, tmp_path / "run")
     resumed = Run.open(tmp_path / "run")
     assert [row["step"] for row in resumed.history()] == [5]
-    resumed = train(generation, "seq2seq", None, tmp_path / "run", FIT, {}, resume=True)
-    assert weights(run.path).keys() == weights(resumed.path).keys()
-    for name, value in weights(run.path).items():
-        np.testing.assert_array_equal(value, weights(resumed.path)[name])
+    resumed = resume_small("generation", tmp_path / "run")
+    assert weights_of_run(run).keys() == weights_of_run(resumed).keys()
+    for name, value in weights_of_run(run).items():
+        np.testing.assert_array_equal(value, weights_of_run(resumed)[name])
     found, expected = resumed.history(), run.history()
     assert [row["step"] for row in found] == [row["step"] for row in expected]
     assert found[-1]["perplexity"] == expected[-1]["perplexity"]
@@ -488,5 +480,5 @@ def test_wrong_settings_are_refused_and_leave_nothing(prepared_generation, tmp_p
         ({"hops": "3"}, r"no field 'hops'\. The model seq2seq has .*attention.*; its training has .*label_smoothing"),
     ):
         with pytest.raises(UserError, match=message):
-            train(generation, "seq2seq", prepared_generation, tmp_path / "run", FIT, settings)
+            train_small("generation", prepared_generation, tmp_path / "run", settings)
         assert not (tmp_path / "run").exists()

@@ -7,7 +7,6 @@ import tensorflow as tf
 from data.corpora.squad import tokenize
 from data.vocabulary import Vocabulary
 from engine import export as exporting
-from engine.training import Fit, train
 from tasks import TASKS
 from tasks.reading_comprehension.export import COUNT, ReadingText
 from tasks.reading_comprehension.spans import predict
@@ -25,10 +24,8 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def run(prepared_reading, tmp_path_factory):
-    settings = {"hidden": "5", "character_filters": "7", "character_dim": "3"}
-    fit = Fit(epochs=1.0, batch_size=8, learning_rate=0.01)
-    return train(reading, "bidaf", prepared_reading, tmp_path_factory.mktemp("runs") / "run", fit, settings)
+def run(trained_reading_comprehension):
+    return trained_reading_comprehension
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,12 @@ import shutil
 import keras
 import numpy as np
 import pytest
+from helpers import resume_small, train_small, weights_of_run, weights_without_gradient
 from keras import ops
 
 from base.files import UserError
 from engine.evaluation import evaluate
+from engine.runs import Run
 from engine.training import Fit, train
 from engine.validation import averaged_weights
 from layers.span_search import best_spans
@@ -22,7 +24,6 @@ from tasks.reading_comprehension.prepare import Settings
 from tasks.reading_comprehension.spans import span_loss
 
 reading = TASKS["reading_comprehension"]
-SMALL = {"hidden": "5", "character_filters": "7", "character_dim": "3", "dropout": "0"}
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +32,9 @@ def dataset(prepared_reading):
 
 
 @pytest.fixture(scope="module")
-def run(prepared_reading, tmp_path_factory):
-    fit = Fit(epochs=40.0, batch_size=8, learning_rate=0.02)
-    settings = {**SMALL, "ema": "0.9", "validations_per_epoch": "0.1"}
-    return train(reading, "bidaf", prepared_reading, tmp_path_factory.mktemp("runs") / "run", fit, settings)
+def run(trained_reading_comprehension, tmp_path_factory):
+    """A copy, into which evaluate.py may write."""
+    return Run.open(shutil.copytree(trained_reading_comprehension.path, tmp_path_factory.mktemp("runs") / "run"))
 
 
 # === Data ===
@@ -190,12 +190,9 @@ def test_bidaf_ignores_padding(settings):
 
 @pytest.mark.parametrize("settings", VARIANTS)
 def test_bidaf_trains_every_weight_but_the_word_vectors(settings):
-    model, batch = small_model(dropout=0.0, **settings), small_batch()
-    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=span_loss, jit_compile=False)
-    before = {variable.path: np.array(variable) for variable in model.variables}
-    model.train_on_batch(batch, np.array([[[1, 2]], [[0, 5]]], "int32"))
-    same = {v.path for v in model.variables if np.array_equal(before[v.path], np.array(v))}
-    assert all("word_embedding" in path or "seed" in path for path in same)
+    model, spans = small_model(dropout=0.0, **settings), np.array([[[1, 2]], [[0, 5]]], "int32")
+    assert all("word_embedding" not in weight.path for weight in model.trainable_weights)
+    assert weights_without_gradient(model, span_loss, small_batch(), spans) == []
 
 
 def test_bidaf_has_as_many_weights_as_the_official_code():
@@ -255,7 +252,7 @@ def test_the_best_weights_are_the_averages(run):
 
 def test_averages_are_swapped_in_and_out_exactly():
     model, batch = small_model(), small_batch()
-    model.compile(optimizer=reading.optimizer(reading.Training(ema=0.5), 0.1), loss=span_loss)
+    model.compile(optimizer=reading.optimizer(reading.Training(ema=0.5), 0.1), loss=span_loss, run_eagerly=True)
     spans = np.array([[[1, 2]], [[0, 5]]], "int32")
     model.train_on_batch(batch, spans)
     first = [np.array(v) for v in model.trainable_variables]
@@ -273,19 +270,24 @@ def test_settings_that_the_dataset_decides_are_refused(prepared_reading, tmp_pat
         train(reading, "bidaf", prepared_reading, tmp_path / "run", Fit(), {"characters": "3"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left_out", ["use_words", "c2q"])
 def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out):
-    train(
-        reading,
-        "bidaf",
-        prepared_reading,
-        tmp_path / "run",
-        Fit(epochs=1.0, batch_size=8),
-        {**SMALL, left_out: "false"},
-    )
+    settings = {left_out: "false", "ema": "0.0", "validations_per_epoch": "1.0"}
+    train_small("reading_comprehension", prepared_reading, tmp_path / "run", settings, epochs=1.0)
     record = evaluate(reading, tmp_path / "run", "dev", baselines=False)
     assert record["settings"]["model"][left_out] is False
     assert record["metrics"]["F1"] == pytest.approx(record["history"][-1]["F1"], abs=1e-5)
+
+
+def test_resume_goes_on_exactly(run, prepared_reading, tmp_path):
+    """The averages of the weights, too, by which dev is scored."""
+    train_small("reading_comprehension", prepared_reading, tmp_path / "run", epochs=10.0)
+    resumed = resume_small("reading_comprehension", tmp_path / "run")
+    assert [row["step"] for row in resumed.history()] == [30, 60, 90, 120]
+    for name, value in weights_of_run(run).items():
+        np.testing.assert_array_equal(value, weights_of_run(resumed)[name])
+    assert resumed.history()[-1]["F1"] == run.history()[-1]["F1"]
 
 
 def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, capsys):

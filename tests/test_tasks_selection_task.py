@@ -183,7 +183,7 @@ def test_lazy_word_vectors_move_with_their_words_alone(precision):
         built = DAM(config)
     finally:
         keras.config.set_dtype_policy(kept)
-    built.compile(TASKS["selection"].optimizer(Training(), 1e-3), loss=pointwise_loss)
+    built.compile(TASKS["selection"].optimizer(Training(), 1e-3), loss=pointwise_loss, run_eagerly=True)
     embedding = built.get_layer("word_embedding")
     before = embedding.get_weights()[0]
     moved = set()
