@@ -151,5 +151,5 @@ def trained_generation(once, prepared_generation):
 
 @pytest.fixture(scope="session")
 def trained_reading_comprehension(once, prepared_reading):
-    """A run of BiDAF: 40 epochs of 3 steps, a validation every 10 epochs; it answers half of dev."""
+    """A run of BiDAF: 20 epochs of 3 steps, a validation every 5 epochs; it answers half of dev."""
     return Run.open(once("trained-reading", lambda path: train_small("reading_comprehension", prepared_reading, path)))

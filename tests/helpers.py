@@ -58,10 +58,10 @@ SMALL_RUNS = {
     ),
     "reading_comprehension": (
         "bidaf",
-        Fit(epochs=40.0, batch_size=8, learning_rate=0.02),
+        Fit(epochs=20.0, batch_size=8, learning_rate=0.02),
         {
             **{"hidden": "5", "character_filters": "7", "character_dim": "3", "dropout": "0"},
-            **{"ema": "0.9", "validations_per_epoch": "0.1"},
+            **{"ema": "0.9", "validations_per_epoch": "0.2"},
         },
     ),
 }

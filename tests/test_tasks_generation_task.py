@@ -475,7 +475,7 @@ def test_evaluate_measures_writes_and_prints(run, dataset, tmp_path, capsys):
 def test_wrong_settings_are_refused_and_leave_nothing(prepared_generation, tmp_path):
     for settings, message in (
         ({"vocabulary_size": "5"}, r"--set vocabulary_size=5: .* decides vocabulary_size, it is \d+"),
-        ({"hidden": "7"}, "hidden must be even"),
+        ({"hidden": "7", "bidirectional": "true"}, "hidden must be even"),
         ({"decoder_rate": "0"}, "decoder_rate must be above 0"),
         ({"hops": "3"}, r"no field 'hops'\. The model seq2seq has .*attention.*; its training has .*label_smoothing"),
     ):

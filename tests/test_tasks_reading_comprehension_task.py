@@ -282,9 +282,9 @@ def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out)
 
 def test_resume_goes_on_exactly(run, prepared_reading, tmp_path):
     """The averages of the weights, too, by which dev is scored."""
-    train_small("reading_comprehension", prepared_reading, tmp_path / "run", epochs=10.0)
+    train_small("reading_comprehension", prepared_reading, tmp_path / "run", epochs=5.0)
     resumed = resume_small("reading_comprehension", tmp_path / "run")
-    assert [row["step"] for row in resumed.history()] == [30, 60, 90, 120]
+    assert [row["step"] for row in resumed.history()] == [row["step"] for row in run.history()] == [15, 30, 45, 60]
     for name, value in weights_of_run(run).items():
         np.testing.assert_array_equal(value, weights_of_run(resumed)[name])
     assert resumed.history()[-1]["F1"] == run.history()[-1]["F1"]
