@@ -2,6 +2,7 @@
 
 import collections
 import json
+import pathlib
 import re
 import shutil
 
