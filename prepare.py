@@ -10,7 +10,7 @@ from absl import flags
 
 from base import cli
 from data.corpora import CORPORA
-from data.tokenizers import TOKENIZERS
+from data.tokenizers import TOKENIZERS, WHITESPACE
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("corpus", None, list(CORPORA), "Format of the files in --source.")
@@ -39,8 +39,15 @@ flags.DEFINE_enum(
     ["all", "train"],
     "Dialog, reading comprehension: whose words make the vocabulary, those of all files or of train.",
 )
-flags.DEFINE_enum("tokenizer", None, list(TOKENIZERS), "Generation: default: the one that suits the corpus.")
-flags.DEFINE_bool("lower", True, "Generation: makes texts lower case.")
+flags.DEFINE_enum(
+    "tokenizer",
+    None,
+    [WHITESPACE, *TOKENIZERS],
+    "How texts are split into words, also those that a user writes later. Selection and generation; default: the one "
+    "that suits the corpus. For files of words that are separated by spaces already `whitespace`; `terms` splits the "
+    "same where they are cut as the logs of #ubuntu, and takes `Hello there!` as people write it.",
+)
+flags.DEFINE_bool("lower", True, "Makes texts lower case. Selection, unless split at white space alone; generation.")
 flags.DEFINE_integer("turns", 1, "Generation: utterances that make a source, the last ones.", lower_bound=1)
 flags.DEFINE_integer("max_words", 0, "Generation: pairs with a longer turn are left out; 0: none.", lower_bound=0)
 flags.DEFINE_integer("vocabulary_size", 10000, "Generation: words that are known at most; 0: all.", lower_bound=0)

@@ -111,6 +111,9 @@ CALLS = {
     "unknown": ("exact", "score", bytes_inputs(b"unknown")),
     "long": ("exact", "score", {k: b"e " * 20_000 + v for k, v in TAIL.items()}),
     "its end": ("exact", "score", TAIL),
+    "one axis": ("exact", "rank", {**empty(1, 2, 2), "candidates": empty(1, 2, 2)["candidates"][0]}),
+    "one axis of turns": ("exact", "score", {**inputs_of(LINES, "response"), "turns": empty(1, 2, 2)["turns"][0]}),
+    "two axes": ("exact", "score", {"turns": empty(1, 2, 2)["turns"], "response": empty(1, 2, 2)["turns"]}),
     "mismatch": ("exact", "rank", {**empty(3, 2, 2), "turns": empty(1, 2, 2)["turns"]}),
     **{
         f"{model} {sizes}": (model, "rank", empty(*sizes))
@@ -297,6 +300,19 @@ def test_rank_of_nothing_is_empty(served, model):
 
 def test_rank_refuses_contexts_and_candidates_of_different_number(served):
     assert "must have equally many rows" in served.answers["mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [("one axis", "candidates_must_have_shape_B_N"), ("one axis of turns", "turns_must_have_shape_B_T")],
+)
+def test_texts_of_one_axis_where_two_are_needed_are_refused(served, call, name):
+    assert name in served.answers[call] and "is not compatible with expected shape [?,?]" in served.answers[call]
+
+
+def test_responses_of_two_axes_are_refused(served):
+    assert "response_must_have_shape_B" in served.answers["two axes"]
+    assert "is not compatible with expected shape [?]" in served.answers["two axes"]
 
 
 def test_printed_example_runs(served):

@@ -30,7 +30,32 @@ def test_reads_what_prepare_wrote(prepared):
         lines = (prepared.parent / "raw" / f"{name}.txt").read_text().splitlines()
         assert split.label.tolist() == [int(line[0]) for line in lines]
         assert split.responses.lengths.tolist() == [len(line.split("\t")[-1].split()) for line in lines]
-    assert dataset.facts() == {"path": str(prepared.resolve()), "name": "sample", "eos_id": 1, "unk_id": 2}
+    assert dataset.facts() == {
+        "path": str(prepared.resolve()),
+        "name": "sample",
+        "eos_id": 1,
+        "unk_id": 2,
+        "text": {"tokenizer": "whitespace", "lower": False},
+    }
+
+
+def test_says_how_texts_become_words(directory):
+    facts = json.loads((directory / "dataset.json").read_text())
+    for text in ({"tokenizer": "terms", "lower": True}, {"tokenizer": "whitespace", "lower": False}):
+        (directory / "dataset.json").write_text(json.dumps({**facts, "text": text}))
+        assert load_dataset(directory).text == text
+    del facts["text"]  # as earlier ones
+    (directory / "dataset.json").write_text(json.dumps(facts))
+    assert load_dataset(directory).text == {"tokenizer": "whitespace", "lower": False}
+    for text in (
+        "terms",
+        {"tokenizer": "terms"},
+        {"tokenizer": "x", "lower": True},
+        {"tokenizer": "terms", "lower": 1},
+    ):
+        (directory / "dataset.json").write_text(json.dumps({**facts, "text": text}))
+        with pytest.raises(UserError, match=r"dataset.json: expected text with a known tokenizer and lower"):
+            load_dataset(directory)
 
 
 def test_reads_the_releases_files_which_have_no_vocabulary(tmp_path):

@@ -107,6 +107,30 @@ def test_prepare_takes_vectors_from_a_file(source, tmp_path, capsys):
     assert "vectors of 2 of 3 words" in capsys.readouterr().out
 
 
+def test_prepare_splits_raw_texts_as_told(source, tmp_path):
+    (source / "train.txt").write_text("1\tHello there!\tHow are YOU?\n0\tHello there!\thello, you!\n1\tyou\tyou!\n")
+    found = {}
+    for tokenizer, lower in ((None, True), ("terms", True), ("terms", False)):
+        out = tmp_path / f"{tokenizer} {lower}"
+        (train, _, _), _, vocabulary, facts = run(source, out, tokenizer=tokenizer, lower=lower, min_count=1)
+        words = ("", *vocabulary.words)
+        found[tokenizer, lower] = [[words[id] for id in ids] for ids in (train["c"][0], *train["r"])], facts["text"]
+    assert found[None, True] == (
+        [["Hello", "there!", "_EOS_"], ["How", "are", "YOU?"], ["_UNK_", "you!"], ["you!"]],
+        {"tokenizer": "whitespace", "lower": False},
+    )
+    assert found["terms", True] == (
+        [
+            ["hello", "there", "!", "_EOS_"],
+            ["how", "are", "you", "?"],
+            ["hello", "_UNK_", "you", "!"],
+            ["you", "!"],
+        ],
+        {"tokenizer": "terms", "lower": True},
+    )
+    assert found["terms", False][0][:2] == [["Hello", "there", "!", "_EOS_"], ["How", "are", "YOU", "?"]]
+
+
 def test_prepare_reports_facts(source, tmp_path):
     _, _, _, facts = run(source, tmp_path / "out")
     assert {name: facts[name] for name in ("corpus", "task", "eos_id", "unk_id")} == {

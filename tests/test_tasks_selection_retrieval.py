@@ -9,6 +9,7 @@ from rich.console import Console
 
 import chat as script
 from base.files import UserError
+from engine.runs import Run
 from engine.training import Fit, train
 from tasks import TASKS
 from tasks.selection.chat import SelectionChat
@@ -80,6 +81,15 @@ def test_a_context_is_encoded_once_for_all_its_candidates(predictor, conversatio
     assert len(calls) <= 2  # in two halves where the shorter half is much shorter
     alone = [predictor.predict([{**instance, "candidates": [text]}])[0]["logits"][0] for text in candidates]
     np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
+def test_raw_texts_are_split_by_the_tokenizer_of_the_run(run, predictor):
+    instance = {"turns": ["hello there !"], "candidates": ["what is it , then ?"]}
+    raw = {"turns": ["Hello there!"], "candidates": ["What is it, then?"]}
+    assert predictor.predict([raw]) != predictor.predict([instance])  # the tests' data are split at white space
+    text = {"tokenizer": "terms", "lower": True}
+    as_written = selection.predictor(Run(run.path, {**run.config, "dataset": {**run.config["dataset"], "text": text}}))
+    assert as_written.predict([raw]) == as_written.predict([instance]) == predictor.predict([instance])
 
 
 def test_near_duplicates_and_echoes_are_left_out():

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from base.files import UserError
 from data.text_files import bad_line, existing_directory, read_lines
+from data.tokenizers import WHITESPACE, words_of
 
+TOKENIZER = WHITESPACE
 FORMAT = "`label TAB utterance TAB ... TAB response`"
 NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}
 """How the files of each split may be named, before their ending."""
@@ -32,7 +34,7 @@ def tokenize(text):
     >>> tokenize(" good\u00a0morning ,  sir ")
     ['good\xa0morning', ',', 'sir']
     """
-    return [token.decode() for token in text.encode().split()]
+    return words_of(text, TOKENIZER)
 
 
 def find_split(directory, split):

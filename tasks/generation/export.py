@@ -3,14 +3,11 @@
 Letters: B conversations   T turns   S source words   K replies   L words of a reply
 """
 
-import sys
-import unicodedata
-
 import keras
 import tensorflow as tf
 
-from base.files import UserError
-from data.tokenizers import APOSTROPHES, INVISIBLE, QUOTES, SPACE, TOKENIZERS
+from data.graph_text import GraphTokenizer, word_table
+from data.tokenizers import TOKENIZERS
 from data.vocabulary import EOS_ID, UNK_ID
 from engine.export import without_cudnn
 from models.decoding import decode
@@ -19,9 +16,6 @@ from tasks.generation.batches import LENGTHS
 
 class GenerationText:
     """Makes a model's sources out of strings, as prepare.py does, and strings out of its replies.
-
-    One thing differs: of NFKC what concerns single characters is done, as full-width letters, but a letter and a
-    combining accent behind it stay two.
 
     Args:
         vocabulary: A `data.vocabulary.Vocabulary`.
@@ -34,28 +28,10 @@ class GenerationText:
     """
 
     def __init__(self, vocabulary, tokenizer, lower, turns):
-        self.tokenizer, self.lower, self.turns = TOKENIZERS[tokenizer], lower, turns
-        if self.tokenizer.segment:
-            raise UserError(f"the tokenizer {tokenizer} needs a package that no graph holds, and cannot be exported")
-        words = {word: i for i, word in enumerate(vocabulary.words, 1) if i != EOS_ID}
-        self.ids = _table(list(words), tf.constant(list(words.values()), tf.int32), UNK_ID)
+        self.split, self.turns = GraphTokenizer(tokenizer, lower), turns
+        self.ids = word_table(vocabulary)
         self.words = tf.constant(["", "", *vocabulary.words[1:]])  # padding and `_EOS_` are nothing
-        narrow = {c: unicodedata.normalize("NFKC", c) for c in map(chr, range(sys.maxunicode + 1)) if _is_text(c)}
-        narrow = {c: text for c, text in narrow.items() if c != text}
-        self.narrow = _table(list(narrow), tf.constant(list(narrow.values())), "")
-
-    def normalize(self, texts):
-        """As `data.tokenizers.normalize`; string `(n,)`."""
-        texts = tf.strings.regex_replace(texts, f"[{APOSTROPHES}]", "'")
-        texts = tf.strings.regex_replace(texts, f"[{QUOTES}]", '"')
-        characters = tf.strings.unicode_split(texts, "UTF-8")
-        narrow = tf.ragged.map_flat_values(self.narrow.lookup, characters)
-        kept = tf.where(narrow.flat_values == "", characters.flat_values, narrow.flat_values)
-        texts = tf.strings.reduce_join(characters.with_flat_values(kept), axis=-1)
-        texts = tf.strings.regex_replace(texts, f"[{INVISIBLE}]", "")
-        texts = tf.strings.regex_replace(texts, f"[{SPACE}]+", " ")
-        texts = tf.strings.regex_replace(texts, "^ | $", "")
-        return tf.strings.lower(texts, encoding="utf-8") if self.lower else texts
+        self.join, self.glue = TOKENIZERS[tokenizer].join, TOKENIZERS[tokenizer].glue
 
     def source(self, turns):
         """The ids of the last turns that are not empty, `_EOS_` behind each; of none it is `_EOS_` alone.
@@ -67,8 +43,8 @@ class GenerationText:
             int32 `(B, S)`, 0 = padding.
         """
         B, T = tf.unstack(tf.shape(turns))
-        flat = self.normalize(tf.reshape(turns, [-1]))
-        tokens = tf.strings.split(tf.strings.regex_replace(flat, f"({self.tokenizer.pattern})", r" \1 "))
+        flat = tf.reshape(turns, [-1])
+        tokens = self.split(flat)
         ids = tf.ragged.map_flat_values(self.ids.lookup, tokens)
         real = tf.reshape(tokens.row_lengths() > 0, (B, T))
         last = tf.cumsum(tf.cast(real, tf.int32), axis=1, reverse=True) <= self.turns
@@ -94,9 +70,9 @@ class GenerationText:
             string `(B, K)`.
         """
         words = tf.gather(self.words, ids)
-        texts = tf.strings.reduce_join(words, axis=-1, separator=self.tokenizer.glue)
+        texts = tf.strings.reduce_join(words, axis=-1, separator=self.glue)
         texts = tf.strings.regex_replace(texts, " +$", "")
-        for pattern, replacement in self.tokenizer.join:
+        for pattern, replacement in self.join:
             texts = tf.strings.regex_replace(texts, pattern, replacement)
         return texts
 
@@ -133,15 +109,7 @@ def generation_archive(model, vocabulary, text_settings, decoding, seed=1):
 
     archive = keras.export.ExportArchive()
     archive.track(model)
-    archive.track(text.ids)
-    archive.track(text.narrow)
+    for table in (text.ids, *text.split.tables):
+        archive.track(table)
     archive.add_endpoint("reply", reply, [tf.TensorSpec((None, None), tf.string, name="turns")])
     return archive
-
-
-def _table(keys, values, default):
-    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(keys), values), default)
-
-
-def _is_text(character):
-    return unicodedata.category(character) != "Cs"  # half of a surrogate pair

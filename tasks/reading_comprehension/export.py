@@ -6,7 +6,7 @@ Letters: B questions   T context words   J query words   N distinct tokens   L c
 import keras
 import tensorflow as tf
 
-from data.vocabulary import EOS_ID, UNK_ID
+from data.graph_text import word_table
 from engine.export import without_cudnn
 from layers.masking import LOWEST
 from layers.span_search import best_spans
@@ -34,7 +34,7 @@ class ReadingText:
     """
 
     def __init__(self, vocabulary, characters):
-        self.words, self.characters = map(_table, (vocabulary, characters))
+        self.words, self.characters = map(word_table, (vocabulary, characters))
 
     def tokens(self, texts):
         """The tokens of each text and where they stand.
@@ -121,12 +121,6 @@ def reading_archive(model, vocabulary, characters):
     strings = [tf.TensorSpec((None,), tf.string, name=name) for name in ("passage", "question")]
     archive.add_endpoint("answer", answer, strings)
     return archive
-
-
-def _table(vocabulary):
-    words = {word: i for i, word in enumerate(vocabulary.words, 1) if i != EOS_ID}
-    entries = tf.lookup.KeyValueTensorInitializer(tf.constant(list(words)), tf.constant(list(words.values()), tf.int32))
-    return tf.lookup.StaticHashTable(entries, default_value=UNK_ID)
 
 
 def _length(texts):

@@ -11,6 +11,7 @@ from data import pickles
 from data.prepared import read_vectors
 from data.vocabulary import Vocabulary
 from tasks.selection.batches import SelectionSplit
+from tasks.selection.text import WHITESPACE_TEXT, check_text
 
 SPLITS = ("train", "dev", "test")
 
@@ -30,6 +31,8 @@ class SelectionDataset:
     """`None` for the release's published files, which have none."""
     eos_id: int
     unk_id: int | None
+    text: dict
+    """`tokenizer` and `lower` of `data.tokenizers.words_of`: how texts become its words."""
 
     def facts(self):
         """What a run remembers of its dataset, ready for JSON."""
@@ -38,6 +41,7 @@ class SelectionDataset:
             "name": self.name,
             "eos_id": self.eos_id,
             "unk_id": self.unk_id,
+            "text": self.text,
         }
 
 
@@ -77,7 +81,8 @@ def load_dataset(path, eos_id=None):
             )
     splits = _splits(path / "data.pkl", eos_id, len(vectors))
     name, unk_id = facts.get("name", path.name), facts.get("unk_id")
-    return SelectionDataset(path, name, splits, vectors, vocabulary, eos_id, unk_id)
+    text = check_text(facts.get("text", WHITESPACE_TEXT), path / "dataset.json")
+    return SelectionDataset(path, name, splits, vectors, vocabulary, eos_id, unk_id, text)
 
 
 def _facts(file):

@@ -6,7 +6,7 @@ Letters: B batch   N candidates of a context   T turns   K words
 import keras
 import tensorflow as tf
 
-from data.vocabulary import EOS_ID, UNK_ID
+from data.graph_text import GraphTokenizer, word_table
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
@@ -18,14 +18,11 @@ class SelectionText:
     Args:
         vocabulary: A `data.vocabulary.Vocabulary`.
         config: The model's config: what it reads of a context.
+        text: `tokenizer` and `lower` of `data.graph_text.GraphTokenizer`.
     """
 
-    def __init__(self, vocabulary, config):
-        words = {word: i for i, word in enumerate(vocabulary.words, 1) if i != EOS_ID}
-        entries = tf.lookup.KeyValueTensorInitializer(
-            tf.constant(list(words)), tf.constant(list(words.values()), tf.int32)
-        )
-        self.table = tf.lookup.StaticHashTable(entries, default_value=UNK_ID)
+    def __init__(self, vocabulary, config, text):
+        self.table, self.split = word_table(vocabulary), GraphTokenizer(**text)
         self.max_turns = config.max_turns
         self.max_words = config.max_words
         self.full_size = config.masking == "release"  # where padding counts, it must all be there
@@ -58,18 +55,20 @@ class SelectionText:
         Returns:
             int32 of that shape, then the words read, 0 = padding.
         """
-        words = tf.strings.split(tf.reshape(texts, [-1]))[:, -self.max_words :]
+        words = self.split(tf.reshape(texts, [-1]))[:, -self.max_words :]
         ids = tf.ragged.map_flat_values(self.table.lookup, words).to_tensor(shape=(None, self.max_words))
         if not self.full_size:
             ids = ids[:, : tf.maximum(tf.reduce_max(words.row_lengths()), 1)]
         return tf.reshape(ids, tf.concat([tf.shape(texts), tf.shape(ids)[1:]], axis=0))
 
 
-def selection_archive(model, vocabulary):
+def selection_archive(model, vocabulary, text):
     """The endpoints of a response-selection model.
 
-    Text is words separated by ASCII white space, written as in the run's corpus (case, punctuation); its bytes need not
-    be UTF-8. A word that the vocabulary lacks is `_UNK_`, and so is a literal `_EOS_`.
+    Texts are split into words by the tokenizer of the run's dataset (`prepare.py --tokenizer`): most take raw text as
+    people write it; `whitespace` takes words separated by ASCII white space, written as in the run's corpus (case,
+    punctuation), and its bytes need not be UTF-8. A word that the vocabulary lacks is `_UNK_`, and so is a literal
+    `_EOS_`.
 
         score (also `serving_default`)
             turns       string (B, T)   the context, oldest turn first, filled up with "" at the end; an empty turn is
@@ -88,13 +87,15 @@ def selection_archive(model, vocabulary):
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`; has a `config`.
         vocabulary: The `data.vocabulary.Vocabulary` that its ids come from.
+        text: As of `SelectionText`.
 
     Returns:
         A `keras.export.ExportArchive`.
     """
-    text = SelectionText(vocabulary, model.config)
+    text = SelectionText(vocabulary, model.config, text)
 
     def logits_of(turns, candidates):
+        turns = _of_shape(turns, (None, None), "turns_must_have_shape_B_T")
         B, N = tf.unstack(tf.shape(candidates))
         tf.debugging.assert_equal(tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows")
         # Convolutions refuse to work on nothing: where B or N is 0, a padded one comes and goes.
@@ -106,10 +107,12 @@ def selection_archive(model, vocabulary):
         return model(inputs, training=False)[:B, :N]
 
     def score(turns, response):
+        response = _of_shape(response, (None,), "response_must_have_shape_B")
         logit = logits_of(turns, response[:, None])[:, 0]
         return {"score": tf.sigmoid(logit), "logit": logit}
 
     def rank(turns, candidates):
+        candidates = _of_shape(candidates, (None, None), "candidates_must_have_shape_B_N")
         logits = logits_of(turns, candidates)
         real = tf.not_equal(candidates, "")
         ranked = tf.where(real, logits, NO_LOGIT)
@@ -120,10 +123,20 @@ def selection_archive(model, vocabulary):
         }
 
     archive = keras.export.ExportArchive()
-    archive.track(text.table)
+    for table in (text.table, *text.split.tables):
+        archive.track(table)
     turns = tf.TensorSpec((None, None), tf.string, name="turns")
     response = tf.TensorSpec((None,), tf.string, name="response")
     candidates = tf.TensorSpec((None, None), tf.string, name="candidates")
     archive.add_endpoint("score", score, [turns, response])  # the first is serving_default too
     archive.add_endpoint("rank", rank, [turns, candidates])
     return archive
+
+
+def _of_shape(x, shape, name):
+    """`x`, or an error that has `name` and the expected shape in it.
+
+    A signature's function checks no shapes by itself, and whoever traces it believes the signature, so the shape is
+    forgotten first.
+    """
+    return tf.ensure_shape(tf.raw_ops.PlaceholderWithDefault(input=x, shape=tf.TensorShape(None)), shape, name=name)

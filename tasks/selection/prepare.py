@@ -4,7 +4,7 @@
                          as word ids; in a context each turn is followed by the id of `_EOS_`
     word_embedding.pkl   float32 array `(vocabulary + 1, dimension)`, row 0 padding
     vocabulary.txt       line n is the word with id n
-    dataset.json         corpus, task, ids of the specials, settings, statistics
+    dataset.json         corpus, task, ids of the specials, how texts are split into words, settings, statistics
 
 The first two are files of DAM's release, which can train on them.
 
@@ -29,6 +29,7 @@ from rich.table import Table
 from base.files import UserError, atomic_directory
 from data import pickles
 from data.corpora import CORPORA
+from data.tokenizers import WHITESPACE, words_of
 from data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from data.word_vectors import load_text_vectors, train_word2vec
 from tasks.selection.batches import SelectionSplit
@@ -50,6 +51,11 @@ class Settings:
     name: str | None = None
     """Name of the corpus in tables, and in `results/published.json` where it has published scores; `None`: that of the
     source directory."""
+    tokenizer: str | None = None
+    """`data.tokenizers.WHITESPACE` or a key of `TOKENIZERS`; `None`: that of the corpus, whose words are separated by
+    white space already."""
+    lower: bool = True
+    """Whether texts are made lower case, unless they are split at white space alone."""
     min_count: int = 2
     """Words that occur less often in the distinct training utterances are `_UNK_`."""
     dimension: int = 200
@@ -83,6 +89,8 @@ def prepare(corpus, source, out, settings):
         UserError: where a file is missing or at fault; nothing is left behind.
     """
     reader = CORPORA[corpus].reader
+    tokenizer = settings.tokenizer or reader.TOKENIZER
+    text = {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}
     with atomic_directory(out) as directory, Progress() as progress:
         files = {split: reader.find_split(source, split) for split in SPLITS}
         lines = {split: _read(reader, file, progress) for split, file in files.items()}
@@ -91,14 +99,14 @@ def prepare(corpus, source, out, settings):
         )
         if not utterances:
             raise UserError(f"{files['train']}: expected lines with label 1. Received: none")
-        sentences = [reader.tokenize(text) for text in utterances]
+        sentences = [words_of(utterance, **text) for utterance in utterances]
         vocabulary = Vocabulary.count(sentences, settings.min_count)
         if len(vocabulary) == len(SPECIALS):
             raise UserError(
                 f"{files['train']}: expected a word that occurs {settings.min_count} times "
                 "(--min_count). Received: none"
             )
-        encoded = tuple(_encode(lines[split], reader, vocabulary) for split in SPLITS)
+        encoded = tuple(_encode(lines[split], text, vocabulary) for split in SPLITS)
         statistics = {}
         for split, data in zip(SPLITS, encoded, strict=True):
             if data["y"]:
@@ -119,7 +127,8 @@ def prepare(corpus, source, out, settings):
             "task": CORPORA[corpus].task,
             "eos_id": EOS_ID,
             "unk_id": UNK_ID,
-            "settings": dataclasses.asdict(settings),
+            "text": text,
+            "settings": {name: value for name, value in dataclasses.asdict(settings).items() if name not in text},
             "statistics": {
                 "vocabulary": len(vocabulary),
                 "distinct_training_utterances": len(utterances),
@@ -167,12 +176,12 @@ def _word_vectors(sentences, vocabulary, settings, progress):
     return vectors
 
 
-def _encode(lines, reader, vocabulary):
+def _encode(lines, text, vocabulary):
     """A split as in `data.pkl`; consecutive equal contexts are one list, also in the pickle."""
 
     @functools.lru_cache(maxsize=2**16)  # a growing context repeats its turns
-    def ids_of(text):
-        return vocabulary.encode(reader.tokenize(text))
+    def ids_of(utterance):
+        return vocabulary.encode(words_of(utterance, **text))
 
     contexts, previous = [], None
     for line in lines:

@@ -20,6 +20,7 @@ from tasks.selection.losses import LOSSES, pointwise_loss, softmax_loss
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, prepare
 from tasks.selection.ranking import baseline_scores, rank, score, whole_batches
+from tasks.selection.text import text_settings
 
 NEGATIVES = ("file", "fresh")
 
@@ -77,7 +78,7 @@ class SelectionTask(task.Task):
     load_options = ("eos_id",)
     export_example = """\
 ranked = model.rank(
-    turns=tf.constant([["hi", "how do i mount a usb stick ?"]]),
+    turns=tf.constant([["hi", "how do i mount a usb stick?"]]),
     candidates=tf.constant([["thanks", "plug it in and look at dmesg"]]),
 )
 print(ranked["order"], ranked["scores"])
@@ -87,7 +88,7 @@ print(ranked["order"], ranked["scores"])
 
     def make_sample(self, directory):
         write_smn(directory / "raw")
-        prepare("smn", directory / "raw", directory / "prepared", Settings(name="sample"))
+        prepare("smn", directory / "raw", directory / "prepared", Settings(name="sample", tokenizer="terms"))
 
     def load_dataset(self, path, eos_id=None):
         return load_dataset(path, eos_id)
@@ -220,4 +221,4 @@ print(ranked["order"], ranked["scores"])
     def export_archive(self, run, model, vocabulary):
         from tasks.selection.export import selection_archive  # needs TensorFlow, whatever Keras's backend
 
-        return selection_archive(model, vocabulary)
+        return selection_archive(model, vocabulary, text_settings(run))
