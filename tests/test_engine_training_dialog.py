@@ -89,8 +89,8 @@ def test_a_run_holds_all_that_a_bot_needs(run, prepared_dialog):
 def test_the_best_weights_are_those_of_the_best_validation(run):
     dataset = dialog.load_dataset(run.config["dataset"]["path"])
     model = run.load_model()
-    _, figure = dialog.validate(model, dataset.splits["dev"])
-    assert figure == pytest.approx(max(row["per_response"] for row in run.history()), abs=1e-5)
+    _, score = dialog.validate(model, dataset.splits["dev"])
+    assert score == pytest.approx(max(row["per_response"] for row in run.history()), abs=1e-5)
 
 
 def test_seeds_differ(swept, run):
@@ -151,7 +151,7 @@ def test_a_second_sweep_does_what_is_missing_alone(swept, prepared_dialog, train
     assert json.loads(missing.read_text())["metrics"] == metrics
     shutil.rmtree(root / "runs")
     sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov"], root / "runs", root / "measured")
-    assert trained == [] and not (root / "runs").exists()  # the figures are there
+    assert trained == [] and not (root / "runs").exists()  # the records are there
 
 
 def interrupted_at(validation, how, monkeypatch, *args):

@@ -1,4 +1,4 @@
-"""Response generation from prepared pairs to figures, on small conversations."""
+"""Response generation from prepared pairs to scores, on small conversations."""
 
 import collections
 import dataclasses
@@ -219,9 +219,9 @@ def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(dataset, model):
         logits = to_numpy(model(inputs))[0]
         by_hand = sum(nll_in_loops(word, scores) for word, scores in zip(target[0], logits, strict=True))
         assert nll[row] == pytest.approx(by_hand, rel=1e-4)
-    metrics, figure = generation.validate(model, split)
+    metrics, score = generation.validate(model, split)
     assert metrics == {"perplexity": pytest.approx(np.exp(nll.sum() / words.sum()), rel=1e-5)}
-    assert figure == pytest.approx(1 / metrics["perplexity"])
+    assert score == pytest.approx(1 / metrics["perplexity"])
 
 
 def test_a_second_validation_compiles_nothing_anew(dataset, model):
@@ -290,7 +290,7 @@ def test_parse_decoding_rejects(text, message):
         parse_decoding(text)
 
 
-# === Figures ===
+# === Metrics ===
 
 
 def test_measure_compares_replies_with_targets(dataset, model, tmp_path):
@@ -457,8 +457,8 @@ def test_evaluate_measures_writes_and_prints(run, dataset, tmp_path, capsys):
     decode = "beam=2,max_length=5"
     record = evaluate(generation, run.path, "dev", measured_out=measured_file, scores_out=replies_file, decode=decode)
     rows = [line.split("\t") for line in replies_file.read_text(encoding="utf-8").splitlines()]
-    figures = bleu([row[2] for row in rows], [[row[1]] for row in rows])
-    assert {name: record["metrics"][name] for name in figures} == figures
+    expected = bleu([row[2] for row in rows], [[row[1]] for row in rows])
+    assert {name: record["metrics"][name] for name in expected} == expected
     assert record["metrics"]["perplexity"] == pytest.approx(min(row["perplexity"] for row in run.history()), rel=1e-4)
     assert json.loads(measured_file.read_text())["metrics"] == record["metrics"]
     assert json.loads((run.path / "metrics.json").read_text())["dev"]["metrics"] == record["metrics"]

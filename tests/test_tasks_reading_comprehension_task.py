@@ -1,4 +1,4 @@
-"""Reading comprehension from prepared files to figures, on a small SQuAD."""
+"""Reading comprehension from prepared files to scores, on a small SQuAD."""
 
 import json
 import pickle
@@ -58,7 +58,7 @@ def test_collate_numbers_the_distinct_tokens_of_a_batch(dataset):
     assert inputs["words"].shape == (64,) and inputs["characters"].shape == (64, 16)
     words = dataset.vocabulary.words
     read = [[words[inputs["words"][n] - 1] for n in row if n] for row in inputs["context"]]
-    # People have no vector, so they are unknown words, told apart by their characters.
+    # People have no vector, so they are unknown words that only their characters distinguish.
     assert read[0] == ["_UNK_", "lives", "in", "rome", ".", "_UNK_", "lives", "in", "paris", "."]
     characters = dataset.characters.words
     ann = inputs["characters"][inputs["context"][0, 0]]
@@ -224,7 +224,7 @@ def test_bidaf_config_rejects(settings, message):
         small_model(**settings)
 
 
-# === Training and figures ===
+# === Training and scores ===
 
 
 def test_bidaf_learns_to_read(run):
@@ -246,8 +246,8 @@ def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, c
 
 def test_the_best_weights_are_the_averages(run):
     model = run.load_model()
-    _, figure = reading.validate(model, reading.dataset_of(run).splits["dev"])
-    assert figure == pytest.approx(max(row["F1"] for row in run.history()), abs=1e-5)
+    _, score = reading.validate(model, reading.dataset_of(run).splits["dev"])
+    assert score == pytest.approx(max(row["F1"] for row in run.history()), abs=1e-5)
 
 
 def test_averages_are_swapped_in_and_out_exactly():

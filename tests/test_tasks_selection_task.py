@@ -86,7 +86,7 @@ def test_fresh_negatives_are_other_lines_positives_and_differ_by_epoch():
     [(_, responses, labels)] = candidate_lists(split, training, np.random.default_rng(1))
     assert responses.shape == labels.shape == (40, 4)
     assert responses[:, 0].tolist() == list(range(0, 80, 2))
-    assert (responses % 2 == 0).all()  # all drawn among the right responses
+    assert (responses % 2 == 0).all()  # all drawn among the positive responses
     assert (responses[:, 1:] != responses[:, :1]).all()
     [(_, again, _)] = candidate_lists(split, training, np.random.default_rng(1))
     [(_, other, _)] = candidate_lists(split, training, np.random.default_rng(2))

@@ -540,7 +540,7 @@ def test_resume_goes_on_from_the_releases_step(dataset, tmp_path):
         losses.append(model.train_on_batch(*selection.collate(data.splits["train"], model.config, batch, 4)))
         model.reset_metrics()
 
-    # 20 steps an epoch, a validation every 2: the first is after step 25, and epoch 1.3 ends with step 26.
+    # 20 steps per epoch, a validation every 2: the first is after step 25, and epoch 1.3 ends with step 26.
     train(selection, None, dataset, run.path, Fit(epochs=1.3), {}, resume=True)
     assert [row["step"] for row in run.history()] == [STEP + 2, 26]
     assert [row["loss"] for row in run.history()] == pytest.approx([np.mean(losses[:2]), losses[2]], rel=1e-5)
