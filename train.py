@@ -24,7 +24,7 @@ flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL
 flags.DEFINE_bool(
     "resume",
     False,
-    "Go on with the run in --workdir from its last validation, under its own settings or more --epochs.",
+    "Go on with the run in --workdir from where it was last saved, under its own settings or more --epochs.",
 )
 flags.DEFINE_float("epochs", None, "Passes over the training examples.", lower_bound=0.0)
 flags.DEFINE_integer("batch_size", None, "Contexts, dialogs, pairs or questions per step.", lower_bound=1)
@@ -39,6 +39,7 @@ flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GP
 flags.DEFINE_integer("seed", 1, "Seed for every random number generator.", lower_bound=0, upper_bound=2**32 - 1)
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
 flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
+flags.DEFINE_float("save_minutes", 10.0, "Saves the state this often between two validations.", lower_bound=0.0)
 flags.DEFINE_bool("show_settings", False, "Only prints what --set reaches for --model: fields, defaults, meanings.")
 FIT = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
 
@@ -78,6 +79,7 @@ def main():
         settings=settings,
         resume=FLAGS.resume,
         eos_id=FLAGS.eos_id,
+        save_minutes=FLAGS.save_minutes,
     )
 
 

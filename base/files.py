@@ -1,10 +1,17 @@
-"""The user's error, and files that appear whole or not at all."""
+"""The user's error, and files that appear whole or not at all, also where the machine loses its power."""
 
 import contextlib
+import errno
+import hashlib
 import os
 import pathlib
 import shutil
 import tempfile
+
+NOT_WRITABLE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG),
+    *(errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG),
+}
 
 
 class UserError(Exception):
@@ -35,6 +42,46 @@ def _make(directory):
         raise UserError(f"{directory} cannot be made: {error.strerror}") from error
 
 
+def checksum(path):
+    """The SHA-256 of a file, in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def publish(temporary, path):
+    """Moves a finished file or directory to its place; both the content and the move are on the disk when it returns.
+
+    Args:
+        temporary: Stands on the same file system as `path`.
+        path: What it becomes.
+    """
+    temporary, path = pathlib.Path(temporary), pathlib.Path(path)
+    inside = sorted(temporary.rglob("*")) if temporary.is_dir() else []
+    for each in (*inside, temporary):
+        _to_disk(each)
+    os.replace(temporary, path)
+    _to_disk(path.parent)
+
+
+def _to_disk(path):
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _writing(path):
+    """A full or read-only disk, and a name that somebody else took meanwhile, become one sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NOT_WRITABLE:
+            raise
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+
+
 @contextlib.contextmanager
 def atomic_directory(path):
     """Gives a fresh directory to write into: it becomes `path` when the block ends well and vanishes when it does not.
@@ -49,11 +96,13 @@ def atomic_directory(path):
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} must not exist yet, or be an empty directory")
     _make(path.parent)
-    temporary = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    with _writing(path):
+        temporary = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        yield temporary
-        temporary.chmod(0o755)
-        os.replace(temporary, path)
+        with _writing(path):
+            yield temporary
+            temporary.chmod(0o755)
+            publish(temporary, path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -68,10 +117,10 @@ def atomic_files(directory):
     """
     directory = pathlib.Path(directory)
     _make(directory)
-    with tempfile.TemporaryDirectory(prefix=".", dir=directory) as staging:
+    with _writing(directory), tempfile.TemporaryDirectory(prefix=".", dir=directory) as staging:
         yield pathlib.Path(staging)
         for file in sorted(pathlib.Path(staging).iterdir()):
-            os.replace(file, directory / file.name)
+            publish(file, directory / file.name)
 
 
 @contextlib.contextmanager
@@ -88,12 +137,14 @@ def atomic_file(path, mode="w"):
     path = pathlib.Path(path)
     check_output(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with _writing(path):
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with open(handle, mode, **text) as file:
-            yield file
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        with _writing(path):
+            with open(handle, mode, **text) as file:
+                yield file
+            os.chmod(temporary, 0o644)
+            publish(temporary, path)
     except BaseException:
         pathlib.Path(temporary).unlink(missing_ok=True)
         raise

@@ -3,14 +3,17 @@
 config.json        model, its config, the dataset's facts, the training settings
 vocabulary.txt     where the dataset has one
 best.weights.h5    the weights with the best validation score
-last.npz           weights, optimizer, random state and position at the last validation
+last.npz           weights, optimizer, random state and position where training was last saved
+checksums.json     SHA-256 of both, the present one and the one before
 history.jsonl      one line per validation
 metrics.json       what evaluate.py found, by split
 examples.json      some examples of dev to try the model on
 """
 
 import dataclasses
+import errno
 import json
+import os
 import pathlib
 import warnings
 import zipfile
@@ -19,7 +22,7 @@ import keras
 import numpy as np
 
 from base import runtime
-from base.files import UserError, atomic_file, check_output
+from base.files import UserError, atomic_file, check_output, checksum, publish
 from engine.settings import make_config
 from models import MODELS
 
@@ -27,6 +30,7 @@ CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
 WRITTEN = ("settings", "training", "fit", "dataset")
 """What `config.json` has beside the model's name, an object each."""
 HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
+CHECKSUMS = "checksums.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +109,7 @@ class Run:
         weights = self.path / BEST
         if not weights.is_file():
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
+        self._check(BEST)
         model = self.build_model()
         try:
             with warnings.catch_warnings():
@@ -119,7 +124,7 @@ class Run:
         """Writes `best.weights.h5`."""
         temporary = self.path / f".{BEST}"  # Keras wants the ending
         model.save_weights(temporary, overwrite=True)
-        temporary.replace(self.path / BEST)
+        self._keep(temporary, BEST)
 
     def save_state(self, model, position):
         """Writes `last.npz`: every variable of the model and its optimizer, and the position.
@@ -129,8 +134,16 @@ class Run:
             position: JSON-ready dict that says where training stands.
         """
         variables = {f"v/{i}": np.asarray(v) for i, v in enumerate(_state(model))}
-        with atomic_file(self.path / LAST, "wb") as file:
-            np.savez(file, position=json.dumps(position), **variables)
+        temporary = self.path / f".{LAST}"
+        try:
+            np.savez(temporary, position=json.dumps(position), **variables)
+            with zipfile.ZipFile(temporary) as written:  # the state before is kept until this one is known to be whole
+                if written.testzip() is not None:
+                    raise OSError(errno.EIO, "it reads otherwise than it was written")
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise UserError(f"{self.path / LAST} cannot be written: {error.strerror or error}") from error
+        self._keep(temporary, LAST)
 
     def restore_state(self, model):
         """Loads `last.npz` into a compiled model, exactly.
@@ -144,6 +157,7 @@ class Run:
         file = self.path / LAST
         if not file.is_file():
             raise UserError(f"{self.path} cannot be resumed: it has no {LAST}")
+        self._check(LAST)
         try:
             with np.load(file, allow_pickle=False) as state:
                 variables = _state(model)
@@ -155,6 +169,31 @@ class Run:
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             reason = str(error).splitlines()[0]
             raise UserError(f"{file}: the state does not fit {CONFIG}. {reason}") from error
+
+    def _keep(self, temporary, name):
+        """Moves a finished file to its place; its checksum is written before, beside that of the one it replaces."""
+        known = self._checksums()
+        with atomic_file(self.path / CHECKSUMS) as file:
+            json.dump({**known, name: [*known.get(name, [])[-1:], checksum(temporary)]}, file, indent=1)
+        publish(temporary, self.path / name)
+
+    def _checksums(self):
+        file = self.path / CHECKSUMS
+        try:
+            return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        except ValueError as error:
+            raise UserError(f"{file}: expected JSON. {error}") from error
+
+    def _check(self, name):
+        known = self._checksums().get(name)
+        if known and checksum(self.path / name) not in known:
+            raise UserError(f"{self.path / name} is damaged: its SHA-256 is none that {CHECKSUMS} names")
+
+    def remove_leftovers(self):
+        """Removes the unfinished files of a process that was killed while it wrote."""
+        for name in (BEST, LAST, CONFIG, METRICS, CHECKSUMS, HISTORY):
+            for file in self.path.glob(f".{name}*"):
+                file.unlink()
 
     def save_examples(self, examples):
         """Writes `examples.json`; see `engine.task.Task.examples`."""
@@ -170,11 +209,26 @@ class Run:
         """Appends one line to `history.jsonl`."""
         with open(self.path / HISTORY, "a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def history(self):
-        """The rows of `history.jsonl`."""
-        file = self.path / HISTORY
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        """The rows of `history.jsonl`, up to the first that a killed process left unfinished."""
+        file, rows = self.path / HISTORY, []
+        for line in file.read_text(encoding="utf-8").split("\n") if file.exists() else ():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                break
+        return rows
+
+    def complete_history(self, position):
+        """Makes `history.jsonl` that of a saved position: a killed process may have written a row less or more."""
+        rows = [row for row in self.history() if row["step"] <= position["step"]]
+        if position.get("row") and position["row"] not in rows:
+            rows.append(position["row"])
+        with atomic_file(self.path / HISTORY) as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
 
     def finished(self):
         """Whether training came to its end: all epochs, or early stopping."""

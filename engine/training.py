@@ -11,12 +11,13 @@ from base.files import UserError
 from base.runtime import choose_precision
 from data.batching import epochs_of
 from data.stream import as_dataset
+from engine.interruption import Interruption, locked
 from engine.progress import Display
 from engine.provenance import provenance
 from engine.runs import BEST, LAST, Run, has_gpu, set_precision
 from engine.samples import sample_of
 from engine.settings import check_fields, make_config
-from engine.validation import Validation
+from engine.validation import Outside, Validation, begin_of
 from engine.xla import JITS, choose_xla
 from models import MODELS
 
@@ -51,7 +52,7 @@ class Fit:
         )
 
 
-def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=None):
+def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=None, save_minutes=10.0):
     """Trains a model into a run directory.
 
     Args:
@@ -63,6 +64,7 @@ def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=N
         settings: `{field: value}` of the model's config or the task's `Training`.
         resume: Go on with the run in `workdir`, under its own settings; only `fit.epochs` counts.
         eos_id: `_EOS_` id, where the dataset does not say it.
+        save_minutes: Minutes after which the state is saved between two validations.
 
     Returns:
         The `engine.runs.Run`.
@@ -85,7 +87,9 @@ def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=N
         fit = dataclasses.replace(fit, precision=precision)
         run, training = _create_run(model_name, workdir, fit, settings, task, dataset)
     try:
-        _fit(run, task, dataset, training, fit, resume)
+        with locked(run.path):
+            run.remove_leftovers()
+            _fit(run, task, dataset, training, fit, resume, save_minutes)
     except BaseException:
         if not resume and not any((run.path / name).exists() for name in (BEST, LAST)):
             shutil.rmtree(run.path)  # there is nothing in it yet
@@ -151,7 +155,7 @@ def expand_compatibility(entry, task, settings):
     return {**entry.release_settings(variant), **task.release_training, **settings}
 
 
-def _fit(run, task, dataset, training, fit, resume):
+def _fit(run, task, dataset, training, fit, resume, save_minutes):
     """Trains the model of a run until its epochs are over, or early stopping ends it."""
     set_precision(fit.precision)
     keras.utils.set_random_seed(fit.seed)
@@ -173,40 +177,56 @@ def _fit(run, task, dataset, training, fit, resume):
     )
     if resume:
         position = run.restore_state(model)
+        run.complete_history(position)
     else:
         task.initialise(model, dataset, training)
         position = {"step": 0, "seconds": 0.0, "best": -1.0, "waited": 0}
     model.optimizer.build(model.trainable_variables)  # else `fit` traces the first step twice
     interval = math.ceil(steps / training.validations_per_epoch)
-    batches = (
-        task.collate(split, model.config, batch, multiple)
-        for batch in epochs_of(make_batches, fit.seed, position["step"])
-    )
-    with Display(position["step"], total) as display:
+
+    def batches(begin):
+        indices = epochs_of(make_batches, fit.seed, begin)
+        return (task.collate(split, model.config, batch, multiple) for batch in indices)
+
+    with Interruption() as interruption, Display(begin_of(position), total) as display:
         display.line(
             f"{run.path}: {model.count_params():,} parameters, {steps:,} steps per epoch, "
             f"a validation every {interval:,} steps"
         )
-        validation = Validation(run, task, dataset.splits["dev"], training, position, steps, total, multiple, display)
+        outside = Outside(display, interruption, save_minutes * 60)
+        dev = dataset.splits["dev"]
+        validation = Validation(run, task, dev, training, position, steps, total, multiple, outside=outside)
         _run_steps(model, batches, validation, interval)
 
 
 def _run_steps(model, batches, validation, interval):
-    """Steps until the whole training is over or `validation` ends it."""
-    begin, total = validation.position["step"], validation.total
+    """Steps until the whole training is over or `validation` ends it.
+
+    Args:
+        model: A compiled model.
+        batches: Function of a step that returns the batches from there on.
+        validation: A `Validation`.
+        interval: Steps between two validations; the first, where training goes on within one, and the last have fewer.
+    """
+    begin, total = validation.saved, validation.total
+    validation.position["stopped"] = False  # else more epochs of a run that stopped early would do nothing
+    first = min(interval - begin % interval, total - begin)
+    whole, last = divmod(total - begin - first, interval)
     try:
-        model.fit(
-            as_dataset(batches),
-            epochs=math.ceil((total - begin) / interval),
-            steps_per_epoch=interval,
-            shuffle=False,  # the batches are shuffled already
-            callbacks=[validation],
-            verbose=0,
-        )
+        for steps, epochs in ((first, 1), (interval, whole), (last, 1)):
+            if steps and epochs and not validation.position.get("stopped"):
+                model.fit(
+                    as_dataset(batches(begin_of(validation.position))),
+                    epochs=epochs,
+                    steps_per_epoch=steps,
+                    shuffle=False,  # the batches are shuffled already
+                    callbacks=[validation],
+                    verbose=0,
+                )
     except KeyboardInterrupt as interrupt:
         how = (
             f"train.py --resume --workdir={validation.run.path} goes on from step {validation.saved}"
             if validation.saved
-            else "before the first validation, so nothing is kept"
+            else "before anything was saved, so nothing is kept"
         )
         raise UserError(f"interrupted; {how}") from interrupt

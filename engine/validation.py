@@ -3,13 +3,30 @@
 import contextlib
 import math
 import time
+from typing import NamedTuple
 
 import keras
 import numpy as np
 
 from base.files import UserError
+from engine.interruption import Interruption
+from engine.progress import Display
 
 BLOCK = 10  # steps whose mean loss is shown and logged
+
+
+class Outside(NamedTuple):
+    """What connects a training with the world around it."""
+
+    display: Display
+    interruption: Interruption
+    save_seconds: float
+    """Seconds after which the state is saved between two validations."""
+
+
+def begin_of(position):
+    """The step that training begins or goes on at, from a position that was saved."""
+    return position["step"] + position.get("begun", {"steps": 0})["steps"]
 
 
 class Validation(keras.callbacks.Callback):
@@ -25,20 +42,24 @@ class Validation(keras.callbacks.Callback):
         steps_per_epoch: Steps in a pass over the training examples.
         total: Steps after which training ends, also in the middle of an interval.
         multiple: As of `engine.task.Task.collate`.
-        display: A `engine.progress.Display`.
+        outside: An `Outside`.
     """
 
-    def __init__(self, run, task, split, training, position, steps_per_epoch, total, multiple, display):
+    def __init__(self, run, task, split, training, position, steps_per_epoch, total, multiple, *, outside):
         super().__init__()
+        self.display, self.interruption, self.save_seconds = outside.display, outside.interruption, outside.save_seconds
         self.run, self.task, self.split, self.training = run, task, split, training
         self.position, self.steps_per_epoch, self.total = dict(position), steps_per_epoch, total
-        self.multiple, self.display = multiple, display
-        self.saved = position["step"]  # where a resume begins
+        self.multiple = multiple
+        self.saved = begin_of(position)
+        self.saved_at = time.monotonic()
         self.scalars = _scalar_writer(run.path / "tensorboard")
 
     def on_epoch_begin(self, epoch, logs=None):
         """A Keras epoch is an interval between two validations."""
-        self.started, self.steps, self.losses, self.in_block = time.perf_counter(), 0, 0.0, 0
+        begun = self.position.pop("begun", {"seconds": 0.0, "steps": 0, "losses": 0.0})  # of an interval resumed within
+        self.started = time.perf_counter() - begun["seconds"]
+        self.steps, self.losses, self.in_block = begun["steps"], begun["losses"], 0
 
     def on_train_batch_end(self, batch, logs=None):
         self.steps += 1
@@ -53,12 +74,19 @@ class Validation(keras.callbacks.Callback):
         self.display.update(step, loss)
         if self.in_block == BLOCK:
             self._end_block(step)
-        if step == self.total:
-            self.model.stop_training = True
+            if time.monotonic() - self.saved_at > self.save_seconds:
+                self._save_within()
+        if self.interruption.requested:
+            if self.in_block:
+                self._end_block(step)  # its steps weigh otherwise in the mean loss than those of a whole block
+            self._save_within()
+            raise KeyboardInterrupt
 
     def on_epoch_end(self, epoch, logs=None):
         if self.in_block:
             self._end_block(self.position["step"] + self.steps)
+        if time.monotonic() - self.saved_at > self.save_seconds:
+            self._save_within()  # a validation takes time too
         seconds = time.perf_counter() - self.started
         p = self.position
         p["step"] += self.steps
@@ -79,13 +107,22 @@ class Validation(keras.callbacks.Callback):
             "seconds": round(p["seconds"], 1),
             **{name: round(value, 5) for name, value in metrics.items()},
         }
-        self.run.save_state(self.model, p)
-        self.saved = p["step"]
+        p["row"] = row
+        self._save(p)
         self.run.log(row)
         self._tell(row, metrics, improved)
         if reason:
             self.display.line(f"{reason}: training stopped")
             self.model.stop_training = True
+
+    def _save_within(self):
+        """Saves the state between two validations."""
+        begun = {"seconds": time.perf_counter() - self.started, "steps": self.steps, "losses": self.losses}
+        self._save({**self.position, "begun": begun})
+
+    def _save(self, position):
+        self.run.save_state(self.model, position)
+        self.saved, self.saved_at = begin_of(position), time.monotonic()
 
     def _end_block(self, step):
         self.losses += self.loss * self.in_block
@@ -111,7 +148,7 @@ class Validation(keras.callbacks.Callback):
     def _kept(self):
         if self.saved:
             return f"The best weights and the state of step {self.saved:,} are kept"
-        return "That was before the first validation, so nothing is kept"
+        return "Nothing was saved before, so nothing is kept"
 
 
 @contextlib.contextmanager
