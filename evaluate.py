@@ -34,6 +34,7 @@ flags.DEFINE_string("measured_out", None, "Also writes a results/measured JSON f
 flags.DEFINE_enum(
     "partial_batches", "keep", ["keep", "drop"], "Selection: drop leaves out the last lines as DAM's release does."
 )
+flags.DEFINE_integer("examples", 0, "Selection: prints as many contexts with their ranked candidates.", lower_bound=0)
 flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
 flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
 flags.DEFINE_float("reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0)
@@ -48,7 +49,7 @@ def main():
         raise UserError("expected one of --run and --predictions")
     if FLAGS.predictions and (not FLAGS.data or len(FLAGS.split) != 1):
         raise UserError("--predictions needs --data and one --split")
-    options = ("ties", "scores_out", "partial_batches", "decode", "reverse_run", "reverse_weight")
+    options = ("ties", "scores_out", "partial_batches", "examples", "decode", "reverse_run", "reverse_weight")
     if FLAGS.predictions:
         cli.refuse_flags((*options, "measured_out", "precision", "jit", "baselines"), "--predictions")
     if FLAGS.predict:

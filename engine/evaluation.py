@@ -202,6 +202,8 @@ def print_record(label, task, dataset, split, record):
             where = f" ({entry['split']})" if entry.get("split", split) != split else ""
             row(f"published{where}: {entry['model']}", entry["metrics"], "dim")
     _print(table, 120)
+    if shown := task.show(record):
+        print(f"\n{shown}")
 
 
 def _name_of(run):

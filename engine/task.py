@@ -239,6 +239,10 @@ class Task(abc.ABC):
     def describe(self, record):
         """The title and the caption, or `None`, of the table of a record that `measure` returned."""
 
+    def show(self, record):
+        """What is printed below that table; nothing here."""
+        return ""
+
     # === Use ===
 
     def examples(self, dataset, count=3):

@@ -196,6 +196,14 @@ def test_evaluate_scores_all_lines_and_writes_them(run, tmp_path, capsys):
     assert f"{record['metrics']['R10@1']:.4f}" in printed
 
 
+def test_evaluate_shows_examples_below_the_table(run, capsys):
+    record = evaluate(selection, run.path, "test", baselines=False, examples=2)
+    assert [example["context"] for example in record["examples"]] == [3, 9]
+    printed = capsys.readouterr().out.split("\n\n")
+    assert printed[-2].startswith("Context 3 of 11: the correct candidate is number ")
+    assert len(printed[-1].splitlines()) == 1 + len(record["examples"][1]["turns"]) + 10
+
+
 def test_the_release_drops_partial_batches_and_counts_a_constant_score_as_right(run, tmp_path):
     record = evaluate(selection, run.path, "dev", ties="release", partial_batches="drop", scores_out=tmp_path / "s")
     assert record["counts"]["lines"] == 90  # three batches of 32 lines are 96: nine whole contexts

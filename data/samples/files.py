@@ -1,10 +1,12 @@
 """What the simulators write with: tokens, and files that appear together or not at all."""
 
+import functools
 import re
 
 from base.files import atomic_files
 
 
+@functools.lru_cache(maxsize=2**16)
 def tokenize(text):
     """Splits off punctuation and lower-cases.
 

@@ -1,20 +1,30 @@
-"""The embedded sample corpus: simulated conversations, written as raw files for response selection.
+"""The embedded sample of response selection: simulated conversations, written as raw files.
 
     python -m data.samples --task=selection --out=build/sample/raw --seed=1
 
-writes `train.txt`, `dev.txt` and `test.txt` in the text format of SMN and DAM (Wu et al. 2017,
-Zhou et al. 2018): `label TAB utterance TAB ... TAB utterance TAB response`, lower-case tokens
-parted by single spaces, oldest utterance first. In `train` each right response is followed by one
-wrong response to the same context; in `dev` and `test` by nine.
+writes `train.txt`, `dev.txt` and `test.txt` in the text format of SMN and DAM (Wu et al. 2017, Zhou et al. 2018):
+`label TAB utterance TAB ... TAB utterance TAB response`, lower-case tokens separated by single spaces, oldest utterance
+first. In `train` the positive response to a context is followed by three negative ones, in `dev` and `test` by nine.
 
-The default 600 conversations give about 5,600 lines of `train` (420 conversations), and 150
-contexts in each of `dev` and `test` (90 conversations each); 1,000 different words. A small DAM
-(64 dimensions, one level, four epochs) trains on them in a few minutes on two cores.
+Responses are turns of users and bots that the context decides (`Turn.fits`). What makes the task one of reading: two of
+the three negatives and four of the nine are *misreadings* (`Turn.misreadings`), what someone would say here who has
+heard every word and not followed the conversation. The same words speak for them as for the positive response:
 
-Only turns that the context decides are responses, right or wrong (`Turn.fits`). About half of the
-wrong ones are *hard*: of the same dialog act, and chosen for sharing words with the context. So
-overlap alone does not help much (TF-IDF cosine between context and response: R10@1 0.34 in `dev`,
-0.36 in `test`), while who reads the context knows the answer.
+    the user               and a misreading
+    corrects a wish        takes the former one, `not monday , i meant tuesday`
+    gives a wish           takes note of one given before
+    asks for a fact        tells another one about that restaurant, or that one about another restaurant
+    asks which it was      tells another wish
+    is asked for a wish    gives another one
+    has chosen             books the other restaurant, or gets one wish wrong; an offer may miss one, too
+    chats                  is answered on something else that was talked of, or another thing of the kind
+
+Small talk is answered with related words, seldom with the same: `my socks are soaked`, `rubber boots would help`. The
+other negatives are responses of other conversations that do not fit. Shared words still find many responses, of offers
+and bookings most; nothing is taken away from them.
+
+The 2,500 conversations have 1,000 different words. They make 11,800 contexts of train, of which a small DAM learns in
+minutes (recipe `dam-sample`).
 """
 
 import random
@@ -24,14 +34,14 @@ from data.samples.files import tokenize, write_entries
 from data.samples.talk import simulate
 from data.samples.turns import Turn
 
-WRONG = {"train": 1, "dev": 9, "test": 9}
-"""Wrong responses to each context of a split."""
-HELD_OUT_SHARE = 0.15
-"""Share of the conversations that is `dev`, and that is `test`."""
-RIVALS = 2
-"""A hard response is the one of this many of the same act that shares most words."""
+NEGATIVES = {"train": 3, "dev": 9, "test": 9}
+"""Negative responses to each context of a split."""
+HELD_OUT = 0.15
+"""Fraction of the conversations that is `dev`, and that is `test`."""
+MISREADINGS = {"train": 2, "dev": 4, "test": 4}
+"""How many of them are misreadings, at most."""
 TRIES = 400
-"""Most turns looked at to find the wrong responses to one context."""
+"""Most turns looked at to find the negative responses to one context."""
 
 
 class Example(NamedTuple):
@@ -48,7 +58,7 @@ def split(conversations):
     >>> {name: len(part) for name, part in split(simulate(20)).items()}
     {'train': 14, 'dev': 3, 'test': 3}
     """
-    held_out = int(HELD_OUT_SHARE * len(conversations))
+    held_out = int(HELD_OUT * len(conversations))
     dev, test = len(conversations) - 2 * held_out, len(conversations) - held_out
     return {
         "train": conversations[:dev],
@@ -74,60 +84,56 @@ def examples(conversations):
     ]
 
 
-def draw_wrong(rng, example, pool, count, hard_share=0.5):
-    """Draws responses of other conversations that claim something unfit in a context.
+def draw_negatives(rng, example, pool, count, misread):
+    """Draws negative responses to a context: misreadings of it, then responses of other conversations that do not fit.
 
     Args:
         rng: A `random.Random`.
-        example: The `Example` they are wrong for.
+        example: The `Example` they are for.
         pool: Examples whose responses may be drawn.
         count: How many to draw.
-        hard_share: How probable it is for each to be a hard one (see the head of the module). Where
-            the pool has too few hard ones, others stand in.
+        misread: How many of them are misreadings; where there are fewer, others stand in.
 
     Returns:
-        List of `Turn`, the hard ones first, all of different texts; fewer than `count` where the
-        pool has no more.
+        List of `Turn` of different texts; fewer than `count` where the pool has no more.
     """
-    hard = sum(rng.random() < hard_share for _ in range(count))
-    alike = [other for other in pool if other.response.act == example.response.act]
-    rivals = _unfit(rng, example, alike, RIVALS * hard)
-    heard = {word for turn in example.context for word in tokenize(turn.text).split()}
-    rivals.sort(key=lambda turn: -len(heard & set(tokenize(turn.text).split())))
-    chosen = rivals[:hard]
-    return chosen + _unfit(rng, example, pool, count - len(chosen), chosen)
+    misreadings = example.response.misreadings
+    unfit = (
+        other.response
+        for other in rng.sample(pool, min(len(pool), TRIES))
+        if other.conversation != example.conversation and not other.response.about <= example.response.fits
+    )
+    texts = {tokenize(example.response.text)}
+    chosen = _new(rng.sample(misreadings, len(misreadings)), misread, texts)
+    return chosen + _new(unfit, count - len(chosen), texts)
 
 
-def _unfit(rng, example, pool, count, taken=()):
-    """At most `count` random turns of the pool that are wrong for the example, no text twice."""
-    texts = {tokenize(turn.text) for turn in (example.response, *taken)}
+def _new(turns, count, texts):
+    """The first `count` of the turns whose texts are not among `texts`, to which they are added."""
     found = []
-    for other in rng.sample(pool, min(len(pool), TRIES)):
+    for turn in turns:
         if len(found) == count:
             break
-        turn, text = other.response, tokenize(other.response.text)
-        elsewhere = other.conversation != example.conversation
-        if elsewhere and text not in texts and not turn.about <= example.response.fits:
+        if (text := tokenize(turn.text)) not in texts:
             texts.add(text)
             found.append(turn)
     return found
 
 
-def smn_lines(name, conversations, seed=1, contexts=None, hard_share=0.5):
+def smn_lines(name, conversations, seed=1, contexts=None):
     """Writes down the conversations of one split in the text format of SMN and DAM.
 
     Args:
-        name: The split, `"train"`, `"dev"` or `"test"`, which tells the number of wrong responses.
+        name: The split, `"train"`, `"dev"` or `"test"`, which tells the number of negative responses.
         conversations: Those of the split.
         seed: Integer, for drawing.
         contexts: If given, at most so many are drawn at random, else all are used in order.
-        hard_share: See `draw_wrong`.
 
     Returns:
         List of lines without their ends.
 
     Raises:
-        ValueError: If the conversations are too few to draw wrong responses from.
+        ValueError: If the conversations are too few to draw negative responses from.
 
     >>> len(smn_lines("dev", simulate(60), contexts=7))
     70
@@ -137,19 +143,19 @@ def smn_lines(name, conversations, seed=1, contexts=None, hard_share=0.5):
     chosen = pool if contexts is None else rng.sample(pool, min(contexts, len(pool)))
     lines = []
     for example in chosen:
-        wrong = draw_wrong(rng, example, pool, WRONG[name], hard_share)
+        wrong = draw_negatives(rng, example, pool, NEGATIVES[name], MISREADINGS[name])
         context = "\t".join(tokenize(turn.text) for turn in example.context)
         for label, turn in ((1, example.response), *((0, turn) for turn in wrong)):
             lines.append(f"{label}\t{context}\t{tokenize(turn.text)}")
-    if not chosen or len(lines) < len(chosen) * (1 + WRONG[name]):
+    if not chosen or len(lines) < len(chosen) * (1 + NEGATIVES[name]):
         raise ValueError(
-            f"More conversations are needed to find {WRONG[name]} wrong responses for each context "
+            f"More conversations are needed to find {NEGATIVES[name]} negative responses for each context "
             f"of {name}. Received: conversations={len(conversations)} in {name}"
         )
     return lines
 
 
-def write_smn(directory, count=600, seed=1, held_out=150, hard_share=0.5):
+def write_smn(directory, count=2500, seed=1, held_out=200):
     """Simulates conversations and writes `train.txt`, `dev.txt` and `test.txt`, or nothing at all.
 
     Args:
@@ -157,10 +163,9 @@ def write_smn(directory, count=600, seed=1, held_out=150, hard_share=0.5):
         count: How many conversations to simulate for the three splits together.
         seed: Integer; the same seed writes the same bytes.
         held_out: Most contexts in each of `dev` and `test`, at least 1.
-        hard_share: Share of hard wrong responses, 0 to 1.
 
     Returns:
-        The number of lines of each file, as `{"train.txt": 5644, ...}`.
+        The number of lines of each file, as `{"train.txt": 47172, ...}`.
 
     Raises:
         ValueError: If an argument is out of range, or the conversations are too few.
@@ -168,10 +173,8 @@ def write_smn(directory, count=600, seed=1, held_out=150, hard_share=0.5):
     """
     if held_out < 1:
         raise ValueError(f"held_out must be at least 1. Received: held_out={held_out}")
-    if not 0 <= hard_share <= 1:
-        raise ValueError(f"hard_share must be from 0 to 1. Received: hard_share={hard_share}")
     files = {}
     for name, part in split(simulate(count, seed)).items():
         contexts = None if name == "train" else held_out
-        files[f"{name}.txt"] = smn_lines(name, part, seed, contexts, hard_share)
+        files[f"{name}.txt"] = smn_lines(name, part, seed, contexts)
     return write_entries(directory, {name: [line + "\n" for line in lines] for name, lines in files.items()})

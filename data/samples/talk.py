@@ -5,25 +5,26 @@ with the question that the next step answers, if there is one.
 """
 
 import random
-from typing import NamedTuple
 
 from data.samples.plan import BOOKING, MAX_STEPS, draw_plan
+from data.samples.speaking import Reply, Speaker, scene_claims
 from data.samples.turns import Conversation, Turn
 from data.samples.wording import (
     BOT,
     CRAVINGS,
     ORDINAL_PICKS,
     PERSONA,
-    PRICE_HINTS,
     RESTAURANTS,
     SLOTS,
     TOPICS,
     USER,
     VALUES,
     WANT,
+    fill,
+    sentences,
     slots_of,
 )
-from data.samples.world import SEARCH, Fact, restaurants
+from data.samples.world import SEARCH, restaurants
 
 
 def simulate(count, seed=1, world=None):
@@ -51,59 +52,24 @@ def simulate(count, seed=1, world=None):
     if count < 1:
         raise ValueError(f"At least one conversation is needed. Received: conversations={count}")
     world = restaurants(seed) if world is None else world
-    rng = random.Random(f"conversations {seed}")
+    rng, other = random.Random(f"conversations {seed}"), random.Random(f"misreadings {seed}")
     found = {}
     while len(found) < count:
-        conversation = _Talk(rng, world).conversation()
+        conversation = _Talk(rng, other, world).conversation()
         found.setdefault(tuple(turn.text for turn in conversation.turns), conversation)
     return tuple(found.values())
 
 
-def _scene_claims(*topics):
-    return frozenset(("scene", scene) for topic in topics for scene in TOPICS[topic].scenes)
+class _Talk(Speaker):
+    """A conversation on a plan. A method with the name of a step says the user's turn and returns the bot's `Reply`.
 
-
-TASTES = _scene_claims("treat") | {("give", "cuisine")}
-"""What answers both a question for a treat and one for a cuisine."""
-ASKS = frozenset(("ask", slot) for slot in SLOTS["asks"])
-
-
-def _craving(cuisine):
-    """The cuisine as something to eat; other values stay as they are."""
-    return CRAVINGS.get(cuisine, cuisine)
-
-
-def _fill(template, value=None, **fields):
-    """Fills a template with the value of a slot, or with slots and a restaurant's fields."""
-    craving = _craving(fields.get("cuisine", value))
-    hint = PRICE_HINTS.get(fields.get("price"))
-    return template.format(value=value, craving=craving, hint=hint, **fields)
-
-
-def _sentences(*parts):
-    """Joins the sentences that are not empty, each with a capital letter."""
-    return " ".join(part[0].upper() + part[1:] for part in parts if part)
-
-
-class _Reply(NamedTuple):
-    """The bot's turn before its question is added."""
-
-    act: str
-    text: str
-    about: frozenset = frozenset()
-    also: frozenset = frozenset()
-    """Further claims that fit."""
-    facts: tuple[Fact, ...] = ()
-
-
-class _Talk:
-    """A conversation being made.
-
-    A method with the name of a step says the user's turn, and returns the bot's `_Reply`.
+    Beside what is said stands what a misreading would say: a wish as it was before it was corrected, a wish that was
+    taken up before, another fact about the restaurant or that fact about another one, another scene of the topic.
     """
 
-    def __init__(self, rng, world):
-        self.rng = rng
+    def __init__(self, rng, other, world):
+        super().__init__(rng, other)
+        self.world = world
         self.told, self.steps = draw_plan(rng)
         goal = rng.choice(world)
         search = {slot: getattr(goal, slot) for slot in SEARCH}
@@ -114,13 +80,8 @@ class _Talk:
         for slot in (step[1] for step in self.steps if step[0] == "correct"):
             others = [value for value in VALUES[slot] if value != self.wishes[slot]]
             self.first_wishes[slot] = rng.choice(others)
-        self.turns = []
-        self.slots = {}  # as given so far
-        self.named = []  # the restaurants offered; once one is settled on, that one
-        self.settled = False
+        self.settled = False  # on one restaurant
         self.scenes = set()  # (topic, scene) talked about
-        self.prompted = False  # did the bot ask for what comes now?
-        self.used = set()  # wordings
 
     def conversation(self):
         if len(self.steps) < MAX_STEPS and self.rng.random() < 0.25:
@@ -130,54 +91,13 @@ class _Talk:
             self.bot(reply, *self.question(*following))
         return Conversation(tuple(self.turns), tuple(self.slots.items()), tuple(self.named))
 
-    # === Speaking ===
-
-    def pick(self, options, more=()):
-        """Draws a wording: half the time from `more` if there is any, if possible a new one."""
-        options = more if more and self.rng.random() < 0.5 else options
-        option = self.rng.choice([o for o in options if o not in self.used] or options)
-        self.used.add(option)
-        return option
-
-    def user(self, act, text, about=None, fits=frozenset(), slots=None):
-        """Says the user's turn, with at most one claim and the claims that fit."""
-        slots = slots or {}
-        self.slots |= slots
-        about = frozenset([about] if about else [])
-        fits |= TASTES if fits & TASTES else frozenset()
-        self.turns.append(Turn("user", act, _sentences(text), about, fits, tuple(slots.items())))
-
-    def bot(self, reply, question, asked):
-        """Says the bot's reply and the question that it adds."""
-        topics = {("ask", topic) for topic in TOPICS}
-        unknown = {claim for claim in ASKS if claim[1] not in self.slots}
-        unknown |= {("state", s, v) for s in SEARCH if s not in self.slots for v in VALUES[s]}
-        known = {("state", *item) for item in self.slots.items()}
-        known |= {("state", "name", place.name) for place in self.named}
-        about = reply.about | asked
-        decided = reply.about or (asked & ASKS and self.slots)
-        fits = about | reply.also | topics | unknown | known if decided else frozenset()
-        text = _sentences(reply.text, question)
-        self.turns.append(Turn("bot", reply.act, text, about, fits, facts=reply.facts))
-
-    def question(self, step, key=None):
-        """What the bot asks when this step comes next, and the claim that it makes."""
-        self.prompted = step == "give" or (step == "chat" and self.rng.random() < 0.5)
-        if step == "choose":
-            pair = len(self.named) > 1
-            return self.pick(BOT["pair prompts"] if pair else BOT["accept prompts"]), frozenset()
-        if not self.prompted:
-            return "", frozenset()
-        options = SLOTS["asks"][key] if step == "give" else TOPICS[key].questions
-        return self.pick(options), frozenset({("ask", key)})
-
     # === Steps ===
 
     def open(self, kind):
         given = {slot: self.first_wishes[slot] for slot in self.told}
 
         def told(*slots):
-            return "".join(_fill(WANT[s], given[s]) for s in slots if s in given)
+            return "".join(fill(WANT[s], given[s]) for s in slots if s in given)
 
         what = told("price", "cuisine") or " nice"
         when = told("people", "day", "time")
@@ -187,25 +107,28 @@ class _Talk:
         elif kind == "visit":
             self.named, self.settled = self.offered, True
             name = self.named[0].name
-            request = _fill(self.pick(USER["named openings"]), name=name, when=when)
+            request = fill(self.pick(USER["named openings"]), name=name, when=when)
         else:
-            request = _fill(self.pick(USER["search openings"]), wanted=f"a{what} place{told('town')}{when}")
-        introduction = _fill(self.pick(USER["introductions"]), **given) if "guest" in given else ""
-        text = _sentences(self.pick(USER["greetings"]), introduction, request)
+            request = fill(self.pick(USER["search openings"]), wanted=f"a{what} place{told('town')}{when}")
+        introduction = fill(self.pick(USER["introductions"]), **given) if "guest" in given else ""
+        text = sentences(self.pick(USER["greetings"]), introduction, request)
         self.user("open", text, slots=given)
         return self.respond(given | ({"name": name} if kind == "visit" else {}), nods)
 
     def give(self, slot):
-        value = self.first_wishes[slot]
-        text = _fill(self.pick(SLOTS["gives"][slot], SLOTS["gives value"].get(value)), value)
-        self.user("give", text, ("give", slot), frozenset({("give", slot)}), {slot: value})
+        value, answers, further = self.first_wishes[slot], SLOTS["gives"], SLOTS["gives value"]
+        others = self.some((self.first_wishes | self.slots).items(), 4)
+        misread = [self.instead(("give", s), answers[s], further.get(v), value=v) for s, v in others]
+        text = fill(self.pick(answers[slot], further.get(value)), value)
+        self.user("give", text, ("give", slot), frozenset({("give", slot)}), {slot: value}, misread)
         return self.respond({slot: value}, SLOTS["nods"]["any"])
 
     def correct(self, slot):
-        old, value = _craving(self.slots[slot]), self.wishes[slot]
-        text = _fill(self.pick(SLOTS["corrections"][slot]), value, old=old)
+        self.former[slot], value = self.slots[slot], self.wishes[slot]
+        old = CRAVINGS.get(self.former[slot], self.former[slot])
+        text = fill(self.pick(SLOTS["corrections"][slot]), value, old=old)
         self.user("correct", text, slots={slot: value})
-        return self.respond({slot: value}, lead=_fill(self.pick(SLOTS["nods"]["correction"]), old=old))
+        return self.respond({slot: value}, lead=fill(self.pick(SLOTS["nods"]["correction"]), old=old))
 
     def choose(self, _):
         if len(self.named) > 1:
@@ -214,7 +137,7 @@ class _Talk:
             by_name = self.rng.random() < 0.6
             options = USER["picks"] if by_name else ORDINAL_PICKS[place]
             claim = ("point", name if by_name else "ordinal")
-            self.user("point", _fill(self.pick(options), name=name), claim, self.pointers())
+            self.user("point", fill(self.pick(options), name=name), claim, self.pointers())
             self.named = [self.named[place]]
         else:
             self.user("accept", self.pick(USER["accepts"]))
@@ -225,43 +148,56 @@ class _Talk:
         place = self.rng.choice(self.named)
         template = self.pick(RESTAURANTS["detail questions"][relation])
         if len(self.named) > 1 or self.rng.random() < 0.3:
-            text = _fill(template, place=f"the {place.name}")
+            text = fill(template, place=f"the {place.name}")
             self.user("point", text, ("point", place.name), self.pointers())
         else:
-            self.user("detail", _fill(template, place="the place"))
-        key = {"dish": "cuisine", "price": "price"}.get(relation)
+            self.user("detail", fill(template, place="the place"))
+        answers, key = RESTAURANTS["detail answers"], {"dish": "cuisine", "price": "price"}.get(relation)
         plain = key in self.slots and self.rng.random() < 0.6
-        answers = (RESTAURANTS["plain detail answers"] if plain else RESTAURANTS["detail answers"])[relation]
         basis = ("state", key, self.slots[key]) if plain else ("state", "name", place.name)
-        text = _fill(self.pick(answers), **vars(place))
-        claims = frozenset({("tell", relation), basis})
-        return _Reply("tell", text, claims, facts=(place.fact(relation),))
+        template = self.pick((RESTAURANTS["plain detail answers"] if plain else answers)[relation])
+        about = frozenset({("tell", relation, place.name), basis})
+        elsewhere = [other for other in self.named if other != place]
+        misread = [(fill(template, **vars(p)), frozenset({("tell", relation, p.name)})) for p in elsewhere]
+        others = self.some(answers.keys() - {relation}, 3)
+        misread += [self.instead(("tell", r, place.name), answers[r], **vars(place)) for r in others]
+        return Reply("tell", fill(template, **vars(place)), about, facts=(place.fact(relation),), misread=misread)
 
     def recall(self, slot):
-        value = self.slots[slot]
+        value, answers = self.slots[slot], SLOTS["recall answers"]
         self.user("recall", self.pick(SLOTS["recall questions"][slot]))
-        text = _fill(self.pick(SLOTS["recall answers"][slot]), value)
-        return _Reply("recall", text, frozenset({("say", slot, value)}))
+        template = self.pick(answers[slot])
+        others = self.some(((s, v) for s, v in self.slots.items() if s in answers and s != slot), 3)
+        misread = [self.instead(("say", s, v), answers[s], value=v) for s, v in others]
+        misread += self.as_before(template, slot)
+        return Reply("recall", fill(template, value), frozenset({("say", slot, value)}), misread=misread)
 
     def chat(self, topic):
         _, scenes, kin = TOPICS[topic]
         key = self.rng.choice(sorted(scenes))
-        fits = _scene_claims(topic, *kin) if self.prompted else frozenset()
-        self.user("chat", self.pick(scenes[key].says), ("scene", key), fits)
+        fits = scene_claims(topic, *kin) if self.prompted else frozenset()
+        away = [scene for t in TOPICS if t not in (topic, *kin) for scene in TOPICS[t].scenes.items()]
+        misread = [self.instead(("scene", name), scene.says) for name, scene in self.some(away, 3)]
+        self.user("chat", self.pick(scenes[key].says), ("scene", key), fits, misread=misread)
+        others = self.scenes | {(topic, other) for other in self.some(scenes.keys() - {key}, 2)}
+        misread = [self.instead(("scene", s), TOPICS[t].scenes[s].replies) for t, s in self.some(others, 3)]
         self.scenes.add((topic, key))
-        return _Reply("react", self.pick(scenes[key].replies), frozenset({("scene", key)}))
+        return Reply("react", self.pick(scenes[key].replies), frozenset({("scene", key)}), misread=misread)
 
     def persona(self, key):
         self.user("persona", self.pick(PERSONA[key]["questions"]))
-        return _Reply("persona", self.pick(PERSONA[key]["answers"]), frozenset({("self", key)}))
+        others = self.some(PERSONA.keys() - {key}, 3)
+        misread = [self.instead(("self", other), PERSONA[other]["answers"]) for other in others]
+        return Reply("persona", self.pick(PERSONA[key]["answers"]), frozenset({("self", key)}), misread=misread)
 
     def part(self):
         self.user("part", self.pick(USER["thanks"]))
         also = frozenset(("scene", scene) for _, scene in self.scenes)
         if self.scenes and self.rng.random() < 0.5:
-            topic, scene = self.rng.choice(sorted(self.scenes))
-            text = self.pick(TOPICS[topic].scenes[scene].partings)
-            return _Reply("part", text, frozenset({("scene", scene)}), also)
+            topic, key = self.rng.choice(sorted(self.scenes))
+            scenes = TOPICS[topic].scenes
+            misread = [self.instead(("scene", other), scenes[other].partings) for other in self.some(scenes, 4)]
+            return Reply("part", self.pick(scenes[key].partings), frozenset({("scene", key)}), also, misread=misread)
         known = self.slots | ({"name": self.named[0].name} if len(self.named) == 1 else {})
         options = [option for option in BOT["partings"] if known.keys() >= slots_of(option)]
         return self.inform("part", options, known, also=also)
@@ -281,20 +217,49 @@ class _Talk:
             return self.inform("book", BOT["bookings"], fields, lead)
         also = frozenset(("say", *item) for item in given.items())
         if not given or self.rng.random() < 0.3:
-            return _Reply("ask", _sentences(lead, self.pick(nods)), also=also)
+            return Reply("ask", sentences(lead, self.pick(nods)), also=also)
         slot, value = self.rng.choice(sorted(given.items()))
-        note = _fill(self.pick(SLOTS["notes"][slot], SLOTS["notes value"].get(value)), value)
-        return _Reply("note", _sentences(lead, note), frozenset({("say", slot, value)}), also)
+        notes, further = SLOTS["notes"], SLOTS["notes value"]
+        template = self.pick(notes[slot], further.get(value))
+        others = self.some(((s, v) for s, v in self.slots.items() if s not in given), 3)
+        misread = [self.instead(("say", s, v), notes[s], further.get(v), value=v) for s, v in others]
+        misread = [(sentences(lead, text), claims) for text, claims in misread + self.as_before(template, slot)]
+        note = sentences(lead, fill(template, value))
+        return Reply("note", note, frozenset({("say", slot, value)}), also, misread=misread)
 
     def inform(self, act, options, fields, lead="", also=frozenset()):
         """Says one of some options, each of which states the slots that it builds on; an offer those searched by."""
         template = self.pick(options)
-        slots = [slot for slot in slots_of(template) if act != "offer" or slot in SEARCH]
+        slots = slots_of(template) & ({*SEARCH} if act == "offer" else {"name", *VALUES})
         about = frozenset(("state", slot, fields[slot]) for slot in slots)
         relations = [key for key in (*SEARCH, "dish") if key in slots or f"{{{key}}}" in template]
         known = self.named if act == "offer" else ()
         facts = tuple(place.fact(relation) for place in known for relation in relations)
-        return _Reply(act, _sentences(lead, _fill(template, **fields)), about, also, facts)
+        misread = []
+        for changed in (fields | change for change in self.changes(act, slots)):
+            claims = frozenset(("state", slot, changed[slot]) for slot in slots)
+            misread.append((sentences(lead, fill(template, **changed)), claims))
+        return Reply(act, sentences(lead, fill(template, **fields)), about, also, facts, misread)
+
+    # === Misreadings ===
+
+    def as_before(self, template, slot):
+        """What takes a slot to be as it was before its correction, if there was one."""
+        if slot not in self.former or "{" not in template:
+            return []
+        value = self.former[slot]
+        return [(fill(template, value), frozenset({("say", slot, value)}))]
+
+    def changes(self, act, slots):
+        """What an offer, a booking or a farewell may have wrong: a former wish, the other restaurant, a wish missed."""
+        yield from ({slot: value} for slot, value in self.former.items() if slot in slots)
+        yield from ({"name": place.name} for place in self.offered if "name" in slots)
+        if act == "offer":
+            missed = [sum(getattr(place, slot) != self.slots[slot] for slot in SEARCH) for place in self.world]
+            near = [place for place, count in zip(self.world, missed, strict=True) if count in (1, 2)]
+            yield from map(vars, self.other.sample(near, min(3, len(near))))
+        if act == "book":
+            yield from ({slot: self.other.choice(VALUES[slot])} for slot in self.some(slots - {"name"}, 3))
 
     def pointers(self):
         """Claims of the ways to single out a restaurant."""

@@ -8,7 +8,7 @@ anything that does not fit there. The claims:
     ("say", slot, value)     takes up what the user has just said or asked for
     ("state", slot, value)   builds on anything said before
     ("ask", slot or topic)   asks for it          ("give", slot)    answers that question
-    ("tell", relation)       states a fact        ("point", name)   singles out a restaurant
+    ("tell", relation, name) states a fact        ("point", name)   singles out a restaurant
     ("scene", scene)         is small talk of it  ("self", key)     is the bot's on itself
 """
 
@@ -34,6 +34,15 @@ class Turn:
     """Pairs of a slot and the value given here."""
     facts: tuple[Fact, ...] = ()
     """The knowledge used."""
+    misreadings: tuple["Turn", ...] = ()
+    """What would be said here by someone who has heard every word and misread the conversation: each claims something
+    that does not fit. Only where the context decides."""
+
+    def with_misreadings(self, said):
+        """The turn with those of the pairs of a text and its claims that misread the context."""
+        wrong = {text: Turn(self.speaker, self.act, text, about) for text, about in said if about - self.fits}
+        wrong.pop(self.text, None)
+        return dataclasses.replace(self, misreadings=tuple(wrong.values()) if self.fits else ())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -92,3 +92,23 @@ CRAVINGS, PRICE_HINTS = _only(WORLD["cravings"]), _only(WORLD["price hints"])
 WANT = {slot: f" {text}" for slot, text in _only(SLOTS["want"]).items()}
 """Slot -> how it reads within the sentence that opens a conversation."""
 ORDINAL_PICKS = USER["first picks"], USER["second picks"]
+
+
+def fill(template, value=None, **fields):
+    """Fills a template with the value of a slot, or with slots and a restaurant's fields.
+
+    >>> fill("{craving} in {town}, and {hint}", cuisine="noodle", town="Ferrow", price="cheap")
+    'noodles in Ferrow, and the bill will be small'
+    """
+    cuisine = fields.get("cuisine", value)
+    hint = PRICE_HINTS.get(fields.get("price"))
+    return template.format(value=value, craving=CRAVINGS.get(cuisine, cuisine), hint=hint, **fields)
+
+
+def sentences(*parts):
+    """Joins the sentences that are not empty, each with a capital letter.
+
+    >>> sentences("of course.", "", "seven o'clock, noted.")
+    "Of course. Seven o'clock, noted."
+    """
+    return " ".join(part[0].upper() + part[1:] for part in parts if part)

@@ -16,6 +16,7 @@ from engine import task
 from engine.optimizers import LazyAdam
 from tasks.selection import batches
 from tasks.selection.dataset import load_dataset
+from tasks.selection.examples import ranked_examples, render
 from tasks.selection.losses import LOSSES, pointwise_loss, softmax_loss
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, prepare
@@ -73,7 +74,7 @@ class SelectionTask(task.Task):
     Training = Training
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
     best_score = 2.0
-    options = ("ties", "scores_out", "partial_batches")
+    options = ("ties", "scores_out", "partial_batches", "examples")
     headline = ("R10@1", "MAP")
     load_options = ("eos_id",)
     export_example = """\
@@ -148,6 +149,7 @@ print(ranked["order"], ranked["scores"])
         ties="loss",
         scores_out=None,
         partial_batches="keep",
+        examples=0,
     ):
         """Scores a split as a record has it.
 
@@ -158,24 +160,25 @@ print(ranked["order"], ranked["scores"])
             partial_batches: `"keep"` measures every line. `"drop"` leaves out what DAM's release leaves out: the lines
                 behind the last whole batch of the run's batch size, and then the context that this cuts short (49,996
                 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain at 256).
+            examples: How many contexts the record shows with their ranked candidates.
 
         Raises:
             UserError: where no context has a positive and a negative candidate.
         """
-        examples = dataset.splits[split]
-        scores = score(model, examples, model.config, progress, multiple)
+        lines = dataset.splits[split]
+        scores = score(model, lines, model.config, progress, multiple)
         kept = len(scores)
         if partial_batches == "drop":
-            kept = whole_batches(examples.context, run.config["fit"]["batch_size"])
+            kept = whole_batches(lines.context, run.config["fit"]["batch_size"])
 
         def ranked(values):
-            return rank(f"{dataset.path}, {split}", values[:kept], examples, ties=ties)
+            return rank(f"{dataset.path}, {split}", values[:kept], lines, ties=ties)
 
         result = ranked(scores)
         below = baseline_scores(dataset, split) if baselines else {}
         if scores_out:
             with atomic_file(scores_out) as file:
-                pairs = zip(scores[:kept], examples.label[:kept], strict=True)
+                pairs = zip(scores[:kept], lines.label[:kept], strict=True)
                 file.writelines(f"{score}\t{label}\n" for score, label in pairs)
         return {
             "metrics": result.metrics,
@@ -183,6 +186,7 @@ print(ranked["order"], ranked["scores"])
             "ties": ties,
             "partial_batches": partial_batches,
             "baselines": {name: ranked(values).metrics for name, values in below.items()},
+            **({"examples": ranked_examples(dataset, split, scores[:kept], examples)} if examples else {}),
         }
 
     def describe(self, record):
@@ -191,6 +195,9 @@ print(ranked["order"], ranked["scores"])
         left_out = "; contexts left out: {} without a positive, {} without a negative".format(*without)
         title = f"{counts['contexts']:,} contexts, {counts['lines']:,} lines"
         return title, f"ties: {record['ties']}" + left_out * any(without)
+
+    def show(self, record):
+        return render(record["examples"]) if "examples" in record else ""
 
     # === Use ===
 
