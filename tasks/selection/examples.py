@@ -23,33 +23,43 @@ def ranked_examples(dataset, split, scores, count):
     """
     if dataset.vocabulary is None:
         raise UserError(f"{dataset.path} has no vocabulary.txt, so its examples cannot be shown in words")
-    examples, scores = dataset.splits[split], np.asarray(scores)
-    context, label = examples.context[: len(scores)], examples.label[: len(scores)]
+    scores = np.asarray(scores)
+    label, context = dataset.splits[split].label[: len(scores)], dataset.splits[split].context[: len(scores)]
     contexts = int(context[-1]) + 1
-
-    def text(sequences, index):
-        ids = sequences.ids[sequences.starts[index] :][: sequences.lengths[index]]
-        return " ".join(dataset.vocabulary.words[id - 1] for id in ids)
-
     found = []
-    count = min(count, contexts)
-    for number in (2 * np.arange(count) + 1) * contexts // (2 * count):
+    for number in spread(contexts, count):
+        turns, texts = in_words(dataset, split, number)
         lines = np.flatnonzero(context == number)
-        first = examples.context_start[number]
-        turns = range(first, first + examples.context_turns[number])
         candidates = [
-            {"score": float(scores[i]), "label": int(label[i]), "text": text(examples.responses, i)}
-            for i in lines[np.lexsort([label[lines], -scores[lines]])]
+            {"score": float(score), "label": int(label), "text": text}
+            for score, label, text in zip(scores[lines], label[lines], texts, strict=False)
         ]
-        found.append(
-            {
-                "context": int(number) + 1,
-                "contexts": contexts,
-                "turns": [text(examples.turns, turn) for turn in turns],
-                "candidates": candidates,
-            }
-        )
+        candidates.sort(key=lambda candidate: (-candidate["score"], candidate["label"]))
+        found.append({"context": number + 1, "contexts": contexts, "turns": turns, "candidates": candidates})
     return found
+
+
+def spread(contexts, count):
+    """At most `count` of the numbers from 0 to `contexts - 1`, at equal distances.
+
+    >>> spread(150, 3), spread(2, 3)
+    ([25, 75, 125], [0, 1])
+    """
+    count = min(count, contexts)
+    return [(2 * i + 1) * contexts // (2 * count) for i in range(count)]
+
+
+def in_words(dataset, split, number):
+    """The texts of the turns and of the candidates of one context, oldest turn first, candidates in file order."""
+    examples, words = dataset.splits[split], dataset.vocabulary.words
+
+    def texts(sequences, indices):
+        ends = sequences.starts + sequences.lengths
+        return [" ".join(words[id - 1] for id in sequences.ids[sequences.starts[i] : ends[i]]) for i in indices]
+
+    first = examples.context_start[number]
+    turns = texts(examples.turns, range(first, first + examples.context_turns[number]))
+    return turns, texts(examples.responses, np.flatnonzero(examples.context == number))
 
 
 def render(examples):

@@ -16,7 +16,7 @@ from engine import task
 from engine.optimizers import LazyAdam
 from tasks.selection import batches
 from tasks.selection.dataset import load_dataset
-from tasks.selection.examples import ranked_examples, render
+from tasks.selection.examples import in_words, ranked_examples, render, spread
 from tasks.selection.losses import LOSSES, pointwise_loss, softmax_loss
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, prepare
@@ -89,7 +89,8 @@ print(ranked["order"], ranked["scores"])
 
     def make_sample(self, directory):
         write_smn(directory / "raw")
-        prepare("smn", directory / "raw", directory / "prepared", Settings(name="sample", tokenizer="terms"))
+        settings = Settings(name="sample", min_count=1, dimension=64, tokenizer="terms")
+        prepare("smn", directory / "raw", directory / "prepared", settings)
 
     def load_dataset(self, path, eos_id=None):
         return load_dataset(path, eos_id)
@@ -202,24 +203,14 @@ print(ranked["order"], ranked["scores"])
     # === Use ===
 
     def examples(self, dataset, count=3):
-        split, vocabulary = dataset.splits["dev"], dataset.vocabulary
-        if vocabulary is None or not len(split):
+        split = dataset.splits["dev"]
+        if dataset.vocabulary is None or not len(split):
             return []
-        last = int(split.context.max())
-        turns, responses = split.turns.lists(), split.responses.lists()
-
-        def words(ids):
-            return " ".join(vocabulary.words[id - 1] for id in ids)
-
         found = []
-        for context in np.unique(np.linspace(0, last, count).astype(int)):
-            start, end = split.context_start[context], split.context_start[context] + split.context_turns[context]
-            lines = np.flatnonzero(split.context == context)
-            instance = {
-                "turns": [words(ids) for ids in turns[start:end]],
-                "candidates": [words(responses[line]) for line in lines],
-            }
-            found.append({"title": f"dev, context {context + 1}", "instance": instance})
+        for number in spread(len(split.context_start), count):
+            turns, candidates = in_words(dataset, "dev", number)
+            instance = {"turns": turns, "candidates": candidates}
+            found.append({"title": f"dev, context {number + 1}", "instance": instance})
         return found
 
     def predictor(self, run):
