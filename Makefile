@@ -19,7 +19,7 @@ $(INSTALLED): requirements.txt
 demo: $(INSTALLED)
 	rm -rf $(DEMO)
 	$(BIN)/python -m data.samples --task=selection --out=$(DEMO)/raw
-	$(BIN)/python prepare.py --corpus=smn --name=sample --min_count=1 --dimension=64 \
+	$(BIN)/python prepare.py --corpus=smn --name=sample --tokenizer=terms --min_count=1 --dimension=64 \
 		--source=$(DEMO)/raw --out=$(DEMO)/prepared
 	$(BIN)/python train.py --recipe=dam-sample --data=$(DEMO)/prepared --workdir=$(DEMO)/run
 	$(BIN)/python evaluate.py --run=$(DEMO)/run --split=test --examples=3

@@ -49,7 +49,7 @@ def test_command_writes_the_same_in_another_process(task, tmp_path):
     [
         (["--task=selection", "--count=5"], r"More conversations .* find 9 negative .*"),
         (["--task=dialog", "--count=5"], r"held_out must be in .* count=5"),
-        (["--task=dialog"], r".*--out must have a value.*"),
+        (["--task=dialog"], r"--out is missing .*"),
         (["--task=dialogs"], r".*--task=dialogs.* <selection\|dialog\|generation\|reading_comprehension>"),
         (["--task=dialog", "--count=30", "--held_out=3", "--out={}/file"], r".*(File exists|cannot be made).*"),
     ],
