@@ -6,6 +6,8 @@ python prepare.py --corpus=squad --source=../shared/data/squad --out=build/squad
 python prepare.py --corpus=dailydialog --source=../shared/data/dailydialog --out=build/dailydialog
 """
 
+import importlib
+
 from absl import flags
 
 from base import cli
@@ -54,23 +56,27 @@ flags.DEFINE_integer("vocabulary_size", 10000, "Generation: words that are known
 flags.DEFINE_bool("drop_unknown", False, "Generation: leaves pairs out that hold a word that is not known.")
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
+OF_TASK = {
+    "selection": (
+        *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs"),
+        *("vectors", "seed", "candidates", "tokenizer", "lower"),
+    ),
+    "dialog": ("words_of",),
+    "reading_comprehension": ("vectors", "words_of", "min_count", "seed"),
+    "generation": (
+        *("tokenizer", "lower", "turns", "max_words", "min_count", "vocabulary_size", "drop_unknown"),
+        *("vectors", "seed"),
+    ),
+}
+"""Flags of each task, the fields of its `Settings`; every task takes --corpus, --source, --out and --name too."""
+
 
 def main():
-    # A wrong flag need not wait for them.
-    from tasks.dialog import prepare as prepare_dialog
-    from tasks.generation import prepare as prepare_generation
-    from tasks.reading_comprehension import prepare as prepare_reading
-    from tasks.selection import prepare as prepare_selection
-
-    tasks = {
-        "selection": prepare_selection,
-        "dialog": prepare_dialog,
-        "reading_comprehension": prepare_reading,
-        "generation": prepare_generation,
-    }
-    module = tasks[CORPORA[FLAGS.corpus].task]
-    fields = module.Settings.__dataclass_fields__
-    settings = module.Settings(**{name: FLAGS[name].value for name in fields})
+    task = CORPORA[FLAGS.corpus].task
+    others = {name for names in OF_TASK.values() for name in names} - set(OF_TASK[task])
+    cli.refuse_flags(sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(OF_TASK[task])}")
+    module = importlib.import_module(f"tasks.{task}.prepare")  # only now: a wrong flag need not wait for it
+    settings = module.Settings(**{name: FLAGS[name].value for name in ("name", *OF_TASK[task])})
     module.prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, settings)
 
 

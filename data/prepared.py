@@ -1,37 +1,129 @@
-"""What reading any prepared directory begins with."""
+"""Prepared directories: what writing and reading them has in common, whatever the task.
 
+    dataset.json         corpus, task, settings, statistics
+    vocabulary.txt       line n is the word with id n
+    word_embedding.pkl   float32 array `(words + 1, dimension)`, row 0 padding
+    ...                  the examples, each task's own files
+
+Reading trusts nothing: a malformed file of any kind is a `UserError` of one sentence.
+"""
+
+import contextlib
 import json
 import pathlib
 
 import numpy as np
+import rich
+from rich.table import Table
 
 from base.files import UserError
 from data import pickles
+from data.text_files import read_json
+from data.vocabulary import SPECIALS, Vocabulary
 
+FACTS, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
 RENAMED = {"reading": "reading_comprehension"}
 """What tasks were called in older datasets."""
+
+# === Writing ===
+
+
+def write(directory, files, *, name, corpus, task, settings, statistics, **more):
+    """Writes a prepared dataset.
+
+    Args:
+        directory: Where to; it is there and empty.
+        files: `{name: content}`: a `Vocabulary`; a plain value where the name ends in `.pkl`; else lines of text.
+        name: Of the corpus in tables.
+        corpus: Key of `data.corpora.CORPORA`.
+        task: Key of `tasks.TASKS`.
+        settings: How it was prepared, ready for JSON.
+        statistics: For people, ready for JSON.
+        **more: What else reading it takes, ready for JSON.
+    """
+    facts = {"name": name, "corpus": corpus, "task": task, **more, "settings": settings}
+    for file, content in files.items():
+        if isinstance(content, Vocabulary):
+            content.save(directory / file)
+        elif file.endswith(".pkl"):
+            with open(directory / file, "wb") as out:
+                pickles.dump(content, out)
+        else:
+            with open(directory / file, "w", encoding="utf-8", newline="\n") as out:
+                out.writelines(f"{line}\n" for line in content)
+    with open(directory / FACTS, "w", encoding="utf-8") as out:
+        json.dump({**facts, "statistics": statistics}, out, indent=1, ensure_ascii=False)
+
+
+def print_summary(statistics, rows=None, heading=str):
+    """Prints a table of a dataset's statistics, a column for each split.
+
+    Args:
+        statistics: `{split: {name: number}}`.
+        rows: `{label: function of a split's statistics that gives a text}`; `None`: every name with its number.
+        heading: Function of a split's name that gives the column's heading.
+    """
+    if rows is None:
+        names = next(iter(statistics.values()))
+        rows = {name.replace("_", " "): lambda found, name=name: _shown(found[name]) for name in names}
+    table = Table("", *map(heading, statistics))
+    for label, show in rows.items():
+        table.add_row(label, *(show(found) for found in statistics.values()))
+    rich.print(table)
+
+
+def _shown(value):
+    return value if isinstance(value, str) else f"{value:,}"
+
+
+# === Reading ===
+
+
+@contextlib.contextmanager
+def checked(file, expected="what prepare.py writes"):
+    """Turns what a value of a wrong kind brings about into the user's error, which names the file.
+
+    Args:
+        file: The file that the value came from.
+        expected: What it should hold.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError | AttributeError) else str(error)
+        raise UserError(f"{file}: expected {expected}. {reason[:200]}") from error
+
+
+def texts(values):
+    """A list of texts, checked to be one.
+
+    Raises:
+        TypeError: where it is something else.
+    """
+    if type(values) is not list or not all(type(value) is str for value in values):
+        raise TypeError("a list of texts is needed")
+    return values
 
 
 def task_of(path):
     """The task that a prepared dataset is for, or `None` where its directory does not say."""
     try:
-        facts = json.loads((pathlib.Path(path) / "dataset.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        facts = read_json(pathlib.Path(path) / FACTS)
+    except UserError:
         return None
-    kind = facts.get("task") if isinstance(facts, dict) else None
-    return RENAMED.get(kind, kind) if isinstance(kind, str) else None
+    task = facts.get("task") if isinstance(facts, dict) else None
+    return RENAMED.get(task, task) if isinstance(task, str) else None
 
 
-def read_facts(path, file, task):
+def read_facts(path, task):
     """Reads the facts of a prepared dataset.
 
     Args:
         path: Its directory.
-        file: Name of the JSON file in it.
-        task: What they must say that it is for.
+        task: Key of `tasks.TASKS`: what they must say that it is for.
 
     Returns:
-        A dict.
+        A dict; `name`, the corpus, is in it.
 
     Raises:
         UserError: where there is no directory, the file cannot be read, or it is of another task.
@@ -39,13 +131,26 @@ def read_facts(path, file, task):
     path = pathlib.Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is no directory; prepare.py makes one")
-    try:
-        facts = json.loads((path / file).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path / file}: expected what prepare.py writes. {error}") from error
-    if not isinstance(facts, dict) or task_of(path) != task:
-        raise UserError(f'{path / file}: expected an object with "task": "{task}"')
+    facts = read_json(path / FACTS)
+    found = task_of(path)
+    if found != task:
+        other = f". Received: {found!r:.60}" if found else ""
+        raise UserError(f'{path / FACTS}: expected an object with "task": "{task}"{other}')
+    if not isinstance(facts.setdefault("name", path.resolve().name), str):
+        raise UserError(f"{path / FACTS}: expected name to be a text. Received: {type(facts['name']).__name__}")
     return facts
+
+
+def read_vocabulary(file):
+    """Reads a vocabulary that prepare.py wrote: its first words are the specials.
+
+    Raises:
+        UserError: where it cannot be read, or begins with other words.
+    """
+    vocabulary = Vocabulary.load(file)
+    if vocabulary.words[: len(SPECIALS)] != SPECIALS:
+        raise UserError(f"{file}: lines 1 and 2 must be {SPECIALS}. Received: {vocabulary.words[:2]}"[:300])
+    return vocabulary
 
 
 def read_embedding(file, vocabulary):
@@ -68,15 +173,21 @@ def read_embedding(file, vocabulary):
 
 
 def read_vectors(file):
-    """Reads word vectors, float32 `(words, dimension)`, from a pickle.
+    """Reads word vectors, float32 `(words, dimension)`, from a pickle of an array or of lists of numbers.
 
     Raises:
         UserError: where the file cannot be read, or holds anything but an array of finite numbers.
     """
-    try:
-        vectors = np.asarray(pickles.load(file), dtype=np.float32)
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{file}: expected rows of numbers. {error}") from error
-    if vectors.ndim != 2 or not len(vectors) or not np.isfinite(vectors).all():
+    file = pathlib.Path(file)
+    value = pickles.load(file)
+    with checked(file, "rows of numbers"), np.errstate(over="ignore"):
+        if not isinstance(value, np.ndarray):
+            if 4 * len(value) * len(value[0] if len(value) else ()) > 4 * file.stat().st_size + 2**26:
+                raise ValueError("rows that are one and the same")
+            value = np.asarray(value)
+        if value.dtype.kind not in "biuf":
+            raise ValueError(f"Received: {value.dtype}")
+        vectors = np.asarray(value, np.float32)
+    if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
         raise UserError(f"{file}: expected a finite array (vocabulary + 1, dimension). Received: shape {vectors.shape}")
     return vectors

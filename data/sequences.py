@@ -1,7 +1,9 @@
 """Sequences of ids one behind the other, and the one padding."""
 
+import array
 import dataclasses
 import functools
+import itertools
 
 import numpy as np
 
@@ -14,16 +16,44 @@ class Sequences:
     starts: np.ndarray
     lengths: np.ndarray
 
+    def __len__(self):
+        return len(self.lengths)
+
     @classmethod
     def of(cls, lists):
-        """Packs lists of ids, keeping their order."""
-        lengths = np.fromiter((len(ids) for ids in lists), np.int64, len(lists))
-        flat = np.fromiter((id for ids in lists for id in ids), np.int32, lengths.sum())
-        return cls(flat, np.cumsum(lengths) - lengths, lengths)
+        """Packs lists of ids, keeping their order; one that occurs several times, as the same object, is stored once.
+
+        Raises:
+            TypeError: where one is no list, tuple or array, or holds other things than whole numbers.
+            OverflowError: where one holds a number of more than 32 bits.
+        """
+        if not isinstance(lists, list | tuple | np.ndarray):
+            raise TypeError(f"a list of lists of ids is needed. Received: {type(lists).__name__}")
+        others = set(map(type, lists)) - {list, tuple, np.ndarray}
+        if others:
+            raise TypeError(f"lists of ids are needed. Received: {', '.join(sorted(kind.__name__ for kind in others))}")
+        objects = np.fromiter(map(id, lists), np.int64, len(lists))
+        _, first, number = np.unique(objects, return_index=True, return_inverse=True)
+        if len(first) < len(lists):
+            order = np.argsort(first)
+            distinct = cls.of([lists[i] for i in first[order]])
+            number = np.argsort(order)[number]
+            return cls(distinct.ids, distinct.starts[number], distinct.lengths[number])
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        flat = array.array("i", itertools.chain.from_iterable(lists))
+        return cls(np.array(flat, np.int32), np.cumsum(lengths) - lengths, lengths)
 
     def lists(self):
         """The lists again."""
-        return [part.tolist() for part in np.split(self.ids, self.starts[1:])][: len(self.starts)]
+        ids = self.ids.tolist()
+        ends = (self.starts + self.lengths).tolist()
+        return [ids[start:end] for start, end in zip(self.starts.tolist(), ends, strict=True)]
+
+    def flat(self):
+        """The ids of all lists, one list behind the other."""
+        if len(self.ids) == self.lengths.sum():
+            return self.ids
+        return np.array(list(itertools.chain.from_iterable(self.lists())), np.int32)
 
     @functools.cached_property
     def text_numbers(self):
@@ -35,24 +65,64 @@ class Sequences:
         """The lengths of the lists at `index`, of the same shape; 0 where it is -1."""
         return np.where(index >= 0, self.lengths[index], 0) if len(self.lengths) else np.zeros_like(index)
 
-    def padded(self, index, width):
-        """The lists at `index` as an array padded with 0: each keeps its last `width` ids.
+    def width(self, index, limit=None, multiple=1):
+        """The size of the last axis that the lists at `index` need, at least 1.
+
+        Args:
+            index: Integer array of any shape; -1 is an empty list.
+            limit: Ids that are kept of each; `None`: all.
+            multiple: The size is rounded up to it.
+        """
+        longest = self.kept(np.asarray(index)).max(initial=1)
+        return round_up(int(longest if limit is None else min(longest, limit)), multiple)
+
+    def padded(self, index, width, limit=None, keep="last"):
+        """The lists at `index` as an array padded with 0.
 
         Args:
             index: Integer array of any shape; -1 gives an empty list.
             width: Size of the last axis of the result.
+            limit: Ids that are kept of each; `None`: as many as there is room for.
+            keep: Whether these are its `"first"` or its `"last"`.
 
         Returns:
             int32 array of the shape of `index`, then `width`.
 
         >>> Sequences.of([[4, 5, 6], [7]]).padded(np.array([0, 1, -1]), 2).tolist()
         [[5, 6], [7, 0], [0, 0]]
+        >>> Sequences.of([[4, 5, 6], [7]]).padded([0, 1], 4, limit=2, keep="first").tolist()
+        [[4, 5, 0, 0], [7, 0, 0, 0]]
         """
-        if not len(self.lengths):
+        index = np.asarray(index)
+        if not len(self.ids):
             return np.zeros((*index.shape, width), np.int32)
-        length = np.minimum(self.kept(index), width)
-        start = (self.starts + self.lengths)[index] - length
+        length = np.minimum(self.kept(index), width if limit is None else min(width, limit))
+        start = self.starts[index] + (self.lengths[index] - length if keep == "last" else 0)
         position = np.arange(width)
         real = position < length[..., None]
-        source = np.where(real, start[..., None] + position, 0)
-        return np.where(real, self.ids[source] if len(self.ids) else 0, 0).astype(np.int32)
+        return np.where(real, self.ids[np.where(real, start[..., None] + position, 0)], 0).astype(np.int32)
+
+
+def stack(lists):
+    """Lists of ids as one int32 array `(lists, longest)`, padded with 0 at the end; at least one column.
+
+    Raises:
+        ValueError: where nearly all of it would be padding, and much of it.
+
+    >>> stack([[5], [], [7, 8]]).tolist()
+    [[5, 0], [0, 0], [7, 8]]
+    """
+    sequences, every = Sequences.of(lists), np.arange(len(lists))
+    width = sequences.width(every)
+    if len(lists) * width > 2**24 + 64 * sequences.lengths.sum():
+        raise ValueError(f"{len(lists):,} lists, one of {width:,}, would be padding above all")
+    return sequences.padded(every, width)
+
+
+def round_up(n, multiple):
+    """The next multiple of a number, or the number itself.
+
+    >>> round_up(5, 4), round_up(8, 4)
+    (8, 8)
+    """
+    return -(-n // multiple) * multiple

@@ -4,12 +4,17 @@ import collections
 import dataclasses
 import functools
 import pathlib
+import re
 
 from base.files import UserError, atomic_file
+from data.text_files import read_lines
 
 PADDING_ID, EOS_ID, UNK_ID = 0, 1, 2
+"""What prepare.py gives; the release's vocabularies have others, see `Vocabulary.eos_id` and `Vocabulary.unk_id`."""
 SPECIALS = ("_EOS_", "_UNK_")
-"""Words 1 and 2: the end of a turn, and every word that the vocabulary has not."""
+"""The end of a turn, and every word that the vocabulary has not: words 1 and 2 of what prepare.py makes."""
+
+SPACE = re.compile("[ \t\r\v\f]+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +25,7 @@ class Vocabulary:
     user can neither end a turn nor stand for a known word.
 
     Args:
-        words: Tuple of words, the first two being `_EOS_` and `_UNK_`; none twice, none empty or
-            with ASCII white space in it.
+        words: Tuple of words, none twice, none empty or with ASCII white space in it; `_EOS_` is one of them.
 
     Raises:
         ValueError: on other words; the message calls the word with id `n` "line n".
@@ -35,14 +39,24 @@ class Vocabulary:
 
     def __post_init__(self):
         object.__setattr__(self, "words", tuple(self.words))
-        if self.words[:2] != SPECIALS:
-            raise ValueError(f"lines 1 and 2 must be {SPECIALS}. Received: {self.words[:2]}")
         seen = {}
         for id, word in enumerate(self.words, 1):
             if word.encode().split() != [word.encode()]:
-                raise ValueError(f"line {id} must be a word without white space. Received: {word!r}")
+                raise ValueError(f"line {id} must be a word without white space. Received: {word!r:.60}")
             if seen.setdefault(word, id) != id:
-                raise ValueError(f"line {id} repeats line {seen[word]}. Received: {word!r}")
+                raise ValueError(f"line {id} repeats line {seen[word]}. Received: {word!r:.60}")
+        if "_EOS_" not in seen:
+            raise ValueError("one of its words must be _EOS_. Received: none")
+
+    @functools.cached_property
+    def eos_id(self):
+        """The id of `_EOS_`, the end of a turn."""
+        return self.words.index("_EOS_") + 1
+
+    @functools.cached_property
+    def unk_id(self):
+        """The id of `_UNK_`, every other word; 0, padding, where there is none: models pass over it."""
+        return self.words.index("_UNK_") + 1 if "_UNK_" in self.words else PADDING_ID
 
     @classmethod
     def count(cls, token_lists, min_count=1):
@@ -81,9 +95,9 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, tokens):
-        """The ids of some words; `_UNK_`'s for those that are not in it."""
-        ids = self._ids
-        return [ids.get(token, UNK_ID) for token in tokens]
+        """The ids of some words; `unk_id` for those that are not in it."""
+        ids, unknown = self._ids, self.unk_id
+        return [ids.get(token, unknown) for token in tokens]
 
     def save(self, path):
         """Writes one word a line: line `n` is the word with id `n`. UTF-8."""
@@ -109,3 +123,29 @@ class Vocabulary:
             raise UserError(f"{path}: line {line} must be UTF-8. Received: {error.reason}") from error
         except ValueError as error:
             raise UserError(f"{path}: {error}") from error
+
+    @classmethod
+    def load_word2id(cls, path, eos_id):
+        """Reads the vocabulary of DAM's release: words, each followed by its id, in any order.
+
+        Args:
+            path: `word2id`; word and id are separated by spaces, a tab or a new line. An id that no word has gets one
+                that no text has.
+            eos_id: The id of `_EOS_`, which the file may leave out.
+
+        Raises:
+            UserError: where the file is missing, an id is none or given twice, or `_EOS_` has another id.
+        """
+        tokens = [(number, token) for number, line in read_lines(path, "words and ids") for token in SPACE.split(line)]
+        tokens = [(number, token) for number, token in tokens if token]
+        words = {eos_id: "_EOS_"}
+        for (number, word), (_, id) in zip(tokens[::2], [*tokens[1::2], (0, "")], strict=False):
+            if not re.fullmatch("[0-9]{1,9}", id) or int(id) > 2 * len(tokens) + eos_id:
+                raise UserError(f"{path}, line {number}: expected an id behind {word!r:.60}. Received: {id!r:.60}")
+            if int(id) and words.setdefault(int(id), word) != word:
+                known = words[int(id)]
+                raise UserError(f"{path}, line {number}: expected a word with an id of its own, {id} is {known!r:.60}")
+        try:
+            return cls(tuple(words.get(id, f"_{id}_") for id in range(1, max(words) + 1)))
+        except ValueError as error:
+            raise UserError(f"{path}: {str(error).replace('line', 'id')}") from error

@@ -58,8 +58,9 @@ def test_vocabulary_saves_and_loads(tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", r"lines 1 and 2 must be \('_EOS_', '_UNK_'\). Received: \(''"),
-        (b"_UNK_\n_EOS_\nx\n", r"lines 1 and 2 must be .* Received: \('_UNK_', '_EOS_'\)"),
+        (b"", "line 1 must be a word without white space. Received: ''"),
+        (b"_UNK_\nx\n", "one of its words must be _EOS_. Received: none"),
+        (b"_EOS_\n" + b"x" * 99 + b" y\n", "line 2 must be a word without white space. Received: 'x{59}$"),
         (b"_EOS_\n_UNK_\nx\ny\nx\n", "line 5 repeats line 3. Received: 'x'"),
         (b"_EOS_\n_UNK_\nx\n_EOS_\n", "line 4 repeats line 1. Received: '_EOS_'"),
         (b"_EOS_\n_UNK_\n\nx\n", "line 3 must be a word without white space. Received: ''"),
@@ -84,3 +85,58 @@ def test_load_rejects_a_missing_file(tmp_path):
 def test_vocabulary_rejects_words_that_it_could_not_load_again():
     with pytest.raises(ValueError, match="line 4 repeats line 3"):
         Vocabulary(("_EOS_", "_UNK_", "x", "x"))
+
+
+# === Other orders ===
+
+
+def test_the_specials_may_stand_anywhere():
+    vocabulary = Vocabulary(("x", "_UNK_", "y", "_EOS_"))
+    assert (vocabulary.eos_id, vocabulary.unk_id) == (4, 2)
+    assert vocabulary.encode(["y", "z", "_EOS_", "x"]) == [3, 2, 2, 1]
+    standard = Vocabulary(("_EOS_", "_UNK_"))
+    assert (standard.eos_id, standard.unk_id) == (EOS_ID, UNK_ID)
+
+
+def test_without_a_word_for_unknown_ones_they_are_padding():
+    vocabulary = Vocabulary(("x", "_EOS_"))
+    assert vocabulary.unk_id == PADDING_ID and vocabulary.encode(["x", "z"]) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "y 4\nx 1\n_EOS_ 3\n",
+        "y\t4\r\nx\t1\r\n_EOS_\t3\r\n",
+        "y\n4\nx\n1\n_EOS_\n3\n",
+        "x 1\ny 4\n_PAD_ 0",
+        "\ufeffx 1\n\ny 4",
+    ],
+)
+def test_load_word2id_reads_any_order(tmp_path, content):
+    (tmp_path / "word2id").write_text(content)
+    vocabulary = Vocabulary.load_word2id(tmp_path / "word2id", eos_id=3)
+    assert vocabulary.words == ("x", "_2_", "_EOS_", "y")
+    vocabulary.save(tmp_path / "vocabulary.txt")
+    assert Vocabulary.load(tmp_path / "vocabulary.txt") == vocabulary
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "expected words and ids. Received: an empty file"),
+        ("x 1\ny\n", "line 2: expected an id behind 'y'. Received: ''"),
+        ("x 1\ny z\n", "line 2: expected an id behind 'y'. Received: 'z'"),
+        ("x 1\ny -1\n", "line 2: expected an id behind 'y'. Received: '-1'"),
+        ("x 1\ny 999999999\n", "line 2: expected an id behind 'y'. Received: '999999999'"),
+        ("x 1\ny 1\n", "line 2: expected a word with an id of its own, 1 is 'x'"),
+        ("x 1\nx 2\n", "id 2 repeats id 1. Received: 'x'"),
+        ("x 1\n_EOS_ 2\n", "id 3 repeats id 2. Received: '_EOS_'"),
+        ("x 1\ny 3\n", "line 2: expected a word with an id of its own, 3 is '_EOS_'"),
+    ],
+)
+def test_load_word2id_rejects(tmp_path, content, message):
+    (tmp_path / "word2id").write_text(content)
+    with pytest.raises(UserError) as caught:
+        Vocabulary.load_word2id(tmp_path / "word2id", eos_id=3)
+    assert str(caught.value).startswith(str(tmp_path / "word2id")) and message in str(caught.value)

@@ -316,7 +316,7 @@ def fails(path, message):
 def test_load_dataset_rejects_other_directories(prepared_dialog, tmp_path):
     fails(tmp_path / "absent", r"absent is no directory; prepare\.py makes one$")
     fails(prepared_dialog.parent, r"prepared holds several tasks: give one of them, as .*/task1$")
-    fails(tmp_path, r"dataset\.json: expected what prepare\.py writes\. .*No such file")
+    fails(tmp_path, r"dataset\.json: expected a readable JSON file\. .*No such file")
 
 
 @pytest.fixture
@@ -328,9 +328,11 @@ def damaged(prepared_dialog, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", r"dataset\.json: expected what prepare\.py writes\. Expecting"),
+        ("{", r"dataset\.json: expected JSON in UTF-8\. Expecting"),
         ('["dialog"]', r'dataset\.json: expected an object with "task": "dialog"'),
         (json.dumps({"task": "selection"}), r'dataset\.json: expected an object with "task": "dialog"'),
+        ("[" * 100_000, r"dataset\.json: expected JSON in UTF-8\. Received: brackets nested too deep"),
+        (json.dumps({"task": "dialog", "name": [7]}), r"dataset\.json: expected name to be a text\. Received: list"),
     ],
 )
 def test_load_dataset_rejects_other_facts(damaged, content, message):
@@ -347,9 +349,16 @@ def test_load_dataset_names_a_missing_file(damaged, name):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("candidates.txt", b"th\xe8re\n", "expected a UTF-8 text file of prepare.py"),
+        ("candidates.txt", b"th\xe8re\n", r"line 1: expected UTF-8\. Received: b'th\\xe8re'"),
+        ("candidates.txt", b"", "expected candidates. Received: an empty file"),
+        ("candidates.txt", b"ok\n" * 2**10 + b"a " * 2**17, "expected candidates of similar lengths"),
+        ("entities.txt", b"_" * 101 + b"\tcuisine\tknowledge\n", "expected names of at most 100 parts"),
         ("entities.txt", b"thai\tcuisine\tknowledge\nrome\ttown\n", "line 2: expected three fields, .*Received: 2$"),
-        ("knowledge.txt", b"ask\tR_x\ty\tz\n", "line 1: expected three fields, separated by tabs. Received: 4$"),
+        (
+            "knowledge.txt",
+            "\u2028\tR_x\t\x85\nask\tR_x\ty\tz\n".encode(),
+            "line 2: expected three fields, separated by tabs. Received: 4$",
+        ),
         ("dialogs.pkl", b"", "expected a pickle. Received: an empty file"),
         ("dialogs.pkl", pickle.dumps([1], 2), r"expected a dict with sentences and splits\. Received: <class 'list'>"),
         ("dialogs.pkl", pickle.dumps({"splits": {}}, 2), "expected a dict with sentences and splits"),
@@ -385,16 +394,21 @@ def list_of_splits(data):
     [
         (change("answers", lambda values: [*values[:-1], 477]), r"answers must be from 0 to 476$"),
         (change("answers", lambda values: [*values[:-1], -1]), r"answers must be from 0 to 476$"),
-        (change("answers", lambda values: [*values[:-1], 2**40]), "too large|out of bounds"),
+        (change("answers", lambda values: [*values[:-1], 2**40]), "greater than maximum"),
         (change("turns", lambda values: [*values[:-1], 99]), r"turns must be from 0 to \d\d$"),
         (change("sentences", lambda values: [10**6, *values[1:]]), r"sentences must be from 0 to \d+$"),
         (change("sentences", lambda values: values[1:]), "sentences, speakers and times differ in length"),
         (change("times", lambda values: values[1:]), "sentences, speakers and times differ in length"),
         (change("speakers", lambda values: values[1:]), "sentences, speakers and times differ in length"),
         (change("answers", lambda values: values[1:]), "turns and answers differ in length, or are none"),
-        (change("turns", lambda values: ["x" for _ in values]), "invalid literal"),
+        (change("turns", lambda values: ["x" for _ in values]), "'str' object cannot be interpreted as an integer"),
         (no_answers, "answers"),
-        (unknown_word, "index out of range"),
+        (unknown_word, "words must be from 1 to 411"),
+        (change("times", lambda values: [0.9, *values[1:]]), "'float' object"),
+        (change("times", lambda values: [-1, *values[1:]]), r"times must be from 0 to \d+$"),
+        (change("speakers", lambda values: [4, *values[1:]]), "speakers must be from 0 to 3"),
+        (change("turns", lambda values: [[0], *values[1:]]), "'list' object"),
+        (change("turns", lambda values: 10**400), "lists of ids are needed. Received: int"),
         (list_of_splits, "no attribute 'get'"),
     ],
 )

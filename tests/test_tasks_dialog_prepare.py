@@ -13,6 +13,7 @@ from base.files import UserError
 from data import pickles
 from data.corpora.babi_dialog import Fact
 from data.vocabulary import Vocabulary
+from tasks.dialog.dataset import load_dataset
 from tasks.dialog.prepare import Settings, find_entities, prepare
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -190,6 +191,19 @@ def test_prepare_makes_a_dataset_a_task(source, tmp_path):
     assert [found["name"] for found in facts] == ["babi-task1", "babi-task3", "babi-task6"]
     assert [found["statistics"]["candidates"] for found in facts] == [6, 6, 1]
     assert [found["statistics"]["train"]["dialogs"] for found in facts] == [2, 1, 1]
+
+
+def test_odd_characters_of_a_value_are_read_again(source, tmp_path):
+    value = "thai\x85\u2028\x0b\x1cfood"
+    edit(
+        source / "dialog-babi-kb-all.txt",
+        "1 resto_oslo_greek R_cuisine\tgreek",
+        f"1 resto_oslo_greek R_cuisine\t{value}",
+    )
+    run(source, tmp_path / "out")
+    world = load_dataset(tmp_path / "out" / "task1").world
+    assert ("resto_oslo_greek", "R_cuisine", value) in world.knowledge
+    assert (value, "cuisine", "knowledge") in world.entities
 
 
 # === dev-oov ===

@@ -233,7 +233,7 @@ def edit_pairs(path, edit):
     ("damage", "message"),
     [
         (lambda path: shutil.rmtree(path), "is no directory; prepare.py makes one"),
-        (lambda path: (path / "dataset.json").write_text("{"), "dataset.json: expected what prepare.py writes"),
+        (lambda path: (path / "dataset.json").write_text("{"), "dataset.json: expected JSON in UTF-8. Expecting"),
         (lambda path: edit_facts(path, task="reading"), 'expected an object with "task": "generation"'),
         (lambda path: edit_facts(path, tokenizer="no"), "expected settings with a tokenizer, lower and turns"),
         (lambda path: edit_facts(path, lower=1), "expected settings with a tokenizer, lower and turns"),
@@ -250,7 +250,20 @@ def edit_pairs(path, edit):
         (lambda path: edit_pairs(path, lambda data: data["dev"]["source"][1].insert(0, 0)), "ids must be from 1"),
         (lambda path: edit_pairs(path, lambda data: data["dev"]["source"][1].append(3)), "must end with 1"),
         (lambda path: edit_pairs(path, lambda data: data["dev"]["target"][1].clear()), "must end with 1"),
-        (lambda path: edit_pairs(path, lambda data: data["dev"]["target"].__setitem__(1, ["x"])), "ValueError"),
+        (
+            lambda path: edit_pairs(path, lambda data: data["dev"]["target"].__setitem__(1, ["x"])),
+            "cannot be interpreted as an integer",
+        ),
+        (lambda path: edit_pairs(path, lambda data: data["dev"]["target"].__setitem__(1, [5.7, 1])), "'float' object"),
+        (lambda path: edit_pairs(path, lambda data: data["dev"]["target"].__setitem__(1, [10**400, 1])), "writes. "),
+        (lambda path: edit_pairs(path, lambda data: data["dev"]["target"].__setitem__(1, [[1], 1])), "'list' object"),
+        (lambda path: edit_pairs(path, lambda data: data["dev"].update(target="abc")), "a list of lists of ids"),
+        (lambda path: edit_pairs(path, lambda data: data["dev"].update(source_text=[1, 2, 3])), "a list of texts"),
+        (
+            lambda path: edit_pairs(path, lambda data: data["dev"].update(seen=[0.9, 1, 0])),
+            "seen must be True or False",
+        ),
+        (lambda path: edit_pairs(path, lambda data: data.update(dev=[])), "writes. list indices must be integers"),
     ],
 )
 def test_load_dataset_rejects(prepared, damage, message):

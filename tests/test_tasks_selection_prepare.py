@@ -248,6 +248,13 @@ def test_prepare_rejects_missing_files(source, tmp_path):
     fails(source, tmp_path / "out", "source: expected a training file, one of train, train.gz")
 
 
+def test_prepare_warns_where_no_model_can_be_trained(source, tmp_path, capsys):
+    (source / "valid.gz").unlink()
+    run(source, tmp_path / "out")
+    expected = f"warning: {source} has no dev file: train.py will not train on {tmp_path / 'out'}\n"
+    assert capsys.readouterr().err == expected
+
+
 def test_prepare_rejects_a_directory_in_use(source, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
@@ -286,7 +293,7 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
     [
         (["--corpus=smn"], "error: .*train.txt, line 2: expected a label 0 or 1. Received: 'x'"),
         (["--corpus=squid"], "error: .*corpus=squid: value should be one of <smn[|]"),
-        ([], "error: .*--corpus=None"),
+        ([], "error: --corpus is missing"),
         (["--corpus=smn", "--min_count=0"], "error: .*min_count"),
         (["--corpus=smn", "stray"], "error: Only flags are taken .* Received: stray"),
     ],

@@ -12,12 +12,16 @@ import dataclasses
 
 import numpy as np
 
+from data.sequences import Sequences, round_up, stack
+
+__all__ = ["DialogSplit", "Sentences", "stack"]
+FIELDS = ("sentences", "speakers", "times", "turns", "answers")
 NO_ANSWER = -1  # the label of a turn that only pads
 
 
 @dataclasses.dataclass(frozen=True)
 class Sentences:
-    """Encoded sentences, one per row, padded with 0."""
+    """Encoded sentences, one a row, padded with 0."""
 
     words: np.ndarray
     """Word ids, int32 `(sentences, W)`."""
@@ -31,11 +35,6 @@ class Sentences:
         object.__setattr__(self, "lengths", (self.words != 0).sum(axis=1))
 
 
-def stack(rows):
-    """Lists of ids as one array, padded with 0 at the end; at least one column."""
-    return _padded(rows, max([1, *map(len, rows)]))
-
-
 class DialogSplit:
     """The dialogs of a split.
 
@@ -46,12 +45,14 @@ class DialogSplit:
 
     def __init__(self, sentences, dialogs):
         self.sentences = sentences
-        self.dialogs = [{name: np.asarray(values, np.int32) for name, values in d.items()} for d in dialogs]
-        self.answers = _concatenate([dialog["answers"] for dialog in self.dialogs])
+        self.fields = {name: Sequences.of([dialog[name] for dialog in dialogs]) for name in FIELDS}
+        lists = {name: np.split(found.flat(), np.cumsum(found.lengths)[:-1]) for name, found in self.fields.items()}
+        self.dialogs = [{name: lists[name][row] for name in FIELDS} for row in range(len(dialogs))]
+        self.answers = self.fields["answers"].flat()
         """Candidates of all turns, dialog by dialog, int32 `(responses,)`."""
-        self.dialog = np.repeat(np.arange(len(dialogs)), [len(dialog["turns"]) for dialog in self.dialogs])
+        self.dialog = np.repeat(np.arange(len(dialogs)), self.fields["turns"].lengths)
         """The dialog of each of them."""
-        self.sizes = np.array([(len(d["sentences"]), len(d["turns"])) for d in self.dialogs]).reshape(-1, 2)
+        self.sizes = np.stack([self.fields[name].lengths for name in ("sentences", "turns")], axis=1)
         """Sentences and turns of each dialog, int `(dialogs, 2)`."""
 
     def __len__(self):
@@ -76,53 +77,32 @@ class DialogSplit:
             mentions: uint8 `(B, M, E)`, whether a sentence mentions an entity.
             `answers` are candidates, int32 `(B, T)`, -1 for padding.
         """
-        dialogs = [self.dialogs[row] for row in rows]
-        M, T = (_round_up(max(len(d[name]) for d in dialogs), multiple) for name in ("sentences", "turns"))
-        flat = np.concatenate([d["sentences"] for d in dialogs])
+        fields_of = self.fields
+        M = fields_of["sentences"].width(rows, multiple=multiple)
+        T = fields_of["turns"].width(rows, multiple=multiple)
+        real = np.arange(M) < fields_of["sentences"].lengths[rows][:, None]
+        flat = fields_of["sentences"].padded(rows, M)[real]
         distinct, number = np.unique(flat, return_inverse=True)
+        width = round_up(self.sentences.lengths[distinct].max(), multiple)
         inputs = {}
         for name in fields:
             if name in ("words", "typed_words"):
-                inputs[name] = self._distinct(name, distinct, multiple)
+                words = getattr(self.sentences, name)[distinct][:, :width]
+                inputs[name] = np.zeros((round_up(len(words) + 1, 4 * multiple), width), np.int32)
+                inputs[name][1 : len(words) + 1, : words.shape[1]] = words
             elif name == "sentences":
-                inputs[name] = _padded(np.split(number + 1, np.cumsum([len(d["sentences"]) for d in dialogs])[:-1]), M)
+                inputs[name] = np.zeros(real.shape, np.int32)
+                inputs[name][real] = number + 1
             elif name in ("speakers", "times"):
-                inputs[name] = _padded([d[name] for d in dialogs], M)
+                inputs[name] = fields_of[name].padded(rows, M)
             elif name == "turns":
-                inputs[name] = _padded([d["turns"] for d in dialogs], T)
+                inputs[name] = fields_of[name].padded(rows, T)
             elif name == "mentions":
-                inputs[name] = self._mentions(dialogs, M, entities)
+                mentions = np.zeros((real.size, entities + 1), np.uint8)
+                for column in self.sentences.entities[flat].T:
+                    mentions[np.flatnonzero(real), column] = 1
+                inputs[name] = mentions[:, 1:].reshape(*real.shape, entities)
             else:
                 raise ValueError(f"fields must be known. Received: {name!r}")
-        return inputs, _padded([d["answers"] for d in dialogs], T, NO_ANSWER)
-
-    def _distinct(self, name, distinct, multiple):
-        """The words of some sentences behind an empty one, as few columns as they need."""
-        width = _round_up(self.sentences.lengths[distinct].max(), multiple)
-        words = getattr(self.sentences, name)[distinct][:, :width]
-        out = np.zeros((_round_up(len(words) + 1, 4 * multiple), width), np.int32)
-        out[1 : len(words) + 1, : words.shape[1]] = words
-        return out
-
-    def _mentions(self, dialogs, M, entities):
-        out = np.zeros((len(dialogs), M, entities + 1), np.uint8)
-        for of_dialog, dialog in zip(out, dialogs, strict=True):
-            found = self.sentences.entities[dialog["sentences"]]
-            of_dialog[np.arange(len(found))[:, None], found] = 1
-        return out[:, :, 1:]
-
-
-def _padded(lists, width, padding=0):
-    """Lists of numbers as one array, padded at the end: int32 `(lists, width)`."""
-    out = np.full((len(lists), width), padding, np.int32)
-    for row, values in zip(out, lists, strict=True):
-        row[: len(values)] = values
-    return out
-
-
-def _round_up(n, multiple):
-    return -(-n // multiple) * multiple
-
-
-def _concatenate(arrays):
-    return np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
+        answered = np.arange(T) < fields_of["answers"].lengths[rows][:, None]
+        return inputs, np.where(answered, fields_of["answers"].padded(rows, T), NO_ANSWER).astype(np.int32)

@@ -10,17 +10,20 @@ import numpy as np
 
 from base.files import UserError
 from data import pickles
-from data.prepared import read_facts
+from data.prepared import FACTS, VOCABULARY, checked, read_facts, read_vocabulary
+from data.sequences import Sequences, stack
+from data.text_files import read_lines
 from data.vocabulary import Vocabulary
-from tasks.dialog.batches import DialogSplit, Sentences, stack
-from tasks.dialog.prepare import CANDIDATES, DIALOGS, ENTITIES, FACTS, KNOWLEDGE, SPLITS, VOCABULARY
+from tasks.dialog.batches import DialogSplit, Sentences
+from tasks.dialog.prepare import CANDIDATES, DIALOGS, ENTITIES, FACT, KNOWLEDGE, SPLITS
 
 CLOSED = 8  # a type with at most so many values has them all in any training set, so they keep their own words
+MAX_PARTS = 100  # of an entity's name
 
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """What a bot knows before its first user comes: words, responses, and the entities of its knowledge base.
+    """What a bot knows before its first user comes: words, responses, and the things of its knowledge base.
 
     Types of entities are *open* where they have more than 8 values: places, cuisines, restaurants, phone numbers. A new
     value of such a type may turn up any day; `typed_words` give all its values one id, behind those of the words.
@@ -43,7 +46,13 @@ class World:
         """
         path = pathlib.Path(path)
         entities, knowledge = (_rows(path / name) for name in (ENTITIES, KNOWLEDGE))
-        return cls(Vocabulary.load(path / VOCABULARY), _lines(path / CANDIDATES), knowledge, entities)
+        if any(name.count("_") > MAX_PARTS for name, _, _ in entities):
+            raise UserError(f"{path / ENTITIES}: expected names of at most {MAX_PARTS} parts")
+        candidates = [line for _, line in read_lines(path / CANDIDATES, "candidates")]
+        world = cls(read_vocabulary(path / VOCABULARY), candidates, knowledge, entities)
+        with checked(path / CANDIDATES, "candidates of similar lengths"):
+            _ = world.encoded_candidates
+        return world
 
     @functools.cached_property
     def types(self):
@@ -134,7 +143,7 @@ class World:
         Returns:
             members: Entities of each group, counted from 1 and padded with 0, int32 `(groups, members)`.
             types: Type of each group, int32 `(groups,)`.
-            candidates: Groups of each candidate, counted from 1 and padded with 0, int32 `(C, groups per candidate)`.
+            candidates: Groups of each candidate, counted from 1 and padded with 0, int32 `(C, groups a candidate)`.
         """
         type_of = {
             number: self.types.index(type)
@@ -186,9 +195,9 @@ def load_dataset(path):
     path = pathlib.Path(path)
     if not (path / FACTS).is_file() and (path / "task1" / FACTS).is_file():
         raise UserError(f"{path} holds several tasks: give one of them, as {path / 'task1'}")
-    facts = read_facts(path, FACTS, "dialog")
+    facts = read_facts(path, "dialog")
     world = World.load(path)
-    return DialogDataset(path, facts.get("name", path.name), _splits(path / DIALOGS, world), world)
+    return DialogDataset(path, facts["name"], _splits(path / DIALOGS, world), world)
 
 
 def _splits(file, world):
@@ -196,16 +205,16 @@ def _splits(file, world):
     if not isinstance(data, dict) or not {"sentences", "splits"} <= data.keys():
         raise UserError(f"{file}: expected a dict with sentences and splits. Received: {type(data)}")
     words = (None, *world.vocabulary.words)
-    try:
-        sentences = world.encode([[words[id] for id in ids] for ids in data["sentences"]])
+    with checked(file, "what prepare.py writes for these words and candidates"):
+        ids = Sequences.of(data["sentences"])
+        if len(ids.ids) and not 0 < ids.ids.min() <= ids.ids.max() < len(words):
+            raise ValueError(f"words must be from 1 to {len(words) - 1}")
+        sentences = world.encode([[words[id] for id in sentence] for sentence in ids.lists()])
         splits = {}
         for name in SPLITS:
-            split = DialogSplit(sentences, data["splits"].get(name, []))
-            for dialog in split.dialogs:
-                _check(dialog, len(sentences.words), len(world.candidates))
-            splits[name] = split
-    except (TypeError, ValueError, OverflowError, LookupError, AttributeError) as error:
-        raise UserError(f"{file}: expected what prepare.py writes for these words and candidates. {error}") from error
+            splits[name] = DialogSplit(sentences, data["splits"].get(name, []))
+            for dialog in splits[name].dialogs:
+                _check(dialog, len(ids), len(world.candidates))
     return splits
 
 
@@ -215,21 +224,18 @@ def _check(dialog, sentences, candidates):
         raise ValueError("sentences, speakers and times differ in length")
     if not 0 < len(dialog["turns"]) == len(dialog["answers"]):
         raise ValueError("turns and answers differ in length, or are none")
-    for name, end in (("sentences", sentences), ("turns", length), ("answers", candidates)):
-        if not (0 <= dialog[name].min() and dialog[name].max() < end):
+    ends = {"sentences": sentences, "turns": length, "answers": candidates, "times": length, "speakers": FACT + 1}
+    for name, end in ends.items():
+        if len(dialog[name]) and not (0 <= dialog[name].min() and dialog[name].max() < end):
             raise ValueError(f"{name} must be from 0 to {end - 1}")
 
 
-def _lines(path):
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: expected a UTF-8 text file of prepare.py. {error}") from error
-
-
 def _rows(path):
-    rows = [tuple(line.split("\t")) for line in _lines(path)]
-    for number, row in enumerate(rows, 1):
-        if len(row) != 3:
-            raise UserError(f"{path}, line {number}: expected three fields, separated by tabs. Received: {len(row)}")
+    rows = []
+    for number, line in read_lines(path, None):
+        rows.append(tuple(line.split("\t")))
+        if len(rows[-1]) != 3:
+            raise UserError(
+                f"{path}, line {number}: expected three fields, separated by tabs. Received: {len(rows[-1])}"
+            )
     return rows

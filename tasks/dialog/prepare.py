@@ -5,8 +5,8 @@
     candidates.txt    every response a bot can give, one per line
     knowledge.txt     `subject TAB relation TAB value` a line
     entities.txt      `name TAB type TAB source` a line: the words that stand for an entity, see `find_entities`
-    vocabulary.txt    line n is the word with id n
-    dataset.json      corpus, task, settings, statistics
+
+and the files of `data.prepared`, without word vectors.
 
 Of a dialog, `sentences` are what is said and known, in order (numbers of sentences), `speakers` who says it (1 user,
 2 bot, 3 knowledge), `times` how many turns went before; `turns` are the places of the user's sentences, and `answers`
@@ -18,19 +18,17 @@ Where a knowledge base has entities that no training dialog mentions, the split 
 
 import collections
 import dataclasses
-import json
 
 import rich
 from rich.table import Table
 
 from base.files import UserError, atomic_directory
-from data import pickles
 from data.corpora import CORPORA
 from data.corpora.babi_dialog import Turn
+from data.prepared import VOCABULARY, write
 from data.vocabulary import Vocabulary
 
 DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "knowledge.txt", "entities.txt"
-VOCABULARY, FACTS = "vocabulary.txt", "dataset.json"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
 USER, BOT, FACT = 1, 2, 3
 VOCABULARIES = ("all", "train")
@@ -101,13 +99,6 @@ def _prepare_task(reader, corpus, task, directory, settings, summary):
     for split in dialogs:
         encoded[split] = [_encode(dialog, sentences, numbers) for dialog in dialogs[split]]
 
-    vocabulary.save(directory / VOCABULARY)
-    with open(directory / DIALOGS, "wb") as file:
-        ids = [vocabulary.encode(text.split()) for text in sentences]
-        pickles.dump({"sentences": ids, "splits": encoded}, file)
-    _write_lines(directory / CANDIDATES, candidates)
-    _write_lines(directory / KNOWLEDGE, map("\t".join, knowledge))
-    _write_lines(directory / ENTITIES, map("\t".join, find_entities(knowledge, candidates)))
     statistics = {}
     for split, coded in encoded.items():
         if coded:
@@ -121,15 +112,22 @@ def _prepare_task(reader, corpus, task, directory, settings, summary):
             shown = f"{statistics[split]['sentences_mean']:.1f}, {max(lengths)}"
             counts = f"{len(coded):,}", f"{statistics[split]['responses']:,}"
             summary.add_row(str(task.number), split, *counts, shown, f"{len(candidates):,}", f"{len(vocabulary):,}")
-    facts = {
-        "name": f"{settings.name or 'babi'}-task{task.number}",
-        "corpus": corpus,
-        "task": "dialog",
-        "settings": dataclasses.asdict(settings),
-        "statistics": {"vocabulary": len(vocabulary), "candidates": len(candidates), **statistics},
+    files = {
+        DIALOGS: {"sentences": [vocabulary.encode(text.split()) for text in sentences], "splits": encoded},
+        VOCABULARY: vocabulary,
+        CANDIDATES: candidates,
+        KNOWLEDGE: map("\t".join, knowledge),
+        ENTITIES: map("\t".join, find_entities(knowledge, candidates)),
     }
-    with open(directory / FACTS, "w", encoding="utf-8") as file:
-        json.dump(facts, file, indent=1, ensure_ascii=False)
+    write(
+        directory,
+        files,
+        name=f"{settings.name or 'babi'}-task{task.number}",
+        corpus=corpus,
+        task=CORPORA[corpus].task,
+        settings=dataclasses.asdict(settings),
+        statistics={"vocabulary": len(vocabulary), "candidates": len(candidates), **statistics},
+    )
 
 
 def find_entities(knowledge, candidates):
@@ -193,8 +191,3 @@ def _encode(dialog, sentences, numbers):
 
 def _texts(entry):
     return (entry.user, entry.bot) if isinstance(entry, Turn) else (entry.text,)
-
-
-def _write_lines(path, lines):
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)

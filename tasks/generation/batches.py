@@ -57,21 +57,12 @@ class GenerationSplit:
         >>> inputs["source"].tolist(), inputs["target_in"].tolist(), target.tolist()
         ([[6, 1, 0, 0]], [[9, 7, 8, 0]], [[7, 8, 1, 0]])
         """
-        source = _padded(self.source, rows, multiple, max_source, last=True)
-        target = _padded(self.target, rows, multiple, max_target, last=False)
+        S = self.source.width(rows, max_source, multiple)
+        T = self.target.width(rows, max_target, multiple)
+        source = self.source.padded(rows, S, max_source, keep="last")
+        target = self.target.padded(rows, T, max_target, keep="first")
         before = np.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=self.bos)
         return {"source": source, "target_in": np.where(target == PADDING_ID, PADDING_ID, before)}, target
-
-
-def _padded(sequences, rows, multiple, limit, last):
-    """Some lists of ids, the last or the first `limit` of each, padded on the right: int32 `(B, width)`."""
-    rows = np.asarray(rows)
-    lengths = sequences.lengths[rows]
-    kept = np.minimum(lengths, limit or lengths.max())
-    starts = sequences.starts[rows] + (lengths - kept if last else 0)
-    position = np.arange(-(-int(kept.max()) // multiple) * multiple)
-    real = position < kept[:, None]
-    return np.where(real, sequences.ids[np.where(real, starts[:, None] + position, 0)], PADDING_ID).astype(np.int32)
 
 
 def view(split, config):

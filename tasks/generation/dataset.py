@@ -2,17 +2,27 @@
 
 import dataclasses
 import pathlib
+import reprlib
 
 import numpy as np
 
 from base.files import UserError
 from data import pickles
-from data.prepared import read_embedding, read_facts
+from data.prepared import (
+    FACTS,
+    VECTORS,
+    VOCABULARY,
+    checked,
+    read_embedding,
+    read_facts,
+    read_vocabulary,
+    texts,
+)
 from data.sequences import Sequences
 from data.tokenizers import TOKENIZERS
 from data.vocabulary import EOS_ID, Vocabulary
 from tasks.generation.batches import GenerationSplit
-from tasks.generation.prepare import FACTS, PAIRS, SPLITS, VECTORS, VOCABULARY
+from tasks.generation.prepare import PAIRS, SPLITS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,12 +55,12 @@ def load_dataset(path):
         UserError: on a missing or malformed file, and where files contradict each other.
     """
     path = pathlib.Path(path)
-    facts = read_facts(path, FACTS, "generation")
+    facts = read_facts(path, "generation")
     settings = _settings(path / FACTS, facts)
-    vocabulary = Vocabulary.load(path / VOCABULARY)
+    vocabulary = read_vocabulary(path / VOCABULARY)
     splits = _splits(path / PAIRS, vocabulary)
     vectors = read_embedding(path / VECTORS, vocabulary) if (path / VECTORS).exists() else None
-    return GenerationDataset(path, facts.get("name", path.name), splits, vocabulary, vectors, **settings)
+    return GenerationDataset(path, facts["name"], splits, vocabulary, vectors, **settings)
 
 
 def _settings(file, facts):
@@ -59,32 +69,32 @@ def _settings(file, facts):
     match found:
         case {"tokenizer": str(name), "lower": bool(), "turns": int(turns)} if name in TOKENIZERS and turns > 0:
             return found
-    raise UserError(f"{file}: expected settings with a tokenizer, lower and turns. Received: {found}")
+    raise UserError(f"{file}: expected settings with a tokenizer, lower and turns. Received: {reprlib.repr(found)}")
 
 
 def _splits(file, vocabulary):
     data = pickles.load(file)
-    try:
-        splits = {}
+    splits = {}
+    with checked(file):
         for name in SPLITS:
             pairs = data[name]
+            if not all(type(seen) is bool for seen in pairs["seen"]):
+                raise TypeError("seen must be True or False")
             splits[name] = GenerationSplit(
                 source=Sequences.of(pairs["source"]),
                 target=Sequences.of(pairs["target"]),
-                source_texts=pairs["source_text"],
-                target_texts=pairs["target_text"],
+                source_texts=texts(pairs["source_text"]),
+                target_texts=texts(pairs["target_text"]),
                 seen=np.array(pairs["seen"], bool),
                 bos=len(vocabulary) + 1,
             )
             _check(splits[name], len(vocabulary))
-        return splits
-    except (TypeError, KeyError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise UserError(f"{file}: expected what prepare.py writes. {type(error).__name__}: {error}") from error
+    return splits
 
 
 def _check(split, words):
     for sequences in (split.source, split.target):
-        if not len(split) == len(sequences.lengths) == len(split.source_texts) == len(split.target_texts):
+        if not len(split) == len(sequences) == len(split.source_texts) == len(split.target_texts):
             raise ValueError("source, target, their texts and seen must be of one length")
         if len(sequences.ids) and not 0 < sequences.ids.min() <= sequences.ids.max() <= words:
             raise ValueError(f"ids must be from 1 to {words}")

@@ -1,10 +1,9 @@
 """Response generation: from conversations to a prepared dataset of pairs, a source and the target that answers it.
 
-    pairs.pkl            {split: {"source": [[id]], "target": [[id]],
-                                  "source_text": [text], "target_text": [text], "seen": [bool]}}
-    vocabulary.txt       line n is the word with id n
-    word_embedding.pkl   float32 array `(words + 1, dimension)`, row 0 padding; only where vectors were given
-    dataset.json         corpus, task, settings, statistics
+    pairs.pkl   {split: {"source": [[id]], "target": [[id]], "source_text": [text], "target_text": [text],
+                         "seen": [bool]}}
+
+and the files of `data.prepared`, word vectors only where some were given.
 
 Every utterance but the first of a conversation is a target; its source are the utterances before it, the last ones.
 `source` has `_EOS_` behind every turn, `target` at its end. The texts are the normalized tokens separated by spaces,
@@ -13,22 +12,19 @@ model can know by heart.
 """
 
 import dataclasses
-import json
 import pathlib
 import re
 
 import numpy as np
-import rich
-from rich.table import Table
 
 from base.files import UserError, atomic_directory
-from data import pickles
 from data.corpora import CORPORA
+from data.prepared import VECTORS, VOCABULARY, print_summary, write
 from data.tokenizers import TOKENIZERS, normalize
 from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
 from data.word_vectors import load_text_vectors
 
-PAIRS, VECTORS, VOCABULARY, FACTS = "pairs.pkl", "word_embedding.pkl", "vocabulary.txt", "dataset.json"
+PAIRS = "pairs.pkl"
 SPLITS = ("train", "dev")
 
 
@@ -101,27 +97,20 @@ def prepare(corpus, source, out, settings):
     for split in SPLITS:
         data[split]["seen"] = [_letters(data[split], row) in known for row in range(len(pairs[split]))]
     statistics = {split: {**counts[split], **_statistics(data[split])} for split in SPLITS}
+    files = {PAIRS: data, VOCABULARY: vocabulary}
+    if settings.vectors:
+        files[VECTORS], _ = load_text_vectors(settings.vectors, vocabulary, settings.seed)
     with atomic_directory(out) as directory:
-        with open(directory / PAIRS, "wb") as file:
-            pickles.dump(data, file)
-        vocabulary.save(directory / VOCABULARY)
-        if settings.vectors:
-            vectors, _ = load_text_vectors(settings.vectors, vocabulary, settings.seed)
-            with open(directory / VECTORS, "wb") as file:
-                pickles.dump(vectors, file)
-        facts = {
-            "name": settings.name or source.resolve().name,
-            "corpus": corpus,
-            "task": CORPORA[corpus].task,
-            "settings": dataclasses.asdict(settings),
-            "statistics": {"vocabulary": len(vocabulary), **statistics},
-        }
-        with open(directory / FACTS, "w", encoding="utf-8") as file:
-            json.dump(facts, file, indent=1, ensure_ascii=False)
-    table = Table("", *statistics)
-    for name in statistics["train"]:
-        table.add_row(name.replace("_", " "), *(f"{s[name]:,}" for s in statistics.values()))
-    rich.print(table)
+        write(
+            directory,
+            files,
+            name=settings.name or source.resolve().name,
+            corpus=corpus,
+            task=CORPORA[corpus].task,
+            settings=dataclasses.asdict(settings),
+            statistics={"vocabulary": len(vocabulary), **statistics},
+        )
+    print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words")
 
 

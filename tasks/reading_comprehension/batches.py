@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 
-from data.sequences import Sequences
+from data.sequences import Sequences, round_up
 
 CHARACTERS = 16  # of a word that are read, as in the paper
 NO_SPAN = -1
@@ -90,17 +90,13 @@ class ReadingSplit:
         """
 
         def cut(sequences, numbers, limit):
-            lengths = np.minimum(sequences.lengths[numbers], limit or sequences.lengths[numbers].max())
-            width = -(-int(lengths.max()) // multiple) * multiple
-            real = np.arange(width) < lengths[:, None]
-            place = np.where(real, sequences.starts[numbers][:, None] + np.arange(width), 0)
-            return np.where(real, sequences.ids[place], 0)
+            return sequences.padded(numbers, sequences.width(numbers, limit, multiple), limit, keep="first")
 
         context = cut(self.contexts, self.context[rows], max_context)
-        query = cut(self.questions, np.asarray(rows), max_question)
+        query = cut(self.questions, rows, max_question)
         distinct, number = np.unique(np.concatenate([[0], context.ravel(), query.ravel()]), return_inverse=True)
         number = number[1:].astype(np.int32)
-        size = -(-len(distinct) // (16 * multiple)) * 16 * multiple
+        size = round_up(len(distinct), 16 * multiple)
         words = np.zeros(size, np.int32)
         characters = np.zeros((size, self.tokens.characters.shape[1]), np.int32)
         words[: len(distinct)] = self.tokens.words[distinct]

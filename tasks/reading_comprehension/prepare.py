@@ -3,10 +3,9 @@
     reading.pkl          {"tokens": distinct tokens as texts,
                           "contexts": [{"text", "tokens", "offsets"}],
                           "splits": {split: [{"id", "context", "question", "tokens", "answers", "spans"}]}}
-    word_embedding.pkl   float32 array `(words + 1, dimension)`, row 0 padding
-    vocabulary.txt       line n is the word with id n, lower case
     characters.txt       line n is the character with id n
-    dataset.json         corpus, task, settings, statistics
+
+and the files of `data.prepared`; words are in lower case.
 
 `tokens` of contexts and questions are numbers into the distinct tokens, counted from 1; `offsets` the flat list of
 their starts and ends in the text; `answers` the reference texts, `spans` their first and last tokens.
@@ -14,26 +13,17 @@ their starts and ends in the text; `answers` the reference texts, `spans` their 
 
 import collections
 import dataclasses
-import json
 import pathlib
 
 import numpy as np
-import rich
-from rich.table import Table
 
 from base.files import UserError, atomic_directory
-from data import pickles
 from data.corpora import CORPORA
+from data.prepared import VECTORS, VOCABULARY, print_summary, write
 from data.vocabulary import Vocabulary
 from data.word_vectors import complete, read_vectors
 
-READING, VECTORS, VOCABULARY, CHARACTERS, FACTS = (
-    "reading.pkl",
-    "word_embedding.pkl",
-    "vocabulary.txt",
-    "characters.txt",
-    "dataset.json",
-)
+READING, CHARACTERS = "reading.pkl", "characters.txt"
 SPLITS = ("train", "dev")
 
 
@@ -87,25 +77,22 @@ def prepare(corpus, source, out, settings):
             character for character, n in counts.most_common() if n >= settings.min_count and not character.isspace()
         )
         dimension = len(next(iter(vectors.values())))
-        with open(directory / READING, "wb") as file:
-            pickles.dump({"tokens": list(tokens), "contexts": contexts, "splits": splits}, file)
-        with open(directory / VECTORS, "wb") as file:
-            pickles.dump(complete(vectors, vocabulary, dimension, settings.seed), file)
-        vocabulary.save(directory / VOCABULARY)
-        characters.save(directory / CHARACTERS)
-        facts = {
-            "name": settings.name or source.resolve().name,
-            "corpus": corpus,
-            "task": CORPORA[corpus].task,
-            "settings": dataclasses.asdict(settings),
-            "statistics": {"vocabulary": len(vocabulary), "characters": len(characters), **statistics},
+        files = {
+            READING: {"tokens": list(tokens), "contexts": contexts, "splits": splits},
+            VECTORS: complete(vectors, vocabulary, dimension, settings.seed),
+            VOCABULARY: vocabulary,
+            CHARACTERS: characters,
         }
-        with open(directory / FACTS, "w", encoding="utf-8") as file:
-            json.dump(facts, file, indent=1, ensure_ascii=False)
-    table = Table("", *statistics)
-    for name in next(iter(statistics.values())):
-        table.add_row(name.replace("_", " "), *(str(s[name]) for s in statistics.values()))
-    rich.print(table)
+        write(
+            directory,
+            files,
+            name=settings.name or source.resolve().name,
+            corpus=corpus,
+            task=CORPORA[corpus].task,
+            settings=dataclasses.asdict(settings),
+            statistics={"vocabulary": len(vocabulary), "characters": len(characters), **statistics},
+        )
+    print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
 
 

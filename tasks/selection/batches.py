@@ -33,6 +33,39 @@ def split_turns(context, eos_id):
     return turns
 
 
+def _cut_turns(contexts, eos_id):
+    """What `split_turns` makes of many contexts.
+
+    Args:
+        contexts: `Sequences`.
+
+    Returns:
+        The turns of all contexts as `Sequences`, and how many each context has.
+    """
+    ends = np.flatnonzero(contexts.ids == eos_id)
+    stop = contexts.starts + contexts.lengths
+    first = np.searchsorted(ends, contexts.starts)  # which of `ends` is each context's first
+    marks = np.searchsorted(ends, stop) - first
+    count = marks.copy()
+    filled = contexts.lengths > 0
+    count[filled] += contexts.ids[stop[filled] - 1] != eos_id  # a last turn without its mark
+    context = np.repeat(np.arange(len(contexts)), count)
+    turn = np.arange(len(context)) - np.repeat(np.cumsum(count) - count, count)
+    mark = first[context] + turn
+    padded = np.concatenate([[-1], ends, [0]])  # one before the first, one behind the last
+    starts = np.where(turn == 0, contexts.starts[context], padded[mark] + 1)
+    turn_ends = np.where(turn < marks[context], padded[mark + 1], stop[context])
+    return Sequences(contexts.ids, starts, turn_ends - starts), count
+
+
+def _same(context, other):
+    return context is other or (type(context) is type(other) and len(context) == len(other) and _equal(context, other))
+
+
+def _equal(context, other):
+    return np.array_equal(context, other) if isinstance(context, np.ndarray) else context == other
+
+
 @dataclasses.dataclass(frozen=True)
 class SelectionSplit:
     """One split: contexts, responses, and the lines that pair them, in file order."""
@@ -55,12 +88,16 @@ class SelectionSplit:
 
     @classmethod
     def of(cls, contexts, responses, labels, eos_id):
-        """Builds a split from the lists of `data.pkl`: `c`, `r`, `y`."""
-        new = [i == 0 or contexts[i] != contexts[i - 1] for i in range(len(contexts))]
-        unique = [split_turns(context, eos_id) for context, is_new in zip(contexts, new, strict=True) if is_new]
-        count = np.fromiter((len(turns) for turns in unique), np.int64, len(unique))
+        """Builds a split from the lists of `data.pkl`: `c`, `r`, `y`.
+
+        Raises:
+            TypeError, OverflowError: as `data.sequences.Sequences.of`.
+        """
+        new = [i == 0 or not _same(contexts[i], contexts[i - 1]) for i in range(len(contexts))]
+        unique = Sequences.of([context for context, is_new in zip(contexts, new, strict=True) if is_new])
+        turns, count = _cut_turns(unique, eos_id)
         return cls(
-            turns=Sequences.of([turn for turns in unique for turn in turns]),
+            turns=turns,
             context_start=np.cumsum(count) - count,
             context_turns=count,
             responses=Sequences.of(responses),
@@ -94,16 +131,11 @@ class SelectionSplit:
         kept, index = self._last_turns(contexts, max_turns)
         index = index[:, : max(1, kept.max())] if cut else index
 
-        def width(lists, index):
-            longest = max(1, lists.kept(index).max(initial=0)) if cut else max_words
-            return min(-(-longest // multiple) * multiple, max_words)
+        def padded(lists, index):
+            width = min(lists.width(index, multiple=multiple), max_words) if cut else max_words
+            return lists.padded(index, width)
 
-        K = width(self.turns, index)
-        J = width(self.responses, responses)
-        return {
-            "turns": self.turns.padded(index, K),
-            "responses": self.responses.padded(responses, J),
-        }
+        return {"turns": padded(self.turns, index), "responses": padded(self.responses, responses)}
 
     def sizes(self, contexts, responses, max_turns, max_words):
         """What examples cost, for `data.batching.batches_by_size`: `(E, 3)`, turns, `K` and `J`.

@@ -1,19 +1,22 @@
 """A prepared response-selection dataset, as prepare.py or DAM's release wrote it, read from disk."""
 
 import dataclasses
-import json
 import pathlib
+import reprlib
+from collections.abc import Hashable
 
 import numpy as np
 
 from base.files import UserError
 from data import pickles
-from data.prepared import read_vectors
+from data.prepared import FACTS, VECTORS, VOCABULARY, checked, read_facts, read_vectors
 from data.vocabulary import Vocabulary
 from tasks.selection.batches import SelectionSplit
 from tasks.selection.text import WHITESPACE_TEXT, check_text
 
+DATA, WORD2ID = "data.pkl", "word2id"
 SPLITS = ("train", "dev", "test")
+LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +49,7 @@ class SelectionDataset:
 
 
 def load_dataset(path, eos_id=None):
-    """Reads `data.pkl`, `word_embedding.pkl` and, where they exist, `vocabulary.txt` and `dataset.json`.
+    """Reads `data.pkl`, `word_embedding.pkl` and, where they exist, `dataset.json` and `vocabulary.txt` or `word2id`.
 
     Args:
         path: The directory.
@@ -58,71 +61,74 @@ def load_dataset(path, eos_id=None):
     path = pathlib.Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is no directory; prepare.py makes one")
-    facts = _facts(path / "dataset.json")
-    if eos_id is None:
-        eos_id = facts.get("eos_id")
-    elif eos_id != facts.get("eos_id", eos_id):
-        raise UserError(f"{path / 'dataset.json'} says that the id of _EOS_ is {facts['eos_id']}. Received: {eos_id}")
-    if eos_id is None:
-        raise UserError(
-            f"{path} has no dataset.json that says the id of _EOS_: give --eos_id "
-            "(the release's: 28270 for Ubuntu, 1 for Douban)"
-        )
-    vectors = read_vectors(path / "word_embedding.pkl")
-    if not 0 < eos_id < len(vectors):
-        raise UserError(f"{path}: expected an id of _EOS_ from 1 to {len(vectors) - 1}. Received: {eos_id}")
-    vocabulary = None
-    if (path / "vocabulary.txt").is_file():
-        vocabulary = Vocabulary.load(path / "vocabulary.txt")
-        if len(vocabulary) + 1 != len(vectors):
-            raise UserError(
-                f"{path}: vocabulary.txt has {len(vocabulary)} words, so word_embedding.pkl should "
-                f"have shape ({len(vocabulary) + 1}, dimension). Received: {vectors.shape}"
-            )
-    splits = _splits(path / "data.pkl", eos_id, len(vectors))
+    facts = read_facts(path, "selection") if (path / FACTS).is_file() else {}
+    vectors = read_vectors(path / VECTORS)
+    eos_id = _eos_id(path, facts, eos_id, len(vectors))
+    vocabulary = _vocabulary(path, eos_id, vectors.shape)
+    splits = _splits(path / DATA, eos_id, len(vectors))
     name, unk_id = facts.get("name", path.name), facts.get("unk_id")
     text = check_text(facts.get("text", WHITESPACE_TEXT), path / "dataset.json")
     return SelectionDataset(path, name, splits, vectors, vocabulary, eos_id, unk_id, text)
 
 
-def _facts(file):
-    if not file.is_file():
-        return {}
-    try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{file}: expected JSON. {error}") from error
-    if not isinstance(facts, dict) or facts.get("task") != "selection":
-        raise UserError(f'{file}: expected an object with "task": "selection"')
-    return facts
+def _eos_id(path, facts, given, rows):
+    found = facts.get("eos_id", given)
+    if found is None:
+        raise UserError(
+            f"{path} has no {FACTS} that says the id of _EOS_: give --eos_id "
+            "(the release's: 28270 for Ubuntu, 1 for Douban)"
+        )
+    if type(found) is not int or not 0 < found < rows:
+        raise UserError(f"{path}: expected an id of _EOS_ from 1 to {rows - 1}. Received: {reprlib.repr(found)}")
+    if given not in (None, found):
+        raise UserError(f"{path / FACTS} says that the id of _EOS_ is {found}. Received: {given}")
+    return found
+
+
+def _vocabulary(path, eos_id, shape):
+    """That of `vocabulary.txt`, or of the release's `word2id`; `None` where there is neither."""
+    if (path / VOCABULARY).is_file():
+        file, vocabulary = path / VOCABULARY, Vocabulary.load(path / VOCABULARY)
+    elif (path / WORD2ID).is_file():
+        file, vocabulary = path / WORD2ID, Vocabulary.load_word2id(path / WORD2ID, eos_id)
+    else:
+        return None
+    if vocabulary.eos_id != eos_id:
+        raise UserError(f"{file}: expected _EOS_ to be word {eos_id}. Received: word {vocabulary.eos_id}")
+    if len(vocabulary) + 1 != shape[0]:
+        raise UserError(
+            f"{path}: {file.name} has {len(vocabulary)} words, so {VECTORS} should "
+            f"have shape ({len(vocabulary) + 1}, dimension). Received: {shape}"
+        )
+    return vocabulary
 
 
 def _splits(file, eos_id, rows):
     data = pickles.load(file)
     if not isinstance(data, (tuple, list)) or len(data) != len(SPLITS):
         raise UserError(f"{file}: expected a tuple (train, dev, test). Received: {type(data)}")
-    splits = {}
-    for name, split in zip(SPLITS, data, strict=True):
-        if not isinstance(split, dict) or not {"y", "c", "r"} <= split.keys():
-            raise UserError(f"{file}: expected {name} to be a dict with y, c and r")
-        y, c, r = split["y"], split["c"], split["r"]
-        try:
-            if not len(y) == len(c) == len(r):
-                raise UserError(
-                    f"{file}: expected y, c and r of {name} to be equally long. Received: {len(y)}, {len(c)}, {len(r)}"
-                )
-            built = SelectionSplit.of(c, r, [int(label) for label in y], eos_id)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise UserError(f"{file}: expected lists of ids in {name}. {error}") from error
-        for ids in (built.turns.ids, built.responses.ids):
-            if len(ids) and not 0 <= ids.min() <= ids.max() < rows:
-                raise UserError(
-                    f"{file}: {name} holds ids from {ids.min()} to {ids.max()}, but "
-                    f"word_embedding.pkl has rows 0 to {rows - 1}"
-                )
-        if not np.isin(built.label, (0, 1)).all():
-            raise UserError(f"{file}: expected the labels of {name} to be 0 or 1")
-        if len(c) and not any(eos_id in context for context in c):
-            raise UserError(f"{file}: expected contexts of {name} to hold the id of _EOS_. Received: {eos_id}")
-        splits[name] = built
-    return splits
+    return {name: _split(file, name, split, eos_id, rows) for name, split in zip(SPLITS, data, strict=True)}
+
+
+def _split(file, name, split, eos_id, rows):
+    if not isinstance(split, dict) or not {"y", "c", "r"} <= split.keys():
+        raise UserError(f"{file}: expected {name} to be a dict with y, c and r")
+    y, c, r = split["y"], split["c"], split["r"]
+    with checked(file, f"lists of ids in {name}"):
+        if not len(y) == len(c) == len(r):
+            raise UserError(
+                f"{file}: expected y, c and r of {name} to be equally long. Received: {len(y)}, {len(c)}, {len(r)}"
+            )
+        labels = [LABELS.get(label) if isinstance(label, Hashable) else None for label in y]
+        if None in labels:
+            wrong = reprlib.repr(y[labels.index(None)])
+            raise UserError(f"{file}: expected the labels of {name} to be 0 or 1. Received: {wrong}")
+        built = SelectionSplit.of(c, r, labels, eos_id)
+    for ids in (built.turns.ids, built.responses.ids):
+        if len(ids) and not 0 <= ids.min() <= ids.max() < rows:
+            raise UserError(
+                f"{file}: {name} holds ids from {ids.min()} to {ids.max()}, but {VECTORS} has rows 0 to {rows - 1}"
+            )
+    if len(c) and not (built.turns.ids == eos_id).any():
+        raise UserError(f"{file}: expected contexts of {name} to hold the id of _EOS_. Received: {eos_id}")
+    return built

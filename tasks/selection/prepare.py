@@ -1,12 +1,9 @@
-"""Response selection: from a corpus's text files to a prepared dataset.
+"""Response selection: from a corpus's text files to a prepared dataset, see `data.prepared`.
 
-    data.pkl             (train, dev, test), each {"y": labels, "c": contexts, "r": responses},
-                         as word ids; in a context each turn is followed by the id of `_EOS_`
-    word_embedding.pkl   float32 array `(vocabulary + 1, dimension)`, row 0 padding
-    vocabulary.txt       line n is the word with id n
-    dataset.json         corpus, task, ids of the specials, how texts are split into words, settings, statistics
+    data.pkl   (train, dev, test), each {"y": labels, "c": contexts, "r": responses}, as word ids; in a context each
+               turn is followed by the id of `_EOS_`
 
-The first two are files of DAM's release, which can train on them.
+This file and `word_embedding.pkl` are of the form of DAM's release, which can train on them.
 
 The vocabulary and the word vectors are made from the *distinct utterances* of the training lines
 with label 1, each once: a context that grows line by line would otherwise count its first turn ten
@@ -17,30 +14,22 @@ so they would only count words again.
 import collections
 import dataclasses
 import functools
-import json
 import pathlib
 import sys
 
 import numpy as np
-import rich
 from rich.progress import Progress
-from rich.table import Table
 
 from base.files import UserError, atomic_directory
-from data import pickles
 from data.corpora import CORPORA
+from data.prepared import VECTORS, VOCABULARY, print_summary, write
 from data.tokenizers import WHITESPACE, words_of
 from data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from data.word_vectors import load_text_vectors, train_word2vec
 from tasks.selection.batches import SelectionSplit
 
 SPLITS = ("train", "dev", "test")
-DATA, VECTORS, VOCABULARY, FACTS = (
-    "data.pkl",
-    "word_embedding.pkl",
-    "vocabulary.txt",
-    "dataset.json",
-)
+DATA = "data.pkl"
 PAPER_TURNS, PAPER_WORDS = 9, 50  # what DAM reads of a context and of an utterance
 
 
@@ -72,6 +61,7 @@ class Settings:
     vectors: str | None = None
     """Text file of word vectors to take instead of training them."""
     seed: int = 1
+    """Seed for every random number generator."""
     candidates: int = 10
     """Candidates that each context of dev or test should have, else a warning; 0: any number."""
 
@@ -93,6 +83,8 @@ def prepare(corpus, source, out, settings):
     text = {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}
     with atomic_directory(out) as directory, Progress() as progress:
         files = {split: reader.find_split(source, split) for split in SPLITS}
+        if files["dev"] is None:
+            print(f"warning: {source} has no dev file: train.py will not train on {out}", file=sys.stderr)
         lines = {split: _read(reader, file, progress) for split, file in files.items()}
         utterances = list(
             dict.fromkeys(text for line in lines["train"] if line.label == 1 for text in (*line.turns, line.response))
@@ -115,29 +107,23 @@ def prepare(corpus, source, out, settings):
                 if split != "train":
                     _warn_of_candidates(files[split], packed, settings.candidates)
         vectors = _word_vectors(sentences, vocabulary, settings, progress)
-
-        with open(directory / DATA, "wb") as file:
-            pickles.dump(encoded, file)
-        with open(directory / VECTORS, "wb") as file:
-            pickles.dump(vectors, file)
-        vocabulary.save(directory / VOCABULARY)
-        facts = {
-            "name": settings.name or pathlib.Path(source).resolve().name,
-            "corpus": corpus,
-            "task": CORPORA[corpus].task,
-            "eos_id": EOS_ID,
-            "unk_id": UNK_ID,
-            "text": text,
-            "settings": {name: value for name, value in dataclasses.asdict(settings).items() if name not in text},
-            "statistics": {
+        write(
+            directory,
+            {DATA: encoded, VECTORS: vectors, VOCABULARY: vocabulary},
+            name=settings.name or pathlib.Path(source).resolve().name,
+            corpus=corpus,
+            task=CORPORA[corpus].task,
+            eos_id=EOS_ID,
+            unk_id=UNK_ID,
+            text=text,
+            settings={name: value for name, value in dataclasses.asdict(settings).items() if name not in text},
+            statistics={
                 "vocabulary": len(vocabulary),
                 "distinct_training_utterances": len(utterances),
                 **statistics,
             },
-        }
-        with open(directory / FACTS, "w", encoding="utf-8") as file:
-            json.dump(facts, file, indent=1, ensure_ascii=False)
-    rich.print(_table(statistics))
+        )
+    print_summary(statistics, ROWS, lambda split: f"{split}: {statistics[split]['file']}")
     print(f"{out}: {len(vocabulary):,} words, vectors {vectors.shape}")
 
 
@@ -202,9 +188,9 @@ def _encode(lines, text, vocabulary):
 def _statistics(split):
     """Statistics of a `SelectionSplit`; a context counts once, however many candidates it has."""
     candidates = np.bincount(split.context)
-    positives = np.bincount(split.context, weights=split.label)
+    positive = np.bincount(split.context, weights=split.label)
     turns, words = split.context_turns, split.turns.lengths
-    ids = np.concatenate([split.turns.ids, split.responses.ids])
+    unknown = sum((lists.ids == UNK_ID).sum() for lists in (split.turns, split.responses))
     return {
         "lines": len(split.label),
         "contexts": len(candidates),
@@ -214,9 +200,9 @@ def _statistics(split):
         "words_95": float(np.percentile(words, 95)),
         "contexts_over_9_turns": float(np.mean(turns > PAPER_TURNS)),
         "turns_over_50_words": float(np.mean(words > PAPER_WORDS)),
-        "unknown_words": float(np.mean(ids == UNK_ID)),
-        "contexts_without_positive": int(np.sum(positives == 0)),
-        "contexts_without_negative": int(np.sum(positives == candidates)),
+        "unknown_words": float(unknown / (words.sum() + split.responses.lengths.sum())),
+        "contexts_without_positive": int(np.sum(positive == 0)),
+        "contexts_without_negative": int(np.sum(positive == candidates)),
         "candidates": {str(size): count for size, count in collections.Counter(candidates.tolist()).most_common()},
     }
 
@@ -235,26 +221,21 @@ def _warn_of_candidates(file, split, expected):
         )
 
 
-def _table(statistics):
-    rows = {
-        "lines": lambda s: f"{s['lines']:,}",
-        "contexts": lambda s: f"{s['contexts']:,}",
-        "turns per context: median, 95%": lambda s: f"{s['turns_median']:g}, {s['turns_95']:g}",
-        "words per turn: median, 95%": lambda s: f"{s['words_median']:g}, {s['words_95']:g}",
-        f"contexts cut at {PAPER_TURNS} turns": lambda s: f"{s['contexts_over_9_turns']:.1%}",
-        f"turns cut at {PAPER_WORDS} words": lambda s: f"{s['turns_over_50_words']:.1%}",
-        "unknown words": lambda s: f"{s['unknown_words']:.2%}",
-        "contexts without a positive": lambda s: f"{s['contexts_without_positive']:,}",
-        "contexts without a negative": lambda s: f"{s['contexts_without_negative']:,}",
-        "candidates x contexts": _sizes,
-    }
-    table = Table("", *(f"{split}: {s['file']}" for split, s in statistics.items()))
-    for name, show in rows.items():
-        table.add_row(name, *(show(s) for s in statistics.values()))
-    return table
-
-
 def _sizes(statistics):
     sizes = list(statistics["candidates"].items())
     shown = ", ".join(f"{size} x {count:,}" for size, count in sizes[:3])
     return shown + (f", {len(sizes) - 3} other sizes" if len(sizes) > 3 else "")
+
+
+ROWS = {
+    "lines": lambda s: f"{s['lines']:,}",
+    "contexts": lambda s: f"{s['contexts']:,}",
+    "turns per context: median, 95%": lambda s: f"{s['turns_median']:g}, {s['turns_95']:g}",
+    "words per turn: median, 95%": lambda s: f"{s['words_median']:g}, {s['words_95']:g}",
+    f"contexts cut at {PAPER_TURNS} turns": lambda s: f"{s['contexts_over_9_turns']:.1%}",
+    f"turns cut at {PAPER_WORDS} words": lambda s: f"{s['turns_over_50_words']:.1%}",
+    "unknown words": lambda s: f"{s['unknown_words']:.2%}",
+    "contexts without a positive": lambda s: f"{s['contexts_without_positive']:,}",
+    "contexts without a negative": lambda s: f"{s['contexts_without_negative']:,}",
+    "candidates x contexts": _sizes,
+}
