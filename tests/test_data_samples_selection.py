@@ -13,7 +13,7 @@ SIZES = {"train.txt": 4, "dev.txt": 10, "test.txt": 10}
 NAMES = tuple(SIZES)
 CONVERSATIONS, SEED, HELD_OUT = 130, 3, 17
 FORMAT = re.compile(r"[01](\t[^\sA-Z]+( [^\sA-Z]+)*){2,14}\n")
-"""A label, one to thirteen turns and a response; tokens parted by single spaces."""
+"""A label, one to thirteen turns and a response; tokens separated by single spaces."""
 
 
 @pytest.fixture(scope="module")

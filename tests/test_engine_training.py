@@ -58,8 +58,8 @@ def test_the_best_weights_are_those_of_the_best_validation(run):
     best = max(run.history(), key=lambda row: row["R10@1"] + row["R10@2"])
     dataset = selection.load_dataset(run.config["dataset"]["path"])
     model = run.load_model()
-    metrics, figure = selection.validate(model, dataset.splits["dev"])
-    assert figure == pytest.approx(best["R10@1"] + best["R10@2"], abs=1e-4)
+    metrics, score = selection.validate(model, dataset.splits["dev"])
+    assert score == pytest.approx(best["R10@1"] + best["R10@2"], abs=1e-4)
     assert metrics["R10@5"] == pytest.approx(best["R10@5"], abs=1e-4)
 
 
