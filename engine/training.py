@@ -210,6 +210,10 @@ def _run_steps(model, batches, validation, interval):
     """
     begin, total = validation.saved, validation.total
     validation.position["stopped"] = False  # else more epochs of a run that stopped early would do nothing
+    if "begun" in validation.position and (begin % interval == 0 or begin == total):  # its validation was interrupted
+        validation.set_model(model)
+        validation.on_epoch_begin(0)
+        validation.on_epoch_end(0)
     first = min(interval - begin % interval, total - begin)
     whole, last = divmod(total - begin - first, interval)
     try:

@@ -96,6 +96,15 @@ def test_a_killed_process_loses_no_more_than_was_not_saved(prepared_dialog, tmp_
     assert not (run.path / f".{LAST}").exists()
 
 
+def test_a_process_killed_while_it_validates_loses_no_row(prepared_dialog, tmp_path, monkeypatch):
+    whole = train_into(tmp_path / "whole", prepared_dialog)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(dialog), "validate", lambda *_: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(MemoryError):
+            train_into(tmp_path / "run", prepared_dialog, save_minutes=0.0)
+    assert_same(resume(tmp_path / "run"), whole)
+
+
 def test_a_second_signal_ends_at_once():
     with Interruption() as interruption:
         os.kill(os.getpid(), signal.SIGTERM)
