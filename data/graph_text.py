@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from base.files import UserError
 from data.tokenizers import APOSTROPHES, INVISIBLE, QUOTES, SPACE, TOKENIZERS, WHITESPACE
-from data.vocabulary import EOS_ID, UNK_ID
 
 
 class GraphTokenizer:
@@ -73,8 +72,8 @@ def word_table(vocabulary):
     Returns:
         A `tf.lookup.StaticHashTable`, string to int32.
     """
-    words = {word: i for i, word in enumerate(vocabulary.words, 1) if i != EOS_ID}
-    return _table(list(words), tf.constant(list(words.values()), tf.int32), UNK_ID)
+    words = {word: i for i, word in enumerate(vocabulary.words, 1) if i != vocabulary.eos_id}
+    return _table(list(words), tf.constant(list(words.values()), tf.int32), vocabulary.unk_id)
 
 
 def _table(keys, values, default):

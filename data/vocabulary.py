@@ -131,7 +131,7 @@ class Vocabulary:
         Args:
             path: `word2id`; word and id are separated by spaces, a tab or a new line. An id that no word has gets one
                 that no text has.
-            eos_id: The id of `_EOS_`, which the file may leave out.
+            eos_id: The id of `_EOS_`, which the file may leave out or spell in another way.
 
         Raises:
             UserError: where the file is missing, an id is none or given twice, or `_EOS_` has another id.
@@ -142,7 +142,7 @@ class Vocabulary:
         for (number, word), (_, id) in zip(tokens[::2], [*tokens[1::2], (0, "")], strict=False):
             if not re.fullmatch("[0-9]{1,9}", id) or int(id) > 2 * len(tokens) + eos_id:
                 raise UserError(f"{path}, line {number}: expected an id behind {word!r:.60}. Received: {id!r:.60}")
-            if int(id) and words.setdefault(int(id), word) != word:
+            if int(id) not in (0, eos_id) and words.setdefault(int(id), word) != word:
                 known = words[int(id)]
                 raise UserError(f"{path}, line {number}: expected a word with an id of its own, {id} is {known!r:.60}")
         try:

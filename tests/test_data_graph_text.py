@@ -52,6 +52,12 @@ def test_a_literal_special_is_unknown():
     assert word_table(vocabulary).lookup(tf.constant(["_EOS_", "_UNK_", "a", "b"])).numpy().tolist() == [2, 2, 3, 2]
 
 
+def test_a_vocabulary_of_the_release_has_its_own_order():
+    words = tf.constant(["_EOS_", "_UNK_", "a", "b", "c"])
+    assert word_table(Vocabulary(("a", "_UNK_", "b", "_EOS_"))).lookup(words).numpy().tolist() == [2, 2, 1, 3, 2]
+    assert word_table(Vocabulary(("a", "b", "_EOS_"))).lookup(words).numpy().tolist() == [0, 0, 1, 2, 0]
+
+
 def test_a_tokenizer_of_another_package_is_refused():
     with pytest.raises(UserError, match="needs a package that no graph holds"):
         GraphTokenizer("jieba", True)

@@ -71,6 +71,20 @@ def test_reads_the_releases_files_which_have_no_vocabulary(tmp_path):
     assert len(dataset.splits["test"].label) == 0
 
 
+def test_reads_the_releases_word2id_in_any_order(tmp_path):
+    split = {"y": [1, 0], "c": [[3, 9, 4, 9], [3, 9, 4, 9]], "r": [[5], [6, 7]]}
+    write(tmp_path / "data.pkl", (split, split, split))
+    write(tmp_path / "word_embedding.pkl", np.zeros((10, 3)))
+    (tmp_path / "word2id").write_text("".join(f"word{id}\t{id}\n" for id in (7, 2, 4, 1, 3, 8, 5)) + "_EOS_\t9\n")
+    vocabulary = load_dataset(tmp_path, eos_id=9).vocabulary
+    assert (vocabulary.eos_id, vocabulary.unk_id, len(vocabulary)) == (9, 0, 9)
+    assert vocabulary.encode(["word8", "word5", "_EOS_", "word6"]) == [8, 5, 0, 0]
+    (tmp_path / "vocabulary.txt").write_text("".join(f"word{id}\n" for id in range(1, 9)) + "_EOS_\n")
+    assert load_dataset(tmp_path, eos_id=9).vocabulary.eos_id == 9
+    with pytest.raises(UserError, match=r"vocabulary\.txt: expected _EOS_ to be word 4\. Received: word 9"):
+        load_dataset(tmp_path, eos_id=4)
+
+
 def test_a_missing_file_is_named(directory):
     (directory / "data.pkl").unlink()
     with pytest.raises(UserError, match=r"data\.pkl"):
