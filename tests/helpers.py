@@ -3,8 +3,10 @@
 import contextlib
 import dataclasses
 import io
+import os
 import pathlib
 import runpy
+import subprocess
 import sys
 
 import keras
@@ -124,6 +126,12 @@ def run_script(script, *arguments):
         _without_project_flags()
         flags.FLAGS.append_flag_values(put_aside)
     return Done(code or 0, out.getvalue(), err.getvalue())
+
+
+def run_process(*command, **environment):
+    """`python COMMAND` in a process of its own, at the project's root; `run_script` is seconds faster."""
+    command = [sys.executable, *map(str, command)]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
 
 
 def _without_project_flags():

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers import ROOT, run_script
+from helpers import ROOT, run_process, run_script
 
 from base import cli
 from base.files import UserError, atomic_directory, atomic_file, atomic_files
@@ -73,8 +73,7 @@ finally:
 def test_wrong_flags_do_not_wait_for_tensorflow(script):
     if script == "train.py":
         pytest.xfail("models/__init__.py imports every model")
-    command = [sys.executable, "-c", RUN, script, *NEEDED[script], "stray"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    result = run_process("-c", RUN, script, *NEEDED[script], "stray")
     assert (result.returncode, result.stdout) == (1, "set()\n")
     assert result.stderr == "error: Only flags are taken (--help lists them). Received: stray\n"
 

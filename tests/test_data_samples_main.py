@@ -1,12 +1,9 @@
 """`python -m data.samples`, and what all simulators promise: a seed's bytes, all files or none, clear refusals."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from helpers import run_process, run_script
 
 from data.samples.__main__ import SAMPLES
 
@@ -18,12 +15,6 @@ SIZES = {
 }
 
 
-def run(*arguments, **environment):
-    command = [sys.executable, "-m", "data.samples", *arguments]
-    env, root = os.environ | environment, Path(__file__).parents[1]
-    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=root, check=False)
-
-
 def contents(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
@@ -32,7 +23,7 @@ def contents(directory):
 def test_command_writes_the_same_in_another_process(task, tmp_path):
     sizes = SIZES[task]
     flags = [f"--{name}={value}" for name, value in {"task": task, "out": tmp_path / "a", "seed": 3, **sizes}.items()]
-    done = run(*flags, PYTHONHASHSEED="1")
+    done = run_process("-m", "data.samples", *flags, PYTHONHASHSEED="1")
     counts = SAMPLES[task](tmp_path / "b", seed=3, **sizes)
     assert (done.returncode, done.stderr) == (0, "")
     listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
@@ -57,7 +48,7 @@ def test_command_writes_the_same_in_another_process(task, tmp_path):
 def test_command_reports_errors_in_one_line(arguments, message, tmp_path):
     (tmp_path / "file").touch()
     out = [] if len(arguments) == 1 or "--out" in arguments[-1] else [f"--out={tmp_path / 'new'}"]
-    done = run(*(argument.format(tmp_path) for argument in arguments), *out)
+    done = run_script("data/samples/__main__.py", *(argument.format(tmp_path) for argument in arguments), *out)
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(rf"error: {message}\n", done.stderr)
     assert not (tmp_path / "new").exists()

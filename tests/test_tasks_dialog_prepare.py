@@ -1,13 +1,12 @@
 """`tasks.dialog.prepare` and prepare.py: from the files of dialog bAbI to the files of a dataset."""
 
+import functools
 import json
-import os
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
+from helpers import run_process, run_script
 
 from base.files import UserError
 from data import pickles
@@ -333,16 +332,6 @@ def test_settings_reject_other_words():
 # === prepare.py ===
 
 
-def script(*flags, hash_seed=0):
-    return subprocess.run(
-        [sys.executable, "prepare.py", "--corpus=babi-dialog", *flags],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
-        capture_output=True,
-        text=True,
-    )
-
-
 def test_script_repeats_byte_for_byte(source, tmp_path):
     # A name of two types and an unknown one in its place: which type is it?
     with open(source / "dialog-babi-kb-all.txt", "a") as file:
@@ -350,9 +339,10 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
     with open(source / "dialog-babi-candidates.txt", "a") as file:
         file.write("1 api_call thai moon\n")
     written = []
-    for hash_seed in (1, 2):
-        out = tmp_path / f"out{hash_seed}"
-        done = script(f"--source={source}", f"--out={out}", "--words_of=train", "--name=x", hash_seed=hash_seed)
+    for run in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
+        out = tmp_path / f"out{len(written)}"
+        flags = ["--corpus=babi-dialog", f"--source={source}", f"--out={out}", "--words_of=train", "--name=x"]
+        done = run("prepare.py", *flags)
         assert done.returncode == 0, done.stderr
         written.append({file.name: file.read_bytes() for file in (out / "task1").iterdir()})
     assert written[0] == written[1]
@@ -361,7 +351,8 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
 
 
 def test_script_fails_with_one_sentence(source, tmp_path):
-    done = script(f"--source={source}", f"--out={tmp_path / 'out'}", "--words_of=dev")
+    flags = ["--corpus=babi-dialog", f"--source={source}", f"--out={tmp_path / 'out'}", "--words_of=dev"]
+    done = run_script("prepare.py", *flags)
     assert done.returncode == 1
     assert done.stderr == "error: flag --words_of=dev: value should be one of <all|train>\n"
     assert not (tmp_path / "out").exists()

@@ -3,11 +3,10 @@
 import json
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from helpers import run_script
 
 from base.files import UserError
 from data import pickles
@@ -145,7 +144,7 @@ def test_pairs_with_unknown_words_are_left_out(source, tmp_path):
 def test_the_script_takes_the_flags(source, tmp_path):
     flags = ["--corpus=conversations", f"--source={source}", f"--out={tmp_path / 'out'}", "--tokenizer=characters"]
     flags += ["--nolower", "--turns=3", "--max_words=7", "--vocabulary_size=5", "--min_count=1", "--name=mine"]
-    subprocess.run([sys.executable, "prepare.py", *flags], cwd=ROOT, check=True, capture_output=True)
+    assert run_script("prepare.py", *flags).returncode == 0
     dataset = load_dataset(tmp_path / "out")
     assert (dataset.name, dataset.tokenizer, dataset.lower, dataset.turns) == ("mine", "characters", False, 3)
     assert len(dataset.vocabulary) == 7

@@ -4,30 +4,16 @@ import numpy as np
 import pytest
 
 from base.files import UserError
-from engine.runs import Run
-from engine.training import Fit, train
 from tasks import TASKS
-
-SETTINGS = {
-    "selection": ("dam", "prepared", {"levels": "1", "max_turns": "3", "max_words": "5"}),
-    "dialog": ("memma", "prepared_dialog", {"embedding_dim": "8", "heads": "2", "hops": "2"}),
-    "generation": ("seq2seq", "prepared_generation", {"embedding_dim": "5", "hidden": "6", "attention": "dot"}),
-    "reading_comprehension": ("bidaf", "prepared_reading", {"hidden": "5", "character_filters": "7"}),
-}
 
 
 @pytest.fixture(scope="module")
-def predictors(request, tmp_path_factory):
-    found = {}
-    for name, (model, prepared, settings) in SETTINGS.items():
-        data = request.getfixturevalue(prepared)
-        fit = Fit(epochs=0.1, batch_size=13, learning_rate=0.01)
-        run = train(TASKS[name], model, data, tmp_path_factory.mktemp("runs") / name, fit, settings)
-        found[name] = (Run.open(run.path), TASKS[name].predictor(run))
-    return found
+def predictors(request):
+    runs = {name: request.getfixturevalue(f"trained_{name}") for name in TASKS}
+    return {name: (run, TASKS[name].predictor(run)) for name, run in runs.items()}
 
 
-@pytest.mark.parametrize("task", SETTINGS)
+@pytest.mark.parametrize("task", TASKS)
 def test_a_run_keeps_examples_that_its_predictor_answers(predictors, task):
     run, predictor = predictors[task]
     examples = run.examples()

@@ -1,15 +1,14 @@
 """`tasks.selection.prepare` and prepare.py: from text files to the files of a dataset."""
 
+import functools
 import gzip
 import json
-import os
 import pathlib
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from helpers import run_process, run_script
 
 from base.files import UserError
 from data import pickles
@@ -264,22 +263,12 @@ def test_prepare_rejects_a_directory_in_use(source, tmp_path):
 # === prepare.py ===
 
 
-def script(*flags, hash_seed=0):
-    return subprocess.run(
-        [sys.executable, "prepare.py", *map(str, flags)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
-        capture_output=True,
-        text=True,
-    )
-
-
 def test_script_repeats_byte_for_byte(source, tmp_path):
     written = []
-    for hash_seed in (1, 2):
-        out = tmp_path / f"out{hash_seed}"
+    for run in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
+        out = tmp_path / f"out{len(written)}"
         flags = {"corpus": "smn", "source": source, "out": out, **SMALL}
-        done = script(*(f"--{k}={v}" for k, v in flags.items()), hash_seed=hash_seed)
+        done = run("prepare.py", *(f"--{k}={v}" for k, v in flags.items()))
         assert done.returncode == 0, done.stderr
         assert done.stderr.startswith("warning: ") and done.stderr.count("\n") == 1
         written.append({file.name: file.read_bytes() for file in out.iterdir()})
@@ -301,7 +290,7 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
 def test_script_fails_with_one_sentence(source, tmp_path, flags, message):
     (source / "train.txt").write_text("1\ta\tb\nx\ta\tb\n")
     before = sorted(tmp_path.rglob("*"))
-    done = script(f"--source={source}", f"--out={tmp_path / 'out'}", *flags)
+    done = run_script("prepare.py", f"--source={source}", f"--out={tmp_path / 'out'}", *flags)
     assert done.returncode == 1
     assert re.fullmatch(message + "[^\\n]*\\n", done.stderr)
     assert sorted(tmp_path.rglob("*")) == before

@@ -10,7 +10,6 @@ from rich.console import Console
 import chat as script
 from base.files import UserError
 from engine.runs import Run
-from engine.training import Fit, train
 from tasks import TASKS
 from tasks.selection.chat import SelectionChat
 from tasks.selection.conversations import of_corpus
@@ -18,13 +17,11 @@ from tasks.selection.index import Hit
 from tasks.selection.retrieval import Answer, Retriever, ranked, without_duplicates
 
 selection = TASKS["selection"]
-SIZES = {"levels": "1", "max_turns": "5", "max_words": "11", "conv_filters": "[3, 2]"}
 
 
 @pytest.fixture(scope="module")
-def run(prepared, tmp_path_factory):
-    fit = Fit(epochs=0.2, batch_size=8, learning_rate=0.01)
-    return train(selection, "dam", prepared, tmp_path_factory.mktemp("runs") / "run", fit, SIZES)
+def run(trained_selection):
+    return trained_selection
 
 
 @pytest.fixture(scope="module")
