@@ -57,12 +57,7 @@ class AttentionFlow(keras.layers.Layer):
     def call(self, context, query, context_mask, query_mask):
         H_BTD, U_BJD = context, query
         if self.c2q or self.q2c:
-            w_h, w_u, w_hu = (ops.cast(self.w_3D[i], H_BTD.dtype) for i in range(3))
-            S_BTJ = (
-                ops.einsum("btd,d->bt", H_BTD, w_h)[:, :, None]
-                + ops.einsum("bjd,d->bj", U_BJD, w_u)[:, None, :]
-                + ops.einsum("btd,bjd->btj", H_BTD * w_hu, U_BJD)
-            )
+            S_BTJ = self.similarity(H_BTD, U_BJD)
         if self.c2q:
             a_BTJ = masked_softmax(S_BTJ, query_mask[:, None, :])
         else:
@@ -76,6 +71,16 @@ class AttentionFlow(keras.layers.Layer):
             h_tilde_BD = ops.einsum("bt,btd->bd", b_BT, H_BTD)
             G.append(H_BTD * h_tilde_BD[:, None, :])
         return ops.concatenate(G, axis=-1)
+
+    def similarity(self, context, query):
+        """`S` of eq. 1, float `(B, T, J)`; its softmax over `J` is what each word of the context attends to."""
+        H_BTD, U_BJD = context, query
+        w_h, w_u, w_hu = (ops.cast(self.w_3D[i], H_BTD.dtype) for i in range(3))
+        return (
+            ops.einsum("btd,d->bt", H_BTD, w_h)[:, :, None]
+            + ops.einsum("bjd,d->bj", U_BJD, w_u)[:, None, :]
+            + ops.einsum("btd,bjd->btj", H_BTD * w_hu, U_BJD)
+        )
 
     def compute_output_shape(self, context_shape, *_):
         return (*context_shape[:-1], context_shape[-1] * (4 if self.q2c else 3))

@@ -259,7 +259,13 @@ def test_the_predictor_answers_as_the_export_does(served):
         np.testing.assert_allclose(answer["logits"], logits, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(answer["scores"], 1 / (1 + np.exp(-logits.astype(np.float64))), rtol=1e-4)
         assert answer["order"] == np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
-    assert predictor.explain(instances[0]) == {**found[0], "attention": []}
+    asked = {"turns": RANK[0][0], "candidates": ["e d"]}
+    explained = predictor.explain(asked)
+    assert [(shown["rows"], shown["columns"]) for shown in explained.pop("attention")] == [
+        (["c"], ["e", "d"]),
+        (["d", "e"], ["e", "d"]),  # of the three turns that are read the first is empty
+    ]
+    assert [explained] == predictor.predict([asked])
     assert predictor.predict([]) == []
 
 

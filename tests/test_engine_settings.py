@@ -8,6 +8,7 @@ import pytest
 from base.files import UserError
 from engine.settings import check_sizes, describe_fields, make_config, with_decided
 from engine.training import Fit
+from models import MODELS
 from tasks import TASKS
 
 
@@ -79,3 +80,17 @@ def test_fields_are_described_with_inherited_ones():
 @pytest.mark.parametrize("name", TASKS)
 def test_every_field_of_a_training_has_a_meaning(name):
     assert [name for name, *_, meaning in describe_fields(TASKS[name].Training) if not meaning] == []
+
+
+def test_train_shows_what_set_reaches(capsys):
+    import train
+
+    train.show_settings(MODELS["dam"], TASKS)
+    printed = capsys.readouterr().out
+    model, training = printed.split("Its training, tasks.selection.task.Training")
+    assert model.startswith("The model, models.dam.DAMConfig\n")
+    assert "  vocabulary_size  (int, the dataset decides)" in model
+    for field in dataclasses.fields(MODELS["dam"].config):
+        assert f" {field.name}=" in model or f" {field.name}  " in model
+    for field in dataclasses.fields(TASKS["selection"].Training):
+        assert f"  --set {field.name}={field.default}  ({field.type.__name__})\n      " in training

@@ -267,7 +267,7 @@ def test_a_dataset_of_another_preparation_is_refused(run, prepared, tmp_path):
     with pytest.raises(UserError, match="they come from different preparations"):
         evaluate(selection, run.path, "dev", data=other)
     with pytest.raises(UserError, match="they come from different preparations"):
-        train(selection, "dam", other, run.path, FIT, {}, resume=True)
+        train(selection, "dam", other, run.path, dataclasses.replace(FIT, epochs=2.0), {}, resume=True)
 
 
 def test_settings_that_do_not_exist_are_listed(prepared, tmp_path):

@@ -1,5 +1,6 @@
 """The exported generation model and the chat: their sources are prepare.py's, their replies those of the run."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -154,3 +155,13 @@ def test_attention_is_shown(chat, tmp_path):
     assert chat.commands["/attention"](str(picture)) == f"{picture} written"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "Received: a.txt" in chat.commands["/attention"]("a.txt")
+
+
+def test_recurrent_layers_inside_of_layers_are_exported_without_cudnn(run):
+    """Keras has no public way to reach them: this is seen with 3.15."""
+    assert keras.__version__.startswith("3.15.")
+    model = run.load_model()
+    recurrent = [layer for layer in model._flatten_layers() if hasattr(layer, "use_cudnn")]
+    assert recurrent and all(layer.use_cudnn for layer in recurrent)
+    exporting.without_cudnn(model)
+    assert not any(layer.use_cudnn for layer in recurrent)

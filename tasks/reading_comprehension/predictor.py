@@ -3,6 +3,7 @@
 Letters: B questions   T context words
 """
 
+import keras
 import numpy as np
 
 from data.corpora.squad import tokenize
@@ -54,9 +55,23 @@ class ReadingComprehensionPredictor(Predictor):
         attention = []
         if words:
             attention = [
-                {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2T.tolist()}
+                {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2T.tolist()},
+                *self._context_to_query(instance, words),
             ]
         return {**answer, "attention": attention}
+
+    def _context_to_query(self, instance, words):
+        """What each word of the passage attends to in the question, `a_t` of the paper's section 2.4."""
+        flow = self.model.get_layer("attention_flow")
+        if not flow.c2q:
+            return []
+        places = tokenize(instance["passage"]), tokenize(instance["question"])
+        inputs, _ = self._split([instance], [places]).collate([0])
+        H_BTD, U_BJD = keras.Model(self.model.input, flow.input[:2]).predict_on_batch(inputs)
+        a_TJ = keras.ops.softmax(keras.ops.cast(flow.similarity(H_BTD, U_BJD)[0], "float32"))
+        question = [instance["question"][i:j] for i, j in places[1]]
+        weights = keras.ops.convert_to_numpy(a_TJ).tolist()
+        return [{"title": "passage attends to question", "rows": words, "columns": question, "weights": weights}]
 
     def _found(self, instances):
         """Of each instance its answer, the probabilities of start and end `(2, T)`, and the words of its passage."""

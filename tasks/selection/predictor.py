@@ -79,7 +79,7 @@ class SelectionPredictor(Predictor):
             self._match_model = keras.Model(self.model.input, matches)
         split = self._split([{**instance, "candidates": [instance["candidates"][candidate]]}])
         inputs = inputs_of(split, config, np.array([0]), np.array([[0]]), 1)
-        channels = self._match_model.predict_on_batch(inputs)
+        channels = keras.tree.flatten(self._match_model.predict_on_batch(inputs))  # one alone comes without a list
         M_TKJ = np.mean([keras.ops.convert_to_numpy(keras.ops.cast(m, "float32")) for m in channels], axis=0)[0, 0]
         M_TKJ = np.maximum(M_TKJ, 0.0) / max(M_TKJ.max(), 1e-9)
         return [
