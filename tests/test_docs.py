@@ -10,8 +10,11 @@ import pytest
 
 from base.files import UserError
 from data.corpora import CORPORA
+from data.vocabulary import Vocabulary
 from engine.recipes import RECIPES
 from models import MODELS
+from tasks.selection.predictor import SelectionPredictor
+from tasks.selection.text import WHITESPACE_TEXT
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -94,6 +97,15 @@ def test_the_model_to_follow_scores_and_ignores_padding():
     assert {field for field in names["BagMatchConfig"].__dataclass_fields__} <= {
         *MODELS["dam"].config.__dataclass_fields__
     }
+
+
+def test_the_model_to_follow_answers_text_and_shows_no_attention():
+    names = example("models/bag_match.py")
+    predictor = object.__new__(SelectionPredictor)  # without a run
+    predictor.vocabulary, predictor.text = Vocabulary(("_EOS_", "_UNK_", "a", "b")), WHITESPACE_TEXT
+    predictor.model = names["BagMatch"](names["BagMatchConfig"](vocabulary_size=4, embedding_dim=3))
+    answer = predictor.explain({"turns": ["a a", "b"], "candidates": ["a", "b c", "c"]})
+    assert sorted(answer["order"]) == [0, 1, 2] and answer["attention"] == []
 
 
 def test_the_corpus_to_follow_is_read(tmp_path):

@@ -65,12 +65,16 @@ class SelectionPredictor(Predictor):
         ]
 
     def answer_with_attention(self, instance):
-        """`attention` shows the best candidate's matches with each turn that is read: the mean of the model's match
+        """As of `Predictor`; empty for a model without match matrices.
+
+        `attention` shows the best candidate's matches with each turn that is read: the mean of the model's match
         matrices, a row per word of the turn and a column per word of the response, divided by the best match."""
         answer = self.answer([instance])[0]
         return {**answer, "attention": self._matches(instance, answer["order"][0]) if answer["order"] else []}
 
     def _matches(self, instance, candidate):
+        if "aggregation" not in {layer.name for layer in self.model.layers}:
+            return []
         config = self.model.config
         turns = [self._words(text)[-config.max_words :] for text in instance["turns"][-config.max_turns :]]
         response = self._words(instance["candidates"][candidate])[-config.max_words :]
