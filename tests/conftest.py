@@ -131,25 +131,18 @@ def prepared_generation(once):
 # === Runs ===
 
 
-@pytest.fixture(scope="session")
-def trained_selection(once, prepared):
-    """A run of DAM: an epoch of 10 steps, a validation every 5."""
-    return Run.open(once("trained-selection", lambda path: train_small("selection", prepared, path)))
+def trained(task, prepared):
+    """A fixture: the run of `helpers.SMALL_RUNS` for a task."""
+
+    @pytest.fixture(scope="session", name=f"trained_{task}")
+    def run(once, request):
+        data = request.getfixturevalue(prepared)
+        return Run.open(once(f"trained-{task}", lambda path: train_small(task, data, path)))
+
+    return run
 
 
-@pytest.fixture(scope="session")
-def trained_dialog(once, prepared_dialog):
-    """A run of MEMMA: 8 epochs of 7 steps, a validation every other epoch."""
-    return Run.open(once("trained-dialog", lambda path: train_small("dialog", prepared_dialog, path)))
-
-
-@pytest.fixture(scope="session")
-def trained_generation(once, prepared_generation):
-    """A run of seq2seq: an epoch of 9 steps, validations after 5 and 9."""
-    return Run.open(once("trained-generation", lambda path: train_small("generation", prepared_generation, path)))
-
-
-@pytest.fixture(scope="session")
-def trained_reading_comprehension(once, prepared_reading):
-    """A run of BiDAF: 20 epochs of 3 steps, a validation every 5 epochs; it answers half of dev."""
-    return Run.open(once("trained-reading", lambda path: train_small("reading_comprehension", prepared_reading, path)))
+trained_selection = trained("selection", "prepared")
+trained_dialog = trained("dialog", "prepared_dialog")
+trained_generation = trained("generation", "prepared_generation")
+trained_reading_comprehension = trained("reading_comprehension", "prepared_reading")
