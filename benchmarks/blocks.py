@@ -53,7 +53,7 @@ def training_block(side, path, batch_size, steps, seed, multiple=4):
 
 
 def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
-    """In the process of a side: what trains or ranks for a block and returns the pairs a second."""
+    """In the process of a side: what trains or ranks for a block and returns the pairs per second."""
     import numpy as np
 
     from tasks.selection.batches import inputs_of
@@ -65,7 +65,7 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
         use_plain_layers()
     model, task, dataset, training = build(side, path, seed)
     if "padded" in without:
-        model.packed = False
+        model.unpad = False
     config, rng = model.config, np.random.default_rng(seed)
     split = dataset.splits["train" if what == "training" else "dev"]
 

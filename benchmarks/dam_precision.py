@@ -62,14 +62,14 @@ def train_side(recipe, data, path, epochs, precision, gains, seed):
     """Trains one side, in a process of its own since it may change the layers."""
     from engine.recipes import RECIPES
     from engine.training import Fit, train
-    from layers.attentive_module import AttentiveModule
+    from layers import attentive_module
     from tasks import TASKS
     from tasks.selection import batches
 
     if not gains:
         batches.POOL = 64
         use_plain_layers()
-        AttentiveModule.packed = property(lambda _: False, lambda *_: None)
+        attentive_module.apply_unpadded = attentive_module.apply_padded
     recipe = RECIPES[recipe]
     flags = {**recipe.flags, "epochs": epochs, "precision": precision, "seed": seed}
     settings = {**recipe.settings, "validations_per_epoch": math.ceil(1 / epochs)}

@@ -24,19 +24,19 @@ from benchmarks.turns import in_turn, write_record
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
 flags.DEFINE_string("settings", "", "field=value,... for both sides, as levels=2.")
-flags.DEFINE_integer("batch_size", 32, "Pairs a step of training.", lower_bound=4)
+flags.DEFINE_integer("batch_size", 32, "Pairs per training step.", lower_bound=4)
 flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Which lengths; may be repeated.")
 flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "What is timed; may be repeated.")
 flags.DEFINE_list("sides", None, "Some of the sides, by name; the first is what the others are compared with.")
 flags.DEFINE_integer("blocks", 4, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 16, "Steps a block.", lower_bound=1)
+flags.DEFINE_integer("steps", 16, "Steps per block.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 LAZY = "precision=bfloat16,lazy_embedding=true"
 SIDES = {
     "the release's path": ("compatibility=release", {"plain", "at once"}),
     "padding cut and a context once": ("", {"plain", "padded", "at once"}),
-    "layer normalisation and products": ("", {"padded", "at once"}),
+    "layer normalisation": ("", {"padded", "at once"}),
     "padded words left out": ("", {"at once"}),
     "bfloat16": ("precision=bfloat16", {"at once"}),
     "word vectors lazily": (LAZY, {"ranking"}),
@@ -44,9 +44,9 @@ SIDES = {
     "four candidates a context": (f"{LAZY},negatives=fresh,negatives_per_positive=3", {"ranking"}),
     "several batches at once": ("precision=bfloat16", {"training"}),
 }
-"""Settings, and what a side goes without. `plain`: it has Keras's own layer normalisation, and products of weights with
-each sentence alone. `padded`: padded words of a batch are computed. `at once`: batches are ranked one after the other.
-`training`, `ranking`: it has nothing new there."""
+"""Settings, and what a side goes without. `plain`: it has Keras's own layer normalisation. `padded`: padded words of a
+batch are computed. `at once`: batches are ranked one after the other. `training`, `ranking`: it has nothing new
+there."""
 
 
 def main():

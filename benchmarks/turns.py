@@ -67,8 +67,8 @@ def in_turn(sides, blocks, warm_up=1):
     Args:
         sides: List of `(function, arguments)` or `(function, arguments, environment)`. In the side's process, which has
             these environment variables, the function makes things ready and returns another without arguments, that
-            computes a block and returns how many examples a second it did. The first must be importable, the arguments
-            plain.
+            computes a block and returns how many examples per second it did. The first must be importable, the
+            arguments plain.
         blocks: Timed blocks of each side.
         warm_up: Blocks that go before, which compile.
 
@@ -135,18 +135,12 @@ def _serve(function, arguments, pipe):
 
 
 def use_plain_layers():
-    """Gives every DAM made hereafter in this process Keras's own layer normalisation, and a product a sentence.
-
-    That is how Keras layers compute it unaided: weights, and sentences that several attend to, are multiplied with each
-    sentence alone.
-    """
+    """Gives every DAM made hereafter in this process Keras's own layer normalisation."""
     import keras
 
-    from layers import attentive_module, row_products
+    from layers import attentive_module
 
     attentive_module.LayerNorm = keras.layers.LayerNormalization
-    attentive_module.matrix_product = lambda x, product: product(x)
-    row_products._shared_axis = lambda x, y: None
 
 
 def write_record(path, script, **measured):
@@ -223,6 +217,6 @@ def build(side, path, seed):
     training = make_config(task.Training, {field: value for field, value in settings.items() if field not in known})
     model = entry.build(make_config(entry.config, task.model_settings(dataset, chosen)))
     task.initialise(model, dataset, training)
-    optimizer = task.optimizer(training, Fit(**task.fit).learning_rate, 10_000)
+    optimizer = task.optimizer(training, Fit(**task.fit).learning_rate, 10_000, model.config)
     model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=False)
     return model, task, dataset, training

@@ -14,55 +14,69 @@ def linear_decay(learning_rate, steps, fraction):
     )
 
 
-class LazyAdam(keras.optimizers.Adam):
-    """Adam (Kingma and Ba 2015), which of a table of word vectors moves only the rows of the batch's words.
+class OneOpAdam(keras.optimizers.Adam):
+    """`keras.optimizers.Adam`, exactly; on TensorFlow each variable is updated by one operation.
 
-    A gradient that is a list of rows, as `layers.word_embedding.WordEmbedding` gives it under `sparse_gradient` on
-    TensorFlow, moves these rows and their moments, each once by the sum of its gradients, and no other: a step costs
-    what the batch's words cost, not what the vocabulary does. It is not Adam, under which a word that no longer occurs
-    goes on by its momentum. A dense gradient is treated as by `keras.optimizers.Adam`, on TensorFlow by one operation.
+    Keras's own eleven operations read and write a table of word vectors and its moments several times over.
 
     Args:
         As of `keras.optimizers.Adam`.
 
     Raises:
-        ValueError: with `amsgrad`, whose third moment is not kept by rows.
+        ValueError: with `amsgrad`, which the operation does not know.
     """
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         if self.amsgrad:
-            raise ValueError("LazyAdam expects amsgrad=False. Received: amsgrad=True")
+            raise ValueError(f"{type(self).__name__} expects amsgrad=False. Received: amsgrad=True")
+
+    def update_step(self, gradient, variable, learning_rate):
+        if keras.config.backend() != "tensorflow":
+            super().update_step(gradient, variable, learning_rate)
+            return
+        import tensorflow as tf
+
+        beta_1_power, beta_2_power = self.powers(variable.dtype)
+        var, m, v = (_tensorflow_variable(x).handle for x in (variable, *moments_of(self, variable)))
+        tf.raw_ops.ResourceApplyAdam(
+            var=var,
+            m=m,
+            v=v,
+            beta1_power=beta_1_power,
+            beta2_power=beta_2_power,
+            lr=ops.cast(learning_rate, variable.dtype),
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon,
+            grad=ops.cast(gradient, variable.dtype),
+        )
+
+    def powers(self, dtype):
+        """`beta_1^t` and `beta_2^t` in step t."""
+        step = ops.cast(self.iterations + 1, dtype)
+        return ops.power(ops.cast(self.beta_1, dtype), step), ops.power(ops.cast(self.beta_2, dtype), step)
+
+
+class LazyAdam(OneOpAdam):
+    """Adam (Kingma and Ba 2015), which of a table of word vectors moves only the rows of the batch's words.
+
+    A gradient that is a list of rows, as `layers.word_embedding.WordEmbedding` gives it under `sparse_gradient` on
+    TensorFlow, moves these rows and their moments, each once by the sum of its gradients, and no other: a step costs
+    what the batch's words cost, not what the vocabulary does. It is not Adam, under which a word that no longer occurs
+    goes on by its momentum. A dense gradient is treated as by `OneOpAdam`.
+    """
 
     def apply(self, grads, trainable_variables=None):
         # Before clipping: what is clipped is the gradient of a word, not that of each of its places.
         super().apply([_sum_by_row(gradient) for gradient in grads], trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
-        if not _is_rows(gradient) and keras.config.backend() != "tensorflow":
+        if not _is_rows(gradient):
             super().update_step(gradient, variable, learning_rate)
             return
         import tensorflow as tf  # no other backend has gradients of rows
 
-        moments = moments_of(self, variable)
-        step = ops.cast(self.iterations + 1, variable.dtype)
-        rate = ops.cast(learning_rate, variable.dtype)
-        powers = ops.power(self.beta_1, step), ops.power(self.beta_2, step)
-        if not _is_rows(gradient):
-            var, m, v = (_tensorflow_variable(table).handle for table in (variable, *moments))
-            tf.raw_ops.ResourceApplyAdam(
-                var=var,
-                m=m,
-                v=v,
-                beta1_power=powers[0],
-                beta2_power=powers[1],
-                lr=rate,
-                beta1=self.beta_1,
-                beta2=self.beta_2,
-                epsilon=self.epsilon,
-                grad=ops.cast(gradient, variable.dtype),
-            )
-            return
         rows_U, g_UD = gradient.indices, ops.cast(gradient.values, variable.dtype)
 
         def move(table, change):
@@ -72,11 +86,12 @@ class LazyAdam(keras.optimizers.Adam):
             self.assign_add(table, tf.IndexedSlices(change_UD, rows_U))
             return now_UD + change_UD
 
-        rate = rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])
-        m_UD = move(moments[0], lambda m: (g_UD - m) * (1 - self.beta_1))
-        v_UD = move(moments[1], lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
-        change_UD = -rate * m_UD / (ops.sqrt(v_UD) + self.epsilon)
-        self.assign_add(variable, tf.IndexedSlices(change_UD, rows_U))
+        m, v = moments_of(self, variable)
+        beta_1_power, beta_2_power = self.powers(variable.dtype)
+        rate = ops.cast(learning_rate, variable.dtype) * ops.sqrt(1 - beta_2_power) / (1 - beta_1_power)
+        m_UD = move(m, lambda m: (g_UD - m) * (1 - self.beta_1))
+        v_UD = move(v, lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
+        move(variable, lambda _: -rate * m_UD / (ops.sqrt(v_UD) + self.epsilon))
 
 
 def moments_of(adam, variable):
@@ -85,9 +100,17 @@ def moments_of(adam, variable):
     Args:
         adam: A built `keras.optimizers.Adam`, as of Keras 3.15.
         variable: One that it was built with.
+
+    Raises:
+        RuntimeError: where this Keras keeps them elsewhere.
     """
-    index = adam._get_variable_index(variable)
-    return adam._momentums[index], adam._velocities[index]
+    try:
+        index = adam._get_variable_index(variable)
+        return adam._momentums[index], adam._velocities[index]
+    except AttributeError as error:
+        raise RuntimeError(
+            f"Adam's moments are not where Keras 3.15 has them. Received: {keras.__version__}"
+        ) from error
 
 
 def _tensorflow_variable(variable):
@@ -108,7 +131,7 @@ def _sum_by_row(gradient):
     return tf.IndexedSlices(values_UD, rows_U, gradient.dense_shape)
 
 
-class TwoRateAdam(keras.optimizers.Adam):
+class TwoRateAdam(OneOpAdam):
     """Adam with another learning rate for the decoder and what makes its output a word; not for shared embeddings.
 
     Args:

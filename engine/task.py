@@ -162,13 +162,14 @@ class Task(abc.ABC):
         """Puts into a fresh model what the dataset has for it, as word vectors."""
 
     @abc.abstractmethod
-    def optimizer(self, training, learning_rate, steps):
+    def optimizer(self, training, learning_rate, steps, config):
         """The optimizer.
 
         Args:
             training: A `Training` of the task.
             learning_rate: The initial one.
             steps: Of the whole training.
+            config: The model's.
         """
 
     @abc.abstractmethod

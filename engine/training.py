@@ -171,7 +171,7 @@ def _fit(run, task, dataset, training, fit, resume, save_minutes):
         raise UserError(f"{dataset.path}: no example of the split train can be trained on under these settings")
     total = math.ceil(fit.epochs * steps)
     model.compile(
-        optimizer=task.optimizer(training, fit.learning_rate, total),
+        optimizer=task.optimizer(training, fit.learning_rate, total, model.config),
         loss=task.loss(training),
         jit_compile=model.jit_compile,
     )

@@ -18,7 +18,5 @@ def choose_xla(model, jit):
         What lengths of batches are rounded up to a multiple of: XLA compiles every shape anew, so it is larger there.
     """
     xla = jit == "on" or (jit == "auto" and (keras.config.backend() == "jax" or has_gpu()))
-    if xla and getattr(model, "packed", False):
-        model.packed = False  # XLA wants shapes that do not depend on data
     model.jit_compile = xla
     return 16 if xla else 4

@@ -91,7 +91,7 @@ class Attention(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("colloquy")
 class AttentionCell(keras.layers.Layer):
-    """A recurrent cell that looks at a memory before each step (Bahdanau et al. 2015, A.1.2).
+    """A recurrent cell that attends to a memory before each step (Bahdanau et al. 2015, A.1.2).
 
         c_t = attention(s_{t-1}, h),    s_t = cell([y_{t-1}; c_t], s_{t-1})
 
@@ -125,14 +125,14 @@ class AttentionCell(keras.layers.Layer):
         self.state_size = [*(own if isinstance(own, (list, tuple)) else [own]), -1, -1, -1]
         self.output_size = cell.output_size
 
-    def look(self, states):
+    def attend(self, states):
         """`c_t`, float `(B, D)`, and the weights, float `(B, S)`."""
         s, (keys, memory, mask) = states[0], states[-3:]
         c, a = self.attention(s[:, None, :], memory, ops.not_equal(mask, 0), keys)
         return c[:, 0], a[:, 0]
 
     def call(self, inputs, states, training=None):
-        c, _ = self.look(states)
+        c, _ = self.attend(states)
         s, own = self.cell(ops.concatenate([inputs, c], axis=-1), states[:-3], training=training)
         return s, [*(own if isinstance(own, (list, tuple)) else [own]), *states[-3:]]
 

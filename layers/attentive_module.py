@@ -8,11 +8,10 @@ import math
 import keras
 from keras import ops
 
-from layers.dense import matrix_product
+from layers.gradients import add_bias
 from layers.layer_norm import LayerNorm
-from layers.masking import masked_softmax, release_softmax, zero_padding
-from layers.packing import packing
-from layers.row_products import add_bias, row_products, row_sums
+from layers.masking import masked_softmax, release_softmax
+from layers.unpadding import apply_padded, apply_unpadded
 
 MASKINGS = ("exact", "release")
 
@@ -21,8 +20,9 @@ MASKINGS = ("exact", "release")
 class AttentiveModule(keras.layers.Layer):
     """Lets every word of a query attend to the words of another sentence.
 
-        Att   = softmax(Q K^T / sqrt(D))
-        x     = LayerNorm(Att V + Q)
+        Att    = softmax(Q K^T / sqrt(D))
+        V_att  = Att V
+        x      = LayerNorm(V_att + Q)
         FFN(x) = max(0, x W1 + b1) W2 + b2
         output = LayerNorm(FFN(x) + x)
 
@@ -33,6 +33,8 @@ class AttentiveModule(keras.layers.Layer):
             (`layers.masking.release_softmax`).
         scalar_bias: `True`: `b1` and `b2` are one number each, as in the release (its operations.py:183), not vectors.
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
+        unpad: Whether padded words of an exact query are left out of all that follows the attention, see
+            `layers.unpadding`. XLA cannot compile that. `None`: on TensorFlow.
 
     Call arguments:
         query: `Q`, float `(..., Q, D)`.
@@ -45,11 +47,8 @@ class AttentiveModule(keras.layers.Layer):
     The leading axes of all arguments broadcast against each other.
 
     Returns:
-        Float `(..., Q, D)`. An exact row of a padded query, or in front of padding alone, is zero; without
-        `query_mask` the latter is arbitrary but finite.
-
-    On TensorFlow what follows the attention is computed for the real rows of an exact query alone, packed one behind
-    the other (`packed`). How many these are depends on the data, which XLA cannot compile: `packed = False` before it.
+        Float `(..., Q, D)`. With exact masks the vector of a padded word, and of one that attends to padding alone, is
+        zero; without `query_mask` the latter is arbitrary but finite.
 
     Raises:
         ValueError: on an unknown `masking`, or `masking="release"` without both masks.
@@ -59,24 +58,24 @@ class AttentiveModule(keras.layers.Layer):
     [2, 3, 7]
     """
 
-    def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, **kwargs):
+    def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, unpad=None, **kwargs):
         super().__init__(**kwargs)
         if masking not in MASKINGS:
             raise ValueError(f"masking must be one of {MASKINGS}. Received: masking={masking!r}")
         self.masking = masking
         self.scalar_bias = scalar_bias
         self.epsilon = epsilon
-        self.packed = keras.config.backend() == "tensorflow"
+        self.unpad = keras.config.backend() == "tensorflow" if unpad is None else unpad
 
     @property
-    def packed(self):
-        """Whether padded rows of the query are left out; never under the release's masks, where they count."""
-        return not self.supports_jit
+    def unpad(self):
+        """Whether padded words of the query are left out; never under the release's masks, where they count."""
+        return self._unpad
 
-    @packed.setter
-    def packed(self, value):
-        # Keras compiles a model by XLA only if all its layers have this.
-        self.supports_jit = not (value and self.masking == "exact")
+    @unpad.setter
+    def unpad(self, value):
+        self._unpad = value and self.masking == "exact"
+        self.supports_jit = not self._unpad
 
     def build(self, query_shape, key_shape=None, value_shape=None, **_):
         D = query_shape[-1]
@@ -92,42 +91,34 @@ class AttentiveModule(keras.layers.Layer):
         self.ffn_norm.build((None, D))
 
     def call(self, query, key, value, query_mask=None, key_mask=None, scores=None):
-        if scores is None:
-            scores = row_products(query, key)
-        scores = scores * (1.0 / math.sqrt(query.shape[-1]))
+        Q, K, V = query, key, value
+        QK = ops.matmul(Q, ops.swapaxes(K, -1, -2)) if scores is None else scores
+        Att = self._softmax(QK * (1.0 / math.sqrt(Q.shape[-1])), query_mask, key_mask)
+        V_att = ops.matmul(Att, V)
+        if query_mask is None or self.masking == "release":
+            return self._feed_forward(V_att + Q)
+        mask = query_mask
+        if key_mask is not None:
+            mask = ops.logical_and(query_mask, ops.any(key_mask, axis=-1, keepdims=True))
+        apply = apply_unpadded if self.unpad else apply_padded
+        return apply(self._feed_forward, V_att + Q, mask)
+
+    def _softmax(self, logits, query_mask, key_mask):
         if self.masking == "release":
             if query_mask is None or key_mask is None:
                 raise ValueError(
                     "masking='release' needs query_mask and key_mask. "
                     f"Received: query_mask={query_mask}, key_mask={key_mask}"
                 )
-            att = release_softmax(scores, query_mask, key_mask)
-        else:
-            att = masked_softmax(scores, None if key_mask is None else key_mask[..., None, :], some_real=True)
-        attended, axis = row_sums(att, value)
+            return release_softmax(logits, query_mask, key_mask)
+        return masked_softmax(logits, None if key_mask is None else key_mask[..., None, :])
 
-        def padded():
-            x = attended if axis == -3 else ops.moveaxis(attended, -3, axis)
-            return matrix_product(x + query, self._after_attention)
-
-        if query_mask is None or self.masking == "release":
-            return padded()
-        # Of the masks alone, where they have all axes: then TensorFlow finds the rows once for all levels.
-        mask = (
-            query_mask if key_mask is None else ops.logical_and(query_mask, ops.any(key_mask, axis=-1, keepdims=True))
-        )
-        if not self.packed:
-            return zero_padding(padded(), mask[..., None])
-        if tuple(mask.shape) != tuple(att.shape[:-1]):
-            mask = ops.broadcast_to(mask, ops.shape(att)[:-1])
-        pack_sum, unpack = packing(mask, query_mask, multiple=64, axis=axis + 1)
-        return unpack(self._after_attention(pack_sum(attended, query)))
-
-    def _after_attention(self, x):
+    def _feed_forward(self, x):
+        """What follows the attention: `x` is `V_att + Q`, `(..., Q, D)` or rows alone."""
         x = self.attention_norm(x)
-        b1, b2 = ops.copy(self.b1), ops.copy(self.b2)
-        ffn = ops.relu(add_bias(ops.matmul(x, self.W1_DD), b1))
-        return self.ffn_norm(add_bias(ops.matmul(ffn, self.W2_DD), b2) + x)
+        ffn = ops.relu(add_bias(ops.matmul(x, self.W1_DD), self.b1))
+        ffn = add_bias(ops.matmul(ffn, self.W2_DD), self.b2)
+        return self.ffn_norm(ffn + x)
 
     def compute_output_shape(self, query_shape, key_shape, value_shape=None, **_):
         rank = max(len(query_shape), len(key_shape)) - 2
@@ -142,4 +133,5 @@ class AttentiveModule(keras.layers.Layer):
             "masking": self.masking,
             "scalar_bias": self.scalar_bias,
             "epsilon": self.epsilon,
+            "unpad": self.unpad,
         }

@@ -24,7 +24,7 @@ class CharacterCNN(keras.layers.Layer):
         dimension: E; 8 in BiDAF.
         filters: F; 100 in BiDAF.
         width: Characters a window; 5 in BiDAF.
-        dropout: Share of character features dropped in training.
+        dropout: Fraction of character features dropped in training.
 
     Call arguments:
         ids: Character ids, int32 `(N, L)`, 0 = padding, at the end.

@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from layers.attentive_module import AttentiveModule
-from layers.row_products import row_products
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -22,7 +21,7 @@ class CrossMatch(keras.layers.Layer):
     which the caller has already, since it is DAM's self-attention match.
 
     Args:
-        masking, scalar_bias: As in `layers.attentive_module.AttentiveModule`.
+        masking, scalar_bias, unpad: As in `layers.attentive_module.AttentiveModule`.
 
     Call arguments:
         utterance: `U`, float `(..., K, D)`.
@@ -37,32 +36,37 @@ class CrossMatch(keras.layers.Layer):
         `M_cross`, float `(..., K, J)`; exact masks make it zero where either word is padding.
     """
 
-    def __init__(self, masking="exact", scalar_bias=False, **kwargs):
+    def __init__(self, masking="exact", scalar_bias=False, unpad=None, **kwargs):
         super().__init__(**kwargs)
         self.masking = masking
         self.scalar_bias = scalar_bias
-
-    def build(self, utterance_shape, response_shape, **_):
-        settings = {
-            "masking": self.masking,
-            "scalar_bias": self.scalar_bias,
-            "dtype": self.dtype_policy,
-        }
+        settings = {"masking": masking, "scalar_bias": scalar_bias, "unpad": unpad, "dtype": self.dtype_policy}
         self.utterance_attends = AttentiveModule(**settings, name="utterance_attends")
         self.response_attends = AttentiveModule(**settings, name="response_attends")
+
+    @property
+    def unpad(self):
+        """See `layers.attentive_module.AttentiveModule`."""
+        return self.utterance_attends.unpad
+
+    @unpad.setter
+    def unpad(self, value):
+        self.utterance_attends.unpad = self.response_attends.unpad = value
+
+    def build(self, utterance_shape, response_shape, **_):
         self.utterance_attends.build(utterance_shape)
         self.response_attends.build(response_shape)
 
     def call(self, utterance, response, scores, utterance_mask=None, response_mask=None):
         U, R, S = utterance, response, scores
         U_attended = self.utterance_attends(U, R, R, query_mask=utterance_mask, key_mask=response_mask, scores=S)
-        R_attended = self.response_attends(
-            R, U, U, query_mask=response_mask, key_mask=utterance_mask, scores=ops.swapaxes(S, -1, -2)
-        )
-        return row_products(U_attended, R_attended)
+        S = ops.swapaxes(S, -1, -2)
+        R_attended = self.response_attends(R, U, U, query_mask=response_mask, key_mask=utterance_mask, scores=S)
+        return ops.matmul(U_attended, ops.swapaxes(R_attended, -1, -2))
 
     def compute_output_shape(self, utterance_shape, response_shape, scores_shape, **_):
         return scores_shape
 
     def get_config(self):
-        return {**super().get_config(), "masking": self.masking, "scalar_bias": self.scalar_bias}
+        settings = {"masking": self.masking, "scalar_bias": self.scalar_bias, "unpad": self.unpad}
+        return {**super().get_config(), **settings}

@@ -12,8 +12,6 @@ from keras import ops
 RELEASE_MASKED_LOGIT = -(2.0**32) + 1
 
 MASKED_LOGIT = -1e30
-MASKED_FLOAT16 = -3e4
-"""The same in float16, whose numbers end at -65504."""
 LOWEST = -1e29
 """Below every real logit and sum of logits, above every sum that has a masked one in it."""
 
@@ -60,14 +58,12 @@ def _softmax(logits):
         return ops.softmax(logits, axis=-1)
 
 
-def masked_softmax(logits, key_mask=None, some_real=False):
+def masked_softmax(logits, key_mask=None):
     """Softmax over the last axis among the real keys alone, computed in float32.
 
     Args:
         logits: Float `(..., Q, K)`.
         key_mask: Boolean, broadcasts against `logits`; `True` = real. `None`: every key is real.
-        some_real: `True` saves a pass over the weights where each row that counts has a real key; another one's weights
-            are then all the same.
 
     Returns:
         Weights of the shape and dtype of `logits`. They sum to 1 over the real keys, padding gets exactly 0, and a row
@@ -83,7 +79,7 @@ def masked_softmax(logits, key_mask=None, some_real=False):
     if key_mask is None:
         return ops.cast(_softmax(logits), dtype)
     weights = _softmax(masked_logits(logits, key_mask))
-    return ops.cast(weights if some_real else zero_padding(weights, key_mask), dtype)
+    return ops.cast(zero_padding(weights, key_mask), dtype)
 
 
 def masked_logits(logits, mask):
@@ -154,11 +150,39 @@ def release_softmax(logits, query_mask, key_mask):
     return ops.cast(_softmax(logits), dtype)
 
 
-def max_pool_3d(x, size, padding):
-    """`keras.ops.max_pool` with stride = window, in float32 where `x` is float16.
+def lowest_number(dtype):
+    """What masks in a computation that stays in `dtype`: -1e30, in float16 -3e4, as its numbers end at -65504.
 
-    TensorFlow has no float16 kernel for it on a CPU; the maximum of float16 numbers is the same in float32.
+    >>> lowest_number("bfloat16"), lowest_number("float16")
+    (-1e+30, -30000.0)
     """
-    if keras.backend.standardize_dtype(x.dtype) == "float16":
-        return ops.cast(ops.max_pool(ops.cast(x, "float32"), size, size, padding=padding), "float16")
-    return ops.max_pool(x, size, size, padding=padding)
+    return -3e4 if keras.backend.standardize_dtype(dtype) == "float16" else MASKED_LOGIT
+
+
+def max_pool_3d(x, size, mask=None):
+    """The maximum over windows of `size` cells on three axes, the real ones alone.
+
+    Windows begin with every `size`-th cell, as `padding="same"` has it where `size` divides the axes. In float16 the
+    maximum is taken in float32, since TensorFlow has no float16 kernel for it on a CPU.
+
+    Args:
+        x: Float `(P, T, K, J, C)`.
+        size: Int.
+        mask: Boolean `(P, T, K, J)`, `True` = real. `None`: every cell is real.
+
+    Returns:
+        Float `(P, t, k, j, C)`, of the dtype of `x`; a window without a real cell yields zero. With a mask also which
+        windows have one, boolean `(P, t, k, j)`.
+    """
+    dtype = keras.backend.standardize_dtype(x.dtype)
+
+    def pool(x):
+        wide = "float32" if dtype == "float16" else dtype
+        return ops.cast(ops.max_pool(ops.cast(x, wide), size, size, padding="same"), dtype)
+
+    if mask is None:
+        return pool(x)
+    mask = mask[..., None]
+    pooled_mask = ops.greater(pool(ops.cast(mask, dtype)), 0)
+    lowest = ops.full((), lowest_number(dtype), dtype=dtype)
+    return zero_padding(pool(ops.where(mask, x, lowest)), pooled_mask), pooled_mask[..., 0]

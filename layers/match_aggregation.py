@@ -1,15 +1,15 @@
 """The aggregation of DAM (Zhou et al. 2018, section 3.6): 3-D convolutions over the stack of match matrices.
 
-Shape suffixes:  B batch   N candidates   T turns   K utterance words   J response words   C channels
+Shape suffixes:
+    B batch   N candidates   P pairs (B N)   T turns   K utterance words   J response words   C, F channels
 """
 
 import keras
-import numpy as np
 from keras import ops
 
 from layers.attentive_module import MASKINGS
-from layers.masking import MASKED_FLOAT16, MASKED_LOGIT, max_pool_3d, zero_padding
-from layers.row_products import add_bias
+from layers.gradients import add_bias
+from layers.masking import max_pool_3d, zero_padding
 
 POOL = 3  # window and stride of both poolings, on all three axes
 
@@ -75,7 +75,7 @@ class MatchAggregation(keras.layers.Layer):
                 activation="elu",
                 kernel_initializer=keras.initializers.RandomUniform(-0.01, 0.01),
                 name=f"conv_{i}",
-                dtype=self.dtype_policy if self.masking == "exact" else "float32",  # see `_convolve_and_pool`
+                dtype=self.dtype_policy if self.masking == "exact" else "float32",  # see `_pad_ends`
             )
             convolution.build(shape)
             shape = (*shape[:-1], filters)
@@ -98,17 +98,15 @@ class MatchAggregation(keras.layers.Layer):
         B, N, *volume = ops.shape(matches[0])
         matches = [ops.reshape(match, (-1, *volume)) for match in matches]
         if self.masking == "release":
-            x = _image(matches) * self.scale
+            x = _channels_last(matches) * self.scale
             for convolution in self.convolutions:
-                x = max_pool_3d(convolution(x), POOL, padding="same")
+                x = max_pool_3d(convolution(x), POOL)
         else:
-            cell_mask = ops.ones_like(matches[0], dtype="bool") if cell_mask is None else cell_mask
-            mask = _padded(ops.reshape(cell_mask, (-1, *volume)))
-            image = _image([*map(_padded, matches), _padding(mask, matches[0].dtype)])
-            x, mask = _convolve_and_pool(image, mask, self.convolutions[0], self.scale)
-            mask = _padded(mask)
-            x = ops.concatenate([_padded(x), _padding(mask, x.dtype)[..., None]], axis=-1)
-            x, _ = _convolve_and_pool(x, mask, self.convolutions[1])
+            mask = ops.ones_like(matches[0], "bool") if cell_mask is None else ops.reshape(cell_mask, (-1, *volume))
+            x = _channels_last(matches)
+            for convolution, scale in zip(self.convolutions, (self.scale, 1.0), strict=True):
+                # Convolutions are linear: what scales the kernel need not scale the image.
+                x, mask = convolve_and_pool(x, mask, convolution.kernel * scale, convolution.bias)
         _, t, k, j, _ = ops.shape(x)
         W3_TKJC = ops.reshape(ops.cast(self.W3, "float32"), self.grid)[:t, :k, :j]
         features = ops.cast(x, "float32")
@@ -129,12 +127,33 @@ class MatchAggregation(keras.layers.Layer):
         }
 
 
-def _image(channels):
+def convolve_and_pool(x, mask, kernel, bias):
+    """`max_pool(ELU(conv(x) + b))` over the real cells alone.
+
+    Bias and ELU grow with their argument, so they come after the maximum, which leaves one of 27 cells.
+
+    Args:
+        x: Float `(P, T, K, J, C)`, zero in padded cells.
+        mask: Boolean `(P, T, K, J)`, `True` = real.
+        kernel: Float `(3, 3, 3, C, F)`.
+        bias: Float `(F,)`.
+
+    Returns:
+        Float `(P, t, k, j, F)`, zero where a window has no real cell, and which windows have one, boolean
+        `(P, t, k, j)`.
+    """
+    x, mask = _pad_ends(x), _pad_ends(mask)
+    x = ops.conv(x, ops.cast(kernel, x.dtype), padding="same")
+    x, mask = max_pool_3d(x, POOL, mask)
+    return zero_padding(ops.elu(add_bias(x, ops.cast(bias, x.dtype))), mask[..., None]), mask
+
+
+def _channels_last(channels):
     """Float `(P, T, K, J, C)` of C channels `(P, T, K, J)`: stacked in front and moved, much faster than at the end."""
     return ops.transpose(ops.stack(channels), (1, 2, 3, 4, 0))
 
 
-def _padded(x):
+def _pad_ends(x):
     """Ends `(P, T, K, J, ...)` such that windows of a pooling begin with the first cell, and turns come in threes.
 
     Windows would begin before the first cell if 1 were left over. What TensorFlow 2.21 computes on a CPU in bfloat16 as
@@ -143,33 +162,3 @@ def _padded(x):
     _, T, K, J = ops.shape(x)[:4]
     ends = [0, -T % POOL, *(2 * (n % POOL) * (2 - n % POOL) for n in (K, J)), *[0] * (len(x.shape) - 4)]
     return ops.pad(x, [(0, end) for end in ends])
-
-
-def _padding(mask, dtype):
-    return ops.cast(ops.logical_not(mask), dtype)
-
-
-def _convolve_and_pool(x, mask, convolution, scale=1.0):
-    """`max_pool(ELU(conv(scale x)))` over the real cells alone, and which pooled cells are real.
-
-    The image is large, so each pass over it counts: the scale goes into the kernel; bias and ELU, which grow with their
-    argument, come after the maximum; and padding is kept out of it by the last channel of `x`, which is 1 there and has
-    a kernel of the lowest number at its centre and 0 around it. The other channels of `x` are 0 there.
-
-    Args:
-        x: Float `(P, T, K, J, C + 1)`.
-        mask: Boolean `(P, T, K, J)`.
-        convolution: `keras.layers.Conv3D`, from C to F channels.
-        scale: Float.
-
-    Returns:
-        Float `(P, t, k, j, F)`, 0 where the mask is `False`, and the mask `(P, t, k, j)`.
-    """
-    dtype = keras.backend.standardize_dtype(x.dtype)
-    lowest = np.zeros((3, 3, 3, 1, convolution.filters))
-    lowest[1, 1, 1] = MASKED_FLOAT16 if dtype == "float16" else MASKED_LOGIT
-    kernel = ops.cast(convolution.kernel, dtype) * scale
-    x = ops.conv(x, ops.concatenate([kernel, ops.cast(lowest, dtype)], axis=-2), padding="same")
-    x = max_pool_3d(x, POOL, padding="same")
-    mask = ops.greater(max_pool_3d(ops.cast(mask[..., None], dtype), POOL, padding="same"), 0)
-    return zero_padding(ops.elu(add_bias(x, ops.cast(convolution.bias, dtype))), mask), mask[..., 0]

@@ -28,7 +28,7 @@ class MemoryAttention(keras.layers.Layer):
     Call arguments:
         query: Float `(B, T, D)`.
         memory: Float `(B, M, D)`.
-        mask: Boolean `(B, T, M)`, `True` where a turn may look. A turn that remembers nothing gets zeros.
+        mask: Boolean `(B, T, M)`, `True` where a turn may attend. A turn without any sentence before it gets zeros.
         time_vectors: Float `(R, D)`, or `None`.
         distances: One-hot float `(B, T, M, R)`, with `time_vectors`.
 

@@ -102,9 +102,9 @@ class RecurrentEncoder(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("colloquy")
 class RecurrentDecoder(keras.layers.Layer):
-    """Writes a sequence word after word, with a look at the encoder's memory at each.
+    """Writes a sequence word after word, attending to the encoder's memory at each.
 
-    With `attention="additive"` the look comes before the step and reaches the gates of the first layer, see
+    With `attention="additive"` attention comes before the step and reaches the gates of the first layer, see
     `layers.attention.AttentionCell`; what is returned is the state. With Luong's it comes after the last layer's step,
     and what is returned is his attentional vector, eq. 5:
 
@@ -136,11 +136,11 @@ class RecurrentDecoder(keras.layers.Layer):
         self.cell, self.units, self.depth, self.attention, self.dropout = cell, units, layers, attention, dropout
         policy = self.dtype_policy
         stack = [_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)]
-        self.look = None if attention == "none" else Attention(attention, name="attention", dtype=policy)
+        self.attend = None if attention == "none" else Attention(attention, name="attention", dtype=policy)
         if attention == "additive":
             kind = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}[cell]
             own = kind(units, **({"reset_after": False} if cell == "gru" else {}), name="cell", dtype=policy)
-            first = AttentionCell(own, self.look, name="attention_cell", dtype=policy)
+            first = AttentionCell(own, self.attend, name="attention_cell", dtype=policy)
             stack[0] = keras.layers.RNN(first, return_sequences=True, name="layer_0", dtype=policy)
         elif attention != "none":
             self.readout = Dense(units, activation="tanh", use_bias=False, name="readout", dtype=policy)
@@ -156,7 +156,7 @@ class RecurrentDecoder(keras.layers.Layer):
             else:
                 layer.build((None, None, self.units if i else E + self.units * (self.attention == "none")))
         if self.attention not in ("none", "additive"):
-            self.look.build((None, None, self.units), memory_shape)
+            self.attend.build((None, None, self.units), memory_shape)
             self.readout.build((None, None, self.units + D))
 
     def call(self, y, memory, mask, states, training=None):
@@ -165,46 +165,46 @@ class RecurrentDecoder(keras.layers.Layer):
         for i, layer in enumerate(self.stack):
             x = self.drop(x, training=training) if i else x
             if i == 0 and self.attention == "additive":
-                extra = [self.look.keys(memory), memory, ops.cast(mask, memory.dtype)]
+                extra = [self.attend.keys(memory), memory, ops.cast(mask, memory.dtype)]
                 x = layer(x, initial_state=[*states[0], *extra], training=training)
             else:
                 x = layer(x, initial_state=states[i], training=training)[0]
         if self.attention in ("none", "additive"):
             return x
-        c, _ = self.look(x, memory, mask)
+        c, _ = self.attend(x, memory, mask)
         return self.readout(ops.concatenate([c, x], axis=-1))
 
-    def fixed(self, memory, mask, states):
+    def encoder_cache(self, memory, mask, states):
         """What a step needs beside the word and the states: the keys, the memory, its mask and the first summary."""
-        keys = memory if self.look is None else self.look.keys(memory)
+        keys = memory if self.attend is None else self.attend.keys(memory)
         return [keys, memory, ops.cast(mask, memory.dtype), self._summary(_states_of(self.cell, states))]
 
-    def step(self, y, states, fixed):
+    def step(self, y, states, cache):
         """One word.
 
         Args:
             y: The word before it, float `(B, E)`.
             states: List as of the call.
-            fixed: What `fixed` returned.
+            cache: What `encoder_cache` returned.
 
         Returns:
             The output, float `(B, H)`, the list of states, and the attention weights, float `(B, S)`, or `None`.
         """
-        keys, memory, mask, summary = fixed
+        keys, memory, mask, summary = cache
         x, after, weights = y, [], None
         if self.attention == "none":
             x = ops.concatenate([x, summary], axis=-1)
         for i, (layer, own) in enumerate(zip(self.stack, _states_of(self.cell, states), strict=True)):
             if i == 0 and self.attention == "additive":
                 extra = [keys, memory, mask]
-                _, weights = layer.cell.look([*own, *extra])
+                _, weights = layer.cell.attend([*own, *extra])
                 x, new = layer.cell(x, [*own, *extra])
                 after += new[:-3]
             else:
                 x, new = layer.cell(x, own)
                 after += new if isinstance(new, (list, tuple)) else [new]
         if self.attention not in ("none", "additive"):
-            c, weights = self.look(x[:, None, :], memory, ops.not_equal(mask, 0), keys)
+            c, weights = self.attend(x[:, None, :], memory, ops.not_equal(mask, 0), keys)
             x, weights = self.readout(ops.concatenate([c[:, 0], x], axis=-1)), weights[:, 0]
         return x, after, weights
 

@@ -6,8 +6,6 @@ Shape suffixes:  ... any axes   V rows of the table   D features
 import keras
 from keras import ops
 
-from layers.dense import matrix_product
-
 
 @keras.saving.register_keras_serializable("colloquy")
 class WordEmbedding(keras.layers.Embedding):
@@ -67,8 +65,7 @@ class ReversibleWordEmbedding(WordEmbedding):
 
     def call(self, inputs, reverse=False):
         if reverse:
-            table_DV = ops.cast(ops.transpose(self.embeddings), inputs.dtype)
-            return matrix_product(inputs, lambda x: ops.matmul(x, table_DV))
+            return ops.matmul(inputs, ops.cast(ops.transpose(self.embeddings), inputs.dtype))
         return super().call(inputs)
 
     def compute_output_spec(self, inputs, reverse=False):

@@ -20,7 +20,6 @@ from layers.cross_match import CrossMatch
 from layers.masking import mask_from_ids, zero_padding
 from layers.match_aggregation import MatchAggregation
 from layers.positions import PositionalEncoding
-from layers.row_products import RowProducts
 from layers.word_embedding import WordEmbedding
 
 VARIANTS = ("full", "first", "last", "self", "cross")
@@ -48,12 +47,12 @@ class DAMConfig:
     positional: bool = False
     """Adds weighted sinusoids to the word vectors (the release's `is_positional`)."""
     embedding_dropout: float = 0.0
-    """Share of word-vector features dropped in training. The paper has none."""
+    """Fraction of word-vector features dropped in training. The paper has none."""
     train_embedding: bool = True
     """`False` keeps the word vectors as they were given."""
     lazy_embedding: bool = False
-    """`True`: a step moves the vectors of its words alone (`engine.optimizers.LazyAdam`; TensorFlow). Faster where the
-    vocabulary is large, and not quite Adam."""
+    """`True`: training updates the vectors of a batch's words alone (`engine.optimizers.LazyAdam`; TensorFlow).
+    Faster where the vocabulary is large, and not quite Adam."""
     masking: str = "exact"
     """`exact`: padding changes nothing. `release`: the release's masks, under which padded words and
     empty turns count; kept apart because exactness is what lets a batch be cut to its real size."""
@@ -132,7 +131,6 @@ class DAM(keras.Model):
         positions = PositionalEncoding(c.max_words, name="positional")
         dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
         self_attention = [AttentiveModule(**attention, name=f"self_attention_{l}") for l in range(max(levels))]
-        match_words = RowProducts(name="match_words")
         cross_match = {l: CrossMatch(**attention, name=f"cross_match_{l}") for l in levels if c.variant != "self"}
         aggregation = MatchAggregation(
             c.max_turns,
@@ -164,7 +162,7 @@ class DAM(keras.Model):
 
         # === Matching (section 3.5) ===
         # M_self^l = U^l R^l^T: (B, N, T, K, J)
-        M_self = {l: match_words(U[l], R[l]) for l in levels}
+        M_self = {l: ops.matmul(U[l], ops.swapaxes(R[l], -1, -2)) for l in levels}
         M_cross = [match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()]
 
         # === Aggregation (section 3.6) ===
@@ -178,17 +176,23 @@ class DAM(keras.Model):
         self.config = config
 
     @property
-    def packed(self):
-        """Whether padded words are left out: see `layers.attentive_module.AttentiveModule`."""
-        return any(layer.packed for layer in self._attentive_modules())
+    def unpad(self):
+        """Whether padded words are left out, see `layers.attentive_module.AttentiveModule`."""
+        return any(layer.unpad for layer in self._attention_layers())
 
-    @packed.setter
-    def packed(self, value):
-        for layer in self._attentive_modules():
-            layer.packed = value
+    @unpad.setter
+    def unpad(self, value):
+        for layer in self._attention_layers():
+            layer.unpad = value
 
-    def _attentive_modules(self):
-        return [layer for layer in self._flatten_layers() if isinstance(layer, AttentiveModule)]
+    def _attention_layers(self):
+        return [layer for layer in self.layers if isinstance(layer, (AttentiveModule, CrossMatch))]
+
+    @keras.Model.jit_compile.setter
+    def jit_compile(self, value):
+        if value:
+            self.unpad = False  # XLA wants shapes that do not depend on data
+        keras.Model.jit_compile.fset(self, value)
 
     def get_config(self):
         return {"config": dataclasses.asdict(self.config), "name": self.name}

@@ -15,12 +15,12 @@ from layers.masking import LOWEST, masked_logits, masked_softmax
 
 @dataclasses.dataclass(frozen=True)
 class Decoding:
-    """How replies are looked for. The default, a beam of 1, is greedy search."""
+    """How replies are searched for. The default, a beam of 1, is greedy search."""
 
     beam: int = 1
     """Hypotheses that are kept; of a sampling decoder the replies that are drawn."""
     sample: bool = False
-    """Draws words by their probability instead of looking for the likeliest reply."""
+    """Draws words by their probability instead of searching for the likeliest reply."""
     max_length: int = 30
     """Words, `_EOS_` included; a reply without one ends there."""
     min_length: int = 0
@@ -69,14 +69,14 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
         K, the others are 0 throughout and ranked by `LOWEST`.
     """
     d, K, L = decoding, decoding.beam, decoding.max_length
-    states, fixed = model.encode(source)
+    states, cache = model.encode(source)
     B = ops.shape(source)[0]
 
     def for_all(x):
         """`(B, ...)` to `(B K, ...)`, each row K times."""
         return ops.repeat(x, K, axis=0)
 
-    states, fixed = [for_all(x) for x in states], [for_all(x) for x in fixed]
+    states, cache = [for_all(x) for x in states], [for_all(x) for x in cache]
     ids_BKL = ops.zeros((B, K, L), "int32")
     # A beam starts from one hypothesis, else its K would be the same K times.
     alone = ops.arange(K) == 0
@@ -90,7 +90,7 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
     def write(t, ids_BKL, score_BK, length_BK, done_BK, *states):
         before = ops.take(ids_BKL, ops.maximum(t - 1, 0), axis=2)
         before = ops.where(t == 0, ops.full_like(before, model.begin_id), before)
-        logits, states, _ = model.step(ops.reshape(before, (-1,)), list(states), fixed)
+        logits, states, _ = model.step(ops.reshape(before, (-1,)), list(states), cache)
         logits_BKV = ops.reshape(ops.cast(logits, "float32"), (B, K, logits.shape[-1]))
         allowed = _allowed(d, t, ids_BKL, logits_BKV.shape[-1], eos_id, unk_id)
         log_p_BKV = ops.log_softmax(logits_BKV, axis=-1)

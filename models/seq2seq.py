@@ -1,6 +1,6 @@
 """Seq2seq with attention: Cho et al., EMNLP 2014; Bahdanau et al., ICLR 2015; Luong et al., EMNLP 2015.
 
-source -> encoder: memory h, last state -> decoder, a look at h at every word -> logits of the next word
+source -> encoder: memory h, last state -> decoder, attending to h at every word -> logits of the next word
 
 Shape suffixes:
     B batch   S source words   T target words   E features of a word   H units   V words
@@ -137,20 +137,20 @@ class Seq2Seq(keras.Model):
         words = self.get_layer("word_embedding" if self.config.shared_embedding else "source_embedding")
         mask = mask_from_ids(source)
         memory, *states = self.get_layer("encoder")(words(source), mask)
-        return states, self.get_layer("decoder").fixed(memory, mask, states)
+        return states, self.get_layer("decoder").encoder_cache(memory, mask, states)
 
-    def step(self, words, states, fixed):
+    def step(self, words, states, cache):
         """Writes one word.
 
         Args:
             words: The ones before, int32 `(B,)`.
-            states, fixed: As `encode` returned them.
+            states, cache: As `encode` returned them.
 
         Returns:
             Logits, float `(B, V + 1)`, the states after it, and the attention weights `(B, S)`, or `None`.
         """
         embedding = self.get_layer("word_embedding")
-        x, states, weights = self.get_layer("decoder").step(embedding(words), states, fixed)
+        x, states, weights = self.get_layer("decoder").step(embedding(words), states, cache)
         if self.config.tied_output:
             logits = embedding(self.get_layer("projection")(x), reverse=True)[..., : self.config.vocabulary_size + 1]
         else:

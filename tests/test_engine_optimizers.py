@@ -4,8 +4,10 @@ import keras
 import numpy as np
 import pytest
 
-from engine.optimizers import LazyAdam, moments_of
+from engine.optimizers import LazyAdam, OneOpAdam, moments_of
 from layers.word_embedding import WordEmbedding
+from models.dam import DAMConfig
+from tasks import TASKS
 
 V, D = 7, 3
 
@@ -35,10 +37,11 @@ def test_where_every_word_occurs_it_is_adam(clip):
     np.testing.assert_allclose(lazy, exact, rtol=1e-5, atol=1e-6)
 
 
-def test_with_dense_gradients_it_is_adam():
+@pytest.mark.parametrize("kind", [LazyAdam, OneOpAdam])
+def test_with_dense_gradients_it_is_adam(kind):
     batches = [[1, 2, 2], [3, 3, 0], [5]]
     exact = train(keras.optimizers.Adam(0.1, clipvalue=0.5), False, batches, table())
-    found = train(LazyAdam(0.1, clipvalue=0.5), False, batches, table())
+    found = train(kind(0.1, clipvalue=0.5), False, batches, table())
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-6)
     assert np.abs(found[2][[1, 2, 3, 0]] - found[1][[1, 2, 3, 0]]).min() > 1e-3  # by momentum
 
@@ -61,9 +64,17 @@ def test_only_the_words_of_a_batch_move_as_a_loop_moves_them():
         np.testing.assert_array_equal(found[-1][word], table()[word])
 
 
-def test_amsgrad_is_refused():
-    with pytest.raises(ValueError, match="amsgrad"):
-        LazyAdam(amsgrad=True)
+@pytest.mark.parametrize("kind", [LazyAdam, OneOpAdam])
+def test_amsgrad_is_refused(kind):
+    with pytest.raises(ValueError, match=f"^{kind.__name__} expects amsgrad=False. Received: amsgrad=True$"):
+        kind(amsgrad=True)
+
+
+def test_it_is_lazy_only_where_the_model_asks():
+    for lazy in (False, True):
+        config = DAMConfig(V, embedding_dim=D, lazy_embedding=lazy)
+        adam = TASKS["selection"].optimizer(TASKS["selection"].Training(), 1e-3, 7, config)
+        assert type(adam) is (LazyAdam if lazy else OneOpAdam)
 
 
 def test_keras_calls_the_moments_as_the_optimizer_expects():
@@ -74,3 +85,7 @@ def test_keras_calls_the_moments_as_the_optimizer_expects():
     m, v = moments_of(adam, variable)
     np.testing.assert_allclose(np.array(m), [0.5, -1.0, 2.0])
     np.testing.assert_allclose(np.array(v), [0.25, 1.0, 4.0])
+    other = keras.optimizers.SGD()
+    other.build([variable])
+    with pytest.raises(RuntimeError, match=f"not where Keras 3.15 has them. Received: {keras.__version__}"):
+        moments_of(other, variable)

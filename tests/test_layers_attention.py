@@ -205,7 +205,7 @@ def test_attention_cell_matches_its_equations(kind, score):
     layer = built_cell(kind, score)
     y, states = cell_inputs(kind, layer, score)
     found, after = layer(y, states)
-    looked, weights = map(to_numpy, layer.look(states))
+    looked, weights = map(to_numpy, layer.attend(states))
     assert found.shape == (B, Q) and len(after) == len(states) == (5 if kind == "lstm" else 4)
     own = states[:-3]
     for b, n in enumerate(LENGTHS):

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from helpers import rebuilt, set_random_weights, to_numpy
+from helpers import gradients_of, rebuilt, set_random_weights, to_numpy
 
 from layers.attentive_module import AttentiveModule
 
@@ -204,8 +203,8 @@ LEADING = {  # of query and key
 
 @pytest.mark.parametrize("leading", LEADING)
 @pytest.mark.parametrize("scalar_bias", [False, True])
-def test_packed_rows_give_what_padded_ones_give(leading, scalar_bias):
-    """Also by gradients, and with rows of nothing but padding; padded rows are zero whatever they are given."""
+def test_unpadded_words_give_what_padded_ones_give(leading, scalar_bias):
+    """Also by gradients, and with sentences of nothing but padding; padded words are zero whatever they are given."""
     rng = np.random.default_rng(3)
     query_lead, key_lead = LEADING[leading]
     query, key = (rng.normal(size=(*lead, n, 6)).astype("float32") for lead, n in ((query_lead, 5), (key_lead, 4)))
@@ -220,23 +219,23 @@ def test_packed_rows_give_what_padded_ones_give(leading, scalar_bias):
     real = np.broadcast_to(query_mask & key_mask.any(axis=-1, keepdims=True), (*lead, 5))
     upstream = rng.normal(size=(*lead, 5, 6)).astype("float32")
     found = []
-    for packed, upstream_of in ((True, upstream), (False, upstream), (True, upstream * real[..., None])):
-        assert AttentiveModule().packed is True  # as it begins, on TensorFlow
-        layer.packed = packed
-        assert layer.supports_jit is not packed
-        with tf.GradientTape() as tape:
-            inputs = [tf.constant(query), tf.constant(key)]
-            tape.watch(inputs)
-            y = layer(inputs[0], inputs[1], inputs[1], query_mask, key_mask)
-        variables = [variable.value for variable in layer.trainable_variables]
-        gradients = tape.gradient(y, [*inputs, *variables], output_gradients=tf.constant(upstream_of))
-        found.append([y, *map(to_numpy, gradients)])
-    assert 0 < real.mean() and not to_numpy(y)[~real].any()
+    for unpad, upstream_of in ((True, upstream), (False, upstream), (True, upstream * real[..., None])):
+        layer.unpad = unpad
+        assert layer.supports_jit is not unpad
+        y, gradients = gradients_of(
+            lambda query, key, *_: layer(query, key, key, query_mask, key_mask),
+            [query, key, *layer.trainable_variables],
+            upstream_of,
+        )
+        found.append([y, *gradients])
+    assert 0 < real.mean() and not y[~real].any()
     for others in found[1:]:
         for one, other in zip(found[0], others, strict=True):
             np.testing.assert_allclose(one, other, atol=5e-5)
     assert not layer(query, key, key, np.zeros_like(query_mask), key_mask).numpy().any()
 
 
-def test_release_masks_are_never_packed():
-    assert not AttentiveModule(masking="release").packed
+def test_words_are_unpadded_on_tensorflow_unless_asked_otherwise_and_never_under_the_releases_masks():
+    assert AttentiveModule().unpad and not AttentiveModule(unpad=False).unpad
+    assert not AttentiveModule(masking="release").unpad and AttentiveModule(masking="release").supports_jit
+    assert not AttentiveModule.from_config(AttentiveModule(unpad=False).get_config()).unpad

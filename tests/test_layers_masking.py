@@ -11,8 +11,10 @@ import tensorflow as tf
 from helpers import to_numpy
 
 from layers.masking import (
+    lowest_number,
     mask_from_ids,
     masked_softmax,
+    max_pool_3d,
     release_softmax,
     zero_padding,
 )
@@ -161,10 +163,24 @@ def test_release_softmax_is_uniform_for_padded_queries_in_half_precision(dtype):
     assert to_numpy(found).tolist() == [[0.25] * 4, [0.5, 0.5, 0, 0]]
 
 
-def test_masked_softmax_of_some_real_saves_nothing_but_the_zeros():
+# === max_pool_3d ===
+
+
+@pytest.mark.parametrize("dtype", ("float32", *HALF))
+def test_max_pool_3d_takes_the_maximum_of_real_cells(dtype):
     rng = np.random.default_rng(0)
-    logits, mask = rng.normal(size=(A, Q, K)).astype("float32"), np.arange(K) < np.array([[[0]], [[3]]])
-    found, whole = (to_numpy(masked_softmax(logits, mask, some_real=some)) for some in (True, False))
-    np.testing.assert_array_equal(found[1], whole[1])
-    np.testing.assert_allclose(found[0], 1 / K, rtol=1e-6)
-    assert not whole[0].any() and not found[1, :, 3:].any()
+    x = keras.ops.cast(rng.normal(-3.0, 1.0, (2, 3, 6, 9, 5)), dtype)
+    mask = rng.random(x.shape[:-1]) < 0.3
+    mask[:, :, :3, 3:6] = False
+    found, found_mask = map(to_numpy, max_pool_3d(x, 3, mask))
+    for b in range(2):
+        expected, expected_mask = max_pool_in_loops(to_numpy(x)[b], mask[b], 3)
+        np.testing.assert_array_equal(found[b], expected.astype("float32"))
+        np.testing.assert_array_equal(found_mask[b], expected_mask)
+    every, _ = max_pool_in_loops(to_numpy(x)[0], np.ones_like(mask[0]), 3)
+    np.testing.assert_array_equal(to_numpy(max_pool_3d(x, 3))[0], every.astype("float32"))
+
+
+def test_the_lowest_number_is_finite_in_every_dtype():
+    for dtype in ("float32", *HALF):
+        assert -np.inf < to_numpy(keras.ops.cast(lowest_number(dtype), dtype)) < -1e4

@@ -148,14 +148,14 @@ def decode_in_loops(y, memory, states, decoder):
         for i, layer in enumerate(decoder.stack):
             own = states[i * size : (i + 1) * size]
             if i == 0 and decoder.attention == "additive":
-                [c], [a] = attend_in_loops(own[0][None], memory, decoder.look)
+                [c], [a] = attend_in_loops(own[0][None], memory, decoder.attend)
                 new = STEPS[decoder.cell](x, c, *own, layer.cell.cell)
             else:
                 _, new = IN_LOOPS[decoder.cell]([x], weights_of(layer), own)
             states[i * size : (i + 1) * size] = new
             x = new[0]
         if decoder.attention not in ("none", "additive"):
-            [c], [a] = attend_in_loops(x[None], memory, decoder.look)
+            [c], [a] = attend_in_loops(x[None], memory, decoder.attend)
             [W_c] = weights_of(decoder.readout)
             x = np.tanh(np.concatenate([c, x]) @ W_c)  # Luong et al. 2015, eq. 5
         if decoder.attention != "none":
@@ -193,9 +193,9 @@ def test_decoder_and_its_steps_match_loops(settings):
     layer = decoder(**settings)
     found = to_numpy(layer(y, memory, mask, states))
     assert found.shape == (B, T, H)
-    fixed, after, stepped, looks = layer.fixed(memory, mask, states), states, [], []
+    cache, after, stepped, looks = layer.encoder_cache(memory, mask, states), states, [], []
     for t in range(T):
-        output, after, weights = layer.step(y[:, t], after, fixed)
+        output, after, weights = layer.step(y[:, t], after, cache)
         stepped.append(to_numpy(output))
         looks.append(weights)
     for b, n in enumerate(LENGTHS):

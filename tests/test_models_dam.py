@@ -365,6 +365,18 @@ def test_dam_rejects_long_inputs(sizes):
         dam()(batch_of(examples(), **sizes))
 
 
+def test_padding_is_computed_where_xla_compiles_and_where_the_release_counts_it():
+    model = DAM(config("full", levels=1))
+    assert model.unpad
+    model.jit_compile = False
+    assert model.unpad
+    model.compile(jit_compile=True)
+    assert not model.unpad and model.jit_compile
+    model.unpad = True
+    assert all(layer.unpad for layer in model.layers if hasattr(layer, "unpad"))
+    assert not DAM(config("full", levels=1, masking="release")).unpad
+
+
 # === Other backends ===
 
 ON_ANOTHER_BACKEND = """

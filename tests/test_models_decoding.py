@@ -320,7 +320,7 @@ class EveryWordAlike:
     def encode(self, source):
         return [keras.ops.zeros((keras.ops.shape(source)[0], 1))], []
 
-    def step(self, words, states, fixed):
+    def step(self, words, states, cache):
         return keras.ops.zeros((keras.ops.shape(words)[0], self.words + 1), "bfloat16"), states, None
 
 

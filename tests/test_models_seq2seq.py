@@ -85,9 +85,9 @@ def test_seq2seq_steps_are_the_call(settings):
     assert model.begin_id == BEGIN
     inputs, _ = batch(PAIRS)
     logits = to_numpy(model(inputs))
-    states, fixed = model.encode(inputs["source"])
+    states, cache = model.encode(inputs["source"])
     for t in range(4):
-        found, states, weights = model.step(inputs["target_in"][:, t], states, fixed)
+        found, states, weights = model.step(inputs["target_in"][:, t], states, cache)
         for b, (source, target) in enumerate(PAIRS):
             if t < len(target):
                 np.testing.assert_allclose(to_numpy(found)[b], logits[b, t], atol=1e-5)
@@ -224,8 +224,8 @@ def test_seq2seq_in_half_precision_is_near_float32(settings, policy):
     assert keras.backend.standardize_dtype(logits.dtype) == policy.removeprefix("mixed_")
     found = to_numpy(keras.ops.cast(logits, "float32"))
     assert 0 < np.abs(found - expected).max() < np.ptp(expected) / 20
-    states, fixed = model.encode(inputs["source"])
-    stepped, _, _ = model.step(inputs["target_in"][:, 0], states, fixed)
+    states, cache = model.encode(inputs["source"])
+    stepped, _, _ = model.step(inputs["target_in"][:, 0], states, cache)
     np.testing.assert_allclose(to_numpy(keras.ops.cast(stepped, "float32")), found[:, 0], atol=np.ptp(expected) / 50)
 
 

@@ -77,7 +77,7 @@ class DialogTask(task.Task):
         """Puts the candidates into a fresh model."""
         set_world(model, dataset.world)
 
-    def optimizer(self, training, learning_rate, steps):
+    def optimizer(self, training, learning_rate, steps, config=None):
         """Adam with a linear decay."""
         schedule = linear_decay(learning_rate, steps, training.decay)
         return keras.optimizers.Adam(schedule, global_clipnorm=training.gradient_clip or None)

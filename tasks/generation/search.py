@@ -117,10 +117,10 @@ def attention(model, source, ids):
         Weights, float32 `(T, S)`, T words of the reply with its `_EOS_`; `None` for a model without attention.
     """
     words = ids[ids != 0].tolist()
-    states, fixed = model.encode(np.array([source], np.int32))
+    states, cache = model.encode(np.array([source], np.int32))
     rows = []
     for before in [model.begin_id, *words[:-1]]:
-        _, states, weights = model.step(np.array([before], np.int32), states, fixed)
+        _, states, weights = model.step(np.array([before], np.int32), states, cache)
         if weights is None:
             return None
         rows.append(ops.convert_to_numpy(weights)[0])

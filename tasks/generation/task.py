@@ -80,7 +80,7 @@ print([text.decode() for text in found["replies"][0].numpy()], found["scores"])
             [table] = model.get_layer(name).get_weights()
             model.get_layer(name).set_weights([np.concatenate([dataset.vectors, table[len(dataset.vectors) :]])])
 
-    def optimizer(self, training, learning_rate, steps):
+    def optimizer(self, training, learning_rate, steps, config=None):
         """Adam with a linear decay, the decoder at its own rate."""
         schedule = linear_decay(learning_rate, steps, training.decay)
         clip = training.gradient_clip or None

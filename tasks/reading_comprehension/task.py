@@ -85,7 +85,7 @@ print(found["answers"], found["starts"], found["scores"])
         if model.config.use_words:
             model.get_layer("word_embedding").set_weights([dataset.vectors])
 
-    def optimizer(self, training, learning_rate, steps=None):
+    def optimizer(self, training, learning_rate, steps=None, config=None):
         """The optimizer that a `Training` names, with moving averages of the weights."""
         kind = {"adam": keras.optimizers.Adam, "adadelta": keras.optimizers.Adadelta}[training.optimizer]
         average = {"use_ema": True, "ema_momentum": training.ema} if training.ema else {}

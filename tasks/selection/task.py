@@ -13,7 +13,7 @@ from base.files import atomic_file
 from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
 from engine import task
-from engine.optimizers import LazyAdam
+from engine.optimizers import LazyAdam, OneOpAdam
 from tasks.selection import batches
 from tasks.selection.dataset import load_dataset
 from tasks.selection.examples import in_words, ranked_examples, render, spread
@@ -111,12 +111,13 @@ print(ranked["order"], ranked["scores"])
             vectors = scale_to_norm(vectors, training.vector_norm)
         model.get_layer("word_embedding").set_weights([vectors])
 
-    def optimizer(self, training, learning_rate, steps=None):
-        """Adam with the release's staircase schedule, `epsilon` 1e-8 as in TensorFlow 1; lazy if the model asks."""
+    def optimizer(self, training, learning_rate, steps=None, config=None):
+        """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if the model asks."""
         schedule = keras.optimizers.schedules.ExponentialDecay(
             learning_rate, training.decay_steps, training.decay_rate, staircase=True
         )
-        return LazyAdam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None)
+        adam = LazyAdam if config and config.lazy_embedding else OneOpAdam
+        return adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None)
 
     def loss(self, training):
         if training.loss == "softmax":

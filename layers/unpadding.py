@@ -1,0 +1,80 @@
+"""Unpadding: a function of each row of a padded array, applied to the real rows alone.
+
+Shape suffixes:  ... leading axes   P all rows   R real rows   D features
+"""
+
+from keras import ops
+
+from layers.gradients import with_gradient
+from layers.masking import zero_padding
+
+
+def apply_padded(function, x, mask):
+    """Applies a function to every row, then sets the padded ones to zero.
+
+    Args:
+        function: From rows `(..., D)` to rows `(..., D)`, each by itself.
+        x: Float `(..., D)`.
+        mask: Boolean, broadcasts to `(...)`, `True` = real.
+
+    Returns:
+        Float `(..., D)`.
+    """
+    return zero_padding(function(x), mask[..., None])
+
+
+def apply_unpadded(function, x, mask):
+    """`apply_padded` without computing padding: the real rows stand as one matrix meanwhile.
+
+    How many rows are real depends on the data, which XLA cannot compile. They are filled up to a multiple of 64 by rows
+    whose results count for nothing: on a CPU TensorFlow prepares its kernels for each size, so few should occur.
+
+    >>> x, mask = np.array([[[1.0], [2.0]], [[3.0], [4.0]]]), np.array([[True, False], [True, True]])
+    >>> keras.ops.convert_to_numpy(apply_unpadded(lambda rows: -rows, x, mask)).ravel().tolist()
+    [-1.0, 0.0, -3.0, -4.0]
+    """
+    if tuple(mask.shape) != tuple(x.shape[:-1]):
+        mask = ops.broadcast_to(mask, ops.shape(x)[:-1])
+    unpad, repad = unpadding(mask, multiple=64)
+    return repad(function(unpad(x)))
+
+
+def unpadding(mask, multiple=1):
+    """The two directions between a padded array and its real rows.
+
+    Both are gathers, and each is the gradient of the other; the gradient that autodiff finds for a gather, and the
+    scatter that would undo it, take TensorFlow's CPU eight times as long.
+
+    Args:
+        mask: Boolean `(...)`, `True` = real.
+        multiple: R is rounded up to it, by copies of the last real row.
+
+    Returns:
+        Two functions. `unpad` takes `(..., D)` to `(R, D)`, the real rows in their order. `repad` takes `(R, D)` to
+        `(..., D)`, zeros where the padding is.
+
+    >>> unpad, repad = unpadding(np.array([[True, False], [False, True]]))
+    >>> keras.ops.convert_to_numpy(unpad(np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))).ravel().tolist()
+    [1.0, 4.0]
+    >>> keras.ops.convert_to_numpy(repad(np.array([[1.0], [4.0]]))).ravel().tolist()
+    [1.0, 0.0, 0.0, 4.0]
+    """
+    real_P = ops.cast(ops.reshape(mask, (-1,)), "int32")
+    [rows_R] = ops.nonzero(real_P)
+    real = ops.size(rows_R)
+    order_R = ops.arange(real + -real % multiple)
+    rows_R = ops.take(rows_R, ops.minimum(order_R, real - 1))
+    real_R1 = (order_R < real)[:, None]
+    places_P = ops.cumsum(real_P) * real_P  # of each row in the matrix, from 1; 0: padding
+
+    def gather(x):
+        return ops.take(ops.reshape(x, (-1, x.shape[-1])), rows_R, axis=0)
+
+    def spread(x):
+        zeros_1D = ops.zeros((1, x.shape[-1]), dtype=x.dtype)
+        x = ops.take(ops.concatenate([zeros_1D, x], axis=0), places_P, axis=0)
+        return ops.reshape(x, (*ops.shape(mask), x.shape[-1]))
+
+    unpad = with_gradient(lambda x: (gather(x), spread))
+    repad = with_gradient(lambda x: (spread(x), lambda g: zero_padding(gather(g), real_R1)))
+    return unpad, repad
