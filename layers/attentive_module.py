@@ -11,6 +11,7 @@ from keras import ops
 from layers.gradients import add_bias
 from layers.layer_norm import LayerNorm
 from layers.masking import masked_softmax, release_softmax
+from layers.products import row_products
 from layers.unpadding import apply_padded, apply_unpadded
 
 MASKINGS = ("exact", "release")
@@ -92,7 +93,7 @@ class AttentiveModule(keras.layers.Layer):
 
     def call(self, query, key, value, query_mask=None, key_mask=None, scores=None):
         Q, K, V = query, key, value
-        QK = ops.matmul(Q, ops.swapaxes(K, -1, -2)) if scores is None else scores
+        QK = row_products(Q, K) if scores is None else scores
         Att = self._softmax(QK * (1.0 / math.sqrt(Q.shape[-1])), query_mask, key_mask)
         V_att = ops.matmul(Att, V)
         if query_mask is None or self.masking == "release":

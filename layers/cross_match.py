@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from layers.attentive_module import AttentiveModule
+from layers.products import row_products
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -62,7 +63,7 @@ class CrossMatch(keras.layers.Layer):
         U_attended = self.utterance_attends(U, R, R, query_mask=utterance_mask, key_mask=response_mask, scores=S)
         S = ops.swapaxes(S, -1, -2)
         R_attended = self.response_attends(R, U, U, query_mask=response_mask, key_mask=utterance_mask, scores=S)
-        return ops.matmul(U_attended, ops.swapaxes(R_attended, -1, -2))
+        return row_products(U_attended, R_attended)
 
     def compute_output_shape(self, utterance_shape, response_shape, scores_shape, **_):
         return scores_shape

@@ -162,7 +162,7 @@ class DAM(keras.Model):
 
         # === Matching (section 3.5) ===
         # M_self^l = U^l R^l^T: (B, N, T, K, J)
-        M_self = {l: ops.matmul(U[l], ops.swapaxes(R[l], -1, -2)) for l in levels}
+        M_self = {l: ops.einsum("btkd,bnjd->bntkj", U[l][:, 0], R[l][:, :, 0]) for l in levels}
         M_cross = [match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()]
 
         # === Aggregation (section 3.6) ===
