@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/installed
 DEMO := build/demo
 TEST = $(BIN)/python -m pytest -q -n auto --dist=loadscope --durations=25
 
-.PHONY: install demo lint test test-all test-browser format clean
+.PHONY: install demo lint test test-all test-browser fuzz format clean
 
 install: $(INSTALLED)
 
@@ -38,6 +38,9 @@ test-all: test
 test-browser: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --requirement requirements-browser.txt
 	$(BIN)/python -m pytest -q -m browser tests/browser
+
+fuzz: $(INSTALLED)
+	$(BIN)/python -m tools.fuzz
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only .
