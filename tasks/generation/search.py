@@ -1,4 +1,4 @@
-"""How replies are looked for: greedy search, beams, sampling, reranking.
+"""How replies are searched for: greedy search, beams, sampling, reranking.
 
 Letters: B pairs   S source words   T target words   K replies to a source   L words of a reply   V words
 """
