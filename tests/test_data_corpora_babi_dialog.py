@@ -85,43 +85,6 @@ def test_a_fact_is_a_text():
     assert Fact("resto", "R_rating", "2").text == "resto R_rating 2"
 
 
-LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
-
-
-@pytest.mark.parametrize(
-    ("line", "expected", "received"),
-    [
-        ("hello\tthere", LINE, r"'hello\tthere'"),
-        ("2", LINE, "'2'"),
-        ("2\thello\tthere", LINE, r"'2\thello\tthere'"),
-        ("-2 hello\tthere", LINE, r"'-2 hello\tthere'"),
-        ("\u0662 hello\tthere", LINE, r"'\u0662 hello\tthere'".replace("\\u0662", "\u0662")),
-        ("\ufeff2 hello\tthere", LINE, r"'\ufeff2 hello\tthere'"),
-        ("3 hello\tthere", "number 2 or 1", r"'3 hello\tthere'"),
-        ("0 hello\tthere", "number 2 or 1", r"'0 hello\tthere'"),
-        ("2 hello\tthere\tyou", LINE, r"'hello\tthere\tyou'"),
-        ("2 hello\t", LINE, r"'hello\t'"),
-        ("2 hello\t \x0b\r", LINE, r"'hello\t \x0b'"),
-        ("2 hello there", LINE, "'hello there'"),
-        ("2 resto has thai", LINE, "'resto has thai'"),
-        ("2 resto R_price", LINE, "'resto R_price'"),
-        ("2 resto R_price very cheap", LINE, "'resto R_price very cheap'"),
-        ("2 resto  R_price cheap", LINE, "'resto  R_price cheap'"),
-        ("2 resto R_price ", LINE, "'resto R_price '"),
-        ("2 api_call no results", LINE, "'api_call no results'"),
-        ("9" * 5000 + " hello\tthere", LINE, f"'{60 * '9'}' ..."),
-        ("2 " + 61 * "o", LINE, f"'{60 * 'o'}' ..."),
-        (b"2 hello\tth\xe8re", "UTF-8", r"b'2 hello\tth\xe8re'"),
-    ],
-)
-def test_read_dialogs_names_a_bad_line(file, line, expected, received):
-    line = line.encode() if isinstance(line, str) else line
-    path = file(b"1 hi\thello\n" + line + b"\n3 x\ty\n", "trn.txt")
-    with pytest.raises(UserError) as caught:
-        read_dialogs(path)
-    assert str(caught.value) == f"{path}, line 2: expected {expected}. Received: {received}"
-
-
 @pytest.mark.parametrize("blank", ["", "1 hi\thello\n\n"])
 def test_read_dialogs_wants_number_1_first(file, blank):
     path = file(blank + "2 hi\thello\n")
@@ -150,28 +113,6 @@ def test_read_candidates_in_the_order_of_the_file(file, newline, end):
     assert read_candidates(file(newline.join(lines) + end.replace("\n", newline))) == expected
 
 
-@pytest.mark.parametrize(
-    ("line", "expected", "received"),
-    [
-        ("hello", "`number text`", "'hello'"),
-        ("", "`number text`", "''"),
-        ("1", "`number text`", "'1'"),
-        ("1 \t ", "`number text`", r"'1 \t '"),
-        ("x hello", "`number text`", "'x hello'"),
-        ("\ufeff1 hello", "`number text`", r"'\ufeff1 hello'"),
-        ("9" * 10 + " hello", "`number text`", "'9999999999 hello'"),
-        ("2  sure ,  ok", "a candidate that line 2 does not have already", "'2  sure ,  ok'"),
-        (b"1 th\xe8re", "UTF-8", r"b'1 th\xe8re'"),
-    ],
-)
-def test_read_candidates_names_a_bad_line(file, line, expected, received):
-    line = line.encode() if isinstance(line, str) else line
-    path = file(b"1 ok\n1 sure , ok\n" + line + b"\n1 bye\n", "candidates.txt")
-    with pytest.raises(UserError) as caught:
-        read_candidates(path)
-    assert str(caught.value) == f"{path}, line 3: expected {expected}. Received: {received}"
-
-
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_read_knowledge_in_both_formats(file, newline, end):
@@ -184,27 +125,67 @@ def test_read_knowledge_in_both_formats(file, newline, end):
     assert read_knowledge(file(newline.join(lines) + end.replace("\n", newline))) == expected
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "1 prezzo R_price",
-        "1 prezzo R_price very cheap",
-        "1 prezzo price cheap",
-        "1 prezzo R_price  cheap",
-        "1 prezzo R_price\t",
-        "1 prezzo R_price \tcheap",
-        "prezzo R_price cheap",
-        "",
-        b"1 prezzo R_price ch\xe8ap",
-    ],
-)
-def test_read_knowledge_names_a_bad_line(file, line):
-    expected = "UTF-8" if isinstance(line, bytes) else "`number subject R_relation value`"
-    content = line if isinstance(line, bytes) else line.encode()
-    path = file(b"1 prezzo R_area north\n" + content + b"\n", "kb.txt")
+LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
+FACT = "`number subject R_relation value`"
+TEXT = "`number text`"
+BAD = [  # who reads, what, and what is expected and received: where nothing else is said, the line itself
+    (read_dialogs, "hello\tthere", LINE),
+    (read_dialogs, "2", LINE),
+    (read_dialogs, "2\thello\tthere", LINE),
+    (read_dialogs, "-2 hello\tthere", LINE),
+    (read_dialogs, "\u0662 hello\tthere", LINE),
+    (read_dialogs, "\ufeff2 hello\tthere", LINE),
+    (read_dialogs, "3 hello\tthere", "number 2 or 1"),
+    (read_dialogs, "0 hello\tthere", "number 2 or 1"),
+    (read_dialogs, "2 hello\tthere\tyou", LINE, "'hello\\tthere\\tyou'"),
+    (read_dialogs, "2 hello\t", LINE, "'hello\\t'"),
+    (read_dialogs, "2 hello\t \x0b\r", LINE, "'hello\\t \\x0b'"),
+    (read_dialogs, "2 hello there", LINE, "'hello there'"),
+    (read_dialogs, "2 resto has thai", LINE, "'resto has thai'"),
+    (read_dialogs, "2 resto R_price", LINE, "'resto R_price'"),
+    (read_dialogs, "2 resto R_price very cheap", LINE, "'resto R_price very cheap'"),
+    (read_dialogs, "2 resto  R_price cheap", LINE, "'resto  R_price cheap'"),
+    (read_dialogs, "2 resto R_price ", LINE, "'resto R_price '"),
+    (read_dialogs, "2 api_call no results", LINE, "'api_call no results'"),
+    (read_dialogs, "9" * 5000 + " hello\tthere", LINE, f"'{60 * '9'}' ..."),
+    (read_dialogs, "2 " + 61 * "o", LINE, f"'{60 * 'o'}' ..."),
+    (read_dialogs, b"2 hello\tth\xe8re", "UTF-8"),
+    (read_candidates, "hello", TEXT),
+    (read_candidates, "", TEXT),
+    (read_candidates, "1", TEXT),
+    (read_candidates, "1 \t ", TEXT),
+    (read_candidates, "x hello", TEXT),
+    (read_candidates, "\ufeff1 hello", TEXT),
+    (read_candidates, "9" * 10 + " hello", TEXT),
+    (read_candidates, "2  hi ,  hello", "a candidate that line 1 does not have already"),
+    (read_candidates, b"1 th\xe8re", "UTF-8"),
+    (read_knowledge, "1 prezzo R_price", FACT),
+    (read_knowledge, "1 prezzo R_price very cheap", FACT),
+    (read_knowledge, "1 prezzo price cheap", FACT),
+    (read_knowledge, "1 prezzo R_price  cheap", FACT),
+    (read_knowledge, "1 prezzo R_price\t", FACT),
+    (read_knowledge, "1 prezzo R_price \tcheap", FACT),
+    (read_knowledge, "prezzo R_price cheap", FACT),
+    (read_knowledge, "", FACT),
+    (read_knowledge, b"1 prezzo R_price ch\xe8ap", "UTF-8"),
+]
+GOOD_LINES = {
+    read_dialogs: (b"1 hi\thello\n", b"\n3 x\ty\n"),
+    read_candidates: (b"1 hi , hello\n", b"\n1 bye\n"),
+    read_knowledge: (b"1 prezzo R_area north\n", b"\n"),
+}
+"""What stands before and behind a bad line."""
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda case: f"{case[0].__name__}-{str(case[1])[:30]}")
+def test_a_bad_line_is_named(file, case):
+    read, line, expected, *received = case
+    before, behind = GOOD_LINES[read]
+    path = file(before + (line.encode() if isinstance(line, str) else line) + behind, "x.txt")
     with pytest.raises(UserError) as caught:
-        read_knowledge(path)
-    assert str(caught.value) == f"{path}, line 2: expected {expected}. Received: {line!r}"
+        read(path)
+    shown = received[0] if received else repr(line)
+    assert str(caught.value) == f"{path}, line 2: expected {expected}. Received: {shown}"
 
 
 @pytest.mark.parametrize(("read", "what"), [(read_candidates, "candidates"), (read_knowledge, "facts")])
