@@ -108,7 +108,7 @@ class DialogPredictor(Predictor):
             turns = np.cumsum([speaker == "user" for speaker, _ in of_dialog])
             dialogs.append(
                 {
-                    "sentences": range(start, start + len(of_dialog)),
+                    "sentences": np.arange(start, start + len(of_dialog)),
                     "speakers": [SPEAKERS[speaker] for speaker, _ in of_dialog],
                     "times": np.maximum(turns - 1, 0),
                     "turns": [len(of_dialog) - 1],
