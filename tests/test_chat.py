@@ -265,7 +265,7 @@ def test_a_run_of_another_world_is_refused(run, tmp_path):
 def test_a_run_without_its_candidates_is_refused(run, tmp_path):
     other = Run.create(tmp_path / "other", run.config)
     (other.path / "vocabulary.txt").write_bytes((run.path / "vocabulary.txt").read_bytes())
-    with pytest.raises(UserError, match=r"expected a UTF-8 text file"):
+    with pytest.raises(UserError, match=r"txt: expected a readable text file\. Received: No such file"):
         DialogChat(dialog.predictor(other))
 
 
