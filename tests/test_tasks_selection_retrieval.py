@@ -1,6 +1,7 @@
 """`tasks.selection.retrieval` and chat.py for selection: answers of an index, and the user's own."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -103,6 +104,36 @@ def test_duplicates_need_most_words_in_common():
         "?",
         "!",
     ]
+
+
+def test_benchmark_counts_what_is_found(run, prepared, tmp_path):
+    out = tmp_path / "retrieval.json"
+    done = run_script(
+        "benchmarks/retrieval.py",
+        "--what=found",
+        f"--run={run.path}",
+        f"--source={prepared.parent / 'raw'}",
+        "--contexts=5",
+        f"--out={out}",
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads(out.read_text())
+    assert record["contexts"] == 5 and record["true_response_in_index"] in (0.2, 0.4, 0.6, 0.8, 1.0)
+    found = record["found"]
+    assert set(found) == {
+        "BM25",
+        "contexts",
+        "vectors",
+        "fused",
+        "BM25, ranked by the model",
+        "fused, ranked by the model",
+    }
+    for name in ("BM25", "fused"):  # ranking changes the order alone
+        assert found[name]["R@100"] == found[f"{name}, ranked by the model"]["R@100"]
+        assert (
+            0 <= found[name]["R@1"] <= found[name]["R@10"] <= found[name]["R@100"] <= record["true_response_in_index"]
+        )
+    assert found["contexts"]["R@100"] == 0  # the true responses stand in the index without their contexts
 
 
 # === Explanation ===

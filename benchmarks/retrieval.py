@@ -1,0 +1,218 @@
+"""Measures answers by retrieval: what is found, and what a million responses cost.
+
+python -m benchmarks.retrieval --what=found --run=runs/dam --source=../shared/data/ubuntu-irc
+python -m benchmarks.retrieval --what=cost --run=runs/dam --source=../shared/data/ubuntu-irc \\
+    --other=cornell:../shared/data/cornell --other=dailydialog:../shared/data/dailydialog
+
+found: an index of the training conversations and of the true responses of dev, which stand in it without their
+contexts, so that these cannot give them away. How often is the true response among the first 1, 10, 100? By BM25 over
+responses alone, by each search, by their fusion; and first, when the model has ranked the first hundred of either?
+cost: an index of every turn of all corpora, and where these are too few, of seeded recombinations: the first half of a
+turn with the second half of another one of its corpus. Seconds and memory to build it, and to answer contexts of dev.
+"""
+
+import multiprocessing
+import os
+import pathlib
+import random
+import resource
+import statistics
+import tempfile
+import time
+
+from absl import flags
+from rich.progress import track
+
+from base import cli
+from base.files import UserError
+from benchmarks.turns import write_record
+
+FLAGS = flags.FLAGS
+flags.DEFINE_enum("what", None, ["found", "cost"], "What is measured.", required=True)
+flags.DEFINE_string("run", None, "Run directory of a response-selection model.", required=True)
+flags.DEFINE_string(
+    "source", None, "Directory of the files that the run was trained on, in the format smn.", required=True
+)
+flags.DEFINE_multi_string("other", [], "cost: CORPUS:DIRECTORY of further conversations.")
+flags.DEFINE_integer("responses", 1_000_000, "cost: distinct responses to index.", lower_bound=1)
+flags.DEFINE_integer("contexts", 0, "Contexts of dev, evenly spaced; 0: all.", lower_bound=0)
+flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "What the model computes in.")
+flags.DEFINE_string("index", None, "cost: an index to measure in place of a new one.")
+flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
+SHOWN = (1, 10, 100)
+
+
+def main():
+    measure = found if FLAGS.what == "found" else cost
+    measured = measure()
+    for name, value in measured.items():
+        print(f"{name}: {value}")
+    load = [round(minutes, 1) for minutes in os.getloadavg()]
+    write_record(FLAGS.out, "retrieval", **measured, precision=FLAGS.precision, load_average=load)
+
+
+# === Found ===
+
+
+def found():
+    """How often the true response is found, as fractions of all contexts."""
+    import numpy as np
+
+    from tasks.selection import indexing
+    from tasks.selection.index import READ, SEARCHES, best_by_words
+    from tasks.selection.retrieval import CANDIDATES
+
+    predictor, dev = open_run(FLAGS.run, FLAGS.precision), conversations("smn", FLAGS.source, "dev")
+    dev = dev[:: max(1, len(dev) // FLAGS.contexts)][: FLAGS.contexts] if FLAGS.contexts else dev
+    with tempfile.TemporaryDirectory() as directory:
+        train = conversations("smn", FLAGS.source, "train")
+        index = build(pathlib.Path(directory) / "index", [*train, *(["", turns[-1]] for turns in dev)], predictor)
+        places = {}
+        for turns in track(dev, description="contexts"):
+            *said, true = turns
+            hits = index.search(said, CANDIDATES)
+            words = [word for turn in said[-READ:] for word in indexing.words_of(turn, **index.text)]
+            by_words = best_by_words(index._responses, index.words.encode(words), CANDIDATES)
+            lists = {
+                "BM25": [index.utterance(number) for number in by_words],
+                **{search: by_place(hits, search) for search in SEARCHES if search != "responses"},
+                "fused": [hit.text for hit in hits],
+            }
+            both = list(dict.fromkeys([*lists["BM25"], *lists["fused"]]))
+            [scores] = [answer["logits"] for answer in predictor.predict([{"turns": said, "candidates": both}])]
+            scores = dict(zip(both, scores, strict=True))
+            for name in ("BM25", "fused"):
+                lists[f"{name}, ranked by the model"] = sorted(lists[name], key=scores.get, reverse=True)
+            for name, texts in lists.items():
+                places.setdefault(name, []).append(texts.index(true) if true in texts else CANDIDATES)
+        stored = {index.utterance(number) for number in range(index.size)}
+    return {
+        "contexts": len(dev),
+        "responses": len(stored),
+        "true_response_in_index": round(float(np.mean([turns[-1] in stored for turns in dev])), 4),
+        "found": {
+            name: {f"R@{k}": round(float(np.mean(np.array(p) < k)), 4) for k in SHOWN} for name, p in places.items()
+        },
+    }
+
+
+def by_place(hits, search):
+    """The texts that a search found, in its order."""
+    return [hit.text for hit in sorted((h for h in hits if search in h.places), key=lambda hit: hit.places[search])]
+
+
+# === Cost ===
+
+
+def cost():
+    """Seconds and memory of building an index, and of answers."""
+    context = multiprocessing.get_context("spawn")  # of each its own process, so that its memory is its own
+    with tempfile.TemporaryDirectory() as directory, context.Pool(1, maxtasksperchild=1) as pool:
+        path, building = FLAGS.index, {}
+        if not path:
+            path = f"{directory}/index"
+            sources = [("smn", FLAGS.source), *(other.split(":", 1) for other in FLAGS.other)]
+            building = pool.apply(build_large, (path, FLAGS.run, sources, FLAGS.responses))
+        answering = pool.apply(answer, (path, FLAGS.run, FLAGS.source, FLAGS.contexts or 50, FLAGS.precision))
+        size = sum(file.stat().st_size for file in pathlib.Path(path).rglob("*") if file.is_file())
+    return {"building": building, "index_megabytes": round(size / 2**20), "answering": answering}
+
+
+def build_large(path, run, sources, count):
+    """Builds an index of at least `count` responses; returns what it is made of and what it took."""
+    predictor = open_run(run, "float32")
+    made_of = {corpus: conversations(corpus, source, "train") for corpus, source in sources}
+    real = sum(map(len, made_of.values()))
+    missing = int(1.15 * count) - len({text for turns in made_of.values() for talk in turns for text in talk})
+    every = [
+        talk
+        for talks in made_of.values()
+        for talk in [*talks, *recombined(talks, max(0, missing) * len(talks) // real)]
+    ]
+    begin, cpu = time.perf_counter(), time.process_time()
+    index = build(path, every, predictor)
+    if index.size < count:
+        raise UserError(f"--responses={count}: the corpora and their recombinations have {index.size}")
+    return {
+        "conversations": {corpus: len(talks) for corpus, talks in made_of.items()},
+        "recombined": max(0, missing),
+        **{name: index.config[name] for name in ("responses", "pairs", "utterances", "words", "left_out")},
+        "seconds": round(time.perf_counter() - begin, 1),
+        "cpu_seconds": round(time.process_time() - cpu, 1),
+        "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10),
+    }
+
+
+def recombined(talks, count, seed=1):
+    """So many conversations whose last turn has the first half of its words and the second half of another's."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        talk, other = rng.choice(talks), rng.choice(talks)
+        at = rng.randrange(1, len(talk))
+        first, second = talk[at].split(), rng.choice(other).split()
+        yield [*talk[max(0, at - 2) : at], " ".join(first[: len(first) // 2 + 1] + second[len(second) // 2 :])]
+
+
+def answer(path, run, source, count, precision):
+    """Answers contexts of dev from an index; returns medians and the memory of this process."""
+    from tasks.selection.retrieval import CANDIDATES, Retriever
+
+    begin = time.perf_counter()
+    predictor = open_run(run, precision)
+    opened = time.perf_counter()
+    retriever = Retriever(predictor, path)
+    ready = time.perf_counter()
+    dev = conversations("smn", source, "dev")
+    seconds = {"search": [], "answer": []}
+    for turns in [talk[:-1] for talk in dev[:: max(1, len(dev) // count)][:count]] * 2:  # at first sizes are compiled
+        started = time.perf_counter()
+        retriever.index.search(turns, CANDIDATES)
+        searched = time.perf_counter()
+        retriever.answers(turns)
+        seconds["search"].append(searched - started)
+        seconds["answer"].append(time.perf_counter() - searched)
+    status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
+    timed = {name: sorted(times[len(times) // 2 :]) for name, times in seconds.items()}
+    return {
+        "contexts": count,
+        "seconds_to_open_model": round(opened - begin, 1),
+        "seconds_to_open_index": round(ready - opened, 2),
+        **{f"{name}_ms_median": round(1e3 * statistics.median(times), 1) for name, times in timed.items()},
+        **{f"{name}_ms_fastest": round(1e3 * times[0], 1) for name, times in timed.items()},
+        "resident_megabytes": int(status["VmRSS"].split()[0]) >> 10,
+        "of_these_mapped_files": int(status["RssFile"].split()[0]) >> 10,
+    }
+
+
+# === Both ===
+
+
+def open_run(run, precision):
+    """The predictor of a run, computing in `precision`."""
+    from engine.runs import Run, set_precision
+    from tasks import TASKS
+
+    set_precision(precision)
+    opened = Run.open(run)
+    return TASKS[opened.entry.task].predictor(opened)
+
+
+def conversations(corpus, source, split):
+    """All conversations of a split of a corpus."""
+    from tasks.selection.conversations import of_corpus
+
+    return list(of_corpus(corpus, source, split))
+
+
+def build(path, talks, predictor):
+    """An index of some conversations, opened."""
+    from tasks.selection.index import RetrievalIndex
+    from tasks.selection.indexing import build
+
+    vectors = predictor.model.get_layer("word_embedding").get_weights()[0]
+    build(path, talks, predictor.vocabulary, vectors, predictor.text)
+    return RetrievalIndex(path, predictor.vocabulary)
+
+
+if __name__ == "__main__":
+    cli.run(main)
