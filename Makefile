@@ -23,6 +23,13 @@ demo: $(INSTALLED)
 		--source=$(DEMO)/raw --out=$(DEMO)/prepared
 	$(BIN)/python train.py --recipe=dam-sample --data=$(DEMO)/prepared --workdir=$(DEMO)/run
 	$(BIN)/python evaluate.py --run=$(DEMO)/run --split=test --examples=3
+	@printf '\nWhat next? After `source $(VENV)/bin/activate`:\n'
+	@printf '  %-16s %s\n' \
+	  'more contexts' 'python evaluate.py --run=$(DEMO)/run --split=test --examples=20' \
+	  'a conversation' 'python -m tools.build_index --run=$(DEMO)/run --data=$(DEMO)/prepared --out=$(DEMO)/index' \
+	  '' 'python chat.py --run=$(DEMO)/run --index=$(DEMO)/index' \
+	  'web pages' 'python serve.py --run=demo=$(DEMO)/run' \
+	  'read on' 'README.md: other models and your own data; docs/dam.md: real conversations'
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
