@@ -11,6 +11,7 @@ TEST = $(BIN)/python -m pytest -q -n auto --dist=loadscope --durations=25
 install: $(INSTALLED)
 
 $(INSTALLED): requirements.txt
+	@echo "Installing into $(VENV); the packages are large, so it takes a minute or more."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt

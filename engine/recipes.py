@@ -219,8 +219,6 @@ RECIPES = {
             "vector_norm": 3.5,
             "validations_per_epoch": 2,
         },
-        results="dam-sample-?.json",
-        score="test R10@1 .340; seed 1, 4 minutes, 2 cores, AMD EPYC",
     ),
     # === Generation: seq2seq ===
     "chat-additive": _chat(
