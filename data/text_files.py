@@ -14,8 +14,8 @@ from base.files import UserError
 
 MAX_LINE = 2**20
 """Bytes of a line."""
-MAX_RATIO, FREE = 100, 2**26
-"""A `.gz` file may hold so many times its own size, and at least 64 MiB; text is compressed 3 to 10 times."""
+MAX_RATIO, FREE = 20, 2**22
+"""A compressed file may hold so many times its own size, and at least 4 MiB; text is compressed 3 to 10 times."""
 BOM = "\ufeff".encode()
 
 
@@ -86,7 +86,7 @@ def read_lines(path, of="text", fallback=None, opener=open):
                 if len(line) > MAX_LINE:
                     raise bad_line(path, number, f"at most {MAX_LINE:,} bytes", line)
                 if lines is not raw and number % 1000 == 1:
-                    limit = limit or _limit(path)
+                    limit = limit or largest_content(path)
                     if lines.tell() > limit:
                         raise _too_large(path, limit)
                 line = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -98,7 +98,8 @@ def read_lines(path, of="text", fallback=None, opener=open):
         raise UserError(f"{path}: expected {of}. Received: an empty file")
 
 
-def _limit(path):
+def largest_content(path):
+    """How many bytes a compressed file may hold."""
     return max(FREE, MAX_RATIO * path.stat().st_size)
 
 
@@ -129,7 +130,7 @@ def read_json(path):
     path = pathlib.Path(path)
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-            limit = _limit(path)
+            limit = largest_content(path)
             raw = file.read(limit + 1) if path.suffix == ".gz" else file.read()
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error

@@ -1,12 +1,14 @@
 """Word vectors: trained on the corpus by word2vec (Mikolov et al. 2013), or read from a file."""
 
 import logging
+import math
 import pathlib
 import zipfile
 
 import numpy as np
 
 from base.files import UserError
+from data.text_files import largest_content, read_lines
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
 
@@ -162,47 +164,70 @@ def read_vectors(path, words=None):
         `{word: float32 vector}`, in the file's order.
 
     Raises:
-        UserError: where the file is missing, a line has fewer values than the first, or the values of a word are no
-            finite numbers.
+        UserError: where the file is missing, a line has fewer values than the first, the values of a word are no
+            finite numbers, or arrays are other than that.
     """
     path = pathlib.Path(path)
+    try:
+        path.stat()
+    except OSError as error:
+        raise UserError(f"{path}: expected word vectors. Received: {error.strerror}") from error
     if path.suffix == ".npz":
         return _read_arrays(path, words)
     found, dimension = {}, None
-    try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                line = line.decode(errors="replace").rstrip(" \r\n")
-                # From the right: GloVe 840B has words with spaces.
-                word, *values = line.rsplit(" ", dimension or -1)
-                if number == 1 and len(values) == 1:
-                    continue
-                dimension = dimension or len(values)
-                if not values or len(values) != dimension:
-                    raise UserError(
-                        f"{path}, line {number}: expected a word and {dimension or 'its'} values. "
-                        f"Received: {len(values)} values"
-                    )
-                if words is None or word in words:
-                    found[word] = _numbers(path, number, values)
-    except OSError as error:
-        raise UserError(f"{path}: expected word vectors. Received: {error.strerror}") from error
+    for number, line in read_lines(path, None, fallback="utf-8"):
+        # From the right: GloVe 840B has words with spaces.
+        word, *values = line.rstrip(" \r").rsplit(" ", dimension or -1)
+        if number == 1 and len(values) == 1:
+            continue
+        dimension = dimension or len(values)
+        if not values or len(values) != dimension:
+            raise UserError(
+                f"{path}, line {number}: expected a word and {dimension or 'its'} values. "
+                f"Received: {len(values)} values"
+            )
+        if words is None or word in words:
+            found[word] = _numbers(path, number, values)
     return found
 
 
 def _read_arrays(path, words):
     try:
+        _check_sizes(path)
         with np.load(path, allow_pickle=False) as arrays:
             names, vectors = arrays["words"], arrays["vectors"].astype(np.float32)
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: expected the arrays words and vectors. Received: {error}") from error
-    if names.dtype.kind != "U" or vectors.ndim != 2 or len(names) != len(vectors) or not np.isfinite(vectors).all():
+        if names.dtype.kind != "U" or names.ndim != 1 or vectors.ndim != 2 or len(names) != len(vectors):
+            raise ValueError(f"{names.dtype} {names.shape}, {vectors.shape}")
+        if not np.isfinite(vectors).all():
+            raise ValueError("a value that is not finite")
+        names = names.tolist()
+        "".join(names).encode()  # no half of a surrogate pair
+    except OSError as error:
+        raise UserError(f"{path}: expected word vectors. Received: {error.strerror or error}") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged archive can make its readers raise anything
         raise UserError(
-            f"{path}: expected words (n,) as text and finite vectors (n, dimension). "
-            f"Received: {names.dtype} {names.shape}, {vectors.shape}"
-        )
-    pairs = zip(names.tolist(), vectors, strict=True)
-    return {word: vector for word, vector in pairs if words is None or word in words}
+            f"{path}: expected the arrays words and vectors, texts (n,) and finite numbers (n, dimension). "
+            f"Received: {str(error)[:200]}"
+        ) from error
+    return {word: vector for word, vector in zip(names, vectors, strict=True) if words is None or word in words}
+
+
+def _check_sizes(path):
+    """Refuses an archive whose arrays are far larger than itself, before they are made.
+
+    Raises:
+        ValueError: where they are.
+    """
+    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    with zipfile.ZipFile(path) as archive:
+        for name in ("words", "vectors"):
+            member = archive.getinfo(f"{name}.npy")
+            with archive.open(member) as file:
+                shape, _, dtype = headers[np.lib.format.read_magic(file)](file)
+            if max(math.prod(shape) * dtype.itemsize, 1) > min(member.file_size, largest_content(path)):
+                raise ValueError(f"{name} of shape {shape!s:.60} in a file of {path.stat().st_size:,} bytes")
 
 
 def _numbers(path, number, values):
@@ -213,4 +238,4 @@ def _numbers(path, number, values):
         reason = "a value that is not finite"
     except ValueError as error:
         reason = error
-    raise UserError(f"{path}, line {number}: expected a word and numbers. Received: {reason}")
+    raise UserError(f"{path}, line {number}: expected a word and numbers. Received: {str(reason)[:100]}")

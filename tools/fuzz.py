@@ -28,7 +28,6 @@ from base.files import UserError, atomic_file
 from data import pickles
 from data.corpora import CORPORA
 from data.vocabulary import Vocabulary
-from data.word_vectors import read_vectors
 from tools import hostile
 from tools.fuzz_targets import READERS, SQUAD, TASKS, prepared, write_corpus
 
@@ -126,8 +125,9 @@ def corpus_input(rng, place, canary):
     if rng.random() < 0.1:
         return _corpus_to_prepare(rng, place)
     text, reader = rng.choice(READERS)
-    content = hostile.hostile_json(rng, text) if text is SQUAD else hostile.mutated(rng, text.encode())
-    packed = rng.random() < 0.2 and reader not in (read_vectors, Vocabulary.load)
+    plain = text if isinstance(text, bytes) else text.encode()
+    content = hostile.hostile_json(rng, text) if text is SQUAD else hostile.mutated(rng, plain)
+    packed = rng.random() < 0.2 and plain is not text and reader != Vocabulary.load
     path = place / ("text.gz" if packed else "text")
     path.write_bytes(hostile.compressed(rng, content) if packed else content)
     return lambda: reader(path), path.stat().st_size

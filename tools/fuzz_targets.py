@@ -1,8 +1,11 @@
 """What `tools.fuzz` reads: a small text of every format with its reader, and a small corpus of every kind."""
 
 import contextlib
+import io
 import json
 import os
+
+import numpy as np
 
 from data.corpora import babi_dialog, conversations, cornell, dailydialog, smn, squad, subtitles
 from data.vocabulary import Vocabulary
@@ -62,8 +65,14 @@ def _cornell(path):
     return cornell.read([path, path.parent / "all.txt"] if first else [path.parent / "all.txt", path], "train")
 
 
+def _arrays(path):
+    return read_vectors(path.rename(path.with_suffix(".npz")))
+
+
+ARRAYS = io.BytesIO()
+np.savez_compressed(ARRAYS, words=np.array(["a", "b"]), vectors=np.ones((2, 3), np.float16))
 READERS = [
-    (SMN, lambda path: list(smn.read(path))),
+    (SMN, lambda path: sum(1 for _ in smn.read(path))),
     (BABI["dialog-babi-task1-x-trn.txt"], babi_dialog.read_dialogs),
     (BABI["dialog-babi-candidates.txt"], babi_dialog.read_candidates),
     (BABI["dialog-babi-kb-all.txt"], babi_dialog.read_knowledge),
@@ -76,8 +85,9 @@ READERS = [
     (VECTORS, read_vectors),
     ("_EOS_\n_UNK_\na\nb\n", Vocabulary.load),
     ("_EOS_ 4\na 1\nb 2\nc 3\n", lambda path: Vocabulary.load_word2id(path, 4)),
+    (ARRAYS.getvalue(), _arrays),
 ]
-"""A text and the reader of its format."""
+"""A text, or bytes, and the reader of its format."""
 TASKS = {
     "smn": (prepare_selection, selection_dataset, {"vectors": VECTORS, "min_count": 1}),
     "babi-dialog": (prepare_dialog, dialog_dataset, {}),

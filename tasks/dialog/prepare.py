@@ -26,6 +26,7 @@ from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
 from data.corpora.babi_dialog import Turn
 from data.prepared import VOCABULARY, write
+from data.text_files import bad_line
 from data.vocabulary import Vocabulary
 
 DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "knowledge.txt", "entities.txt"
@@ -81,8 +82,7 @@ def _prepare_task(reader, corpus, task, directory, settings, summary):
         dialogs[split] = reader.read_dialogs(file)
         for entry in (entry for dialog in dialogs[split] for entry in dialog):
             if isinstance(entry, Turn) and entry.bot not in numbers:
-                where = f"{file}, line {entry.number}"
-                raise UserError(f"{where}: expected a response of {task.candidates.name}. Received: {entry.bot!r}")
+                raise bad_line(file, entry.number, f"a response of {task.candidates.name}", entry.bot)
     pairs = reader.unseen_entities(dialogs["train"], knowledge)
     if pairs and "dev" in dialogs:
         moved = reader.move(dialogs["dev"], pairs)
