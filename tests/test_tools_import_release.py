@@ -508,7 +508,9 @@ def write_dataset(path, dimension=D):
 
 def test_a_dataset_gives_vocabulary_and_path(released, dataset, tmp_path):
     run = import_stand_in(released, tmp_path / "run", data=dataset)
-    assert run.config["dataset"] == {"path": str(dataset), "name": "tiny", "eos_id": EOS_ID, "unk_id": UNK_ID}
+    text = {"tokenizer": "whitespace", "lower": False}
+    expected = {"path": str(dataset), "name": "tiny", "eos_id": EOS_ID, "unk_id": UNK_ID, "text": text}
+    assert run.config["dataset"] == expected
     assert (run.path / VOCABULARY).read_text() == (dataset / "vocabulary.txt").read_text()
 
 
