@@ -220,8 +220,9 @@ def test_evaluate_refuses_what_cannot_be_written_before_it_scores(run, tmp_path,
             evaluate(selection, run.path, "dev", **options)
 
 
-def test_evaluate_names_the_record_in_a_directory(run, tmp_path):
-    record = evaluate(selection, run.path, "dev", baselines=False, measured_out=tmp_path)
+def test_evaluate_names_the_record_in_a_directory(trained_dialog, tmp_path):
+    run = shutil.copytree(trained_dialog.path, tmp_path / "run")
+    record = evaluate(dialog, run, "dev", baselines=False, measured_out=tmp_path)
     assert json.loads((tmp_path / "run-dev.json").read_text())["metrics"] == record["metrics"]
 
 
