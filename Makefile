@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 DEMO := build/demo
-TEST = $(BIN)/python -m pytest -q -n auto --dist=loadscope --durations=25
+TEST = $(BIN)/python -m pytest -q -n auto --dist=loadscope --no-loadscope-reorder --durations=25
 
 .PHONY: install demo lint test test-all test-browser fuzz format clean
 

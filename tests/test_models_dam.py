@@ -228,7 +228,9 @@ def test_dam_trains_no_frozen_embedding():
     assert {w.path for w in model.weights} - {w.path for w in model.trainable_weights} == {"word_embedding/embeddings"}
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", [pytest.param(name, marks=[] if name == "full" else pytest.mark.slow) for name in VARIANTS]
+)
 def test_dam_learns_one_batch(variant):
     keras.utils.set_random_seed(0)
     model, optimizer = DAM(config(variant, levels=1)), keras.optimizers.Adam(0.03)
