@@ -74,7 +74,7 @@ def main():
                     FLAGS.seed,
                 )
                 sides.append((make_block, arguments, {**limit, **environment}))
-            found = in_turn(sides, FLAGS.blocks, warm_up=2)
+            found = in_turn(sides, FLAGS.blocks)
             for name, timed in zip(names, found, strict=True):
                 row = {"instructions": instructions, "what": what, "side": name, **timed.medians()}
                 row |= {"ratio": found[0].ratio(timed), "ratio_of_cpu": found[0].ratio(timed, "cpu_speed")}
