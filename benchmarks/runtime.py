@@ -55,37 +55,43 @@ def main():
     columns = "pairs/s", "per CPU second", "page faults/block", "GB", "base.runtime is faster by", "by CPU time"
     table, rows = Table("", "", *columns), []
     for instructions in FLAGS.instructions:
-        limit = {} if instructions == "native" else {"ONEDNN_MAX_CPU_ISA": instructions}
         for what in FLAGS.what:
             if what == "demo" and not FLAGS.sample:
                 continue
-            chosen = ALLOCATORS if FLAGS.allocators else SIDES
-            names = [name for name in chosen if what != "demo" or not chosen[name][1]]
-            sides = []
-            for environment, settings, allocator in (chosen[name] for name in names):
-                arguments = (
-                    what,
-                    settings,
-                    allocator,
-                    FLAGS.data,
-                    FLAGS.sample,
-                    FLAGS.batch_size,
-                    FLAGS.steps,
-                    FLAGS.seed,
-                )
-                sides.append((make_block, arguments, {**limit, **environment}))
-            found = in_turn(sides, FLAGS.blocks)
-            for name, timed in zip(names, found, strict=True):
-                row = {"instructions": instructions, "what": what, "side": name, **timed.medians()}
-                row |= {"ratio": found[0].ratio(timed), "ratio_of_cpu": found[0].ratio(timed, "cpu_speed")}
-                rows.append(row)
+            found = time_sides(instructions, what)
+            rows += found
+            for row in found:
                 cells = [f"{row[field]:,.1f}" for field in ("per_second", "per_cpu_second")]
                 cells += [f"{row['page_faults']:,.0f}", f"{row['gigabytes']:.2f}"]
                 cells += [f"{row[field]:.2f}" for field in ("ratio", "ratio_of_cpu")]
-                table.add_row(f"{what}, {instructions}" if name == OURS else "", name, *cells)
+                table.add_row(f"{what}, {instructions}" if row is found[0] else "", row["side"], *cells)
             table.add_section()
+            write_record(FLAGS.out, "runtime", rows=rows, note=FLAGS.note)  # what is done is kept
     Console(width=None if sys.stdout.isatty() else 160).print(table)
-    write_record(FLAGS.out, "runtime", rows=rows, note=FLAGS.note)
+
+
+def time_sides(instructions, what):
+    """The rows of one kind of work under one kind of instructions, `base.runtime` first."""
+    limit = {} if instructions == "native" else {"ONEDNN_MAX_CPU_ISA": instructions}
+    chosen = ALLOCATORS if FLAGS.allocators else SIDES
+    names = [name for name in chosen if what != "demo" or not chosen[name][1]]
+    data = FLAGS.sample if what == "demo" else FLAGS.data
+    sides = []
+    for environment, settings, allocator in (chosen[name] for name in names):
+        arguments = what, settings, allocator, data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
+        sides.append((make_block, arguments, {**limit, **environment}))
+    found = in_turn(sides, FLAGS.blocks)
+    return [
+        {
+            "instructions": instructions,
+            "what": what,
+            "side": name,
+            **timed.medians(),
+            "ratio": found[0].ratio(timed),
+            "ratio_of_cpu": found[0].ratio(timed, "cpu_speed"),
+        }
+        for name, timed in zip(names, found, strict=True)
+    ]
 
 
 def make_block(what, settings, allocator, data, batch_size, steps, seed):

@@ -93,7 +93,7 @@ def in_turn(sides, blocks, warm_up=1):
             for pipe, of_side in zip(pipes, found, strict=True):
                 pipe.send("block")
                 of_side.append(pipe.recv())
-    except (EOFError, BrokenPipeError):
+    except (EOFError, ConnectionError):  # which a broken pipe is too
         raise UserError("a side of the comparison failed; its error stands above") from None
     finally:
         for worker in workers:
