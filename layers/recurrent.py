@@ -136,11 +136,13 @@ class RecurrentDecoder(keras.layers.Layer):
         self.cell, self.units, self.depth, self.attention, self.dropout = cell, units, layers, attention, dropout
         policy = self.dtype_policy
         stack = [_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)]
-        self.attend = None if attention == "none" else Attention(attention, name="attention", dtype=policy)
+        # Saved weights know it by this name.
+        # Saved weights know it by this name.
+        self.look = None if attention == "none" else Attention(attention, name="attention", dtype=policy)
         if attention == "additive":
             kind = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}[cell]
             own = kind(units, **({"reset_after": False} if cell == "gru" else {}), name="cell", dtype=policy)
-            first = AttentionCell(own, self.attend, name="attention_cell", dtype=policy)
+            first = AttentionCell(own, self.look, name="attention_cell", dtype=policy)
             stack[0] = keras.layers.RNN(first, return_sequences=True, name="layer_0", dtype=policy)
         elif attention != "none":
             self.readout = Dense(units, activation="tanh", use_bias=False, name="readout", dtype=policy)
@@ -156,7 +158,7 @@ class RecurrentDecoder(keras.layers.Layer):
             else:
                 layer.build((None, None, self.units if i else E + self.units * (self.attention == "none")))
         if self.attention not in ("none", "additive"):
-            self.attend.build((None, None, self.units), memory_shape)
+            self.look.build((None, None, self.units), memory_shape)
             self.readout.build((None, None, self.units + D))
 
     def call(self, y, memory, mask, states, training=None):
@@ -165,18 +167,18 @@ class RecurrentDecoder(keras.layers.Layer):
         for i, layer in enumerate(self.stack):
             x = self.drop(x, training=training) if i else x
             if i == 0 and self.attention == "additive":
-                extra = [self.attend.keys(memory), memory, ops.cast(mask, memory.dtype)]
+                extra = [self.look.keys(memory), memory, ops.cast(mask, memory.dtype)]
                 x = layer(x, initial_state=[*states[0], *extra], training=training)
             else:
                 x = layer(x, initial_state=states[i], training=training)[0]
         if self.attention in ("none", "additive"):
             return x
-        c, _ = self.attend(x, memory, mask)
+        c, _ = self.look(x, memory, mask)
         return self.readout(ops.concatenate([c, x], axis=-1))
 
     def encoder_cache(self, memory, mask, states):
         """What a step needs beside the word and the states: the keys, the memory, its mask and the first summary."""
-        keys = memory if self.attend is None else self.attend.keys(memory)
+        keys = memory if self.look is None else self.look.keys(memory)
         return [keys, memory, ops.cast(mask, memory.dtype), self._summary(_states_of(self.cell, states))]
 
     def step(self, y, states, cache):
@@ -204,7 +206,7 @@ class RecurrentDecoder(keras.layers.Layer):
                 x, new = layer.cell(x, own)
                 after += new if isinstance(new, (list, tuple)) else [new]
         if self.attention not in ("none", "additive"):
-            c, weights = self.attend(x[:, None, :], memory, ops.not_equal(mask, 0), keys)
+            c, weights = self.look(x[:, None, :], memory, ops.not_equal(mask, 0), keys)
             x, weights = self.readout(ops.concatenate([c[:, 0], x], axis=-1)), weights[:, 0]
         return x, after, weights
 

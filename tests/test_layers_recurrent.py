@@ -148,14 +148,14 @@ def decode_in_loops(y, memory, states, decoder):
         for i, layer in enumerate(decoder.stack):
             own = states[i * size : (i + 1) * size]
             if i == 0 and decoder.attention == "additive":
-                [c], [a] = attend_in_loops(own[0][None], memory, decoder.attend)
+                [c], [a] = attend_in_loops(own[0][None], memory, decoder.look)
                 new = STEPS[decoder.cell](x, c, *own, layer.cell.cell)
             else:
                 _, new = IN_LOOPS[decoder.cell]([x], weights_of(layer), own)
             states[i * size : (i + 1) * size] = new
             x = new[0]
         if decoder.attention not in ("none", "additive"):
-            [c], [a] = attend_in_loops(x[None], memory, decoder.attend)
+            [c], [a] = attend_in_loops(x[None], memory, decoder.look)
             [W_c] = weights_of(decoder.readout)
             x = np.tanh(np.concatenate([c, x]) @ W_c)  # Luong et al. 2015, eq. 5
         if decoder.attention != "none":
