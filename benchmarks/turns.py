@@ -67,8 +67,8 @@ def in_turn(sides, blocks, warm_up=1):
     Args:
         sides: List of `(function, arguments)` or `(function, arguments, environment)`. In the side's process, which has
             these environment variables, the function makes things ready and returns another without arguments, that
-            computes a block and returns how many examples per second it did. The first must be importable, the
-            arguments plain.
+            computes a block and returns how many examples per second it did, or a `Block` where it had another
+            process do it. The first must be importable, the arguments plain.
         blocks: Timed blocks of each side.
         warm_up: Blocks that go before, which compile.
 
@@ -122,6 +122,9 @@ def _serve(function, arguments, pipe):
         while pipe.recv():
             before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
             speed = block()
+            if isinstance(speed, Block):
+                pipe.send(speed)
+                continue
             after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - started
             cpu = sum(after[:2]) - sum(before[:2])
             faults = after.ru_minflt - before.ru_minflt
@@ -186,6 +189,25 @@ def side_of_recipe(name):
     ]
 
 
+def make_model_config(side, path):
+    """The config of a side's model, its task, its dataset, the task's `Training`, and its entry in `models.MODELS`."""
+    from engine.settings import make_config
+    from engine.training import expand_compatibility
+    from models import MODELS
+    from tasks import TASKS
+
+    name, settings = parse_side(side)
+    settings.pop("precision", None)
+    entry = MODELS[name]
+    task = TASKS[entry.task]
+    dataset = task.load_dataset(path)
+    settings = expand_compatibility(entry, task, settings)
+    known = entry.config.__dataclass_fields__
+    chosen = {field: value for field, value in settings.items() if field in known}
+    training = make_config(task.Training, {field: value for field, value in settings.items() if field not in known})
+    return make_config(entry.config, task.model_settings(dataset, chosen)), task, dataset, training, entry
+
+
 def build(side, path, seed):
     """The model of a side, compiled for training, in its precision.
 
@@ -200,22 +222,12 @@ def build(side, path, seed):
     import keras
 
     from engine.runs import set_precision
-    from engine.settings import make_config
-    from engine.training import Fit, expand_compatibility
-    from models import MODELS
-    from tasks import TASKS
+    from engine.training import Fit
 
-    name, settings = parse_side(side)
-    set_precision(settings.pop("precision", "float32"))
-    entry = MODELS[name]
-    task = TASKS[entry.task]
-    dataset = task.load_dataset(path)
+    set_precision(parse_side(side)[1].get("precision", "float32"))
+    config, task, dataset, training, entry = make_model_config(side, path)
     keras.utils.set_random_seed(seed)
-    settings = expand_compatibility(entry, task, settings)
-    known = entry.config.__dataclass_fields__
-    chosen = {field: value for field, value in settings.items() if field in known}
-    training = make_config(task.Training, {field: value for field, value in settings.items() if field not in known})
-    model = entry.build(make_config(entry.config, task.model_settings(dataset, chosen)))
+    model = entry.build(config)
     task.initialise(model, dataset, training)
     optimizer = task.optimizer(training, Fit(**task.fit).learning_rate, 10_000, model.config)
     model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=False)

@@ -1,0 +1,224 @@
+"""The networks of `benchmarks.peers` in PyTorch; needs `torch` and `numpy` alone, and is started by that benchmark.
+
+python benchmarks/peers_torch.py WHAT BATCHES.npz SETTINGS.json
+
+Written as one would write them in PyTorch: `nn.LSTM` and `nn.GRU` on packed sequences, Adam with its `foreach` default,
+beam search as a loop in Python. For each line on standard input it computes the batches once and prints a line of JSON.
+"""
+
+import json
+import resource
+import sys
+import time
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+LOWEST = -1e30
+
+
+class Recurrent(nn.Module):
+    """`nn.LSTM` or `nn.GRU` in both directions, which reads no padding."""
+
+    def __init__(self, kind, inputs, units):
+        super().__init__()
+        self.rnn = kind(inputs, units, batch_first=True, bidirectional=True)
+
+    def forward(self, x, mask):
+        packed = pack_padded_sequence(x, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+        y, state = self.rnn(packed)
+        return pad_packed_sequence(y, batch_first=True, total_length=x.shape[1])[0], state
+
+
+class BiDAF(nn.Module):
+    """Seo et al. 2017; layer by layer as `models.bidaf`."""
+
+    def __init__(self, words, characters, embedding_dim, hidden, character_dim, filters, width, dropout):
+        super().__init__()
+        self.width, self.drop, d = width, nn.Dropout(dropout), hidden
+        self.words = nn.Embedding(words + 1, embedding_dim)
+        self.words.weight.requires_grad_(False)
+        self.characters = nn.Embedding(characters + 1, character_dim)
+        self.convolution = nn.Conv1d(character_dim, filters, width)
+        D = filters + embedding_dim
+        self.transforms = nn.ModuleList(nn.Linear(D, D) for _ in range(2))
+        self.gates = nn.ModuleList(nn.Linear(D, D) for _ in range(2))
+        self.contextual, self.end = Recurrent(nn.LSTM, D, d), Recurrent(nn.LSTM, 2 * d, d)
+        self.modelling = nn.ModuleList([Recurrent(nn.LSTM, 8 * d, d), Recurrent(nn.LSTM, 2 * d, d)])
+        self.w = nn.Parameter(torch.empty(3, 2 * d).uniform_(-0.1, 0.1))
+        self.start_logit, self.end_logit = (nn.Linear(10 * d, 1, bias=False) for _ in range(2))
+
+    def forward(self, words, characters, context, query):
+        real = (characters > 0)[..., None]
+        e = F.pad(self.drop(self.characters(characters) * real), (0, 0, 0, self.width - 1))
+        c = (F.relu(self.convolution(e.transpose(1, 2))).transpose(1, 2) * real).amax(1)
+        x = torch.cat([c, self.words(words)], -1)
+        for transform, gate in zip(self.transforms, self.gates, strict=True):
+            t = torch.sigmoid(gate(x))
+            x = t * F.relu(transform(x)) + (1 - t) * x
+        t_mask, j_mask = context > 0, query > 0
+        H, _ = self.contextual(self.drop(x[context]), t_mask)
+        U, _ = self.contextual(self.drop(x[query]), j_mask)
+        S = (H @ self.w[0])[:, :, None] + (U @ self.w[1])[:, None] + (H * self.w[2]) @ U.transpose(1, 2)
+        S = S.masked_fill(~j_mask[:, None], LOWEST)
+        U_tilde = S.softmax(-1) @ U
+        b = S.amax(-1).masked_fill(~t_mask, LOWEST).softmax(-1)
+        h_tilde = b[:, None] @ H
+        G = torch.cat([H, U_tilde, H * U_tilde, H * h_tilde], -1)
+        M, _ = self.modelling[0](self.drop(G), t_mask)
+        M, _ = self.modelling[1](self.drop(M), t_mask)
+        start = self.start_logit(self.drop(torch.cat([G, M], -1)))[..., 0]
+        M2, _ = self.end(self.drop(M), t_mask)
+        end = self.end_logit(self.drop(torch.cat([G, M2], -1)))[..., 0]
+        return torch.stack([start, end], 1).masked_fill(~t_mask[:, None], LOWEST)
+
+
+def span_loss(spans, logits):
+    log_p = logits.log_softmax(-1)
+    each = log_p.gather(2, spans.transpose(1, 2).clamp(min=0)).sum(1)
+    return -each.masked_fill(spans[..., 0] < 0, LOWEST).logsumexp(-1).mean()
+
+
+class Seq2Seq(nn.Module):
+    """GRUs with Luong's or Bahdanau's attention, one layer each, as `models.seq2seq`."""
+
+    def __init__(self, vocabulary, embedding_dim, hidden, attention, dropout):
+        super().__init__()
+        self.attention, self.drop, H = attention, nn.Dropout(dropout), hidden
+        self.words = nn.Embedding(vocabulary + 2, embedding_dim)
+        self.encoder = Recurrent(nn.GRU, embedding_dim, H // 2)
+        if attention == "additive":
+            self.cell = nn.GRUCell(embedding_dim + H, H)
+            self.W_s, self.W_h, self.v = (nn.Linear(H, n, bias=False) for n in (H, H, 1))
+        else:
+            self.decoder = nn.GRU(embedding_dim, H, batch_first=True)
+            self.readout = nn.Linear(2 * H, H, bias=False)
+        self.logits = nn.Linear(H, vocabulary + 1)
+
+    def encode(self, source):
+        mask = source > 0
+        memory, state = self.encoder(self.drop(self.words(source)), mask)
+        keys = self.W_h(memory) if self.attention == "additive" else memory
+        return (keys, memory, mask), torch.cat([state[0], state[1]], -1)
+
+    def attend(self, s, keys, memory, mask):
+        e = s @ keys.transpose(1, 2)
+        return e.masked_fill(~mask[:, None], LOWEST).softmax(-1) @ memory
+
+    def step(self, y, s, keys, memory, mask):
+        """One word with additive attention; `y` is its vector."""
+        e = self.v(torch.tanh(self.W_s(s)[:, None] + keys))[..., 0]
+        c = (e.masked_fill(~mask, LOWEST).softmax(-1)[:, None] @ memory)[:, 0]
+        return self.cell(torch.cat([y, c], -1), s)
+
+    def decode(self, y, s, cache):
+        """The outputs `(B, T, H)` behind words `(B, T)`, and the last state."""
+        y = self.drop(self.words(y))
+        if self.attention == "additive":
+            outputs = []
+            for t in range(y.shape[1]):
+                s = self.step(y[:, t], s, *cache)
+                outputs.append(s)
+            return torch.stack(outputs, 1), s
+        x, last = self.decoder(y, s[None])
+        return torch.tanh(self.readout(torch.cat([self.attend(x, *cache), x], -1))), last[0]
+
+    def forward(self, source, target_in):
+        cache, s = self.encode(source)
+        x, _ = self.decode(target_in, s, cache)
+        return self.logits(self.drop(x))
+
+
+def word_loss(target, logits):
+    return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=0)
+
+
+def beam_search(model, source, beam, length, begin, eos, unknown):
+    """The `beam` best replies to each source, none with padding or unknown words, `(B, K, L)`."""
+    B, K = len(source), beam
+    cache, s = model.encode(source)
+    cache, s = [x.repeat_interleave(K, 0) for x in cache], s.repeat_interleave(K, 0)
+    ids = torch.zeros(B, K, length, dtype=torch.long)
+    score = torch.full((B, K), LOWEST)
+    score[:, 0] = 0.0
+    done, word = torch.zeros(B, K, dtype=torch.bool), torch.full((B, K), begin)
+    for t in range(length):
+        x, s = model.decode(word.reshape(-1, 1), s, cache)
+        log_p = model.logits(x[:, 0]).log_softmax(-1).reshape(B, K, -1)
+        log_p[..., [0, unknown]] = LOWEST
+        total = score[..., None] + log_p
+        stays = torch.full_like(total, LOWEST)
+        stays[..., 0] = score
+        total = torch.where(done[..., None], stays, total)
+        score, best = total.flatten(1).topk(K)
+        parent, word = best // log_p.shape[-1], best % log_p.shape[-1]
+        ids, done = ids.gather(1, parent[..., None].expand_as(ids)), done.gather(1, parent)
+        s = s.reshape(B, K, -1).gather(1, parent[..., None].expand(B, K, s.shape[-1])).flatten(0, 1)
+        ids[:, :, t] = word
+        done |= word == eos
+        if done.all():
+            break
+    return ids
+
+
+def make_compute(what, batches, settings):
+    """Function that computes all batches once and returns how many examples these are, and the network."""
+    network, learning_rate, clip, ema = (settings.pop(name, None) for name in ("network", "rate", "clip", "ema"))
+    model = {"bidaf": BiDAF, "seq2seq": Seq2Seq}[network](**settings.pop("sizes"))
+    if what == "training":
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        adam = torch.optim.Adam(parameters, learning_rate, eps=1e-7)
+        averages = [p.detach().clone() for p in parameters] if ema else []
+
+        def compute():
+            for *inputs, targets in batches:
+                adam.zero_grad()
+                loss = {"bidaf": span_loss, "seq2seq": word_loss}[network](targets, model(*inputs))
+                loss.backward()
+                if clip:
+                    nn.utils.clip_grad_norm_(parameters, clip)
+                adam.step()
+                if averages:
+                    torch._foreach_lerp_(averages, [p.detach() for p in parameters], 1 - ema)
+    else:
+        model.eval()
+
+        @torch.inference_mode()
+        def compute():
+            for *inputs, _ in batches:
+                if network == "bidaf":
+                    model(*inputs)
+                else:
+                    beam_search(model, inputs[0], **settings)
+
+    return compute, model
+
+
+def main(what, arrays, settings):
+    torch.manual_seed(1)
+    settings = json.loads(settings)
+    if threads := settings.pop("threads", None):
+        torch.set_num_threads(threads)
+    with np.load(arrays) as stored:
+        numbers = sorted({int(name.split(":")[0]) for name in stored})
+        batches = [
+            [torch.from_numpy(stored[f"{i}:{j}"].astype("int64")) for j in range(settings["arrays"])] for i in numbers
+        ]
+    settings.pop("arrays")
+    compute, model = make_compute(what, batches, settings)
+    found = {"parameters": sum(p.numel() for p in model.parameters()), "threads": torch.get_num_threads()}
+    print(json.dumps({**found, "version": torch.__version__}), flush=True)
+    for _ in sys.stdin:
+        cpu, started = time.process_time(), time.perf_counter()
+        compute()
+        found = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
+        print(
+            json.dumps({**found, "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}), flush=True
+        )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
