@@ -6,6 +6,7 @@ Shape suffixes:  B batch   T words   D features of the input   H units
 import keras
 
 from layers.masking import zero_padding
+from layers.tensorflow_kernels import block_bilstm, can_run_block_lstm
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -14,6 +15,9 @@ class BiLSTM(keras.layers.Layer):
 
     Args:
         units: H, in each direction.
+        one_operation: Whether each direction is one operation where TensorFlow has it
+            (`layers.tensorflow_kernels.block_bilstm`); XLA cannot compile that. Elsewhere, or with `False`, it is
+            Keras's own loop.
 
     Call arguments:
         x: Float `(B, T, D)`.
@@ -23,20 +27,36 @@ class BiLSTM(keras.layers.Layer):
         Float `(B, T, 2H)`, zeros at padding. It carries no implicit mask.
     """
 
-    def __init__(self, units, **kwargs):
+    def __init__(self, units, one_operation=True, **kwargs):
         super().__init__(**kwargs)
         self.units = units
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", dtype=self.dtype_policy)
         self.both = keras.layers.Bidirectional(lstm, name="both", dtype=self.dtype_policy)
+        self.one_operation = one_operation
+
+    @property
+    def one_operation(self):
+        """Whether the fast path is taken."""
+        return self._one_operation
+
+    @one_operation.setter
+    def one_operation(self, value):
+        self._one_operation = value and can_run_block_lstm(self.compute_dtype)
+        self.supports_jit = not self._one_operation
 
     def build(self, x_shape, mask_shape=None):
         self.both.build(x_shape)
 
     def call(self, x, mask, training=None):
-        return zero_padding(self.both(x, mask=mask, training=training), mask[..., None])
+        if self.one_operation:
+            cells = self.both.forward_layer.cell, self.both.backward_layer.cell
+            y = block_bilstm(x, mask, *((cell.kernel, cell.recurrent_kernel, cell.bias) for cell in cells))
+        else:
+            y = self.both(x, mask=mask, training=training)
+        return zero_padding(y, mask[..., None])
 
     def compute_output_shape(self, x_shape, mask_shape=None):
         return (*x_shape[:-1], 2 * self.units)
 
     def get_config(self):
-        return {**super().get_config(), "units": self.units}
+        return {**super().get_config(), "units": self.units, "one_operation": self.one_operation}

@@ -141,6 +141,14 @@ class BiDAF(keras.Model):
         super().__init__(inputs, logits, **kwargs)
         self.config = config
 
+    @keras.Model.jit_compile.setter
+    def jit_compile(self, value):
+        if value:  # XLA does not know the operation
+            for layer in self.layers:
+                if isinstance(layer, BiLSTM):
+                    layer.one_operation = False
+        keras.Model.jit_compile.fset(self, value)
+
     def get_config(self):
         return {"config": dataclasses.asdict(self.config), "name": self.name}
 

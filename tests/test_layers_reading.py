@@ -3,12 +3,14 @@
 import keras
 import numpy as np
 import pytest
+from helpers import gradients_of
 from keras import ops
 
 from layers.attention_flow import AttentionFlow
 from layers.bilstm import BiLSTM
 from layers.char_cnn import CharacterCNN
 from layers.highway import Highway
+from models.bidaf import BiDAF, BiDAFConfig
 
 B, T, J, D = 2, 5, 3, 7
 LENGTHS_T, LENGTHS_J = (5, 3), (2, 3)
@@ -151,9 +153,11 @@ def lstm_in_loops(x, kernel, recurrent, bias):
     return np.array(states)
 
 
-def test_bilstm_reads_each_sequence_in_both_directions_without_its_padding():
+@pytest.mark.parametrize("one_operation", [True, False])
+def test_bilstm_reads_each_sequence_in_both_directions_without_its_padding(one_operation):
     x, H = array(B, T, D), 3
-    layer = BiLSTM(H)
+    layer = BiLSTM(H, one_operation)
+    assert layer.one_operation is one_operation and layer.supports_jit is not one_operation
     layer(x, mask(LENGTHS_T, T))
     randomise(layer)
     weights = layer.get_weights()
@@ -163,6 +167,31 @@ def test_bilstm_reads_each_sequence_in_both_directions_without_its_padding():
         backward = lstm_in_loops(x[b, :t][::-1], *weights[3:])[::-1]
         np.testing.assert_allclose(states[b, :t], np.concatenate([forward, backward], axis=1), atol=1e-5)
         assert not states[b, t:].any()
+
+
+def test_bilstm_in_one_operation_is_keras_own_also_backwards():
+    layer, x, upstream = BiLSTM(3), array(B, T, D), array(B, T, 6, seed=9)
+    layer(x, mask(LENGTHS_T, T))
+    randomise(layer)
+    found = []
+    for one_operation in (True, False):
+        layer.one_operation = one_operation
+        y, gradients = gradients_of(
+            lambda x, *_: layer(x, mask(LENGTHS_T, T)), [x, *layer.trainable_variables], upstream
+        )
+        found.append([y, *gradients])
+    for one, other in zip(*found, strict=True):
+        assert one.shape == other.shape and np.abs(other).max() > 0.1
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_bilstm_is_keras_own_in_half_precision_and_where_xla_compiles():
+    assert not BiLSTM(3, dtype="mixed_bfloat16").one_operation
+    model = BiDAF(BiDAFConfig(7, 5, 3, hidden=2))
+    layers = [layer for layer in model.layers if isinstance(layer, BiLSTM)]
+    assert len(layers) == 4 and all(layer.one_operation for layer in layers)
+    model.compile(jit_compile=True)
+    assert model.jit_compile and not any(layer.one_operation for layer in layers)
 
 
 @pytest.mark.parametrize(
