@@ -77,7 +77,7 @@ class DialogSplit:
             mentions: uint8 `(B, M, E)`, whether a sentence mentions an entity.
             `answers` are candidates, int32 `(B, T)`, -1 for padding.
         """
-        fields_of = self.fields
+        fields_of, rows = self.fields, np.asarray(rows)
         M = fields_of["sentences"].width(rows, multiple=multiple)
         T = fields_of["turns"].width(rows, multiple=multiple)
         real = np.arange(M) < fields_of["sentences"].lengths[rows][:, None]
