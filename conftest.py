@@ -1,6 +1,7 @@
 """How tests and doctests run: which environment they start in, on how many workers, and what doctests see."""
 
 import os
+import signal
 
 import pytest
 
@@ -11,6 +12,12 @@ runtime.prepare(threads=1 if "PYTEST_XDIST_WORKER" in os.environ else None)
 
 WORKER_BYTES = 3 * 2**30
 """Memory that one worker may come to need."""
+
+
+def pytest_configure():
+    """Lets Ctrl-C interrupt, which tests send: a shell that starts something in the background makes it ignore that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
