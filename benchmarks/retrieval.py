@@ -19,6 +19,7 @@ import resource
 import statistics
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 
 from absl import flags
 from rich.progress import track
@@ -107,13 +108,15 @@ def by_place(hits, search):
 def cost():
     """Seconds and memory of building an index, and of answers."""
     context = multiprocessing.get_context("spawn")  # of each its own process, so that its memory is its own
-    with tempfile.TemporaryDirectory() as directory, context.Pool(1, maxtasksperchild=1) as pool:
+    pool = ProcessPoolExecutor(1, context, max_tasks_per_child=1)
+    with tempfile.TemporaryDirectory() as directory, pool:
         path, building = FLAGS.index, {}
         if not path:
             path = f"{directory}/index"
             sources = [("smn", FLAGS.source), *(other.split(":", 1) for other in FLAGS.other)]
-            building = pool.apply(build_large, (path, FLAGS.run, sources, FLAGS.responses))
-        answering = pool.apply(answer, (path, FLAGS.run, FLAGS.source, FLAGS.contexts or 50, FLAGS.precision))
+            building = pool.submit(build_large, path, FLAGS.run, sources, FLAGS.responses).result()
+        arguments = path, FLAGS.run, FLAGS.source, FLAGS.contexts or 50, FLAGS.precision
+        answering = pool.submit(answer, *arguments).result()
         size = sum(file.stat().st_size for file in pathlib.Path(path).rglob("*") if file.is_file())
     return {"building": building, "index_megabytes": round(size / 2**20), "answering": answering}
 
@@ -129,7 +132,7 @@ def build_large(path, run, sources, count):
         for talks in made_of.values()
         for talk in [*talks, *recombined(talks, max(0, missing) * len(talks) // real)]
     ]
-    begin, cpu = time.perf_counter(), time.process_time()
+    begin, cpu, load = time.perf_counter(), time.process_time(), os.getloadavg()[0]
     index = build(path, every, predictor)
     if index.size < count:
         raise UserError(f"--responses={count}: the corpora and their recombinations have {index.size}")
@@ -139,6 +142,7 @@ def build_large(path, run, sources, count):
         **{name: index.config[name] for name in ("responses", "pairs", "utterances", "words", "left_out")},
         "seconds": round(time.perf_counter() - begin, 1),
         "cpu_seconds": round(time.process_time() - cpu, 1),
+        "load_average": [round(load, 1), round(os.getloadavg()[0], 1)],
         "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10),
     }
 

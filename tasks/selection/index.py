@@ -193,8 +193,9 @@ def best_by_words(index, ids, count):
     order = np.argsort(size, kind="stable")
     ids = ids[order][np.cumsum(size[order]) <= max(POSTINGS, size.min())]
     scores = index.get_scores_from_ids(ids)
-    top = np.argpartition(scores, -min(count, len(scores)))[-count:]
-    top = top[scores[top] > 0]
+    top = np.flatnonzero(scores > 0)
+    if len(top) > count:
+        top = top[np.argpartition(scores[top], -count)[-count:]]
     return top[np.lexsort((top, -scores[top]))].tolist()
 
 
