@@ -74,6 +74,11 @@ class Vocabulary:
         counts = collections.Counter()
         for tokens in token_lists:
             counts.update(tokens)
+        return cls.of_counts(counts, min_count)
+
+    @classmethod
+    def of_counts(cls, counts, min_count=1):
+        """As `count`, from `{word: how often it occurs}`."""
         words = [word for word, n in counts.items() if n >= min_count and word not in SPECIALS]
         return cls((*SPECIALS, *sorted(words, key=lambda word: (-counts[word], word))))
 

@@ -32,7 +32,7 @@ def train_word2vec(
     without a vector get is said in `complete`.
 
     Args:
-        sentences: Iterable of lists of words.
+        sentences: Lists of words, to be iterated over several times.
         vocabulary: A `data.vocabulary.Vocabulary`.
         dimension: Length of the vectors.
         window: Context words to each side.
@@ -56,8 +56,7 @@ def train_word2vec(
             if after_epoch is not None:
                 after_epoch()
 
-    known = set(vocabulary.words) - set(SPECIALS)
-    sentences = [[word for word in sentence if word in known] for sentence in sentences]
+    sentences = _KnownWords(sentences, set(vocabulary.words) - set(SPECIALS))
     if not any(sentences):
         return complete({}, vocabulary, dimension, seed)
     model = Word2Vec(
@@ -75,6 +74,17 @@ def train_word2vec(
     )
     found = {word: model.wv[word] for word in model.wv.index_to_key}
     return complete(found, vocabulary, dimension, seed)
+
+
+class _KnownWords:
+    """Sentences without the words that are not known."""
+
+    def __init__(self, sentences, known):
+        self.sentences, self.known = sentences, known
+
+    def __iter__(self):
+        for sentence in self.sentences:
+            yield [word for word in sentence if word in self.known]
 
 
 def complete(found, vocabulary, dimension, seed=1):

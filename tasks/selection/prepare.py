@@ -11,11 +11,13 @@ times, and `min_count` would mean nothing. Negative responses are positive ones 
 so they would only count words again.
 """
 
+import array
 import collections
 import dataclasses
 import functools
 import pathlib
 import sys
+from typing import NamedTuple
 
 import numpy as np
 from rich.progress import Progress
@@ -23,6 +25,7 @@ from rich.progress import Progress
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
 from data.prepared import VECTORS, VOCABULARY, print_summary, write
+from data.texts import Texts
 from data.tokenizers import WHITESPACE, words_of
 from data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from data.word_vectors import load_text_vectors, train_word2vec
@@ -85,20 +88,19 @@ def prepare(corpus, source, out, settings):
         files = {split: reader.find_split(source, split) for split in SPLITS}
         if files["dev"] is None:
             print(f"warning: {source} has no dev file: train.py will not train on {out}", file=sys.stderr)
-        lines = {split: _read(reader, file, progress) for split, file in files.items()}
-        utterances = list(
-            dict.fromkeys(text for line in lines["train"] if line.label == 1 for text in (*line.turns, line.response))
-        )
+        texts = Texts(functools.partial(words_of, **text))
+        lines = {split: _read(reader, file, texts, progress) for split, file in files.items()}
+        texts.close()
+        utterances = _utterances(lines["train"], len(texts))
         if not utterances:
             raise UserError(f"{files['train']}: expected lines with label 1. Received: none")
-        sentences = [words_of(utterance, **text) for utterance in utterances]
-        vocabulary = Vocabulary.count(sentences, settings.min_count)
+        vocabulary = Vocabulary.of_counts(texts.counts(utterances), settings.min_count)
         if len(vocabulary) == len(SPECIALS):
             raise UserError(
                 f"{files['train']}: expected a word that occurs {settings.min_count} times "
                 "(--min_count). Received: none"
             )
-        encoded = tuple(_encode(lines[split], text, vocabulary) for split in SPLITS)
+        encoded = tuple(_encode(lines[split], texts.encoder(vocabulary)) for split in SPLITS)
         statistics = {}
         for split, data in zip(SPLITS, encoded, strict=True):
             if data["y"]:
@@ -106,7 +108,7 @@ def prepare(corpus, source, out, settings):
                 statistics[split] = {"file": files[split].name, **_statistics(packed)}
                 if split != "train":
                     _warn_of_candidates(files[split], packed, settings.candidates)
-        vectors = _word_vectors(sentences, vocabulary, settings, progress)
+        vectors = _word_vectors(texts.sentences(utterances), vocabulary, settings, progress)
         write(
             directory,
             {DATA: encoded, VECTORS: vectors, VOCABULARY: vocabulary},
@@ -130,16 +132,38 @@ def prepare(corpus, source, out, settings):
 # === Steps ===
 
 
-def _read(reader, file, progress):
-    """A split's lines; consecutive equal contexts are one list."""
-    lines = []
+class Lines(NamedTuple):
+    """The lines of a split, texts as numbers of `Texts`."""
+
+    labels: array.array
+    contexts: list[tuple[int, ...]]
+    """Consecutive equal ones are one object."""
+    responses: array.array
+
+
+def _read(reader, file, texts, progress):
+    lines = Lines(array.array("b"), [], array.array("i"))
     if file is not None:
         opener = functools.partial(progress.open, description=f"reading {file.name}")
         for line in reader.read(file, opener):
-            if lines and line.turns == lines[-1].turns:
-                line = line._replace(turns=lines[-1].turns)
-            lines.append(line)
+            turns = tuple(map(texts.add, line.turns))
+            same = lines.contexts and turns == lines.contexts[-1]
+            lines.labels.append(line.label)
+            lines.contexts.append(lines.contexts[-1] if same else turns)
+            lines.responses.append(texts.add(line.response))
     return lines
+
+
+def _utterances(lines, texts):
+    """The numbers of the distinct utterances of the lines with label 1, in their order; there are so many `texts`."""
+    seen, utterances = bytearray(texts), array.array("i")
+    for label, turns, response in zip(*lines, strict=True):
+        if label == 1:
+            for number in (*turns, response):
+                if not seen[number]:
+                    seen[number] = True
+                    utterances.append(number)
+    return utterances
 
 
 def _word_vectors(sentences, vocabulary, settings, progress):
@@ -162,24 +186,15 @@ def _word_vectors(sentences, vocabulary, settings, progress):
     return vectors
 
 
-def _encode(lines, text, vocabulary):
+def _encode(lines, ids_of):
     """A split as in `data.pkl`; consecutive equal contexts are one list, also in the pickle."""
-
-    @functools.lru_cache(maxsize=2**16)  # a growing context repeats its turns
-    def ids_of(utterance):
-        return vocabulary.encode(words_of(utterance, **text))
-
     contexts, previous = [], None
-    for line in lines:
-        if line.turns is not previous:
-            context = [id for turn in line.turns for id in (*ids_of(turn), EOS_ID)]
+    for turns in lines.contexts:
+        if turns is not previous:
+            context = [id for turn in turns for id in (*ids_of(turn), EOS_ID)]
         contexts.append(context)
-        previous = line.turns
-    return {
-        "y": [line.label for line in lines],
-        "c": contexts,
-        "r": [list(ids_of(line.response)) for line in lines],
-    }
+        previous = turns
+    return {"y": lines.labels.tolist(), "c": contexts, "r": [ids_of(response) for response in lines.responses]}
 
 
 # === Summary ===
