@@ -52,7 +52,7 @@ class Validation(keras.callbacks.Callback):
         self.position, self.steps_per_epoch, self.total = dict(position), steps_per_epoch, total
         self.multiple = multiple
         self.saved = begin_of(position)
-        self.saved_at = time.monotonic()
+        self.saved_at, self.weights = time.monotonic(), None
         self.scalars = _scalar_writer(run.path / "tensorboard")
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -107,6 +107,7 @@ class Validation(keras.callbacks.Callback):
             "seconds": round(p["seconds"], 1),
             **{name: round(value, 5) for name, value in metrics.items()},
         }
+        self.weights = [np.array(v) for v in self.model.trainable_variables] if has_averages(self.model) else None
         p["row"] = row
         self._save(p)
         self.run.log(row)
@@ -114,6 +115,12 @@ class Validation(keras.callbacks.Callback):
         if reason:
             self.display.line(f"{reason}: training stopped")
             self.model.stop_training = True
+
+    def on_train_end(self, logs=None):
+        """`fit` has put the averages into the model, and may be called again: training goes on from the weights."""
+        if self.weights is not None:
+            for variable, value in zip(self.model.trainable_variables, self.weights, strict=True):
+                variable.assign(value)
 
     def _save_within(self):
         """Saves the state between two validations."""
@@ -151,6 +158,15 @@ class Validation(keras.callbacks.Callback):
         return "Nothing was saved before, so nothing is kept"
 
 
+def has_averages(model):
+    """Whether a compiled model's optimizer keeps moving averages of the weights."""
+    return _inner(model.optimizer).use_ema
+
+
+def _inner(optimizer):
+    return getattr(optimizer, "inner_optimizer", optimizer)  # of a LossScaleOptimizer
+
+
 @contextlib.contextmanager
 def averaged_weights(model):
     """For the block, puts the moving averages that the optimizer keeps into the model, if it keeps any.
@@ -161,10 +177,10 @@ def averaged_weights(model):
     Args:
         model: A compiled model.
     """
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)  # as of a LossScaleOptimizer
-    if not optimizer.use_ema:
+    if not has_averages(model):
         yield
         return
+    optimizer = _inner(model.optimizer)
     variables = model.trainable_variables
     kept = [np.array(variable) for variable in variables]
     optimizer.finalize_variable_values(variables)

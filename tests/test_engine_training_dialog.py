@@ -173,7 +173,7 @@ def interrupted_at(validation, how, monkeypatch, *args):
 def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, monkeypatch, tmp_path):
     args = ["tiny"], [prepared_dialog], [1], ["dev"], tmp_path
     name = run.path.name
-    interrupted_at(1, "before the first validation, so nothing is kept", monkeypatch, *args)
+    interrupted_at(1, "before anything was saved, so nothing is kept", monkeypatch, *args)
     assert not (tmp_path / name).exists()
     (tmp_path / name).mkdir()  # as where it is killed
     for file in ("vocabulary.txt", "best.weights.h5"):
