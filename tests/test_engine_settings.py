@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import pytest
+from helpers import run_script
 
 from base.files import UserError
 from engine.settings import check_sizes, describe_fields, make_config, with_decided
@@ -82,11 +83,8 @@ def test_every_field_of_a_training_has_a_meaning(name):
     assert [name for name, *_, meaning in describe_fields(TASKS[name].Training) if not meaning] == []
 
 
-def test_train_shows_what_set_reaches(capsys):
-    import train
-
-    train.show_settings(MODELS["dam"], TASKS)
-    printed = capsys.readouterr().out
+def test_train_shows_what_set_reaches():
+    printed = run_script("train.py", "--model=dam", "--show_settings").stdout
     model, training = printed.split("Its training, tasks.selection.task.Training")
     assert model.startswith("The model, models.dam.DAMConfig\n")
     assert "  vocabulary_size  (int, the dataset decides)" in model
