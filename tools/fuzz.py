@@ -3,9 +3,9 @@
     python -m tools.fuzz --out=results/benchmarks/fuzz.json
 
 Each input is read in a process of its own, with a limit of memory (ten times the input and 200 MB above what the
-process has before), a limit of processor time, and a canary: a file that only code in the input would make. An input is
-accepted or refused by a `UserError` of one short line; anything else is a fault. What prepare.py makes of a mutated
-corpus must be read again.
+process has before; of a compressed input counts what it may hold), a limit of processor time, and a canary: a file that
+only code in the input would make. An input is accepted or refused by a `UserError` of one short line; anything else is
+a fault. What prepare.py makes of a mutated corpus must be read again.
 """
 
 import collections
@@ -27,6 +27,7 @@ from absl import flags
 from base.files import UserError, atomic_file
 from data import pickles
 from data.corpora import CORPORA
+from data.text_files import largest_content
 from data.vocabulary import Vocabulary
 from tools import hostile
 from tools.fuzz_targets import READERS, SQUAD, TASKS, prepared, write_corpus
@@ -130,7 +131,7 @@ def corpus_input(rng, place, canary):
     packed = rng.random() < 0.2 and plain is not text and reader != Vocabulary.load
     path = place / ("text.gz" if packed else "text")
     path.write_bytes(hostile.compressed(rng, content) if packed else content)
-    return lambda: reader(path), path.stat().st_size
+    return lambda: reader(path), largest_content(path) if packed else path.stat().st_size
 
 
 def _corpus_to_prepare(rng, place):
