@@ -75,11 +75,12 @@ def write_batches(arrays, side, path, what):
     network, rng = side.split(",")[0], np.random.default_rng(FLAGS.seed)
     size = BATCH_SIZES[what][network]
     every = task.training_batches(dataset.splits["train"], config, training, size, rng)
-    full = sorted((rows for rows in every if len(rows) == size), key=lambda rows: _cells(task, dataset, config, rows))
+    some = (every[i] for i in rng.choice(len(every), size=min(len(every), 20 * FLAGS.steps), replace=False))
+    collated = (task.collate(dataset.splits["train"], config, batch, 4) for batch in some)
+    full = sorted((batch for batch in collated if len(batch[1]) == size), key=_cells)
     chosen = [full[int((i + 0.5) / FLAGS.steps * len(full))] for i in range(FLAGS.steps)]
     stored = {}
-    for i, rows in enumerate(chosen):
-        inputs, targets = task.collate(dataset.splits["train"], config, rows, 4)
+    for i, (inputs, targets) in enumerate(chosen):
         for j, array in enumerate([*(inputs[name] for name in INPUTS[network]), targets]):
             stored[f"{i}:{j}"] = array
     np.savez(arrays, **stored)
@@ -96,9 +97,10 @@ def write_batches(arrays, side, path, what):
     return json.dumps({"network": network, "sizes": sizes, **search, **rate, **threads})
 
 
-def _cells(task, dataset, config, rows):
-    inputs, _ = task.collate(dataset.splits["train"], config, rows, 4)
-    return max(array.size for array in inputs.values())
+def _cells(batch):
+    """Places of words in the longest of a batch's arrays: what a step costs grows with them."""
+    inputs, _ = batch
+    return inputs["context" if "context" in inputs else "source"].size
 
 
 def our_block(what, side, path, arrays, seed):
