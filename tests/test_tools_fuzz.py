@@ -83,6 +83,7 @@ def test_a_share_of_the_inputs():
 
 
 @pytest.mark.slow
-def test_all_inputs():
-    for outcomes in found_by(seed=2).values():
-        assert outcomes["accepted"] + outcomes["refused"] == outcomes["inputs"] >= 2000
+def test_a_larger_share_of_the_inputs():  # all of them take many minutes: `make fuzz`
+    inputs = {"pickles": 150, "datasets": 150, "corpora": 400}
+    for kind, outcomes in found_by(**inputs, seed=2).items():
+        assert outcomes["accepted"] + outcomes["refused"] == outcomes["inputs"] == inputs[kind]
