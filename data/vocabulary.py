@@ -141,15 +141,18 @@ class Vocabulary:
         Raises:
             UserError: where the file is missing, an id is none or given twice, or `_EOS_` has another id.
         """
-        tokens = [(number, token) for number, line in read_lines(path, "words and ids") for token in SPACE.split(line)]
-        tokens = [(number, token) for number, token in tokens if token]
+        lines = read_lines(path, "words and ids")
+        tokens = ((number, token) for number, line in lines for token in SPACE.split(line) if token)
         words = {eos_id: "_EOS_"}
-        for (number, word), (_, id) in zip(tokens[::2], [*tokens[1::2], (0, "")], strict=False):
-            if not re.fullmatch("[0-9]{1,9}", id) or int(id) > 2 * len(tokens) + eos_id:
+        for number, word in tokens:
+            _, id = next(tokens, (number, ""))
+            if not re.fullmatch("[0-9]{1,9}", id):
                 raise UserError(f"{path}, line {number}: expected an id behind {word!r:.60}. Received: {id!r:.60}")
             if int(id) not in (0, eos_id) and words.setdefault(int(id), word) != word:
                 known = words[int(id)]
                 raise UserError(f"{path}, line {number}: expected a word with an id of its own, {id} is {known!r:.60}")
+        if max(words) > 2 * len(words) + eos_id:
+            raise UserError(f"{path}: expected ids of {len(words):,} words. Received: {max(words)}")
         try:
             return cls(tuple(words.get(id, f"_{id}_") for id in range(1, max(words) + 1)))
         except ValueError as error:
