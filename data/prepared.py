@@ -5,10 +5,15 @@
     word_embedding.pkl   float32 array `(words + 1, dimension)`, row 0 padding
     ...                  the examples, each task's own files
 
+Each `tasks/<task>/prepare.py` has a dataclass `Settings` and `prepare(corpus, source, out, settings)`: it prepares the
+files in the directory `source`, which `CORPORA[corpus]` reads, into the new directory `out`, and prints a summary. It
+raises a `UserError` where a setting is wrong or a file is missing or malformed, and then leaves nothing behind.
+
 Reading trusts nothing: a malformed file of any kind is a `UserError` of one sentence.
 """
 
 import contextlib
+import dataclasses
 import json
 import pathlib
 
@@ -18,6 +23,7 @@ from rich.table import Table
 
 from base.files import UserError
 from data import pickles
+from data.corpora import CORPORA
 from data.text_files import read_json
 from data.vocabulary import SPECIALS, Vocabulary
 
@@ -28,20 +34,20 @@ RENAMED = {"reading": "reading_comprehension"}
 # === Writing ===
 
 
-def write(directory, files, *, name, corpus, task, settings, statistics, **more):
+def write(directory, files, corpus, source, settings, statistics, *, name=None, **more):
     """Writes a prepared dataset.
 
     Args:
         directory: Where to; it is there and empty.
         files: `{name: content}`: a `Vocabulary`; a plain value where the name ends in `.pkl`; else lines of text.
-        name: Of the corpus in tables.
-        corpus: Key of `data.corpora.CORPORA`.
-        task: Key of `tasks.TASKS`.
-        settings: How it was prepared, ready for JSON.
+        corpus, source, settings: As `prepare` got them.
         statistics: For people, ready for JSON.
+        name: Of the corpus in tables; `None`: that of the settings, else of the source directory.
         **more: What else reading it takes, ready for JSON.
     """
-    facts = {"name": name, "corpus": corpus, "task": task, **more, "settings": settings}
+    name = name or settings.name or pathlib.Path(source).resolve().name
+    facts = {"name": name, "corpus": corpus, "task": CORPORA[corpus].task, **more}
+    facts |= {"settings": dataclasses.asdict(settings), "statistics": statistics}
     for file, content in files.items():
         if isinstance(content, Vocabulary):
             content.save(directory / file)
@@ -52,7 +58,7 @@ def write(directory, files, *, name, corpus, task, settings, statistics, **more)
             with open(directory / file, "w", encoding="utf-8", newline="\n") as out:
                 out.writelines(f"{line}\n" for line in content)
     with open(directory / FACTS, "w", encoding="utf-8") as out:
-        json.dump({**facts, "statistics": statistics}, out, indent=1, ensure_ascii=False)
+        json.dump(facts, out, indent=1, ensure_ascii=False)
 
 
 def print_summary(statistics, rows=None, heading=str):
@@ -65,18 +71,34 @@ def print_summary(statistics, rows=None, heading=str):
     """
     if rows is None:
         names = next(iter(statistics.values()))
-        rows = {name.replace("_", " "): lambda found, name=name: _shown(found[name]) for name in names}
+        rows = {name.replace("_", " "): lambda found, name=name: shown(found[name]) for name in names}
     table = Table("", *map(heading, statistics))
     for label, show in rows.items():
         table.add_row(label, *(show(found) for found in statistics.values()))
     rich.print(table)
 
 
-def _shown(value):
+def shown(value):
+    """A text as it is, a number with commas between its thousands."""
     return value if isinstance(value, str) else f"{value:,}"
 
 
 # === Reading ===
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """What a prepared directory holds; each task adds its own."""
+
+    path: pathlib.Path
+    name: str
+    """The corpus, as in `results/published.json` where it has published scores."""
+    splits: dict
+    """`{name: examples}`; a split that is absent has none."""
+
+    def facts(self):
+        """What a run remembers of its dataset, ready for JSON."""
+        return {"path": str(self.path.resolve()), "name": self.name}
 
 
 @contextlib.contextmanager

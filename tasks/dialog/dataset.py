@@ -10,7 +10,7 @@ import numpy as np
 
 from base.files import UserError
 from data import pickles
-from data.prepared import FACTS, VOCABULARY, checked, read_facts, read_vocabulary
+from data.prepared import FACTS, VOCABULARY, Dataset, checked, read_facts, read_vocabulary
 from data.sequences import Sequences, stack
 from data.text_files import read_lines
 from data.vocabulary import Vocabulary
@@ -167,18 +167,10 @@ class World:
 
 
 @dataclasses.dataclass(frozen=True)
-class DialogDataset:
-    """What a prepared directory holds."""
+class DialogDataset(Dataset):
+    """What a prepared directory holds: of each of `tasks.dialog.prepare.SPLITS` a `DialogSplit`."""
 
-    path: pathlib.Path
-    name: str
-    splits: dict[str, DialogSplit]
-    """`tasks.dialog.prepare.SPLITS`; an absent one has no dialogs."""
     world: World
-
-    def facts(self):
-        """What a run remembers of its dataset, ready for JSON."""
-        return {"path": str(self.path.resolve()), "name": self.name}
 
     @property
     def vocabulary(self):

@@ -25,7 +25,7 @@ from rich.table import Table
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
 from data.corpora.babi_dialog import Turn
-from data.prepared import VOCABULARY, write
+from data.prepared import VOCABULARY, shown, write
 from data.text_files import bad_line
 from data.vocabulary import Vocabulary
 
@@ -52,31 +52,50 @@ class Settings:
 
 
 def prepare(corpus, source, out, settings):
-    """Prepares every task that a directory holds, and prints a summary.
-
-    Args:
-        corpus: Key of `data.corpora.CORPORA`.
-        source: Directory of the corpus's files.
-        out: Directory to make.
-        settings: A `Settings`.
-
-    Raises:
-        UserError: where a file is missing or at fault; nothing is left behind.
-    """
+    """Prepares every task that a directory holds, each as `data.prepared` says."""
     reader = CORPORA[corpus].reader
     summary = Table("task", "split", "dialogs", "responses", "sentences per dialog: mean, most", "candidates", "words")
     with atomic_directory(out) as directory:
         for task in reader.find_tasks(source):
-            (directory / f"task{task.number}").mkdir()
-            _prepare_task(reader, corpus, task, directory / f"task{task.number}", settings, summary)
+            files, sizes, statistics = _prepare_task(reader, task, settings)
+            of_task = directory / f"task{task.number}"
+            of_task.mkdir()
+            name = f"{settings.name or 'babi'}-task{task.number}"
+            write(of_task, files, corpus, source, settings, {**sizes, **statistics}, name=name)
+            for split, found in statistics.items():
+                lengths = f"{found['sentences_mean']:.1f}, {found['sentences_most']}"
+                counts = found["dialogs"], found["responses"], lengths, sizes["candidates"], sizes["vocabulary"]
+                summary.add_row(str(task.number), split, *map(shown, counts))
     rich.print(summary)
     print(f"{out}: prepared")
 
 
-def _prepare_task(reader, corpus, task, directory, settings, summary):
-    candidates = reader.read_candidates(task.candidates)
-    knowledge = reader.read_knowledge(task.knowledge)
+def _prepare_task(reader, task, settings):
+    """The files, sizes and statistics of each split of a task."""
+    candidates, knowledge = reader.read_candidates(task.candidates), reader.read_knowledge(task.knowledge)
     numbers = {text: i for i, text in enumerate(candidates)}
+    dialogs = _read_dialogs(reader, task, numbers, knowledge)
+    texts = [text for dialog in dialogs["train"] for entry in dialog for text in _texts(entry)]
+    if settings.words_of == "all":
+        texts += candidates + [fact.text for fact in knowledge]
+    vocabulary = Vocabulary.count(text.split() for text in texts)
+    sentences = {}
+    encoded = {split: [] for split in SPLITS}
+    for split in dialogs:
+        encoded[split] = [_encode(dialog, sentences, numbers) for dialog in dialogs[split]]
+    files = {
+        DIALOGS: {"sentences": [vocabulary.encode(text.split()) for text in sentences], "splits": encoded},
+        VOCABULARY: vocabulary,
+        CANDIDATES: candidates,
+        KNOWLEDGE: map("\t".join, knowledge),
+        ENTITIES: map("\t".join, find_entities(knowledge, candidates)),
+    }
+    sizes = {"vocabulary": len(vocabulary), "candidates": len(candidates)}
+    return files, sizes, {split: _statistics(coded) for split, coded in encoded.items() if coded}
+
+
+def _read_dialogs(reader, task, numbers, knowledge):
+    """`{split: dialogs}`, `dev-oov` made where the knowledge base allows it; `numbers` has every response."""
     dialogs = {}
     for split, file in task.splits.items():
         dialogs[split] = reader.read_dialogs(file)
@@ -89,45 +108,17 @@ def _prepare_task(reader, corpus, task, directory, settings, summary):
         # A world that lacks one of the responses is none to move to.
         if all(entry.bot in numbers for dialog in moved for entry in dialog if isinstance(entry, Turn)):
             dialogs["dev-oov"] = moved
+    return dialogs
 
-    texts = [text for dialog in dialogs["train"] for entry in dialog for text in _texts(entry)]
-    if settings.words_of == "all":
-        texts += candidates + [fact.text for fact in knowledge]
-    vocabulary = Vocabulary.count(text.split() for text in texts)
-    sentences = {}
-    encoded = {split: [] for split in SPLITS}
-    for split in dialogs:
-        encoded[split] = [_encode(dialog, sentences, numbers) for dialog in dialogs[split]]
 
-    statistics = {}
-    for split, coded in encoded.items():
-        if coded:
-            lengths = [len(dialog["sentences"]) for dialog in coded]
-            statistics[split] = {
-                "dialogs": len(coded),
-                "responses": sum(len(dialog["turns"]) for dialog in coded),
-                "sentences_mean": sum(lengths) / len(lengths),
-                "sentences_most": max(lengths),
-            }
-            shown = f"{statistics[split]['sentences_mean']:.1f}, {max(lengths)}"
-            counts = f"{len(coded):,}", f"{statistics[split]['responses']:,}"
-            summary.add_row(str(task.number), split, *counts, shown, f"{len(candidates):,}", f"{len(vocabulary):,}")
-    files = {
-        DIALOGS: {"sentences": [vocabulary.encode(text.split()) for text in sentences], "splits": encoded},
-        VOCABULARY: vocabulary,
-        CANDIDATES: candidates,
-        KNOWLEDGE: map("\t".join, knowledge),
-        ENTITIES: map("\t".join, find_entities(knowledge, candidates)),
+def _statistics(encoded):
+    lengths = [len(dialog["sentences"]) for dialog in encoded]
+    return {
+        "dialogs": len(encoded),
+        "responses": sum(len(dialog["turns"]) for dialog in encoded),
+        "sentences_mean": sum(lengths) / len(lengths),
+        "sentences_most": max(lengths),
     }
-    write(
-        directory,
-        files,
-        name=f"{settings.name or 'babi'}-task{task.number}",
-        corpus=corpus,
-        task=CORPORA[corpus].task,
-        settings=dataclasses.asdict(settings),
-        statistics={"vocabulary": len(vocabulary), "candidates": len(candidates), **statistics},
-    )
 
 
 def find_entities(knowledge, candidates):

@@ -12,6 +12,7 @@ from data.prepared import (
     FACTS,
     VECTORS,
     VOCABULARY,
+    Dataset,
     checked,
     read_embedding,
     read_facts,
@@ -26,12 +27,9 @@ from tasks.generation.prepare import PAIRS, SPLITS
 
 
 @dataclasses.dataclass(frozen=True)
-class GenerationDataset:
-    """What a prepared directory holds."""
+class GenerationDataset(Dataset):
+    """What a prepared directory holds: `splits` of `GenerationSplit`."""
 
-    path: pathlib.Path
-    name: str
-    splits: dict[str, GenerationSplit]
     vocabulary: Vocabulary
     vectors: np.ndarray | None
     """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
@@ -43,9 +41,7 @@ class GenerationDataset:
     """How many utterances make a source."""
 
     def facts(self):
-        """What a run remembers of its dataset, ready for JSON."""
-        text = {"tokenizer": self.tokenizer, "lower": self.lower, "turns": self.turns}
-        return {"path": str(self.path.resolve()), "name": self.name, "text": text}
+        return {**super().facts(), "text": {"tokenizer": self.tokenizer, "lower": self.lower, "turns": self.turns}}
 
 
 def load_dataset(path):

@@ -55,39 +55,21 @@ class Settings:
 
 
 def prepare(corpus, source, out, settings):
-    """Prepares a corpus for response generation and prints a summary.
+    """Prepares a corpus for response generation, see `data.prepared`.
 
     The vocabulary is counted on the training utterances that are in a pair, each once.
-
-    Args:
-        corpus: Key of `data.corpora.CORPORA`.
-        source: Directory of the corpus's files.
-        out: Directory to make.
-        settings: A `Settings`.
-
-    Raises:
-        UserError: where a setting is wrong, a file is missing or at fault, or a split has no pair; nothing is left
-            behind.
     """
-    reader = CORPORA[corpus].reader
-    source = pathlib.Path(source)
+    reader, source = CORPORA[corpus].reader, pathlib.Path(source)
     settings = dataclasses.replace(settings, tokenizer=settings.tokenizer or reader.TOKENIZER)
     if settings.tokenizer not in TOKENIZERS:
         raise UserError(f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: {settings.tokenizer!r}")
-    tokenize = TOKENIZERS[settings.tokenizer].tokenize
     utterances, pairs, counts = {}, {}, {}
     for split, files in reader.find_splits(source).items():
-        conversations = reader.read(files, split)
-        utterances[split] = [tokenize(normalize(text, settings.lower)) for turns in conversations for text in turns]
-        possible = list(find_pairs([len(turns) for turns in conversations], settings.turns))
-        pairs[split] = [pair for pair in possible if _fits(utterances[split][slice(*pair)], settings.max_words)]
-        counts[split] = {"conversations": len(conversations), "possible": len(possible)}
+        utterances[split], pairs[split], counts[split] = _read(reader.read(files, split), settings)
     vocabulary = _vocabulary(utterances["train"], pairs["train"], settings)
-    words = set(vocabulary.words)
     for split, chosen in pairs.items():
         if settings.drop_unknown:
-            known = [words.issuperset(tokens) for tokens in utterances[split]]
-            chosen[:] = [(start, stop) for start, stop in chosen if all(known[start:stop])]
+            chosen[:] = _without_unknown(chosen, utterances[split], vocabulary)
         possible = counts[split].pop("possible")
         counts[split] |= {"pairs": len(chosen), "left_out": possible - len(chosen)}
         if not chosen:
@@ -101,15 +83,7 @@ def prepare(corpus, source, out, settings):
     if settings.vectors:
         files[VECTORS], _ = load_text_vectors(settings.vectors, vocabulary, settings.seed)
     with atomic_directory(out) as directory:
-        write(
-            directory,
-            files,
-            name=settings.name or source.resolve().name,
-            corpus=corpus,
-            task=CORPORA[corpus].task,
-            settings=dataclasses.asdict(settings),
-            statistics={"vocabulary": len(vocabulary), **statistics},
-        )
+        write(directory, files, corpus, source, settings, {"vocabulary": len(vocabulary), **statistics})
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words")
 
@@ -132,6 +106,21 @@ def find_pairs(lengths, turns):
         for target in range(first + 1, first + length):
             yield max(first, target - turns), target + 1
         first += length
+
+
+def _read(conversations, settings):
+    """The utterances of a split as tokens, the pairs of them that are short enough, and what was counted."""
+    tokenize = TOKENIZERS[settings.tokenizer].tokenize
+    utterances = [tokenize(normalize(text, settings.lower)) for turns in conversations for text in turns]
+    possible = list(find_pairs([len(turns) for turns in conversations], settings.turns))
+    pairs = [pair for pair in possible if _fits(utterances[slice(*pair)], settings.max_words)]
+    return utterances, pairs, {"conversations": len(conversations), "possible": len(possible)}
+
+
+def _without_unknown(pairs, utterances, vocabulary):
+    words = set(vocabulary.words)
+    known = [words.issuperset(tokens) for tokens in utterances]
+    return [(start, stop) for start, stop in pairs if all(known[start:stop])]
 
 
 def _fits(pair, max_words):

@@ -9,6 +9,7 @@ from data import pickles
 from data.prepared import (
     VECTORS,
     VOCABULARY,
+    Dataset,
     checked,
     read_embedding,
     read_facts,
@@ -22,21 +23,14 @@ from tasks.reading_comprehension.prepare import CHARACTERS, READING, SPLITS
 
 
 @dataclasses.dataclass(frozen=True)
-class ReadingDataset:
-    """What a prepared directory holds."""
+class ReadingDataset(Dataset):
+    """What a prepared directory holds: `splits` of `ReadingSplit`."""
 
-    path: pathlib.Path
-    name: str
-    splits: dict[str, ReadingSplit]
     vectors: np.ndarray
     """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
     vocabulary: Vocabulary
     """Its words are lower case."""
     characters: Vocabulary
-
-    def facts(self):
-        """What a run remembers of its dataset, ready for JSON."""
-        return {"path": str(self.path.resolve()), "name": self.name}
 
 
 def load_dataset(path):

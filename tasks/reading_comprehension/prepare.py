@@ -43,19 +43,8 @@ class Settings:
 
 
 def prepare(corpus, source, out, settings):
-    """Prepares a corpus for reading comprehension and prints a summary.
-
-    Args:
-        corpus: Key of `data.corpora.CORPORA`.
-        source: Directory of the corpus's files.
-        out: Directory to make.
-        settings: A `Settings`.
-
-    Raises:
-        UserError: where a file is missing or at fault; nothing is left behind.
-    """
-    reader = CORPORA[corpus].reader
-    source = pathlib.Path(source)
+    """Prepares a corpus for reading comprehension, see `data.prepared`."""
+    reader, source = CORPORA[corpus].reader, pathlib.Path(source)
     files = reader.find_splits(source)
     vectors = read_vectors(_vectors_file(source, settings))
     with atomic_directory(out) as directory:
@@ -83,15 +72,8 @@ def prepare(corpus, source, out, settings):
             VOCABULARY: vocabulary,
             CHARACTERS: characters,
         }
-        write(
-            directory,
-            files,
-            name=settings.name or source.resolve().name,
-            corpus=corpus,
-            task=CORPORA[corpus].task,
-            settings=dataclasses.asdict(settings),
-            statistics={"vocabulary": len(vocabulary), "characters": len(characters), **statistics},
-        )
+        sizes = {"vocabulary": len(vocabulary), "characters": len(characters)}
+        write(directory, files, corpus, source, settings, {**sizes, **statistics})
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from base.files import UserError
 from data import pickles
-from data.prepared import FACTS, VECTORS, VOCABULARY, checked, read_facts, read_vectors
+from data.prepared import FACTS, VECTORS, VOCABULARY, Dataset, checked, read_facts, read_vectors
 from data.vocabulary import Vocabulary
 from tasks.selection.batches import SelectionSplit
 from tasks.selection.text import WHITESPACE_TEXT, check_text
@@ -20,14 +20,9 @@ LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
 
 
 @dataclasses.dataclass(frozen=True)
-class SelectionDataset:
-    """What a prepared directory holds."""
+class SelectionDataset(Dataset):
+    """What a prepared directory holds: `train`, `dev` and `test`, each a `SelectionSplit`."""
 
-    path: pathlib.Path
-    name: str
-    """The corpus, as in `results/published.json` where it has published scores."""
-    splits: dict[str, SelectionSplit]
-    """`train`, `dev` and `test`; an absent one has no lines."""
     vectors: np.ndarray
     """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
     vocabulary: Vocabulary | None
@@ -38,14 +33,7 @@ class SelectionDataset:
     """`tokenizer` and `lower` of `data.tokenizers.words_of`: how texts become its words."""
 
     def facts(self):
-        """What a run remembers of its dataset, ready for JSON."""
-        return {
-            "path": str(self.path.resolve()),
-            "name": self.name,
-            "eos_id": self.eos_id,
-            "unk_id": self.unk_id,
-            "text": self.text,
-        }
+        return {**super().facts(), "eos_id": self.eos_id, "unk_id": self.unk_id, "text": self.text}
 
 
 def load_dataset(path, eos_id=None):

@@ -15,7 +15,6 @@ import array
 import collections
 import dataclasses
 import functools
-import pathlib
 import sys
 from typing import NamedTuple
 
@@ -70,20 +69,11 @@ class Settings:
 
 
 def prepare(corpus, source, out, settings):
-    """Prepares a corpus for response selection and prints a summary of it.
-
-    Args:
-        corpus: Key of `data.corpora.CORPORA`.
-        source: Directory of the corpus's files.
-        out: Directory to make.
-        settings: A `Settings`.
-
-    Raises:
-        UserError: where a file is missing or at fault; nothing is left behind.
-    """
+    """Prepares a corpus for response selection, see `data.prepared`."""
     reader = CORPORA[corpus].reader
     tokenizer = settings.tokenizer or reader.TOKENIZER
     text = {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}
+    settings = dataclasses.replace(settings, **text)
     with atomic_directory(out) as directory, Progress() as progress:
         files = {split: reader.find_split(source, split) for split in SPLITS}
         if files["dev"] is None:
@@ -101,30 +91,12 @@ def prepare(corpus, source, out, settings):
                 "(--min_count). Received: none"
             )
         encoded = tuple(_encode(lines[split], texts.encoder(vocabulary)) for split in SPLITS)
-        statistics = {}
-        for split, data in zip(SPLITS, encoded, strict=True):
-            if data["y"]:
-                packed = SelectionSplit.of(data["c"], data["r"], data["y"], EOS_ID)
-                statistics[split] = {"file": files[split].name, **_statistics(packed)}
-                if split != "train":
-                    _warn_of_candidates(files[split], packed, settings.candidates)
+        statistics = _statistics_of(files, encoded, settings.candidates)
         vectors = _word_vectors(texts.sentences(utterances), vocabulary, settings, progress)
-        write(
-            directory,
-            {DATA: encoded, VECTORS: vectors, VOCABULARY: vocabulary},
-            name=settings.name or pathlib.Path(source).resolve().name,
-            corpus=corpus,
-            task=CORPORA[corpus].task,
-            eos_id=EOS_ID,
-            unk_id=UNK_ID,
-            text=text,
-            settings={name: value for name, value in dataclasses.asdict(settings).items() if name not in text},
-            statistics={
-                "vocabulary": len(vocabulary),
-                "distinct_training_utterances": len(utterances),
-                **statistics,
-            },
-        )
+        made = {DATA: encoded, VECTORS: vectors, VOCABULARY: vocabulary}
+        sizes = {"vocabulary": len(vocabulary), "distinct_training_utterances": len(utterances)}
+        reading = {"eos_id": EOS_ID, "unk_id": UNK_ID, "text": text}
+        write(directory, made, corpus, source, settings, {**sizes, **statistics}, **reading)
     print_summary(statistics, ROWS, lambda split: f"{split}: {statistics[split]['file']}")
     print(f"{out}: {len(vocabulary):,} words, vectors {vectors.shape}")
 
@@ -198,6 +170,18 @@ def _encode(lines, ids_of):
 
 
 # === Summary ===
+
+
+def _statistics_of(files, encoded, candidates):
+    """Statistics of each split that has lines; warns where dev or test have other numbers of candidates."""
+    statistics = {}
+    for split, data in zip(SPLITS, encoded, strict=True):
+        if data["y"]:
+            packed = SelectionSplit.of(data["c"], data["r"], data["y"], EOS_ID)
+            statistics[split] = {"file": files[split].name, **_statistics(packed)}
+            if split != "train":
+                _warn_of_candidates(files[split], packed, candidates)
+    return statistics
 
 
 def _statistics(split):
