@@ -56,9 +56,6 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
     """In the process of a side: what trains or ranks for a block and returns the pairs per second."""
     import numpy as np
 
-    from tasks.selection.batches import inputs_of
-    from tasks.selection.ranking import ranking_batches
-
     if "at once" not in without:
         share_cores()
     if "plain" in without:
@@ -66,52 +63,21 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
     model, task, dataset, training = build(side, path, seed)
     if "padded" in without:
         model.unpad = False
-    config, rng = model.config, np.random.default_rng(seed)
-    split = dataset.splits["train" if what == "training" else "dev"]
-
+    rng = np.random.default_rng(seed)
     if what == "training":
-        per_step = batch_size // (1 + training.negatives_per_positive) if training.negatives == "fresh" else batch_size
-        every = task.training_batches(split, config, training, per_step, rng)
-    elif lengths == "dataset":
-        every = ranking_batches(split, dataclasses.replace(config, masking="exact"))
-    else:  # ten candidates in a row, as where their lengths do not differ
-        every = [(np.arange(8), np.arange(80).reshape(8, 10))]
-    cells = [
-        split.sizes(contexts, lines, config.max_turns, config.max_words).max(axis=0).prod()
-        for contexts, lines, *_ in every
-    ]
-    chosen = np.argsort(cells)[((np.arange(steps) + 0.5) / steps * len(every)).astype(int)]
-
-    def arrays_to_train(batch):
-        return task.collate(split, config, batch, 4)
-
-    def arrays_to_rank(batch):
-        contexts, lines = batch
-        if config.masking == "release":  # it has no way to share a context
-            contexts, lines = np.repeat(contexts, lines.shape[1]), lines.reshape(-1, 1)
-        return inputs_of(split, config, contexts, lines, 4), lines >= 0
-
-    def filled(inputs):
-        """The same batch with every turn and word there."""
-        B, N = inputs["responses"].shape[:2]
-        shapes = {"turns": (B, config.max_turns, config.max_words), "responses": (B, N, config.max_words)}
-        return {name: rng.integers(3, config.vocabulary_size, shape, dtype=np.int32) for name, shape in shapes.items()}
-
-    def train(inputs, labels):
-        model.train_on_batch(inputs, labels)
-        return labels.size
-
-    def rank(inputs, real):
-        model.predict_on_batch(inputs)
-        return real.sum()
-
-    arrays_to, step = (arrays_to_train, train) if what == "training" else (arrays_to_rank, rank)
-    batches = [arrays_to(every[i]) for i in chosen[::-1]]  # the costliest first: no core waits for one at the end
+        batches = _training_arrays(task, dataset.splits["train"], model.config, training, batch_size, steps, rng)
+    else:
+        batches = _ranking_arrays(dataset.splits["dev"], model.config, lengths, steps)
     if lengths == "full":
-        batches = [(filled(inputs), others) for inputs, others in batches]
+        batches = [(_filled(inputs, model.config, rng), others) for inputs, others in batches]
 
     def compute(batch):
-        return step(*batch)
+        inputs, others = batch  # labels; or which candidates are real
+        if what == "training":
+            model.train_on_batch(inputs, others)
+            return others.size
+        model.predict_on_batch(inputs)
+        return others.sum()
 
     compute(batches[0])  # compiles
 
@@ -121,3 +87,43 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
         return pairs / (time.perf_counter() - started)
 
     return block
+
+
+def _training_arrays(task, split, config, training, batch_size, steps, rng):
+    size = batch_size // (1 + training.negatives_per_positive) if training.negatives == "fresh" else batch_size
+    every = task.training_batches(split, config, training, size, rng)
+    return [task.collate(split, config, batch, 4) for batch in _spread(every, split, config, steps)]
+
+
+def _ranking_arrays(split, config, lengths, steps):
+    import numpy as np
+
+    from tasks.selection.batches import inputs_of
+    from tasks.selection.ranking import ranking_batches
+
+    if lengths == "dataset":
+        every = ranking_batches(split, dataclasses.replace(config, masking="exact"))
+    else:  # ten candidates in a row, as where their lengths do not differ
+        every = [(np.arange(8), np.arange(80).reshape(8, 10))]
+    found = []
+    for contexts, lines in _spread(every, split, config, steps):
+        if config.masking == "release":  # it has no way to share a context
+            contexts, lines = np.repeat(contexts, lines.shape[1]), lines.reshape(-1, 1)
+        found.append((inputs_of(split, config, contexts, lines, 4), lines >= 0))
+    return found
+
+
+def _spread(every, split, config, steps):
+    """As many batches as a block has steps, from the costliest, so that no core waits for one at the end, down."""
+    import numpy as np
+
+    sizes = [split.sizes(contexts, lines, config.max_turns, config.max_words) for contexts, lines, *_ in every]
+    order = np.argsort([size.max(axis=0).prod() for size in sizes])
+    return [every[i] for i in order[((np.arange(steps) + 0.5) / steps * len(every)).astype(int)][::-1]]
+
+
+def _filled(inputs, config, rng):
+    """The same batch with every turn and word there."""
+    B, N = inputs["responses"].shape[:2]
+    shapes = {"turns": (B, config.max_turns, config.max_words), "responses": (B, N, config.max_words)}
+    return {name: rng.integers(3, config.vocabulary_size, shape, dtype="int32") for name, shape in shapes.items()}

@@ -18,7 +18,7 @@ from rich.table import Table
 from base import cli
 from base.files import UserError
 from benchmarks.blocks import training_block
-from benchmarks.turns import in_turn, parse_side, side_of_recipe, write_record
+from benchmarks.turns import define_flags, in_turn, parse_side, side_of_recipe, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset.", required=True)
@@ -26,12 +26,8 @@ flags.DEFINE_string("side", "dam", "MODEL[,field=value...], fields as for train.
 flags.DEFINE_string("recipe", None, "Of engine/recipes.py, in place of --side and --batch_size.")
 flags.DEFINE_integer("batch_size", None, "Examples per step; default: that of train.py.", lower_bound=1)
 flags.DEFINE_list("multiples", ["2", "4", "8", "16"], "The multiples; the first is what the others are compared with.")
-flags.DEFINE_integer("blocks", 8, "Blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 8, "Steps per block.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
 flags.DEFINE_enum("instructions", "native", ["native", "AVX2"], "The best instructions that oneDNN may use.")
-flags.DEFINE_string("note", None, "What else the machine did meanwhile, for the record.")
-flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
+define_flags(blocks=8, steps=8)
 
 
 def main():

@@ -19,7 +19,7 @@ from rich.table import Table
 from base import cli
 from base.files import UserError
 from benchmarks.blocks import dam_block
-from benchmarks.turns import in_turn, write_record
+from benchmarks.turns import define_flags, in_turn, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
@@ -28,10 +28,6 @@ flags.DEFINE_integer("batch_size", 32, "Pairs per training step.", lower_bound=4
 flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Which lengths; may be repeated.")
 flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "What is timed; may be repeated.")
 flags.DEFINE_list("sides", None, "Some of the sides, by name; the first is what the others are compared with.")
-flags.DEFINE_integer("blocks", 4, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 16, "Steps per block.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
-flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 LAZY = "precision=bfloat16,lazy_embedding=true"
 SIDES = {
     "the release's path": ("compatibility=release", {"plain", "at once"}),
@@ -40,13 +36,14 @@ SIDES = {
     "padded words left out": ("", {"at once"}),
     "bfloat16": ("precision=bfloat16", {"at once"}),
     "word vectors lazily": (LAZY, {"ranking"}),
-    "two candidates a context": (f"{LAZY},negatives=fresh,negatives_per_positive=1", {"ranking"}),
-    "four candidates a context": (f"{LAZY},negatives=fresh,negatives_per_positive=3", {"ranking"}),
+    "two candidates per context": (f"{LAZY},negatives=fresh,negatives_per_positive=1", {"ranking"}),
+    "four candidates per context": (f"{LAZY},negatives=fresh,negatives_per_positive=3", {"ranking"}),
     "several batches at once": ("precision=bfloat16", {"training"}),
 }
 """Settings, and what a side goes without. `plain`: it has Keras's own layer normalisation. `padded`: padded words of a
 batch are computed. `at once`: batches are ranked one after the other. `training`, `ranking`: it has nothing new
 there."""
+define_flags(blocks=4, steps=16)
 
 
 def main():
@@ -71,7 +68,7 @@ def main():
                 table.add_row(f"{what}, {lengths} lengths" if side == names[0] else "", side, *cells)
             table.add_section()
     Console(width=None if sys.stdout.isatty() else 120).print(table)
-    write_record(FLAGS.out, "dam_speed", rows=rows)
+    write_record(FLAGS.out, "dam_speed", rows=rows, note=FLAGS.note)
 
 
 if __name__ == "__main__":

@@ -12,16 +12,13 @@ import time
 from absl import flags
 
 from base import cli
-from benchmarks.turns import in_turn, write_record
+from benchmarks.turns import define_flags, in_turn, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("words", 434_512, "Rows of the table.", lower_bound=2)
 flags.DEFINE_integer("dimension", 200, "Dimension of its vectors.", lower_bound=1)
 flags.DEFINE_integer("places", 14_400, "Words per step: 32 pairs of 9 x 50 words.", lower_bound=1)
-flags.DEFINE_integer("blocks", 5, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 5, "Steps per block.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Seed of the words.", lower_bound=0)
-flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
+define_flags(blocks=5, steps=5)
 
 
 def main():
@@ -33,7 +30,7 @@ def main():
         row["gigabytes"] = timed.gigabytes
         print("{side}: {milliseconds:.1f} ms per step, {ratio:.1f} times the first, {gigabytes:.2f} GB".format(**row))
         rows.append(row)
-    write_record(FLAGS.out, "lazy_adam", rows=rows)
+    write_record(FLAGS.out, "lazy_adam", rows=rows, note=FLAGS.note)
 
 
 def make_block(lazy, words, dimension, places, steps, seed):

@@ -22,21 +22,17 @@ from rich.table import Table
 
 from base import cli, runtime
 from base.files import UserError
-from benchmarks.turns import Block, build, in_turn, make_model_config, write_record
+from benchmarks.turns import Block, build, define_flags, in_turn, make_model_config, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("squad", None, "Prepared SQuAD; without it BiDAF is left out.")
 flags.DEFINE_string("chat", None, "Prepared conversations; without them seq2seq is left out.")
 flags.DEFINE_list("attention", ["dot", "additive"], "Attention of the seq2seq models.")
 flags.DEFINE_string("torch_python", None, "A Python that has torch and numpy.", required=True)
-flags.DEFINE_integer("blocks", 5, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 3, "Batches per block.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
-flags.DEFINE_string("note", None, "What else the machine did meanwhile, for the record.")
-flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 SEARCH = {"beam": 5, "length": 30}
 BATCH_SIZES = {"training": {"bidaf": 60, "seq2seq": 64}, "question": {"bidaf": 1}, "beam search": {"seq2seq": 16}}
 INPUTS = {"bidaf": ["words", "characters", "context", "query"], "seq2seq": ["source", "target_in"]}
+define_flags(blocks=5, steps=3)
 
 
 def main():

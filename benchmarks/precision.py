@@ -16,7 +16,7 @@ from rich.table import Table
 
 from base import cli, runtime
 from benchmarks.blocks import COUNTED, training_block
-from benchmarks.turns import in_turn, write_record
+from benchmarks.turns import define_flags, in_turn, write_record
 
 FLAGS = flags.FLAGS
 CORPORA = {
@@ -35,11 +35,7 @@ flags.DEFINE_string(
 )
 flags.DEFINE_multi_enum("model", list(CORPORA), list(CORPORA), "Models; may be repeated.")
 flags.DEFINE_integer("batch_size", None, "Examples per step; default: that of train.py, for DAM 32.", lower_bound=1)
-flags.DEFINE_integer("blocks", 5, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 4, "Steps per block.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
-flags.DEFINE_string("note", None, "What else the machine did meanwhile, for the record.")
-flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
+define_flags(blocks=5, steps=4)
 
 
 def main():

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from base import cli
 from benchmarks.blocks import dam_block, training_block
-from benchmarks.turns import in_turn, side_of_recipe, write_record
+from benchmarks.turns import define_flags, in_turn, side_of_recipe, write_record
 
 FLAGS = flags.FLAGS
 OURS = "base.runtime"
@@ -43,12 +43,8 @@ flags.DEFINE_string("sample", None, "What make demo prepares; without it demo is
 flags.DEFINE_multi_enum("what", ["training", "ranking", "demo"], ["training", "ranking", "demo"], "What is timed.")
 flags.DEFINE_multi_enum("instructions", ["AVX2", "native"], ["AVX2", "native"], "The best that oneDNN may use.")
 flags.DEFINE_bool("allocators", False, "Compares allocators, in place of the release.")
-flags.DEFINE_integer("blocks", 4, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 4, "Steps per block.", lower_bound=1)
 flags.DEFINE_integer("batch_size", 32, "Pairs per step of training.", lower_bound=4)
-flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
-flags.DEFINE_string("note", None, "What else the machine did meanwhile, for the record.")
-flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
+define_flags(blocks=4, steps=4)
 
 
 def main():

@@ -17,17 +17,14 @@ from rich.table import Table
 from base import cli
 from base.files import UserError
 from benchmarks.blocks import COUNTED, training_block
-from benchmarks.turns import in_turn, parse_side, write_record
+from benchmarks.turns import define_flags, in_turn, parse_side, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset, or a quoted pattern of several.", required=True)
 flags.DEFINE_string("one", None, "MODEL[,field=value...], fields as for train.py --set, or precision.", required=True)
 flags.DEFINE_string("other", None, "What it is compared with.", required=True)
 flags.DEFINE_integer("batch_size", None, "Examples per step; default: that of train.py.", lower_bound=1)
-flags.DEFINE_integer("blocks", 6, "Timed blocks of each side.", lower_bound=1)
-flags.DEFINE_integer("steps", 10, "Steps per block.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Seed of weights and batches.", lower_bound=0)
-flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
+define_flags(blocks=6, steps=10)
 
 
 def main():
@@ -54,7 +51,7 @@ def main():
         name: {"per_second": [timed.speed for timed in found], "peak_gigabytes": [timed.gigabytes for timed in found]}
         for name, found in rows.items()
     }
-    write_record(FLAGS.out, "training_speed", sides=sides, unit=unit, rows=per_corpus)
+    write_record(FLAGS.out, "training_speed", sides=sides, unit=unit, rows=per_corpus, note=FLAGS.note)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import sys
 import time
 import traceback
 
+from absl import flags
+
 from base import runtime
 from base.files import UserError, atomic_file
 
@@ -135,6 +137,15 @@ def _serve(function, arguments, pipe):
         pass
     except Exception:
         traceback.print_exc()
+
+
+def define_flags(blocks, steps):
+    """The flags of a benchmark whose sides are timed in turn; `blocks` and `steps` are defaults."""
+    flags.DEFINE_integer("blocks", blocks, "Timed blocks of each side.", lower_bound=1)
+    flags.DEFINE_integer("steps", steps, "Steps per block.", lower_bound=1)
+    flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
+    flags.DEFINE_string("note", None, "What else the machine did meanwhile, for the record.")
+    flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 
 
 def use_plain_layers():

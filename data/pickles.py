@@ -15,10 +15,10 @@ ALLOWED = "lists, tuples, dicts, numbers, strings and NumPy arrays of numbers"
 
 
 def load(path):
-    """Unpickles a file of plain things: see `ALLOWED`.
+    """Unpickles a file of plain values: see `ALLOWED`.
 
     `data.unpickling` reads it: nothing that the file names is imported or called, and how deep, how often and how
-    large things may be is bounded by the size of the file. Text of Python 2 is read as latin-1, a byte a character:
+    large values may be is bounded by the size of the file. Text of Python 2 is read as latin-1, a byte per character:
     `text.encode("latin1").decode("utf-8")` gives what was meant.
 
     Args:
@@ -49,7 +49,7 @@ def load(path):
 
 
 def dump(value, file):
-    """Pickles plain things, see `ALLOWED`, by protocol 2, which Python 2 can read.
+    """Pickles plain values, see `ALLOWED`, by protocol 2, which Python 2 can read.
 
     Arrays are written under names that every version of NumPy knows; NumPy 2 by itself would name
     `numpy._core`, which NumPy 1 has not.
@@ -59,7 +59,7 @@ def dump(value, file):
         file: Binary file to write to.
 
     Raises:
-        TypeError: on a NumPy scalar, or an array of other things than numbers.
+        TypeError: on a NumPy scalar, or an array of anything but numbers.
 
     >>> import io
     >>> file = io.BytesIO()

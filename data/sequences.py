@@ -1,4 +1,4 @@
-"""Sequences of ids one behind the other, and the one padding."""
+"""Concatenated sequences of ids, and the one padding."""
 
 import array
 import dataclasses
@@ -24,7 +24,7 @@ class Sequences:
         """Packs lists of ids, keeping their order; one that occurs several times, as the same object, is stored once.
 
         Raises:
-            TypeError: where one is no list, tuple or array, or holds other things than whole numbers.
+            TypeError: where one is no list, tuple or array, or holds anything but whole numbers.
             OverflowError: where one holds a number of more than 32 bits.
         """
         if not isinstance(lists, list | tuple | np.ndarray):

@@ -105,7 +105,7 @@ class Vocabulary:
         return [ids.get(token, unknown) for token in tokens]
 
     def save(self, path):
-        """Writes one word a line: line `n` is the word with id `n`. UTF-8."""
+        """Writes one word per line: line `n` is the word with id `n`. UTF-8."""
         with atomic_file(path) as file:
             file.writelines(f"{word}\n" for word in self.words)
 

@@ -32,7 +32,7 @@ def export(task, run, out, version=1, **options):
     if keras.config.backend() != "tensorflow":
         backend = keras.config.backend()
         raise UserError(f"export needs KERAS_BACKEND=tensorflow. Received: {backend}")
-    if task.export_example is None:
+    if task.export_archive is None:
         raise UserError(f"{run.path}: models of {task.name} cannot be exported yet; chat.py talks to them")
     for name, value in options.items():
         if name not in task.export_options:

@@ -56,8 +56,12 @@ class Task(abc.ABC):
     """Names of what `load_dataset` takes beside a path; a run remembers them in its dataset's facts."""
     sample_path = "prepared"
     """Where the prepared dataset is in what `make_sample` writes."""
-    export_example = None
-    """Python lines that call the exported `model`, for people; `None` where the task's models cannot be exported."""
+    export_archive = None
+    """A method `(run, model, vocabulary, **options)` that makes a `keras.export.ExportArchive` of a `engine.runs.Run`'s
+    model, which has its best weights, in float32: endpoints that take raw strings; options are those of
+    `export_options`, and a wrong one is a `UserError`. `None` where the task's models cannot be exported."""
+    export_example = ""
+    """Python lines that call the exported `model`, for people."""
     export_options = ()
     """Names of the flags of export.py that `export_archive` takes."""
 
@@ -272,20 +276,3 @@ class Task(abc.ABC):
         Raises:
             UserError: where the run lacks a file, or its files do not fit.
         """
-
-    def export_archive(self, run, model, vocabulary, **options):
-        """The endpoints of a model that take raw strings; only called where there is an `export_example`.
-
-        Args:
-            run: The `engine.runs.Run` of the model.
-            model: With its best weights, in float32.
-            vocabulary: The run's `data.vocabulary.Vocabulary`.
-            **options: See `export_options`.
-
-        Returns:
-            A `keras.export.ExportArchive`.
-
-        Raises:
-            UserError: where an option is wrong.
-        """
-        raise NotImplementedError

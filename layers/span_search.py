@@ -14,7 +14,7 @@ def best_spans(logits, max_length, count=1):
         score(t, t + l) = start_t + end_{t + l},   0 <= l < L
 
     Args:
-        logits: Float `(B, 2, T)`, -1e30 at padding.
+        logits: Float `(B, 2, T)`, `layers.masking.MASKED_LOGIT` at padding.
         max_length: L, words of the longest span.
         count: K; at most the number of spans there are.
 

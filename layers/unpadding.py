@@ -1,6 +1,6 @@
-"""Unpadding: a function of each row of a padded array, applied to the real rows alone.
+"""Unpadding: a function of each row of a padded array, applied to the unpadded rows alone.
 
-Shape suffixes:  ... leading axes   P all rows   R real rows   D features
+Shape suffixes:  ... leading axes   P all rows   R unpadded rows   D features
 """
 
 from keras import ops
@@ -24,7 +24,7 @@ def apply_padded(function, x, mask):
 
 
 def apply_unpadded(function, x, mask):
-    """`apply_padded` without computing padding: the real rows stand as one matrix meanwhile.
+    """`apply_padded` without computing padding: the unpadded rows stand as one matrix meanwhile.
 
     How many rows are real depends on the data, which XLA cannot compile. They are filled up to a multiple of 64 by rows
     whose results count for nothing: on a CPU TensorFlow prepares its kernels for each size, so few should occur.
@@ -40,7 +40,7 @@ def apply_unpadded(function, x, mask):
 
 
 def unpadding(mask, multiple=1):
-    """The two directions between a padded array and its real rows.
+    """The two directions between a padded array and its unpadded rows.
 
     Both are gathers, and each is the gradient of the other; the gradient that autodiff finds for a gather, and the
     scatter that would undo it, take TensorFlow's CPU eight times as long.
@@ -50,7 +50,7 @@ def unpadding(mask, multiple=1):
         multiple: R is rounded up to it, by copies of the last real row.
 
     Returns:
-        Two functions. `unpad` takes `(..., D)` to `(R, D)`, the real rows in their order. `repad` takes `(R, D)` to
+        Two functions. `unpad` takes `(..., D)` to `(R, D)`, the unpadded rows in their order. `repad` takes `(R, D)` to
         `(..., D)`, zeros where the padding is.
 
     >>> unpad, repad = unpadding(np.array([[True, False], [False, True]]))

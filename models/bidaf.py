@@ -85,7 +85,7 @@ class BiDAF(keras.Model):
         query: Likewise, `(B, J)`.
 
     Returns:
-        Logits of start and end, float32 `(B, 2, T)`; -1e30 at padding. Padding changes no other.
+        Logits of start and end, float32 `(B, 2, T)`; `masked_logits` makes those of padding, which changes no other.
     """
 
     def __init__(self, config, **kwargs):

@@ -71,12 +71,7 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
     d, K, L = decoding, decoding.beam, decoding.max_length
     states, cache = model.encode(source)
     B = ops.shape(source)[0]
-
-    def for_all(x):
-        """`(B, ...)` to `(B K, ...)`, each row K times."""
-        return ops.repeat(x, K, axis=0)
-
-    states, cache = [for_all(x) for x in states], [for_all(x) for x in cache]
+    states, cache = ([ops.repeat(x, K, axis=0) for x in each] for each in (states, cache))  # (B K, ...)
     ids_BKL = ops.zeros((B, K, L), "int32")
     # A beam starts from one hypothesis, else its K would be the same K times.
     alone = ops.arange(K) == 0
@@ -93,22 +88,14 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
         logits, states, _ = model.step(ops.reshape(before, (-1,)), list(states), cache)
         logits_BKV = ops.reshape(ops.cast(logits, "float32"), (B, K, logits.shape[-1]))
         allowed = _allowed(d, t, ids_BKL, logits_BKV.shape[-1], eos_id, unk_id)
-        log_p_BKV = ops.log_softmax(logits_BKV, axis=-1)
         if d.sample:
-            at_t = ops.take(noise, t, axis=2)
-            word_BK = _draw(masked_logits(logits_BKV, allowed) / d.temperature, at_t, d.top_k, d.top_p)
-            parent_BK = ops.broadcast_to(ops.arange(K), ops.shape(word_BK))
-            gained = ops.take_along_axis(log_p_BKV, word_BK[..., None], axis=2)[..., 0]
-            score_BK = score_BK + ops.where(done_BK, 0.0, gained)
+            word_BK, gained_BK = _draw(d, logits_BKV, allowed, ops.take(noise, t, axis=2))
+            score_BK = score_BK + ops.where(done_BK, 0.0, gained_BK)
         else:
-            parent_BK, word_BK, score_BK = _best(d, masked_logits(log_p_BKV, allowed), score_BK, length_BK, done_BK)
-
-        def of_parents(x_BK):
-            index = ops.reshape(parent_BK, (B, K, *[1] * (len(x_BK.shape) - 2)))
-            return ops.take_along_axis(x_BK, ops.broadcast_to(index, (B, K, *x_BK.shape[2:])), axis=1)
-
-        ids_BKL, length_BK, done_BK = of_parents(ids_BKL), of_parents(length_BK), of_parents(done_BK)
-        states = [ops.reshape(of_parents(ops.reshape(x, (B, K, *x.shape[1:]))), (B * K, *x.shape[1:])) for x in states]
+            parent_BK, word_BK, score_BK = _best(d, logits_BKV, allowed, score_BK, length_BK, done_BK)
+            ids_BKL, length_BK, done_BK = (_rows_of(x, parent_BK) for x in (ids_BKL, length_BK, done_BK))
+            split = [ops.reshape(x, (B, K, *x.shape[1:])) for x in states]
+            states = [ops.reshape(_rows_of(x, parent_BK), (B * K, *x.shape[2:])) for x in split]
         word_BK = ops.where(done_BK, 0, word_BK)
         ids_BKL = ops.where(ops.arange(L) == t, word_BK[..., None], ids_BKL)
         length_BK = length_BK + ops.cast(ops.logical_not(done_BK), "int32")
@@ -117,12 +104,22 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
 
     start = [ops.convert_to_tensor(0), ids_BKL, score_BK, length_BK, done_BK, *states]
     _, ids_BKL, score_BK, length_BK, _, *_ = ops.while_loop(going_on, write, start)
+    return _ranked(d, ids_BKL, score_BK, length_BK)
+
+
+def _ranked(d, ids_BKL, score_BK, length_BK):
+    """The replies, the best first, and what they are ranked by: what `decode` returns."""
     found_BK = score_BK > LOWEST
     ids_BKL = ops.where(found_BK[..., None], ids_BKL, 0)
     ranking_BK = ops.where(found_BK, score_BK / _penalty(d, length_BK), LOWEST)
     order = ops.argsort(-ranking_BK, axis=1)
-    ids_BKL = ops.take_along_axis(ids_BKL, ops.broadcast_to(order[..., None], (B, K, L)), axis=1)
-    return ids_BKL, ops.take_along_axis(ranking_BK, order, axis=1)
+    return _rows_of(ids_BKL, order), _rows_of(ranking_BK, order)
+
+
+def _rows_of(x_BK, row_BK):
+    """Of each source the rows of `x_BK`, `(B, K, ...)`, that `row_BK` names."""
+    index = ops.reshape(row_BK, (*ops.shape(row_BK), *[1] * (len(x_BK.shape) - 2)))
+    return ops.take_along_axis(x_BK, ops.broadcast_to(index, (*ops.shape(row_BK), *x_BK.shape[2:])), axis=1)
 
 
 def _penalty(d, length):
@@ -160,8 +157,9 @@ def _repeating(ids_BKL, t, n, V):
     return ops.reshape(counts > 0, (B, K, V))
 
 
-def _best(d, log_p_BKV, score_BK, length_BK, done_BK):
+def _best(d, logits_BKV, allowed, score_BK, length_BK, done_BK):
     """The K best of all continuations: parents and words, int32 `(B, K)`, and log probabilities, float32 `(B, K)`."""
+    log_p_BKV = masked_logits(ops.log_softmax(logits_BKV, axis=-1), allowed)
     K, V = log_p_BKV.shape[1:]
     goes_on = score_BK[..., None] + log_p_BKV
     stays = masked_logits(ops.broadcast_to(score_BK[..., None], ops.shape(goes_on)), ops.arange(V) == 0)
@@ -174,19 +172,21 @@ def _best(d, log_p_BKV, score_BK, length_BK, done_BK):
     return best_BK // V, best_BK % V, total
 
 
-def _draw(logits_BKV, noise_BK, top_k, top_p):
-    """Draws words by their probability among those that `top_k` and `top_p` leave, int32 `(B, K)`.
+def _draw(d, logits_BKV, allowed, noise_BK):
+    """Draws words among those that `top_k` and `top_p` leave, int32 `(B, K)`, and their log probabilities by the model.
 
     The likeliest words come first, and the word is drawn at whose place the sum of probabilities passes the noise.
     """
     V = logits_BKV.shape[-1]
-    logits_BKV, words_BKV = ops.top_k(logits_BKV, min(top_k, V) if top_k else V)
-    p = masked_softmax(logits_BKV)
+    likely_BKV = masked_logits(logits_BKV, allowed) / d.temperature
+    likely_BKV, words_BKV = ops.top_k(likely_BKV, min(d.top_k, V) if d.top_k else V)
+    p = masked_softmax(likely_BKV)
     before = ops.cumsum(p, axis=-1) - p
-    p = ops.where(before < top_p, p, 0.0)  # the first stays, whatever it has
+    p = ops.where(before < d.top_p, p, 0.0)  # the first stays, whatever it has
     passed = ops.cumsum(p, axis=-1) <= noise_BK[..., None] * ops.sum(p, axis=-1, keepdims=True)
     place = ops.minimum(ops.sum(ops.cast(passed, "int32"), axis=-1), ops.sum(ops.cast(p > 0, "int32"), axis=-1) - 1)
-    return ops.cast(ops.take_along_axis(words_BKV, place[..., None], axis=2)[..., 0], "int32")
+    word_BK1 = ops.cast(ops.take_along_axis(words_BKV, place[..., None], axis=2), "int32")
+    return word_BK1[..., 0], ops.take_along_axis(ops.log_softmax(logits_BKV, axis=-1), word_BK1, axis=2)[..., 0]
 
 
 class Decoder(keras.Model):

@@ -76,7 +76,10 @@ class HopConfig(MemoryConfig):
 
 
 class DialogModel(keras.Model):
-    """Scores every candidate response at every turn of dialogs. Each network adds its `Config` and its `network`.
+    """Scores every candidate response at every turn of dialogs.
+
+    Each model adds its `Config`, and a static method `network(config, inputs)`, the equations of its paper: from the
+    config and the inputs, `{name: KerasTensor}`, to logits `(B, T, C)` and the list of the hops' attention weights.
 
     Args:
         config: A `Config` of the network.
@@ -100,19 +103,6 @@ class DialogModel(keras.Model):
         self.config = config
         self.attention_weights = attention_weights
 
-    @staticmethod
-    def network(config, inputs):
-        """The equations of a paper.
-
-        Args:
-            config: Of the model.
-            inputs: `{name: KerasTensor}`.
-
-        Returns:
-            Logits `(B, T, C)`, and the list of the hops' attention weights.
-        """
-        raise NotImplementedError
-
     def get_config(self):
         return {"config": dataclasses.asdict(self.config), "name": self.name}
 
@@ -132,7 +122,7 @@ def encode_sentences(encode, inputs):
 
     Args:
         encode: Layer from word ids `(S, W)` to vectors `(S, D)`.
-        inputs: Of `DialogModel.network`.
+        inputs: As of `DialogModel`.
 
     Returns:
         Float `(B, M, D)`.
@@ -147,7 +137,7 @@ def read_history(config, encode, inputs):
     Args:
         config: A `MemoryConfig`.
         encode: As of `encode_sentences`.
-        inputs: Of `DialogModel.network`.
+        inputs: As of `DialogModel`.
 
     Returns:
         Float `(B, T, D)`, and what `layers.memory_attention.MemoryAttention` takes after the query: memory, mask, and
@@ -169,7 +159,7 @@ def score_candidates(config, state, encode, inputs):
         config: A `MemoryConfig`.
         state: `(B, T, D)`.
         encode: `layers.bag_of_words.BagOfWords` for the candidates.
-        inputs: Of `DialogModel.network`.
+        inputs: As of `DialogModel`.
 
     Returns:
         Float32 `(B, T, C)`.

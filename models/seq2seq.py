@@ -28,15 +28,17 @@ class Seq2SeqConfig:
     vocabulary_size: int
     """Words with an id, 1 to this. The id after the last begins every target."""
     embedding_dim: int = 256
+    """Dimension of word vectors; that of the dataset's, where it has some."""
     cell: str = "gru"
     """`gru` or `lstm`, of encoder and decoder."""
     hidden: int = 256
-    """Of the memory and of the decoder's state."""
+    """Dimension of the memory and of the decoder's state."""
     layers: int = 1
+    """Recurrent layers of the encoder, and as many of the decoder."""
     bidirectional: bool = True
     """The encoder reads in both directions."""
     merge: str = "concat"
-    """Of the two directions: `concat`, half of `hidden` each, or `sum`, `hidden` each."""
+    """How the two directions are joined: `concat`, half of `hidden` each, or `sum`, `hidden` each."""
     attention: str = "additive"
     """`none`, `additive` (Bahdanau), `dot`, `general` (Luong) or `scaled_dot`."""
     shared_embedding: bool = True
@@ -44,10 +46,11 @@ class Seq2SeqConfig:
     tied_output: bool = False
     """The logit of a word is its vector times a projection of the decoder's output."""
     train_embedding: bool = True
+    """`False` leaves the word vectors as they are."""
     embedding_start: str = "uniform"
-    """Of word vectors that nobody gave: `uniform` in [-.1, .1], or `normal`, of standard deviation 1."""
+    """Initial word vectors where the dataset has none: `uniform` in [-.1, .1], or `normal`, of standard deviation 1."""
     dropout: float = 0.2
-    """On word vectors, between layers and before the logits."""
+    """Rate in [0, 1): on word vectors, between layers and before the logits."""
     reverse: bool = False
     """Writes what was said before a reply: the model that reranks by mutual information (Li et al. 2016)."""
 

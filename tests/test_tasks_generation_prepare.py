@@ -68,7 +68,7 @@ def test_prepare_makes_pairs_of_neighbours(source, tmp_path):
         "target_words_mean": 1.67,
         "target_words_95": 2.0,
         "target_words_most": 2,
-        "unknown_share_of_target": 0.2,
+        "unknown_fraction_of_target": 0.2,
         "seen": 1,
     }
 

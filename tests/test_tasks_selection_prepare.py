@@ -146,6 +146,8 @@ def test_prepare_reports_facts(source, tmp_path):
         "vectors": None,
         "seed": 1,
         "candidates": 10,
+        "tokenizer": "whitespace",
+        "lower": False,
         **SMALL,
     }
     statistics = facts["statistics"]

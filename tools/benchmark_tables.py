@@ -6,7 +6,7 @@ from tools.markdown import markdown
 
 
 def speed(rows):
-    """A benchmark of several sides: a row per side, a column per thing that was timed; the ratio to the first side.
+    """A benchmark of several sides: a row per side, a column per timing; the ratio to the first side.
 
     >>> row = {"lengths": "full", "what": "training", "side": "a", "pairs_per_second": 31.25, "ratio": 1.5}
     >>> print(speed([row]))

@@ -145,12 +145,13 @@ def model_config(tensors, conf):
     )
 
 
-def assign(model, tensors):
+def assign(model, tensors, wrong):
     """Sets a compiled model's weights, Adam's two averages of each, and the step.
 
     Args:
         model: A `models.dam.DAM`; unchanged where the variables do not fit.
         tensors: As of `read_checkpoint`.
+        wrong: What a message begins with.
 
     Returns:
         The step.
@@ -175,7 +176,7 @@ def assign(model, tensors):
             problems.append(f"{name} has shape {tensors[name].shape} where {expected} is expected")
     problems += [f"{name} is unknown" for name in tensors if name not in {*wanted, STEP, *BETA_POWERS}]
     if problems:
-        raise UserError("; ".join(problems))
+        raise UserError(f"{wrong}: {'; '.join(problems)}")
     for name, variable in wanted.items():
         variable.assign(tensors[name])
     step = int(tensors.get(STEP, 0))
@@ -219,25 +220,17 @@ def import_checkpoint(checkpoint, config, out, data=None):
         set_precision("float32")
         model = DAM(settings)
         model.compile(optimizer=selection.optimizer(training, fit.learning_rate))
-        try:
-            step = assign(model, tensors)
-        except UserError as error:
-            raise UserError(f"{checkpoint} does not fit {config}: {error}") from error
-
+        step = assign(model, tensors, f"{checkpoint} does not fit {config}")
         facts = {"path": None, "name": "release", "eos_id": conf["_EOS_"], "unk_id": None}
-        run = Run.create(
-            directory,
-            {
-                "model": "dam",
-                "settings": dataclasses.asdict(settings),
-                "training": dataclasses.asdict(training),
-                "fit": dataclasses.asdict(fit),
-                "dataset": dataset.facts() if dataset else facts,
-                "command": f"python -m tools.import_release --checkpoint={checkpoint} --config={config}",
-                "versions": {"keras": keras.__version__, "backend": keras.config.backend()},
-            },
-            dataset.vocabulary if dataset else None,
-        )
+        made = {"settings": settings, "training": training, "fit": fit}
+        run_config = {
+            "model": "dam",
+            **{name: dataclasses.asdict(each) for name, each in made.items()},
+            "dataset": dataset.facts() if dataset else facts,
+            "command": f"python -m tools.import_release --checkpoint={checkpoint} --config={config}",
+            "versions": {"keras": keras.__version__, "backend": keras.config.backend()},
+        }
+        run = Run.create(directory, run_config, dataset.vocabulary if dataset else None)
         run.save_best(model)
         run.save_state(model, {"step": step, "seconds": 0.0, "best": -1.0, "waited": 0})
     return Run.open(out)

@@ -23,7 +23,7 @@ MAX_PARTS = 100  # of an entity's name
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """What a bot knows before its first user comes: words, responses, and the things of its knowledge base.
+    """What a bot knows before its first user comes: words, responses, and the entities of its knowledge base.
 
     Types of entities are *open* where they have more than 8 values: places, cuisines, restaurants, phone numbers. A new
     value of such a type may turn up any day; `typed_words` give all its values one id, behind those of the words.

@@ -159,6 +159,6 @@ def _statistics(split):
         "target_words_mean": round(float(np.mean(target)), 2),
         "target_words_95": float(np.percentile(target, 95)),
         "target_words_most": max(target),
-        "unknown_share_of_target": round(unknown / sum(target), 4),
+        "unknown_fraction_of_target": round(unknown / sum(target), 4),
         "seen": sum(split["seen"]),
     }

@@ -40,6 +40,7 @@ class Settings:
     min_count: int = 2
     """Characters that the training files have less often are unknown."""
     seed: int = 1
+    """Seed of the vectors of words that the file lacks."""
 
 
 def prepare(corpus, source, out, settings):

@@ -1,7 +1,7 @@
 """An index of (context, response) pairs on disk: which responses may continue a conversation?
 
 config.json        what it was made of, its sizes, the vocabulary it belongs to
-utterances.bin     texts, UTF-8, one behind the other; the distinct responses come first
+utterances.bin     texts, UTF-8, concatenated; the distinct responses come first
 utterances.npy     where each text begins, int64 `(utterances + 1,)`
 pairs.npy          int32 `(pairs, TURNS + 1)`: the numbers of a context's last turns, -1: none, and of its response
 words.txt          the words of the texts, for BM25

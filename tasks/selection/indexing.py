@@ -69,7 +69,7 @@ def read_pairs(conversations, text):
 
 
 def joined(texts, numbers):
-    """Texts one behind the other.
+    """Concatenates texts.
 
     Args:
         texts: `Sequences`.
@@ -131,18 +131,12 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
         _save_words(directory / files.CONTEXTS, joined(texts, contexts), len(words))
         _save_words(directory / files.RESPONSES, joined(texts, responses[:, None]), len(words))
 
-        known = Sequences(
-            np.array([0, *vocabulary.encode(words[1:])], np.int32)[texts.ids], texts.starts, texts.lengths
-        )
-        drawn = np.random.default_rng(seed).permutation(len(kept))[:FIT_PAIRS]
-        fitted = joined(known, kept[drawn, :-1]), joined(known, kept[drawn, -1:])
-        encoder = PairEncoder.fit(*fitted, vectors)
+        known_ids = np.array([0, *vocabulary.encode(words[1:])], np.int32)[texts.ids]
+        known = Sequences(known_ids, texts.starts, texts.lengths)
+        drawn = kept[np.random.default_rng(seed).permutation(len(kept))[:FIT_PAIRS]]
+        encoder = PairEncoder.fit(joined(known, drawn[:, :-1]), joined(known, drawn[:, -1:]), vectors)
         encoder.save(directory / files.ENCODER)
-        nearest = files.new_vectors(encoder.dimension)
-        for start in range(0, len(responses), CHUNK):
-            chunk = responses[start : start + CHUNK, None]
-            nearest.add(np.arange(start, start + len(chunk)), encoder.responses(joined(known, chunk)), threads=threads)
-        nearest.save(directory / files.VECTORS)
+        _save_vectors(directory / files.VECTORS, encoder, known, responses, threads)
         config = {
             "index": files.VERSION,
             "vocabulary": files.vocabulary_hash(vocabulary),
@@ -155,8 +149,7 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
             "dimension": encoder.dimension,
             **(facts or {}),
         }
-        with open(directory / files.CONFIG, "w", encoding="utf-8") as file:
-            json.dump(config, file, indent=1, ensure_ascii=False)
+        (directory / files.CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
     return config
 
 
@@ -176,6 +169,15 @@ def _save_texts(directory, texts):
     with open(directory / files.TEXTS, "wb") as file:
         file.writelines(encoded)
     np.save(directory / files.OFFSETS, np.cumsum([0, *map(len, encoded)], dtype=np.int64))
+
+
+def _save_vectors(file, encoder, texts, responses, threads):
+    """The graph of the vectors of the responses, numbers of `texts`."""
+    nearest = files.new_vectors(encoder.dimension)
+    for start in range(0, len(responses), CHUNK):
+        chunk = responses[start : start + CHUNK, None]
+        nearest.add(np.arange(start, start + len(chunk)), encoder.responses(joined(texts, chunk)), threads=threads)
+    nearest.save(file)
 
 
 def _save_words(directory, texts, words):

@@ -66,7 +66,7 @@ class PairEncoder:
         return self.context_words.shape[1]
 
     def contexts(self, texts):
-        """The vectors of contexts, their turns one behind the other.
+        """The vectors of contexts, of their concatenated turns.
 
         Args:
             texts: `data.sequences.Sequences` of word ids.
