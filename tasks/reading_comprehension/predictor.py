@@ -1,7 +1,9 @@
 """A reading comprehension model that answers plain text.
 
-Letters: B questions   T context words
+Letters: B questions   T context words   W words of a window
 """
+
+import json
 
 import keras
 import numpy as np
@@ -10,23 +12,34 @@ from data.corpora.squad import tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from engine.predictor import Predictor
-from engine.runs import VOCABULARY
+from engine.runs import METRICS, VOCABULARY
 from engine.settings import check_sizes
+from layers.masking import LOWEST
 from layers.span_search import best_spans
 from tasks.reading_comprehension.batches import ReadingSplit, Tokens
+from tasks.reading_comprehension.confidence import Scale
 from tasks.reading_comprehension.prepare import CHARACTERS
 from tasks.reading_comprehension.spans import MAX_LENGTH
+from tasks.reading_comprehension.windows import Span, batches_of, best_apart, windows_of
 
-BATCH = 60  # questions at once
-NO_ANSWER = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0}
+BATCH, BATCH_WORDS = 60, 8000  # windows at once, and their words
+BEST, SPANS = 5, 20  # answers that are listed, and spans of a window that they are chosen from
+NO_ANSWER = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0, "confidence": None}
 
 
 class ReadingComprehensionPredictor(Predictor):
     """Finds the answer to a question in a passage.
 
     An answer has `answer`, a part of the passage, `start` and `end`, its places in characters, `score`, the sum of two
-    logits, which can be compared between passages and questions of one model, and its `probability` within the
-    passage. Where the passage or the question has no word, `answer` is empty, the places are -1 and `score` is null.
+    logits, which can be compared between passages and questions of one model, its `probability` within the passage, and
+    its `confidence`: how probable it is that it is right, by the scale that evaluating dev fits (see
+    `tasks.reading_comprehension.confidence`); `good` says whether the score reaches the threshold of that scale. Both
+    are null in a run without one. `n_best` are the best answers that share no word, the first of them this one.
+    `unknown_percent` says how many of the words of the passage and of the question the model has no vector for. Where
+    the passage or the question has no word, `answer` is empty, the places are -1 and `score` is null.
+
+    A passage longer than training reads (`max_context`) is read in overlapping windows, and the best span of all is
+    taken.
 
     Args:
         run: A `engine.runs.Run` of a reading comprehension model.
@@ -44,6 +57,8 @@ class ReadingComprehensionPredictor(Predictor):
         self.vocabulary = Vocabulary.load(run.path / VOCABULARY)
         self.characters = Vocabulary.load(run.path / CHARACTERS)
         self.model = run.load_model()
+        self.window = max(run.config["training"]["max_context"], 4 * MAX_LENGTH)
+        self.scale = _scale_of(run)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
         check_sizes(self.model.config, sizes, run.path)
 
@@ -51,58 +66,97 @@ class ReadingComprehensionPredictor(Predictor):
         return [answer for answer, _, _ in self._found(instances)]
 
     def answer_with_attention(self, instance):
-        [(answer, p_2T, words)] = self._found([instance])
+        """As of `Predictor`; of a long passage, in the window that holds the answer."""
+        [(answer, p_2W, window)] = self._found([instance])
         attention = []
-        if words:
+        if window:
+            places = tokenize(instance["passage"])[window.first : window.end]
+            words = [instance["passage"][i:j] for i, j in places]
             attention = [
-                {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2T.tolist()},
-                *self._context_to_query(instance, words),
+                {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2W.tolist()},
+                *self._context_to_query(instance, places),
             ]
         return {**answer, "attention": attention}
 
-    def _context_to_query(self, instance, words):
-        """What each word of the passage attends to in the question, `a_t` of the paper's section 2.4."""
+    def _context_to_query(self, instance, places):
+        """What each word of a window attends to in the question, `a_t` of the paper's section 2.4."""
         flow = self.model.get_layer("attention_flow")
         if not flow.c2q:
             return []
-        places = tokenize(instance["passage"]), tokenize(instance["question"])
-        inputs, _ = self._split([instance], [places]).collate([0])
+        of_question = tokenize(instance["question"])
+        inputs, _ = self._split([instance], [(places, of_question)]).collate([0])
         H_BTD, U_BJD = keras.Model(self.model.input, flow.input[:2]).predict_on_batch(inputs)
         a_TJ = keras.ops.softmax(keras.ops.cast(flow.similarity(H_BTD, U_BJD)[0], "float32"))
-        question = [instance["question"][i:j] for i, j in places[1]]
+        words, question = (
+            [instance[field][i:j] for i, j in spans]
+            for field, spans in (("passage", places), ("question", of_question))
+        )
         weights = keras.ops.convert_to_numpy(a_TJ).tolist()
         return [{"title": "passage attends to question", "rows": words, "columns": question, "weights": weights}]
 
     def _found(self, instances):
-        """Of each instance its answer, the probabilities of start and end `(2, T)`, and the words of its passage."""
-        found = [(NO_ANSWER, None, [])] * len(instances)
+        """Of each instance its answer, and the probabilities of start and end `(2, W)` in the window that holds it."""
         spans = [(tokenize(instance["passage"]), tokenize(instance["question"])) for instance in instances]
         real = [row for row, (passage, question) in enumerate(spans) if passage and question]
-        real.sort(key=lambda row: len(spans[row][0]))
-        for first in range(0, len(real), BATCH):
-            rows = real[first : first + BATCH]
-            split = self._split([instances[row] for row in rows], [spans[row] for row in rows])
-            inputs, _ = split.collate(range(len(rows)), multiple=16)
+        overlap = self.window // 4
+        windows = [window for row in real for window in windows_of(row, len(spans[row][0]), self.window, overlap)]
+        read = {row: [] for row in real}  # (window, its logits, its best spans)
+        for batch in batches_of(windows, BATCH_WORDS, BATCH):
+            places = [(spans[row][0][first:end], spans[row][1]) for row, first, end in batch]
+            inputs, _ = self._split([instances[row] for row, _, _ in batch], places).collate(
+                range(len(batch)), multiple=16
+            )
             logits = np.asarray(self.model.predict_on_batch(inputs), np.float32)
-            starts, ends, scores = (np.asarray(out)[:, 0] for out in best_spans(logits, MAX_LENGTH))
-            for at, row in enumerate(rows):
-                found[row] = self._answer_of(
-                    instances[row]["passage"], spans[row][0], logits[at], int(starts[at]), int(ends[at]), scores[at]
-                )
-        return found
+            best = zip(*(np.asarray(out) for out in best_spans(logits, MAX_LENGTH, SPANS)), strict=True)
+            for window, l_2T, (first, last, score) in zip(batch, logits, best, strict=True):
+                found = [
+                    Span(float(s), window.first + int(i), window.first + int(j))
+                    for i, j, s in zip(first, last, score, strict=True)
+                    if s > LOWEST
+                ]
+                read[window.row].append((window, l_2T[:, : window.end - window.first].astype(np.float64), found))
+        return [
+            self._answer_of(instance, *spans[row], read[row])
+            if row in read
+            else ({**NO_ANSWER, "good": None, "n_best": [], "unknown_percent": 0.0}, None, None)
+            for row, instance in enumerate(instances)
+        ]
 
-    def _answer_of(self, text, places, logits, first, last, score):
-        p_2T = np.exp(logits[:, : len(places)] - logits.max(axis=1, keepdims=True)).astype(np.float64)
-        p_2T /= p_2T.sum(axis=1, keepdims=True)
-        start, end = places[first][0], places[last][1]
-        answer = {
+    def _answer_of(self, instance, places, of_question, read):
+        """The answer among the windows of a passage: `(answer, probabilities in its window, its window)`."""
+        logits_2T = np.full((2, len(places)), LOWEST)  # where windows overlap, the highest
+        for window, l_2W, _ in read:
+            part = logits_2T[:, window.first : window.end]
+            np.maximum(part, l_2W, out=part)
+        log_z = sum(np.logaddexp.reduce(logits_2T, axis=1))
+        best = best_apart([span for _, _, found in read for span in found], BEST)
+        n_best = [self._described(instance["passage"], places, span, log_z) for span in best]
+        window, l_2W, _ = next(each for each in read if best[0] in each[2])
+        p_2W = np.exp(l_2W - np.logaddexp.reduce(l_2W, axis=1)[:, None])
+        good = None if self.scale is None else best[0].score >= self.scale.threshold
+        unknown = self._unknown_percent(instance, places, of_question)
+        return {**n_best[0], "good": good, "n_best": n_best, "unknown_percent": unknown}, p_2W, window
+
+    def _described(self, text, places, span, log_z):
+        start, end = places[span.first][0], places[span.last][1]
+        return {
             "answer": text[start:end],
             "start": start,
             "end": end,
-            "score": float(score),
-            "probability": float(p_2T[0, first] * p_2T[1, last]),
+            "score": span.score,
+            "probability": float(np.exp(span.score - log_z)),
+            "confidence": None if self.scale is None else self.scale.confidence(span.score),
         }
-        return answer, p_2T, [text[i:j] for i, j in places]
+
+    def _unknown_percent(self, instance, places, of_question):
+        words = [
+            instance[field][i:j].lower()
+            for field, spans in (("passage", places), ("question", of_question))
+            for i, j in spans
+        ]
+        words = [word for word in words if any(map(str.isalnum, word))]
+        unknown = sum(id == self.vocabulary.unk_id for id in self.vocabulary.encode(words))
+        return round(100 * unknown / max(len(words), 1), 1)
 
     def _split(self, instances, spans):
         tokens = {}
@@ -125,3 +179,11 @@ class ReadingComprehensionPredictor(Predictor):
             answers=[[]] * len(instances),
             spans=[[]] * len(instances),
         )
+
+
+def _scale_of(run):
+    """The scale that evaluating dev fitted; `None` where that was not done, or none fits."""
+    file = run.path / METRICS
+    record = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    found = record.get("dev", {}).get("confidence")
+    return Scale(found["slope"], found["offset"], found["threshold"]) if found else None

@@ -15,6 +15,7 @@ from data.vocabulary import Vocabulary
 from engine import task
 from engine.evaluation import print_record
 from metrics.reading_comprehension import METRICS, squad_metrics
+from tasks.reading_comprehension.confidence import measure_confidence
 from tasks.reading_comprehension.dataset import load_dataset
 from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.reading_comprehension.prepare import CHARACTERS, Settings, prepare
@@ -118,7 +119,8 @@ print(found["answers"], found["starts"], found["scores"])
 
         Args:
             model, dataset, split, run, baselines, progress, multiple: As of `engine.task.Task.measure`. The baseline
-                is the first words of the context, as many as an answer has in the median.
+                is the first words of the context, as many as an answer has in the median. On dev, `confidence` is the
+            scale that a predictor puts scores on, see `tasks.reading_comprehension.confidence`.
             scores_out: File for the predictions, `{question id: text}` as the official script reads it.
         """
         examples = dataset.splits[split]
@@ -133,6 +135,8 @@ print(found["answers"], found["starts"], found["scores"])
             ends = np.minimum(length, examples.contexts.lengths[examples.context] - 1)
             first_words = answers(examples, np.stack([np.zeros_like(ends), ends], axis=1))
             record["baselines"] = {"first words": record_of(examples, first_words)["metrics"]}
+        if split == "dev":
+            record["confidence"] = measure_confidence(model, examples, multiple)
         return record
 
     def evaluate_predictions(self, path, data, split="dev"):
