@@ -20,7 +20,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 
 from base.files import UserError
-from serving.batching import Batcher, Overloaded
+from serving.batching import Batched, Overloaded, Unavailable
 from serving.limits import Limits, RequestError, check_instances, parse_json
 
 PAGES = pathlib.Path(__file__).parent / "pages"
@@ -80,7 +80,7 @@ class Metrics:
         return prometheus_client.generate_latest(self.registry)
 
 
-def create_app(models, limits=None, milliseconds=4.0, max_batch=32, max_queue=256):
+def create_app(models, limits=None, milliseconds=2.0, max_batch=32, max_queue=256):
     """The application.
 
     Args:
@@ -91,21 +91,32 @@ def create_app(models, limits=None, milliseconds=4.0, max_batch=32, max_queue=25
     Returns:
         A `fastapi.FastAPI`.
     """
-    limits, metrics = limits or Limits(), Metrics()
-    batchers = {
-        name: Batcher(model.predict, milliseconds, max_batch, max_queue, metrics.observer(name))
-        for name, model in models.items()
-    }
+    metrics = Metrics()
+    sizes = {"milliseconds": milliseconds, "max_batch": max_batch, "max_queue": max_queue}
+    batched = {name: Batched(model, **sizes, observe=metrics.observer(name)) for name, model in models.items()}
+    return app_of(batched, limits, metrics)
+
+
+def app_of(models, limits=None, metrics=None):
+    """The application, of models that batch their own calls.
+
+    Args:
+        models: `{name: model}`, each as `serving.batching.Batched`.
+        limits, metrics: `serving.limits.Limits` and `Metrics`; `None`: new ones.
+    """
+    limits, metrics = limits or Limits(), metrics or Metrics()
 
     @contextlib.asynccontextmanager
     async def lifespan(_):
+        for model in models.values():
+            await model.start()
         yield
-        for batcher in batchers.values():
-            await batcher.close()
+        for model in models.values():
+            await model.close()
 
     app = FastAPI(title="Colloquy", docs_url=None, redoc_url=None, lifespan=lifespan, description=__doc__)
-    _add_reading(app, models, batchers, metrics)
-    _add_verbs(app, models, batchers, metrics, limits)
+    _add_reading(app, models, metrics)
+    _add_verbs(app, models, metrics, limits)
     _add_pages(app)
     return app
 
@@ -120,7 +131,7 @@ def _error(status, message):
     return JSONResponse({"error": message}, status_code=status)
 
 
-def _add_reading(app, models, batchers, metrics):
+def _add_reading(app, models, metrics):
     """What is asked by GET."""
 
     @app.exception_handler(RequestError)
@@ -141,8 +152,8 @@ def _add_reading(app, models, batchers, metrics):
 
     @app.get("/metrics", summary="Counters and histograms for Prometheus")
     async def prometheus():
-        for name, batcher in batchers.items():
-            metrics.queue.labels(name).set(batcher.queued)
+        for name, model in models.items():
+            metrics.queue.labels(name).set(model.queued)
         return Response(metrics.text(), media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
     @app.get("/v1/models", summary="All models")
@@ -168,7 +179,7 @@ def _check_version(model, version):
         raise RequestError(404, f"{model.name} is served in version {model.version}. Received: {version[:20]}")
 
 
-def _add_verbs(app, models, batchers, metrics, limits):
+def _add_verbs(app, models, metrics, limits):
     """What is asked by POST."""
 
     async def answer(request, name, verb, version, compute):
@@ -183,7 +194,7 @@ def _add_verbs(app, models, batchers, metrics, limits):
         async def compute(model, body):
             instances, columns = _instances_of(body)
             check_instances(instances, limits)
-            found = await batchers[model.name](instances)
+            found = await model.predict(instances)
             if columns:
                 return {"outputs": {field: [each[field] for each in found] for field in found[0]}}
             return {"predictions": found}
@@ -198,7 +209,7 @@ def _add_verbs(app, models, batchers, metrics, limits):
             check_instances(instances, limits)
             if len(instances) > 1:
                 raise RequestError(413, f"one instance is explained per request. Received: {len(instances)}")
-            return {"explanations": [await batchers[model.name].alone(model.explain, instances[0])]}
+            return {"explanations": [await model.explain(instances[0])]}
 
         return await answer(request, name, "explain", version, compute)
 
@@ -230,6 +241,8 @@ async def _guarded(request, models, name, version, limits, compute):
         return _error(400, str(error))
     except Overloaded as error:
         return JSONResponse({"error": str(error)}, status_code=429, headers={"Retry-After": "1"})
+    except Unavailable as error:
+        return JSONResponse({"error": str(error)}, status_code=503, headers={"Retry-After": "1"})
     except TimeoutError:
         return _error(504, f"no answer within {limits.timeout_seconds:g} seconds")
 

@@ -9,6 +9,45 @@ class Overloaded(Exception):
     """The queue is full; the message says how long it is."""
 
 
+class Batched:
+    """A model of this process as the application asks it: its calls wait for each other, and share batches.
+
+    `serving.cluster.Remote` is the same for a model of another process.
+
+    Args:
+        model: As of `serving.models`.
+        **options: Of `Batcher`.
+    """
+
+    def __init__(self, model, **options):
+        self._model, self._batcher = model, Batcher(model.predict, **options)
+        self.name, self.version, self.metadata = model.name, model.version, model.metadata
+
+    @property
+    def queued(self):
+        """Instances that wait."""
+        return self._batcher.queued
+
+    async def start(self):
+        """Gets ready to answer; called once."""
+
+    async def predict(self, instances):
+        """The results of one request's instances, in their order."""
+        return await self._batcher(instances)
+
+    async def explain(self, instance):
+        """What the model attended to."""
+        return await self._batcher.alone(self._model.explain, instance)
+
+    async def close(self):
+        """Lets what waits be computed."""
+        await self._batcher.close()
+
+
+class Unavailable(Exception):
+    """No replica of the model answers now; the message says so."""
+
+
 class Batcher:
     """Collects instances of concurrent requests and hands them to a function, one batch at a time, on its own thread.
 
@@ -16,23 +55,24 @@ class Batcher:
 
     Args:
         compute: Function of a list of instances; returns as many results. An exception fails the requests of its batch.
-        milliseconds: A batch waits this long for more instances after its first one arrived.
+        milliseconds: A batch waits this long for more instances after its first one arrived, which may have been while
+            the batch before was computed.
         max_batch: Instances per call of `compute`, at most.
         max_queue: Instances that may wait, at most; more are refused.
         observe: Called as `observe(instances, seconds)` after each batch.
     """
 
-    def __init__(self, compute, milliseconds=4.0, max_batch=64, max_queue=512, observe=lambda count, seconds: None):
+    def __init__(self, compute, milliseconds=2.0, max_batch=64, max_queue=512, observe=lambda count, seconds: None):
         self._compute, self._seconds = compute, milliseconds / 1000
         self._max_batch, self._max_queue, self._observe = max_batch, max_queue, observe
-        self._waiting = []  # (instances, future) of one request each
+        self._waiting = []  # (instances, future, when it came) of one request each
         self._arrived, self._task = asyncio.Event(), None
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="model")
 
     @property
     def queued(self):
         """Instances that wait."""
-        return sum(len(instances) for instances, _ in self._waiting)
+        return sum(len(instances) for instances, _, _ in self._waiting)
 
     async def __call__(self, instances):
         """The results of one request's instances, in their order.
@@ -45,7 +85,7 @@ class Batcher:
         if self._task is None:
             self._task = asyncio.create_task(self._work())
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append((instances, future))
+        self._waiting.append((instances, future, time.perf_counter()))
         self._arrived.set()
         return await future
 
@@ -53,7 +93,8 @@ class Batcher:
         while True:
             await self._arrived.wait()
             if self.queued < self._max_batch:
-                await asyncio.sleep(self._seconds)
+                waited = time.perf_counter() - self._waiting[0][2]
+                await asyncio.sleep(max(0.0, self._seconds - waited))
             await self._compute_batch(self._take())
             if not self._waiting:
                 self._arrived.clear()
@@ -62,7 +103,7 @@ class Batcher:
         """Whole requests, as many as fit into a batch, and at least one; those whose client has left are dropped."""
         batch, count = [], 0
         while self._waiting and (not batch or count + len(self._waiting[0][0]) <= self._max_batch):
-            instances, future = self._waiting.pop(0)
+            instances, future, _ = self._waiting.pop(0)
             if not future.done():
                 batch.append((instances, future))
                 count += len(instances)

@@ -7,6 +7,17 @@ import numpy as np
 
 from base.files import UserError
 from engine.runs import CONFIG, METRICS, Run
+from tasks.selection.answering import AnsweringPredictor
+
+INDEX = "index"
+"""The index of a run, where `tools.build_index --out=RUN/index` put it."""
+TOY = "A toy: it knows only the invented town of the embedded sample."
+"""What is said of a model that was trained on a sample."""
+
+
+PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}
+FIRST = ("R10@1", "F1", "per_response", "perplexity")
+"""In `history.jsonl`: what is no metric, and the metric of each task by which the best row is found."""
 
 
 class ServedRun:
@@ -32,23 +43,27 @@ class ServedRun:
         return self._predictor.explain(instance)
 
     def warm_up(self):
-        """Answers the examples once, so that nothing is compiled when the first client asks."""
-        for example in self.metadata()["examples"]:
+        """Answers and explains the examples once, so that nothing is compiled when the first client asks."""
+        for example in self.run.examples():
             self.predict([example["instance"]])
+            self.explain(example["instance"])
 
     def metadata(self):
         """What a client wants to know before it asks."""
         config = self.run.config
+        corpus = config["dataset"].get("name") or ""
         return {
             "name": self.name,
             "version": self.version,
             "task": self.run.entry.task,
             "model": config["model"],
-            "corpus": config["dataset"].get("name"),
+            "corpus": corpus,
+            "note": TOY if corpus.startswith("sample") else "",
             "fields": self._predictor.fields,
             "scores": _scores(self.run),
             "examples": self.run.examples(),
             "knowledge": getattr(self._predictor, "knowledge", []),
+            "responses": getattr(self._predictor, "responses", 0),  # of an index
         }
 
 
@@ -114,20 +129,24 @@ class ServedSavedModel:
         }
 
 
-def load(name, path, tasks):
+def load(name, path, tasks, index=None):
     """Loads a run or the highest version of an exported model.
 
     Args:
         name: What clients call it.
         path: Run directory, or directory that export.py wrote.
         tasks: `tasks.TASKS`.
+        index: Directory of an index that a run of selection takes candidates from; default: `index` in the run's own
+            directory, if it is there.
 
     Raises:
-        UserError: where it is neither.
+        UserError: where it is neither, or an index does not fit.
     """
     path = pathlib.Path(path)
     if (path / CONFIG).is_file():
-        return ServedRun(name, path, tasks[Run.open(path).entry.task].predictor(Run.open(path)))
+        return ServedRun(name, path, _predictor(Run.open(path), tasks, index))
+    if index is not None:
+        raise UserError(f"{name}: an index is for a run of selection. Received: {path}")
     candidates = [path, *(path.iterdir() if path.is_dir() else [])]
     versions = [p for p in candidates if p.name.isdigit() and (p / "saved_model.pb").is_file()]
     if not versions:
@@ -135,15 +154,26 @@ def load(name, path, tasks):
     return ServedSavedModel(name, max(versions, key=lambda p: int(p.name)))
 
 
+def _predictor(run, tasks, index):
+    predictor = tasks[run.entry.task].predictor(run)
+    if run.entry.task != "selection":
+        if index is not None:
+            raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.entry.task}")
+        return predictor
+    found = index or (run.path / INDEX if (run.path / INDEX).is_dir() else None)
+    return AnsweringPredictor(predictor, found) if found else predictor
+
+
 def _scores(run):
-    """The metrics of the splits that evaluate.py scored, else those of the best validation on dev."""
+    """The metrics of the splits that evaluate.py scored; of dev, if it was not, those of the best validation."""
     file = run.path / METRICS
-    if file.is_file():
-        splits = json.loads(file.read_text(encoding="utf-8"))
-        return {split: record["metrics"] for split, record in splits.items()}
-    rows = run.history()
-    shown = {"step", "epoch", "loss", "steps_per_second", "seconds"}
-    return {"dev": {name: value for name, value in rows[-1].items() if name not in shown}} if rows else {}
+    splits = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    scores = {split: record["metrics"] for split, record in splits.items()}
+    rows = [{name: value for name, value in row.items() if name not in PROGRESS} for row in run.history()]
+    if rows and "dev" not in scores:
+        first = next(name for name in FIRST if name in rows[0])
+        scores["dev"] = (min if first == "perplexity" else max)(rows, key=lambda row: row[first])
+    return scores
 
 
 def _filled(values, field, rank):

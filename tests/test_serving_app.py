@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import threading
+import time
 
 import pytest
 from fastapi.testclient import TestClient
@@ -188,6 +189,27 @@ def test_a_request_at_fault_fails_alone():
 
     half, error, quarter = asyncio.run(main())
     assert (half, quarter, str(error)) == ([0.5], [0.25], "no zeros")
+
+
+def test_what_came_while_a_batch_was_computed_waits_no_longer():
+    """A batch of two that came 60 ms ago, while another one was computed, does not wait for 40 ms once more."""
+    started = []
+
+    def compute(instances):
+        started.append(time.perf_counter())
+        time.sleep(0.06)
+        return instances
+
+    async def main():
+        batcher = Batcher(compute, milliseconds=40)
+        first = asyncio.create_task(batcher([1]))
+        while not started:
+            await asyncio.sleep(0.001)
+        await asyncio.gather(first, batcher([2]), batcher([3]))
+        await batcher.close()
+
+    asyncio.run(main())
+    assert len(started) == 2 and started[1] - started[0] < 0.09
 
 
 def test_a_full_queue_refuses_and_serves_on():

@@ -117,10 +117,10 @@ function wire(task, submit) {
   });
   form.elements.model.addEventListener("change", () => introduce(state));
   form.elements.example?.addEventListener("change", () => fill(state));
-  panel.querySelector("[data-reset]")?.addEventListener("click", () => {
-    state.talk = [];
-    panel.querySelector(".talk").replaceChildren();
-    panel.querySelector(".explanation").replaceChildren();
+  panel.querySelector("[data-reset]")?.addEventListener("click", () => restart(state));
+  panel.querySelector("[data-empty]")?.addEventListener("click", () => {
+    form.elements.candidates.value = "";
+    form.requestSubmit();
   });
   return state;
 }
@@ -131,33 +131,62 @@ function introduce(state) {
   const scores = split ? Object.entries(m.scores[split]).slice(0, 4).map(([name, value]) => `${name} ${value.toFixed(3)}`).join(", ") : "not measured";
   state.panel.querySelector(".about").textContent = `${m.model}, trained on ${m.corpus}; ${split || "scores"}: ${scores}.${m.note ? ` ${m.note}` : ""}`;
   const choice = state.fields.example;
-  if (!choice) return;
-  choice.replaceChildren(...m.examples.map((example, i) => element("option", { value: i }, example.title || `Example ${i + 1}`)));
+  const places = state.panel.querySelector("[data-retrieval]");
+  if (places) {
+    places.hidden = !m.responses;
+    places.textContent = `(none: the best of an index of ${(m.responses || 0).toLocaleString("en")} responses)`;
+    state.panel.querySelector("[data-empty]").hidden = !m.responses;
+  }
+  clear(state);
+  const own = state.fields.text ? [element("option", { value: "" }, "none")] : [];
+  choice.replaceChildren(...own, ...m.examples.map((example, i) => element("option", { value: i }, example.title || `Example ${i + 1}`)));
   choice.disabled = !m.examples.length;
   fill(state);
 }
 
 function fill(state) {
-  const example = state.metadata().examples[state.fields.example.value];
-  for (const [field, value] of Object.entries(example?.instance || {})) {
+  clear(state);
+  const instance = state.metadata().examples[state.fields.example.value]?.instance || {};
+  if (state.fields.text) return begin(state, instance.turns || instance.history || []);
+  for (const [field, value] of Object.entries(instance)) {
     if (state.fields[field]) state.fields[field].value = Array.isArray(value) ? value.join("\n") : value;
   }
 }
 
+function restart(state) {
+  state.talk = [];
+  state.panel.querySelector(".talk").replaceChildren();
+  clear(state);
+}
+
+function begin(state, turns) { // what was said before is shown, the last turn stands ready to be said
+  restart(state);
+  turns.slice(0, -1).forEach((turn, i) => {
+    const you = turn.speaker ? turn.speaker === "user" : (turns.length - i) % 2 === 1;
+    say(state, you ? "you" : "bot", turn.text ?? turn);
+    state.talk.push(turn);
+  });
+  const last = turns[turns.length - 1];
+  state.fields.text.value = last?.text ?? last ?? "";
+}
+
 const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 const percent = (score) => `${Math.max(0, Math.min(100, 100 * score))}%`;
+const clear = (state) => ["result", "explanation"].forEach((name) => state.panel.querySelector(`.${name}`)?.replaceChildren());
 
 async function rank(state) {
   const { turns, candidates, model } = state.fields;
   const instance = { turns: lines(turns.value) };
-  if (lines(candidates.value).length || !state.metadata().retrieval) instance.candidates = lines(candidates.value);
+  if (lines(candidates.value).length || !state.metadata().responses) instance.candidates = lines(candidates.value);
   const found = await predict(model.value, instance);
   const shown = found.candidates || instance.candidates;
   const list = element("ol", { class: "ranked" });
+  if (!shown.length) throw new Error(found.candidates ? "Nothing in the index has a word of that." : "Give candidate responses, one per line.");
   for (const i of found.order) {
     const score = element("span", { class: "score" }, found.scores[i].toFixed(3));
     score.style.setProperty("--p", percent(found.scores[i]));
     const button = element("button", { type: "button", "aria-pressed": "false", onclick: () => explainCandidate(state, instance, shown[i], list, button) }, score, element("span", { dir: "auto" }, shown[i]));
+    if (found.said_to) button.append(element("span", { class: "hint", dir: "auto" }, `once said to: ${found.said_to[i].join(" / ")}`));
     list.append(element("li", {}, button));
   }
   state.panel.querySelector(".result").replaceChildren(list);
@@ -172,16 +201,28 @@ async function explainCandidate(state, instance, candidate, list, button) {
 
 async function read(state) {
   const instance = { passage: state.fields.passage.value, question: state.fields.question.value };
-  const found = await predict(state.fields.model.value, instance);
+  const found = await explain(state.fields.model.value, instance); // an answer, and what was attended to
   const text = [...instance.passage]; // offsets count characters, not UTF-16 units
   const answer = element("mark", {}, text.slice(found.start, found.end).join(""));
-  const passage = element("p", { class: "passage", dir: "auto", tabindex: 0 }, text.slice(0, found.start).join(""), answer, text.slice(found.end).join(""));
+  const passage = element("p", { class: "passage", dir: "auto", tabindex: 0 }, text.slice(0, Math.max(found.start, 0)).join(""), answer, text.slice(Math.max(found.end, 0)).join(""));
   const best = element("ol", { class: "ranked" });
-  for (const each of found.n_best || []) best.append(element("li", {}, element("span", { class: "score" }, each.score.toFixed(3)), " ", element("span", { dir: "auto" }, each.answer)));
-  const note = found.note ? [element("p", { class: "hint" }, found.note)] : [];
-  state.panel.querySelector(".result").replaceChildren(element("p", {}, "Answer: ", element("strong", { dir: "auto" }, found.answer || "none found")), ...note, passage, best);
+  for (const each of found.n_best || []) {
+    const score = element("span", { class: "score" }, each.confidence == null ? each.score.toFixed(2) : `${Math.round(100 * each.confidence)} %`);
+    score.style.setProperty("--p", percent(each.confidence == null ? each.probability : each.confidence));
+    best.append(element("li", {}, score, element("span", { dir: "auto" }, each.answer)));
+  }
+  const verdict = found.good === false ? "No good answer. The best of the text: " : "Answer: ";
+  state.panel.querySelector(".result").replaceChildren(
+    element("p", { class: found.good === false ? "doubtful" : "" }, verdict, element("strong", { dir: "auto" }, found.answer || "none found")),
+    element("p", { class: "hint" }, remarks(found)), passage, best);
   answer.scrollIntoView({ block: "nearest" });
-  showMaps(state.panel.querySelector(".explanation"), (await explain(state.fields.model.value, instance)).attention);
+  showMaps(state.panel.querySelector(".explanation"), found.attention);
+}
+
+function remarks(found) {
+  const said = found.confidence == null ? ["No scale of confidence: evaluate.py makes one on dev."] : [`Right with ${Math.round(100 * found.confidence)} % by what was seen on dev.`];
+  if (found.unknown_percent) said.push(`The model does not know ${found.unknown_percent} % of the words.`);
+  return said.join(" ");
 }
 
 function say(state, who, text, note) {
@@ -196,13 +237,13 @@ async function converse(state) {
   const said = text.value.trim();
   const instance = { turns: [...state.talk, said] };
   instance.decode = search.value === "sample" ? `sample=true,temperature=${temperature.value || 0.8},top_p=0.9` : search.value;
-  const found = await predict(model.value, instance);
+  const found = await explain(model.value, instance); // one search: a sample drawn twice would be two replies
   say(state, "you", said);
   say(state, "bot", found.response, found.best.length > 1 ? `also: ${found.best.slice(1, 4).map((each) => each.text).join(" · ")}` : "");
   state.talk.push(said, found.response);
   text.value = "";
   text.focus();
-  showMaps(state.panel.querySelector(".explanation"), (await explain(model.value, instance)).attention);
+  showMaps(state.panel.querySelector(".explanation"), found.attention);
 }
 
 async function book(state) {

@@ -32,7 +32,8 @@ class Fake:
         rows = [str(word)[:30] for word in (words if isinstance(words, list) else words.split())] or ["-"]
         weights = [[0.1 * (i + j) for j in range(3)] for i in range(len(rows))]
         shown = {"rows": rows, "columns": ["a", "b", "c"], "weights": weights}
-        return {"attention": [{"title": name, **shown} for name in ("level 0", "level 1")]}
+        maps = [{"title": name, **shown} for name in ("level 0", "level 1")]
+        return {**self.predict([instance])[0], "attention": maps}
 
     def metadata(self):
         facts = {"name": self.name, "version": "1", "task": self.task, "model": "fake", "corpus": "a test"}
@@ -40,15 +41,20 @@ class Fake:
 
 
 def rank(instance):
-    candidates = instance["candidates"]
+    found = (
+        {} if "candidates" in instance else {"candidates": ["of the index", "too"], "said_to": [["hi"], ["oh", "so"]]}
+    )
+    candidates = instance.get("candidates") or found["candidates"]
     scores = [1 / (1 + len(text)) for text in candidates]
-    return {"scores": scores, "order": sorted(range(len(scores)), key=lambda i: -scores[i])}
+    return {**found, "scores": scores, "order": sorted(range(len(scores)), key=lambda i: -scores[i])}
 
 
 def read(instance):
     text, word = instance["passage"], instance["question"].split()[-1].strip("?")
     start = max(text.find(word), 0)
-    return {"answer": word, "start": start, "end": start + len(word), "score": 0.9, "n_best": []}
+    answer = {"answer": word, "start": start, "end": start + len(word), "score": 0.9, "confidence": 0.75}
+    doubtful = {"good": not word.startswith("x"), "unknown_percent": 12.5}
+    return {**answer, **doubtful, "n_best": [answer, {**answer, "answer": "Ann", "confidence": 0.125}]}
 
 
 def write(instance):
@@ -71,11 +77,11 @@ EXAMPLES = {
 @pytest.fixture
 def models():
     found = {
-        "selection": Fake("selection", rank, [{"title": "A table", "instance": EXAMPLES["selection"]}]),
+        "selection": Fake("selection", rank, [{"title": "A table", "instance": EXAMPLES["selection"]}], responses=2345),
         "reading_comprehension": Fake(
             "reading_comprehension", read, [{"title": "Two people", "instance": EXAMPLES["reading_comprehension"]}]
         ),
-        "generation": Fake("generation", write),
+        "generation": Fake("generation", write, [{"title": "Tea", "instance": {"turns": ["hi", "hello", "tea ?"]}}]),
         "dialog": Fake("dialog", book, knowledge=["la_mirabelle R_cuisine french", "casa R_cuisine italian"]),
     }
     return {model.name: model for model in found.values()}

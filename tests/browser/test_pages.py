@@ -38,6 +38,38 @@ def test_the_example_is_ranked_and_explained(page, models):
     assert panel.locator(".map caption").inner_text() == "level 1"
 
 
+def test_without_candidates_the_index_is_asked(page, models):
+    panel = page.get_by_role("tabpanel")
+    assert "the best of an index of 2,345 responses" in panel.inner_text()
+    panel.get_by_role("button", name="Ask the index instead").click()
+    panel.locator(".ranked button").first.wait_for()
+    assert "candidates" not in models["fake-selection"].asked[0]
+    assert panel.locator(".ranked button").all_inner_texts() == [
+        "0.250\ntoo\nonce said to: oh / so",
+        "0.077\nof the index\nonce said to: hi",
+    ]
+
+
+def test_a_doubtful_answer_is_called_so(page):
+    panel = open_tab(page, "Ask a text")
+    panel.get_by_label("Question").fill("what is xyzzy?")
+    panel.get_by_role("button", name="Ask").click()
+    panel.get_by_text("No good answer. The best of the text: xyzzy").wait_for()
+    assert "Right with 75 % by what was seen on dev. The model does not know 12.5 % of the words." in panel.inner_text()
+    assert panel.locator(".ranked li").all_inner_texts() == ["75 %\nxyzzy", "13 %\nAnn"]
+
+
+def test_an_example_begins_a_talk(page, models):
+    panel = open_tab(page, "Talk")
+    panel.get_by_label("Example").select_option("Tea")
+    assert panel.locator(".talk li").all_inner_texts() == ["hi", "hello"]
+    panel.get_by_role("button", name="Say").click()
+    panel.get_by_text("you said: tea ?").wait_for()
+    assert models["fake-generation"].asked[-1]["turns"] == ["hi", "hello", "tea ?"]
+    panel.get_by_label("Example").select_option("none")
+    assert panel.locator(".talk li").count() == 0
+
+
 def test_the_answer_is_marked_where_it_stands(page):
     panel = open_tab(page, "Ask a text")
     panel.get_by_label("Text").fill("👩 Ann lives in Rome. Bob lives in Paris.")
