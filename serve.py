@@ -3,9 +3,13 @@
 python serve.py                              # what there is: pretrained/*, runs/*, the model of make demo
 python serve.py --samples                    # trains a small model of each kind first, in some minutes
 python serve.py --run=dam=runs/dam --index=dam=build/index --run=reader=runs/bidaf --port=8501
+python serve.py --run=dam=runs/dam --ray --replicas=dam=1:4      # Ray Serve; needs requirements-ray.txt
 """
 
+import functools
+import importlib.util
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -30,6 +34,12 @@ flags.DEFINE_integer("max_batch", 32, "Instances per call of a model.", lower_bo
 flags.DEFINE_integer("max_queue", 256, "Instances that may wait per model; more get status 429.", lower_bound=1)
 flags.DEFINE_float("timeout_seconds", 30.0, "A request that is not answered by then gets status 504.", lower_bound=0.1)
 flags.DEFINE_integer("max_body_bytes", 1_000_000, "Bytes of a request's body; more get status 413.", lower_bound=1)
+flags.DEFINE_bool("ray", False, "Serves by Ray Serve, on the cluster of RAY_ADDRESS or one that this starts.")
+flags.DEFINE_multi_string(
+    "replicas",
+    [],
+    "With --ray, NAME=N or NAME=FEWEST:MOST: replicas of a model, between them as the load needs; or for all: N.",
+)
 
 SAMPLES = {
     "sample-dam": ["--model=dam"],
@@ -80,6 +90,26 @@ def given_indexes(assignments, models):
     return indexes
 
 
+def given_replicas(assignments, models):
+    """`{name: (fewest, most)}` of `--replicas` flags, for all of some models.
+
+    Raises:
+        UserError: where one is malformed, or of a model that is not served.
+    """
+    replicas = dict.fromkeys(models, (1, 1))
+    for assignment in assignments:
+        found = re.fullmatch(r"(?:(?P<name>.+)=)?(?P<fewest>[0-9]{1,4})(?::(?P<most>[0-9]{1,4}))?", assignment)
+        if not found:
+            raise UserError(f"--replicas expects NAME=FEWEST:MOST. Received: {assignment}")
+        fewest, most = int(found["fewest"]), int(found["most"] or found["fewest"])
+        if not 0 < fewest <= most:
+            raise UserError(f"--replicas expects at least one, and no fewer at most. Received: {assignment}")
+        if found["name"] and found["name"] not in models:
+            raise UserError(f"--replicas: there is no model {found['name']}; there are {', '.join(models)}")
+        replicas |= dict.fromkeys([found["name"]] if found["name"] else models, (fewest, most))
+    return replicas
+
+
 def train_samples():
     """Trains and scores the models of `SAMPLES` that are not in `runs/` yet."""
     for name, arguments in SAMPLES.items():
@@ -127,6 +157,23 @@ def load_models():
     return models
 
 
+def serve_on_ray(limits):
+    """Serves by Ray Serve until Ctrl-C or SIGTERM."""
+    paths, indexes = chosen_models()
+    replicas = given_replicas(FLAGS.replicas, paths)
+    if importlib.util.find_spec("ray") is None:
+        raise UserError("--ray needs Ray: python -m pip install -r requirements-ray.txt")
+    from serving import cluster
+
+    place = {name: str(pathlib.Path(path).resolve()) for name, path in paths.items()}
+    index = {name: str(pathlib.Path(path).resolve()) for name, path in indexes.items()}
+    loads = {name: functools.partial(cluster.load_warm, name, place[name], index.get(name)) for name in paths}
+    sizes = {"milliseconds": FLAGS.batch_milliseconds, "max_batch": FLAGS.max_batch, "max_queue": FLAGS.max_queue}
+    cluster.start(cluster.application(loads, replicas, limits, sizes), FLAGS.host, FLAGS.port)
+    print(f"http://{FLAGS.host}:{FLAGS.port}/ is open; Ctrl-C ends it", flush=True)
+    cluster.wait()
+
+
 def listen(app):
     """Serves until Ctrl-C or SIGTERM; what was asked is answered first."""
     import uvicorn
@@ -151,6 +198,10 @@ def main():
     from serving.limits import Limits
 
     limits = Limits(body_bytes=FLAGS.max_body_bytes, timeout_seconds=FLAGS.timeout_seconds)
+    if FLAGS.ray:
+        serve_on_ray(limits)
+        return
+    cli.refuse_flags(["replicas"], "one process: give --ray too")
     models = load_models()
     from serving.app import create_app
 

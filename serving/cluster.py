@@ -1,0 +1,194 @@
+"""The same application on Ray Serve: replicas of each model on several machines, as many as the load needs.
+
+    HTTP proxy of a node  ->  Door: the application of serving.app  ->  Replica: one model, which batches its calls
+
+A replica makes its batches by `serving.batching`, as a single process does, and not by `@serve.batch`: there a batch
+counts calls instead of instances, and what one client did wrong fails the calls of all others in its batch.
+"""
+
+import asyncio
+import functools
+import signal
+
+import ray
+from ray import serve
+from ray.exceptions import RayActorError
+from ray.serve.exceptions import ReplicaUnavailableError
+
+from base import runtime
+from base.files import UserError
+from serving.app import app_of
+from serving.batching import Batched, Overloaded, Unavailable
+from serving.limits import Limits
+
+APPLICATION = "colloquy"
+TRIES = 6
+"""How often a request is given to a replica: answers depend on nothing but their request, so it may be asked again."""
+LOST = (RayActorError, ReplicaUnavailableError)
+
+
+class Replica:
+    """One replica of a model.
+
+    Args:
+        load: Function that returns the model, as of `serving.models`, loaded and warm.
+        sizes: Of `serving.batching.Batcher`: `milliseconds`, `max_batch`, `max_queue`.
+    """
+
+    def __init__(self, load, sizes):
+        self._model = load()
+        self._batched = Batched(self._model, **sizes)
+
+    async def predict(self, instances):
+        """`(results, None)`, or `(None, (kind, message))` where the request is at fault or the queue full."""
+        return await _caught(self._batched.predict(instances))
+
+    async def explain(self, instance):
+        """As `predict`, of one instance."""
+        return await _caught(self._batched.explain(instance))
+
+    async def facts(self):
+        """What is said of the model."""
+        return {"version": self._model.version, "metadata": self._model.metadata()}
+
+
+async def _caught(answer):
+    try:
+        return await answer, None
+    except (UserError, Overloaded) as error:
+        return None, (type(error).__name__, str(error))
+
+
+class Remote:
+    """A model whose replicas are elsewhere, as the application asks it; see `serving.batching.Batched`.
+
+    Args:
+        name: Of the model, and of its deployment.
+    """
+
+    def __init__(self, name):
+        self.name, self.version, self.queued, self._metadata = name, "", 0, {}
+
+    async def start(self):
+        """Asks a replica what there is to say of the model."""
+        self._handle = serve.get_deployment_handle(self.name, app_name=APPLICATION)
+        facts = await self._handle.facts.remote()
+        self.version, self._metadata = facts["version"], facts["metadata"]
+
+    def metadata(self):
+        """What a client wants to know before it asks."""
+        return self._metadata
+
+    async def predict(self, instances):
+        """The results of one request's instances, in their order."""
+        return await self._asked(self._handle.predict, instances, len(instances))
+
+    async def explain(self, instance):
+        """What the model attended to."""
+        return await self._asked(self._handle.explain, instance, 1)
+
+    async def _asked(self, method, value, count):
+        """An answer of some replica; if one is lost meanwhile, that of another."""
+        self.queued += count
+        try:
+            for attempt in range(TRIES):
+                try:
+                    result, refusal = await method.remote(value)
+                    break
+                except LOST:
+                    await asyncio.sleep(0.05 * 2**attempt)
+            else:
+                raise Unavailable(f"no replica of {self.name} answers now: try again later")
+        finally:
+            self.queued -= count
+        if refusal is not None:
+            raise {"UserError": UserError, "Overloaded": Overloaded}[refusal[0]](refusal[1])
+        return result
+
+    async def close(self):
+        """Nothing is held here."""
+
+
+def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
+    """The application for `serve.run`.
+
+    Args:
+        loads: `{name: function that returns the loaded model}`; each replica calls it.
+        replicas: `{name: (fewest, most)}`; between them Ray Serve keeps as many as the load needs.
+        limits: `serving.limits.Limits`.
+        sizes: `{"milliseconds", "max_batch", "max_queue"}` of each replica's batches.
+        doors: Replicas of the application itself.
+        cpus: Of each replica of a model.
+    """
+    sizes = sizes or {"milliseconds": 2.0, "max_batch": 32, "max_queue": 256}
+    models = []
+    for name, load in loads.items():
+        fewest, most = replicas[name]
+        scale = {"min_replicas": fewest, "max_replicas": most, "target_ongoing_requests": sizes["max_batch"] / 2}
+        deployment = serve.deployment(
+            name=name,
+            autoscaling_config=scale,
+            max_ongoing_requests=sizes["max_queue"],
+            ray_actor_options={"num_cpus": cpus},
+            health_check_period_s=1,
+        )(Replica)
+        models.append(deployment.bind(load, sizes))
+    names, limits = list(loads), limits or Limits()
+
+    def build():
+        return app_of({name: Remote(name) for name in names}, limits)
+
+    door = serve.deployment(
+        name="Door", num_replicas=doors, max_ongoing_requests=1000, ray_actor_options={"num_cpus": 0}
+    )(serve.ingress(build)())
+    return door.bind(*models)
+
+
+def load_warm(name, path, index=None, threads=1):
+    """What a replica loads: a model, warm; see `serving.models.load`."""
+    runtime.prepare(threads=threads)
+    from serving.models import load
+    from tasks import TASKS  # TensorFlow loads here, in the replica
+
+    model = load(name, path, TASKS, index)
+    model.warm_up()
+    return model
+
+
+def from_config(config):
+    """The application of a Serve config file, as `serving/manifests/rayservice.yaml` has one.
+
+    Args:
+        config: `{"models": {name: {"path", "index", "min_replicas", "max_replicas"}}, "doors"}`; only `models` and each
+            path are needed.
+    """
+    models = config["models"]
+    return application(
+        {name: functools.partial(load_warm, name, row["path"], row.get("index")) for name, row in models.items()},
+        {name: (row.get("min_replicas", 1), row.get("max_replicas", 1)) for name, row in models.items()},
+        doors=config.get("doors", 1),
+    )
+
+
+def start(app, host, port, every_node=True):
+    """Opens the application on the cluster of `RAY_ADDRESS`, or on one of this machine alone that it starts.
+
+    Args:
+        app: What `application` returned.
+        host, port: What each node's proxy listens at.
+        every_node: Whether each node has a proxy, or the first alone.
+    """
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False, include_dashboard=False)
+    where = "EveryNode" if every_node else "HeadOnly"
+    serve.start(proxy_location=where, http_options={"host": host, "port": port})
+    serve.run(app, name=APPLICATION, route_prefix="/")
+
+
+def wait():
+    """Returns never; Ctrl-C and SIGTERM close the application."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        signal.pause()
+    finally:
+        serve.shutdown()

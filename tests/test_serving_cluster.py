@@ -1,0 +1,197 @@
+"""serving/cluster.py: Ray Serve on a cluster of two nodes of this machine, and a replica that is killed under load."""
+
+import concurrent.futures
+import functools
+import json
+import pathlib
+import re
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+import serve
+from base.files import UserError
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def make_model():
+    """A model that takes 20 ms a batch, and says which process answered; made in each replica."""
+    import os
+    import time
+
+    from base.files import UserError
+
+    class Echo:
+        name, version = "echo", "3"
+
+        def predict(self, instances):
+            time.sleep(0.02)
+            if any("text" not in instance for instance in instances):
+                raise UserError("echo needs `text`")
+            return [{"text": instance["text"], "process": os.getpid()} for instance in instances]
+
+        def explain(self, instance):
+            return {"attention": [], **self.predict([instance])[0]}
+
+        def metadata(self):
+            return {"name": "echo", "task": "echo"}
+
+    return Echo()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], {"a": (1, 1), "b": (1, 1)}),
+        (["3"], {"a": (3, 3), "b": (3, 3)}),
+        (["2", "b=1:4"], {"a": (2, 2), "b": (1, 4)}),
+    ],
+)
+def test_replicas_are_given_for_all_or_for_one(given, expected):
+    assert serve.given_replicas(given, ["a", "b"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("x", "--replicas expects NAME=FEWEST:MOST. Received: x"),
+        ("a=2:", "expects NAME=FEWEST:MOST"),
+        ("a=0", "expects at least one, and no fewer at most. Received: a=0"),
+        ("a=3:2", "no fewer at most"),
+        ("c=2", "there is no model c; there are a, b"),
+    ],
+)
+def test_malformed_replicas_are_refused(given, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        serve.given_replicas([given], ["a", "b"])
+
+
+# === A cluster ===
+
+
+class Service:
+    """The application on two nodes."""
+
+    def __init__(self, ray, cluster, url):
+        self.ray, self.cluster, self.url = ray, cluster, url
+
+    def ask(self, path, body=None, timeout=30):
+        """Status and JSON of an answer."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def replicas(self):
+        """Handles of the replicas of the model."""
+        names = [each["name"] for each in self.ray.util.list_named_actors(all_namespaces=True)]
+        names = [name for name in names if name.startswith("SERVE_REPLICA::colloquy#echo#")]
+        return {name: self.ray.get_actor(name, namespace="serve") for name in names}
+
+
+@pytest.fixture(scope="module")
+def service():
+    ray = pytest.importorskip("ray", reason="requirements-ray.txt is not installed")
+    from ray.cloudpickle import register_pickle_by_value
+    from ray.cluster_utils import Cluster
+
+    from serving import cluster
+    from serving.limits import Limits
+
+    register_pickle_by_value(sys.modules[__name__])  # its functions travel to processes without tests/
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 10**8})
+    nodes.add_node(num_cpus=2, object_store_memory=10**8)
+    environment = {"env_vars": {"PYTHONPATH": str(ROOT)}}
+    ray.init(address=nodes.address, log_to_driver=False, runtime_env=environment)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    sizes = {"milliseconds": 2.0, "max_batch": 8, "max_queue": 64}
+    limits = Limits(timeout_seconds=20, instances=5)
+    app = cluster.application({"echo": make_model}, {"echo": (2, 2)}, limits, sizes)
+    try:
+        cluster.start(app, "127.0.0.1", port, every_node=False)  # two nodes of one machine cannot share a port
+        yield Service(ray, nodes, f"http://127.0.0.1:{port}")
+    finally:
+        ray.serve.shutdown()
+        ray.shutdown()
+        nodes.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_the_application_is_the_same_on_a_cluster(service):
+    assert len(service.ray.nodes()) == 2
+    status, answer = service.ask("/v1/models/echo:predict", {"instances": [{"text": "a"}, {"text": "日本"}]})
+    assert (status, [each["text"] for each in answer["predictions"]]) == (200, ["a", "日本"])
+    assert service.ask("/v1/models")[1] == {"models": [{"name": "echo", "task": "echo"}]}
+    assert service.ask("/v1/models/echo")[1]["model_version_status"][0]["version"] == "3"
+    assert service.ask("/healthz") == (200, {"status": "ok", "models": ["echo"]})
+    assert service.ask("/v1/models/echo:explain", {"instances": [{"text": "b"}]})[1]["explanations"][0]["text"] == "b"
+    assert service.ask("/v1/models/echo:predict", {"instances": [{}]}) == (400, {"error": "echo needs `text`"})
+    assert service.ask("/v1/models/echo:predict", {"instances": [{"text": "a"}] * 6})[0] == 413
+    assert service.ask("/v1/models/other:predict", {"instances": [{}]})[0] == 404
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_replica_that_is_killed_under_load_loses_no_request(service):
+    """Each request is asked again where its status is 503; all are answered, by the other replica and by a new one."""
+    begin, killed = time.monotonic(), []
+    retried = []
+
+    def ask(number):
+        for _ in range(20):
+            status, answer = service.ask("/v1/models/echo:predict", {"instances": [{"text": str(number)}]})
+            if status == 200:
+                return answer["predictions"][0]
+            assert status == 503, (status, answer)
+            retried.append(number)
+            time.sleep(0.2)
+        raise AssertionError("no answer")
+
+    def kill():
+        time.sleep(1.0)
+        name, actor = next(iter(service.replicas().items()))
+        service.ray.kill(actor)
+        killed.append(name)
+
+    with concurrent.futures.ThreadPoolExecutor(9) as threads:
+        killing = threads.submit(kill)
+        found = list(threads.map(ask, range(400)))
+        killing.result()
+    assert [each["text"] for each in found] == [str(number) for number in range(400)]
+    assert killed and killed[0] not in service.replicas()
+    assert len({each["process"] for each in found}) >= 2
+    while len(service.replicas()) < 2:
+        assert time.monotonic() - begin < 60, "the replica was not replaced"
+        time.sleep(0.2)
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr(serve, "chosen_models", lambda: ({"m": tmp_path}, {}))
+    monkeypatch.setattr(serve.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(serve, "FLAGS", type("Flags", (), {"replicas": []}))
+    with pytest.raises(UserError, match=r"pip install -r requirements-ray.txt"):
+        serve.serve_on_ray(None)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_config_file_says_what_flags_say(monkeypatch):
+    cluster = pytest.importorskip("serving.cluster", reason="requirements-ray.txt is not installed")
+    found = {}
+    monkeypatch.setattr(cluster, "application", lambda *args, **more: found.update(args=args, **more))
+    cluster.from_config({"models": {"a": {"path": "/a", "index": "/i", "max_replicas": 3}, "b": {"path": "/b"}}})
+    loads, replicas = found["args"]
+    assert replicas == {"a": (1, 3), "b": (1, 1)} and found["doors"] == 1
+    assert isinstance(loads["a"], functools.partial) and loads["a"].args == ("a", "/a", "/i")
+    assert loads["b"].args == ("b", "/b", None)

@@ -1,0 +1,94 @@
+"""The manifests and the Dockerfile: what Kubernetes, KServe and KubeRay need is there, and agrees with the code."""
+
+import importlib
+import pathlib
+import re
+
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MANIFESTS = ROOT / "serving" / "manifests"
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+IMAGE = re.compile(r"[a-z0-9./:-]+/[a-z0-9-]+:(?!latest)[a-z0-9.-]+")
+
+
+def manifest(name):
+    [found] = yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8"))
+    return found
+
+
+def check_container(container):
+    assert re.fullmatch("[a-z0-9-]+", container["name"]) and IMAGE.fullmatch(container["image"])
+    assert set(container["resources"]["limits"]) == {"cpu", "memory"} == set(container["resources"]["requests"])
+    assert container["securityContext"]["runAsNonRoot"] and not container["securityContext"]["allowPrivilegeEscalation"]
+    assert all(isinstance(each["value"], str) for each in container.get("env", []))
+    uid = container["securityContext"]["runAsUser"]
+    assert f"--uid {uid} " in DOCKERFILE
+
+
+def test_every_manifest_is_checked_here():
+    assert {path.name for path in MANIFESTS.iterdir()} == {"kserve.yaml", "rayservice.yaml"}
+
+
+def test_the_inference_service_has_what_kserve_needs():
+    found = manifest("kserve.yaml")
+    assert (found["apiVersion"], found["kind"]) == ("serving.kserve.io/v1beta1", "InferenceService")
+    assert re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", found["metadata"]["name"])
+    assert all(isinstance(value, str) for value in found["metadata"]["annotations"].values())
+    predictor = found["spec"]["predictor"]
+    assert 0 < predictor["minReplicas"] <= predictor["maxReplicas"]
+    [container] = predictor["containers"]
+    check_container(container)
+    assert container["name"] == "kserve-container"  # what KServe looks for
+    [port] = container["ports"]
+    assert port["protocol"] == "TCP" and f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": port["containerPort"]}
+    assert {each["name"] for each in container["env"]} == {"STORAGE_URI"}
+    assert container["args"] == ["--run=dam=/mnt/models"]  # where the storage initializer puts it
+
+
+def test_the_ray_service_has_what_kuberay_needs():
+    found = manifest("rayservice.yaml")
+    assert (found["apiVersion"], found["kind"]) == ("ray.io/v1", "RayService")
+    cluster = found["spec"]["rayClusterConfig"]
+    [workers] = cluster["workerGroupSpecs"]
+    assert 0 < workers["minReplicas"] <= workers["replicas"] <= workers["maxReplicas"] and workers["groupName"]
+    assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+    for group in (cluster["headGroupSpec"], workers):
+        assert all(isinstance(value, str) for value in group["rayStartParams"].values())
+        [container] = group["template"]["spec"]["containers"]
+        check_container(container)
+        for probe in ("livenessProbe", "readinessProbe"):  # by what the image has
+            assert container[probe]["exec"]["command"][0] == "python" and container[probe]["timeoutSeconds"] > 4
+        mounted = {each["name"] for each in container["volumeMounts"]}
+        assert mounted == {each["name"] for each in group["template"]["spec"]["volumes"]}
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_the_serve_config_is_what_the_code_takes():
+    config = yaml.safe_load(manifest("rayservice.yaml")["spec"]["serveConfigV2"])
+    [application] = config["applications"]
+    models = application["args"]["models"]
+    assert set(application["args"]) <= {"models", "doors"}
+    for row in models.values():
+        assert set(row) <= {"path", "index", "min_replicas", "max_replicas"}
+        assert row["path"].startswith("/runs/") and 0 < row["min_replicas"] <= row["max_replicas"]
+    pytest.importorskip("ray", reason="requirements-ray.txt is not installed")
+    from ray.serve.schema import ServeDeploySchema
+
+    ServeDeploySchema.model_validate(config)
+    module, _, name = application["import_path"].partition(":")
+    found = importlib.import_module(module)
+    assert callable(getattr(found, name)) and found.APPLICATION == application["name"]
+
+
+def test_the_image_is_built_of_what_is_there():
+    assert re.search(r"^FROM python:3\.11-slim$", DOCKERFILE, re.M)
+    for file in re.findall(r"requirements[a-z-]*\.txt", DOCKERFILE):
+        assert (ROOT / file).is_file()
+    assert DOCKERFILE.index("USER colloquy") < DOCKERFILE.index("ENTRYPOINT")
+    assert "--no-cache-dir" in DOCKERFILE and "/healthz" in DOCKERFILE
+    left_out = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert {".git", ".venv", "build", "runs", "tests"} <= set(left_out)
