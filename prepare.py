@@ -22,6 +22,13 @@ flags.DEFINE_string(
     "name", None, "Name of the corpus in tables; default: that of the source directory, for dialogs babi."
 )
 flags.DEFINE_integer("min_count", 2, "Rarer words are `_UNK_`.", lower_bound=1)
+flags.DEFINE_integer(
+    "hashed_words",
+    0,
+    "Selection: ids for the words that are `_UNK_`, by their hash, for models with lexical=true; 0: none.",
+    lower_bound=0,
+    upper_bound=2**24,
+)
 flags.DEFINE_integer("dimension", 200, "Dimension of the word vectors.", lower_bound=1)
 flags.DEFINE_integer("window", 10, "Word2vec: context words to each side.", lower_bound=1)
 flags.DEFINE_integer("negative", 25, "Word2vec: negative samples per word.", lower_bound=1)
@@ -59,7 +66,7 @@ flags.mark_flags_as_required(["corpus", "source", "out"])
 OF_TASK = {
     "selection": (
         *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs"),
-        *("vectors", "seed", "candidates", "tokenizer", "lower"),
+        *("vectors", "seed", "candidates", "tokenizer", "lower", "hashed_words"),
     ),
     "dialog": ("words_of",),
     "reading_comprehension": ("vectors", "words_of", "min_count", "seed"),

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from base.files import UserError
 from data.tokenizers import APOSTROPHES, INVISIBLE, QUOTES, SPACE, TOKENIZERS, WHITESPACE
+from data.vocabulary import HASHED_BYTES, POWERS, PRIME
 
 
 class GraphTokenizer:
@@ -61,6 +62,28 @@ class GraphTokenizer:
         texts = tf.strings.regex_replace(texts, f"[{SPACE}]+", " ")
         texts = tf.strings.regex_replace(texts, "^ | $", "")
         return tf.strings.lower(texts, encoding="utf-8") if self.lower else texts
+
+
+class WordIds:
+    """The ids of words, as `data.vocabulary.Vocabulary.encode` gives them.
+
+    Args:
+        vocabulary: A `data.vocabulary.Vocabulary`.
+    """
+
+    def __init__(self, vocabulary):
+        self.table = word_table(vocabulary)
+        self._vocabulary = vocabulary
+
+    def __call__(self, words):
+        """Ids, int32 of the shape of `words`, string `(n,)`."""
+        ids, vocabulary = self.table.lookup(words), self._vocabulary
+        if not vocabulary.hashed:
+            return ids
+        bytes_NH = tf.cast(tf.io.decode_raw(words, tf.uint8, fixed_length=HASHED_BYTES), tf.int64)
+        hashes = tf.reduce_sum(bytes_NH * tf.constant(POWERS, tf.int64), axis=-1) % PRIME
+        hashed = len(vocabulary) + 1 + tf.cast(hashes % vocabulary.hashed, tf.int32)
+        return tf.where(ids == vocabulary.unk_id, hashed, ids)
 
 
 def word_table(vocabulary):

@@ -16,6 +16,18 @@ SPECIALS = ("_EOS_", "_UNK_")
 
 SPACE = re.compile("[ \t\r\v\f]+")
 
+HASHED_BYTES, PRIME = 32, 2**31 - 1
+POWERS = tuple(pow(1_000_003, i, PRIME) for i in range(1, HASHED_BYTES + 1))
+
+
+def hash_of(word):
+    """A number from 0 to 2^31 - 2 for a word: a polynomial in its first 32 bytes, so that a graph can compute it too.
+
+    >>> hash_of("a") == ord("a") * 1_000_003
+    True
+    """
+    return sum(power * byte for power, byte in zip(POWERS, word.encode(errors="replace"), strict=False)) % PRIME
+
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
@@ -26,6 +38,8 @@ class Vocabulary:
 
     Args:
         words: Tuple of words, none twice, none empty or with ASCII white space in it; `_EOS_` is one of them.
+        hashed: So many ids follow, which unknown words have by their hash: two places that hold the same unknown word
+            hold the same id. 0: all are `_UNK_`.
 
     Raises:
         ValueError: on other words; the message calls the word with id `n` "line n".
@@ -33,9 +47,12 @@ class Vocabulary:
     >>> vocabulary = Vocabulary(("_EOS_", "_UNK_", "hello", "there"))
     >>> vocabulary.encode(["hello", "you", "there", "_EOS_"])
     [3, 2, 4, 2]
+    >>> Vocabulary(vocabulary.words, hashed=100).encode(["you", "hello", "you"])
+    [73, 3, 73]
     """
 
     words: tuple[str, ...]
+    hashed: int = 0
 
     def __post_init__(self):
         object.__setattr__(self, "words", tuple(self.words))
@@ -100,9 +117,16 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, tokens):
-        """The ids of some words; `unk_id` for those that are not in it."""
+        """The ids of some words; `unk_id`, or one of the hashed ids, for those that are not in it."""
         ids, unknown = self._ids, self.unk_id
-        return [ids.get(token, unknown) for token in tokens]
+        if not self.hashed:
+            return [ids.get(token, unknown) for token in tokens]
+        first = len(self.words) + 1
+        return [ids[token] if token in ids else first + hash_of(token) % self.hashed for token in tokens]
+
+    def word(self, id):
+        """The word with an id; `_UNK_` for a hashed one."""
+        return self.words[id - 1] if id <= len(self.words) else self.words[self.unk_id - 1]
 
     def save(self, path):
         """Writes one word per line: line `n` is the word with id `n`. UTF-8."""
@@ -110,8 +134,12 @@ class Vocabulary:
             file.writelines(f"{word}\n" for word in self.words)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path, hashed=0):
         """Reads what `save` wrote.
+
+        Args:
+            path: The file.
+            hashed: As of `Vocabulary`; the file does not say.
 
         Raises:
             UserError: where the file is missing or not UTF-8, or a line is empty, repeated or not
@@ -120,7 +148,7 @@ class Vocabulary:
         path = pathlib.Path(path)
         try:
             text = path.read_bytes().decode()
-            return cls(tuple(text.removesuffix("\n").split("\n")))
+            return cls(tuple(text.removesuffix("\n").split("\n")), hashed)
         except OSError as error:
             raise UserError(f"{path}: expected a vocabulary. Received: {error.strerror}") from error
         except UnicodeDecodeError as error:

@@ -41,9 +41,9 @@ def export(task, run, out, version=1, **options):
         raise UserError(
             f"{run.path} cannot be exported: strings need a {VOCABULARY} in the run, and its dataset had none"
         )
-    vocabulary = Vocabulary.load(run.path / VOCABULARY)
     set_precision("float32")
     model = run.load_model()
+    vocabulary = Vocabulary.load(run.path / VOCABULARY, getattr(model.config, "hashed_words", 0))
     if len(vocabulary) != model.config.vocabulary_size:
         raise UserError(
             f"{run.path / VOCABULARY}: expected {model.config.vocabulary_size} words, as the model "

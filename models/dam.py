@@ -17,6 +17,7 @@ from keras import ops
 
 from layers.attentive_module import MASKINGS, AttentiveModule
 from layers.cross_match import CrossMatch
+from layers.lexical_match import LexicalMatch
 from layers.masking import mask_from_ids, zero_padding
 from layers.match_aggregation import MatchAggregation
 from layers.positions import PositionalEncoding
@@ -66,10 +67,19 @@ class DAMConfig:
     response_rows: bool = False
     """`True` lays the match image out with the response's words before the utterance's, as the
     release's `last_net` does, and none of its other networks."""
+    hashed_words: int = 0
+    """Ids behind `vocabulary_size`, of unknown words by their hash; they share the vector of `unknown_id`."""
+    unknown_id: int = 0
+    """The id of `_UNK_`; 0: there is none."""
+    lexical: bool = False
+    """An extension, not the paper's: `layers.lexical_match` adds a channel to the match image and a cosine to the
+    logit. `tasks.selection` starts its weights at the words' inverse document frequencies."""
 
     def __post_init__(self):
         if self.variant not in VARIANTS:
             raise ValueError(f"variant must be one of {VARIANTS}. Received: variant={self.variant!r}")
+        if self.hashed_words and not 0 < self.unknown_id <= self.vocabulary_size:
+            raise ValueError(f"hashed_words expect an unknown_id. Received: unknown_id={self.unknown_id}")
         for field in ("vocabulary_size", "embedding_dim", "max_turns", "max_words"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
@@ -149,7 +159,7 @@ class DAM(keras.Model):
         r_mask = mask_from_ids(responses_BNJ)[:, :, None]  # (B, N, 1, J)
 
         def embed(ids):
-            x = embedding(ids)
+            x = embedding(ops.where(ids > c.vocabulary_size, c.unknown_id, ids) if c.hashed_words else ids)
             x = dropout(positions(x) if c.positional else x)
             return x if c.masking == "release" else zero_padding(x, mask_from_ids(ids)[..., None])
 
@@ -168,9 +178,15 @@ class DAM(keras.Model):
         # === Aggregation (section 3.6) ===
         M = M_cross + (list(M_self.values()) if c.variant != "cross" else [])  # C times (B, N, T, K, J)
         M_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])
+        if c.lexical:
+            lexical_match = LexicalMatch(c.vocabulary_size + c.hashed_words, c.unknown_id, name="lexical_match")
+            M_words, lexical_logits = lexical_match(turns_BTK, responses_BNJ)
+            M.append(M_words / aggregation.scale)  # after scaling it is from 0 to 1
         if c.response_rows:
             M, M_mask = [ops.swapaxes(m, 3, 4) for m in M], ops.swapaxes(M_mask, 3, 4)
         logits = aggregation(M, M_mask)
+        if c.lexical:
+            logits = logits + lexical_logits
 
         super().__init__({"turns": turns_BTK, "responses": responses_BNJ}, logits, **kwargs)
         self.config = config

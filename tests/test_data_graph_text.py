@@ -47,6 +47,20 @@ def test_ids_of_a_selection_model_are_those_of_python(name):
     assert [[id for id in ids if id] for ids in found] == [vocabulary.encode(words_of(t, name)) for t in TEXTS]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_unknown_words_have_the_hashed_ids_of_python(name):
+    vocabulary = Vocabulary(Vocabulary.of(words_of(TEXTS[0], name)).words, hashed=997)
+    config = DAMConfig(len(vocabulary), max_words=97, hashed_words=997, unknown_id=2)
+    texts = [*TEXTS, "w" * 33 + " " + "w" * 32 + " " + "w" * 31 + "v"]
+    found = SelectionText(vocabulary, config, {"tokenizer": name, "lower": True}).words(tf.constant(texts))
+    found = [[id for id in ids if id] for ids in found.numpy().tolist()]
+    assert found == [vocabulary.encode(words_of(text, name)) for text in texts]
+    assert max(id for ids in found for id in ids) > len(vocabulary)
+    if name == WHITESPACE:
+        long, cut, other = found[-1]  # of a word the first 32 bytes count
+        assert long == cut != other
+
+
 def test_a_literal_special_is_unknown():
     vocabulary = Vocabulary.of(["a"])
     assert word_table(vocabulary).lookup(tf.constant(["_EOS_", "_UNK_", "a", "b"])).numpy().tolist() == [2, 2, 3, 2]

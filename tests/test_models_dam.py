@@ -16,6 +16,7 @@ import tensorflow as tf
 from helpers import set_random_weights, to_numpy
 from test_layers_attentive_module import attend_in_loops, weights_of
 from test_layers_cross_match import cross_match_in_loops
+from test_layers_lexical_match import cosine_of_words, match_of_words
 from test_layers_match_aggregation import aggregate_in_loops
 from test_layers_positions import signal_in_loops
 
@@ -29,14 +30,21 @@ TURNS = ((7, 0, 3, 1), (2, 7, 0, 4, 6), (1,))
 CANDIDATES = ((11, 1, 4), (5, 9, 0), (2, 8, 3))
 
 
-def words(rng, counts):
-    return [rng.integers(1, V + 1, count).tolist() for count in counts]
+LEXICAL = {"lexical": True, "hashed_words": 41, "unknown_id": 2}
 
 
-def examples():
-    """Ragged `(context, candidates)`: lists of turns and of responses, lists of ids."""
+def words(rng, counts, ids):
+    return [rng.integers(1, ids + 1, count).tolist() for count in counts]
+
+
+def examples(ids=V):
+    """Ragged `(context, candidates)`: lists of turns and of responses, lists of ids from 1 to `ids`."""
     rng = np.random.default_rng(0)
-    return [(words(rng, t), words(rng, c)) for t, c in zip(TURNS, CANDIDATES, strict=True)]
+    return [(words(rng, t, ids), words(rng, c, ids)) for t, c in zip(TURNS, CANDIDATES, strict=True)]
+
+
+def ids_of(settings):
+    return V + settings.get("hashed_words", 0)
 
 
 def batch_of(some, turns=1, k=1, candidates=1, j=1):
@@ -77,6 +85,7 @@ def dam_in_loops(turns, response, model, divisor):
     levels = {"first": [0], "last": [c.levels]}.get(c.variant, range(c.levels + 1))
 
     def represent(ids):
+        ids = [id if id <= V else c.unknown_id for id in ids]
         x = layer("word_embedding").embeddings.numpy().astype("float64")[np.array(ids, int)]
         if c.positional:
             signal = signal_in_loops(len(ids), c.embedding_dim, 10.0)
@@ -90,7 +99,7 @@ def dam_in_loops(turns, response, model, divisor):
 
     K, J = max(len(ids) for ids in turns), len(response)
     kinds = {"self": ["self"], "cross": ["cross"]}.get(c.variant, ["cross", "self"])
-    image = np.zeros((len(turns), K, J, len(kinds) * len(levels)))
+    image = np.zeros((len(turns), K, J, len(kinds) * len(levels) + c.lexical))
     mask = np.zeros(image.shape[:3], bool)
     R = represent(response)
     for t, ids in enumerate(turns):
@@ -105,10 +114,14 @@ def dam_in_loops(turns, response, model, divisor):
                     channels.append(cross_match_in_loops(U[l], R[l], match, pairs))
         for channel, M in enumerate(channels):
             image[t, : len(ids), :, channel] = M.reshape(len(ids), J)
+        if c.lexical:
+            for k, j in np.ndindex(len(ids), J):
+                image[t, k, j, -1] = divisor * match_of_words(ids[k], response[j], layer("lexical_match"))
         mask[t, : len(ids)] = True
     if c.response_rows:
         image, mask = np.swapaxes(image, 1, 2), np.swapaxes(mask, 1, 2)
-    return aggregate_in_loops(image, mask, layer("aggregation"), 1 / divisor, release)
+    logit = aggregate_in_loops(image, mask, layer("aggregation"), 1 / divisor, release)
+    return logit + cosine_of_words(turns, response, layer("lexical_match")) if c.lexical else logit
 
 
 # === Equations ===
@@ -120,10 +133,11 @@ def dam_in_loops(turns, response, model, divisor):
         *((variant, {}) for variant in VARIANTS),
         ("full", {"positional": True}),
         ("last", {"scalar_bias": True, "response_rows": True}),
+        ("self", LEXICAL),
     ],
 )
 def test_dam_matches_equations(variant, settings):
-    model, some = dam(variant, **settings), examples()[:B]
+    model, some = dam(variant, **settings), examples(ids_of(settings))[:B]
     logits = to_numpy(model(batch_of(some)))
     assert logits.shape == (B, N) and logits.dtype == np.float32
     for b, (turns, responses) in enumerate(some):
@@ -158,9 +172,11 @@ def test_dam_release_is_exact_without_padding():
 # === Padding ===
 
 
-@pytest.mark.parametrize("variant, settings", [*((v, {}) for v in VARIANTS), ("full", {"positional": True})])
+@pytest.mark.parametrize(
+    "variant, settings", [*((v, {}) for v in VARIANTS), ("full", {"positional": True}), ("self", LEXICAL)]
+)
 def test_dam_ignores_padding(variant, settings):
-    model, some = dam(variant, **settings), examples()
+    model, some = dam(variant, **settings), examples(ids_of(settings))
     alone = np.array(
         [
             [to_numpy(model(batch_of([(turns, [response])]))).item() for response in responses]
@@ -206,10 +222,10 @@ def test_dam_scores_depend_on_every_real_word():
 
 @pytest.mark.parametrize(
     "variant, settings",
-    [*((v, {}) for v in VARIANTS), ("full", {"positional": True})],
+    [*((v, {}) for v in VARIANTS), ("full", {"positional": True}), ("self", LEXICAL)],
 )
 def test_dam_trains_every_weight(variant, settings):
-    model, batch = dam(variant, **settings), batch_of(examples(), turns=T, k=J, candidates=5, j=J)
+    model, batch = dam(variant, **settings), batch_of(examples(ids_of(settings)), turns=T, k=J, candidates=5, j=J)
     labels = np.arange(len(TURNS) * 5).reshape(-1, 5) % 2
     with tf.GradientTape() as tape:
         loss = keras.losses.BinaryCrossentropy(from_logits=True)(labels, model(batch))

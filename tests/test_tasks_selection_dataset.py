@@ -35,6 +35,7 @@ def test_reads_what_prepare_wrote(prepared):
         "name": "sample",
         "eos_id": 1,
         "unk_id": 2,
+        "hashed_words": 0,
         "text": {"tokenizer": "whitespace", "lower": False},
     }
 

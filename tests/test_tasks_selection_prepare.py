@@ -15,6 +15,8 @@ from data import pickles
 from data.vocabulary import Vocabulary
 from data.word_vectors import complete, train_word2vec
 from tasks.selection.batches import split_turns
+from tasks.selection.dataset import load_dataset
+from tasks.selection.examples import in_words
 from tasks.selection.prepare import Settings, prepare
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -78,6 +80,22 @@ def test_prepare_writes_ids(source, tmp_path):
     assert type(train["y"][0]) is int and type(train["r"][0][0]) is int
     assert vectors.shape == (6, 5) and vectors.dtype == np.float32
     assert [len(split_turns(context, end)) for context in train["c"]] == [2, 2, 3, 3, 1]
+
+
+def test_prepare_keeps_unknown_words_by_their_hash(source, tmp_path):
+    *_, plain = run(source, tmp_path / "plain")
+    (train, *_), vectors, vocabulary, facts = run(source, tmp_path / "hashed", hashed_words=101)
+    hashed = Vocabulary(vocabulary.words, hashed=101)
+    only, e = hashed.encode(["only", "e"])
+    assert vectors.shape == (6, 5) and 6 <= min(only, e) and max(only, e) <= 5 + 101 and only != e
+    assert train["r"][1:3] == [[only] * 2, [4, e, 5, hashed.encode(["_EOS_"])[0]]]
+    dataset = load_dataset(tmp_path / "hashed")
+    assert (dataset.hashed_words, facts["hashed_words"]) == (101, 101)
+    known = [id if id <= 5 else 2 for id in dataset.splits["train"].responses.ids]
+    assert known == load_dataset(tmp_path / "plain").splits["train"].responses.ids.tolist()
+    assert facts["statistics"]["train"]["unknown_words"] > 0
+    assert facts["statistics"]["train"] == plain["statistics"]["train"]
+    assert in_words(dataset, "train", 0)[1] == ["d", "_UNK_ _UNK_"]
 
 
 def test_prepare_shares_equal_contexts_and_nothing_else(source, tmp_path):
@@ -148,6 +166,7 @@ def test_prepare_reports_facts(source, tmp_path):
         "candidates": 10,
         "tokenizer": "whitespace",
         "lower": False,
+        "hashed_words": 0,
         **SMALL,
     }
     statistics = facts["statistics"]

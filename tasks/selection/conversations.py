@@ -25,12 +25,12 @@ def of_dataset(path, vocabulary, split="train"):
     dataset = load_dataset(path)
     if dataset.vocabulary is None or vocabulary_hash(dataset.vocabulary) != vocabulary_hash(vocabulary):
         raise UserError(f"{path}: expected a dataset with the vocabulary of the run. Received: another, or none")
-    words = ("", *dataset.vocabulary.words)
+    word = dataset.vocabulary.word
     found = dataset.splits[split]
 
     def texts(sequences, first, count):
         bounds = zip(sequences.starts[first : first + count], sequences.lengths[first : first + count], strict=True)
-        return [" ".join(words[id] for id in sequences.ids[start : start + length]) for start, length in bounds]
+        return [" ".join(word(id) for id in sequences.ids[start : start + length]) for start, length in bounds]
 
     for line in (found.label == 1).nonzero()[0]:
         context = found.context[line]

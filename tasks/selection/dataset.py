@@ -16,6 +16,8 @@ from tasks.selection.text import WHITESPACE_TEXT, check_text
 
 DATA, WORD2ID = "data.pkl", "word2id"
 SPLITS = ("train", "dev", "test")
+HASHED_WORDS = 2**24
+"""More are not hashed to."""
 LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
 
 
@@ -29,11 +31,15 @@ class SelectionDataset(Dataset):
     """`None` for the release's published files, which have none."""
     eos_id: int
     unk_id: int | None
+    """The id of `_UNK_`; `None` where it is not known."""
+    hashed_words: int
+    """Ids of unknown words behind those of the vocabulary, see `data.vocabulary.Vocabulary`."""
     text: dict
     """`tokenizer` and `lower` of `data.tokenizers.words_of`: how texts become its words."""
 
     def facts(self):
-        return {**super().facts(), "eos_id": self.eos_id, "unk_id": self.unk_id, "text": self.text}
+        own = {"eos_id": self.eos_id, "unk_id": self.unk_id, "hashed_words": self.hashed_words, "text": self.text}
+        return {**super().facts(), **own}
 
 
 def load_dataset(path, eos_id=None):
@@ -52,11 +58,14 @@ def load_dataset(path, eos_id=None):
     facts = read_facts(path, "selection") if (path / FACTS).is_file() else {}
     vectors = read_vectors(path / VECTORS)
     eos_id = _eos_id(path, facts, eos_id, len(vectors))
+    hashed = facts.get("hashed_words", 0)
+    if type(hashed) is not int or not 0 <= hashed <= HASHED_WORDS:
+        raise UserError(f"{path / FACTS}: expected hashed_words from 0 to {HASHED_WORDS}. Received: {hashed!r:.60}")
     vocabulary = _vocabulary(path, eos_id, vectors.shape)
-    splits = _splits(path / DATA, eos_id, len(vectors))
+    splits = _splits(path / DATA, eos_id, len(vectors) + hashed)
     name, unk_id = facts.get("name", path.name), facts.get("unk_id")
     text = check_text(facts.get("text", WHITESPACE_TEXT), path / "dataset.json")
-    return SelectionDataset(path, name, splits, vectors, vocabulary, eos_id, unk_id, text)
+    return SelectionDataset(path, name, splits, vectors, vocabulary, eos_id, unk_id, hashed, text)
 
 
 def _eos_id(path, facts, given, rows):

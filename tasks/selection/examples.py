@@ -51,11 +51,11 @@ def spread(contexts, count):
 
 def in_words(dataset, split, number):
     """The texts of the turns and of the candidates of one context, oldest turn first, candidates in file order."""
-    examples, words = dataset.splits[split], dataset.vocabulary.words
+    examples, word = dataset.splits[split], dataset.vocabulary.word
 
     def texts(sequences, indices):
         ends = sequences.starts + sequences.lengths
-        return [" ".join(words[id - 1] for id in sequences.ids[sequences.starts[i] : ends[i]]) for i in indices]
+        return [" ".join(word(id) for id in sequences.ids[sequences.starts[i] : ends[i]]) for i in indices]
 
     first = examples.context_start[number]
     turns = texts(examples.turns, range(first, first + examples.context_turns[number]))

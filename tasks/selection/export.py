@@ -6,7 +6,7 @@ Letters: B batch   N candidates of a context   T turns   K words
 import keras
 import tensorflow as tf
 
-from data.graph_text import GraphTokenizer, word_table
+from data.graph_text import GraphTokenizer, WordIds
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
@@ -22,7 +22,7 @@ class SelectionText:
     """
 
     def __init__(self, vocabulary, config, text):
-        self.table, self.split = word_table(vocabulary), GraphTokenizer(**text)
+        self.ids, self.split = WordIds(vocabulary), GraphTokenizer(**text)
         self.max_turns = config.max_turns
         self.max_words = config.max_words
         self.full_size = config.masking == "release"  # where padding counts, it must all be there
@@ -56,7 +56,7 @@ class SelectionText:
             int32 of that shape, then the words read, 0 = padding.
         """
         words = self.split(tf.reshape(texts, [-1]))[:, -self.max_words :]
-        ids = tf.ragged.map_flat_values(self.table.lookup, words).to_tensor(shape=(None, self.max_words))
+        ids = tf.ragged.map_flat_values(self.ids, words).to_tensor(shape=(None, self.max_words))
         if not self.full_size:
             ids = ids[:, : tf.maximum(tf.reduce_max(words.row_lengths()), 1)]
         return tf.reshape(ids, tf.concat([tf.shape(texts), tf.shape(ids)[1:]], axis=0))
@@ -123,7 +123,7 @@ def selection_archive(model, vocabulary, text):
         }
 
     archive = keras.export.ExportArchive()
-    for table in (text.table, *text.split.tables):
+    for table in (text.ids.table, *text.split.tables):
         archive.track(table)
     turns = tf.TensorSpec((None, None), tf.string, name="turns")
     response = tf.TensorSpec((None,), tf.string, name="response")

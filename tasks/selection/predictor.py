@@ -43,9 +43,9 @@ class SelectionPredictor(Predictor):
     def __init__(self, run):
         if not (run.path / VOCABULARY).is_file():
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
-        self.vocabulary = Vocabulary.load(run.path / VOCABULARY)
         self.text = text_settings(run)
         self.model = run.load_model()
+        self.vocabulary = Vocabulary.load(run.path / VOCABULARY, getattr(self.model.config, "hashed_words", 0))
 
     def answer(self, instances):
         split = self._split(instances)

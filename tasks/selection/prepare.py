@@ -49,6 +49,9 @@ class Settings:
     """Whether texts are made lower case, unless they are split at white space alone."""
     min_count: int = 2
     """Words that occur less often in the distinct training utterances are `_UNK_`."""
+    hashed_words: int = 0
+    """Ids for words that are not in the vocabulary, by their hash, so that a model with `lexical=true` can tell whether
+    two are the same; 0: all are `_UNK_`, as DAM's release has it."""
     dimension: int = 200
     """Dimension of the word vectors; a file of `vectors` has its own."""
     window: int = 10
@@ -85,17 +88,18 @@ def prepare(corpus, source, out, settings):
         if not utterances:
             raise UserError(f"{files['train']}: expected lines with label 1. Received: none")
         vocabulary = Vocabulary.of_counts(texts.counts(utterances), settings.min_count)
+        vocabulary = dataclasses.replace(vocabulary, hashed=settings.hashed_words)
         if len(vocabulary) == len(SPECIALS):
             raise UserError(
                 f"{files['train']}: expected a word that occurs {settings.min_count} times "
                 "(--min_count). Received: none"
             )
         encoded = tuple(_encode(lines[split], texts.encoder(vocabulary)) for split in SPLITS)
-        statistics = _statistics_of(files, encoded, settings.candidates)
+        statistics = _statistics_of(files, encoded, len(vocabulary), settings.candidates)
         vectors = _word_vectors(texts.sentences(utterances), vocabulary, settings, progress)
         made = {DATA: encoded, VECTORS: vectors, VOCABULARY: vocabulary}
         sizes = {"vocabulary": len(vocabulary), "distinct_training_utterances": len(utterances)}
-        reading = {"eos_id": EOS_ID, "unk_id": UNK_ID, "text": text}
+        reading = {"eos_id": EOS_ID, "unk_id": UNK_ID, "hashed_words": settings.hashed_words, "text": text}
         write(directory, made, corpus, source, settings, {**sizes, **statistics}, **reading)
     print_summary(statistics, ROWS, lambda split: f"{split}: {statistics[split]['file']}")
     print(f"{out}: {len(vocabulary):,} words, vectors {vectors.shape}")
@@ -172,24 +176,26 @@ def _encode(lines, ids_of):
 # === Summary ===
 
 
-def _statistics_of(files, encoded, candidates):
+def _statistics_of(files, encoded, vocabulary_size, candidates):
     """Statistics of each split that has lines; warns where dev or test have other numbers of candidates."""
     statistics = {}
     for split, data in zip(SPLITS, encoded, strict=True):
         if data["y"]:
             packed = SelectionSplit.of(data["c"], data["r"], data["y"], EOS_ID)
-            statistics[split] = {"file": files[split].name, **_statistics(packed)}
+            statistics[split] = {"file": files[split].name, **_statistics(packed, vocabulary_size)}
             if split != "train":
                 _warn_of_candidates(files[split], packed, candidates)
     return statistics
 
 
-def _statistics(split):
+def _statistics(split, vocabulary_size):
     """Statistics of a `SelectionSplit`; a context counts once, however many candidates it has."""
     candidates = np.bincount(split.context)
     positive = np.bincount(split.context, weights=split.label)
     turns, words = split.context_turns, split.turns.lengths
-    unknown = sum((lists.ids == UNK_ID).sum() for lists in (split.turns, split.responses))
+    unknown = sum(
+        ((lists.ids == UNK_ID) | (lists.ids > vocabulary_size)).sum() for lists in (split.turns, split.responses)
+    )
     return {
         "lines": len(split.label),
         "contexts": len(candidates),

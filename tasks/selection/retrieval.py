@@ -3,6 +3,7 @@
 The model encodes the conversation once for all its candidates.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 from data.tokenizers import words_of
@@ -37,7 +38,7 @@ class Retriever:
 
     def __init__(self, predictor, path):
         self.predictor = predictor
-        self.index = RetrievalIndex(path, predictor.vocabulary)
+        self.index = RetrievalIndex(path, dataclasses.replace(predictor.vocabulary, hashed=0))
 
     def answers(self, turns, count=CANDIDATES):
         """Answers to a conversation.

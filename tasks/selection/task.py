@@ -17,6 +17,7 @@ from engine.optimizers import LazyAdam, OneOpAdam
 from tasks.selection import batches
 from tasks.selection.dataset import load_dataset
 from tasks.selection.examples import in_words, ranked_examples, render, spread
+from tasks.selection.lexical import document_weights
 from tasks.selection.losses import LOSSES, pointwise_loss, softmax_loss
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, prepare
@@ -46,6 +47,8 @@ class Training(task.Training):
     10."""
     gradient_clip: float = 1.0
     """Gradients are clipped by value to [-this, this]; 0: not at all."""
+    ema: float = 0.0
+    """Decay per step of the moving averages of the weights that are evaluated and kept; 0: the weights themselves."""
     vector_center: bool = False
     """Subtracts the mean word vector from all before training (Mu and Viswanath 2018). Word2vec on a small corpus
     leaves all vectors on one side, and every match looks alike: two of `ubuntu-irc` have a cosine of 0.49 on average,
@@ -63,6 +66,7 @@ class Training(task.Training):
         "decay_rate": "(0, 1]",
         "decay_steps": "[1, inf)",
         "loss_clip": "[0, inf)",
+        "ema": "[0, 1)",
         "vector_norm": "[0, inf)",
     }
 
@@ -97,7 +101,10 @@ print(ranked["order"], ranked["scores"])
 
     def sizes(self, dataset):
         rows, dimension = dataset.vectors.shape
-        return {"vocabulary_size": rows - 1, "embedding_dim": dimension}
+        return {"vocabulary_size": rows - 1, "embedding_dim": dimension, "hashed_words": dataset.hashed_words}
+
+    def decided(self, dataset):
+        return {**self.sizes(dataset), "unknown_id": dataset.unk_id or 0}
 
     # === Training ===
 
@@ -110,6 +117,10 @@ print(ranked["order"], ranked["scores"])
         if training.vector_norm:
             vectors = scale_to_norm(vectors, training.vector_norm)
         model.get_layer("word_embedding").set_weights([vectors])
+        if model.config.lexical:
+            ids = 1 + model.config.vocabulary_size + model.config.hashed_words
+            _, *others = (layer := model.get_layer("lexical_match")).get_weights()
+            layer.set_weights([document_weights(dataset.splits["train"], ids), *others])
 
     def optimizer(self, training, learning_rate, steps=None, config=None):
         """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if the model asks."""
@@ -117,7 +128,8 @@ print(ranked["order"], ranked["scores"])
             learning_rate, training.decay_steps, training.decay_rate, staircase=True
         )
         adam = LazyAdam if config and config.lazy_embedding else OneOpAdam
-        return adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None)
+        average = {"use_ema": True, "ema_momentum": training.ema} if training.ema else {}
+        return adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None, **average)
 
     def loss(self, training):
         if training.loss == "softmax":
