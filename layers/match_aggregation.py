@@ -142,8 +142,10 @@ def convolve_and_pool(x, mask, kernel, bias):
         Float `(P, t, k, j, F)`, zero where a window has no real cell, and which windows have one, boolean
         `(P, t, k, j)`.
     """
-    x, mask = _pad_ends(x), _pad_ends(mask)
-    x = ops.conv(x, ops.cast(kernel, x.dtype), padding="same")
+    # The convolution's own padding is part of what `_pad_ends` puts around x: with oneDNN, TensorFlow 2.21 makes one
+    # operation of a padding and a convolution behind it, which forgets that the convolution is a "same" one.
+    x, mask = _pad_ends(x, around=1), _pad_ends(mask)
+    x = ops.conv(x, ops.cast(kernel, x.dtype), padding="valid")
     x, mask = max_pool_3d(x, POOL, mask)
     return zero_padding(ops.elu(add_bias(x, ops.cast(bias, x.dtype))), mask[..., None]), mask
 
@@ -153,12 +155,14 @@ def _channels_last(channels):
     return ops.transpose(ops.stack(channels), (1, 2, 3, 4, 0))
 
 
-def _pad_ends(x):
+def _pad_ends(x, around=0):
     """Ends `(P, T, K, J, ...)` such that windows of a pooling begin with the first cell, and turns come in threes.
+
+    So many cells more are put `around` it.
 
     Windows would begin before the first cell if 1 were left over. What TensorFlow 2.21 computes on a CPU in bfloat16 as
     the gradient of a kernel is garbage where an image is two turns deep.
     """
     _, T, K, J = ops.shape(x)[:4]
-    ends = [0, -T % POOL, *(2 * (n % POOL) * (2 - n % POOL) for n in (K, J)), *[0] * (len(x.shape) - 4)]
-    return ops.pad(x, [(0, end) for end in ends])
+    ends = [-T % POOL, *(2 * (n % POOL) * (2 - n % POOL) for n in (K, J))]
+    return ops.pad(x, [(0, 0), *((around, around + end) for end in ends), *[(0, 0)] * (len(x.shape) - 4)])

@@ -203,6 +203,14 @@ def test_dam_ignores_padding(variant, settings):
         np.testing.assert_allclose(backwards, row, atol=1e-5)
 
 
+@pytest.mark.parametrize("T, K, J", [(3, 6, 9), (5, 7, 11), (4, 8, 10)])
+def test_dam_predicts_batches_of_one_shape_as_it_computes_them(T, K, J):
+    """A graph for known shapes: TensorFlow joins operations in it that it leaves alone elsewhere."""
+    rng, model = np.random.default_rng(0), set_random_weights(DAM(config()), 1)
+    batch = {"turns": rng.integers(1, V + 1, (B, T, K)), "responses": rng.integers(1, V + 1, (B, N, J))}
+    np.testing.assert_allclose(model.predict_on_batch(batch), to_numpy(model(batch)), atol=1e-5)
+
+
 def test_dam_scores_depend_on_every_real_word():
     """The counterpart of the test above: what is no padding does count."""
     context, (response, *_) = examples()[0]

@@ -99,6 +99,9 @@ def test_config_is_the_checkpoints(golden):
         "scalar_bias": True,
         "match_divisor": math.sqrt(200),
         "response_rows": conf["variant"] == "last_net",
+        "hashed_words": 0,
+        "unknown_id": 0,
+        "lexical": False,
     }
     assert config["training"]["loss_clip"] == 10.0
     assert config["fit"]["batch_size"] == conf["batch_size"]
@@ -509,7 +512,14 @@ def write_dataset(path, dimension=D):
 def test_a_dataset_gives_vocabulary_and_path(released, dataset, tmp_path):
     run = import_stand_in(released, tmp_path / "run", data=dataset)
     text = {"tokenizer": "whitespace", "lower": False}
-    expected = {"path": str(dataset), "name": "tiny", "eos_id": EOS_ID, "unk_id": UNK_ID, "text": text}
+    expected = {
+        "path": str(dataset),
+        "name": "tiny",
+        "eos_id": EOS_ID,
+        "unk_id": UNK_ID,
+        "hashed_words": 0,
+        "text": text,
+    }
     assert run.config["dataset"] == expected
     assert (run.path / VOCABULARY).read_text() == (dataset / "vocabulary.txt").read_text()
 
