@@ -162,6 +162,16 @@ def rebuilt(layer):
     return again
 
 
+def check_saves_and_loads(layer, *inputs, **expected):
+    """From its configs and weights a layer is made again, with what its config should say and the same outputs."""
+    config = layer.get_config()
+    assert {name: config[name] for name in expected} == expected
+    again = rebuilt(layer)
+    assert again.get_config() == config
+    for found, wanted in zip(*(keras.tree.flatten(each(*inputs)) for each in (again, layer)), strict=True):
+        np.testing.assert_array_equal(to_numpy(found), to_numpy(wanted))
+
+
 def randomised(layer, seed, size=0.5):
     """Gives every float weight random values; returns the layer. Tables of ids stay."""
     rng = np.random.default_rng(seed)

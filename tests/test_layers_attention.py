@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from helpers import randomised, rebuilt, to_numpy
+from helpers import check_saves_and_loads, randomised, to_numpy
 
 from layers.attention import SCORES, Attention, AttentionCell
 
@@ -145,12 +145,7 @@ def test_attention_rejects_sizes_that_do_not_agree(score):
 
 @pytest.mark.parametrize("score", SCORES)
 def test_attention_saves_and_loads(score):
-    layer = built(score)
-    assert {name: layer.get_config()[name] for name in ("score", "units")} == {"score": score, "units": A}
-    again = rebuilt(layer)
-    assert again.get_config() == layer.get_config()
-    for found, expected in zip(again(*inputs(score)), layer(*inputs(score)), strict=True):
-        np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
+    check_saves_and_loads(built(score), *inputs(score), score=score, units=A)
 
 
 # === The cell ===

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import gradients_of, rebuilt, set_random_weights, to_numpy
+from helpers import check_saves_and_loads, gradients_of, set_random_weights, to_numpy
 
 from layers.attentive_module import AttentiveModule
 
@@ -183,12 +183,7 @@ def test_attentive_module_rejects_release_without_masks(q_k_v, masks, missing):
 
 def test_attentive_module_saves_and_loads(q_k_v, masks):
     settings = {"masking": "release", "scalar_bias": True, "epsilon": 0.25, "name": "attend"}
-    layer = built(**settings)
-    config = layer.get_config()
-    assert {name: config[name] for name in settings} == settings
-    again = rebuilt(layer)
-    assert again.get_config() == config
-    np.testing.assert_array_equal(to_numpy(again(*q_k_v, *masks)), to_numpy(layer(*q_k_v, *masks)))
+    check_saves_and_loads(built(**settings), *q_k_v, *masks, **settings)
 
 
 LEADING = {  # of query and key

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import rebuilt, set_random_weights, to_numpy
+from helpers import check_saves_and_loads, set_random_weights, to_numpy
 from test_layers_attentive_module import attend_in_loops, weights_of
 
 from layers.cross_match import CrossMatch
@@ -102,10 +102,4 @@ def test_cross_match_rejects_release_without_masks(u_r, masks, missing):
 
 def test_cross_match_saves_and_loads(u_r, masks):
     settings = {"masking": "release", "scalar_bias": True, "name": "match"}
-    layer = built(**settings)
-    config = layer.get_config()
-    assert {name: config[name] for name in settings} == settings
-    again = rebuilt(layer)
-    assert again.get_config() == config
-    args = *u_r, product(*u_r), *masks
-    np.testing.assert_array_equal(to_numpy(again(*args)), to_numpy(layer(*args)))
+    check_saves_and_loads(built(**settings), *u_r, product(*u_r), *masks, **settings)

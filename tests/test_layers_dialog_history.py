@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import randomised, rebuilt, to_numpy
+from helpers import check_saves_and_loads, randomised, to_numpy
 
 from layers.dialog_history import SPEAKERS, SpeakerFeature, TimeFeature, gather_turns, history_mask
 
@@ -99,10 +99,7 @@ def test_speaker_feature_knows_its_shape():
 
 
 def test_speaker_feature_saves_and_loads(x):
-    layer = built_speaker()
-    again = rebuilt(layer)
-    assert again.get_config() == layer.get_config() and again.name == "who"
-    np.testing.assert_array_equal(to_numpy(again(x, SPEAKING)), to_numpy(layer(x, SPEAKING)))
+    check_saves_and_loads(built_speaker(), x, SPEAKING, name="who")
 
 
 # === Time ===
@@ -143,10 +140,4 @@ def test_time_feature_knows_its_shape():
 
 
 def test_time_feature_saves_and_loads():
-    layer = built_time()
-    config = layer.get_config()
-    assert (config["limit"], config["dimension"], config["name"]) == (R, D, "when")
-    again = rebuilt(layer)
-    assert again.get_config() == config
-    for found, expected in zip(again(TIMES, TURNS), layer(TIMES, TURNS), strict=True):
-        np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
+    check_saves_and_loads(built_time(), TIMES, TURNS, limit=R, dimension=D, name="when")

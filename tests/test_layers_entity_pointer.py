@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from helpers import rebuilt, to_numpy
+from helpers import check_saves_and_loads, to_numpy
 from test_layers_candidates import sums_in_loops
 
 from layers.entity_pointer import EntityPointer
@@ -125,10 +125,4 @@ def test_entity_pointer_knows_its_shape(inputs):
 
 
 def test_entity_pointer_saves_and_loads(inputs):
-    layer = built(name="point")
-    config = layer.get_config()
-    assert config["candidates"] == (C, K) and config["name"] == "point"
-    again = rebuilt(layer)
-    assert again.get_config() == config
-    for found, expected in zip(again(*inputs), layer(*inputs), strict=True):
-        np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
+    check_saves_and_loads(built(name="point"), *inputs, candidates=(C, K), name="point")

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from helpers import randomised, rebuilt, to_numpy
+from helpers import check_saves_and_loads, randomised, to_numpy
 
 from layers.memory_attention import MemoryAttention
 
@@ -153,11 +153,4 @@ def test_memory_attention_rejects_several_heads_without_projections():
 @pytest.mark.parametrize("settings", ({"heads": H, "projected": True}, {"heads": 1, "projected": False}))
 def test_memory_attention_saves_and_loads(inputs, times, settings):
     settings = {**settings, "divisor": 3.0, "name": "attend"}
-    layer = built(**settings)
-    config = layer.get_config()
-    assert {name: config[name] for name in settings} == settings
-    again = rebuilt(layer)
-    assert again.get_config() == config
-    args = *inputs, times[0], one_hot(times[1])
-    for found, expected in zip(again(*args), layer(*args), strict=True):
-        np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
+    check_saves_and_loads(built(**settings), *inputs, times[0], one_hot(times[1]), **settings)

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import randomised, rebuilt, to_numpy
+from helpers import check_saves_and_loads, randomised, to_numpy
 
 from layers.sentence_gru import SentenceGRU
 
@@ -97,10 +97,5 @@ def test_sentence_gru_leaves_frozen_vectors_as_they_are():
 
 
 def test_sentence_gru_saves_and_loads(ids):
-    layer = built(train_embedding=False, name="read")
-    config = layer.get_config()
-    expected = {"vocabulary_size": V, "dimension": D, "train_embedding": False, "name": "read"}
-    assert {name: config[name] for name in expected} == expected
-    again = rebuilt(layer)
-    assert again.get_config() == config
-    np.testing.assert_array_equal(to_numpy(again(ids)), to_numpy(layer(ids)))
+    settings = {"train_embedding": False, "name": "read"}
+    check_saves_and_loads(built(**settings), ids, vocabulary_size=V, dimension=D, **settings)

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from helpers import randomised, rebuilt, to_numpy
+from helpers import check_saves_and_loads, randomised, to_numpy
 
 from layers.shortcut import KINDS, Shortcut
 
@@ -80,9 +80,4 @@ def test_shortcut_knows_its_shape():
 @pytest.mark.parametrize("kind", KINDS)
 def test_shortcut_saves_and_loads(o_x, kind):
     settings = {"kind": kind, "activation": "sigmoid", "name": "join"}
-    layer = built(**settings)
-    config = layer.get_config()
-    assert {name: config[name] for name in settings} == settings
-    again = rebuilt(layer)
-    assert again.get_config() == config
-    np.testing.assert_array_equal(to_numpy(again(*o_x)), to_numpy(layer(*o_x)))
+    check_saves_and_loads(built(**settings), *o_x, **settings)
