@@ -11,6 +11,7 @@ import sys
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 from absl import flags
 
@@ -92,6 +93,22 @@ def weights_of_run(run):
     """The model's and the optimizer's variables after the last validation, `{name: array}`."""
     with np.load(run.path / "last.npz") as state:
         return {name: state[name] for name in state.files if name != "position"}
+
+
+def check_same_training(run, whole, loss=1e-6):
+    """A training that was interrupted and resumed ends as one that was not: weights, optimizer, validations.
+
+    Args:
+        run, whole: The `engine.runs.Run` of either.
+        loss: By what fraction that of an interval may differ.
+    """
+    found, expected = weights_of_run(run), weights_of_run(whole)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    for row, of_whole in zip(run.history(), whole.history(), strict=True):
+        times = {name: row[name] for name in ("seconds", "steps_per_second")}
+        assert row == {**of_whole, **times, "loss": pytest.approx(of_whole["loss"], rel=loss)}
 
 
 # === Scripts ===

@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, run_script, weights_of_run
+from helpers import SMALL_RUNS, check_same_training, run_script
 
 from base.files import UserError
 from engine import evaluation
@@ -185,12 +185,7 @@ def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, mon
     sweep(TASKS, *args)
     assert trained == [(name, False), (name, False), (name, True)]
     assert resumed.finished()
-    for number, value in weights_of_run(run).items():
-        np.testing.assert_array_equal(value, weights_of_run(resumed)[number])
-    expected, found = run.history(), resumed.history()
-    assert [row["step"] for row in found] == [row["step"] for row in expected]
-    assert found[-1]["loss"] == pytest.approx(expected[-1]["loss"])
-    assert found[-1]["per_response"] == expected[-1]["per_response"]
+    check_same_training(resumed, run)
 
 
 def test_a_sweep_refuses_datasets_of_one_name(swept, prepared_dialog, tmp_path):

@@ -4,35 +4,13 @@ import keras
 import numpy as np
 import pytest
 from helpers import check_saves_and_loads, randomised, to_numpy
+from reference import STEPS, attention_in_loops
 
 from layers.attention import SCORES, Attention, AttentionCell
 
 B, T, S, Q, D, A = 2, 3, 5, 7, 11, 13  # batch, queries, keys, features of a query, of a memory entry, hidden layer
 E = 17  # features of a word
 LENGTHS = (5, 3)
-WEIGHTS = {"additive": ("W_s", "W_h", "v"), "general": ("W",), "dot": (), "scaled_dot": ()}
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def attend_in_loops(query, memory, layer):
-    """The contexts and the weights of one example without padding, query by query."""
-    w = {name: to_numpy(getattr(layer, name)).astype("float64") for name in WEIGHTS[layer.score]}
-    score = {
-        "additive": lambda s, h: w["v"] @ np.tanh(s @ w["W_s"] + h @ w["W_h"]),
-        "dot": lambda s, h: s @ h,
-        "general": lambda s, h: sum(s[q] * (h @ w["W"][:, q]) for q in range(len(s))),
-        "scaled_dot": lambda s, h: s @ h / np.sqrt(len(h)),
-    }[layer.score]
-    contexts, weights = [], []
-    for s in query:
-        powers = [np.exp(score(s, h)) for h in memory]
-        a = [power / sum(powers) for power in powers]
-        weights.append(a)
-        contexts.append(sum(a_h * h for a_h, h in zip(a, memory, strict=True)))
-    return np.array(contexts), np.array(weights)
 
 
 def inputs(score, seed=0):
@@ -59,7 +37,7 @@ def test_attention_matches_its_equations(score):
     c, a = map(to_numpy, layer(query, memory, mask))
     assert c.shape == (B, T, memory.shape[-1]) and a.shape == (B, T, S)
     for b, n in enumerate(LENGTHS):
-        contexts, weights = attend_in_loops(query[b], memory[b, :n], layer)
+        contexts, weights = attention_in_loops(query[b], memory[b, :n], layer)
         assert np.ptp(weights, axis=1).min() > 0.05  # they look at something
         np.testing.assert_allclose(c[b], contexts, atol=1e-5)
         np.testing.assert_allclose(a[b, :, :n], weights, atol=1e-5)
@@ -156,29 +134,6 @@ CELLS = {
 }
 
 
-def gru_step_in_loops(y, c, s, cell):
-    """The equations of `AttentionCell`, with the weights of `y` and `c` on top of each other."""
-    kernel, recurrent, bias = (w.numpy().astype("float64") for w in cell.weights)
-    (W_yz, W_yr, W_ys), (W_cz, W_cr, W_cs) = (
-        np.split(part, 3, axis=1) for part in (kernel[: len(y)], kernel[len(y) :])
-    )
-    (W_sz, W_sr, W_ss), (b_z, b_r, b_s) = np.split(recurrent, 3, axis=1), np.split(bias, 3)
-    r = sigmoid(y @ W_yr + s @ W_sr + c @ W_cr + b_r)
-    z = sigmoid(y @ W_yz + s @ W_sz + c @ W_cz + b_z)
-    candidate = np.tanh(y @ W_ys + (r * s) @ W_ss + c @ W_cs + b_s)
-    return [z * s + (1 - z) * candidate]
-
-
-def lstm_step_in_loops(y, c, s, memory_cell, cell):
-    kernel, recurrent, bias = (w.numpy().astype("float64") for w in cell.weights)
-    i, f, g, o = np.split(np.concatenate([y, c]) @ kernel + s @ recurrent + bias, 4)
-    memory_cell = sigmoid(f) * memory_cell + sigmoid(i) * np.tanh(g)
-    return [sigmoid(o) * np.tanh(memory_cell), memory_cell]
-
-
-STEPS = {"gru": gru_step_in_loops, "lstm": lstm_step_in_loops}
-
-
 def built_cell(kind, score="additive"):
     layer = AttentionCell(CELLS[kind](), Attention(score, A, name="look"), name="first")
     layer.build_for(E, Q if "dot" in score else D)
@@ -204,7 +159,7 @@ def test_attention_cell_matches_its_equations(kind, score):
     assert found.shape == (B, Q) and len(after) == len(states) == (5 if kind == "lstm" else 4)
     own = states[:-3]
     for b, n in enumerate(LENGTHS):
-        c, a = attend_in_loops(own[0][b][None], states[-2][b, :n], layer.attention)
+        c, a = attention_in_loops(own[0][b][None], states[-2][b, :n], layer.attention)
         expected = STEPS[kind](y[b], c[0], *(state[b] for state in own), layer.cell)
         np.testing.assert_allclose(looked[b], c[0], atol=1e-5)
         np.testing.assert_allclose(weights[b], np.pad(a[0], (0, S - n)), atol=1e-5)

@@ -3,47 +3,11 @@
 import numpy as np
 import pytest
 from helpers import check_saves_and_loads, gradients_of, set_random_weights, to_numpy
+from reference import block_in_loops, block_weights
 
 from layers.attentive_module import AttentiveModule
 
 A, N, Q, K, D = 2, 3, 5, 7, 11  # two leading axes, query words, key words, features
-
-
-def layer_norm(x, norm, epsilon):
-    """One vector to mean 0 and variance 1, then scaled and shifted."""
-    gamma, beta = norm
-    return (x - x.mean()) / np.sqrt(np.mean((x - x.mean()) ** 2) + epsilon) * gamma + beta
-
-
-def weights_of(layer):
-    """An `AttentiveModule`'s weights by the paper's letters, float64."""
-    W1, b1, W2, b2 = (w.numpy().astype("float64") for w in (layer.W1_DD, layer.b1, layer.W2_DD, layer.b2))
-    attention_norm, ffn_norm = (
-        (n.gamma.numpy().astype("float64"), n.beta.numpy().astype("float64"))
-        for n in (layer.attention_norm, layer.ffn_norm)
-    )
-    return {
-        **{"W1": W1, "b1": b1, "W2": W2, "b2": b2},
-        **{"attention_norm": attention_norm, "ffn_norm": ffn_norm},
-    }
-
-
-def attend_in_loops(Q, K, V, w, epsilon=1e-6, pairs=None):
-    """`AttentiveModule(Q, K, V)` of one sentence pair, word by word.
-
-    `pairs`: bool `(Q, K)`; logits of False pairs are the release's `-2^32 + 1`. None: the paper.
-    """
-    output = []
-    for i, q in enumerate(Q):
-        logits = [q @ k / np.sqrt(len(q)) for k in K]
-        if pairs is not None:
-            logits = [x if pairs[i][j] else 1.0 - 2.0**32 for j, x in enumerate(logits)]
-        weights = [np.exp(x - max(logits)) for x in logits]
-        v_att = sum((a / sum(weights) * v for a, v in zip(weights, V, strict=True)), 0 * q)
-        x = layer_norm(v_att + q, w["attention_norm"], epsilon)
-        ffn = np.maximum(0, x @ w["W1"] + w["b1"]) @ w["W2"] + w["b2"]
-        output.append(layer_norm(ffn + x, w["ffn_norm"], epsilon))
-    return np.reshape(output, np.shape(Q))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +39,7 @@ def test_attentive_module_matches_equation(q_k_v, scalar_bias, epsilon):
     found = to_numpy(layer(*q_k_v))
     assert found.shape == (A, N, Q, D)
     for a, n in np.ndindex(A, N):
-        expected = attend_in_loops(q_k_v[0][a, 0], q_k_v[1][0, n], q_k_v[2][0, n], weights_of(layer), epsilon)
+        expected = block_in_loops(q_k_v[0][a, 0], q_k_v[1][0, n], q_k_v[2][0, n], block_weights(layer), epsilon)
         np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
 
 
@@ -105,7 +69,7 @@ def test_attentive_module_ignores_padding(q_k_v, masks):
     for a, n in np.ndindex(A, N):
         real = key_mask[0, n]
         if real.any():
-            expected = attend_in_loops(query[a, 0], key[0, n][real], value[0, n][real], weights_of(layer))
+            expected = block_in_loops(query[a, 0], key[0, n][real], value[0, n][real], block_weights(layer))
             np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
 
 
@@ -128,7 +92,7 @@ def test_attentive_module_release_matches_release(q_k_v, masks):
     found = to_numpy(layer(query, key, value, query_mask, key_mask))
     for a, n in np.ndindex(A, N):
         pairs = query_mask[a, 0][:, None] & key_mask[0, n]
-        expected = attend_in_loops(query[a, 0], key[0, n], value[0, n], weights_of(layer), pairs=pairs)
+        expected = block_in_loops(query[a, 0], key[0, n], value[0, n], block_weights(layer), pairs=pairs)
         np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
 
 

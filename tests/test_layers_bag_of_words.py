@@ -5,27 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import check_saves_and_loads, randomised, to_numpy
-from test_layers_positions import signal_in_loops
+from reference import sum_in_loops
 
 from layers.bag_of_words import BagOfWords
 
 A, B, W, D, V = 2, 3, 7, 5, 23  # leading axes, words of a sentence, features, words with an id
 MAX_WORDS = 11
-
-
-def sum_in_loops(ids, layer):
-    """One sentence, word by word; the first real word has position 0, the next 1, and so on."""
-    table = layer.embeddings.numpy().astype("float64")
-    signal = 0.1 * signal_in_loops(layer.max_words, layer.dimension, 1e4)
-    x, position = np.zeros(layer.dimension), 0
-    for id in ids:
-        if id == 0:
-            continue
-        x = x + table[id]
-        if layer.max_words:
-            x = x + signal[position]
-        position += 1
-    return x
 
 
 @pytest.fixture(scope="module")

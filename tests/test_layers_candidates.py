@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from helpers import check_saves_and_loads, randomised, to_numpy
+from reference import sums_in_loops
 
 from layers.candidates import IdTable, MatchTypes, sum_of_rows
 
@@ -29,11 +30,6 @@ def test_id_table_saves_and_loads():
     table.build((B, T))
     table.set_weights([np.arange(C)])
     check_saves_and_loads(table, np.zeros(1), shape=(C,))
-
-
-def sums_in_loops(values, numbers):
-    """For one turn and each candidate the sum of its numbers' values; 0 is none."""
-    return np.array([sum(values[n - 1] for n in row if n > 0) for row in numbers])
 
 
 def test_sum_of_rows_matches_definition():

@@ -3,19 +3,11 @@
 import numpy as np
 import pytest
 from helpers import check_saves_and_loads, set_random_weights, to_numpy
-from test_layers_attentive_module import attend_in_loops, weights_of
+from reference import cross_match_in_loops
 
 from layers.cross_match import CrossMatch
 
 N, T, K, J, D = 2, 3, 5, 7, 11  # candidates, turns, utterance words, response words, features
-
-
-def cross_match_in_loops(U, R, layer, pairs=None):
-    """`M_cross` of one utterance and one response, cell by cell."""
-    U_attends, R_attends = weights_of(layer.utterance_attends), weights_of(layer.response_attends)
-    U_attended = attend_in_loops(U, R, R, U_attends, pairs=pairs)
-    R_attended = attend_in_loops(R, U, U, R_attends, pairs=None if pairs is None else pairs.T)
-    return np.array([[u @ r for r in R_attended] for u in U_attended]).reshape(len(U), len(R))
 
 
 @pytest.fixture(scope="module")

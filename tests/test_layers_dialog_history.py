@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import check_saves_and_loads, randomised, to_numpy
+from reference import distances_in_loops, seen_in_loops
 
 from layers.dialog_history import SPEAKERS, SpeakerFeature, TimeFeature, gather_turns, history_mask
 
@@ -14,20 +15,6 @@ B, M, T, R, D = 2, 11, 5, 3, 7  # dialogs, sentences, turns, turn distances, fea
 SPEAKING = np.array([[3, 3, 1, 2, 1, 2, 3, 1, 2, 1, 1], [1, 2, 1, 2, 3, 1, 0, 0, 0, 0, 0]], "int32")
 TIMES = np.array([[0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 4], [0, 0, 1, 1, 1, 2, 0, 0, 0, 0, 0]], "int32")
 TURNS = np.array([[2, 4, 7, 9, 10], [0, 2, 5, 0, 0]], "int32")
-
-
-def seen_in_loops(speakers, turns, including_turn=False):
-    """Whether each turn of one dialog remembers each sentence."""
-    seen = np.zeros((len(turns), len(speakers)), bool)
-    for t, place in enumerate(turns):
-        for m, speaker in enumerate(speakers):
-            seen[t, m] = speaker != 0 and (m < place or (including_turn and m == place))
-    return seen
-
-
-def distances_in_loops(times, turns, limit):
-    """How many turns ago each sentence of one dialog was, for each turn."""
-    return np.array([[min(max(t - time, 0), limit - 1) for time in times] for t in range(len(turns))])
 
 
 # === Masks and rows ===

@@ -4,22 +4,12 @@ import keras
 import numpy as np
 import pytest
 from helpers import check_saves_and_loads, to_numpy
-from test_layers_candidates import sums_in_loops
+from reference import point_in_loops, sums_in_loops
 
 from layers.entity_pointer import EntityPointer
 
 B, T, M, E, R, C, K, D = 2, 3, 5, 11, 7, 13, 4, 17
 # dialogs, turns, sentences, entities, distances in time, candidates, entities of a candidate at most, features
-
-
-def point_in_loops(h, sentences, seen, mentions, layer):
-    """The entities' scores at one turn; `sentences` `(M, D)` have the vectors of their times added to them."""
-    W = layer.kernel_DND.numpy().astype("float64")
-    a = [[(h @ W[:, n]) @ x if real else 0.0 for x, real in zip(sentences, seen, strict=True)] for n in range(3)]
-    M, E = mentions.shape
-    first = [sum(a[0][m] for m in range(M) if mentions[m, e]) for e in range(E)]
-    passed = [sum(first[e] for e in range(E) if mentions[m, e]) for m in range(M)]
-    return np.array([sum(a[1][m] + a[2][m] * passed[m] for m in range(M) if mentions[m, e]) for e in range(E)])
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """`layers.masking` against loops from the definitions."""
 
-import itertools
 import math
 
 import keras
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import to_numpy
+from reference import max_pool_in_loops
 
 from layers.masking import (
     lowest_number,
@@ -27,20 +27,6 @@ def softmax_in_loops(row, real):
     """`exp(x_k) / sum exp` over the real entries of one row; zeros where there is none."""
     total = sum(math.exp(x) for x, is_real in zip(row, real, strict=True) if is_real)
     return [math.exp(x) / total if is_real else 0.0 for x, is_real in zip(row, real, strict=True)]
-
-
-def max_pool_in_loops(x, mask, size):
-    """The maximum of the real cells of each window; `(t, k, j, C)` and its mask `(t, k, j)`."""
-    shape = [math.ceil(n / size) for n in x.shape[:3]]
-    pooled, pooled_mask = np.zeros((*shape, x.shape[3])), np.zeros(shape, bool)
-    for window in itertools.product(*map(range, shape)):
-        cells = itertools.product(
-            *(range(w * size, min((w + 1) * size, n)) for w, n in zip(window, x.shape, strict=False))
-        )
-        real = [x[cell] for cell in cells if mask[cell]]
-        if real:
-            pooled[window], pooled_mask[window] = np.max(real, axis=0), True
-    return pooled, pooled_mask
 
 
 # === mask_from_ids, zero_padding ===

@@ -1,63 +1,17 @@
 """`layers.match_aggregation` against loops from the paper (Zhou et al. 2018, section 3.6)."""
 
-import itertools
-import math
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import check_saves_and_loads, set_random_weights, to_numpy
-from test_layers_masking import max_pool_in_loops
+from reference import aggregate_in_loops, max_pool_in_loops
 
 from layers.match_aggregation import MatchAggregation, pooled_size
 
 B, N, T, K, J, C = 2, 3, 5, 11, 13, 7  # batch, candidates, turns, words, words, matches
 FILTERS = (17, 19)
 SCALE = 1.5
-
-
-def conv3d_in_loops(x, kernel, bias):
-    """ELU of a 3 x 3 x 3 convolution; cells beyond the volume are 0."""
-    output = np.zeros((*x.shape[:3], kernel.shape[-1]))
-    for cell in np.ndindex(*x.shape[:3]):
-        y = bias.astype("float64")
-        for step in itertools.product(range(3), repeat=3):
-            at = tuple(c + s - 1 for c, s in zip(cell, step, strict=True))
-            if all(0 <= i < n for i, n in zip(at, x.shape, strict=False)):
-                y = y + x[at] @ kernel[step]
-        output[cell] = np.where(y > 0, y, np.expm1(np.minimum(y, 0)))
-    return output
-
-
-def same_max_pool_in_loops(x):
-    """TensorFlow's `SAME` max-pool 3/3: of 2 missing cells, 1 is put in front of an axis."""
-    shape = [math.ceil(n / 3) for n in x.shape[:3]]
-    front = [(3 * s - n) // 2 for s, n in zip(shape, x.shape, strict=False)]
-    pooled = np.zeros((*shape, x.shape[3]))
-    for window in np.ndindex(*shape):
-        axes = (
-            range(max(0, 3 * w - f), min(n, 3 * w - f + 3)) for w, f, n in zip(window, front, x.shape, strict=False)
-        )
-        pooled[window] = np.max([x[cell] for cell in itertools.product(*axes)], axis=0)
-    return pooled
-
-
-def aggregate_in_loops(image, mask, layer, scale, release=False):
-    """The logit of one image `(T, K, J, C)` with mask `(T, K, J)`."""
-    x = image * scale
-    for convolution in layer.convolutions:
-        kernel, bias = (w.numpy() for w in (convolution.kernel, convolution.bias))
-        if release:
-            x = same_max_pool_in_loops(conv3d_in_loops(x, kernel, bias))
-        else:
-            x = conv3d_in_loops(np.where(mask[..., None], x, 0), kernel, bias)
-            x, mask = max_pool_in_loops(x, mask, 3)
-    # The cells of the largest image in reading order; those that this image lacks are 0.
-    cells = [pooled_size(n) for n in (layer.max_turns, layer.max_words, layer.max_words)]
-    flat = np.zeros((*cells, layer.filters[-1]))
-    flat[tuple(slice(n) for n in x.shape[:3])] = x
-    return flat.ravel() @ layer.W3.numpy()[:, 0] + layer.b3.numpy()[0]
 
 
 def images(seed, sizes=(T, K, J), batch=(B, N)):

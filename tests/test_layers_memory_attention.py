@@ -4,39 +4,13 @@ import keras
 import numpy as np
 import pytest
 from helpers import check_saves_and_loads, randomised, to_numpy
+from reference import hop_in_loops
 
 from layers.memory_attention import MemoryAttention
 
 B, T, M, R, H, E = 2, 3, 5, 7, 11, 13  # dialogs, turns, sentences, distances in time, heads, features of a head
 D = H * E
 SIZES = ({"heads": H}, {"heads": 1}, {"projected": False})
-
-
-def read_in_loops(query, memories, mask, layer):
-    """What the turns of one dialog read, and their weights, head by head and turn by turn.
-
-    `memories` is `(T, M, D)`: each turn has its own, with the vectors of time added to them.
-    """
-    H = layer.heads
-    read, weights = [], np.zeros((H, len(query), memories.shape[1]))
-    if layer.projected:
-        kernels = [w.numpy().astype("float64") for w in (layer.query_DHE, layer.key_DHE, layer.value_DHE)]
-        W_O = layer.output_HED.numpy().astype("float64").reshape(-1, query.shape[1])
-    for t, (q, memory) in enumerate(zip(query, memories, strict=True)):
-        heads = []
-        for h in range(H):
-            W_Q, W_K, W_V = [kernel[:, h] for kernel in kernels] if layer.projected else [np.eye(len(q))] * 3
-            real = [m for m in range(len(memory)) if mask[t, m]]
-            logits = [(q @ W_Q) @ (memory[m] @ W_K) / layer.divisor for m in real]
-            powers = [np.exp(logit - max(logits)) for logit in logits]
-            head = np.zeros(W_V.shape[1])
-            for m, power in zip(real, powers, strict=True):
-                weights[h, t, m] = power / sum(powers)
-                head = head + weights[h, t, m] * (memory[m] @ W_V)
-            heads.append(head)
-        o = np.concatenate(heads)
-        read.append(o @ W_O if layer.projected else o)
-    return np.array(read), weights
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +51,7 @@ def test_memory_attention_matches_equations_9_to_11(inputs, times, settings, tim
     for b in range(B):
         # A memory of each turn's own, (T, M, D): every sentence with the vector of its time.
         memories = np.array([memory[b] + (vectors[distances[b, t]] if timed else 0.0) for t in range(T)])
-        expected, expected_weights = read_in_loops(query[b], memories, mask[b], layer)
+        expected, expected_weights = hop_in_loops(query[b], memories, mask[b], layer)
         assert np.abs(expected).max() > 0.1 and (b or expected_weights[0, 0].max() < 0.99)
         np.testing.assert_allclose(o[b], expected, atol=1e-4)
         np.testing.assert_allclose(weights[b], expected_weights, atol=1e-5)

@@ -1,26 +1,15 @@
 """`layers.positions` against loops from the definition (Vaswani et al. 2017, section 3.5)."""
 
-import math
-
 import keras
 import numpy as np
 import pytest
 from helpers import check_saves_and_loads, set_random_weights, to_numpy
+from reference import signal_in_loops
 
 from layers.positions import PositionalEncoding, sinusoids
 
 A, B, K, D = 2, 3, 5, 7  # leading axes, words, features
 MAX_WORDS = 11
-
-
-def signal_in_loops(length, dimension, max_timescale):
-    half = dimension // 2
-    rows = []
-    for p in range(length):
-        scales = [max_timescale ** (i / max(half - 1, 1)) for i in range(half)]
-        row = [math.sin(p / s) for s in scales] + [math.cos(p / s) for s in scales]
-        rows.append(row + [0.0] * (dimension - 2 * half))
-    return np.reshape(rows, (length, dimension))
 
 
 def built(**settings):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from helpers import gradients_of
 from keras import ops
+from reference import lstm_in_loops, sigmoid
 
 from layers.attention_flow import AttentionFlow
 from layers.bilstm import BiLSTM
@@ -27,10 +28,6 @@ def mask(lengths, width):
 def softmax(x):
     e = np.exp(x - x.max())
     return e / e.sum()
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def randomise(layer, seed=1):
@@ -142,17 +139,6 @@ def test_character_cnn_drops_in_training_only():
 # === LSTM ===
 
 
-def lstm_in_loops(x, kernel, recurrent, bias):
-    H = len(recurrent)
-    h, c, states = np.zeros(H), np.zeros(H), []
-    for x_t in x:
-        i, f, g, o = np.split(x_t @ kernel + h @ recurrent + bias, 4)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = sigmoid(o) * np.tanh(c)
-        states.append(h)
-    return np.array(states)
-
-
 @pytest.mark.parametrize("one_operation", [True, False])
 def test_bilstm_reads_each_sequence_in_both_directions_without_its_padding(one_operation):
     x, H = array(B, T, D), 3
@@ -163,8 +149,8 @@ def test_bilstm_reads_each_sequence_in_both_directions_without_its_padding(one_o
     weights = layer.get_weights()
     states = ops.convert_to_numpy(layer(x, mask(LENGTHS_T, T)))
     for b, t in enumerate(LENGTHS_T):
-        forward = lstm_in_loops(x[b, :t], *weights[:3])
-        backward = lstm_in_loops(x[b, :t][::-1], *weights[3:])[::-1]
+        forward, _ = lstm_in_loops(x[b, :t], weights[:3], [np.zeros(H)] * 2)
+        backward = lstm_in_loops(x[b, :t][::-1], weights[3:], [np.zeros(H)] * 2)[0][::-1]
         np.testing.assert_allclose(states[b, :t], np.concatenate([forward, backward], axis=1), atol=1e-5)
         assert not states[b, t:].any()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import randomised, to_numpy
-from test_layers_attention import STEPS, attend_in_loops, sigmoid
+from reference import RECURRENT, STEPS, attention_in_loops
 
 from layers.dense import Dense
 from layers.recurrent import ATTENTIONS, RecurrentDecoder, RecurrentEncoder
@@ -30,31 +30,6 @@ def mask():
 # === Cells ===
 
 
-def gru_in_loops(x, weights, states):
-    """As Keras has it: the reset gate acts behind the product, and both products have a bias."""
-    kernel, recurrent, (input_bias, recurrent_bias) = weights
-    h, outputs = states[0], []
-    for x_t in x:
-        x_z, x_r, x_h = np.split(x_t @ kernel + input_bias, 3)
-        h_z, h_r, h_h = np.split(h @ recurrent + recurrent_bias, 3)
-        z, r = sigmoid(x_z + h_z), sigmoid(x_r + h_r)
-        h = z * h + (1 - z) * np.tanh(x_h + r * h_h)
-        outputs.append(h)
-    return np.array(outputs), [h]
-
-
-def lstm_in_loops(x, weights, states):
-    kernel, recurrent, bias = weights
-    (h, c), outputs = states, []
-    for x_t in x:
-        i, f, g, o = np.split(x_t @ kernel + h @ recurrent + bias, 4)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = sigmoid(o) * np.tanh(c)
-        outputs.append(h)
-    return np.array(outputs), [h, c]
-
-
-IN_LOOPS = {"gru": gru_in_loops, "lstm": lstm_in_loops}
 STATES = {"gru": 1, "lstm": 2}
 
 
@@ -67,7 +42,7 @@ def weights_of(layer):
 
 def encode_in_loops(x, encoder):
     """The memory and the last states of one sequence without padding."""
-    last, read = [], IN_LOOPS[encoder.cell]
+    last, read = [], RECURRENT[encoder.cell]
     for layer in encoder.stack:
         weights = weights_of(layer)
         zeros = [np.zeros(len(weights[1]))] * STATES[encoder.cell]
@@ -148,14 +123,14 @@ def decode_in_loops(y, memory, states, decoder):
         for i, layer in enumerate(decoder.stack):
             own = states[i * size : (i + 1) * size]
             if i == 0 and decoder.attention == "additive":
-                [c], [a] = attend_in_loops(own[0][None], memory, decoder.look)
+                [c], [a] = attention_in_loops(own[0][None], memory, decoder.look)
                 new = STEPS[decoder.cell](x, c, *own, layer.cell.cell)
             else:
-                _, new = IN_LOOPS[decoder.cell]([x], weights_of(layer), own)
+                _, new = RECURRENT[decoder.cell]([x], weights_of(layer), own)
             states[i * size : (i + 1) * size] = new
             x = new[0]
         if decoder.attention not in ("none", "additive"):
-            [c], [a] = attend_in_loops(x[None], memory, decoder.look)
+            [c], [a] = attention_in_loops(x[None], memory, decoder.look)
             [W_c] = weights_of(decoder.readout)
             x = np.tanh(np.concatenate([c, x]) @ W_c)  # Luong et al. 2015, eq. 5
         if decoder.attention != "none":

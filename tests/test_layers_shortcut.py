@@ -4,25 +4,11 @@ import keras
 import numpy as np
 import pytest
 from helpers import check_saves_and_loads, randomised, to_numpy
+from reference import ACTIVATIONS, join_in_loops
 
 from layers.shortcut import KINDS, Shortcut
 
 B, T, D = 2, 3, 7  # dialogs, turns, features
-ACTIVATIONS = {"tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x))}
-
-
-def join_in_loops(o, x, layer):
-    """What one vector passes on."""
-    if layer.kind == "none":
-        return o
-    if layer.kind == "identity":
-        return np.array([o_d + x_d for o_d, x_d in zip(o, x, strict=True)])
-    W, b = (w.numpy().astype("float64") for w in layer.gate.weights)
-    joined = []
-    for d in range(len(x)):
-        gate = ACTIVATIONS[layer.activation](sum(x[i] * W[i, d] for i in range(len(x))) + b[d])
-        joined.append(o[d] * gate + x[d] * (1 - gate))
-    return np.array(joined)
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import set_random_weights, to_numpy
-from test_layers_attentive_module import attend_in_loops, weights_of
-from test_layers_cross_match import cross_match_in_loops
+from reference import aggregate_in_loops, block_in_loops, block_weights, cross_match_in_loops, signal_in_loops
 from test_layers_lexical_match import cosine_of_words, match_of_words
-from test_layers_match_aggregation import aggregate_in_loops
-from test_layers_positions import signal_in_loops
 
 from models.dam import DAM, VARIANTS, DAMConfig, release_settings
 
@@ -93,8 +90,8 @@ def dam_in_loops(turns, response, model, divisor):
         pairs = np.outer(ids, ids) > 0 if release else None
         found = [x]
         for l in range(max(levels)):
-            w = weights_of(layer(f"self_attention_{l}"))
-            found.append(attend_in_loops(*[found[-1]] * 3, w, pairs=pairs))
+            w = block_weights(layer(f"self_attention_{l}"))
+            found.append(block_in_loops(*[found[-1]] * 3, w, pairs=pairs))
         return found
 
     K, J = max(len(ids) for ids in turns), len(response)

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import randomised, to_numpy
-from test_layers_bag_of_words import sum_in_loops
-from test_layers_dialog_history import distances_in_loops, seen_in_loops
-from test_layers_entity_pointer import point_in_loops
-from test_layers_memory_attention import read_in_loops as attend_in_loops
-from test_layers_sentence_gru import read_in_loops
-from test_layers_shortcut import join_in_loops
+from reference import (
+    distances_in_loops,
+    hop_in_loops,
+    join_in_loops,
+    point_in_loops,
+    seen_in_loops,
+    sentence_in_loops,
+    sum_in_loops,
+)
 
 from data.vocabulary import Vocabulary
 from models import MODELS
@@ -177,7 +180,7 @@ def dialog_in_loops(model, name, row):
     if name == "entity-memma":
         said, offered = [typed(words) for words in said], [typed(words) for words in offered]
     if name == "memr":
-        x = [read_in_loops(words, layer("sentence_gru")) for words in said]
+        x = [sentence_in_loops(words, layer("sentence_gru")) for words in said]
     else:
         encode = {"memn2n": "memory_embedding", "supervised-embeddings": "conversation_embedding"}
         x = [sum_in_loops(words, layer(encode.get(name, "bag_of_words"))) for words in said]
@@ -197,7 +200,7 @@ def dialog_in_loops(model, name, row):
         for hop in range(getattr(c, "hops", 0)):
             attend = layer(f"attention_{hop}" if name.endswith("memma") else "attention")
             assert attend.divisor == (1 if not name.endswith("memma") else D if c.divisor == "dimension" else D**0.5)
-            o = attend_in_loops(u[None], memory[None], before[None, t], attend)[0][0]
+            o = hop_in_loops(u[None], memory[None], before[None, t], attend)[0][0]
             if not name.endswith("memma"):
                 o = o @ layer("output_projection").kernel.numpy()
             join = layer(f"shortcut_{hop}")

@@ -8,7 +8,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from helpers import randomised, resume_small, to_numpy, train_small, weights_of_run
+from helpers import check_same_training, randomised, resume_small, to_numpy, train_small
 
 from base.files import UserError
 from engine.evaluation import evaluate
@@ -443,13 +443,7 @@ def test_an_interrupted_training_goes_on_exactly(run, prepared_generation, tmp_p
     resumed = Run.open(tmp_path / "run")
     assert [row["step"] for row in resumed.history()] == [5]
     resumed = resume_small("generation", tmp_path / "run")
-    assert weights_of_run(run).keys() == weights_of_run(resumed).keys()
-    for name, value in weights_of_run(run).items():
-        np.testing.assert_array_equal(value, weights_of_run(resumed)[name])
-    found, expected = resumed.history(), run.history()
-    assert [row["step"] for row in found] == [row["step"] for row in expected]
-    assert found[-1]["perplexity"] == expected[-1]["perplexity"]
-    assert found[-1]["loss"] == pytest.approx(expected[-1]["loss"])
+    check_same_training(resumed, run)
 
 
 def test_evaluate_measures_writes_and_prints(run, dataset, tmp_path, capsys):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import ROOT, run_script
+from reference import block_in_loops, conv3d_in_loops, same_max_pool_in_loops, signal_in_loops
 
 from base.files import UserError
 from data import pickles
@@ -343,81 +344,44 @@ def some_inputs():
 # === The release's forward pass, in loops ===
 
 
-def layer_norm(x, w, name):
-    centred = x - x.mean()
-    return centred / np.sqrt((centred**2).mean() + 1e-6) * w[f"{name}/scale"] + w[f"{name}/bias"]
+def block_weights(w, name):
+    """The variables of an attentive module of the release as `reference.block_in_loops` takes them."""
+    norms = {ours: (w[f"{name}/{theirs}/scale"], w[f"{name}/{theirs}/bias"]) for ours, theirs in NORMS.items()}
+    return norms | {
+        f"{ours}{i}": w[f"{name}/FFN_{i}/{it}"] for i in (1, 2) for ours, it in (("W", "weights"), ("b", "bias"))
+    }
 
 
-def block(queries, keys, queries_real, keys_real, w, name):
-    """Attention in which a pair that is not real on both sides has the logit -2^32 + 1, then the feed-forward net."""
-    rows = []
-    for query, query_real in zip(queries, queries_real, strict=True):
-        logits = [
-            query @ key / math.sqrt(D) if query_real and key_real else -(2.0**32) + 1
-            for key, key_real in zip(keys, keys_real, strict=True)
-        ]
-        weights = np.exp(np.array(logits) - max(logits))
-        attended = sum(weight * key for weight, key in zip(weights / weights.sum(), keys, strict=True))
-        x = layer_norm(query + attended, w, f"{name}/attention_layer_norm")
-        hidden = np.maximum(0, x @ w[f"{name}/FFN_1/weights"] + w[f"{name}/FFN_1/bias"])
-        ffn = hidden @ w[f"{name}/FFN_2/weights"] + w[f"{name}/FFN_2/bias"]
-        rows.append(layer_norm(x + ffn, w, f"{name}/FFN_layer_norm"))
-    return np.array(rows)
+NORMS = {"attention_norm": "attention_layer_norm", "ffn_norm": "FFN_layer_norm"}
 
 
 def represent(ids, w):
     """The word vectors with positions, and what each self-attention layer makes of them."""
-    x = w["word_embedding"][ids].copy()
+    x = w["word_embedding"][ids]
     if "positional/lambda" in w:
-        half = D // 2
-        for k in range(K):
-            angles = [k / 10 ** (i / (half - 1)) for i in range(half)]
-            signal = [*map(math.sin, angles), *map(math.cos, angles), 0.0]  # D is odd
-            x[k] += w["positional/lambda"][k] * np.array(signal)
+        x = x + w["positional/lambda"][:, None] * signal_in_loops(K, D, 10.0)
     found = [x]
     for l in range(L):
-        found.append(block(found[-1], found[-1], ids > 0, ids > 0, w, f"self_stack_{l}"))
+        block = block_weights(w, f"self_stack_{l}")
+        found.append(block_in_loops(*[found[-1]] * 3, block, pairs=np.outer(ids, ids) > 0))
     return found
-
-
-def convolve(image, w, i):
-    """SAME convolution with ELU."""
-    padded = np.pad(image, [(1, 1), (1, 1), (1, 1), (0, 0)])
-    kernel, bias = w[f"cnn_aggregation/filter_{i}"], w[f"cnn_aggregation/bias_{i}"]
-    out = np.zeros((*image.shape[:3], len(bias)))
-    for t, k, j in np.ndindex(*image.shape[:3]):
-        x = np.tensordot(padded[t : t + 3, k : k + 3, j : j + 3], kernel, 4) + bias
-        out[t, k, j] = np.where(x > 0, x, np.expm1(x))
-    return out
-
-
-def pool(image):
-    """SAME max pooling, window and stride 3: an odd cell of padding goes to the end."""
-    sizes = [math.ceil(n / 3) for n in image.shape[:3]]
-    before = [(3 * size - n) // 2 for size, n in zip(sizes, image.shape[:3], strict=True)]
-    out = np.zeros((*sizes, image.shape[3]))
-    for cell in np.ndindex(*sizes):
-        window = tuple(slice(max(0, 3 * i - b), 3 * i - b + 3) for i, b in zip(cell, before, strict=True))
-        out[cell] = image[window].max(axis=(0, 1, 2))
-    return out
 
 
 def release_logit(turns, response, network, tensors):
     """The logit of one context (T, K) and one response (K,), 0 = padding. The number of turns is not used."""
     w = {name: value.astype("float64") for name, value in tensors.items()}
-    R, r_real = represent(response, w), response > 0
+    R = represent(response, w)
     image = []
     for ids in turns:
-        U, u_real = represent(ids, w), ids > 0
+        U, real = represent(ids, w), np.outer(ids, response) > 0
         pairs = []
         for l in [L] if network == "last_net" else range(L + 1):
             u_block, r_block = f"t_attend_r_{l}", f"r_attend_t_{l}"
             if network == "last_net":
                 u_block, r_block = f"u_attentd_r_{l - 1}", f"r_attend_u_{l - 1}"
             if network != "self_match_net":
-                pairs.append(
-                    (block(U[l], R[l], u_real, r_real, w, u_block), block(R[l], U[l], r_real, u_real, w, r_block))
-                )
+                u_r = block_in_loops(U[l], R[l], R[l], block_weights(w, u_block), pairs=real)
+                pairs.append((u_r, block_in_loops(R[l], U[l], U[l], block_weights(w, r_block), pairs=real.T)))
         if network == "last_net":
             pairs.append((U[L], R[L]))
         elif network != "cross_match_net":
@@ -428,7 +392,8 @@ def release_logit(turns, response, network, tensors):
         image.append(np.array(cells) / math.sqrt(200))
     x = np.array(image)
     for i in (0, 1):
-        x = pool(convolve(x, w, i))
+        kernel, bias = w[f"cnn_aggregation/filter_{i}"], w[f"cnn_aggregation/bias_{i}"]
+        x = same_max_pool_in_loops(conv3d_in_loops(x, kernel, bias))
     return x.ravel() @ w["loss/weights"][:, 0] + w["loss/bias"][0]
 
 

@@ -1,0 +1,300 @@
+"""Slow loops over the equations of the papers, one example without padding at a time: what layers and models are
+compared with."""
+
+import itertools
+import math
+
+import numpy as np
+from helpers import to_numpy
+
+from layers.match_aggregation import pooled_size
+
+# === DAM (Zhou et al. 2018) ===
+
+
+def signal_in_loops(length, dimension, max_timescale):
+    half = dimension // 2
+    rows = []
+    for p in range(length):
+        scales = [max_timescale ** (i / max(half - 1, 1)) for i in range(half)]
+        row = [math.sin(p / s) for s in scales] + [math.cos(p / s) for s in scales]
+        rows.append(row + [0.0] * (dimension - 2 * half))
+    return np.reshape(rows, (length, dimension))
+
+
+def norm_in_loops(x, norm, epsilon):
+    """One vector to mean 0 and variance 1, then scaled and shifted."""
+    gamma, beta = norm
+    return (x - x.mean()) / np.sqrt(np.mean((x - x.mean()) ** 2) + epsilon) * gamma + beta
+
+
+def block_weights(layer):
+    """An `AttentiveModule`'s weights by the paper's letters, float64."""
+    W1, b1, W2, b2 = (w.numpy().astype("float64") for w in (layer.W1_DD, layer.b1, layer.W2_DD, layer.b2))
+    attention_norm, ffn_norm = (
+        (n.gamma.numpy().astype("float64"), n.beta.numpy().astype("float64"))
+        for n in (layer.attention_norm, layer.ffn_norm)
+    )
+    return {
+        **{"W1": W1, "b1": b1, "W2": W2, "b2": b2},
+        **{"attention_norm": attention_norm, "ffn_norm": ffn_norm},
+    }
+
+
+def block_in_loops(Q, K, V, w, epsilon=1e-6, pairs=None):
+    """`AttentiveModule(Q, K, V)` of one sentence pair, word by word.
+
+    `pairs`: bool `(Q, K)`; logits of False pairs are the release's `-2^32 + 1`. None: the paper.
+    """
+    output = []
+    for i, q in enumerate(Q):
+        logits = [q @ k / np.sqrt(len(q)) for k in K]
+        if pairs is not None:
+            logits = [x if pairs[i][j] else 1.0 - 2.0**32 for j, x in enumerate(logits)]
+        weights = [np.exp(x - max(logits)) for x in logits]
+        v_att = sum((a / sum(weights) * v for a, v in zip(weights, V, strict=True)), 0 * q)
+        x = norm_in_loops(v_att + q, w["attention_norm"], epsilon)
+        ffn = np.maximum(0, x @ w["W1"] + w["b1"]) @ w["W2"] + w["b2"]
+        output.append(norm_in_loops(ffn + x, w["ffn_norm"], epsilon))
+    return np.reshape(output, np.shape(Q))
+
+
+def cross_match_in_loops(U, R, layer, pairs=None):
+    """`M_cross` of one utterance and one response, cell by cell."""
+    U_attends, R_attends = block_weights(layer.utterance_attends), block_weights(layer.response_attends)
+    U_attended = block_in_loops(U, R, R, U_attends, pairs=pairs)
+    R_attended = block_in_loops(R, U, U, R_attends, pairs=None if pairs is None else pairs.T)
+    return np.array([[u @ r for r in R_attended] for u in U_attended]).reshape(len(U), len(R))
+
+
+def conv3d_in_loops(x, kernel, bias):
+    """ELU of a 3 x 3 x 3 convolution; cells beyond the volume are 0."""
+    output = np.zeros((*x.shape[:3], kernel.shape[-1]))
+    for cell in np.ndindex(*x.shape[:3]):
+        y = bias.astype("float64")
+        for step in itertools.product(range(3), repeat=3):
+            at = tuple(c + s - 1 for c, s in zip(cell, step, strict=True))
+            if all(0 <= i < n for i, n in zip(at, x.shape, strict=False)):
+                y = y + x[at] @ kernel[step]
+        output[cell] = np.where(y > 0, y, np.expm1(np.minimum(y, 0)))
+    return output
+
+
+def max_pool_in_loops(x, mask, size):
+    """The maximum of the real cells of each window; `(t, k, j, C)` and its mask `(t, k, j)`."""
+    shape = [math.ceil(n / size) for n in x.shape[:3]]
+    pooled, pooled_mask = np.zeros((*shape, x.shape[3])), np.zeros(shape, bool)
+    for window in itertools.product(*map(range, shape)):
+        cells = itertools.product(
+            *(range(w * size, min((w + 1) * size, n)) for w, n in zip(window, x.shape, strict=False))
+        )
+        real = [x[cell] for cell in cells if mask[cell]]
+        if real:
+            pooled[window], pooled_mask[window] = np.max(real, axis=0), True
+    return pooled, pooled_mask
+
+
+def same_max_pool_in_loops(x):
+    """TensorFlow's `SAME` max-pool 3/3: of 2 missing cells, 1 is put in front of an axis."""
+    shape = [math.ceil(n / 3) for n in x.shape[:3]]
+    front = [(3 * s - n) // 2 for s, n in zip(shape, x.shape, strict=False)]
+    pooled = np.zeros((*shape, x.shape[3]))
+    for window in np.ndindex(*shape):
+        axes = (
+            range(max(0, 3 * w - f), min(n, 3 * w - f + 3)) for w, f, n in zip(window, front, x.shape, strict=False)
+        )
+        pooled[window] = np.max([x[cell] for cell in itertools.product(*axes)], axis=0)
+    return pooled
+
+
+def aggregate_in_loops(image, mask, layer, scale, release=False):
+    """The logit of one image `(T, K, J, C)` with mask `(T, K, J)`."""
+    x = image * scale
+    for convolution in layer.convolutions:
+        kernel, bias = (w.numpy() for w in (convolution.kernel, convolution.bias))
+        if release:
+            x = same_max_pool_in_loops(conv3d_in_loops(x, kernel, bias))
+        else:
+            x = conv3d_in_loops(np.where(mask[..., None], x, 0), kernel, bias)
+            x, mask = max_pool_in_loops(x, mask, 3)
+    # The cells of the largest image in reading order; those that this image lacks are 0.
+    cells = [pooled_size(n) for n in (layer.max_turns, layer.max_words, layer.max_words)]
+    flat = np.zeros((*cells, layer.filters[-1]))
+    flat[tuple(slice(n) for n in x.shape[:3])] = x
+    return flat.ravel() @ layer.W3.numpy()[:, 0] + layer.b3.numpy()[0]
+
+
+# === Recurrent layers and their attention ===
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def gru_in_loops(x, weights, states):
+    """As Keras has it: the reset gate acts behind the product, and both products have a bias."""
+    kernel, recurrent, (input_bias, recurrent_bias) = weights
+    h, outputs = states[0], []
+    for x_t in x:
+        x_z, x_r, x_h = np.split(x_t @ kernel + input_bias, 3)
+        h_z, h_r, h_h = np.split(h @ recurrent + recurrent_bias, 3)
+        z, r = sigmoid(x_z + h_z), sigmoid(x_r + h_r)
+        h = z * h + (1 - z) * np.tanh(x_h + r * h_h)
+        outputs.append(h)
+    return np.array(outputs), [h]
+
+
+def lstm_in_loops(x, weights, states):
+    kernel, recurrent, bias = weights
+    (h, c), outputs = states, []
+    for x_t in x:
+        i, f, g, o = np.split(x_t @ kernel + h @ recurrent + bias, 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        outputs.append(h)
+    return np.array(outputs), [h, c]
+
+
+RECURRENT = {"gru": gru_in_loops, "lstm": lstm_in_loops}
+
+
+def sentence_in_loops(ids, layer):
+    """The state of a `SentenceGRU` behind the last word of one sentence."""
+    table = layer.embedding.embeddings.numpy().astype("float64")
+    weights = [w.numpy().astype("float64") for w in layer.gru.weights]
+    return gru_in_loops([table[id] for id in ids if id], weights, [np.zeros(table.shape[1])])[1][0]
+
+
+ATTENTION_WEIGHTS = {"additive": ("W_s", "W_h", "v"), "general": ("W",), "dot": (), "scaled_dot": ()}
+
+
+def attention_in_loops(query, memory, layer):
+    """The contexts and the weights of one example without padding, query by query."""
+    w = {name: to_numpy(getattr(layer, name)).astype("float64") for name in ATTENTION_WEIGHTS[layer.score]}
+    score = {
+        "additive": lambda s, h: w["v"] @ np.tanh(s @ w["W_s"] + h @ w["W_h"]),
+        "dot": lambda s, h: s @ h,
+        "general": lambda s, h: sum(s[q] * (h @ w["W"][:, q]) for q in range(len(s))),
+        "scaled_dot": lambda s, h: s @ h / np.sqrt(len(h)),
+    }[layer.score]
+    contexts, weights = [], []
+    for s in query:
+        powers = [np.exp(score(s, h)) for h in memory]
+        a = [power / sum(powers) for power in powers]
+        weights.append(a)
+        contexts.append(sum(a_h * h for a_h, h in zip(a, memory, strict=True)))
+    return np.array(contexts), np.array(weights)
+
+
+def gru_step_in_loops(y, c, s, cell):
+    """The equations of `AttentionCell`, with the weights of `y` and `c` on top of each other."""
+    kernel, recurrent, bias = (w.numpy().astype("float64") for w in cell.weights)
+    (W_yz, W_yr, W_ys), (W_cz, W_cr, W_cs) = (
+        np.split(part, 3, axis=1) for part in (kernel[: len(y)], kernel[len(y) :])
+    )
+    (W_sz, W_sr, W_ss), (b_z, b_r, b_s) = np.split(recurrent, 3, axis=1), np.split(bias, 3)
+    r = sigmoid(y @ W_yr + s @ W_sr + c @ W_cr + b_r)
+    z = sigmoid(y @ W_yz + s @ W_sz + c @ W_cz + b_z)
+    candidate = np.tanh(y @ W_ys + (r * s) @ W_ss + c @ W_cs + b_s)
+    return [z * s + (1 - z) * candidate]
+
+
+def lstm_step_in_loops(y, c, s, memory_cell, cell):
+    kernel, recurrent, bias = (w.numpy().astype("float64") for w in cell.weights)
+    i, f, g, o = np.split(np.concatenate([y, c]) @ kernel + s @ recurrent + bias, 4)
+    memory_cell = sigmoid(f) * memory_cell + sigmoid(i) * np.tanh(g)
+    return [sigmoid(o) * np.tanh(memory_cell), memory_cell]
+
+
+STEPS = {"gru": gru_step_in_loops, "lstm": lstm_step_in_loops}
+
+
+# === Memory networks ===
+
+
+def sum_in_loops(ids, layer):
+    """One sentence, word by word; the first real word has position 0, the next 1, and so on."""
+    table = layer.embeddings.numpy().astype("float64")
+    signal = 0.1 * signal_in_loops(layer.max_words, layer.dimension, 1e4)
+    x, position = np.zeros(layer.dimension), 0
+    for id in ids:
+        if id == 0:
+            continue
+        x = x + table[id]
+        if layer.max_words:
+            x = x + signal[position]
+        position += 1
+    return x
+
+
+def seen_in_loops(speakers, turns, including_turn=False):
+    """Whether each turn of one dialog remembers each sentence."""
+    seen = np.zeros((len(turns), len(speakers)), bool)
+    for t, place in enumerate(turns):
+        for m, speaker in enumerate(speakers):
+            seen[t, m] = speaker != 0 and (m < place or (including_turn and m == place))
+    return seen
+
+
+def distances_in_loops(times, turns, limit):
+    """How many turns ago each sentence of one dialog was, for each turn."""
+    return np.array([[min(max(t - time, 0), limit - 1) for time in times] for t in range(len(turns))])
+
+
+def hop_in_loops(query, memories, mask, layer):
+    """What the turns of one dialog read, and their weights, head by head and turn by turn.
+
+    `memories` is `(T, M, D)`: each turn has its own, with the vectors of time added to them.
+    """
+    H = layer.heads
+    read, weights = [], np.zeros((H, len(query), memories.shape[1]))
+    if layer.projected:
+        kernels = [w.numpy().astype("float64") for w in (layer.query_DHE, layer.key_DHE, layer.value_DHE)]
+        W_O = layer.output_HED.numpy().astype("float64").reshape(-1, query.shape[1])
+    for t, (q, memory) in enumerate(zip(query, memories, strict=True)):
+        heads = []
+        for h in range(H):
+            W_Q, W_K, W_V = [kernel[:, h] for kernel in kernels] if layer.projected else [np.eye(len(q))] * 3
+            real = [m for m in range(len(memory)) if mask[t, m]]
+            logits = [(q @ W_Q) @ (memory[m] @ W_K) / layer.divisor for m in real]
+            powers = [np.exp(logit - max(logits)) for logit in logits]
+            head = np.zeros(W_V.shape[1])
+            for m, power in zip(real, powers, strict=True):
+                weights[h, t, m] = power / sum(powers)
+                head = head + weights[h, t, m] * (memory[m] @ W_V)
+            heads.append(head)
+        o = np.concatenate(heads)
+        read.append(o @ W_O if layer.projected else o)
+    return np.array(read), weights
+
+
+ACTIVATIONS = {"tanh": np.tanh, "sigmoid": sigmoid}
+
+
+def join_in_loops(o, x, layer):
+    """What one vector passes on."""
+    if layer.kind == "none":
+        return o
+    if layer.kind == "identity":
+        return np.array([o_d + x_d for o_d, x_d in zip(o, x, strict=True)])
+    W, b = (w.numpy().astype("float64") for w in layer.gate.weights)
+    joined = []
+    for d in range(len(x)):
+        gate = ACTIVATIONS[layer.activation](sum(x[i] * W[i, d] for i in range(len(x))) + b[d])
+        joined.append(o[d] * gate + x[d] * (1 - gate))
+    return np.array(joined)
+
+
+def point_in_loops(h, sentences, seen, mentions, layer):
+    """The entities' scores at one turn; `sentences` `(M, D)` have the vectors of their times added to them."""
+    W = layer.kernel_DND.numpy().astype("float64")
+    a = [[(h @ W[:, n]) @ x if real else 0.0 for x, real in zip(sentences, seen, strict=True)] for n in range(3)]
+    M, E = mentions.shape
+    first = [sum(a[0][m] for m in range(M) if mentions[m, e]) for e in range(E)]
+    passed = [sum(first[e] for e in range(E) if mentions[m, e]) for m in range(M)]
+    return np.array([sum(a[1][m] + a[2][m] * passed[m] for m in range(M) if mentions[m, e]) for e in range(E)])
+
+
+def sums_in_loops(values, numbers):
+    """For one turn and each candidate the sum of its numbers' values; 0 is none."""
+    return np.array([sum(values[n - 1] for n in row if n > 0) for row in numbers])
