@@ -6,8 +6,10 @@ import io
 import os
 import pathlib
 import runpy
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import keras
 import numpy as np
@@ -15,10 +17,25 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
+from data import pickles
+from engine.recipes import Recipe
+from engine.runs import Run
 from engine.training import Fit, train
+from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# === Pickles ===
+
+
+def unpickled(content):
+    """What `data.pickles` reads of some bytes."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "data.pkl"
+        path.write_bytes(content)
+        return pickles.load(path)
+
 
 # === Models ===
 
@@ -69,6 +86,13 @@ SMALL_RUNS = {
     ),
 }
 """Of each task the model, the `Fit` and the settings of the small run that conftest.py trains."""
+SMALL_RECIPE = Recipe(
+    model="memma",
+    corpus="the sample",
+    flags={"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02},
+    settings=SMALL_RUNS["dialog"][2],
+)
+"""The recipe of the small dialog run."""
 
 
 def train_small(task, data, workdir, settings=None, **fit):
@@ -87,6 +111,17 @@ def resume_small(task, workdir, **fit):
     """Goes on with what `train_small` began."""
     model, usual, _ = SMALL_RUNS[task]
     return train(TASKS[task], model, None, workdir, dataclasses.replace(usual, **fit), {}, resume=True)
+
+
+def copy_of(run, tmp_path_factory):
+    """A copy of a run, into which evaluate.py may write."""
+    return Run.open(shutil.copytree(run.path, tmp_path_factory.mktemp("runs") / "run"))
+
+
+def random_seq2seq(dataset, **settings):
+    """A small model for a dataset, with random weights."""
+    config = Seq2SeqConfig(len(dataset.vocabulary), embedding_dim=7, hidden=10, **settings)
+    return randomised(Seq2Seq(config), 1, 0.7)
 
 
 def weights_of_run(run):

@@ -1,9 +1,9 @@
-"""Slow loops over the equations of the papers, one example without padding at a time: what layers and models are
-compared with."""
+"""Slow loops over the papers' equations, one example at a time, which layers and models are compared with."""
 
 import itertools
 import math
 
+import keras
 import numpy as np
 from helpers import to_numpy
 
@@ -30,15 +30,10 @@ def norm_in_loops(x, norm, epsilon):
 
 def block_weights(layer):
     """An `AttentiveModule`'s weights by the paper's letters, float64."""
-    W1, b1, W2, b2 = (w.numpy().astype("float64") for w in (layer.W1_DD, layer.b1, layer.W2_DD, layer.b2))
-    attention_norm, ffn_norm = (
-        (n.gamma.numpy().astype("float64"), n.beta.numpy().astype("float64"))
-        for n in (layer.attention_norm, layer.ffn_norm)
-    )
-    return {
-        **{"W1": W1, "b1": b1, "W2": W2, "b2": b2},
-        **{"attention_norm": attention_norm, "ffn_norm": ffn_norm},
-    }
+    weights = {"W1": layer.W1_DD, "b1": layer.b1, "W2": layer.W2_DD, "b2": layer.b2}
+    norms = {name: getattr(layer, name) for name in ("attention_norm", "ffn_norm")}
+    weights |= {name: (norm.gamma, norm.beta) for name, norm in norms.items()}
+    return keras.tree.map_structure(lambda w: w.numpy().astype("float64"), weights)
 
 
 def block_in_loops(Q, K, V, w, epsilon=1e-6, pairs=None):
@@ -184,6 +179,13 @@ def attention_in_loops(query, memory, layer):
         weights.append(a)
         contexts.append(sum(a_h * h for a_h, h in zip(a, memory, strict=True)))
     return np.array(contexts), np.array(weights)
+
+
+def nll_in_loops(target, logits, smoothing=0.0):
+    """Of one word."""
+    logits = logits.astype("float64")
+    p = np.exp(logits) / np.exp(logits).sum()
+    return -(1 - smoothing) * np.log(p[target]) - smoothing * sum(np.log(q) / len(p) for q in p)
 
 
 def gru_step_in_loops(y, c, s, cell):

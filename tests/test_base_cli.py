@@ -30,7 +30,7 @@ from base.files import UserError, atomic_directory, atomic_file, atomic_files
         (["export.py", "--run=nowhere", "--out=build/never"], "nowhere is no run directory"),
         (
             ["tools/import_release.py", "--checkpoint=nowhere", "--config=pyproject.toml", "--out=build/never"],
-            "expected JSON",
+            "expected JSON in UTF-8",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""training.py, evaluation.py and runs.py together, on a small simulated corpus."""
+"""`engine.training`, `engine.evaluation` and `engine.runs` together, on a small simulated corpus."""
 
 import dataclasses
 import json
@@ -8,7 +8,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, check_same_training, resume_small, train_small, weights_of_run
+from helpers import SMALL_RUNS, copy_of, train_small, weights_of_run
 
 from base import runtime
 from base.files import UserError
@@ -28,7 +28,7 @@ _, FIT, SETTINGS = SMALL_RUNS["selection"]
 @pytest.fixture(scope="module")
 def run(trained_selection, tmp_path_factory):
     """A copy, into which evaluate.py may write."""
-    return Run.open(shutil.copytree(trained_selection.path, tmp_path_factory.mktemp("runs") / "run"))
+    return copy_of(trained_selection, tmp_path_factory)
 
 
 def train_quickly(data, workdir, settings, **fit):
@@ -42,7 +42,7 @@ def test_a_run_holds_all_that_is_needed(run):
         file.name for file in run.path.iterdir()
     }
     rows = run.history()
-    assert len(rows) == 2  # two validations an epoch, one epoch
+    assert len(rows) == 2  # two validations per epoch, one epoch
     assert rows[1]["epoch"] == 1.0
     assert rows[0]["step"] == -(-rows[1]["step"] // 2)
     assert {"loss", "R10@1", "R10@2", "MAP", "steps_per_second", "seconds"} <= rows[0].keys()
@@ -52,22 +52,6 @@ def test_a_run_holds_all_that_is_needed(run):
     assert config["fit"]["learning_rate"] == 0.01
     assert {"command", "hardware", "commit", "dirty", "versions"} <= config.keys()
     assert list((run.path / "tensorboard").rglob("events*"))
-
-
-def test_the_best_weights_are_those_of_the_best_validation(run):
-    best = max(run.history(), key=lambda row: row["R10@1"] + row["R10@2"])
-    dataset = selection.load_dataset(run.config["dataset"]["path"])
-    model = run.load_model()
-    metrics, score = selection.validate(model, dataset.splits["dev"])
-    assert score == pytest.approx(best["R10@1"] + best["R10@2"], abs=1e-4)
-    assert metrics["R10@5"] == pytest.approx(best["R10@5"], abs=1e-4)
-
-
-def test_resume_goes_on_exactly(run, prepared, tmp_path):
-    train_small("selection", prepared, tmp_path / "run", epochs=0.5)
-    resumed = resume_small("selection", tmp_path / "run")
-    check_same_training(resumed, run)
-    assert len(Run.open(resumed.path).config["resumed"]) == 1
 
 
 def test_a_finished_run_says_so_when_it_is_resumed(run, capsys):

@@ -3,17 +3,14 @@
 import collections
 import json
 import pathlib
-import re
 import shutil
 
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, check_same_training, run_script
+from helpers import SMALL_RECIPE
 
 from base.files import UserError
 from engine import evaluation
-from engine import sweep as sweeping
-from engine.recipes import RECIPES, Recipe
 from engine.runs import Run
 from engine.sweep import sweep
 from engine.training import Fit, train
@@ -23,46 +20,11 @@ from tasks.dialog.baselines import baselines_and_upper_bounds
 from tasks.dialog.dataset import World
 
 dialog = TASKS["dialog"]
-TINY = Recipe(
-    model="memma",
-    corpus="the sample",
-    flags={"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02},
-    settings=SMALL_RUNS["dialog"][2],
-)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def tiny_recipe():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(RECIPES, "tiny", TINY)
-        yield
-
-
-@pytest.fixture(scope="module")
-def swept(prepared_dialog, trained_dialog, tmp_path_factory):
-    """A directory with the runs of two seeds, the first of which was there, and their metrics."""
-    root = tmp_path_factory.mktemp("sweep")
-    shutil.copytree(trained_dialog.path, root / "runs" / "tiny-task1-1")
-    sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov", "test"], root / "runs", root / "measured")
-    return root
 
 
 @pytest.fixture(scope="module")
 def run(swept):
     return Run.open(swept / "runs" / "tiny-task1-1")
-
-
-@pytest.fixture
-def trained(monkeypatch):
-    """The directories that a sweep trains in."""
-    found = []
-
-    def counted(task, model, data, workdir, *args, **kwargs):
-        found.append((workdir.name, kwargs.get("resume", False)))
-        return train(task, model, data, workdir, *args, **kwargs)
-
-    monkeypatch.setattr(sweeping, "train", counted)
-    return found
 
 
 # === Training ===
@@ -74,7 +36,7 @@ def test_a_run_holds_all_that_a_bot_needs(run, prepared_dialog):
     assert names <= {file.name for file in run.path.iterdir()}
     assert World.load(run.path) == World.load(prepared_dialog)
     rows = run.history()
-    # 26 dialogs, 4 a step, and a validation every other epoch
+    # 26 dialogs, 4 per step, and a validation every other epoch
     assert [(row["epoch"], row["step"]) for row in rows] == [(2.0, 14), (4.0, 28), (6.0, 42), (8.0, 56)]
     assert {"loss", "per_response", "per_dialog", "steps_per_second", "seconds"} <= rows[0].keys()
     guess = np.log(477)  # what a guess among all candidates costs
@@ -82,15 +44,8 @@ def test_a_run_holds_all_that_a_bot_needs(run, prepared_dialog):
     assert rows[3]["loss"] < 0.5 * guess
     assert run.config["settings"]["embedding_dim"] == 8
     assert run.config["training"]["validations_per_epoch"] == 0.5
-    assert run.config["fit"] == {**Fit().__dict__, **TINY.flags, "seed": 1}
+    assert run.config["fit"] == {**Fit().__dict__, **SMALL_RECIPE.flags, "seed": 1}
     assert run.finished()
-
-
-def test_the_best_weights_are_those_of_the_best_validation(run):
-    dataset = dialog.load_dataset(run.config["dataset"]["path"])
-    model = run.load_model()
-    _, score = dialog.validate(model, dataset.splits["dev"])
-    assert score == pytest.approx(max(row["per_response"] for row in run.history()), abs=1e-5)
 
 
 def test_seeds_differ(swept, run):
@@ -104,111 +59,6 @@ def test_the_margin_loss_trains(prepared_dialog, tmp_path):
     fit = Fit(epochs=2.0, batch_size=13, learning_rate=0.02)
     rows = train(dialog, "supervised-embeddings", prepared_dialog, tmp_path / "run", fit, settings).history()
     assert rows[-1]["loss"] < rows[0]["loss"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"candidates": "[3, 5]"}, r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477, \d+\)"),
-        ({"loss": "hinge"}, "loss must be one of"),
-        ({"heads": "3"}, "heads must divide embedding_dim"),
-        ({"levels": "3"}, r"no field 'levels'\. The model memma has .*heads.*; its training has .*loss, margin"),
-    ],
-)
-def test_wrong_settings_are_refused_and_leave_nothing(prepared_dialog, tmp_path, settings, message):
-    with pytest.raises(UserError, match=message):
-        train(dialog, "memma", prepared_dialog, tmp_path / "run", Fit(), settings)
-    assert not (tmp_path / "run").exists()
-
-
-# === Sweeping ===
-
-
-def test_a_sweep_measures_what_a_dataset_has(swept):
-    names = [f"tiny-task1-{seed}-{split}.json" for seed in (1, 2) for split in ("dev", "test")]
-    assert sorted(file.name for file in (swept / "measured").iterdir()) == names
-    records = [json.loads((swept / "measured" / name).read_text()) for name in names]
-    assert [record["seed"] for record in records] == [1, 1, 2, 2]
-    assert [record["split"] for record in records] == ["dev", "test", "dev", "test"]
-    assert {(record["name"], record["corpus"], record["task"]) for record in records} == {
-        ("MEMMA", "sample-task1", "dialog")
-    }
-    assert [bool(record.get("baselines")) for record in records] == [True, True, False, False]
-    assert [record["counts"]["responses"] for record in records] == [52, 48, 52, 48]
-    found = json.loads((swept / "runs" / "tiny-task1-2" / "metrics.json").read_text())
-    assert [found[split]["metrics"] for split in ("dev", "test")] == [record["metrics"] for record in records[2:]]
-
-
-def test_a_second_sweep_does_what_is_missing_alone(swept, prepared_dialog, trained, tmp_path):
-    root = shutil.copytree(swept, tmp_path / "sweep")
-    missing = root / "measured" / "tiny-task1-2-test.json"
-    metrics = json.loads(missing.read_text())["metrics"]
-    missing.unlink()
-    before = {file: file.stat().st_mtime_ns for file in (root / "measured").iterdir()}
-    sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], ["dev", "test"], root / "runs", root / "measured")
-    assert trained == []
-    assert {file: file.stat().st_mtime_ns for file in before} == before
-    assert json.loads(missing.read_text())["metrics"] == metrics
-    shutil.rmtree(root / "runs")
-    sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov"], root / "runs", root / "measured")
-    assert trained == [] and not (root / "runs").exists()  # the records are there
-
-
-def interrupted_at(validation, how, monkeypatch, *args):
-    """Sweeps until the given validation, counted from 1, which Ctrl-C interrupts."""
-    original, calls = dialog.validate, []
-
-    def validate(*args):
-        calls.append(args)
-        if len(calls) == validation:
-            raise KeyboardInterrupt
-        return original(*args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(dialog, "validate", validate)
-        with pytest.raises(UserError, match=f"interrupted; {how}"):
-            sweep(TASKS, *args)
-
-
-def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, monkeypatch, tmp_path):
-    args = ["tiny"], [prepared_dialog], [1], ["dev"], tmp_path
-    name = run.path.name
-    interrupted_at(1, "before anything was saved, so nothing is kept", monkeypatch, *args)
-    assert not (tmp_path / name).exists()
-    (tmp_path / name).mkdir()  # as where it is killed
-    for file in ("vocabulary.txt", "best.weights.h5"):
-        (tmp_path / name / file).touch()
-    interrupted_at(3, r"train\.py --resume --workdir=.* goes on from step 28$", monkeypatch, *args)
-    resumed = Run.open(tmp_path / name)
-    assert not resumed.finished()
-    assert [row["step"] for row in resumed.history()] == [14, 28]
-    sweep(TASKS, *args)
-    assert trained == [(name, False), (name, False), (name, True)]
-    assert resumed.finished()
-    check_same_training(resumed, run)
-
-
-def test_a_sweep_refuses_datasets_of_one_name(swept, prepared_dialog, tmp_path):
-    other = shutil.copytree(prepared_dialog, tmp_path / "other" / prepared_dialog.name)
-    with pytest.raises(UserError, match=r"--data expects directories of different names.* Received: task1"):
-        sweep(TASKS, ["tiny"], [prepared_dialog, other], [1], ["dev"], tmp_path / "runs")
-    with pytest.raises(UserError, match=f"was trained on .*, not on {other}: give another --out"):
-        sweep(TASKS, ["tiny"], [other], [1], ["dev"], swept / "runs")
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--recipe=babi-memma,nothing", "--data=."], "--recipe expects one of babi-memma, .*Received: nothing"),
-        (["--recipe=babi-memma", "--data=.", "--seeds=1,x"], "--seeds expects numbers. Received: 1,x"),
-        (["--recipe=babi-memma", "--data=absent*"], "--data expects directories that prepare.py made. .* absent"),
-    ],
-)
-def test_sweep_refuses_wrong_flags(flags, message):
-    done = run_script("tools/sweep.py", *flags)
-    assert done.returncode == 1
-    [line] = done.stderr.splitlines()
-    assert line.startswith("error: ") and re.search(message, line)
 
 
 # === Evaluating ===

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -150,20 +150,22 @@ def texts(rng, n, ids, longest):
     return [rng.integers(0, ids, length).tolist() for length in rng.integers(0, longest, n)]
 
 
+@pytest.fixture(params=[(1 << 11, 1 << 22), (7, 5), (11, 100)])
+def blocks(request, monkeypatch):
+    """How many texts and scores are computed at once."""
+    monkeypatch.setattr(tfidf, "BLOCK", request.param[0])
+    monkeypatch.setattr(dialog, "BLOCK", request.param[1])
+
+
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("block_texts", "block_scores"), [(1 << 11, 1 << 22), (7, 5), (11, 100)])
-def test_tfidf_match_matches_loops(seed, block_texts, block_scores, monkeypatch):
-    monkeypatch.setattr(tfidf, "BLOCK", block_texts)
-    monkeypatch.setattr(dialog, "BLOCK", block_scores)
+def test_tfidf_match_matches_loops(seed, blocks):
     rng = np.random.default_rng(seed)
     train, contexts = texts(rng, 31, 13, 7), texts(rng, 53, 17, 11)  # 13..16 are not in training
     once = texts(rng, 23, 19, 5)
     candidates = [*once, *(text[::-1] for text in once)]  # each twice: ties
     expected = list(match_in_loops(train, contexts, candidates))
-    assert len(set(expected)) > 7
     found = tfidf_match(train, contexts, candidates)
-    assert found.dtype == np.int64
-    assert found.tolist() == expected
+    assert len(set(expected)) > 7 and found.dtype == np.int64 and found.tolist() == expected
 
 
 def test_tfidf_match_is_the_argmax_of_tfidf_scores():
@@ -190,7 +192,7 @@ def test_tfidf_match_ties_go_to_the_lowest():
     assert tfidf_match(train, [[7], [], [0, 0]], [[], [3], [2]]).tolist() == [0, 0, 0]
 
 
-def test_tfidf_match_ties_are_not_parted_by_rounding():
+def test_tfidf_match_ties_do_not_depend_on_rounding():
     # a candidate said 3, 5, 7, .. times over has the same cosine, but for the last bits
     rng = np.random.default_rng(0)
     train, once = texts(rng, 31, 13, 7), rng.integers(1, 13, (53, 5)).tolist()
@@ -206,18 +208,13 @@ def test_tfidf_match_takes_padded_arrays():
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("block_texts", "block_scores"), [(1 << 11, 1 << 22), (7, 5), (11, 100)])
-def test_nearest_neighbour_matches_loops(seed, block_texts, block_scores, monkeypatch):
-    monkeypatch.setattr(tfidf, "BLOCK", block_texts)
-    monkeypatch.setattr(dialog, "BLOCK", block_scores)
+def test_nearest_neighbour_matches_loops(seed, blocks):
     rng = np.random.default_rng(seed)
     train_inputs, inputs = texts(rng, 97, 7, 5), texts(rng, 53, 11, 7)
     train_gold = 3 * rng.integers(5, 18, 97)
     expected = list(neighbour_in_loops(train_inputs, train_gold.tolist(), inputs))
-    assert len(set(expected)) > 7
     found = nearest_neighbour(train_inputs, train_gold, inputs)
-    assert found.dtype == np.int64
-    assert found.tolist() == expected
+    assert len(set(expected)) > 7 and found.dtype == np.int64 and found.tolist() == expected
 
 
 def test_nearest_neighbour_takes_the_most_frequent_of_the_nearest():
@@ -255,65 +252,3 @@ def test_baselines_reject(function, arguments, message):
 def test_baselines_of_no_responses_are_empty():
     assert tfidf_match([[1]], [], [[1]]).shape == (0,)
     assert nearest_neighbour([[1]], [3], []).shape == (0,)
-
-
-# === A real corpus ===
-
-
-def read_babi(name, knowledge_base, candidates_file):
-    """Candidates, types and, for train and dev, (context, user turn, gold, dialog) of each response."""
-    ids = defaultdict(itertools.count(1).__next__)
-
-    def encode(text):
-        return [ids[word] for word in text.split()]
-
-    def lines_of(file):
-        return (BABI / f"dialog-babi-{file}.txt").read_text("utf-8").split("\n")
-
-    texts = [line.split(" ", 1)[1].strip() for line in lines_of(candidates_file) if line]
-    number = {text: i for i, text in enumerate(texts)}
-    facts = [line.split() for line in lines_of(knowledge_base) if line]
-    type_of = {ids[value]: kind for _, _, kind, value in facts}
-
-    def examples(split):
-        history, dialogs = [], 0
-        for line in lines_of(f"{name}-{split}"):
-            if not line:
-                history, dialogs = [], dialogs + 1
-                continue
-            user, *bot = line.split(" ", 1)[1].split("\t")
-            user = encode(user or "<SILENCE>")
-            if bot:
-                yield history + user, user, number[bot[0].strip()], dialogs
-                user = user + encode(bot[0])
-            history = history + user
-
-    return [encode(text) for text in texts], type_of, [tuple(zip(*examples(s), strict=True)) for s in ("trn", "dev")]
-
-
-@pytest.mark.skipif(not BABI.is_dir(), reason=f"needs the dialog bAbI corpus at {BABI}")
-@pytest.mark.parametrize(
-    ("name", "dev_size", "expected"),
-    [  # per response (per dialog): seen in training; with types; TF-IDF match; nearest neighbour
-        ("task1-API-calls", 6015, ["83.37 (0.0)", "100.00 (100.0)", "5.95 (0.0)", "66.73 (0.0)"]),
-        ("task2-API-refine", 9513, ["99.29 (93.2)", "100.00 (100.0)", "6.13 (0.0)", "78.98 (0.0)"]),
-        ("task4-phone-address", 3529, ["56.67 (0.0)", "100.00 (100.0)", "0.00 (0.0)", "56.67 (0.0)"]),
-        ("task6-dstc2", 4159, ["88.70 (53.6)", "90.74 (59.8)", "1.85 (0.0)", "29.02 (0.0)"]),
-    ],
-)
-def test_dialog_babi_has_the_known_scores(name, dev_size, expected):
-    files = ("task6-dstc2-kb", "task6-dstc2-candidates") if "task6" in name else ("kb-all", "candidates")
-    candidates, type_of, (train, dev) = read_babi(name, *files)
-    _, train_turns, train_gold, _ = train
-    contexts, turns, gold, dialogs = dev
-    assert len(gold) == dev_size
-    by_types = reachable_by_types(train_gold, gold, candidates, type_of, [set(words) for words in contexts])
-    utterances = [*train_turns, *(candidates[g] for g in train_gold)]
-    predictions = [
-        np.where(reachable_by_seen(train_gold, gold), gold, -1),
-        np.where(by_types, gold, -1),
-        tfidf_match(utterances, contexts, candidates),
-        nearest_neighbour(train_turns, train_gold, turns),
-    ]
-    found = [dialog_metrics(predicted, gold, dialogs) for predicted in predictions]
-    assert [f"{100 * f['per_response']:.2f} ({100 * f['per_dialog']:.1f})" for f in found] == expected

@@ -10,10 +10,9 @@ from helpers import run_process, run_script
 
 from base.files import UserError
 from data import pickles
-from data.corpora.babi_dialog import Fact
 from data.vocabulary import Vocabulary
 from tasks.dialog.dataset import load_dataset
-from tasks.dialog.prepare import Settings, find_entities, prepare
+from tasks.dialog.prepare import Settings, prepare
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Known in training: thai and rome; greek, basque and oslo are not, so that dev can move to basque and oslo. Only the
@@ -229,53 +228,6 @@ def test_without_dev_nothing_moves(source, tmp_path):
     assert splits["dev"] == splits["dev-oov"] == []
 
 
-# === Entities ===
-
-
-def test_find_entities_by_source():
-    facts = [
-        Fact("prezzo", "R_post_code", "cb1"),
-        Fact("prezzo", "R_cuisine", "thai"),
-        Fact("ask", "R_cuisine", "greek"),
-        Fact("ask", "R_cuisine", "thai"),
-        Fact("ask", "R_location", "west"),
-        Fact("ask", "R_location", "thai"),  # a name of two types
-    ]
-    calls = [
-        "api_call thai west cheap",
-        "api_call greek west cheap",
-        "api_call greek R_location cheap",
-        "api_call tuscan west R_price",
-        "api_call tuscan east R_price",
-        "api_call R_cuisine east cheap",
-        "call thai moon",
-        "you said api_call moon west ?",
-    ]
-    assert find_entities(facts, calls) == [
-        ("greek", "cuisine", "knowledge"),
-        ("thai", "cuisine", "knowledge"),
-        ("thai", "location", "knowledge"),
-        ("west", "location", "knowledge"),
-        ("cb1", "post_code", "knowledge"),
-        ("ask", "restaurant", "subjects"),
-        ("prezzo", "restaurant", "subjects"),
-        ("east", "location", "calls"),
-        ("tuscan", "cuisine", "calls"),  # nothing known stands where cheap does
-    ]
-
-
-def test_a_place_of_calls_has_the_type_that_most_have():
-    facts = [Fact("ask", "R_cuisine", "thai"), Fact("ask", "R_location", "west")]
-    calls = ["api_call west", "api_call thai", "api_call thai R_x", "api_call moon"]
-    assert find_entities(facts, calls)[-1] == ("moon", "cuisine", "calls")
-
-
-def test_find_entities_without_calls():
-    facts = [Fact("prezzo", "R_cuisine", "thai")]
-    expected = [("thai", "cuisine", "knowledge"), ("prezzo", "restaurant", "subjects")]
-    assert find_entities(facts, ["hello", "api_call"]) == find_entities(facts, []) == expected
-
-
 # === Input at fault ===
 
 
@@ -333,7 +285,7 @@ def test_settings_reject_other_words():
 
 
 def test_script_repeats_byte_for_byte(source, tmp_path):
-    # A name of two types and an unknown one in its place: which type is it?
+    # a name of two types, and an unknown one in its place
     with open(source / "dialog-babi-kb-all.txt", "a") as file:
         file.writelines(f"1 resto_rome_thai R_{relation}\trome\n" for relation in ("type", "of", "any", "name"))
     with open(source / "dialog-babi-candidates.txt", "a") as file:
@@ -348,11 +300,3 @@ def test_script_repeats_byte_for_byte(source, tmp_path):
     assert written[0] == written[1]
     assert set(written[0]) == WRITTEN
     assert json.loads(written[0]["dataset.json"])["settings"] == {"name": "x", "words_of": "train"}
-
-
-def test_script_fails_with_one_sentence(source, tmp_path):
-    flags = ["--corpus=babi-dialog", f"--source={source}", f"--out={tmp_path / 'out'}", "--words_of=dev"]
-    done = run_script("prepare.py", *flags)
-    assert done.returncode == 1
-    assert done.stderr == "error: flag --words_of=dev: value should be one of <all|train>\n"
-    assert not (tmp_path / "out").exists()

@@ -1,14 +1,12 @@
 """Response generation from prepared pairs to scores, on small conversations."""
 
-import collections
 import dataclasses
 import json
-import shutil
 
-import keras
 import numpy as np
 import pytest
-from helpers import check_same_training, randomised, resume_small, to_numpy, train_small
+from helpers import check_same_training, copy_of, random_seq2seq, resume_small, to_numpy, train_small
+from reference import nll_in_loops
 
 from base.files import UserError
 from engine.evaluation import evaluate
@@ -18,12 +16,11 @@ from models.decoding import Decoding
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
 from tasks.generation.dataset import load_dataset
-from tasks.generation.likelihood import likelihood, word_nll
-from tasks.generation.search import parse_decoding, reply, rerank, search_of, words_of
+from tasks.generation.likelihood import likelihood
+from tasks.generation.search import reply, words_of
 from tasks.generation.task import Training
 
 generation = TASKS["generation"]
-B, T, V = 3, 5, 7  # pairs, words of a target, words
 
 
 @pytest.fixture(scope="module")
@@ -34,28 +31,13 @@ def dataset(prepared_generation):
 @pytest.fixture(scope="module")
 def model(dataset):
     """A model with random weights, shared by the tests: do not change it."""
-    config = Seq2SeqConfig(len(dataset.vocabulary), embedding_dim=7, hidden=10)
-    return randomised(Seq2Seq(config), 1, 0.7)
+    return random_seq2seq(dataset)
 
 
 @pytest.fixture(scope="module")
 def run(trained_generation, tmp_path_factory):
     """A copy, into which evaluate.py may write."""
-    return Run.open(shutil.copytree(trained_generation.path, tmp_path_factory.mktemp("runs") / "run"))
-
-
-def nll_in_loops(target, logits, smoothing=0.0):
-    """Of one word."""
-    logits = logits.astype("float64")
-    p = np.exp(logits) / np.exp(logits).sum()
-    return -(1 - smoothing) * np.log(p[target]) - smoothing * sum(np.log(q) / len(p) for q in p)
-
-
-def targets_and_logits():
-    """Three targets of 5, 2 and 1 words."""
-    rng = np.random.default_rng(0)
-    target = rng.integers(1, V, (B, T)) * (np.arange(T) < np.array([5, 2, 1])[:, None])
-    return target.astype("int32"), rng.normal(size=(B, T, V)).astype("float32")
+    return copy_of(trained_generation, tmp_path_factory)
 
 
 # === Data ===
@@ -94,84 +76,6 @@ def test_training_batches_hold_each_pair_once_beside_its_like(dataset, model):
         written = split.source.lengths if reverse else split.target.lengths
         spread = [np.ptp(written[batch]) for batch in batches]
         assert np.mean(spread) < np.ptp(written) / 3
-
-
-# === Loss ===
-
-
-@pytest.mark.parametrize("smoothing", (0.0, 0.3))
-def test_loss_is_the_mean_over_words_whatever_the_padding(smoothing):
-    target, logits = targets_and_logits()
-    compute = generation.loss(Training(label_smoothing=smoothing))
-    losses = to_numpy(compute(target, logits))
-    assert losses.shape == (B,)
-    real = [(b, t) for b, t in np.ndindex(B, T) if target[b, t]]
-    expected = [nll_in_loops(target[place], logits[place], smoothing) for place in real]
-    assert len(expected) == 8
-    assert losses.mean() == pytest.approx(np.mean(expected), rel=1e-5)
-    # That of a pair counts by its words.
-    for b in range(B):
-        of_pair = [e for e, (row, _) in zip(expected, real, strict=True) if row == b]
-        assert losses[b] == pytest.approx(sum(of_pair) * B / 8, rel=1e-5)
-    padded = np.pad(target, ((0, 0), (0, 2))), np.pad(logits, ((0, 0), (0, 2), (0, 0)), constant_values=9.0)
-    np.testing.assert_allclose(to_numpy(compute(*padded)), losses, rtol=1e-5)
-    assert to_numpy(compute(np.zeros((B, T), "int32"), logits)).tolist() == [0.0] * B
-
-
-def test_label_smoothing_matches_loops_word_by_word():
-    target, logits = targets_and_logits()
-    for smoothing in (0.0, 0.1, 1.0):
-        found = to_numpy(word_nll(target, logits.astype("float16"), smoothing))
-        assert found.dtype == np.float32
-        for b, t in np.ndindex(B, T):
-            expected = nll_in_loops(target[b, t], logits[b, t], smoothing) if target[b, t] else 0.0
-            assert found[b, t] == pytest.approx(expected, abs=0.01)
-
-
-# === Optimizer ===
-
-
-@pytest.mark.parametrize("rate", (1.0, 5.0))
-def test_the_decoder_moves_at_its_own_rate(dataset, rate):
-    """Adam's first step is the learning rate, whatever the gradient."""
-    model = Seq2Seq(Seq2SeqConfig(11, embedding_dim=7, hidden=10, layers=2))
-    training = Training(decoder_rate=rate, gradient_clip=0.0)
-    adam = generation.optimizer(training, 1e-3, 10)
-    before = [variable.numpy() for variable in model.trainable_variables]
-    gradients = [np.full(variable.shape, 3.0, "float32") for variable in model.trainable_variables]
-    adam.apply([keras.ops.convert_to_tensor(gradient) for gradient in gradients], model.trainable_variables)
-    moved = collections.defaultdict(set)
-    for variable, start in zip(model.trainable_variables, before, strict=True):
-        step = np.abs(variable.numpy() - start)
-        np.testing.assert_allclose(step, step.mean(), atol=1e-6)
-        moved[variable.path.split("/")[0]].add(round(float(step.mean()), 5))
-    assert moved == {"word_embedding": {0.001}, "encoder": {0.001}, "decoder": {0.001 * rate}, "logits": {0.001 * rate}}
-
-
-def test_the_learning_rate_falls_evenly():
-    adam = generation.optimizer(Training(decay=0.2), 0.1, 7)
-    rates = []
-    weight = keras.Variable(np.zeros(3, "float32"))
-    for _ in range(9):
-        rates.append(float(adam.learning_rate))
-        adam.apply([keras.ops.ones(3)], [weight])
-    np.testing.assert_allclose(rates, [0.1 - 0.08 * min(step, 7) / 7 for step in range(9)], rtol=1e-5)
-    assert adam.global_clipnorm == 5.0
-    assert generation.optimizer(Training(gradient_clip=0.0), 0.1, 7).global_clipnorm is None
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"label_smoothing": -0.1}, r"label_smoothing must be in \[0, 1\]\. Received: label_smoothing=-0\.1$"),
-        ({"decay": 1.1}, r"decay must be in \[0, 1\]\. Received: decay=1\.1$"),
-        ({"decoder_rate": 0.0}, r"decoder_rate must be above 0\. Received: decoder_rate=0\.0$"),
-        ({"validations_per_epoch": 0.0}, r"validations_per_epoch must be above 0\. Received: validations_per_epoch=0"),
-    ],
-)
-def test_training_rejects(settings, message):
-    with pytest.raises(ValueError, match=message):
-        Training(**settings)
 
 
 # === A model's start ===
@@ -242,54 +146,6 @@ def test_the_likelihood_cuts_nothing(dataset, model, monkeypatch):
     np.testing.assert_array_equal(likelihood(model, split, model.config)[0], nll)
 
 
-@pytest.mark.parametrize("settings", [{}, {"beam": 3, "sample": True, "temperature": 2.0}], ids=str)
-def test_replies_are_the_same_in_any_batch(dataset, model, settings):
-    split, decoding = dataset.splits["dev"], Decoding(max_length=5, **settings)
-    rows = np.array([7, 0, 20, 11, 4])
-    ids, scores = reply(model, split, rows, decoding)
-    assert ids.shape == (5, decoding.beam, 5) and scores.shape == (5, decoding.beam)
-    assert (ids[:, :, 0] > 0).all()
-    again, ranked = reply(model, split, rows, decoding, batch_size=2)
-    np.testing.assert_array_equal(again, ids)
-    np.testing.assert_allclose(ranked, scores, atol=1e-4)
-    other, _ = reply(model, split, rows, decoding, seed=2)
-    assert (other != ids).any() == decoding.sample
-
-
-def test_words_of_leaves_out_what_is_no_word(dataset):
-    ids = dataset.vocabulary.encode(["hello", "ann", "nobody"])
-    assert words_of(np.array([*ids, 1, 0, 0]), dataset.vocabulary) == ["hello", "ann", "_UNK_"]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (None, Decoding()),
-        ("", Decoding()),
-        ("beam=3", Decoding(beam=3)),
-        ("sample=true, beam=2,top_p=0.9,", Decoding(sample=True, beam=2, top_p=0.9)),
-    ],
-)
-def test_parse_decoding(text, expected):
-    assert parse_decoding(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("beam", r"^--decode expects field=value,\.\.\. Received: 'beam'$"),
-        ("beam=3,width=5", r"^Decoding has no field 'width'; it has beam, sample, "),
-        ("beam=3.5", r"^--decode beam= expects a value of type int\. Received: '3\.5'$"),
-        ("beam=", r"beam= expects a value of type int\. Received: ''$"),
-        ("sample=1", r"sample= expects a value of type bool\. Received: '1'$"),
-        ("top_p=2", r"^top_p must be in \(0, 1\]\. Received: top_p=2\.0$"),
-    ],
-)
-def test_parse_decoding_rejects(text, message):
-    with pytest.raises(UserError, match=message):
-        parse_decoding(text)
-
-
 # === Metrics ===
 
 
@@ -328,8 +184,7 @@ def test_measure_compares_replies_with_targets(dataset, model, tmp_path):
 
 
 def test_a_reverse_model_is_measured_in_its_direction(dataset):
-    config = Seq2SeqConfig(len(dataset.vocabulary), embedding_dim=7, hidden=10, reverse=True)
-    reverse, split = randomised(Seq2Seq(config), 1, 0.7), dataset.splits["dev"]
+    reverse, split = random_seq2seq(dataset, reverse=True), dataset.splits["dev"]
     record = generation.measure(reverse, dataset, "dev", None, decode="max_length=3")
     swapped = dataclasses.replace(split, source=split.target, target=split.source)
     ids, _ = reply(reverse, swapped, range(21), Decoding(max_length=3))
@@ -341,75 +196,6 @@ def test_a_reverse_model_is_measured_in_its_direction(dataset):
     assert record["counts"]["words"] == split.source.lengths.sum()
 
 
-# === Reranking ===
-
-
-@pytest.fixture(scope="module")
-def reverse_run(dataset, model, run, tmp_path_factory):
-    """The directory of a run whose model reads replies and writes sources, with random weights."""
-    path = tmp_path_factory.mktemp("reverse") / "run"
-    settings = dataclasses.asdict(dataclasses.replace(model.config, reverse=True))
-    made = Run.create(path, {**run.config, "settings": settings}, dataset.vocabulary)
-    made.save_best(randomised(made.build_model(), 2, 0.7))
-    return path
-
-
-@pytest.mark.parametrize("weight", (0.0, 0.3, 1.0))
-def test_rerank_matches_loops(dataset, model, reverse_run, weight):
-    split, rows = dataset.splits["dev"], np.array([7, 1])
-    reverse = Run.open(reverse_run).load_model()
-    ids, scores = reply(model, split, rows, Decoding(beam=3, max_length=5))
-    found, ranked = rerank(reverse, split, rows, ids, scores, weight)
-    for row, of_source, forward, after, values in zip(rows, ids, scores, found, ranked, strict=True):
-        source = split.source.lists()[row]
-        totals = []
-        for words, score in zip(of_source, forward, strict=True):
-            read = [word for word in words.tolist() if word > 1] + [1]
-            inputs = {"source": np.array([read], "int32"), "target_in": np.array([[split.bos, *source[:-1]]], "int32")}
-            logits = to_numpy(reverse(inputs))[0]
-            nll = sum(nll_in_loops(word, place) for word, place in zip(source, logits, strict=True))
-            totals.append((1 - weight) * score - weight * nll)
-        order = np.argsort(totals)[::-1]
-        np.testing.assert_array_equal(after, of_source[order])
-        np.testing.assert_allclose(values, np.array(totals)[order], rtol=1e-4)
-    assert (found != ids).any() == (weight > 0)
-
-
-def test_measure_takes_the_reply_that_a_reverse_model_chooses(dataset, model, reverse_run, run, tmp_path):
-    split, decode = dataset.splits["dev"], "beam=3,max_length=5"
-    given = {"baselines": False, "decode": decode, "scores_out": tmp_path / "replies", "reverse_run": reverse_run}
-    record = generation.measure(model, dataset, "dev", None, **given, reverse_weight=0.7)
-    replies = [line.split("\t")[2] for line in (tmp_path / "replies").read_text(encoding="utf-8").splitlines()]
-    ids, scores = reply(model, split, range(21), Decoding(beam=3, max_length=5))
-    reverse = Run.open(reverse_run).load_model()
-    chosen, _ = rerank(reverse, split, np.arange(21), ids, scores, 0.7)
-    assert replies == [" ".join(words_of(row[0], dataset.vocabulary)) for row in chosen]
-    assert replies != [" ".join(words_of(row[0], dataset.vocabulary)) for row in ids]
-    assert record["decoding"]["reverse_weight"] == 0.7
-    assert generation.describe(record)[0].endswith("; beam of 3, reranked")
-    with pytest.raises(UserError, match=r"expected a run trained with --set reverse=true\. Received: seq2seq$"):
-        generation.measure(model, dataset, "dev", None, reverse_run=run.path)
-
-
-def test_measure_has_no_parts_where_all_pairs_are_of_one_kind(dataset, model):
-    """All pairs of train stand in train."""
-    split = dataset.splits["dev"]
-    for seen in (True, False):
-        splits = {**dataset.splits, "dev": dataclasses.replace(split, seen=np.full(21, seen))}
-        given = dataclasses.replace(dataset, splits=splits)
-        record = generation.measure(model, given, "dev", None, baselines=False, decode="max_length=1")
-        assert record["parts"] == {} and record["counts"]["unseen"] == 21 * (not seen)
-
-
-def test_describe_says_how_replies_were_found():
-    counts = {"pairs": 1234, "unseen": 7}
-    for settings, how in (({}, "greedy"), ({"beam": 5}, "beam of 5"), ({"beam": 5, "sample": True}, "sampling")):
-        record = {"counts": counts, "search": search_of(Decoding(**settings)), "unit": "mixed"}
-        title, caption = generation.describe(record)
-        assert title == f"1,234 pairs, 7 of them not in train; {how}"
-        assert "tokenizer mixed" in caption
-
-
 # === Training ===
 
 
@@ -417,14 +203,11 @@ def test_a_run_holds_all_that_is_needed(run, dataset):
     names = {"config.json", "vocabulary.txt", "best.weights.h5", "last.npz", "history.jsonl"}
     assert names <= {file.name for file in run.path.iterdir()}
     rows = run.history()
-    assert [(row["step"], row["epoch"]) for row in rows] == [(5, 0.556), (9, 1.0)]  # 69 pairs, 8 a step
+    assert [(row["step"], row["epoch"]) for row in rows] == [(5, 0.556), (9, 1.0)]  # 69 pairs, 8 per step
     assert rows[1]["loss"] < rows[0]["loss"] < np.log(len(dataset.vocabulary) + 1) + 0.1
     assert rows[1]["perplexity"] < rows[0]["perplexity"]
     assert run.config["settings"]["vocabulary_size"] == len(dataset.vocabulary)
     assert run.config["dataset"]["name"] == "small"
-    model = run.load_model()
-    metrics, _ = generation.validate(model, dataset.splits["dev"])
-    assert metrics["perplexity"] == pytest.approx(min(row["perplexity"] for row in rows), rel=1e-4)
 
 
 def test_an_interrupted_training_goes_on_exactly(run, prepared_generation, tmp_path, monkeypatch):
@@ -464,15 +247,3 @@ def test_evaluate_measures_writes_and_prints(run, dataset, tmp_path, capsys):
         UserError, match="--ties is not for generation, which has scores_out, decode, reverse_run, reverse_weight"
     ):
         evaluate(generation, run.path, "dev", ties="release")
-
-
-def test_wrong_settings_are_refused_and_leave_nothing(prepared_generation, tmp_path):
-    for settings, message in (
-        ({"vocabulary_size": "5"}, r"--set vocabulary_size=5: .* decides vocabulary_size, it is \d+"),
-        ({"hidden": "7", "bidirectional": "true"}, "hidden must be even"),
-        ({"decoder_rate": "0"}, "decoder_rate must be above 0"),
-        ({"hops": "3"}, r"no field 'hops'\. The model seq2seq has .*attention.*; its training has .*label_smoothing"),
-    ):
-        with pytest.raises(UserError, match=message):
-            train_small("generation", prepared_generation, tmp_path / "run", settings)
-        assert not (tmp_path / "run").exists()

@@ -7,13 +7,11 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from helpers import check_same_training, resume_small, train_small, weights_without_gradient
+from helpers import copy_of, train_small, weights_without_gradient
 from keras import ops
 
 from base.files import UserError
 from engine.evaluation import evaluate
-from engine.runs import Run
-from engine.training import Fit, train
 from engine.validation import averaged_weights
 from layers.span_search import best_spans
 from models.bidaf import BiDAF, BiDAFConfig
@@ -34,7 +32,7 @@ def dataset(prepared_reading):
 @pytest.fixture(scope="module")
 def run(trained_reading_comprehension, tmp_path_factory):
     """A copy, into which evaluate.py may write."""
-    return Run.open(shutil.copytree(trained_reading_comprehension.path, tmp_path_factory.mktemp("runs") / "run"))
+    return copy_of(trained_reading_comprehension, tmp_path_factory)
 
 
 # === Data ===
@@ -244,12 +242,6 @@ def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, c
     assert "first words" in capsys.readouterr().out
 
 
-def test_the_best_weights_are_the_averages(run):
-    model = run.load_model()
-    _, score = reading.validate(model, reading.dataset_of(run).splits["dev"])
-    assert score == pytest.approx(max(row["F1"] for row in run.history()), abs=1e-5)
-
-
 def test_averages_are_swapped_in_and_out_exactly():
     model, batch = small_model(), small_batch()
     model.compile(optimizer=reading.optimizer(reading.Training(ema=0.5), 0.1), loss=span_loss, run_eagerly=True)
@@ -265,11 +257,6 @@ def test_averages_are_swapped_in_and_out_exactly():
         np.testing.assert_array_equal(np.array(variable), b)
 
 
-def test_settings_that_the_dataset_decides_are_refused(prepared_reading, tmp_path):
-    with pytest.raises(UserError, match=r"--set characters=3: .* decides characters"):
-        train(reading, "bidaf", prepared_reading, tmp_path / "run", Fit(), {"characters": "3"})
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("left_out", ["use_words", "c2q"])
 def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out):
@@ -278,14 +265,6 @@ def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out)
     record = evaluate(reading, tmp_path / "run", "dev", baselines=False)
     assert record["settings"]["model"][left_out] is False
     assert record["metrics"]["F1"] == pytest.approx(record["history"][-1]["F1"], abs=1e-5)
-
-
-def test_resume_goes_on_exactly(run, prepared_reading, tmp_path):
-    """The averages of the weights, too, by which dev is scored."""
-    train_small("reading_comprehension", prepared_reading, tmp_path / "run", epochs=5.0)
-    resumed = resume_small("reading_comprehension", tmp_path / "run")
-    assert [row["step"] for row in run.history()] == [15, 30, 45, 60]
-    check_same_training(resumed, run)
 
 
 def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""data/selection_dataset.py: what a prepared directory must hold."""
+"""`tasks.selection.dataset`: what a prepared directory must hold."""
 
 import json
 import pickle

@@ -1,20 +1,28 @@
-"""`import_release`: against what the release itself computed, and against loops written from its description.
+"""`import_release` against loops written from the release's description, on a checkpoint with random numbers."""
 
-`../shared/golden/dam` holds checkpoints that the release wrote and what it returned. Where that is absent, a checkpoint
-of the same kind with random numbers stands in.
-"""
-
-import dataclasses
 import json
-import math
-import pathlib
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
-from helpers import ROOT, run_script
-from reference import block_in_loops, conv3d_in_loops, same_max_pool_in_loops, signal_in_loops
+from helpers import run_script
+from release import (
+    CONF,
+    STEP,
+    VARIANTS,
+    D,
+    K,
+    L,
+    T,
+    V,
+    check_export,
+    import_stand_in,
+    release_logit,
+    release_shapes,
+    restored,
+    some_inputs,
+    stand_in,
+    write_checkpoint,
+)
 
 from base.files import UserError
 from data import pickles
@@ -25,297 +33,11 @@ from engine.evaluation import evaluate
 from engine.runs import VOCABULARY, Run
 from engine.training import Fit, train
 from tasks import TASKS
-from tools.import_release import import_checkpoint, release_names
+from tools.import_release import import_checkpoint
 
 selection = TASKS["selection"]
-GOLDEN = ROOT.parent / "shared" / "golden" / "dam"
-NETWORKS = (
-    "small_positional",
-    *(
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in ("small", "small_last", "small_self", "small_cross", "released")
-    ),
-)
-VARIANTS = {"net": "full", "last_net": "last", "self_match_net": "self", "cross_match_net": "cross"}
-
-# The stand-in: pairwise different primes. 7 turns and 11 words let SAME pooling pad on both sides and on the right.
-L, B, D, T, K, V, FILTERS = 2, 3, 5, 7, 11, 13, (17, 19)
-STEP = 23
-CONF = {"max_turn_num": T, "max_turn_len": K, "_EOS_": 1, "learning_rate": 0.01, "batch_size": 2}
-
-# Words of each turn and response: empty turns inside and at the end, full ones.
-TURNS = ((11, 0, 4, 1), (5, 11, 2, 7, 11, 3, 6), (1,))
-RESPONSES = (3, 11, 8)
-
-
-# === The release's outputs ===
-
-
-@dataclasses.dataclass(frozen=True)
-class Golden:
-    """A network of the release, and the run that its checkpoint became."""
-
-    name: str
-    conf: dict
-    arrays: dict
-    tensors: dict
-    run: Run
-
-    def inputs(self, prefix):
-        return {
-            "turns": self.arrays[f"{prefix}/turns"],
-            "responses": self.arrays[f"{prefix}/response"][:, None],
-        }, self.arrays[f"{prefix}/label"][:, None]
-
-
-@pytest.fixture(scope="module", params=NETWORKS)
-def golden(request, tmp_path_factory):
-    folder = GOLDEN / request.param
-    if not folder.is_dir():
-        pytest.skip(f"{folder} with what the release computed is not on this machine")
-    run = import_checkpoint(folder / "model.ckpt", folder / "config.json", tmp_path_factory.mktemp("golden") / "run")
-    with np.load(folder / "golden.npz") as file:
-        arrays = {name: file[name] for name in file.files}
-    conf = json.loads((folder / "config.json").read_text())
-    reader = tf.train.load_checkpoint(str(folder / "model.ckpt"))
-    tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-    return Golden(request.param, conf, arrays, tensors, run)
-
-
-def test_config_is_the_checkpoints(golden):
-    conf, config = golden.conf, golden.run.config
-    assert config["settings"] == {
-        "vocabulary_size": conf["vocab_size"],
-        "embedding_dim": conf["emb_size"],
-        "max_turns": conf["max_turn_num"],
-        "max_words": conf["max_turn_len"],
-        "levels": conf["stack_num"],
-        "variant": VARIANTS[conf["variant"]],
-        "conv_filters": [32, 16],
-        "positional": conf["is_positional"],
-        "embedding_dropout": 0.0,
-        "train_embedding": True,
-        "lazy_embedding": False,
-        "masking": "release",
-        "scalar_bias": True,
-        "match_divisor": math.sqrt(200),
-        "response_rows": conf["variant"] == "last_net",
-        "hashed_words": 0,
-        "unknown_id": 0,
-        "lexical": False,
-    }
-    assert config["training"]["loss_clip"] == 10.0
-    assert config["fit"]["batch_size"] == conf["batch_size"]
-    assert config["fit"]["learning_rate"] == conf["learning_rate"]
-    assert config["dataset"]["eos_id"] == conf["_EOS_"]
-
-
-def test_logits_and_loss_are_the_releases(golden, record_property):
-    inputs, labels = golden.inputs("eval")
-    logits = np.asarray(golden.run.load_model()(inputs))
-    error = np.abs(logits[:, 0] - golden.arrays["eval_logits"]).max()
-    record_property("logits", float(error))
-    assert error < 1e-5
-    loss = selection.loss(selection.Training(**golden.run.config["training"]))(labels, logits)
-    assert float(np.mean(loss)) == pytest.approx(float(golden.arrays["eval_loss"]), abs=1e-6)
-
-
-def compiled(run):
-    """A model of the run with fresh weights, as training.py compiles it."""
-    training = selection.Training(**run.config["training"])
-    model = run.build_model()
-    model.compile(
-        optimizer=selection.optimizer(training, run.config["fit"]["learning_rate"]),
-        loss=selection.loss(training),
-        jit_compile=False,
-    )
-    return model
-
-
-def restored(run):
-    """As `compiled`, with the run's state; also `{path: (weight, momentum, velocity)}` and the position."""
-    model = compiled(run)
-    position = run.restore_state(model)
-    averages = {variable.path.split("/")[-1]: np.asarray(variable) for variable in model.optimizer.variables}
-    state = {}
-    for weight in model.trainable_variables:
-        name = weight.path.replace("/", "_")
-        state[weight.path] = (np.asarray(weight), averages[f"{name}_momentum"], averages[f"{name}_velocity"])
-    return model, state, position
-
-
-def test_optimizer_state_is_the_checkpoints(golden):
-    model, state, position = restored(golden.run)
-    tensors, L = golden.tensors, golden.conf["stack_num"]
-    names = {
-        "word_embedding/embeddings": "word_embedding",
-        f"self_attention_{L - 1}/W2": f"self_stack_{L - 1}/FFN_2/weights",
-        "self_attention_0/b1": "self_stack_0/FFN_1/bias",
-        "self_attention_0/attention_norm/gamma": "self_stack_0/attention_layer_norm/scale",
-        "self_attention_0/ffn_norm/beta": "self_stack_0/FFN_layer_norm/bias",
-        "aggregation/conv_1/kernel": "cnn_aggregation/filter_1",
-        "aggregation/conv_0/bias": "cnn_aggregation/bias_0",
-        "aggregation/W3": "loss/weights",
-        "aggregation/b3": "loss/bias",
-    }
-    if golden.conf["is_positional"]:
-        names["positional/lambda"] = "positional/lambda"
-    if golden.conf["variant"] == "last_net":
-        names[f"cross_match_{L}/utterance_attends/W1"] = f"u_attentd_r_{L - 1}/FFN_1/weights"
-        names[f"cross_match_{L}/response_attends/W1"] = f"r_attend_u_{L - 1}/FFN_1/weights"
-    elif golden.conf["variant"] != "self_match_net":
-        names[f"cross_match_{L}/utterance_attends/W1"] = f"t_attend_r_{L}/FFN_1/weights"
-        names["cross_match_0/response_attends/W1"] = "r_attend_t_0/FFN_1/weights"
-    for path, name in names.items():
-        for ours, theirs in zip(state[path], (name, f"loss/{name}/Adam", f"loss/{name}/Adam_1"), strict=True):
-            np.testing.assert_array_equal(ours, tensors[theirs], err_msg=theirs)
-    assert len(state) == len(golden.conf["vars"])
-    step = len(golden.arrays["train_losses"])
-    assert position == {"step": step, "seconds": 0.0, "best": -1.0, "waited": 0}
-    assert int(model.optimizer.iterations) == step == tensors["loss/Variable"]
-
-
-# How far the weights may end from the release's, as a median; a step moves a weight by up to 1e-3. Adam divides each
-# gradient by its own size, so a rounding shows wherever it sends a tiny gradient elsewhere: another of two nearly equal
-# cells wins a max pooling, or a ReLU opens, on all padded rows at once. From equal weights our gradients are the
-# release's to 1e-4 until such a place is met, in `small` in step 3, in `released` in step 1. There, changing the
-# initial weights by 1e-7 of themselves moves our result by a median of 2.9e-6, and to 1.6e-6 from the release; in
-# float64 our layers end 2.0e-7 from it (`small`: 1.0e-8). A wrong formula shows more: an epsilon of 1e-7 in Adam gives
-# 1.9e-4 (`small_self`: 8e-5).
-LARGEST_MEDIAN = {"released": 5e-6}
-
-
-@tf.function
-def gradient_of_max(cells):
-    """What the cells of one pooled window get of its gradient."""
-    with tf.GradientTape() as tape:
-        tape.watch(cells)
-        pooled = keras.ops.max_pool(cells, 3, 3)
-    return tape.gradient(pooled, cells)
-
-
-def test_training_follows_the_release(golden, record_property):
-    # Without oneDNN TensorFlow gives each of several equal maxima the whole gradient.
-    assert tf.reduce_sum(gradient_of_max(tf.ones((1, 3, 3, 3, 1)))) == 1.0
-    model = compiled(golden.run)
-    names = release_names(model.config)
-    for weight in model.trainable_variables:
-        weight.assign(golden.arrays[f"initial/{names[weight.path]}"])
-    losses, rates = [], []
-    for i in range(len(golden.arrays["train_losses"])):
-        rates.append(float(model.optimizer.learning_rate))
-        losses.append(model.train_on_batch(*golden.inputs(f"train/{i}")))
-        model.reset_metrics()
-    np.testing.assert_allclose(losses, golden.arrays["train_losses"], rtol=1e-4)
-    np.testing.assert_allclose(rates, golden.arrays["learning_rates"], rtol=1e-7)
-
-    errors = {names[w.path]: np.abs(np.asarray(w) - golden.tensors[names[w.path]]) for w in model.trainable_variables}
-    median = float(np.median(np.concatenate([error.ravel() for error in errors.values()])))
-    worst = max(errors, key=lambda name: errors[name].max())
-    loss = np.abs(losses / golden.arrays["train_losses"] - 1).max()
-    shown = f"loss {loss:.1e}, weights median {median:.1e}, largest {errors[worst].max():.1e} in {worst}"
-    record_property("training", shown)
-    print(f"{golden.name}: {shown}")
-    assert median < LARGEST_MEDIAN.get(golden.name, 1e-6)
-
-
-@pytest.mark.parametrize("golden", ["small_positional"], indirect=True)
-def test_export_takes_strings(golden, tmp_path):
-    inputs, _ = golden.inputs("eval")
-    rows = [
-        b
-        for b in range(len(inputs["turns"]))
-        if all((ids != EOS_ID).all() for ids in (inputs["turns"][b], inputs["responses"][b]))
-    ]
-    assert len(rows) >= 3  # text cannot say `_EOS_`, which the random turns hold
-    check_export(
-        golden.run, inputs["turns"][rows], inputs["responses"][rows, 0], golden.arrays["eval_logits"][rows], tmp_path
-    )
-
-
-def check_export(run, turns, responses, expected, out):
-    """Exports a run and gives the SavedModel the words of some ids, none of them `_EOS_`."""
-    size = run.config["settings"]["vocabulary_size"]
-    vocabulary = Vocabulary((*SPECIALS, *(f"word{id}" for id in range(len(SPECIALS) + 1, size + 1))))
-    vocabulary.save(run.path / VOCABULARY)
-
-    def text(ids):
-        return " ".join("never-seen" if id == UNK_ID else vocabulary.words[id - 1] for id in ids if id)
-
-    served = tf.saved_model.load(str(exporting.export(selection, run, out)))
-    turns = tf.constant([[text(ids) for ids in context] for context in turns])
-    responses = tf.constant([text(ids) for ids in responses])
-    for b in range(len(expected)):  # alone, where padding must not be cut
-        logit = served.score(turns[b : b + 1], responses[b : b + 1])["logit"]
-        np.testing.assert_allclose(logit, expected[b : b + 1], atol=1e-5)
-    ranked = served.rank(turns, responses[:, None])
-    np.testing.assert_allclose(ranked["logits"][:, 0], expected, atol=1e-5)
-    np.testing.assert_allclose(ranked["scores"][:, 0], 1 / (1 + np.exp(-expected)), atol=1e-5)
-
 
 # === The stand-in ===
-
-
-def release_shapes(network, positional):
-    """Shapes of the variables of one of the release's networks, by their names."""
-    shapes = {"word_embedding": (V + 1, D)}
-    if positional:
-        shapes["positional/lambda"] = (K,)
-    blocks = [f"self_stack_{l}" for l in range(L)]
-    if network == "last_net":
-        blocks += [f"u_attentd_r_{L - 1}", f"r_attend_u_{L - 1}"]
-    elif network != "self_match_net":
-        blocks += [f"{block}_{l}" for l in range(L + 1) for block in ("t_attend_r", "r_attend_t")]
-    for block in blocks:
-        for norm in ("attention_layer_norm", "FFN_layer_norm"):
-            shapes |= {f"{block}/{norm}/scale": (D,), f"{block}/{norm}/bias": (D,)}
-        for i in (1, 2):
-            shapes |= {f"{block}/FFN_{i}/weights": (D, D), f"{block}/FFN_{i}/bias": (1,)}
-    channels = {"net": 2 * (L + 1), "last_net": 2}.get(network, L + 1)
-    for i, (before, after) in enumerate(((channels, FILTERS[0]), FILTERS)):
-        shapes |= {f"cnn_aggregation/filter_{i}": (3, 3, 3, before, after), f"cnn_aggregation/bias_{i}": (after,)}
-    cells = 1 * 2 * 2  # 7 x 11 x 11 after two poolings
-    return shapes | {"loss/weights": (cells * FILTERS[1], 1), "loss/bias": (1,)}
-
-
-def release_tensors(network="net", positional=True):
-    """A checkpoint of the release with random numbers: weights, Adam's slots, its betas' powers, the step."""
-    rng = np.random.default_rng(1)
-    tensors = {}
-    for name, shape in release_shapes(network, positional).items():
-        inputs = math.prod(shape[:-1]) if len(shape) > 1 and name != "word_embedding" else 1
-        weights = rng.normal(size=shape) / math.sqrt(inputs)
-        tensors[name] = weights + 1 if name.endswith("scale") else weights
-        tensors[f"loss/{name}/Adam"] = rng.normal(size=shape) * 1e-3
-        tensors[f"loss/{name}/Adam_1"] = rng.random(shape) * 1e-5
-    tensors = {name: value.astype("float32") for name, value in tensors.items()}
-    powers = {f"loss/beta{i}_power": np.float32(beta**STEP) for i, beta in ((1, 0.9), (2, 0.999))}
-    return {**tensors, **powers, "loss/Variable": np.int32(STEP)}
-
-
-def write_checkpoint(prefix, tensors):
-    """Writes what `tf.compat.v1.train.Saver` does."""
-    names, values = zip(*tensors.items(), strict=True)
-    tf.raw_ops.SaveV2(
-        prefix=str(prefix),
-        tensor_names=names,
-        shape_and_slices=[""] * len(names),
-        tensors=[tf.constant(v) for v in values],
-    )
-    return prefix
-
-
-@dataclasses.dataclass(frozen=True)
-class StandIn:
-    tensors: dict
-    checkpoint: pathlib.Path
-    config: pathlib.Path
-
-
-def stand_in(path, **network):
-    tensors = release_tensors(**network)
-    (path / "conf.json").write_text(json.dumps(CONF))
-    return StandIn(tensors, write_checkpoint(path / "model.ckpt", tensors), path / "conf.json")
 
 
 @pytest.fixture
@@ -323,78 +45,7 @@ def released(tmp_path):
     return stand_in(tmp_path)
 
 
-def import_stand_in(released, out, **options):
-    return import_checkpoint(released.checkpoint, released.config, out, **options)
-
-
-def ids_of(rng, count):
-    return np.pad(rng.integers(1, V + 1, count), (0, K - count))
-
-
-def some_inputs():
-    """Contexts `(B, T, K)` and a response for each, `(B, K)`."""
-    rng = np.random.default_rng(2)
-    turns = np.zeros((B, T, K), "int32")
-    for b, counts in enumerate(TURNS):
-        for t, count in enumerate(counts):
-            turns[b, t] = ids_of(rng, count)
-    return turns, np.array([ids_of(rng, count) for count in RESPONSES], "int32")
-
-
 # === The release's forward pass, in loops ===
-
-
-def block_weights(w, name):
-    """The variables of an attentive module of the release as `reference.block_in_loops` takes them."""
-    norms = {ours: (w[f"{name}/{theirs}/scale"], w[f"{name}/{theirs}/bias"]) for ours, theirs in NORMS.items()}
-    return norms | {
-        f"{ours}{i}": w[f"{name}/FFN_{i}/{it}"] for i in (1, 2) for ours, it in (("W", "weights"), ("b", "bias"))
-    }
-
-
-NORMS = {"attention_norm": "attention_layer_norm", "ffn_norm": "FFN_layer_norm"}
-
-
-def represent(ids, w):
-    """The word vectors with positions, and what each self-attention layer makes of them."""
-    x = w["word_embedding"][ids]
-    if "positional/lambda" in w:
-        x = x + w["positional/lambda"][:, None] * signal_in_loops(K, D, 10.0)
-    found = [x]
-    for l in range(L):
-        block = block_weights(w, f"self_stack_{l}")
-        found.append(block_in_loops(*[found[-1]] * 3, block, pairs=np.outer(ids, ids) > 0))
-    return found
-
-
-def release_logit(turns, response, network, tensors):
-    """The logit of one context (T, K) and one response (K,), 0 = padding. The number of turns is not used."""
-    w = {name: value.astype("float64") for name, value in tensors.items()}
-    R = represent(response, w)
-    image = []
-    for ids in turns:
-        U, real = represent(ids, w), np.outer(ids, response) > 0
-        pairs = []
-        for l in [L] if network == "last_net" else range(L + 1):
-            u_block, r_block = f"t_attend_r_{l}", f"r_attend_t_{l}"
-            if network == "last_net":
-                u_block, r_block = f"u_attentd_r_{l - 1}", f"r_attend_u_{l - 1}"
-            if network != "self_match_net":
-                u_r = block_in_loops(U[l], R[l], R[l], block_weights(w, u_block), pairs=real)
-                pairs.append((u_r, block_in_loops(R[l], U[l], U[l], block_weights(w, r_block), pairs=real.T)))
-        if network == "last_net":
-            pairs.append((U[L], R[L]))
-        elif network != "cross_match_net":
-            pairs += zip(U, R, strict=True)
-        if network == "last_net":  # the rows of its image are the response's words
-            pairs = [(r, u) for u, r in pairs]
-        cells = [[[x[k] @ y[j] for x, y in pairs] for j in range(K)] for k in range(K)]
-        image.append(np.array(cells) / math.sqrt(200))
-    x = np.array(image)
-    for i in (0, 1):
-        kernel, bias = w[f"cnn_aggregation/filter_{i}"], w[f"cnn_aggregation/bias_{i}"]
-        x = same_max_pool_in_loops(conv3d_in_loops(x, kernel, bias))
-    return x.ravel() @ w["loss/weights"][:, 0] + w["loss/bias"][0]
 
 
 @pytest.mark.parametrize(
@@ -587,8 +238,8 @@ def test_refuses_a_missing_or_broken_checkpoint(released, tmp_path):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        (None, "conf.json cannot be read: No such file"),
-        ("{'batch_size': 2}", r"conf\.json: expected JSON\. "),
+        (None, r"conf\.json: expected a readable JSON file\. Received: No such file"),
+        ("{'batch_size': 2}", r"conf\.json: expected JSON in UTF-8\. "),
         ("[]", r"conf\.json: expected the release's conf, a JSON object\. Received: list"),
         ('{"batch_size": 2, "_EOS_": 1}', "expected .* with max_turn_num, max_turn_len, learning_rate$"),
         (json.dumps({**CONF, "max_turn_len": "11"}), "max_turn_len to be a positive whole number. Received: '11'"),

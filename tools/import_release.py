@@ -7,13 +7,13 @@ The run has the release's weights, optimizer state and step: evaluate.py, export
 """
 
 import dataclasses
-import json
 import pathlib
 
 from absl import flags
 
 from base import cli
 from base.files import UserError, atomic_directory
+from data.text_files import read_json
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("checkpoint", None, "Path of the checkpoint without .index.", required=True)
@@ -70,13 +70,7 @@ def read_config(path):
     Raises:
         UserError: where the file is missing, no JSON object, or lacks a number that is needed.
     """
-    path = pathlib.Path(path)
-    try:
-        conf = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UserError(f"{path}: expected JSON. {error}") from error
+    conf = read_json(path)
     if not isinstance(conf, dict):
         raise UserError(f"{path}: expected the release's conf, a JSON object. Received: {type(conf).__name__}")
     missing = [key for key in NEEDED if key not in conf]

@@ -1,0 +1,219 @@
+"""Small models of dialog, a small world that they are about, and their equations in loops."""
+
+import functools
+
+import numpy as np
+from helpers import randomised, to_numpy
+from reference import (
+    distances_in_loops,
+    hop_in_loops,
+    join_in_loops,
+    point_in_loops,
+    seen_in_loops,
+    sentence_in_loops,
+    sum_in_loops,
+)
+
+from models import MODELS
+from tasks.dialog.batches import DialogSplit, Sentences, stack
+
+NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
+VARIANTS = [*((name, {}) for name in NAMES), ("memn2n", {"gated": True})]
+MATCHING = [*((name, {"match_types": True}) for name in NAMES if name != "entity-memma")]
+
+V, D, R, E, Y, C = 31, 14, 3, 11, 2, 13  # words, features, turn distances, entities, types, candidates
+MAX_WORDS = 7
+SMALL = {"embedding_dim": D, "time_limit": R}
+
+# === A small world ===
+# The last E words are the entities: the first 7 of type 0, the others of type 1. Those of type 0 are read as one.
+
+
+def type_of(entity):
+    return 0 if entity < 7 else 1
+
+
+def entities_in(words):
+    return [word - (V - E + 1) for word in words if word > V - E]
+
+
+def typed(words):
+    return [V + 1 if word in range(V - E + 1, V - E + 8) else word for word in words]
+
+
+def sentences_of(lists):
+    """`Sentences` of lists of ids."""
+    return Sentences(
+        stack(lists), stack([typed(words) for words in lists]), stack([[e + 1 for e in entities_in(x)] for x in lists])
+    )
+
+
+@functools.cache
+def candidates():
+    """Lists of ids: the first has one word, the next two entities of one type, the third no entity."""
+    rng = np.random.default_rng(11)
+    some = [rng.integers(1, V + 1, rng.integers(2, 6)).tolist() for _ in range(C - 3)]
+    return [[4], [V - 10, 3, V - 9], [5, 6, 7], *some]
+
+
+# Speakers of each dialog: 1 user, 2 bot, 3 knowledge. The first turn of two of them has no history.
+SPEAKERS = ([3, 3, 1, 2, 1, 2, 3, 1, 2, 1, 2, 1], [1, 2, 1, 2, 3, 2], [1])
+ANSWERS = ([3, 7, 12, 0, 5], [3, 9], [1])
+
+
+@functools.cache
+def texts():
+    """Three dialogs of 5, 2 and 1 turns, of sentences of 1 to 7 words: lists of lists of ids."""
+    rng = np.random.default_rng(0)
+    found = [
+        [rng.integers(1, V + 1, rng.integers(1, n)).tolist() for _ in s]
+        for n, s in zip((8, 5, 3), SPEAKERS, strict=True)
+    ]
+    found[1][1] = found[1][3] = found[0][5]  # a sentence that is said again
+    return found
+
+
+def split_of(texts, speakers=SPEAKERS, turns=None, encode=None):
+    """Dialogs of some texts; turns are where the user speaks, unless they are given."""
+    distinct = sorted({tuple(words) for dialog in texts for words in dialog})
+    dialogs = []
+    for b, (dialog, says) in enumerate(zip(texts, speakers, strict=True)):
+        places = [m for m, speaker in enumerate(says) if speaker == 1] if turns is None else turns[b]
+        dialogs.append(
+            {
+                "sentences": [distinct.index(tuple(words)) for words in dialog],
+                "speakers": says,
+                "times": [max(sum(place <= m for place in places) - 1, 0) for m in range(len(says))],
+                "turns": places,
+                "answers": ANSWERS[b][: len(places)],
+            }
+        )
+    return DialogSplit((encode or sentences_of)([list(words) for words in distinct]), dialogs)
+
+
+@functools.cache
+def split():
+    return split_of(texts())
+
+
+def batch(model, rows=(0, 1, 2), multiple=1):
+    return split().collate(rows, model.config.reads, E, multiple)
+
+
+def match_groups():
+    members, types, of_candidates = [], [], []
+    for words in candidates():
+        of_candidates.append([])
+        for y in range(Y):
+            group = [e + 1 for e in sorted(set(entities_in(words))) if type_of(e) == y]
+            if group:
+                members.append(group)
+                types.append(y)
+                of_candidates[-1].append(len(members))
+    return stack(members), np.array(types), stack(of_candidates)
+
+
+def config(name, **settings):
+    encoded, (members, _, of_candidates) = sentences_of(candidates()), match_groups()
+    sizes = {
+        "vocabulary_size": V,
+        "max_words": MAX_WORDS,
+        "candidates": (C, sum(map(len, candidates()))),
+        "entities": E,
+        "types": Y,
+        "candidate_entities": encoded.entities.shape,
+        "match_groups": members.shape,
+        "match_candidates": of_candidates.shape,
+    }
+    hops = {} if name == "supervised-embeddings" else {"hops": 2}
+    heads = {"heads": 2} if name.endswith("memma") else {}
+    return MODELS[name].config(**{**sizes, **SMALL, **hops, **heads, **settings})
+
+
+def fresh(name, **settings):
+    """A model as it starts, with the candidates."""
+    model = MODELS[name].build(config(name, **settings))
+    words = [typed(x) if name == "entity-memma" else x for x in candidates()]
+    model.get_layer("candidate_words").set_weights([np.concatenate(words)])
+    model.get_layer("candidate_rows").set_weights([np.repeat(np.arange(C), [len(x) for x in words])])
+    layers = {layer.name: layer for layer in model.layers}
+    if "match_types" in layers:
+        layers["match_types"].set_weights([layers["match_types"].type_YD.numpy(), *match_groups()])
+    if "entity_pointer" in layers:
+        kernel = layers["entity_pointer"].kernel_DND.numpy()
+        layers["entity_pointer"].set_weights([kernel, sentences_of(candidates()).entities])
+    return model
+
+
+@functools.cache
+def made(name, **settings):
+    """A model with random weights, shared by the tests: do not change it."""
+    return randomised(fresh(name, **settings), 1, 0.3)
+
+
+# === Equations ===
+
+
+def dialog_in_loops(model, name, row):
+    """The logits of one dialog, `(T, C)`, turn by turn."""
+    c, layer, dialog = model.config, model.get_layer, split().dialogs[row]
+    speakers, turns = dialog["speakers"].tolist(), dialog["turns"].tolist()
+    said, offered = texts()[row], candidates()
+    mentions = np.array([[e in entities_in(words) for e in range(E)] for words in said])
+    if name == "entity-memma":
+        said, offered = [typed(words) for words in said], [typed(words) for words in offered]
+    if name == "memr":
+        x = [sentence_in_loops(words, layer("sentence_gru")) for words in said]
+    else:
+        encode = {"memn2n": "memory_embedding", "supervised-embeddings": "conversation_embedding"}
+        x = [sum_in_loops(words, layer(encode.get(name, "bag_of_words"))) for words in said]
+    both = layer("bag_of_words" if name.endswith("memma") else "candidate_embedding")
+    candidate_vectors = [sum_in_loops(words, both) for words in offered]
+    before, seen = seen_in_loops(speakers, turns), seen_in_loops(speakers, turns, including_turn=True)
+    distances = distances_in_loops(dialog["times"], turns, R)
+
+    logits = np.zeros((len(turns), C))
+    for t, place in enumerate(turns):
+        u = start = x[place]
+        memory = np.array(x)
+        if c.speaker and c.hops:
+            memory = memory + layer("speaker").table.numpy()[speakers]
+        if c.time and c.hops:
+            memory = memory + layer("time").table.numpy()[distances[t]]
+        for hop in range(getattr(c, "hops", 0)):
+            attend = layer(f"attention_{hop}" if name.endswith("memma") else "attention")
+            assert attend.divisor == (1 if not name.endswith("memma") else D if c.divisor == "dimension" else D**0.5)
+            o = hop_in_loops(u[None], memory[None], before[None, t], attend)[0][0]
+            if not name.endswith("memma"):
+                o = o @ layer("output_projection").kernel.numpy()
+            join = layer(f"shortcut_{hop}")
+            gate = "tanh" if name.endswith("memma") else "sigmoid"
+            kind = "gated" if getattr(c, "gated", False) else getattr(c, "shortcut", "identity")
+            assert join.kind == kind and (kind != "gated" or join.activation == gate)
+            u = join_in_loops(o, u, join)
+        if name.endswith("memma") and c.hops:
+            u = start + u  # eq. 15
+        if name == "supervised-embeddings":
+            u = sum(x[m] for m in range(place + 1))
+        mentioned = {e for m in range(place + 1) for e in range(E) if mentions[m, e]}
+        for i, vector in enumerate(candidate_vectors):
+            logits[t, i] = u @ vector
+            if c.match_types:
+                bits = {type_of(e) for e in entities_in(candidates()[i]) if e in mentioned}
+                logits[t, i] += sum(u @ layer("match_types").type_YD.numpy()[y] for y in bits)
+        if name == "entity-memma":
+            scores = point_in_loops(u, memory, seen[t], mentions, layer("entity_pointer"))
+            logits[t] += [sum(scores[e] for e in entities_in(words)) for words in candidates()]
+    return logits
+
+
+def check_equations(name, **settings):
+    model = made(name, **settings)
+    inputs, answers = batch(model)
+    found = to_numpy(model(inputs))
+    assert found.shape == (3, 5, C) and found.dtype == np.float32
+    for row in range(3):
+        expected = dialog_in_loops(model, name, row)
+        assert expected.shape == ((answers[row] >= 0).sum(), C)
+        assert np.ptp(expected, axis=1).min() > 0.1
+        np.testing.assert_allclose(found[row, : len(expected)], expected, rtol=1e-4, atol=1e-4)

@@ -1,0 +1,168 @@
+"""`data.corpora.babi_dialog`: dialogs moved to entities that training lacks, and the real files if they are at hand."""
+
+import pathlib
+
+import pytest
+
+from data.corpora import babi_dialog
+from data.corpora.babi_dialog import (
+    SILENCE,
+    Fact,
+    Turn,
+    find_tasks,
+    move,
+    read_candidates,
+    read_dialogs,
+    read_knowledge,
+    unseen_entities,
+)
+
+BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
+
+
+# === Another world ===
+
+
+def knowledge(**values):
+    return [Fact("resto", f"R_{relation}", value) for relation, found in values.items() for value in found.split()]
+
+
+TRAIN = [[Turn(1, "thai food in rome", "ok"), Fact("resto_paris_thai", "R_location", "paris")]]
+
+
+def test_unseen_entities_pairs_in_sorted_order():
+    known = knowledge(cuisine="thai greek basque", location="tokyo rome oslo paris berlin", price="cheap dear")
+    assert unseen_entities(TRAIN, known) == {"thai": "basque", "paris": "berlin", "rome": "oslo"}
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        knowledge(cuisine="thai greek", location="tokyo rome paris"),  # one town for two
+        knowledge(cuisine="thai", location="tokyo rome oslo paris"),  # no other cuisine
+        knowledge(cuisine="basque greek", location="tokyo rome oslo paris"),  # no cuisine was named
+        knowledge(location="tokyo rome oslo paris"),
+        knowledge(price="cheap dear"),
+    ],
+)
+def test_unseen_entities_needs_as_many_others(known):
+    assert unseen_entities(TRAIN, known) == {}
+
+
+def test_a_word_within_a_name_was_not_said():
+    # resto_paris_thai alone would not make paris a known word
+    train = [[Turn(1, "thai", "ok"), Fact("resto_paris_thai", "R_rating", "2")]]
+    known = knowledge(cuisine="thai greek", location="paris rome")
+    assert unseen_entities(train, known) == {}
+
+
+def test_move_changes_words_and_parts_of_names():
+    pairs = {"rome": "oslo", "thai": "basque"}
+    dialogs = [
+        [
+            Turn(4, "thai in rome", "api_call thai rome two"),
+            Fact("resto_rome_thai_2stars", "R_phone", "resto_rome_thai_2stars_phone"),
+            Turn(6, "romeo and jerome chrome", "rome, not thailand"),
+        ],
+        [Turn(8, SILENCE, "ok")],
+    ]
+    assert move(dialogs, pairs) == [
+        [
+            Turn(4, "basque in oslo", "api_call basque oslo two"),
+            Fact("resto_oslo_basque_2stars", "R_phone", "resto_oslo_basque_2stars_phone"),
+            Turn(6, "romeo and jerome chrome", "oslo, not thailand"),
+        ],
+        [Turn(8, SILENCE, "ok")],
+    ]
+    assert dialogs[0][0] == Turn(4, "thai in rome", "api_call thai rome two")
+
+
+def test_move_swaps_at_once_and_takes_the_longest():
+    pairs = {"asian": "rome", "asian_oriental": "thai", "rome": "asian", "a.b": "dot"}
+    moved = move([[Turn(1, "asian_oriental asian in rome", "resto_asian_oriental_rome a.b acb")]], pairs)
+    assert moved == [[Turn(1, "thai rome in asian", "resto_thai_asian dot acb")]]
+
+
+# === The real files ===
+
+
+@pytest.fixture(scope="module")
+def real():
+    """Each task's training and dev dialogs, candidates and facts, by the task's number."""
+    if not BABI.is_dir():
+        pytest.skip(f"{BABI} is not there: dialog bAbI itself is not part of the repository")
+    return {
+        task.number: (
+            {split: read_dialogs(task.splits[split]) for split in ("train", "dev")},
+            read_candidates(task.candidates),
+            read_knowledge(task.knowledge),
+        )
+        for task in find_tasks(BABI)
+    }
+
+
+def turns(dialogs):
+    return [entry for dialog in dialogs for entry in dialog if isinstance(entry, Turn)]
+
+
+def test_real_counts(real):
+    assert list(real) == [1, 2, 3, 4, 5, 6]
+    splits = [found[0] for found in real.values()]
+    assert [len(dialogs["train"]) for dialogs in splits] == [1000] * 5 + [1618]
+    assert [len(dialogs["dev"]) for dialogs in splits] == [1000] * 5 + [500]
+    assert [len(turns(dialogs["train"])) for dialogs in splits] == [6024, 9498, 9855, 3507, 18340, 14404]
+    assert [len(candidates) for _, candidates, _ in real.values()] == [4212] * 5 + [2407]
+    assert [len(facts) for _, _, facts in real.values()] == [8400] * 5 + [649]
+
+
+def test_real_responses_are_candidates(real):
+    for dialogs, candidates, _ in real.values():
+        assert {turn.bot for turn in turns(dialogs["train"] + dialogs["dev"])} <= set(candidates)
+
+
+def test_real_lines_are_all_there(real):
+    for task in find_tasks(BABI):
+        lines = task.splits["train"].read_text(encoding="utf-8").splitlines()
+        dialogs = real[task.number][0]["train"]
+        assert sum(line.startswith("1 ") for line in lines) == len(dialogs)
+        assert sum(bool(line) for line in lines) == sum(map(len, dialogs))
+
+
+def test_real_silent_users(real):
+    path = find_tasks(BABI)[5].splits["train"]
+    lines = path.read_text(encoding="utf-8").split("\n")
+    by_line = {turn.number: turn for turn in turns(real[6][0]["train"])}
+    empty = [number for number, line in enumerate(lines, 1) if line.partition(" ")[2].startswith("\t")]
+    assert empty == [56475, 56477, 56479, 56481, 56482, 56484]
+    assert {by_line[number].user for number in empty} == {SILENCE}
+    assert by_line[56475].bot == "Ok , a restaurant in any part of town is that right?"
+
+
+def test_real_searches_without_a_result(real):
+    nothing = Fact("api_call", "no", "result")
+    found = {split: sum(dialog.count(nothing) for dialog in dialogs) for split, dialogs in real[6][0].items()}
+    assert found == {"train": 258, "dev": 163}
+
+
+def test_real_welcome_has_no_leading_space(real):
+    said = [turn.bot for turn in turns(real[6][0]["train"])]
+    assert " you are welcome" not in real[6][1]
+    assert said.count("you are welcome") > 1000
+
+
+def test_real_dialogs_move_to_the_unseen_world(real):
+    towns = {"bombay": "bangkok", "london": "beijing", "madrid": "hanoi", "paris": "seoul", "rome": "tokyo"}
+    cuisines = {"british": "cantonese", "french": "japanese", "indian": "korean"}
+    cuisines |= {"italian": "thai", "spanish": "vietnamese"}
+    for number, (dialogs, candidates, facts) in real.items():
+        pairs = unseen_entities(dialogs["train"], facts)
+        if number == 6:
+            assert pairs == {}
+            continue
+        assert pairs == cuisines | towns
+        moved = move(dialogs["dev"], pairs)
+        assert {turn.bot for turn in turns(moved)} <= set(candidates)
+        subjects = {entry.subject for dialog in moved for entry in dialog if isinstance(entry, Fact)}
+        assert subjects <= {fact.subject for fact in facts}
+        words = {word for dialog in moved for entry in dialog for word in babi_dialog._text(entry).split()}
+        assert not words & pairs.keys()

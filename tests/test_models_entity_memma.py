@@ -1,0 +1,103 @@
+"""The entity pointer of `models.entity_memma`, beside `models.memma`: what they know of entities by their names."""
+
+import functools
+
+import numpy as np
+import pytest
+from dialog_models import (
+    SMALL,
+    split_of,
+)
+from helpers import randomised, to_numpy
+
+from data.vocabulary import Vocabulary
+from models import MODELS
+from tasks.dialog.batches import DialogSplit
+from tasks.dialog.dataset import World
+from tasks.dialog.tables import set_world
+from tasks.dialog.task import DialogTask
+
+# === Entities ===
+
+
+@functools.cache
+def world():
+    """Restaurants with phones, types of more than 8 values, and three prices: a closed type."""
+    facts = [(f"place_{i}", "R_phone", f"phone_{i}") for i in range(11)]
+    facts += [(f"place_{i}", "R_price", ("cheap", "moderate", "expensive")[i % 3]) for i in range(11)]
+    entities = [(fact[0], "R_name", "knowledge") for fact in facts[:11]]
+    entities += [(fact[2], "R_phone", "knowledge") for fact in facts[:11]]
+    entities += [(price, "R_price", "knowledge") for price in ("cheap", "moderate", "expensive")]
+    texts = [f"here is {place}" for place, *_ in facts[:11]] + [f"call {phone}" for *_, phone in facts[:11]]
+    texts += ["api_call cheap", "api_call expensive", "you are welcome"]
+    words = sorted({word for text in texts for word in text.split()})
+    # The corpus knows neither the last place nor its phone: both are unknown words.
+    known = [word for word in words if not word.endswith("_10")] + ["R_phone", "R_price", "hello", "no", "moderate"]
+    return World(Vocabulary(("_EOS_", "_UNK_", *known)), texts, facts, entities)
+
+
+def logits_of(model, texts):
+    speakers = [{"U": 1, "B": 2, "K": 3}[text[0]] for text in texts]
+    some = split_of([[text[2:].split() for text in texts]], [speakers], encode=world().encode)
+    return to_numpy(model(some.collate([0], model.config.reads, len(world().entities), 1)[0]))[0]
+
+
+CONVERSATION = [
+    *("U hello", "B api_call cheap", "K place_3 R_phone phone_3", "K place_3 R_price cheap"),
+    *("K place_6 R_phone phone_6", "K place_6 R_price cheap", "U hello", "B here is place_3", "U no"),
+    *("B here is place_6", "U hello"),
+]
+
+
+def swapped(text, pairs):
+    return " ".join(pairs.get(word, word) for word in text.split())
+
+
+def both_ways(*pairs):
+    return dict(pairs) | {b: a for a, b in pairs}
+
+
+@pytest.fixture(scope="module")
+def entity_model():
+    sizes = {"splits": {"train": DialogSplit(world().encode(["K"]), [])}, "world": world(), "path": "small"}
+    settings = DialogTask().model_settings(type("Dataset", (), sizes), {**SMALL, "heads": 2, "hops": 2})
+    model = randomised(MODELS["entity-memma"].build(MODELS["entity-memma"].config(**settings)), 4, 0.3)
+    set_world(model, world())
+    return model
+
+
+@pytest.mark.parametrize("other", [6, 8, 10], ids=["mentioned", "not mentioned", "unknown word"])
+def test_entity_memma_knows_no_entity_by_its_name(entity_model, other):
+    """Where two restaurants change their names and phones, the logits of all candidates follow: also where one of
+    them is of no word that training knew."""
+    pairs = both_ways(("place_3", f"place_{other}"), ("phone_3", f"phone_{other}"))
+    texts = world().candidates
+    order = [texts.index(swapped(text, pairs)) for text in texts]
+    assert sum(i != n for n, i in enumerate(order)) == 4
+    found = logits_of(entity_model, CONVERSATION)
+    changed = logits_of(entity_model, [swapped(text, pairs) for text in CONVERSATION])
+    np.testing.assert_allclose(changed[:, order], found, rtol=1e-4, atol=1e-4)
+    # It matters once one of them has been offered: the two have other scores, as other things were said of them.
+    places = [texts.index(f"here is place_{i}") for i in (3, other)]
+    assert np.abs(found[2:, places[0]] - found[2:, places[1]]).min() > 1e-3
+
+
+def test_entity_memma_reads_values_of_closed_types_as_they_are(entity_model):
+    pairs = both_ways(("cheap", "expensive"))
+    texts = world().candidates
+    order = [texts.index(swapped(text, pairs)) for text in texts]
+    assert world().open_types == ["R_name", "R_phone"]
+    found, changed = (logits_of(entity_model, [swapped(text, p) for text in CONVERSATION]) for p in ({}, pairs))
+    assert np.abs(changed[:, order] - found)[1:].max() > 0.01
+
+
+def test_memma_knows_entities_by_their_names():
+    """The counterpart: two words that change places in the whole conversation do not in the logits."""
+    sizes = {"splits": {"train": DialogSplit(world().encode(["K"]), [])}, "world": world(), "path": "small"}
+    settings = DialogTask().model_settings(type("Dataset", (), sizes), {**SMALL, "heads": 2, "hops": 2})
+    model = randomised(MODELS["memma"].build(MODELS["memma"].config(**settings)), 4, 0.3)
+    set_world(model, world())
+    pairs = both_ways(("place_3", "place_6"), ("phone_3", "phone_6"))
+    order = [world().candidates.index(swapped(text, pairs)) for text in world().candidates]
+    found, changed = (logits_of(model, [swapped(text, p) for text in CONVERSATION]) for p in ({}, pairs))
+    assert np.abs(changed[:, order] - found).max() > 0.01

@@ -1,0 +1,104 @@
+"""`tasks.generation.likelihood`'s loss and the optimizer, against loops."""
+
+import collections
+
+import keras
+import numpy as np
+import pytest
+from helpers import to_numpy
+from reference import nll_in_loops
+
+from models.seq2seq import Seq2Seq, Seq2SeqConfig
+from tasks import TASKS
+from tasks.generation.likelihood import word_nll
+from tasks.generation.task import Training
+
+generation = TASKS["generation"]
+
+
+B, T, V = 3, 5, 7  # pairs, words of a target, words
+
+
+def targets_and_logits():
+    """Three targets of 5, 2 and 1 words."""
+    rng = np.random.default_rng(0)
+    target = rng.integers(1, V, (B, T)) * (np.arange(T) < np.array([5, 2, 1])[:, None])
+    return target.astype("int32"), rng.normal(size=(B, T, V)).astype("float32")
+
+
+# === Loss ===
+
+
+@pytest.mark.parametrize("smoothing", (0.0, 0.3))
+def test_loss_is_the_mean_over_words_whatever_the_padding(smoothing):
+    target, logits = targets_and_logits()
+    compute = generation.loss(Training(label_smoothing=smoothing))
+    losses = to_numpy(compute(target, logits))
+    assert losses.shape == (B,)
+    real = [(b, t) for b, t in np.ndindex(B, T) if target[b, t]]
+    expected = [nll_in_loops(target[place], logits[place], smoothing) for place in real]
+    assert len(expected) == 8
+    assert losses.mean() == pytest.approx(np.mean(expected), rel=1e-5)
+    # That of a pair counts by its words.
+    for b in range(B):
+        of_pair = [e for e, (row, _) in zip(expected, real, strict=True) if row == b]
+        assert losses[b] == pytest.approx(sum(of_pair) * B / 8, rel=1e-5)
+    padded = np.pad(target, ((0, 0), (0, 2))), np.pad(logits, ((0, 0), (0, 2), (0, 0)), constant_values=9.0)
+    np.testing.assert_allclose(to_numpy(compute(*padded)), losses, rtol=1e-5)
+    assert to_numpy(compute(np.zeros((B, T), "int32"), logits)).tolist() == [0.0] * B
+
+
+def test_label_smoothing_matches_loops_word_by_word():
+    target, logits = targets_and_logits()
+    for smoothing in (0.0, 0.1, 1.0):
+        found = to_numpy(word_nll(target, logits.astype("float16"), smoothing))
+        assert found.dtype == np.float32
+        for b, t in np.ndindex(B, T):
+            expected = nll_in_loops(target[b, t], logits[b, t], smoothing) if target[b, t] else 0.0
+            assert found[b, t] == pytest.approx(expected, abs=0.01)
+
+
+# === Optimizer ===
+
+
+@pytest.mark.parametrize("rate", (1.0, 5.0))
+def test_the_decoder_moves_at_its_own_rate(dataset, rate):
+    """Adam's first step is the learning rate, whatever the gradient."""
+    model = Seq2Seq(Seq2SeqConfig(11, embedding_dim=7, hidden=10, layers=2))
+    training = Training(decoder_rate=rate, gradient_clip=0.0)
+    adam = generation.optimizer(training, 1e-3, 10)
+    before = [variable.numpy() for variable in model.trainable_variables]
+    gradients = [np.full(variable.shape, 3.0, "float32") for variable in model.trainable_variables]
+    adam.apply([keras.ops.convert_to_tensor(gradient) for gradient in gradients], model.trainable_variables)
+    moved = collections.defaultdict(set)
+    for variable, start in zip(model.trainable_variables, before, strict=True):
+        step = np.abs(variable.numpy() - start)
+        np.testing.assert_allclose(step, step.mean(), atol=1e-6)
+        moved[variable.path.split("/")[0]].add(round(float(step.mean()), 5))
+    assert moved == {"word_embedding": {0.001}, "encoder": {0.001}, "decoder": {0.001 * rate}, "logits": {0.001 * rate}}
+
+
+def test_the_learning_rate_decays_linearly():
+    adam = generation.optimizer(Training(decay=0.2), 0.1, 7)
+    rates = []
+    weight = keras.Variable(np.zeros(3, "float32"))
+    for _ in range(9):
+        rates.append(float(adam.learning_rate))
+        adam.apply([keras.ops.ones(3)], [weight])
+    np.testing.assert_allclose(rates, [0.1 - 0.08 * min(step, 7) / 7 for step in range(9)], rtol=1e-5)
+    assert adam.global_clipnorm == 5.0
+    assert generation.optimizer(Training(gradient_clip=0.0), 0.1, 7).global_clipnorm is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"label_smoothing": -0.1}, r"label_smoothing must be in \[0, 1\]\. Received: label_smoothing=-0\.1$"),
+        ({"decay": 1.1}, r"decay must be in \[0, 1\]\. Received: decay=1\.1$"),
+        ({"decoder_rate": 0.0}, r"decoder_rate must be above 0\. Received: decoder_rate=0\.0$"),
+        ({"validations_per_epoch": 0.0}, r"validations_per_epoch must be above 0\. Received: validations_per_epoch=0"),
+    ],
+)
+def test_training_rejects(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Training(**settings)

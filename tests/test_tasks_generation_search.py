@@ -1,0 +1,154 @@
+"""`tasks.generation.search`: replies, how they are asked for, and how a reverse model reranks them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from helpers import copy_of, random_seq2seq, randomised, to_numpy
+from reference import nll_in_loops
+
+from base.files import UserError
+from engine.runs import Run
+from models.decoding import Decoding
+from tasks import TASKS
+from tasks.generation.dataset import load_dataset
+from tasks.generation.search import parse_decoding, reply, rerank, search_of, words_of
+
+generation = TASKS["generation"]
+
+
+@pytest.fixture(scope="module")
+def dataset(prepared_generation):
+    return load_dataset(prepared_generation)
+
+
+@pytest.fixture(scope="module")
+def model(dataset):
+    """A model with random weights, shared by the tests: do not change it."""
+    return random_seq2seq(dataset)
+
+
+@pytest.fixture(scope="module")
+def run(trained_generation, tmp_path_factory):
+    """A copy, into which evaluate.py may write."""
+    return copy_of(trained_generation, tmp_path_factory)
+
+
+# === Search ===
+
+
+@pytest.mark.parametrize("settings", [{}, {"beam": 3, "sample": True, "temperature": 2.0}], ids=str)
+def test_replies_are_the_same_in_any_batch(dataset, model, settings):
+    split, decoding = dataset.splits["dev"], Decoding(max_length=5, **settings)
+    rows = np.array([7, 0, 20, 11, 4])
+    ids, scores = reply(model, split, rows, decoding)
+    assert ids.shape == (5, decoding.beam, 5) and scores.shape == (5, decoding.beam)
+    assert (ids[:, :, 0] > 0).all()
+    again, ranked = reply(model, split, rows, decoding, batch_size=2)
+    np.testing.assert_array_equal(again, ids)
+    np.testing.assert_allclose(ranked, scores, atol=1e-4)
+    other, _ = reply(model, split, rows, decoding, seed=2)
+    assert (other != ids).any() == decoding.sample
+
+
+def test_words_of_leaves_out_what_is_no_word(dataset):
+    ids = dataset.vocabulary.encode(["hello", "ann", "nobody"])
+    assert words_of(np.array([*ids, 1, 0, 0]), dataset.vocabulary) == ["hello", "ann", "_UNK_"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, Decoding()),
+        ("", Decoding()),
+        ("beam=3", Decoding(beam=3)),
+        ("sample=true, beam=2,top_p=0.9,", Decoding(sample=True, beam=2, top_p=0.9)),
+    ],
+)
+def test_parse_decoding(text, expected):
+    assert parse_decoding(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("beam", r"^--decode expects field=value,\.\.\. Received: 'beam'$"),
+        ("beam=3,width=5", r"^Decoding has no field 'width'; it has beam, sample, "),
+        ("beam=3.5", r"^--decode beam= expects a value of type int\. Received: '3\.5'$"),
+        ("beam=", r"beam= expects a value of type int\. Received: ''$"),
+        ("sample=1", r"sample= expects a value of type bool\. Received: '1'$"),
+        ("top_p=2", r"^top_p must be in \(0, 1\]\. Received: top_p=2\.0$"),
+    ],
+)
+def test_parse_decoding_rejects(text, message):
+    with pytest.raises(UserError, match=message):
+        parse_decoding(text)
+
+
+# === Reranking ===
+
+
+@pytest.fixture(scope="module")
+def reverse_run(dataset, model, run, tmp_path_factory):
+    """The directory of a run whose model reads replies and writes sources, with random weights."""
+    path = tmp_path_factory.mktemp("reverse") / "run"
+    settings = dataclasses.asdict(dataclasses.replace(model.config, reverse=True))
+    made = Run.create(path, {**run.config, "settings": settings}, dataset.vocabulary)
+    made.save_best(randomised(made.build_model(), 2, 0.7))
+    return path
+
+
+@pytest.mark.parametrize("weight", (0.0, 0.3, 1.0))
+def test_rerank_matches_loops(dataset, model, reverse_run, weight):
+    split, rows = dataset.splits["dev"], np.array([7, 1])
+    reverse = Run.open(reverse_run).load_model()
+    ids, scores = reply(model, split, rows, Decoding(beam=3, max_length=5))
+    found, ranked = rerank(reverse, split, rows, ids, scores, weight)
+    for row, of_source, forward, after, values in zip(rows, ids, scores, found, ranked, strict=True):
+        source = split.source.lists()[row]
+        totals = []
+        for words, score in zip(of_source, forward, strict=True):
+            read = [word for word in words.tolist() if word > 1] + [1]
+            inputs = {"source": np.array([read], "int32"), "target_in": np.array([[split.bos, *source[:-1]]], "int32")}
+            logits = to_numpy(reverse(inputs))[0]
+            nll = sum(nll_in_loops(word, place) for word, place in zip(source, logits, strict=True))
+            totals.append((1 - weight) * score - weight * nll)
+        order = np.argsort(totals)[::-1]
+        np.testing.assert_array_equal(after, of_source[order])
+        np.testing.assert_allclose(values, np.array(totals)[order], rtol=1e-4)
+    assert (found != ids).any() == (weight > 0)
+
+
+def test_measure_takes_the_reply_that_a_reverse_model_chooses(dataset, model, reverse_run, run, tmp_path):
+    split, decode = dataset.splits["dev"], "beam=3,max_length=5"
+    given = {"baselines": False, "decode": decode, "scores_out": tmp_path / "replies", "reverse_run": reverse_run}
+    record = generation.measure(model, dataset, "dev", None, **given, reverse_weight=0.7)
+    replies = [line.split("\t")[2] for line in (tmp_path / "replies").read_text(encoding="utf-8").splitlines()]
+    ids, scores = reply(model, split, range(21), Decoding(beam=3, max_length=5))
+    reverse = Run.open(reverse_run).load_model()
+    chosen, _ = rerank(reverse, split, np.arange(21), ids, scores, 0.7)
+    assert replies == [" ".join(words_of(row[0], dataset.vocabulary)) for row in chosen]
+    assert replies != [" ".join(words_of(row[0], dataset.vocabulary)) for row in ids]
+    assert record["decoding"]["reverse_weight"] == 0.7
+    assert generation.describe(record)[0].endswith("; beam of 3, reranked")
+    with pytest.raises(UserError, match=r"expected a run trained with --set reverse=true\. Received: seq2seq$"):
+        generation.measure(model, dataset, "dev", None, reverse_run=run.path)
+
+
+def test_measure_has_no_parts_where_all_pairs_are_of_one_kind(dataset, model):
+    """All pairs of train stand in train."""
+    split = dataset.splits["dev"]
+    for seen in (True, False):
+        splits = {**dataset.splits, "dev": dataclasses.replace(split, seen=np.full(21, seen))}
+        given = dataclasses.replace(dataset, splits=splits)
+        record = generation.measure(model, given, "dev", None, baselines=False, decode="max_length=1")
+        assert record["parts"] == {} and record["counts"]["unseen"] == 21 * (not seen)
+
+
+def test_describe_says_how_replies_were_found():
+    counts = {"pairs": 1234, "unseen": 7}
+    for settings, how in (({}, "greedy"), ({"beam": 5}, "beam of 5"), ({"beam": 5, "sample": True}, "sampling")):
+        record = {"counts": counts, "search": search_of(Decoding(**settings)), "unit": "mixed"}
+        title, caption = generation.describe(record)
+        assert title == f"1,234 pairs, 7 of them not in train; {how}"
+        assert "tokenizer mixed" in caption

@@ -1,0 +1,190 @@
+"""`import_release` against what the release itself computed.
+
+`../shared/golden/dam` holds checkpoints that the release wrote and what it returned.
+"""
+
+import dataclasses
+import json
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from helpers import ROOT
+from release import VARIANTS, check_export, compiled, restored
+
+from data.vocabulary import EOS_ID
+from engine.runs import Run
+from tasks import TASKS
+from tools.import_release import import_checkpoint, release_names
+
+selection = TASKS["selection"]
+GOLDEN = ROOT.parent / "shared" / "golden" / "dam"
+NETWORKS = (
+    "small_positional",
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("small", "small_last", "small_self", "small_cross", "released")
+    ),
+)
+
+# === The release's outputs ===
+
+
+@dataclasses.dataclass(frozen=True)
+class Golden:
+    """A network of the release, and the run that its checkpoint became."""
+
+    name: str
+    conf: dict
+    arrays: dict
+    tensors: dict
+    run: Run
+
+    def inputs(self, prefix):
+        return {
+            "turns": self.arrays[f"{prefix}/turns"],
+            "responses": self.arrays[f"{prefix}/response"][:, None],
+        }, self.arrays[f"{prefix}/label"][:, None]
+
+
+@pytest.fixture(scope="module", params=NETWORKS)
+def golden(request, tmp_path_factory):
+    folder = GOLDEN / request.param
+    if not folder.is_dir():
+        pytest.skip(f"{folder} with what the release computed is not on this machine")
+    run = import_checkpoint(folder / "model.ckpt", folder / "config.json", tmp_path_factory.mktemp("golden") / "run")
+    with np.load(folder / "golden.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    conf = json.loads((folder / "config.json").read_text())
+    reader = tf.train.load_checkpoint(str(folder / "model.ckpt"))
+    tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    return Golden(request.param, conf, arrays, tensors, run)
+
+
+def test_config_is_the_checkpoints(golden):
+    conf, config = golden.conf, golden.run.config
+    assert config["settings"] == {
+        "vocabulary_size": conf["vocab_size"],
+        "embedding_dim": conf["emb_size"],
+        "max_turns": conf["max_turn_num"],
+        "max_words": conf["max_turn_len"],
+        "levels": conf["stack_num"],
+        "variant": VARIANTS[conf["variant"]],
+        "conv_filters": [32, 16],
+        "positional": conf["is_positional"],
+        "embedding_dropout": 0.0,
+        "train_embedding": True,
+        "lazy_embedding": False,
+        "masking": "release",
+        "scalar_bias": True,
+        "match_divisor": math.sqrt(200),
+        "response_rows": conf["variant"] == "last_net",
+        "hashed_words": 0,
+        "unknown_id": 0,
+        "lexical": False,
+    }
+    assert config["training"]["loss_clip"] == 10.0
+    assert config["fit"]["batch_size"] == conf["batch_size"]
+    assert config["fit"]["learning_rate"] == conf["learning_rate"]
+    assert config["dataset"]["eos_id"] == conf["_EOS_"]
+
+
+def test_logits_and_loss_are_the_releases(golden, record_property):
+    inputs, labels = golden.inputs("eval")
+    logits = np.asarray(golden.run.load_model()(inputs))
+    error = np.abs(logits[:, 0] - golden.arrays["eval_logits"]).max()
+    record_property("logits", float(error))
+    assert error < 1e-5
+    loss = selection.loss(selection.Training(**golden.run.config["training"]))(labels, logits)
+    assert float(np.mean(loss)) == pytest.approx(float(golden.arrays["eval_loss"]), abs=1e-6)
+
+
+def test_optimizer_state_is_the_checkpoints(golden):
+    model, state, position = restored(golden.run)
+    tensors, L = golden.tensors, golden.conf["stack_num"]
+    names = {
+        "word_embedding/embeddings": "word_embedding",
+        f"self_attention_{L - 1}/W2": f"self_stack_{L - 1}/FFN_2/weights",
+        "self_attention_0/b1": "self_stack_0/FFN_1/bias",
+        "self_attention_0/attention_norm/gamma": "self_stack_0/attention_layer_norm/scale",
+        "self_attention_0/ffn_norm/beta": "self_stack_0/FFN_layer_norm/bias",
+        "aggregation/conv_1/kernel": "cnn_aggregation/filter_1",
+        "aggregation/conv_0/bias": "cnn_aggregation/bias_0",
+        "aggregation/W3": "loss/weights",
+        "aggregation/b3": "loss/bias",
+    }
+    if golden.conf["is_positional"]:
+        names["positional/lambda"] = "positional/lambda"
+    if golden.conf["variant"] == "last_net":
+        names[f"cross_match_{L}/utterance_attends/W1"] = f"u_attentd_r_{L - 1}/FFN_1/weights"
+        names[f"cross_match_{L}/response_attends/W1"] = f"r_attend_u_{L - 1}/FFN_1/weights"
+    elif golden.conf["variant"] != "self_match_net":
+        names[f"cross_match_{L}/utterance_attends/W1"] = f"t_attend_r_{L}/FFN_1/weights"
+        names["cross_match_0/response_attends/W1"] = "r_attend_t_0/FFN_1/weights"
+    for path, name in names.items():
+        for ours, theirs in zip(state[path], (name, f"loss/{name}/Adam", f"loss/{name}/Adam_1"), strict=True):
+            np.testing.assert_array_equal(ours, tensors[theirs], err_msg=theirs)
+    assert len(state) == len(golden.conf["vars"])
+    step = len(golden.arrays["train_losses"])
+    assert position == {"step": step, "seconds": 0.0, "best": -1.0, "waited": 0}
+    assert int(model.optimizer.iterations) == step == tensors["loss/Variable"]
+
+
+# How far the weights may end from the release's, as a median; a step moves a weight by up to 1e-3. Adam divides each
+# gradient by its own size, so a rounding shows wherever it sends a tiny gradient elsewhere: another of two nearly equal
+# cells wins a max pooling, or a ReLU opens, on all padded rows at once. From equal weights our gradients are the
+# release's to 1e-4 until such a place is met, in `small` in step 3, in `released` in step 1. There, changing the
+# initial weights by 1e-7 of themselves moves our result by a median of 2.9e-6, and to 1.6e-6 from the release; in
+# float64 our layers end 2.0e-7 from it (`small`: 1.0e-8). A wrong formula shows more: an epsilon of 1e-7 in Adam gives
+# 1.9e-4 (`small_self`: 8e-5).
+LARGEST_MEDIAN = {"released": 5e-6}
+
+
+@tf.function
+def gradient_of_max(cells):
+    """What the cells of one pooled window get of its gradient."""
+    with tf.GradientTape() as tape:
+        tape.watch(cells)
+        pooled = keras.ops.max_pool(cells, 3, 3)
+    return tape.gradient(pooled, cells)
+
+
+def test_training_follows_the_release(golden, record_property):
+    # Without oneDNN TensorFlow gives each of several equal maxima the whole gradient.
+    assert tf.reduce_sum(gradient_of_max(tf.ones((1, 3, 3, 3, 1)))) == 1.0
+    model = compiled(golden.run)
+    names = release_names(model.config)
+    for weight in model.trainable_variables:
+        weight.assign(golden.arrays[f"initial/{names[weight.path]}"])
+    losses, rates = [], []
+    for i in range(len(golden.arrays["train_losses"])):
+        rates.append(float(model.optimizer.learning_rate))
+        losses.append(model.train_on_batch(*golden.inputs(f"train/{i}")))
+        model.reset_metrics()
+    np.testing.assert_allclose(losses, golden.arrays["train_losses"], rtol=1e-4)
+    np.testing.assert_allclose(rates, golden.arrays["learning_rates"], rtol=1e-7)
+
+    errors = {names[w.path]: np.abs(np.asarray(w) - golden.tensors[names[w.path]]) for w in model.trainable_variables}
+    median = float(np.median(np.concatenate([error.ravel() for error in errors.values()])))
+    worst = max(errors, key=lambda name: errors[name].max())
+    loss = np.abs(losses / golden.arrays["train_losses"] - 1).max()
+    shown = f"loss {loss:.1e}, weights median {median:.1e}, largest {errors[worst].max():.1e} in {worst}"
+    record_property("training", shown)
+    print(f"{golden.name}: {shown}")
+    assert median < LARGEST_MEDIAN.get(golden.name, 1e-6)
+
+
+@pytest.mark.parametrize("golden", ["small_positional"], indirect=True)
+def test_export_takes_strings(golden, tmp_path):
+    inputs, _ = golden.inputs("eval")
+    rows = [
+        b
+        for b in range(len(inputs["turns"]))
+        if all((ids != EOS_ID).all() for ids in (inputs["turns"][b], inputs["responses"][b]))
+    ]
+    assert len(rows) >= 3  # text cannot say `_EOS_`, which the random turns hold
+    check_export(
+        golden.run, inputs["turns"][rows], inputs["responses"][rows, 0], golden.arrays["eval_logits"][rows], tmp_path
+    )
