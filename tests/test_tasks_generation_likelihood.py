@@ -62,7 +62,7 @@ def test_label_smoothing_matches_loops_word_by_word():
 
 
 @pytest.mark.parametrize("rate", (1.0, 5.0))
-def test_the_decoder_moves_at_its_own_rate(dataset, rate):
+def test_the_decoder_moves_at_its_own_rate(rate):
     """Adam's first step is the learning rate, whatever the gradient."""
     model = Seq2Seq(Seq2SeqConfig(11, embedding_dim=7, hidden=10, layers=2))
     training = Training(decoder_rate=rate, gradient_clip=0.0)
