@@ -78,12 +78,13 @@ def test_the_predictor_answers_as_the_export_does(run, model):
             assert answer["answer"] == passages[row][answer["start"] : answer["end"]]
         else:
             assert answer["score"] is None
-    spans, to_query = predictor.explain({"passage": passages[0], "question": questions[0]})["attention"]
+    spans, to_query, to_context = predictor.explain({"passage": passages[0], "question": questions[0]})["attention"]
     words, asked = ([text[i:j] for i, j in tokenize(text)] for text in (passages[0], questions[0]))
     assert (spans["rows"], spans["columns"]) == (["start", "end"], words)
     assert (to_query["rows"], to_query["columns"]) == (words, asked)
     assert np.shape(to_query["weights"]) == (10, 5)
-    for shown in (spans, to_query):
+    assert (to_context["rows"], to_context["columns"]) == (["question"], words)
+    for shown in (spans, to_query, to_context):
         np.testing.assert_allclose(np.sum(shown["weights"], axis=1), 1.0, rtol=1e-5)
     assert predictor.explain({"passage": "", "question": "Who?"})["attention"] == [] and predictor.predict([]) == []
 

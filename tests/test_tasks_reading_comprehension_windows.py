@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 
+import keras
 import numpy as np
 import pytest
 
@@ -98,6 +99,22 @@ def test_the_best_answers_share_no_word(predictor):
     assert [each["score"] for each in found["n_best"]] == sorted((e["score"] for e in found["n_best"]), reverse=True)
     taken = [place for each in found["n_best"] for place in range(each["start"], each["end"])]
     assert len(taken) == len(set(taken)) and 1 < len(found["n_best"]) <= 5
+
+
+def test_what_is_shown_of_the_attention_flow_is_the_papers(predictor):
+    _, c2q, q2c = predictor.explain({"passage": PASSAGE, "question": QUESTION})["attention"]
+    flow = predictor.model.get_layer("attention_flow")
+    places = tokenize(PASSAGE), tokenize(QUESTION)
+    inputs, _ = predictor._split([{"passage": PASSAGE, "question": QUESTION}], [places]).collate([0])
+    H_TD, U_JD = (x[0] for x in keras.Model(predictor.model.input, flow.input[:2]).predict_on_batch(inputs))
+    w_h, w_u, w_hu = np.asarray(flow.w_3D)
+    S_TJ = np.array([[h @ w_h + u @ w_u + (h * u) @ w_hu for u in U_JD] for h in H_TD])
+
+    def softmax(x):
+        return np.exp(x) / np.exp(x).sum()
+
+    np.testing.assert_allclose(c2q["weights"], [softmax(row) for row in S_TJ], atol=1e-5)
+    np.testing.assert_allclose(q2c["weights"], [softmax(S_TJ.max(axis=1))], atol=1e-5)
 
 
 # === Confidence ===

@@ -23,7 +23,7 @@ from tasks.reading_comprehension.spans import MAX_LENGTH
 from tasks.reading_comprehension.windows import Span, batches_of, best_apart, windows_of
 
 BATCH, BATCH_WORDS = 60, 8000  # windows at once, and their words
-BEST, SPANS = 5, 20  # answers that are listed, and spans of a window that they are chosen from
+BEST, SPANS = 5, 100  # answers that are listed, and spans of a window that they are chosen from
 NO_ANSWER = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0, "confidence": None}
 
 
@@ -74,25 +74,35 @@ class ReadingComprehensionPredictor(Predictor):
             words = [instance["passage"][i:j] for i, j in places]
             attention = [
                 {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2W.tolist()},
-                *self._context_to_query(instance, places),
+                *self._flow(instance, places),
             ]
         return {**answer, "attention": attention}
 
-    def _context_to_query(self, instance, places):
-        """What each word of a window attends to in the question, `a_t` of the paper's section 2.4."""
+    def _flow(self, instance, places):
+        """What the words of a window and of the question attend to in each other, `a` and `b` of the paper's section
+        2.4: C2Q a row per word of the window, Q2C one for the whole question."""
         flow = self.model.get_layer("attention_flow")
-        if not flow.c2q:
+        if not (flow.c2q or flow.q2c):
             return []
+        if not hasattr(self, "_encoder"):
+            self._encoder = keras.Model(self.model.input, flow.input[:2])
         of_question = tokenize(instance["question"])
         inputs, _ = self._split([instance], [(places, of_question)]).collate([0])
-        H_BTD, U_BJD = keras.Model(self.model.input, flow.input[:2]).predict_on_batch(inputs)
-        a_TJ = keras.ops.softmax(keras.ops.cast(flow.similarity(H_BTD, U_BJD)[0], "float32"))
+        S_TJ = keras.ops.cast(flow.similarity(*self._encoder.predict_on_batch(inputs))[0], "float32")
         words, question = (
             [instance[field][i:j] for i, j in spans]
             for field, spans in (("passage", places), ("question", of_question))
         )
-        weights = keras.ops.convert_to_numpy(a_TJ).tolist()
-        return [{"title": "passage attends to question", "rows": words, "columns": question, "weights": weights}]
+        shown = []
+        if flow.c2q:
+            a_TJ = keras.ops.convert_to_numpy(keras.ops.softmax(S_TJ)).tolist()
+            shown.append({"title": "passage attends to question", "rows": words, "columns": question, "weights": a_TJ})
+        if flow.q2c:
+            b_T = keras.ops.convert_to_numpy(keras.ops.softmax(keras.ops.max(S_TJ, axis=1))).tolist()
+            shown.append(
+                {"title": "question attends to passage", "rows": ["question"], "columns": words, "weights": [b_T]}
+            )
+        return shown
 
     def _found(self, instances):
         """Of each instance its answer, and the probabilities of start and end `(2, W)` in the window that holds it."""
