@@ -65,6 +65,7 @@ class Batcher:
     def __init__(self, compute, milliseconds=2.0, max_batch=64, max_queue=512, observe=lambda count, seconds: None):
         self._compute, self._seconds = compute, milliseconds / 1000
         self._max_batch, self._max_queue, self._observe = max_batch, max_queue, observe
+        self._single = 0  # calls of `alone` that are not answered yet
         self._waiting = []  # (instances, future, when it came) of one request each
         self._arrived, self._task = asyncio.Event(), None
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="model")
@@ -72,7 +73,7 @@ class Batcher:
     @property
     def queued(self):
         """Instances that wait."""
-        return sum(len(instances) for instances, _, _ in self._waiting)
+        return self._single + sum(len(instances) for instances, _, _ in self._waiting)
 
     async def __call__(self, instances):
         """The results of one request's instances, in their order.
@@ -80,14 +81,17 @@ class Batcher:
         Raises:
             Overloaded: where the queue has no room for them.
         """
-        if self.queued + len(instances) > self._max_queue:
-            raise Overloaded(f"{self.queued} instances wait already, at most {self._max_queue} may: try again later")
+        self._check_room(len(instances))
         if self._task is None:
             self._task = asyncio.create_task(self._work())
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((instances, future, time.perf_counter()))
         self._arrived.set()
         return await future
+
+    def _check_room(self, count):
+        if self.queued + count > self._max_queue:
+            raise Overloaded(f"{self.queued} instances wait already, at most {self._max_queue} may: try again later")
 
     async def _work(self):
         while True:
@@ -130,8 +134,17 @@ class Batcher:
                 future.set_result(own)
 
     async def alone(self, function, *arguments):
-        """The result of a function that is no batch, computed on the same thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        """The result of a function that is no batch, computed on the same thread.
+
+        Raises:
+            Overloaded: where the queue is full.
+        """
+        self._check_room(1)
+        self._single += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        finally:
+            self._single -= 1
 
     async def close(self):
         """Lets what waits be computed, then ends the thread."""

@@ -19,6 +19,9 @@ PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}
 FIRST = ("R10@1", "F1", "per_response", "perplexity")
 """In `history.jsonl`: what is no metric, and the metric of each task by which the best row is found."""
 
+DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")
+"""How the pages let a generation model search, beside greedily."""
+
 
 class ServedRun:
     """A run directory, answered by its task's predictor.
@@ -43,10 +46,16 @@ class ServedRun:
         return self._predictor.explain(instance)
 
     def warm_up(self):
-        """Answers and explains the examples once, so that nothing is compiled when the first client asks."""
-        for example in self.run.examples():
-            self.predict([example["instance"]])
-            self.explain(example["instance"])
+        """Answers and explains examples, alone, together, longer and as the pages ask, so that nothing is compiled
+        when the first client asks."""
+        instances = [example["instance"] for example in self.run.examples()]
+        if "decode" in self._predictor.fields:
+            instances += [{**instance, "decode": decode} for instance in instances[:1] for decode in DECODES]
+        instances += [_longer(instance) for instance in instances[:1]]
+        for instance in instances:
+            self.predict([instance])
+            self.explain(instance)
+        self.predict(instances)
 
     def metadata(self):
         """What a client wants to know before it asks."""
@@ -152,6 +161,15 @@ def load(name, path, tasks, index=None):
     if not versions:
         raise UserError(f"{path} is neither a run directory nor an exported model")
     return ServedSavedModel(name, max(versions, key=lambda p: int(p.name)))
+
+
+def _longer(instance, times=8):
+    """An instance of another size."""
+    return {
+        name: " ".join([value] * times) if isinstance(value, str) else value * times
+        for name, value in instance.items()
+        if name != "decode"
+    }
 
 
 def _predictor(run, tasks, index):

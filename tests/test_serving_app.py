@@ -225,6 +225,25 @@ def test_a_full_queue_refuses_and_serves_on():
     asyncio.run(main())
 
 
+def test_explanations_wait_in_the_same_queue():
+    event = threading.Event()
+
+    async def main():
+        batcher = Batcher(lambda instances: instances, milliseconds=1, max_queue=2)
+        first = [asyncio.create_task(batcher.alone(event.wait, 5)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert batcher.queued == 2
+        with pytest.raises(Overloaded, match="2 instances wait already"):
+            await batcher.alone(event.wait, 5)
+        with pytest.raises(Overloaded):
+            await batcher([1])
+        event.set()
+        assert await asyncio.gather(*first) == [True, True] and batcher.queued == 0
+        await batcher.close()
+
+    asyncio.run(main())
+
+
 def test_closing_answers_what_waits():
     async def main():
         batcher = Batcher(lambda instances: instances, milliseconds=5)
