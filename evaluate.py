@@ -2,8 +2,10 @@
 
 python evaluate.py --run=runs/dam --split=dev
 python evaluate.py --run='runs/babi/*' --split=dev,dev-oov
+python evaluate.py --run=runs/bidaf-1,runs/bidaf-2     # an ensemble
 python evaluate.py --predictions=predictions.json --data=build/squad
 python evaluate.py --run=runs/dam --predict=examples.jsonl --out=answers.jsonl
+python evaluate.py --run=runs/dam --explain=3 --out=build/pictures
 """
 
 import sys
@@ -15,7 +17,13 @@ from base.files import UserError
 from metrics.ranking import TIES
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("run", None, "Run directory that train.py made, or a quoted pattern of several.")
+SCORING = ("ties", "scores_out", "measured_out", "partial_batches")  # flags that only scoring takes
+flags.DEFINE_string(
+    "run",
+    None,
+    "Run directory that train.py made; a quoted pattern of several; or A,B,C, scored together as an ensemble by the "
+    "mean of their probabilities (selection, reading comprehension).",
+)
 flags.DEFINE_string(
     "predictions", None, "Instead of a run: JSON {question id: answer} for a reading comprehension --data."
 )
@@ -39,7 +47,13 @@ flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decod
 flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
 flags.DEFINE_float("reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0)
 flags.DEFINE_string("predict", None, "Answer the JSON lines of this file, `-`: standard input, instead of scoring.")
-flags.DEFINE_string("out", "-", "With --predict: file of the answers, one per line; goes on where it ends.")
+flags.DEFINE_integer("explain", 0, "Show what the model attended to in as many examples of --split.", lower_bound=0)
+flags.DEFINE_string(
+    "out",
+    "-",
+    "With --predict: file of the answers, one per line; goes on where it ends. With --explain: directory of the "
+    "pictures, a PNG and a JSON file per example.",
+)
 flags.DEFINE_bool("attention", False, "With --predict: answers also say what the model attended to.")
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
@@ -54,6 +68,9 @@ def main():
         cli.refuse_flags((*options, "measured_out", "precision", "jit", "baselines"), "--predictions")
     if FLAGS.predict:
         predict()
+        return
+    if FLAGS.explain:
+        explain()
         return
     cli.refuse_flags(("out", "attention"), "scoring, but for --predict")
     from engine.evaluation import evaluate_all  # TensorFlow takes seconds to load
@@ -80,7 +97,7 @@ def main():
 
 def predict():
     """Answers a file of examples."""
-    cli.refuse_flags(("split", "data", "ties", "scores_out", "measured_out", "partial_batches"), "--predict")
+    cli.refuse_flags(("split", "data", "explain", *SCORING), "--predict")
     from engine.prediction import predict_lines
     from engine.runs import Run, set_precision
     from tasks import TASKS
@@ -92,6 +109,27 @@ def predict():
     predictor = TASKS[run.entry.task].predictor(run)
     answered, errors = predict_lines(predictor, FLAGS.predict, FLAGS.out, FLAGS.attention)
     print(f"{answered:,} lines answered, {errors:,} of them errors", file=sys.stderr)
+
+
+def explain():
+    """Shows what a model attended to."""
+    cli.refuse_flags(SCORING, "--explain")
+    if not FLAGS.run or FLAGS.out == "-" or len(FLAGS.split) != 1:
+        raise UserError("--explain needs --run, --out=DIR and one --split")
+    from rich.console import Console
+
+    from engine.explanations import explain_examples
+    from engine.runs import Run, set_precision
+    from tasks import TASKS
+
+    run = Run.open(FLAGS.run)
+    task, [split] = TASKS[run.entry.task], FLAGS.split
+    set_precision("float32")
+    predictor = task.predictor(run)
+    dataset = task.dataset_of(run, FLAGS.data)
+    if split not in dataset.splits or not len(dataset.splits[split]):
+        raise UserError(f"{dataset.path} has no examples in the split {split}")
+    explain_examples(predictor, task.examples_to_explain(dataset, FLAGS.explain, split), FLAGS.out, Console())
 
 
 if __name__ == "__main__":

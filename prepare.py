@@ -60,6 +60,13 @@ flags.DEFINE_bool("lower", True, "Makes texts lower case. Selection, unless spli
 flags.DEFINE_integer("turns", 1, "Generation: utterances that make a source, the last ones.", lower_bound=1)
 flags.DEFINE_integer("max_words", 0, "Generation: pairs with a longer turn are left out; 0: none.", lower_bound=0)
 flags.DEFINE_integer("vocabulary_size", 10000, "Generation: words that are known at most; 0: all.", lower_bound=0)
+flags.DEFINE_integer(
+    "trained_words",
+    0,
+    "Reading comprehension: words of train without a vector that occur so often get one that --set train_unknown=true "
+    "trains; 0: none.",
+    lower_bound=0,
+)
 flags.DEFINE_bool("drop_unknown", False, "Generation: leaves pairs out that hold a word that is not known.")
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
@@ -69,7 +76,7 @@ OF_TASK = {
         *("vectors", "seed", "candidates", "tokenizer", "lower", "hashed_words"),
     ),
     "dialog": ("words_of",),
-    "reading_comprehension": ("vectors", "words_of", "min_count", "seed"),
+    "reading_comprehension": ("vectors", "words_of", "min_count", "trained_words", "seed"),
     "generation": (
         *("tokenizer", "lower", "turns", "max_words", "min_count", "vocabulary_size", "drop_unknown"),
         *("vectors", "seed"),

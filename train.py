@@ -2,6 +2,7 @@
 
 python train.py --model=dam --data=build/ubuntu-irc --workdir=runs/dam
 python train.py --recipe=dam-ubuntu-irc --data=build/ubuntu-irc --workdir=runs/dam
+python train.py --name=douban --data=DIR --workdir=runs/douban   # the published corpus, as its release has it
 python train.py --model=dam --show_settings
 """
 
@@ -9,7 +10,7 @@ from absl import flags
 
 from base import cli
 from base.files import UserError
-from engine.recipes import RECIPES
+from engine.recipes import PUBLISHED_CORPORA, RECIPES
 from models import MODELS
 
 FLAGS = flags.FLAGS
@@ -19,6 +20,13 @@ flags.DEFINE_string(
     "data",
     None,
     "Directory that prepare.py wrote. Without it the embedded sample is made, and --recipe is MODEL-sample, if any.",
+)
+flags.DEFINE_enum(
+    "name",
+    None,
+    list(PUBLISHED_CORPORA),
+    "The published corpus that --data holds, as its release's data.pkl or as prepare.py wrote it: scores stand beside "
+    "the published ones. Without --recipe and --model, dam-NAME is trained.",
 )
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
 flags.DEFINE_bool(
@@ -48,7 +56,7 @@ def main():
     if FLAGS.epochs == 0:
         raise UserError("--epochs expects a number above 0. Received: 0")
     if FLAGS.resume:
-        others = ("model", "recipe", "batch_size", "learning_rate", "precision", "jit", "seed", "set", "eos_id")
+        others = ("model", "recipe", "name", "batch_size", "learning_rate", "precision", "jit", "seed", "set", "eos_id")
         cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
     settings = choose_settings()
     workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
@@ -79,6 +87,7 @@ def main():
         settings=settings,
         resume=FLAGS.resume,
         eos_id=FLAGS.eos_id,
+        name=FLAGS.name,
         save_minutes=FLAGS.save_minutes,
     )
 
@@ -92,6 +101,10 @@ def choose_settings():
     Raises:
         UserError: where the recipe is for another model, or --set is malformed.
     """
+    if FLAGS.name and not FLAGS.data:
+        raise UserError(f"--name={FLAGS.name} says what --data=DIR holds, which is missing")
+    if FLAGS.name and not (FLAGS.recipe or FLAGS["model"].present):
+        FLAGS.recipe = f"dam-{FLAGS.name}"
     if not (FLAGS.data or FLAGS.recipe or FLAGS.resume) and f"{FLAGS.model}-sample" in RECIPES:
         FLAGS.recipe = f"{FLAGS.model}-sample"
     settings = {}
@@ -103,6 +116,8 @@ def choose_settings():
         for name, value in {"model": recipe.model, **recipe.flags}.items():
             if not FLAGS[name].present:
                 FLAGS[name].value = value
+        if recipe.corpus in PUBLISHED_CORPORA and not FLAGS.name:
+            FLAGS.name = recipe.corpus
     for assignment in FLAGS.set:
         field, equals, value = assignment.partition("=")
         if not equals:

@@ -27,7 +27,7 @@ from benchmarks.turns import Block, build, define_flags, in_turn, make_model_con
 FLAGS = flags.FLAGS
 flags.DEFINE_string("squad", None, "Prepared SQuAD; without it BiDAF is left out.")
 flags.DEFINE_string("chat", None, "Prepared conversations; without them seq2seq is left out.")
-flags.DEFINE_list("attention", ["dot", "additive"], "Attention of the seq2seq models.")
+flags.DEFINE_list("attention", ["luong_dot", "additive"], "Attention of the seq2seq models.")
 flags.DEFINE_string("torch_python", None, "A Python that has torch and numpy.", required=True)
 SEARCH = {"beam": 5, "length": 30}
 BATCH_SIZES = {"training": {"bidaf": 60, "seq2seq": 64}, "question": {"bidaf": 1}, "beam search": {"seq2seq": 16}}

@@ -7,6 +7,7 @@ and so a graph can tokenize as this file does.
 """
 
 import dataclasses
+import logging
 import re
 import unicodedata
 
@@ -137,7 +138,10 @@ def _jieba():
     try:
         import jieba
     except ImportError as error:
-        raise UserError("The tokenizer jieba needs a package that is not here: pip install jieba") from error
+        raise UserError(
+            "The tokenizer jieba needs a package that is not here: pip install jieba, see requirements-chinese.txt"
+        ) from error
+    logging.getLogger("jieba").setLevel(logging.WARNING)  # it says how long its dictionary took
     return jieba
 
 

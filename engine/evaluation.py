@@ -7,6 +7,7 @@ import pathlib
 import sys
 import time
 
+import keras
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -32,10 +33,12 @@ class Evaluation:
             float32.
         jit: As of `engine.xla.choose_xla`.
         datasets: `{path: dataset}` of what is loaded already; gets what is loaded here.
+        others: More runs, of the same task and dataset: together an ensemble, see `engine.task.Task.average`.
     """
 
-    def __init__(self, task, run, data=None, precision="auto", jit="auto", datasets=None):
+    def __init__(self, task, run, data=None, precision="auto", jit="auto", datasets=None, others=()):
         self.task, self.run, self.data, self.precision, self.jit = task, run, data, precision, jit
+        self.runs = [run, *others]
         self._datasets = {} if datasets is None else datasets
 
     @functools.cached_property
@@ -52,8 +55,10 @@ class Evaluation:
         trained_in = self.run.config["fit"].get("precision")
         self.precision = choose_precision(self.precision, gains=trained_in == "bfloat16", gpu=has_gpu())
         set_precision(self.precision)
-        model = self.run.load_model()
-        self.task.check_fits(model.config, self.dataset)
+        models = [run.load_model() for run in self.runs]
+        for model in models:
+            self.task.check_fits(model.config, self.dataset)
+        model = ensemble(self.task, models) if len(models) > 1 else models[0]
         return model, choose_xla(model, self.jit)
 
     def score(self, split="dev", measured_out=None, baselines=True, **options):
@@ -87,14 +92,61 @@ class Evaluation:
         started = time.perf_counter()
         record = task.measure(model, self.dataset, split, run, baselines, _progress, multiple, **options)
         record |= {"precision": self.precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
-        print_record(f"{_name_of(run)} ({run.path})", task, self.dataset, split, record)
-        run.save_metrics(split, record)
+        several = f"Ensemble of {len(self.runs)}: " * (len(self.runs) > 1)
+        label = f"{several}{_name_of(run)} ({', '.join(str(each.path) for each in self.runs)})"
+        print_record(label, task, self.dataset, split, record)
         measured = _measured(run, task, self.dataset, split, record)
+        if several:
+            seeds, seconds = zip(*((each.config["fit"]["seed"], _seconds(each)) for each in self.runs), strict=True)
+            measured |= {"name": several + measured["name"], "seeds": seeds, "seconds": sum(seconds)}
+        else:
+            run.save_metrics(split, record)
         if measured_out:
             with atomic_file(measured_out) as file:
                 json.dump(measured, file, indent=1, ensure_ascii=False)
                 file.write("\n")
         return measured
+
+    def analyse(self, split, groupings):
+        """Scores groups of a split's examples.
+
+        Args:
+            split: Name of a split.
+            groupings: Some of the task's.
+
+        Returns:
+            As of `engine.task.Task.metrics_by`.
+
+        Raises:
+            UserError: where the task has no such grouping, or the split no examples.
+        """
+        for name in groupings:
+            if name not in self.task.groupings:
+                known = ", ".join(self.task.groupings) or "nothing"
+                raise UserError(f"examples of {self.task.name} are grouped by {known}. Received: {name}")
+        if split not in self.dataset.splits or not len(self.dataset.splits[split]):
+            raise UserError(f"{self.dataset.path} has no examples in the split {split}")
+        model, multiple = self._model
+        return self.task.metrics_by(model, self.dataset, split, groupings, _progress, multiple)
+
+
+def ensemble(task, models):
+    """One model of several: its logits are those of the mean of their probabilities.
+
+    Args:
+        task: The `engine.task.Task`.
+        models: List of models that take the same inputs.
+
+    Returns:
+        A functional `keras.Model` with the `config` of the first.
+
+    Raises:
+        UserError: where the task's models make no ensemble.
+    """
+    first, *others = models
+    model = keras.Model(first.input, task.average([first.output, *(each(first.input) for each in others)]))
+    model.config = first.config
+    return model
 
 
 def evaluate(task, run_path, split="dev", data=None, precision="auto", jit="auto", **options):
@@ -119,7 +171,8 @@ def evaluate_all(tasks, pattern, splits, measured_out=None, data=None, precision
 
     Args:
         tasks: `{name: engine.task.Task}`.
-        pattern: A run directory, or a pattern of some, as `runs/babi/*`.
+        pattern: A run directory, or a pattern of some, as `runs/babi/*`; or several separated by commas, which are
+            scored together, as an ensemble.
         splits: Names of splits; a dataset among several may lack some.
         measured_out: With one run and split a file, else a directory: `RUN-SPLIT.json` each.
         data, precision, jit: As of `Evaluation`.
@@ -128,7 +181,9 @@ def evaluate_all(tasks, pattern, splits, measured_out=None, data=None, precision
     Raises:
         UserError: where an input is at fault.
     """
+    together = pattern.split(",")
     paths = [path for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / "config.json").is_file()] or [pattern]
+    paths = paths if len(together) == 1 else together[:1]
     several = len(paths) * len(splits) > 1
     if several and options.get("scores_out"):
         raise UserError(f"--scores_out is for one run and one split. Received: {len(paths)} runs, {', '.join(splits)}")
@@ -136,8 +191,11 @@ def evaluate_all(tasks, pattern, splits, measured_out=None, data=None, precision
         check_output(pathlib.Path(measured_out) / "RUN-SPLIT.json")  # makes the directory
     records, datasets = [], {}
     for path in paths:
-        run = Run.open(path)
-        evaluation = Evaluation(tasks[run.entry.task], run, data, precision, jit, datasets)
+        run, others = Run.open(path), [Run.open(other) for other in together[1:]]
+        for other in others:
+            if other.entry.task != run.entry.task:
+                raise UserError(f"an ensemble has one task: {path} is of {run.entry.task}, not {other.path}")
+        evaluation = Evaluation(tasks[run.entry.task], run, data, precision, jit, datasets, others)
         for split in splits:
             examples = evaluation.dataset.splits
             if len(paths) > 1 and split in examples and not len(examples[split]):
@@ -210,12 +268,18 @@ def _name_of(run):
     return model_name(run.config["model"], run.config["settings"], run.config["training"])
 
 
+def _seconds(run):
+    """How long training took, `None` if nobody knows."""
+    history = run.history()
+    return history[-1]["seconds"] if history else None
+
+
 def _measured(run, task, dataset, split, record):
     """One record of results/measured: metrics, and what it takes to get them again.
 
     Command, hardware, commit and versions are those of the training; those of the evaluation are in `evaluated`.
     """
-    history, config = run.history(), run.config
+    config, history = run.config, run.history()
     trained = {name: config.get(name) for name in ("command", "hardware", "commit", "dirty", "versions")}
     return {
         "name": _name_of(run),
@@ -225,7 +289,7 @@ def _measured(run, task, dataset, split, record):
         "split": split,
         "settings": {"model": config["settings"], "training": config["training"], "fit": config["fit"]},
         "seed": config["fit"]["seed"],
-        "seconds": history[-1]["seconds"] if history else None,
+        "seconds": _seconds(run),
         "epochs": history[-1]["epoch"] if history else None,
         **trained,
         "evaluated": provenance(),

@@ -43,8 +43,13 @@ class Predictor(abc.ABC):
     def answer(self, instances):
         """`predict` for one instance or more that were checked and have all fields."""
 
-    def explain(self, instance):
+    def explain(self, instance, details=False):
         """Answers one example and says what the model attended to.
+
+        Args:
+            instance: A dict, as `fields` says.
+            details: Adds the maps of every module, head and level by itself, each with a `group`: a text that
+                neighbours in a picture have in common. The weights of a match matrix are its dot products.
 
         Returns:
             What `predict` returns, and beside it `attention`: a list of
@@ -54,7 +59,23 @@ class Predictor(abc.ABC):
         Raises:
             UserError: as of `predict`.
         """
-        return self.answer_with_attention(self._checked(instance, 0))
+        checked = self._checked(instance, 0)
+        answer = self.answer_with_attention(checked)
+        if details:
+            answer["attention"] = [*answer["attention"], *self.details(checked, answer)]
+        return answer
+
+    def details(self, instance, answer):
+        """What `explain` adds for a picture; nothing here.
+
+        Args:
+            instance: Was checked and has all fields.
+            answer: What `answer_with_attention` returned for it.
+
+        Returns:
+            List of `{"group", "title", "rows", "columns", "weights"}`.
+        """
+        return []
 
     @abc.abstractmethod
     def answer_with_attention(self, instance):

@@ -25,6 +25,15 @@ class Recipe:
     """What those records say: score, seeds, time of training, hardware. A test compares it with them."""
 
 
+PUBLISHED_CORPORA = {"ubuntu-v1": 28270, "douban": 1, "ecommerce": None}
+"""The corpora that DAM has published scores on, with the id of `_EOS_` in its release's `data.pkl`; the release has no
+E-commerce. `train.py --name` says that a directory holds one of them."""
+
+DAM_RELEASE = {"epochs": 2.0, "batch_size": 256, "learning_rate": 1e-3}
+"""The DAM release's configuration; the paper's section 4.3."""
+DAM_SMALL = {"loss": "softmax", "decay_steps": 300, "vector_center": True, "vector_norm": 3.5}
+"""What suits corpora that are smaller than those."""
+
 BABI = {"epochs": 8.0, "batch_size": 8, "learning_rate": 5e-3}
 """The budget of all models of dialog bAbI, so that their scores compare."""
 
@@ -33,13 +42,13 @@ def _babi(model, *, results="", score=Recipe.score, epochs=BABI["epochs"], **set
     return Recipe(model, "dialog bAbI, each task", {**BABI, "epochs": epochs}, settings, results, score)
 
 
-def _chat(attention, *, results, score):
-    """A GRU chatbot on DailyDialog; the rows differ in attention alone."""
+def _chat(attention, *, results="", score=Recipe.score, **settings):
+    """A GRU chatbot on DailyDialog; the rows differ in attention and output alone."""
     return Recipe(
         model="seq2seq",
         corpus="dailydialog",
         flags={"epochs": 8.0, "batch_size": 64, "learning_rate": 1e-3},
-        settings={"attention": attention, "tied_output": True, "dropout": 0.3},
+        settings={"attention": attention, "tied_output": True, "dropout": 0.3, **settings},
         results=results,
         score=score,
     )
@@ -155,6 +164,12 @@ RECIPES = {
         results="bidaf/bidaf-squad-1-dev.json",
         score="dev EM .645, F1 .748 after 5 of 12 epochs; seed 1, 393 minutes, 2 cores, AMD EPYC",
     ),
+    "bidaf-paper": Recipe(  # as published (section 4.1), on 100-d vectors where the prepared dataset has them
+        model="bidaf",
+        corpus="squad",
+        flags={"epochs": 12.0, "batch_size": 60, "learning_rate": 0.5},
+        settings={"optimizer": "adadelta", "gradient_clip": 0.0},
+    ),
     "bidaf-short": _bidaf_short(
         results="bidaf/bidaf-short-squad-?-dev.json",
         score="dev EM .418, F1 .554; seed 1, 13 minutes, 2 cores, AMD EPYC",
@@ -185,7 +200,19 @@ RECIPES = {
         results="bidaf/bidaf-short-no-q2c-squad-?-dev.json",
         score="dev EM .436, F1 .568; seed 1, 23 minutes, 2 cores, AMD EPYC",
     ),
+    "bidaf-short-dynamic": _bidaf_short(attention="dynamic"),
+    "bidaf-short-mlp-similarity": _bidaf_short(similarity="mlp"),
+    "bidaf-short-mlp-fusion": _bidaf_short(fusion="mlp"),
     # === Response selection: DAM ===
+    "dam-ubuntu-v1": Recipe("dam", "ubuntu-v1", DAM_RELEASE, {}),  # all else is the default
+    "dam-douban": Recipe("dam", "douban", DAM_RELEASE, {"conv_filters": (16, 16)}),
+    "dam-ecommerce": Recipe(  # as in fuzhenxin/ResponseSelectionModels, the source of its published score
+        model="dam",
+        corpus="ecommerce",
+        flags={"epochs": 20.0, "batch_size": 100, "learning_rate": 1e-3},
+        settings={"max_turns": 10, "decay_rate": 0.8, "decay_steps": 10_000, "gradient_clip": 5.0}
+        | {"validations_per_epoch": 1, "patience": 3},
+    ),
     "dam-ubuntu-irc": Recipe(
         model="dam",
         corpus="ubuntu-irc",
@@ -195,12 +222,9 @@ RECIPES = {
             "max_turns": 6,
             "max_words": 24,
             "negatives": "fresh",
-            "loss": "softmax",
-            "decay_steps": 300,
             "embedding_dropout": 0.2,
-            "vector_center": True,
-            "vector_norm": 3.5,
             "validations_per_epoch": 4,
+            **DAM_SMALL,
         },
         results="dam-ubuntu-irc-full.json",
         score="dev R10@1 .567; seed 1, 33 minutes, 2 cores, AMD EPYC",
@@ -209,16 +233,7 @@ RECIPES = {
         model="dam",
         corpus="the embedded sample",
         flags={"epochs": 2.5, "batch_size": 16, "learning_rate": 3e-3, "precision": "float32"},
-        settings={
-            "levels": 1,
-            "max_words": 20,
-            "loss": "softmax",
-            "decay_steps": 300,
-            "embedding_dropout": 0.1,
-            "vector_center": True,
-            "vector_norm": 3.5,
-            "validations_per_epoch": 2,
-        },
+        settings={"levels": 1, "max_words": 20, "embedding_dropout": 0.1, "validations_per_epoch": 2, **DAM_SMALL},
         results="dam-sample.json",
         score="test R10@1 .665; seed 1, 4 minutes, 2 cores, Intel(R) Xeon(R) Processor",
     ),
@@ -228,11 +243,13 @@ RECIPES = {
         results="chat/chat-additive-dailydialog-?-dev.json",
         score="dev perplexity 34.97; seed 1, 119 minutes, 2 cores, AMD EPYC",
     ),
-    "chat-dot": _chat(
-        "dot",
+    "chat-dot": _chat(  # Luong's; the article's own is the next
+        "luong_dot",
         results="chat/chat-dot-dailydialog-?-dev.json",
         score="dev perplexity 34.28; seed 1, 77 minutes, 2 cores, AMD EPYC",
     ),
+    "chat-dot-before": _chat("dot"),
+    "chat-dot-before-all": _chat("dot", output="all"),
     "chat-none": _chat(
         "none",
         results="chat/chat-none-dailydialog-?-dev.json",
@@ -248,7 +265,7 @@ RECIPES = {
             "hidden": 500,
             "layers": 2,
             "merge": "sum",
-            "attention": "dot",
+            "attention": "luong_dot",
             "dropout": 0.1,
             "decoder_rate": 5.0,
             "decay": 1.0,
@@ -262,7 +279,7 @@ RECIPES = {
         model="seq2seq",
         corpus="subtitles",
         flags={"epochs": 2.0, "batch_size": 64, "learning_rate": 1e-3},
-        settings={"attention": "dot", "tied_output": True, "dropout": 0.2, "validations_per_epoch": 2},
+        settings={"attention": "luong_dot", "tied_output": True, "dropout": 0.2, "validations_per_epoch": 2},
         results="chat/chat-subtitles-subtitles-?-dev.json",
         score="dev perplexity 52.08; seed 1, 34 minutes, 2 cores, AMD EPYC",
     ),

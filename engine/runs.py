@@ -24,6 +24,7 @@ import numpy as np
 from base import runtime
 from base.files import UserError, atomic_file, check_output, checksum, publish
 from engine.settings import make_config
+from metrics.names import of_today
 from models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
@@ -83,6 +84,7 @@ class Run:
         missing = [name for name in WRITTEN if not isinstance(config.get(name), dict)]
         if missing:
             raise UserError(f"{file}: expected what train.py writes. Missing: {', '.join(missing)}")
+        config["settings"] = of_today(config["model"], config["settings"])
         return cls(path, config)
 
     def update_config(self, changes):

@@ -1,6 +1,8 @@
 """What tools.sweep does."""
 
+import dataclasses
 import gc
+import itertools
 import pathlib
 import shutil
 
@@ -14,7 +16,7 @@ from engine.training import Fit, train
 from models import MODELS
 
 
-def sweep(tasks, recipes, datasets, seeds, splits, out, measured_out=None):
+def sweep(tasks, recipes, datasets, seeds, splits, out, measured_out=None, variations=({},)):
     """Trains and measures every recipe on every dataset with every seed.
 
     Args:
@@ -26,6 +28,8 @@ def sweep(tasks, recipes, datasets, seeds, splits, out, measured_out=None):
         out: Directory of the runs, `RECIPE-DATASET-SEED`.
         measured_out: Directory of the records, `RECIPE-DATASET-SEED-SPLIT.json`, or `None`. What has all its records is
             not trained, even if its run is gone.
+        variations: List of `{field: value}`: each recipe is trained with each of them; RECIPE is then
+            `RECIPE-FIELD-VALUE`.
 
     Raises:
         UserError: where an input is at fault.
@@ -35,18 +39,20 @@ def sweep(tasks, recipes, datasets, seeds, splits, out, measured_out=None):
         if names.count(name) > 1:
             raise UserError(f"--data expects directories of different names, which runs are named by. Received: {name}")
     for seed in seeds:  # so that every recipe has its first result soon
-        for recipe in recipes:
+        for number, (recipe, changes) in enumerate(itertools.product(recipes, variations)):
+            label = "-".join([recipe, *(f"{field}-{value}" for field, value in changes.items())])
+            changed = dataclasses.replace(RECIPES[recipe], settings={**RECIPES[recipe].settings, **changes})
             for data in datasets:
-                task = tasks[MODELS[RECIPES[recipe].model].task]
-                first = recipe == recipes[0] and seed == seeds[0]  # the baselines of a dataset are always the same
-                _train_and_measure(task, recipe, data, seed, splits, out, measured_out, baselines=first)
+                task = tasks[MODELS[changed.model].task]
+                first = number == 0 and seed == seeds[0]  # the baselines of a dataset are always the same
+                name = f"{label}-{data.name}-{seed}"
+                _train_and_measure(task, changed, name, data, seed, splits, out, measured_out, baselines=first)
                 keras.utils.clear_session()
                 gc.collect()
 
 
-def _train_and_measure(task, recipe, data, seed, splits, out, measured_out, baselines):
+def _train_and_measure(task, recipe, name, data, seed, splits, out, measured_out, baselines):
     """Trains a recipe on a dataset with a seed, and measures the splits that have no record yet."""
-    name = f"{recipe}-{data.name}-{seed}"
     dataset = task.open_dataset(data)
     for split in splits:
         if split not in dataset.splits:
@@ -57,7 +63,7 @@ def _train_and_measure(task, recipe, data, seed, splits, out, measured_out, base
     }
     if not missing:
         return
-    run = _train(task, RECIPES[recipe], data, seed, out / name)
+    run = _train(task, recipe, data, seed, out / name)
     evaluation = Evaluation(task, run, data, datasets={str(data.resolve()): dataset})
     for split, file in missing.items():
         evaluation.score(split, measured_out=file, baselines=baselines)

@@ -50,6 +50,8 @@ class Task(abc.ABC):
     """The best score that `validate` can return; training ends when it is reached."""
     options = ()
     """Names of the flags of evaluate.py that `measure` takes."""
+    groupings = ()
+    """What `metrics_by` can group examples by."""
     headline = ()
     """Metrics that a table of several runs shows, the most important first."""
     load_options = ()
@@ -120,7 +122,8 @@ class Task(abc.ABC):
             raise UserError(f"{run.path} remembers no dataset: give --data")
         if not path and not pathlib.Path(facts["path"]).is_dir():
             raise UserError(f"{run.path} was trained on {facts['path']}, which is gone: give --data")
-        return self.open_dataset(path or facts["path"], **{name: facts[name] for name in self.load_options})
+        remembered = {name: facts[name] for name in self.load_options if not (path and name == "name")}
+        return self.open_dataset(path or facts["path"], **remembered)
 
     def keep_for_run(self, dataset, path):
         """Puts into a run's directory what using its model takes, beside the vocabulary, which is there; nothing here.
@@ -210,6 +213,10 @@ class Task(abc.ABC):
 
     # === Scoring ===
 
+    def average(self, logits):
+        """The logits of the mean of several models' probabilities, out of the logits of each; refused here."""
+        raise UserError(f"models of {self.name} make no ensemble here: give --run one run, or a pattern of several")
+
     @abc.abstractmethod
     def validate(self, model, split, multiple=4):
         """Scores a split during training.
@@ -240,6 +247,14 @@ class Task(abc.ABC):
             A dict ready for JSON: `metrics`, `counts`, and what else the task says, as `baselines`.
         """
 
+    def metrics_by(self, model, dataset, split, groupings, progress=iter, multiple=4):
+        """Scores groups of a split's examples by some of the task's `groupings`; arguments as of `measure`.
+
+        Returns:
+            `{grouping: [{"group", "examples", "metrics"}]}`, groups in the order in which a plot shows them.
+        """
+        raise NotImplementedError
+
     @abc.abstractmethod
     def describe(self, record):
         """The title and the caption, or `None`, of the table of a record that `measure` returned."""
@@ -250,18 +265,23 @@ class Task(abc.ABC):
 
     # === Use ===
 
-    def examples(self, dataset, count=3):
-        """Some examples of the split dev for people to try, which a run keeps.
+    def examples(self, dataset, count=3, split="dev"):
+        """Some examples of a split for people to try; a run keeps some of dev.
 
         Args:
             dataset: What `load_dataset` returned.
             count: At most so many, at equal distances.
+            split: Name of the split.
 
         Returns:
             List of `{"title": text, "instance": instance}`, instances as the `fields` of the task's predictor have
             them; none where the dataset has no texts.
         """
         return []
+
+    def examples_to_explain(self, dataset, count, split):
+        """As `examples`, for pictures of attention."""
+        return self.examples(dataset, count, split)
 
     @abc.abstractmethod
     def predictor(self, run):

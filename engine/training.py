@@ -52,7 +52,7 @@ class Fit:
         )
 
 
-def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=None, save_minutes=10.0):
+def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=None, name=None, save_minutes=10.0):
     """Trains a model into a run directory.
 
     Args:
@@ -64,6 +64,7 @@ def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=N
         settings: `{field: value}` of the model's config or the task's `Training`.
         resume: Go on with the run in `workdir`, under its own settings; only `fit.epochs` counts.
         eos_id: `_EOS_` id, where the dataset does not say it.
+        name: Of the corpus, where the dataset should be called otherwise than it says.
         save_minutes: Minutes after which the state is saved between two validations.
 
     Returns:
@@ -79,9 +80,10 @@ def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=N
             return run
         fit, training, dataset = _reopen(run, task, data, fit)
     else:
-        if eos_id is not None and "eos_id" not in task.load_options:
-            raise UserError(f"--eos_id is for published selection data. Received: --eos_id={eos_id} with {model_name}")
-        given = {} if eos_id is None else {"eos_id": eos_id}
+        given = {key: value for key, value in (("eos_id", eos_id), ("name", name)) if value is not None}
+        for key, value in given.items():
+            if key not in task.load_options:
+                raise UserError(f"--{key} is for published selection data. Received: --{key}={value} with {model_name}")
         dataset = task.open_dataset(data or sample_of(task), **given)
         precision = choose_precision(fit.precision, MODELS[model_name].gains_in_bfloat16, has_gpu())
         fit = dataclasses.replace(fit, precision=precision)

@@ -91,7 +91,7 @@ class Attention(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("colloquy")
 class AttentionCell(keras.layers.Layer):
-    """A recurrent cell that attends to a memory before each step (Bahdanau et al. 2015, A.1.2).
+    """A recurrent cell that attends to a memory before each step (Bahdanau et al. 2015, A.1.2; score of any kind).
 
         c_t = attention(s_{t-1}, h),    s_t = cell([y_{t-1}; c_t], s_{t-1})
 
@@ -108,6 +108,7 @@ class AttentionCell(keras.layers.Layer):
     Args:
         cell: `keras.layers.GRUCell` or `LSTMCell`; its first state is `s`.
         attention: An `Attention`.
+        with_context: `True`: a step also gives `c_t`.
 
     Call arguments:
         inputs: `y_{t-1}`, float `(B, E)`.
@@ -115,12 +116,12 @@ class AttentionCell(keras.layers.Layer):
             and its mask `(B, S)`, 1 = real.
 
     Returns:
-        `s_t`, float `(B, Q)`, and the list of states.
+        `s_t`, float `(B, Q)`, with `c_t` `[s_t; c_t]`, `(B, Q + D)`, and the list of states.
     """
 
-    def __init__(self, cell, attention, **kwargs):
+    def __init__(self, cell, attention, with_context=False, **kwargs):
         super().__init__(**kwargs)
-        self.cell, self.attention = cell, attention
+        self.cell, self.attention, self.with_context = cell, attention, with_context
         own = cell.state_size
         self.state_size = [*(own if isinstance(own, (list, tuple)) else [own]), -1, -1, -1]
         self.output_size = cell.output_size
@@ -134,19 +135,22 @@ class AttentionCell(keras.layers.Layer):
     def call(self, inputs, states, training=None):
         c, _ = self.attend(states)
         s, own = self.cell(ops.concatenate([inputs, c], axis=-1), states[:-3], training=training)
-        return s, [*(own if isinstance(own, (list, tuple)) else [own]), *states[-3:]]
+        after = [*(own if isinstance(own, (list, tuple)) else [own]), *states[-3:]]
+        return ops.concatenate([s, c], axis=-1) if self.with_context else s, after
 
     def build_for(self, inputs_size, memory_size):
         """Makes the weights for inputs and memories of these sizes."""
         if not self.attention.built:
-            self.attention.build((None, None, self.output_size), (None, None, memory_size))
+            self.attention.build((None, None, self.cell.output_size), (None, None, memory_size))
         if not self.cell.built:
             self.cell.build((None, inputs_size + memory_size))
+        self.output_size = self.cell.output_size + memory_size * self.with_context
         self.built = True
 
     def get_config(self):
         parts = {"cell": self.cell, "attention": self.attention}
-        return {**super().get_config(), **{k: keras.saving.serialize_keras_object(v) for k, v in parts.items()}}
+        parts = {name: keras.saving.serialize_keras_object(part) for name, part in parts.items()}
+        return {**super().get_config(), **parts, "with_context": self.with_context}
 
     @classmethod
     def from_config(cls, config):

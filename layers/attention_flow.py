@@ -6,9 +6,12 @@ Shape suffixes:  B batch   T context words   J query words   D features (the pap
 import keras
 from keras import ops
 
+from layers.dense import Dense
 from layers.masking import masked_max, masked_softmax
 
 STARTS = ("glorot", "dot")
+SIMILARITIES = ("trilinear", "mlp")
+FUSIONS = ("concat", "mlp")
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -20,13 +23,19 @@ class AttentionFlow(keras.layers.Layer):
         Q2C:  b = softmax_t(max_j S_tj),    h~ = sum_t b_t h_t
         G_t = [h_t; u~_t; h_t * u~_t; h_t * h~]                  (eq. 2)
 
-    `w` has three blocks, so `S` is a sum of three products and `(B, T, J, 3D)` is never formed.
+    `w` has three blocks, so `S` is a sum of three products and `(B, T, J, 3D)` is never formed. The paper leaves both
+    functions open; instead of the weighted sum and of the concatenation each may be a perceptron:
+
+        S_tj = v . tanh(W [h_t; u_j; h_t * u_j] + c)             A = D / 2 units
+        G_t = max(0, W_G [h_t; u~_t; h_t * u~_t; h_t * h~] + b_G)
 
     Args:
         start: How `w` starts: `"glorot"`, or `"dot"`, its first two blocks so and the third as ones. Then `S_tj` is
             about `h_t . u_j` at first: words look at their like from the beginning, where small data hardly teach it.
         c2q: `False`, the paper's ablation: `u~` is the mean of the query's words.
         q2c: `False`, the paper's ablation: `G` ends before `h * h~`.
+        kind: Of the similarity, `"trilinear"` (eq. 1) or `"mlp"`, whose `W` `start` does not reach.
+        fusion: Of what becomes `G`, `"concat"` (eq. 2) or `"mlp"`.
 
     Call arguments:
         context: `H`, float `(B, T, D)`.
@@ -38,21 +47,32 @@ class AttentionFlow(keras.layers.Layer):
         `G`, float `(B, T, 4D)`, or `(B, T, 3D)` without Q2C.
     """
 
-    def __init__(self, c2q=True, q2c=True, start="glorot", **kwargs):
+    def __init__(self, c2q=True, q2c=True, start="glorot", kind="trilinear", fusion="concat", **kwargs):
         super().__init__(**kwargs)
-        if start not in STARTS:
-            raise ValueError(f"start must be one of {STARTS}. Received: start={start!r}")
-        self.c2q, self.q2c, self.start = c2q, q2c, start
+        for name, value, known in (("start", start, STARTS), ("kind", kind, SIMILARITIES), ("fusion", fusion, FUSIONS)):
+            if value not in known:
+                raise ValueError(f"{name} must be one of {known}. Received: {name}={value!r}")
+        self.c2q, self.q2c, self.start, self.kind, self.fusion = c2q, q2c, start, kind, fusion
 
     def build(self, context_shape, query_shape, *_):
-        if self.c2q or self.q2c:
+        D = context_shape[-1]
+        A = max(D // 2, 1)
+        if (self.c2q or self.q2c) and self.kind == "trilinear":
             glorot = keras.initializers.GlorotUniform()
 
             def dot(shape, dtype=None):
                 return ops.concatenate([glorot(shape, dtype)[:2], ops.ones((1, shape[1]), dtype)], axis=0)
 
             start = {"glorot": glorot, "dot": dot}[self.start]
-            self.w_3D = self.add_weight(name="w", shape=(3, context_shape[-1]), initializer=start)
+            self.w_3D = self.add_weight(name="w", shape=(3, D), initializer=start)
+        elif self.c2q or self.q2c:
+            self.W_3DA = self.add_weight(name="W", shape=(3, D, A), initializer="glorot_uniform")
+            self.c_A = self.add_weight(name="c", shape=(A,), initializer="zeros")
+            self.v_A = self.add_weight(name="v", shape=(A,), initializer=keras.initializers.RandomUniform(-0.1, 0.1))
+        if self.fusion == "mlp":
+            size = D * (4 if self.q2c else 3)
+            self.perceptron = Dense(size, activation="relu", name="fusion", dtype=self.dtype_policy)
+            self.perceptron.build((None, None, size))
 
     def call(self, context, query, context_mask, query_mask):
         H_BTD, U_BJD = context, query
@@ -70,11 +90,18 @@ class AttentionFlow(keras.layers.Layer):
             b_BT = masked_softmax(masked_max(S_BTJ, query_mask[:, None, :]), context_mask)
             h_tilde_BD = ops.einsum("bt,btd->bd", b_BT, H_BTD)
             G.append(H_BTD * h_tilde_BD[:, None, :])
-        return ops.concatenate(G, axis=-1)
+        G = ops.concatenate(G, axis=-1)
+        return self.perceptron(G) if self.fusion == "mlp" else G
 
     def similarity(self, context, query):
         """`S` of eq. 1, float `(B, T, J)`; its softmax over `J` is what each word of the context attends to."""
         H_BTD, U_BJD = context, query
+        if self.kind == "mlp":
+            W_h, W_u, W_hu = (ops.cast(self.W_3DA[i], H_BTD.dtype) for i in range(3))
+            hidden_BTJA = ops.matmul(H_BTD, W_h)[:, :, None] + ops.matmul(U_BJD, W_u)[:, None]
+            hidden_BTJA = hidden_BTJA + ops.matmul(H_BTD[:, :, None] * U_BJD[:, None], W_hu)
+            hidden_BTJA = ops.tanh(hidden_BTJA + ops.cast(self.c_A, H_BTD.dtype))
+            return ops.matmul(hidden_BTJA, ops.cast(self.v_A, H_BTD.dtype)[:, None])[..., 0]
         w_h, w_u, w_hu = (ops.cast(self.w_3D[i], H_BTD.dtype) for i in range(3))
         return (
             ops.einsum("btd,d->bt", H_BTD, w_h)[:, :, None]
@@ -86,4 +113,5 @@ class AttentionFlow(keras.layers.Layer):
         return (*context_shape[:-1], context_shape[-1] * (4 if self.q2c else 3))
 
     def get_config(self):
-        return {**super().get_config(), "c2q": self.c2q, "q2c": self.q2c, "start": self.start}
+        names = ("c2q", "q2c", "start", "kind", "fusion")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

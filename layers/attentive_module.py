@@ -92,10 +92,8 @@ class AttentiveModule(keras.layers.Layer):
         self.ffn_norm.build((None, D))
 
     def call(self, query, key, value, query_mask=None, key_mask=None, scores=None):
-        Q, K, V = query, key, value
-        QK = row_products(Q, K) if scores is None else scores
-        Att = self._softmax(QK * (1.0 / math.sqrt(Q.shape[-1])), query_mask, key_mask)
-        V_att = ops.matmul(Att, V)
+        Q, V = query, value
+        V_att = ops.matmul(self.attention(query, key, query_mask, key_mask, scores), V)
         if query_mask is None or self.masking == "release":
             return self._feed_forward(V_att + Q)
         mask = query_mask
@@ -103,6 +101,11 @@ class AttentiveModule(keras.layers.Layer):
             mask = ops.logical_and(query_mask, ops.any(key_mask, axis=-1, keepdims=True))
         apply = apply_unpadded if self.unpad else apply_padded
         return apply(self._feed_forward, V_att + Q, mask)
+
+    def attention(self, query, key, query_mask=None, key_mask=None, scores=None):
+        """`Att`, float `(..., Q, K)`; arguments as of the call."""
+        QK = row_products(query, key) if scores is None else scores
+        return self._softmax(QK * (1.0 / math.sqrt(query.shape[-1])), query_mask, key_mask)
 
     def _softmax(self, logits, query_mask, key_mask):
         if self.masking == "release":

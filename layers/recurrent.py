@@ -6,13 +6,18 @@ Shape suffixes:  B batch   S source words   T target words   E features of a wor
 import keras
 from keras import ops
 
-from layers.attention import SCORES, Attention, AttentionCell
+from layers.attention import Attention, AttentionCell
 from layers.dense import Dense
 from layers.masking import zero_padding
 
 CELLS = ("gru", "lstm")
 MERGES = ("concat", "sum")
-ATTENTIONS = ("none", *SCORES)
+BEFORE = {"additive": "additive", "dot": "dot"}
+"""Kinds of attention that come before the decoder's step, with their scores of `layers.attention.Attention`."""
+AFTER = {"luong_dot": "dot", "general": "general", "scaled_dot": "scaled_dot"}
+"""Those that come after it."""
+ATTENTIONS = ("none", *BEFORE, *AFTER)
+OUTPUTS = ("state", "all")
 
 
 def _check(name, value, known):
@@ -104,9 +109,10 @@ class RecurrentEncoder(keras.layers.Layer):
 class RecurrentDecoder(keras.layers.Layer):
     """Writes a sequence word after word, attending to the encoder's memory at each.
 
-    With `attention="additive"` attention comes before the step and reaches the gates of the first layer, see
-    `layers.attention.AttentionCell`; what is returned is the state. With Luong's it comes after the last layer's step,
-    and what is returned is his attentional vector, eq. 5:
+    With `attention="additive"` and `"dot"` attention comes before the step, asked for by `s_{t-1}`, and reaches the
+    gates of the first layer, see `layers.attention.AttentionCell`; what is returned is the state. With `"luong_dot"`,
+    `"general"` and `"scaled_dot"` it comes after the last layer's step, and what is returned is Luong's attentional
+    vector, eq. 5:
 
         c_t = attention(s_t, h),    s~_t = tanh(W_c [c_t; s_t])
 
@@ -115,6 +121,8 @@ class RecurrentDecoder(keras.layers.Layer):
     Args:
         cell, units, layers, dropout: As of `RecurrentEncoder`.
         attention: One of `ATTENTIONS`.
+        output: `"state"`: what is said above. `"all"`: also the word before, and the context `c_t`, or without
+            attention the encoder's last state: `[s_t; y_{t-1}; c_t]`.
 
     Call arguments:
         y: The words before each, float `(B, T, E)`.
@@ -123,26 +131,29 @@ class RecurrentDecoder(keras.layers.Layer):
         states: List of the first states, float `(B, H)`, as the encoder's last.
 
     Returns:
-        Float `(B, T, H)`. `step` does the same word by word, and gives states and attention weights.
+        Float `(B, T, H)`, of `"all"` `(B, T, H + E + D)`. `step` does the same word by word, and gives states and
+        attention weights.
 
     Raises:
-        ValueError: for an unknown cell or attention.
+        ValueError: for an unknown cell, attention or output.
     """
 
-    def __init__(self, cell="gru", units=256, layers=1, attention="additive", dropout=0.0, **kwargs):
+    def __init__(self, cell="gru", units=256, layers=1, attention="additive", dropout=0.0, output="state", **kwargs):
         super().__init__(**kwargs)
         _check("cell", cell, CELLS)
         _check("attention", attention, ATTENTIONS)
+        _check("output", output, OUTPUTS)
+        self.output_kind = output
         self.cell, self.units, self.depth, self.attention, self.dropout = cell, units, layers, attention, dropout
         policy = self.dtype_policy
         stack = [_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)]
+        score = {**BEFORE, **AFTER}.get(attention)
         # Saved weights know it by this name.
-        # Saved weights know it by this name.
-        self.look = None if attention == "none" else Attention(attention, name="attention", dtype=policy)
-        if attention == "additive":
+        self.look = None if attention == "none" else Attention(score, name="attention", dtype=policy)
+        if attention in BEFORE:
             kind = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}[cell]
             own = kind(units, **({"reset_after": False} if cell == "gru" else {}), name="cell", dtype=policy)
-            first = AttentionCell(own, self.look, name="attention_cell", dtype=policy)
+            first = AttentionCell(own, self.look, output == "all", name="attention_cell", dtype=policy)
             stack[0] = keras.layers.RNN(first, return_sequences=True, name="layer_0", dtype=policy)
         elif attention != "none":
             self.readout = Dense(units, activation="tanh", use_bias=False, name="readout", dtype=policy)
@@ -152,29 +163,34 @@ class RecurrentDecoder(keras.layers.Layer):
     def build(self, y_shape, memory_shape, mask_shape=None, states_shape=None):
         E, D = y_shape[-1], memory_shape[-1]
         for i, layer in enumerate(self.stack):
-            if i == 0 and self.attention == "additive":
+            if i == 0 and self.attention in BEFORE:
                 layer.cell.build_for(E, D)
                 layer.built = True
             else:
                 layer.build((None, None, self.units if i else E + self.units * (self.attention == "none")))
-        if self.attention not in ("none", "additive"):
+        if self.attention in AFTER:
             self.look.build((None, None, self.units), memory_shape)
             self.readout.build((None, None, self.units + D))
 
     def call(self, y, memory, mask, states, training=None):
         states = _states_of(self.cell, states)
-        x = self._with_summary(y, states)
+        x, c = y, None
+        if self.attention == "none":
+            summary = self._summary(states)[:, None, :]
+            c = ops.broadcast_to(summary, (*ops.shape(y)[:2], self.units))
+            x = ops.concatenate([y, c], axis=-1)
         for i, layer in enumerate(self.stack):
             x = self.drop(x, training=training) if i else x
-            if i == 0 and self.attention == "additive":
+            if i == 0 and self.attention in BEFORE:
                 extra = [self.look.keys(memory), memory, ops.cast(mask, memory.dtype)]
                 x = layer(x, initial_state=[*states[0], *extra], training=training)
+                x, c = x[..., : self.units], x[..., self.units :]
             else:
                 x = layer(x, initial_state=states[i], training=training)[0]
-        if self.attention in ("none", "additive"):
-            return x
-        c, _ = self.look(x, memory, mask)
-        return self.readout(ops.concatenate([c, x], axis=-1))
+        if self.attention in AFTER:
+            c, _ = self.look(x, memory, mask)
+            x = self.readout(ops.concatenate([c, x], axis=-1))
+        return self._output(x, y, c)
 
     def encoder_cache(self, memory, mask, states):
         """What a step needs beside the word and the states: the keys, the memory, its mask and the first summary."""
@@ -190,38 +206,41 @@ class RecurrentDecoder(keras.layers.Layer):
             cache: What `encoder_cache` returned.
 
         Returns:
-            The output, float `(B, H)`, the list of states, and the attention weights, float `(B, S)`, or `None`.
+            The output, float `(B, H)` or `(B, H + E + D)`, the list of states, and the attention weights, float
+            `(B, S)`, or `None`.
         """
         keys, memory, mask, summary = cache
-        x, after, weights = y, [], None
+        x, c, after, weights = y, summary, [], None
         if self.attention == "none":
             x = ops.concatenate([x, summary], axis=-1)
         for i, (layer, own) in enumerate(zip(self.stack, _states_of(self.cell, states), strict=True)):
-            if i == 0 and self.attention == "additive":
+            if i == 0 and self.attention in BEFORE:
                 extra = [keys, memory, mask]
-                _, weights = layer.cell.attend([*own, *extra])
+                c, weights = layer.cell.attend([*own, *extra])
                 x, new = layer.cell(x, [*own, *extra])
+                x = x[:, : self.units]
                 after += new[:-3]
             else:
                 x, new = layer.cell(x, own)
                 after += new if isinstance(new, (list, tuple)) else [new]
-        if self.attention not in ("none", "additive"):
+        if self.attention in AFTER:
             c, weights = self.look(x[:, None, :], memory, ops.not_equal(mask, 0), keys)
-            x, weights = self.readout(ops.concatenate([c[:, 0], x], axis=-1)), weights[:, 0]
-        return x, after, weights
+            c, weights = c[:, 0], weights[:, 0]
+            x = self.readout(ops.concatenate([c, x], axis=-1))
+        return self._output(x, y, c), after, weights
 
     def _summary(self, states):
         return states[-1][0]
 
-    def _with_summary(self, y, states):
-        if self.attention != "none":
-            return y
-        summary = self._summary(states)[:, None, :]
-        return ops.concatenate([y, ops.broadcast_to(summary, (*ops.shape(y)[:2], self.units))], axis=-1)
+    def _output(self, x, y, c):
+        return ops.concatenate([x, y, c], axis=-1) if self.output_kind == "all" else x
 
     def compute_output_spec(self, y, memory, mask, states, training=None):
-        return keras.KerasTensor((*y.shape[:2], self.units), self.compute_dtype)
+        context = self.units if self.attention == "none" else memory.shape[-1]
+        size = self.units + (y.shape[-1] + context) * (self.output_kind == "all")
+        return keras.KerasTensor((*y.shape[:2], size), self.compute_dtype)
 
     def get_config(self):
         names = ("cell", "units", "attention", "dropout")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}, "layers": self.depth}
+        given = {name: getattr(self, name) for name in names}
+        return {**super().get_config(), **given, "layers": self.depth, "output": self.output_kind}

@@ -18,6 +18,22 @@ def model_name(model, settings, training):
     return ", ".join([_title(model, settings), *notes])
 
 
+def of_today(model, settings):
+    """The settings of a model as today's code names them, out of a run or a record that earlier code wrote.
+
+    Until the decoder of seq2seq models had an `output`, `attention=dot` was what is `luong_dot` now.
+
+    >>> of_today("seq2seq", {"attention": "dot"})
+    {'attention': 'luong_dot', 'output': 'state'}
+    >>> of_today("seq2seq", {"attention": "dot", "output": "state"})
+    {'attention': 'dot', 'output': 'state'}
+    """
+    if model != "seq2seq" or "output" in settings:
+        return settings
+    attention = settings.get("attention", "additive")
+    return {**settings, "attention": "luong_dot" if attention == "dot" else attention, "output": "state"}
+
+
 def record_name(record):
     """The name of a record of results/measured: the model's and, unless it was greedy, how replies were searched for.
 
@@ -26,7 +42,8 @@ def record_name(record):
     settings = record.get("settings")
     name = record["name"]
     if settings and "model" in record:
-        name = model_name(record["model"], settings["model"], settings.get("training", {}))
+        present = of_today(record["model"], settings["model"])
+        name = model_name(record["model"], present, settings.get("training", {}))
     search = record.get("search", "greedy")
     return name if search == "greedy" else f"{name}, {search}"
 
@@ -79,12 +96,16 @@ def _bidaf(settings, training):
         notes.append(f"{settings['end_pointer']} end pointer")
     if settings.get("similarity_start") == "dot":
         notes.append("similarity starts as a dot product")
+    notes += [f"{name} by MLP" for name in ("similarity", "fusion") if settings.get(name) == "mlp"]
+    notes += ["dynamic attention"] * (settings.get("attention", "flow") == "dynamic")
+    notes += ["trained unknown words"] * settings.get("train_unknown", False)
     return notes
 
 
 def _seq2seq(settings, training):
-    attention = settings["attention"].replace("_", " ").replace("none", "no") + " attention"
-    return [attention, *(["reverse"] * settings.get("reverse", False))]
+    attention = settings["attention"].replace("luong", "Luong's").replace("_", " ").replace("none", "no")
+    output = ["output from all"] * (settings.get("output", "state") == "all")
+    return [f"{attention} attention", *output, *(["reverse"] * settings.get("reverse", False))]
 
 
 def _memory(settings, training):
@@ -107,6 +128,8 @@ def _shared_memory(settings, training):
         notes.append(f"{settings['shortcut']} shortcut".replace("none", "no"))
     if settings.get("divisor", "dimension") != "dimension":
         notes.append(f"divisor {settings['divisor']}")
+    if settings.get("encoding", "sum") != "sum":
+        notes.append({"position": "weighted by position", "attention": "attention between words"}[settings["encoding"]])
     return notes
 
 

@@ -13,14 +13,16 @@ import dataclasses
 import keras
 from keras import ops
 
-from layers.attention_flow import STARTS, AttentionFlow
+from layers.attention_flow import FUSIONS, SIMILARITIES, STARTS, AttentionFlow
 from layers.bilstm import BiLSTM
 from layers.char_cnn import CharacterCNN
+from layers.dynamic_attention import DynamicBiLSTM
 from layers.highway import Highway
-from layers.masking import mask_from_ids, masked_logits, masked_softmax
+from layers.masking import mask_from_ids, masked_logits, masked_softmax, zero_padding
 from layers.word_embedding import WordEmbedding
 
 END_POINTERS = ("paper", "official")
+ATTENTIONS = ("flow", "dynamic")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +33,14 @@ class BiDAFConfig:
     """Words with a vector, 1 to this."""
     characters: int
     """Characters with an id, 1 to this."""
+    trained_words: int = 0
+    """How many of them, the last ones, had no vector given, see `train_unknown`."""
+    unknown_id: int = 2
+    """The id of the unknown word."""
     embedding_dim: int = 100
     """Features of a word vector; the vectors stay as they are given."""
+    train_unknown: bool = False
+    """`True`: the vector of the unknown word and those of `trained_words` are trained; `prepare.py --trained_words`."""
     hidden: int = 100
     """`d`: units of each LSTM in each direction."""
     character_dim: int = 8
@@ -56,12 +64,22 @@ class BiDAFConfig:
     """`False` leaves query-to-context attention out of `G`: an ablation of the paper."""
     similarity_start: str = "glorot"
     """Initial weights of eq. 1: `glorot`, or `dot`, a dot product; see `layers.attention_flow`."""
+    similarity: str = "trilinear"
+    """`trilinear`, eq. 1, or `mlp`, a perceptron with one hidden layer."""
+    fusion: str = "concat"
+    """How `G` is made: `concat`, eq. 2, or `mlp`, a perceptron on that, which the paper names as a choice."""
+    attention: str = "flow"
+    """`flow`, or `dynamic`, an ablation of the paper: computed inside of the first modelling LSTM, by its state; then
+    `G` is `H`."""
 
     def __post_init__(self):
-        if self.end_pointer not in END_POINTERS:
-            raise ValueError(f"end_pointer must be one of {END_POINTERS}. Received: end_pointer={self.end_pointer!r}")
-        if self.similarity_start not in STARTS:
-            raise ValueError(f"similarity_start must be one of {STARTS}. Received: {self.similarity_start!r}")
+        choices = {"end_pointer": END_POINTERS, "similarity_start": STARTS, "similarity": SIMILARITIES}
+        choices |= {"fusion": FUSIONS, "attention": ATTENTIONS}
+        for field, known in choices.items():
+            if getattr(self, field) not in known:
+                raise ValueError(f"{field} must be one of {known}. Received: {field}={getattr(self, field)!r}")
+        if self.train_unknown and not self.use_words:
+            raise ValueError("train_unknown=True needs use_words=True. Received: use_words=False")
         if not (self.use_characters or self.use_words):
             raise ValueError("use_characters and use_words must not both be False")
         if not 0 <= self.dropout < 1:
@@ -96,10 +114,12 @@ class BiDAF(keras.Model):
         characters = CharacterCNN(
             c.characters, c.character_dim, c.character_filters, c.character_width, c.dropout, name="character_cnn"
         )
+        unknown = WordEmbedding(c.trained_words + 2, c.embedding_dim, "zeros", name="unknown_words")
         highway = [Highway(name=f"highway_{i}") for i in range(2)]
         drop = [keras.layers.Dropout(c.dropout, name=f"dropout_{i}") for i in range(7)]
         contextual, end_lstm = BiLSTM(c.hidden, name="contextual"), BiLSTM(c.hidden, name="end")
-        modelling = [BiLSTM(c.hidden, name=f"modelling_{i}") for i in range(2)]
+        first = DynamicBiLSTM if c.attention == "dynamic" else BiLSTM
+        modelling = [first(c.hidden, name="modelling_0"), BiLSTM(c.hidden, name="modelling_1")]
         start_logit, end_logit = (
             keras.layers.Dense(1, use_bias=False, name=f"{name}_logit") for name in ("start", "end")
         )
@@ -109,7 +129,13 @@ class BiDAF(keras.Model):
         characters_NL = keras.Input((None,), dtype="int32", name="characters")
         context_BT = keras.Input((None,), dtype="int32", name="context")
         query_BJ = keras.Input((None,), dtype="int32", name="query")
-        parts = [characters(characters_NL)] * c.use_characters + [words(words_N)] * c.use_words
+        parts = [characters(characters_NL)] * c.use_characters
+        if c.use_words:
+            given_ND = words(words_N)
+            if c.train_unknown:  # a trained vector is what was given and what is learnt besides
+                place_N = _place(c, words_N)
+                given_ND = given_ND + zero_padding(unknown(place_N), mask_from_ids(place_N)[:, None])
+            parts.append(given_ND)
         x_ND = ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
         for layer in highway:
             x_ND = layer(x_ND)
@@ -119,11 +145,14 @@ class BiDAF(keras.Model):
         H = contextual(drop[0](ops.take(x_ND, context_BT, axis=0)), t_mask)
         U = contextual(drop[1](ops.take(x_ND, query_BJ, axis=0)), j_mask)
 
-        # === Layer 4: G (B, T, 8d) ===
-        G = AttentionFlow(c.c2q, c.q2c, c.similarity_start, name="attention_flow")(H, U, t_mask, j_mask)
-
-        # === Layer 5: M (B, T, 2d) ===
-        M = modelling[0](drop[2](G), t_mask)
+        # === Layer 4: G (B, T, 8d); layer 5: M (B, T, 2d) ===
+        if c.attention == "dynamic":
+            G = H
+            M = modelling[0](drop[2](H), U, t_mask, j_mask)
+        else:
+            flow = AttentionFlow(c.c2q, c.q2c, c.similarity_start, c.similarity, c.fusion, name="attention_flow")
+            G = flow(H, U, t_mask, j_mask)
+            M = modelling[0](drop[2](G), t_mask)
         M = modelling[1](drop[3](M), t_mask)
 
         # === Layer 6: p1 = softmax(w1 [G; M]), p2 = softmax(w2 [G; M2]) ===
@@ -155,3 +184,10 @@ class BiDAF(keras.Model):
     @classmethod
     def from_config(cls, config):
         return cls(BiDAFConfig(**config["config"]), name=config["name"])
+
+
+def _place(c, words):
+    """Where the trained part of a word's vector stands: 0 nowhere, 1 the unknown word, then the last words."""
+    behind = words - (c.vocabulary_size - c.trained_words)  # 1 is the first of the last words
+    place = ops.where(behind > 0, behind + 1, ops.zeros_like(behind))
+    return ops.where(ops.equal(words, c.unknown_id), ops.ones_like(place), place)

@@ -122,6 +122,10 @@ class DAM(keras.Model):
         Logits, float32 `(B, N)`: the paper's `g(c, r)` is their sigmoid.
 
     Padding anywhere (words, turns, candidates) changes no logit, unless `masking="release"`.
+
+    What stands between, symbolic, for `keras.Model(model.input, ...)`: `match_matrices`, `{name: (B, N, T, K, J)}` in
+    the order of the match image's channels, and `representations`, the lists `U`, `(B, 1, T, K, D)`, and `R`,
+    `(B, N, 1, J, D)`, of levels 0 and up.
     """
 
     def __init__(self, config, **kwargs):
@@ -173,15 +177,18 @@ class DAM(keras.Model):
         # === Matching (section 3.5) ===
         # M_self^l = U^l R^l^T: (B, N, T, K, J)
         M_self = {l: ops.einsum("btkd,bnjd->bntkj", U[l][:, 0], R[l][:, :, 0]) for l in levels}
-        M_cross = [match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()]
+        M_cross = {l: match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()}
 
         # === Aggregation (section 3.6) ===
-        M = M_cross + (list(M_self.values()) if c.variant != "cross" else [])  # C times (B, N, T, K, J)
+        matches = {f"M_cross {l}": m for l, m in M_cross.items()}
+        if c.variant != "cross":
+            matches |= {f"M_self {l}": m for l, m in M_self.items()}
         M_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])
         if c.lexical:
             lexical_match = LexicalMatch(c.vocabulary_size + c.hashed_words, c.unknown_id, name="lexical_match")
             M_words, lexical_logits = lexical_match(turns_BTK, responses_BNJ)
-            M.append(M_words / aggregation.scale)  # after scaling it is from 0 to 1
+            matches["M_words"] = M_words / aggregation.scale  # after scaling it is from 0 to 1
+        M = list(matches.values())  # C times (B, N, T, K, J)
         if c.response_rows:
             M, M_mask = [ops.swapaxes(m, 3, 4) for m in M], ops.swapaxes(M_mask, 3, 4)
         logits = aggregation(M, M_mask)
@@ -190,6 +197,7 @@ class DAM(keras.Model):
 
         super().__init__({"turns": turns_BTK, "responses": responses_BNJ}, logits, **kwargs)
         self.config = config
+        self.match_matrices, self.representations = matches, {"U": U, "R": R}
 
     @property
     def unpad(self):

@@ -13,6 +13,7 @@ from keras import ops
 from layers.bag_of_words import BagOfWords
 from layers.candidates import IdTable, MatchTypes
 from layers.dialog_history import SpeakerFeature, TimeFeature, gather_turns, history_mask
+from layers.ordered_words import ENCODINGS, OrderedWords
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +76,21 @@ class HopConfig(MemoryConfig):
             raise ValueError(f"hops must be at least 0. Received: hops={self.hops}")
 
 
+@dataclasses.dataclass(frozen=True)
+class SumConfig(HopConfig):
+    """Fields of a memory network whose sentences are sums over their words."""
+
+    encoding: str = "sum"
+    """How a sentence becomes a vector: the `sum` of its word vectors; or so that the order of its words counts:
+    `position`, a sum weighted by place (Sukhbaatar et al. 2015), or `attention` between its words. Candidates are
+    sums."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.encoding not in ENCODINGS:
+            raise ValueError(f"encoding must be one of {ENCODINGS}. Received: encoding={self.encoding!r}")
+
+
 class DialogModel(keras.Model):
     """Scores every candidate response at every turn of dialogs.
 
@@ -115,6 +131,29 @@ def word_sums(config, name, max_words=0):
     """A layer by which a sentence is the sum of its word vectors, see `layers.bag_of_words.BagOfWords`."""
     size = config.vocabulary_size, config.embedding_dim
     return BagOfWords(*size, max_words=max_words, trainable=config.train_embedding, name=name)
+
+
+def encoded_words(config, name, max_words=0, words=None, heads=1):
+    """`word_sums`, or what `config.encoding` says instead, see `layers.ordered_words.OrderedWords`.
+
+    Args:
+        config: A `MemoryConfig` with `encoding`.
+        name: Of the layer.
+        max_words: As of `word_sums`, for the encoding `sum`.
+        words: How many have an id; `None`: those of the vocabulary.
+        heads: Of the attention between words.
+    """
+    size = words or config.vocabulary_size, config.embedding_dim
+    if config.encoding == "sum":
+        return BagOfWords(*size, max_words=max_words, trainable=config.train_embedding, name=name)
+    return OrderedWords(
+        *size,
+        max_words=config.max_words,
+        encoding=config.encoding,
+        heads=heads,
+        trainable_embeddings=config.train_embedding,
+        name=name,
+    )
 
 
 def encode_sentences(encode, inputs):

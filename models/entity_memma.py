@@ -17,10 +17,9 @@ import dataclasses
 
 import keras
 
-from layers.bag_of_words import BagOfWords
 from layers.dialog_history import history_mask
 from layers.entity_pointer import EntityPointer
-from models.dialog_memory import DialogModel, read_history, score_candidates
+from models.dialog_memory import DialogModel, encoded_words, read_history, score_candidates
 from models.memma import MEMMAConfig, hops
 
 
@@ -52,13 +51,8 @@ class EntityMEMMA(DialogModel):
     @staticmethod
     def network(c, inputs):
         # MEMMA on typed words
-        E = BagOfWords(
-            c.vocabulary_size + c.types,
-            c.embedding_dim,
-            max_words=c.max_words if c.positions else 0,
-            trainable=c.train_embedding,
-            name="bag_of_words",
-        )
+        words, longest = c.vocabulary_size + c.types, c.max_words if c.positions else 0
+        E = encoded_words(c, "bag_of_words", max_words=longest, words=words, heads=c.heads)
         U_1_BTD, memory = read_history(c, E, inputs)
         state_BTD, attention_weights = hops(c, U_1_BTD, memory)
         logits_BTC = score_candidates(c, state_BTD, E, inputs)

@@ -6,8 +6,8 @@ shortcuts -> user's vector + last hop, times every candidate's vector
 
 Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads
 
-Not stated in the paper, and decided here: how a sentence becomes a vector (the sum of its words', as in MemN2N), heads,
-hops, and that sinusoids are scaled to fresh word vectors (`layers.bag_of_words`).
+Not stated in the paper, and decided here: how a sentence becomes a vector (the sum of its words', as in MemN2N, or
+another `encoding`), heads, hops, and that sinusoids are scaled to fresh word vectors (`layers.bag_of_words`).
 """
 
 import dataclasses
@@ -16,17 +16,18 @@ import keras
 
 from layers.memory_attention import MemoryAttention
 from layers.shortcut import KINDS, Shortcut
-from models.dialog_memory import DialogModel, HopConfig, read_history, score_candidates, word_sums
+from models.dialog_memory import DialogModel, SumConfig, encoded_words, read_history, score_candidates
 
 DIVISORS = {"dimension": 1.0, "root": 0.5}
 
 
 @dataclasses.dataclass(frozen=True)
-class MEMMAConfig(HopConfig):
+class MEMMAConfig(SumConfig):
     """What a MEMMA is made of; the defaults are the paper's where it says. `hops` is its `S`."""
 
     positions: bool = True
-    """Sinusoids are added to the word vectors (eq. 6 to 8)."""
+    """Sinusoids are added to the word vectors (eq. 6 to 8). In a sum they tell no more than a sentence's length; no
+    other `encoding` reads this field."""
     heads: int = 4
     """`h`, divides `embedding_dim`."""
     divisor: str = "dimension"
@@ -74,7 +75,7 @@ class MEMMA(DialogModel):
     @staticmethod
     def network(c, inputs):
         # One matrix E for user, history and candidates (eq. 5 to 8)
-        E = word_sums(c, "bag_of_words", max_words=c.max_words if c.positions else 0)
+        E = encoded_words(c, "bag_of_words", max_words=c.max_words if c.positions else 0, heads=c.heads)
         U_1_BTD, memory = read_history(c, E, inputs)
         state_BTD, attention_weights = hops(c, U_1_BTD, memory)
         # Response (eq. 15): softmax((U_1 + U_S) C)

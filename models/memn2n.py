@@ -12,11 +12,11 @@ import keras
 
 from layers.memory_attention import MemoryAttention
 from layers.shortcut import Shortcut
-from models.dialog_memory import DialogModel, HopConfig, read_history, score_candidates, word_sums
+from models.dialog_memory import DialogModel, SumConfig, encoded_words, read_history, score_candidates, word_sums
 
 
 @dataclasses.dataclass(frozen=True)
-class MemN2NConfig(HopConfig):
+class MemN2NConfig(SumConfig):
     """What a MemN2N is made of. Bordes et al. chose 1 to 3 hops and 20 to 128 features by task."""
 
     gated: bool = False
@@ -54,7 +54,7 @@ class MemN2N(DialogModel):
 
     @staticmethod
     def network(c, inputs):
-        A, W = word_sums(c, "memory_embedding"), word_sums(c, "candidate_embedding")
+        A, W = encoded_words(c, "memory_embedding"), word_sums(c, "candidate_embedding")
         q_BTD, memory = read_history(c, A, inputs)
         q_BTD, attention_weights = hops(c, q_BTD, memory, c.gated)
         # Response: softmax(q . W y)

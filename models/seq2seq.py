@@ -12,7 +12,7 @@ import keras
 
 from layers.dense import Dense
 from layers.masking import mask_from_ids
-from layers.recurrent import ATTENTIONS, CELLS, MERGES, RecurrentDecoder, RecurrentEncoder
+from layers.recurrent import ATTENTIONS, CELLS, MERGES, OUTPUTS, RecurrentDecoder, RecurrentEncoder
 from layers.word_embedding import ReversibleWordEmbedding
 
 STARTS = {
@@ -40,7 +40,11 @@ class Seq2SeqConfig:
     merge: str = "concat"
     """How the two directions are joined: `concat`, half of `hidden` each, or `sum`, `hidden` each."""
     attention: str = "additive"
-    """`none`, `additive` (Bahdanau), `dot`, `general` (Luong) or `scaled_dot`."""
+    """`none`; before each step of the decoder, its context inside of the gates: `additive` (Bahdanau) or `dot`; after
+    it: `luong_dot`, `general` (both Luong) or `scaled_dot`."""
+    output: str = "state"
+    """What the next word's logits are made of: the decoder's `state` (Luong's attentional vector with his attention),
+    or `all`: the state, the word before and the context."""
     shared_embedding: bool = True
     """Source and target words have the same vectors."""
     tied_output: bool = False
@@ -55,7 +59,8 @@ class Seq2SeqConfig:
     """Writes what was said before a reply: the model that reranks by mutual information (Li et al. 2016)."""
 
     def __post_init__(self):
-        choices = {"cell": CELLS, "merge": MERGES, "attention": ATTENTIONS, "embedding_start": tuple(STARTS)}
+        choices = {"cell": CELLS, "merge": MERGES, "attention": ATTENTIONS, "output": OUTPUTS}
+        choices["embedding_start"] = tuple(STARTS)
         for field, known in choices.items():
             if getattr(self, field) not in known:
                 raise ValueError(f"{field} must be one of {known}. Received: {field}={getattr(self, field)!r}")
@@ -98,7 +103,7 @@ class Seq2Seq(keras.Model):
         source_words = target_words if c.shared_embedding else words("source_embedding")
         size = {"cell": c.cell, "units": c.hidden, "layers": c.layers, "dropout": c.dropout}
         encoder = RecurrentEncoder(**size, bidirectional=c.bidirectional, merge=c.merge, name="encoder")
-        decoder = RecurrentDecoder(**size, attention=c.attention, name="decoder")
+        decoder = RecurrentDecoder(**size, attention=c.attention, output=c.output, name="decoder")
         drop = keras.layers.Dropout(c.dropout, name="dropout")
         if c.tied_output:
             project = Dense(c.embedding_dim, name="projection")

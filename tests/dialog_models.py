@@ -8,6 +8,7 @@ from reference import (
     distances_in_loops,
     hop_in_loops,
     join_in_loops,
+    ordered_in_loops,
     point_in_loops,
     seen_in_loops,
     sentence_in_loops,
@@ -18,7 +19,9 @@ from models import MODELS
 from tasks.dialog.batches import DialogSplit, Sentences, stack
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
-VARIANTS = [*((name, {}) for name in NAMES), ("memn2n", {"gated": True})]
+ORDERED = [(name, {"encoding": "position"}) for name in ("memma", "entity-memma", "memn2n")]
+ORDERED += [(name, {"encoding": "attention"}) for name, _ in ORDERED]
+VARIANTS = [*((name, {}) for name in NAMES), ("memn2n", {"gated": True}), *ORDERED[2:4]]
 MATCHING = [*((name, {"match_types": True}) for name in NAMES if name != "entity-memma")]
 
 V, D, R, E, Y, C = 31, 14, 3, 11, 2, 13  # words, features, turn distances, entities, types, candidates
@@ -162,13 +165,17 @@ def dialog_in_loops(model, name, row):
     mentions = np.array([[e in entities_in(words) for e in range(E)] for words in said])
     if name == "entity-memma":
         said, offered = [typed(words) for words in said], [typed(words) for words in offered]
-    if name == "memr":
-        x = [sentence_in_loops(words, layer("sentence_gru")) for words in said]
-    else:
-        encode = {"memn2n": "memory_embedding", "supervised-embeddings": "conversation_embedding"}
-        x = [sum_in_loops(words, layer(encode.get(name, "bag_of_words"))) for words in said]
     both = layer("bag_of_words" if name.endswith("memma") else "candidate_embedding")
     candidate_vectors = [sum_in_loops(words, both) for words in offered]
+    encode = {"memn2n": "memory_embedding", "supervised-embeddings": "conversation_embedding"}.get(name, "bag_of_words")
+    if name == "memr":
+        x = [sentence_in_loops(words, layer("sentence_gru")) for words in said]
+    elif getattr(c, "encoding", "sum") == "sum":
+        x = [sum_in_loops(words, layer(encode)) for words in said]
+    else:
+        x = [ordered_in_loops(words, layer(encode)) for words in said]
+        if name.endswith("memma"):  # candidates are sums without positions
+            candidate_vectors = [both.embeddings.numpy()[words].sum(axis=0) for words in offered]
     before, seen = seen_in_loops(speakers, turns), seen_in_loops(speakers, turns, including_turn=True)
     distances = distances_in_loops(dialog["times"], turns, R)
 

@@ -229,6 +229,31 @@ def sum_in_loops(ids, layer):
     return x
 
 
+def ordered_in_loops(ids, layer):
+    """`layers.ordered_words` of one sentence, word by word."""
+    table, d, heads = layer.embeddings.numpy().astype("float64"), layer.dimension, layer.heads
+    words = [table[id] for id in ids if id]
+    J, x = len(words), np.zeros(d)
+    if layer.encoding == "position":
+        for j, word in enumerate(words, 1):
+            for k in range(1, d + 1):
+                x[k - 1] += ((1 - j / J) - k / d * (1 - 2 * j / J)) * word[k - 1]
+        return x
+    signal = 0.1 * signal_in_loops(layer.max_words, d, 1e4)
+    y = [word + signal[j] for j, word in enumerate(words)]
+    kernels = {weight.name: weight.numpy().astype("float64") for weight in layer.attend.weights}
+    for query in y:
+        x += query
+        for h in range(heads):
+            q = query @ kernels["query"][:, h]
+            weights = np.exp([q @ (key @ kernels["key"][:, h]) / np.sqrt(d / heads) for key in y])
+            read = sum(
+                a * (value @ kernels["value"][:, h]) for a, value in zip(weights / weights.sum(), y, strict=True)
+            )
+            x += read @ kernels["output"][h]
+    return x
+
+
 def seen_in_loops(speakers, turns, including_turn=False):
     """Whether each turn of one dialog remembers each sentence."""
     seen = np.zeros((len(turns), len(speakers)), bool)

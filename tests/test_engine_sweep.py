@@ -102,6 +102,15 @@ def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, mon
     check_same_training(resumed, run)
 
 
+def test_a_sweep_varies_settings(prepared_dialog, tmp_path):
+    variations = [{"hops": "1"}, {"hops": "0"}]
+    sweep(TASKS, ["tiny"], [prepared_dialog], [1], ["dev"], tmp_path / "runs", tmp_path, variations)
+    for hops in (1, 0):
+        assert Run.open(tmp_path / "runs" / f"tiny-hops-{hops}-task1-1").config["settings"]["hops"] == hops
+    records = [json.loads((tmp_path / f"tiny-hops-{hops}-task1-1-dev.json").read_text()) for hops in (1, 0)]
+    assert [bool(record.get("baselines")) for record in records] == [True, False]
+
+
 def test_a_sweep_refuses_datasets_of_one_name(swept, prepared_dialog, tmp_path):
     other = shutil.copytree(prepared_dialog, tmp_path / "other" / prepared_dialog.name)
     with pytest.raises(UserError, match=r"--data expects directories of different names.* Received: task1"):
@@ -115,6 +124,7 @@ def test_a_sweep_refuses_datasets_of_one_name(swept, prepared_dialog, tmp_path):
     [
         (["--recipe=babi-memma,nothing", "--data=."], "--recipe expects one of babi-memma, .*Received: nothing"),
         (["--recipe=babi-memma", "--data=.", "--seeds=1,x"], "--seeds expects numbers. Received: 1,x"),
+        (["--recipe=babi-memma", "--data=.", "--vary=levels"], "--vary expects field=value,value. Received: 'levels'"),
         (["--recipe=babi-memma", "--data=absent*"], "--data expects directories that prepare.py made. .* absent"),
     ],
 )

@@ -39,8 +39,9 @@ def randomise(layer, seed=1):
 
 
 def flow_in_loops(H, U, w, c2q, q2c):
-    """Equations 1 and 2 of one example without padding."""
-    S = np.array([[w.reshape(-1) @ np.concatenate([h, u, h * u]) for u in U] for h in H])
+    """Equations 1 and 2 of one example without padding; `w` may be a function of `[h; u; h * u]`."""
+    alpha = w if callable(w) else lambda x: w.reshape(-1) @ x
+    S = np.array([[alpha(np.concatenate([h, u, h * u])) for u in U] for h in H])
     b = softmax(S.max(axis=1))
     h_tilde = sum(b[t] * H[t] for t in range(len(H)))
     rows = []
@@ -60,6 +61,27 @@ def test_attention_flow_matches_equations_1_and_2(c2q, q2c):
     w = layer.get_weights()[0] if c2q or q2c else np.zeros((3, D))
     for b, (t, j) in enumerate(zip(LENGTHS_T, LENGTHS_J, strict=True)):
         np.testing.assert_allclose(G[b, :t], flow_in_loops(H[b, :t], U[b, :j], w, c2q, q2c), atol=1e-5)
+
+
+@pytest.mark.parametrize("q2c", [True, False])
+def test_attention_flow_by_perceptrons_matches_its_equations(q2c):
+    H, U = array(B, T, D), array(B, J, D, seed=1)
+    layer = AttentionFlow(q2c=q2c, kind="mlp", fusion="mlp")
+    masks = mask(LENGTHS_T, T), mask(LENGTHS_J, J)
+    layer(H, U, *masks)
+    randomise(layer)
+    G = ops.convert_to_numpy(layer(H, U, *masks))
+    W, c, v, W_G, b_G = layer.get_weights()
+    assert W.shape == (3, D, D // 2) and W_G.shape == (G.shape[-1], G.shape[-1])
+    for b, (t, j) in enumerate(zip(LENGTHS_T, LENGTHS_J, strict=True)):
+        concatenated = flow_in_loops(H[b, :t], U[b, :j], lambda x: v @ np.tanh(x @ W.reshape(3 * D, -1) + c), True, q2c)
+        np.testing.assert_allclose(G[b, :t], np.maximum(concatenated @ W_G + b_G, 0), atol=1e-4)
+
+
+@pytest.mark.parametrize("setting", [{"kind": "no"}, {"fusion": "no"}])
+def test_attention_flow_rejects_unknown_kinds(setting):
+    with pytest.raises(ValueError, match="must be one of"):
+        AttentionFlow(**setting)
 
 
 def test_attention_flow_may_start_as_a_dot_product():
@@ -182,7 +204,13 @@ def test_bilstm_is_keras_own_in_half_precision_and_where_xla_compiles():
 
 @pytest.mark.parametrize(
     "layer",
-    [AttentionFlow(c2q=False, q2c=True), Highway(), CharacterCNN(11, 3, 7, 2, 0.1), BiLSTM(3)],
+    [
+        AttentionFlow(c2q=False, q2c=True),
+        AttentionFlow(kind="mlp", fusion="mlp"),
+        Highway(),
+        CharacterCNN(11, 3, 7, 2, 0.1),
+        BiLSTM(3),
+    ],
     ids=lambda layer: type(layer).__name__,
 )
 def test_layers_are_made_again_from_their_config(layer):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import randomised, to_numpy
-from reference import RECURRENT, STEPS, attention_in_loops
+from reference import RECURRENT, STEPS, attention_in_loops, sigmoid
 
-from layers.recurrent import ATTENTIONS, RecurrentDecoder, RecurrentEncoder
+from layers.recurrent import AFTER, ATTENTIONS, BEFORE, RecurrentDecoder, RecurrentEncoder
 
 B, T, S, E = 2, 3, 5, 7  # batch, target words, source words, features of a word
 UNITS = 22  # of the encoder: halved, a prime
@@ -115,25 +115,27 @@ def decode_in_loops(y, memory, states, decoder):
     """Outputs, last states and attention weights of one target, word by word."""
     size, states = STATES[decoder.cell], [state.astype("float64") for state in states]
     summary, outputs, looks = states[-size], [], []
-    for x in y:
+    for word in y:
+        x = word
         if decoder.attention == "none":
+            c = summary
             x = np.concatenate([x, summary])
         for i, layer in enumerate(decoder.stack):
             own = states[i * size : (i + 1) * size]
-            if i == 0 and decoder.attention == "additive":
+            if i == 0 and decoder.attention in BEFORE:  # asked for by the state before the step
                 [c], [a] = attention_in_loops(own[0][None], memory, decoder.look)
                 new = STEPS[decoder.cell](x, c, *own, layer.cell.cell)
             else:
                 _, new = RECURRENT[decoder.cell]([x], weights_of(layer), own)
             states[i * size : (i + 1) * size] = new
             x = new[0]
-        if decoder.attention not in ("none", "additive"):
+        if decoder.attention in AFTER:
             [c], [a] = attention_in_loops(x[None], memory, decoder.look)
             [W_c] = weights_of(decoder.readout)
             x = np.tanh(np.concatenate([c, x]) @ W_c)  # Luong et al. 2015, eq. 5
         if decoder.attention != "none":
             looks.append(a)
-        outputs.append(x)
+        outputs.append(np.concatenate([x, word, c]) if decoder.output_kind == "all" else x)
     return np.array(outputs), states, np.array(looks)
 
 
@@ -141,6 +143,7 @@ DECODERS = [
     {"attention": attention, "cell": cell, "layers": layers}
     for attention, cell, layers in itertools.product(ATTENTIONS, ("gru", "lstm"), (1, 2))
 ]
+WHOLE = [{"attention": attention, "cell": "gru", "layers": 2, "output": "all"} for attention in ATTENTIONS]
 
 
 def memory_size(attention):
@@ -154,18 +157,19 @@ def decoder(**settings):
     return randomised(layer, 1, 0.4)
 
 
-def decoder_inputs(attention, cell="gru", layers=1):
+def decoder_inputs(attention, cell="gru", layers=1, output="state"):
     """Words, memory, mask, first states: all different, the second memory with padding."""
     states = [array(B, H, seed=seed) for seed in range(3, 3 + layers * STATES[cell])]
     return array(B, T, E, seed=1), array(B, S, memory_size(attention), seed=2), mask(), states
 
 
-@pytest.mark.parametrize("settings", DECODERS, ids=str)
+@pytest.mark.parametrize("settings", [*DECODERS, *WHOLE], ids=str)
 def test_decoder_and_its_steps_match_loops(settings):
     y, memory, mask, states = decoder_inputs(**settings)
     layer = decoder(**settings)
     found = to_numpy(layer(y, memory, mask, states))
-    assert found.shape == (B, T, H)
+    context = H if settings["attention"] == "none" else memory_size(settings["attention"])
+    assert found.shape == (B, T, H + (E + context) * ("output" in settings))
     cache, after, stepped, looks = layer.encoder_cache(memory, mask, states), states, [], []
     for t in range(T):
         output, after, weights = layer.step(y[:, t], after, cache)
@@ -202,10 +206,11 @@ def test_decoder_counts_parameters(settings):
     """Also those of the first layer's cell, which stands in another layer."""
     attention, M = settings["attention"], memory_size(settings["attention"])
     gates, biases = {"gru": (3, 2), "lstm": (4, 1)}[settings["cell"]]
-    first = {"none": E + H, "additive": E + M}.get(attention, E)
-    expected = gates * H * (first + H + (1 if attention == "additive" else biases))
+    first = {"none": E + H, "additive": E + M, "dot": E + M}.get(attention, E)
+    expected = gates * H * (first + H + (1 if attention in BEFORE else biases))
     expected += (settings["layers"] - 1) * gates * H * (H + H + biases)
-    expected += {"none": 0, "additive": (H + M + 1) * H, "general": H * M + (H + M) * H}.get(attention, (H + M) * H)
+    own = {"none": 0, "additive": (H + M + 1) * H, "dot": 0, "general": H * M + (H + M) * H}
+    expected += own.get(attention, (H + M) * H)
     layer = decoder(**settings)
     assert sum(w.numpy().size for w in layer.trainable_weights) == expected
     with tf.GradientTape() as tape:
@@ -214,6 +219,25 @@ def test_decoder_counts_parameters(settings):
         layer.trainable_weights, tape.gradient(loss, [w.value for w in layer.trainable_weights]), strict=True
     ):
         assert np.abs(to_numpy(gradient)).max() > 1e-4, weight.path
+
+
+def test_dot_attention_is_that_of_the_article():
+    """Sections 2.2 to 2.4 of the article, one step: score with `s_{t-1}`, context in the gates, reset gate first."""
+    layer = decoder(attention="dot")
+    y, memory, real, [s] = decoder_inputs("dot")
+    found, _, _ = layer.step(y[:, 0], [s], layer.encoder_cache(memory, real, [s]))
+    W, U, b = (w.astype("float64") for w in layer.get_weights())
+    assert W.shape == (E + H, 3 * H)  # Keras has the gates in the order z, r, candidate
+    (W_yz, W_yr, W_ys), (W_cz, W_cr, W_cs) = np.split(W[:E], 3, axis=1), np.split(W[E:], 3, axis=1)
+    (W_sz, W_sr, W_ss), (b_z, b_r, b_s) = np.split(U, 3, axis=1), np.split(b.reshape(-1), 3)
+    for i, n in enumerate(LENGTHS):
+        e = np.array([s[i] @ h for h in memory[i, :n]])
+        alpha = np.exp(e) / np.exp(e).sum()
+        c = sum(weight * h for weight, h in zip(alpha, memory[i, :n], strict=True))
+        r = sigmoid(y[i, 0] @ W_yr + s[i] @ W_sr + c @ W_cr + b_r)
+        z = sigmoid(y[i, 0] @ W_yz + s[i] @ W_sz + c @ W_cz + b_z)
+        candidate = np.tanh(y[i, 0] @ W_ys + (s[i] * r) @ W_ss + c @ W_cs + b_s)
+        np.testing.assert_allclose(to_numpy(found)[i], z * s[i] + (1 - z) * candidate, atol=1e-5)
 
 
 # === Both ===
@@ -226,8 +250,8 @@ def test_dropout_is_between_layers_and_in_training_only():
         read = encoder(layers=layers, dropout=0.9)
         found, trained = (to_numpy(read(x, mask(), training=training)[0]) for training in (False, True))
         assert (np.abs(found - trained).max() > 0.01) == (layers == 2)
-        write = decoder(attention="dot", layers=layers, dropout=0.9)
-        given = decoder_inputs("dot", layers=layers)
+        write = decoder(attention="luong_dot", layers=layers, dropout=0.9)
+        given = decoder_inputs("luong_dot", layers=layers)
         found, trained = (to_numpy(write(*given, training=training)) for training in (False, True))
         assert (np.abs(found - trained).max() > 0.01) == (layers == 2)
 
@@ -241,6 +265,8 @@ def test_encoder_and_decoder_know_their_shapes():
         for attention in ATTENTIONS:
             written = RecurrentDecoder(cell, UNITS, 2, attention)(x, memory, real, states)
             assert written.shape == (None, None, UNITS)
+            written = RecurrentDecoder(cell, UNITS, 2, attention, output="all")(x, memory, real, states)
+            assert written.shape == (None, None, UNITS + E + UNITS)
 
 
 @pytest.mark.parametrize(
@@ -251,6 +277,7 @@ def test_encoder_and_decoder_know_their_shapes():
         (lambda: RecurrentEncoder(units=7), r"units must be even where two .* concatenated\. Received: units=7$"),
         (lambda: RecurrentDecoder("rnn"), r"cell must be one of \('gru', 'lstm'\)\. Received: cell='rnn'$"),
         (lambda: RecurrentDecoder(attention="no"), r"attention must be one of \('none', .*Received: attention='no'$"),
+        (lambda: RecurrentDecoder(output="no"), r"output must be one of \('state', 'all'\)\. Received: output='no'$"),
     ],
 )
 def test_encoder_and_decoder_reject(make, message):
@@ -262,7 +289,7 @@ def test_encoder_takes_odd_units_that_are_not_halved():
     assert RecurrentEncoder(units=7, merge="sum").units == RecurrentEncoder(units=7, bidirectional=False).units == 7
 
 
-@pytest.mark.parametrize("settings", [DECODERS[0], DECODERS[7], DECODERS[16]], ids=str)
+@pytest.mark.parametrize("settings", [DECODERS[0], DECODERS[7], DECODERS[16], *WHOLE[1:4]], ids=str)
 def test_decoder_is_made_again_from_its_config(settings):
     layer, given = decoder(**settings, dropout=0.3), decoder_inputs(**settings)
     config = layer.get_config()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metrics.names import model_name, record_name
+from metrics.names import model_name, of_today, record_name
 
 FEATURES = {"speaker": True, "time": True, "match_types": False, "train_embedding": True}
 
@@ -68,10 +68,19 @@ def test_bidaf_says_what_is_left_out_and_how_large_it_is():
 
 def test_seq2seq_says_what_attends():
     names = {"additive": "additive attention", "none": "no attention", "scaled_dot": "scaled dot attention"}
+    names |= {"dot": "dot attention", "luong_dot": "Luong's dot attention"}
     for attention, name in names.items():
         for reverse in (False, True):
             settings = {"attention": attention, "reverse": reverse}
             assert model_name("seq2seq", settings, {}) == f"Seq2seq, {name}" + ", reverse" * reverse
+    found = model_name("seq2seq", {"attention": "dot", "output": "all"}, {})
+    assert found == "Seq2seq, dot attention, output from all"
+
+
+def test_settings_of_earlier_code_are_named_as_today():
+    assert of_today("dam", {"levels": 2}) == {"levels": 2}
+    for attention in ("none", "additive", "general"):
+        assert of_today("seq2seq", {"attention": attention})["attention"] == attention
 
 
 def test_a_record_is_named_by_its_settings_and_its_search():
@@ -79,4 +88,6 @@ def test_a_record_is_named_by_its_settings_and_its_search():
     assert record_name({"name": "DAM full", "model": "dam", "settings": settings}) == "DAM, 2 levels"
     assert record_name({"name": "HRED"}) == "HRED"
     found = {"name": "x", "model": "seq2seq", "settings": {"model": {"attention": "dot"}}, "search": "beam of 5"}
+    assert record_name(found) == "Seq2seq, Luong's dot attention, beam of 5"  # written before there was `output`
+    found["settings"]["model"]["output"] = "state"
     assert record_name(found) == "Seq2seq, dot attention, beam of 5"

@@ -103,7 +103,14 @@ def run(model, source, d, noise=None):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"attention": "dot", "cell": "lstm", "layers": 2}, {"attention": "none"}], ids=str
+    "settings",
+    [
+        {},
+        {"attention": "luong_dot", "cell": "lstm", "layers": 2},
+        {"attention": "none"},
+        {"attention": "dot", "output": "all"},
+    ],
+    ids=str,
 )
 def test_a_beam_of_one_is_greedy_search(settings):
     model, d = made(**settings), Decoding(max_length=L)

@@ -12,6 +12,7 @@ from dialog_models import (
     MATCHING,
     MAX_WORDS,
     NAMES,
+    ORDERED,
     SPEAKERS,
     VARIANTS,
     C,
@@ -83,6 +84,28 @@ def test_baselines_match_equations(name):
 @pytest.mark.parametrize("settings", [{}, {"positions": True, "shortcut": "identity", "divisor": "root"}])
 def test_entity_memma_matches_equations(settings):
     check_equations("entity-memma", **settings)
+
+
+@pytest.mark.parametrize(("name", "settings"), ORDERED)
+def test_encodings_match_equations(name, settings):
+    check_equations(name, **settings)
+
+
+@pytest.mark.parametrize(("name", "settings"), [("memma", {}), ("memn2n", {}), *ORDERED])
+def test_the_order_of_words_counts_with_an_encoding(name, settings):
+    """By the sums that MEMMA's equations 5 to 8 amount to, words in another order are the same sentence."""
+    model = made(name, **settings)
+    other = split_of([[words[::-1] for words in dialog] for dialog in texts()])
+    before = to_numpy(model(batch(model, rows=[0])[0]))
+    change = np.abs(to_numpy(model(other.collate([0], model.config.reads, E, 1)[0])) - before).max()
+    assert change > 0.01 if settings else change < 1e-4
+
+
+def test_encodings_are_named():
+    for name in ("memma", "memn2n", "entity-memma"):
+        with pytest.raises(ValueError, match=r"encoding must be one of \('sum', .*Received: encoding='gru'$"):
+            config(name, encoding="gru")
+    assert not hasattr(config("memr"), "encoding")
 
 
 @pytest.mark.parametrize(("name", "settings"), MATCHING)

@@ -1,5 +1,6 @@
 """`models.seq2seq`: what each word is scored by, against its layers and loops; training, saving, sizes."""
 
+import dataclasses
 import functools
 import json
 
@@ -9,6 +10,7 @@ import pytest
 import tensorflow as tf
 from helpers import randomised, to_numpy
 
+from engine.runs import Run
 from layers.recurrent import ATTENTIONS
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks.generation.likelihood import word_loss
@@ -21,6 +23,8 @@ VARIANTS = [
     {"cell": "lstm", "layers": 2, "merge": "sum"},
     {"shared_embedding": False, "bidirectional": False},
     {"tied_output": True},
+    {"attention": "dot", "output": "all", "tied_output": True},
+    {"attention": "none", "output": "all"},
 ]
 # Sources of 2 to 5 words and targets of 1 to 4, `_EOS_` (1) included.
 PAIRS = [([3, 4, 1], [7, 8, 1]), ([5, 1], [9, 1]), ([6, 3, 10, 5, 1], [8, 7, 9, 1]), ([4, 4, 6, 1], [1])]
@@ -48,6 +52,21 @@ def made(**settings):
 
 def tables(model):
     return [layer for layer in model.layers if layer.name.endswith("_embedding")]
+
+
+def test_a_run_of_earlier_code_means_luongs_attention(tmp_path):
+    """Until there was an `output`, `attention=dot` was what is `luong_dot` now."""
+    model = made(attention="luong_dot")
+    settings = {**dataclasses.asdict(model.config), "attention": "dot"}
+    del settings["output"]
+    config = {"model": "seq2seq", "settings": settings, "training": {}, "fit": {}, "dataset": {}}
+    Run.create(tmp_path / "run", config).save_best(model)
+    run = Run.open(tmp_path / "run")
+    assert run.config["settings"] == dataclasses.asdict(model.config)
+    inputs = batch(PAIRS)[0]
+    np.testing.assert_array_equal(to_numpy(run.load_model()(inputs)), to_numpy(model(inputs)))
+    run.update_config({"fit": {}})  # as going on with it does
+    assert Run.open(tmp_path / "run").config["settings"]["attention"] == "luong_dot"
 
 
 # === What is computed ===

@@ -149,7 +149,7 @@ def test_attention_is_shown(chat, tmp_path):
     weights = np.array(shown["weights"])
     assert weights.shape == (len(shown["rows"]), len(shown["columns"])) and shown["columns"][-1] == "_EOS_"
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
-    lines = chat.commands["/attention"]("").splitlines()
+    lines = chat.commands["/attention"]("").plain.splitlines()
     assert lines[0].split()[-1] == "_EOS_" and len(lines) == 1 + len(weights)
     picture = tmp_path / "a.png"
     assert chat.commands["/attention"](str(picture)) == f"{picture} written"

@@ -3,6 +3,8 @@
 import json
 import pathlib
 import shutil
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -40,6 +42,18 @@ def run(source, out, **settings):
 
 
 # === Files ===
+
+
+def test_chinese_by_words_says_that_it_is_not_exported(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "jieba", types.SimpleNamespace(lcut=lambda text: [text[:2], text[2:]]))
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.txt").write_text("\u4f60\u597d\u5417\t\u6211\u5f88\u597d\n", encoding="utf-8")
+    data, words, _ = run(tmp_path, tmp_path / "out", min_count=1, tokenizer="jieba")
+    assert set(words) == {"\u4f60\u597d", "\u5417", "\u6211\u5f88", "\u597d"}
+    assert data["train"]["source_text"] == ["\u4f60\u597d \u5417"]
+    assert "cannot be exported, as no graph holds the tokenizer jieba" in capsys.readouterr().err
+    run(tmp_path, tmp_path / "mixed", min_count=1, tokenizer="mixed")
+    assert "exported" not in capsys.readouterr().err
 
 
 def test_prepare_makes_pairs_of_neighbours(source, tmp_path):

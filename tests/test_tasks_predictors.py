@@ -30,6 +30,36 @@ def test_a_run_keeps_examples_that_its_predictor_answers(predictors, task):
             assert np.shape(each["weights"]) == (len(each["rows"]), len(each["columns"]))
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_details_follow_the_summary(predictors, request, task):
+    run, predictor = predictors[task]
+    dataset = TASKS[task].dataset_of(run)
+    [example] = TASKS[task].examples_to_explain(dataset, 1, "train")
+    assert example["title"].startswith("train, ")
+    summary = predictor.explain(example["instance"])["attention"]
+    found = predictor.explain(example["instance"], details=True)["attention"]
+    assert summary and found[: len(summary)] == summary and not any("group" in each for each in summary)
+    details = found[len(summary) :]
+    assert bool(details) == (task in ("selection", "dialog")) and all(each["group"] for each in details)
+    for each in found:
+        assert np.shape(each["weights"]) == (len(each["rows"]), len(each["columns"]))
+
+
+def test_the_mean_over_heads_is_what_a_hop_attended_to(predictors):
+    run, predictor = predictors["dialog"]
+    [example] = TASKS["dialog"].examples_to_explain(TASKS["dialog"].dataset_of(run), 1, "dev")
+    history = example["instance"]["history"]
+    assert history[-1]["speaker"] == "user" and {each["speaker"] for each in history} >= {"user", "bot"}
+    mean, *hops = predictor.explain(example["instance"], details=True)["attention"]
+    assert [hop["title"] for hop in hops] == mean["columns"] == ["hop 1", "hop 2"]
+    assert hops[0]["rows"] == [f"{each['speaker']}: {each['text']}" for each in history[:-1]]
+    assert hops[0]["columns"] == ["head 1", "head 2"]
+    by_hop = np.array([hop["weights"] for hop in hops])  # (hops, memories, heads)
+    np.testing.assert_allclose(by_hop.sum(axis=1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(by_hop.mean(axis=2).T, mean["weights"], atol=1e-6)
+    assert np.ptp(by_hop, axis=2).max() > 1e-4  # heads differ
+
+
 def _texts(value):
     """The value without numbers, which may differ in their last digits between batches."""
     if isinstance(value, dict):

@@ -173,6 +173,9 @@ VARIANTS = [
     {"use_words": False},
     {"c2q": False},
     {"q2c": False},
+    {"attention": "dynamic"},
+    {"similarity": "mlp", "fusion": "mlp"},
+    {"train_unknown": True, "trained_words": 4},
 ]
 
 
@@ -191,6 +194,46 @@ def test_bidaf_trains_every_weight_but_the_word_vectors(settings):
     model, spans = small_model(dropout=0.0, **settings), np.array([[[1, 2]], [[0, 5]]], "int32")
     assert all("word_embedding" not in weight.path for weight in model.trainable_weights)
     assert weights_without_gradient(model, span_loss, small_batch(), spans) == []
+
+
+def test_trained_vectors_are_those_of_words_without_one():
+    """Of 11 words 2 is the unknown one and the last 4 had no vector; the others stay as they are given."""
+    model, batch = small_model(train_unknown=True, trained_words=4, dropout=0.0), small_batch()
+    table = model.get_layer("unknown_words")
+    assert table.get_weights()[0].shape == (6, 3) and not table.get_weights()[0].any()
+    batch["context"] = np.arange(1, 17, dtype="int32")[None]
+    batch["query"] = np.array([[1, 2, 3]], "int32")
+    batch["words"][1:12] = np.arange(1, 12)
+    before = ops.convert_to_numpy(model(batch))
+    rows = {2: 1, 8: 2, 9: 3, 10: 4, 11: 5}
+    for word in range(1, 12):
+        batch["words"][1:] = 1
+        batch["words"][5] = word
+        before = ops.convert_to_numpy(model(batch))
+        for row in range(6):
+            changed = np.zeros((6, 3), "float32")
+            changed[row] = 5.0
+            table.set_weights([changed])
+            after = ops.convert_to_numpy(model(batch))
+            assert (np.abs(after - before).max() > 1e-4) == (rows.get(word) == row), (word, row)
+        table.set_weights([np.zeros((6, 3), "float32")])
+
+
+def test_words_without_a_vector_get_one_by_how_often_they_occur(prepared_reading, tmp_path):
+    raw = prepared_reading.parent / "raw"
+    prepare_reading.prepare("squad", raw, tmp_path / "out", Settings(trained_words=7))
+    dataset, plain = load_dataset(tmp_path / "out"), load_dataset(prepared_reading)
+    new = dataset.vocabulary.words[len(plain.vocabulary) :]
+    assert (dataset.trained_words, plain.trained_words) == (len(new), 0)
+    assert set(new) == {"ann", "bob", "cyd", "dee", "eve"}
+    assert dataset.vocabulary.words[: len(plain.vocabulary)] == plain.vocabulary.words
+    prepare_reading.prepare("squad", raw, tmp_path / "most", Settings(trained_words=10**6))
+    assert load_dataset(tmp_path / "most").trained_words == 0
+    settings = {"train_unknown": "true", "ema": "0", "validations_per_epoch": "1"}
+    run = train_small("reading_comprehension", tmp_path / "out", tmp_path / "run", settings, epochs=1.0)
+    assert run.config["settings"]["trained_words"] == 5
+    learnt = run.load_model().get_layer("unknown_words").get_weights()[0]
+    assert (np.abs(learnt[2:]).max(axis=1) > 0).all() and not learnt[0].any()
 
 
 def test_bidaf_has_as_many_weights_as_the_official_code():
@@ -215,6 +258,9 @@ def test_bidaf_is_made_again_from_its_config(tmp_path):
         ({"end_pointer": "none"}, "end_pointer must be one of"),
         ({"use_characters": False, "use_words": False}, "must not both be False"),
         ({"dropout": 1.0}, "dropout must be in"),
+        ({"attention": "none"}, "attention must be one of"),
+        ({"similarity": "dot"}, "similarity must be one of"),
+        ({"train_unknown": True, "use_words": False}, "needs use_words=True"),
     ],
 )
 def test_bidaf_config_rejects(settings, message):

@@ -7,6 +7,7 @@ import pytest
 
 from base.files import UserError
 from engine.recipes import RECIPES
+from metrics.names import of_today
 from metrics.tables import read_record
 from tools import tables
 from tools.benchmark_tables import sides
@@ -94,7 +95,7 @@ def test_a_recipe_says_what_its_records_say(name):
 def test_the_records_of_a_recipe_are_its_own():
     for name, recipe in RECIPES.items():
         for found in tables.recipe_records(recipe):
-            settings = {**found["settings"]["model"], **found["settings"]["training"]}
+            settings = {**of_today(found["model"], found["settings"]["model"]), **found["settings"]["training"]}
             assert found["model"] == recipe.model, name
             for field, value in recipe.settings.items():
                 assert settings[field] == value, f"{name}: {field}"

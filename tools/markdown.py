@@ -256,3 +256,23 @@ def markdown(header, lines):
     """The text of a table; an empty cell takes one space."""
     shown = ["|" + "".join(f" {cell} |" if cell else " |" for cell in cells) for cells in (header, *lines)]
     return "\n".join([shown[0], f"|{'---|' * len(header)}", *shown[1:]])
+
+
+def mean_of_corpora(records, metric="per_response"):
+    """The mean over corpora of the means over seeds.
+
+    Args:
+        records: `{corpus: records}`.
+        metric: Name of a metric.
+
+    Returns:
+        A number, or `None` where a corpus has no record.
+
+    >>> one, other = ([{"metrics": {"per_response": value}} for value in values] for values in ([0.5, 1.0], [0.25]))
+    >>> mean_of_corpora({"a": one, "b": other}), mean_of_corpora({"a": one, "b": []})
+    (0.5, None)
+    """
+    if not all(records.values()):
+        return None
+    means = [statistics.mean(record["metrics"][metric] for record in found) for found in records.values()]
+    return statistics.mean(means)

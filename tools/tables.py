@@ -110,8 +110,48 @@ def _dialog(split):
 def _published_dialogs(split):
     """`published-dialogs: SPLIT`: what others published on the six tasks."""
     rows = json.loads(PUBLISHED.read_text(encoding="utf-8"))
-    rows = [row for row in rows if row["task"] == "dialog" and row["split"] == split]
+    rows = [row for row in rows if row["task"] == "dialog" and row["split"] == split and row["metrics"]]
     return markdown.dialog_table([{**row, "name": row["model"], "seed": None} for row in rows])
+
+
+TEN_TASKS = (  # of the published differences: corpus, model, against; and the recipes that are compared here
+    ("babi-ten-tasks", "MEMMA", "MEMR", "babi-memma-plain", "babi-memr-plain"),
+    ("babi-ten-tasks", "MEMMA, speaker + time", "MEMR, speaker + time", "babi-memma", "babi-memr"),
+    ("babi-task6", "MEMMA", "LTR-SEM", "babi-memma-plain", "babi-embeddings"),
+    ("babi-task6", "MEMMA", "MEMR", "babi-memma-plain", "babi-memr-plain"),
+    ("babi-task6", "MEMMA, speaker + time", "MEMR, speaker + time", "babi-memma", "babi-memr"),
+)
+
+
+def _ten_tasks():
+    """`ten-tasks`: MEMMA against others as its article compares them: means over tasks 1 to 5 on dev and dev-oov, which
+    stand in for its ten test sets, and task 6."""
+    every, lines = json.loads(PUBLISHED.read_text(encoding="utf-8")), []
+    for corpus, model, against, *recipes in TEN_TASKS:
+        [published] = [
+            row for row in every if (row["corpus"], row["model"], row.get("against")) == (corpus, model, against)
+        ]
+        tasks = range(1, 6) if corpus == "babi-ten-tasks" else [6]
+        ours = [markdown.mean_of_corpora(_all_splits(RECIPES[recipe], tasks)) for recipe in recipes]
+        cells = [f"{100 * value:.1f}" if value is not None else "" for value in ours]
+        difference = f"{100 * (ours[0] - ours[1]):+.2f}" if None not in ours else ""
+        theirs = f"{100 * published['differences']['per_response']:+.2f}"
+        name = "tasks 1 to 5, dev and dev-oov" if len(tasks) > 1 else "task 6, dev"
+        lines.append([name, f"{model} - {against}", *cells, difference, theirs])
+    header = ["", "", "the first, per cent", "the second", "difference", "in the article, on test"]
+    return markdown.markdown(header, lines)
+
+
+def _all_splits(recipe, tasks):
+    """`{(corpus, split): records}` of a recipe of dialog bAbI; an empty list where nothing was measured."""
+    splits = ("dev", "dev-oov") if 6 not in tasks else ("dev",)
+    found = {(f"babi-task{task}", split): [] for task in tasks for split in splits}
+    for split in splits:
+        for path in sorted(MEASURED.glob(recipe.results.replace("-dev.json", f"-{split}.json"))):
+            record = read_record(path)
+            if (record["corpus"], split) in found:
+                found[record["corpus"], split].append(record)
+    return found
 
 
 def recipe_records(recipe):
@@ -136,7 +176,7 @@ PAPERS = (
     ("DAM", "[Zhou et al. 2018](https://aclanthology.org/P18-1103)", "dam-ubuntu-irc", ("ubuntu-v1", "DAM")),
     ("BiDAF", "[Seo et al. 2017](https://arxiv.org/abs/1611.01603)", "bidaf-squad", ("squad", "BiDAF, single (dev)")),
     (
-        "Seq2seq, dot attention",
+        "Seq2seq, Luong's dot attention",
         "[Luong et al. 2015](https://aclanthology.org/D15-1166)",
         "chat-dot",
         ("dailydialog", "Attn-Seq2Seq (test)"),
@@ -211,6 +251,7 @@ def _value(path, *keys, digits="3", times="1"):
 
 KINDS = {
     "table": _table,
+    "ten-tasks": _ten_tasks,
     "curve": _curve,
     "samples": _samples,
     "dialog": _dialog,

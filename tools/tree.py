@@ -13,6 +13,7 @@ NOTES = {
     "README.md": "where to begin",
     "pyproject.toml": "settings of ruff and pytest",
     "requirements.txt": "what make installs",
+    "requirements-chinese.txt": "what the tokenizer jieba needs besides: Chinese by words",
     "results/published.json": "the scores of the papers, with their sources",
 }
 """What a file without a docstring is."""

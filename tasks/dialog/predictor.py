@@ -90,17 +90,34 @@ class DialogPredictor(Predictor):
         [logits], [weights], [sentences] = self._run([instance])
         attention = []
         if len(weights) and len(sentences) > 1:  # the last one is what asks
-            rows = [f"{speaker}: {text}" for speaker, text in sentences[:-1]]
             columns = [f"hop {hop + 1}" for hop in range(len(weights))]
-            attention = [{"title": "memories", "rows": rows, "columns": columns, "weights": weights.T.tolist()}]
+            mean_MS = weights.mean(axis=1).T.tolist()
+            attention = [{"title": "memories", "rows": _lines(sentences), "columns": columns, "weights": mean_MS}]
         return {**self._best(instance, logits), "attention": attention}
+
+    def details(self, instance, answer):
+        """Of each hop what its heads attended to."""
+        _, [weights], [sentences] = self._run([instance])
+        if len(sentences) < 2:
+            return []
+        columns = [f"head {head + 1}" for head in range(weights.shape[1])] if len(weights) else []
+        return [
+            {
+                "group": "heads",
+                "title": f"hop {hop + 1}",
+                "rows": _lines(sentences),
+                "columns": columns,
+                "weights": of_hop_HM.T.tolist(),
+            }
+            for hop, of_hop_HM in enumerate(weights)
+        ]
 
     def _run(self, instances):
         """What the model says to each last sentence.
 
         Returns:
-            Of each instance the logits of all candidates `(C,)`, the attention weights of each hop, averaged over
-            heads, `(hops, sentences before the last)`, and its sentences as `(speaker, text)`.
+            Of each instance the logits of all candidates `(C,)`, the attention weights `(hops, heads, sentences before
+            the last)`, and its sentences as `(speaker, text)`.
         """
         sentences = [self._sentences(instance) for instance in instances]
         dialogs, start = [], 0
@@ -120,9 +137,7 @@ class DialogPredictor(Predictor):
         inputs, _ = split.collate(range(len(dialogs)), self.config.reads, self.config.entities)
         logits, *weights = map(np.asarray, keras.tree.flatten(self.look.predict_on_batch(inputs)))
         before = [len(of_dialog) - 1 for of_dialog in sentences]
-        seen = [
-            np.array([of_hop[row, :, 0, :count].mean(axis=0) for of_hop in weights]) for row, count in enumerate(before)
-        ]
+        seen = [np.array([of_hop[row, :, 0, :count] for of_hop in weights]) for row, count in enumerate(before)]
         return list(logits[:, 0]), seen, sentences
 
     def _sentences(self, instance):
@@ -149,3 +164,8 @@ class DialogPredictor(Predictor):
         response = best[0]["text"]
         facts = search(self.world, response) if response.startswith("api_call ") else []
         return {"response": response, "best": best, "facts": facts}
+
+
+def _lines(sentences):
+    """All sentences but the last, which asks, each behind its speaker."""
+    return [f"{speaker}: {text}" for speaker, text in sentences[:-1]]

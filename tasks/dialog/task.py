@@ -15,7 +15,7 @@ from tasks.dialog.answers import predict
 from tasks.dialog.baselines import baselines_and_upper_bounds
 from tasks.dialog.dataset import load_dataset
 from tasks.dialog.losses import LOSSES, margin_loss, softmax_loss
-from tasks.dialog.predictor import DialogPredictor
+from tasks.dialog.predictor import SPEAKERS, DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
 from tasks.dialog.tables import set_world, sizes_of
 
@@ -130,14 +130,26 @@ class DialogTask(task.Task):
 
     # === Use ===
 
-    def examples(self, dataset, count=3):
-        split, words = dataset.splits["dev"], dataset.world.vocabulary.words
+    def examples(self, dataset, count=3, split="dev"):
+        """The first sentences of dialogs."""
+        found = self.examples_to_explain(dataset, count, split)
+        return [{**each, "instance": {"history": each["instance"]["history"][:1]}} for each in found]
+
+    def examples_to_explain(self, dataset, count, split):
+        """Dialogs up to the last sentence of the user."""
+        examples, words = dataset.splits[split], dataset.world.vocabulary.words
+        speakers = {number: name for name, number in SPEAKERS.items()}
         found = []
-        for number in np.unique(np.linspace(0, len(split) - 1, count).astype(int)) if len(split) else ():
-            first = split.sentences.words[split.dialogs[number]["sentences"][0]]
-            text = " ".join(words[id - 1] for id in first[first > 0])
-            instance = {"history": [{"speaker": "user", "text": text}]}
-            found.append({"title": f"dev, dialog {number + 1}", "instance": instance})
+        for number in np.unique(np.linspace(0, len(examples) - 1, count).astype(int)) if len(examples) else ():
+            dialog = examples.dialogs[number]
+            history = []
+            for sentence, speaker in list(zip(dialog["sentences"], dialog["speakers"], strict=True))[
+                : dialog["turns"][-1] + 1
+            ]:
+                ids = examples.sentences.words[sentence]
+                text = " ".join(words[id - 1] for id in ids[ids > 0])
+                history.append({"speaker": speakers[speaker], "text": text})
+            found.append({"title": f"{split}, dialog {number + 1}", "instance": {"history": history}})
         return found
 
     def predictor(self, run):

@@ -1,13 +1,7 @@
 """A chat with a generation model."""
 
-import pathlib
-
-import numpy as np
-
+from engine.explanations import draw_if_named, heat_map
 from models.decoding import Decoding
-
-SHADES = " .:-=+*#%@"
-CJK_FONTS = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "SimHei", "PingFang SC")
 
 
 class GenerationChat:
@@ -78,57 +72,4 @@ class GenerationChat:
         if not self.last["attention"]:
             return "This model has no attention."
         [found] = self.last["attention"]
-        weights, source, written = np.array(found["weights"]), found["columns"], found["rows"]
-        if not path:
-            return heat_map(weights, source, written)
-        return draw(weights, source, written, pathlib.Path(path))
-
-
-def heat_map(weights, source, target):
-    """Attention weights as text: a row a written word, a column a word of the source, darker where it attended more.
-
-    Args:
-        weights: Float `(T, S)`, in [0, 1].
-        source, target: S and T words.
-
-    >>> print(heat_map(np.array([[0.0, 1.0], [0.5, 0.5]]), ["a", "bc"], ["yes", "no"]))
-        a bc
-    yes   @@
-     no + ++
-    """
-    width = max(map(len, target))
-    lines = [" ".join([" " * width, *source])]
-    for word, row in zip(target, weights, strict=True):
-        shades = [SHADES[min(round(w * len(SHADES)), len(SHADES) - 1)] for w in row.tolist()]
-        cells = [shade * len(column) for shade, column in zip(shades, source, strict=True)]
-        lines.append(" ".join([word.rjust(width), *cells]).rstrip())
-    return "\n".join(lines)
-
-
-def draw(weights, source, target, path):
-    """Writes attention weights as a PNG picture, in a font that has the words' characters where one is installed.
-
-    Args:
-        weights, source, target: As of `heat_map`.
-        path: The file, which ends in `.png`.
-
-    Returns:
-        What was done, or why not.
-    """
-    if path.suffix != ".png":
-        return f"/attention expects the name of a .png file. Received: {path}"
-    from matplotlib import font_manager  # takes a second
-    from matplotlib.figure import Figure
-
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    family = [name for name in CJK_FONTS if name in installed] + ["DejaVu Sans"]
-    figure = Figure(figsize=(1.5 + 0.45 * len(source), 1.5 + 0.3 * len(target)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.imshow(weights, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto")
-    axes.set_xticks(range(len(source)), source, rotation=60, ha="right", family=family)
-    axes.set_yticks(range(len(target)), target, family=family)
-    try:
-        figure.savefig(path, dpi=120)
-    except OSError as error:
-        return f"{path}: expected a file that can be written. {error}"
-    return f"{path} written"
+        return draw_if_named([found], path) or heat_map(found)

@@ -14,6 +14,7 @@ model can know by heart.
 import dataclasses
 import pathlib
 import re
+import sys
 
 import numpy as np
 
@@ -63,6 +64,12 @@ def prepare(corpus, source, out, settings):
     settings = dataclasses.replace(settings, tokenizer=settings.tokenizer or reader.TOKENIZER)
     if settings.tokenizer not in TOKENIZERS:
         raise UserError(f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: {settings.tokenizer!r}")
+    if TOKENIZERS[settings.tokenizer].segment:
+        print(
+            f"warning: models of {out} cannot be exported, as no graph holds the tokenizer {settings.tokenizer}; "
+            "one by characters is mixed",
+            file=sys.stderr,
+        )
     utterances, pairs, counts = {}, {}, {}
     for split, files in reader.find_splits(source).items():
         utterances[split], pairs[split], counts[split] = _read(reader.read(files, split), settings)

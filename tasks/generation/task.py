@@ -182,10 +182,10 @@ print([text.decode() for text in found["replies"][0].numpy()], found["scores"])
 
     # === Use ===
 
-    def examples(self, dataset, count=3):
-        texts = dataset.splits["dev"].source_texts
+    def examples(self, dataset, count=3, split="dev"):
+        texts = dataset.splits[split].source_texts
         rows = np.unique(np.linspace(0, len(texts) - 1, count).astype(int)) if texts else ()
-        return [{"title": f"dev, pair {row + 1}", "instance": {"turns": texts[row].split("\t")}} for row in rows]
+        return [{"title": f"{split}, pair {row + 1}", "instance": {"turns": texts[row].split("\t")}} for row in rows]
 
     def predictor(self, run):
         return GenerationPredictor(run)

@@ -5,8 +5,10 @@ import pathlib
 
 import numpy as np
 
+from base.files import UserError
 from data import pickles
 from data.prepared import (
+    FACTS,
     VECTORS,
     VOCABULARY,
     Dataset,
@@ -31,6 +33,8 @@ class ReadingDataset(Dataset):
     vocabulary: Vocabulary
     """Its words are lower case."""
     characters: Vocabulary
+    trained_words: int = 0
+    """How many of the vocabulary's words, the last ones, have a made-up vector that can be trained."""
 
 
 def load_dataset(path):
@@ -44,7 +48,10 @@ def load_dataset(path):
     vocabulary, characters = (read_vocabulary(path / name) for name in (VOCABULARY, CHARACTERS))
     vectors = read_embedding(path / VECTORS, vocabulary)
     splits = _splits(path / READING, vocabulary, characters)
-    return ReadingDataset(path, facts["name"], splits, vectors, vocabulary, characters)
+    trained = facts.get("trained_words", 0)
+    if type(trained) is not int or not 0 <= trained < len(vocabulary):
+        raise UserError(f"{path / FACTS}: expected trained_words below {len(vocabulary)}. Received: {trained!r:.60}")
+    return ReadingDataset(path, facts["name"], splits, vectors, vocabulary, characters, trained)
 
 
 def _splits(file, vocabulary, characters):

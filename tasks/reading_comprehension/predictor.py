@@ -81,6 +81,8 @@ class ReadingComprehensionPredictor(Predictor):
     def _flow(self, instance, places):
         """What the words of a window and of the question attend to in each other, `a` and `b` of the paper's section
         2.4: C2Q a row per word of the window, Q2C one for the whole question."""
+        if self.model.config.attention == "dynamic":
+            return []
         flow = self.model.get_layer("attention_flow")
         if not (flow.c2q or flow.q2c):
             return []

@@ -39,6 +39,9 @@ class Settings:
     """`all`: every word that has a vector, for texts of any user. `train`: those of the corpus alone."""
     min_count: int = 2
     """Characters that the training files have less often are unknown."""
+    trained_words: int = 0
+    """Words of train without a vector that occur at least so often get one that can be trained, by the model's setting
+    `train_unknown`; 0: none, all are one unknown word."""
     seed: int = 1
     """Seed of the vectors of words that the file lacks."""
 
@@ -55,14 +58,16 @@ def prepare(corpus, source, out, settings):
             splits[split] = [_encode(reader, question, tokens, contexts, numbers) for question in questions]
             statistics[split] = {"file": file.name, **_statistics(splits[split], contexts)}
             if split == "train":
-                counts = collections.Counter()
+                counts, words = collections.Counter(), _words(tokens, contexts, splits[split])
                 for context in contexts:
                     counts.update(context["text"])
         said = {token.lower() for token in tokens}
         known = [word for word in vectors if settings.words_of == "all" or word in said]
         if not known:
             raise UserError(f"{source}: expected word vectors of the corpus's words. Received: none")
-        vocabulary = Vocabulary.of(known)
+        frequent = [word for word, n in words.most_common() if 0 < settings.trained_words <= n and word not in vectors]
+        trained = len(Vocabulary.of([*known, *frequent])) - len(Vocabulary.of(known))
+        vocabulary = Vocabulary.of([*known, *frequent])
         characters = Vocabulary.of(
             character for character, n in counts.most_common() if n >= settings.min_count and not character.isspace()
         )
@@ -74,9 +79,18 @@ def prepare(corpus, source, out, settings):
             CHARACTERS: characters,
         }
         sizes = {"vocabulary": len(vocabulary), "characters": len(characters)}
-        write(directory, files, corpus, source, settings, {**sizes, **statistics})
+        write(directory, files, corpus, source, settings, {**sizes, **statistics}, trained_words=trained)
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
+
+
+def _words(tokens, contexts, questions):
+    """How often each word, in lower case, occurs in contexts and questions."""
+    numbers = collections.Counter(n for text in (*contexts, *questions) for n in text["tokens"])
+    texts, found = list(tokens), collections.Counter()
+    for number, n in numbers.items():
+        found[texts[number - 1].lower()] += n
+    return found
 
 
 def _vectors_file(source, settings):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import re
 import sys
 
 import keras
@@ -19,7 +20,7 @@ from tasks.reading_comprehension.confidence import measure_confidence
 from tasks.reading_comprehension.dataset import load_dataset
 from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.reading_comprehension.prepare import CHARACTERS, Settings, prepare
-from tasks.reading_comprehension.spans import answers, predict, span_loss
+from tasks.reading_comprehension.spans import answers, average, predict, span_loss
 
 OPTIMIZERS = ("adam", "adadelta")
 
@@ -53,6 +54,7 @@ class ReadingComprehensionTask(task.Task):
     Training = Training
     fit = {"epochs": 12.0, "batch_size": 60, "learning_rate": 1e-3}  # the paper's, with Adam's usual rate
     options = ("scores_out",)
+    groupings = ("question",)
     headline = METRICS
     export_example = """\
 found = model.answer(
@@ -79,6 +81,9 @@ print(found["answers"], found["starts"], found["scores"])
         rows, dimension = dataset.vectors.shape
         return {"vocabulary_size": rows - 1, "embedding_dim": dimension, "characters": len(dataset.characters)}
 
+    def decided(self, dataset):
+        return {**self.sizes(dataset), "trained_words": dataset.trained_words}
+
     # === Training ===
 
     def initialise(self, model, dataset, training):
@@ -89,8 +94,9 @@ print(found["answers"], found["starts"], found["scores"])
     def optimizer(self, training, learning_rate, steps=None, config=None):
         """The optimizer that a `Training` names, with moving averages of the weights."""
         kind = {"adam": keras.optimizers.Adam, "adadelta": keras.optimizers.Adadelta}[training.optimizer]
+        exact = {"epsilon": 1e-8} if training.optimizer == "adadelta" else {}  # that of the authors' TensorFlow 1
         average = {"use_ema": True, "ema_momentum": training.ema} if training.ema else {}
-        return kind(learning_rate, global_clipnorm=training.gradient_clip or None, **average)
+        return kind(learning_rate, global_clipnorm=training.gradient_clip or None, **exact, **average)
 
     def loss(self, training):
         return span_loss
@@ -107,6 +113,9 @@ print(found["answers"], found["starts"], found["scores"])
         return split.collate(rows, max_context, max_question, 2 * multiple)
 
     # === Scoring ===
+
+    def average(self, logits):
+        return average(logits)
 
     def validate(self, model, split, multiple=4):
         """Chooses by F1."""
@@ -138,6 +147,12 @@ print(found["answers"], found["starts"], found["scores"])
         if split == "dev":
             record["confidence"] = measure_confidence(model, examples, multiple)
         return record
+
+    def metrics_by(self, model, dataset, split, groupings, progress=iter, multiple=4):
+        """By the first word of the question, as the paper's figure of question types."""
+        examples = dataset.splits[split]
+        spans, _ = predict(model, examples, progress=progress, multiple=multiple)
+        return {"question": by_first_word(examples, answers(examples, spans))}
 
     def evaluate_predictions(self, path, data, split="dev"):
         """Scores a file of answers to a dataset, whoever wrote it, and prints a table.
@@ -176,13 +191,12 @@ print(found["answers"], found["starts"], found["scores"])
 
     # === Use ===
 
-    def examples(self, dataset, count=3):
-        split = dataset.splits["dev"]
-        found = []
-        for row in np.unique(np.linspace(0, len(split) - 1, count).astype(int)) if len(split) else ():
-            context = split.context[row]
-            instance = {"passage": split.texts[context], "question": split.question_texts[row]}
-            found.append({"title": f"dev, question {row + 1}", "instance": instance})
+    def examples(self, dataset, count=3, split="dev"):
+        examples, found = dataset.splits[split], []
+        for row in np.unique(np.linspace(0, len(examples) - 1, count).astype(int)) if len(examples) else ():
+            passage = examples.texts[examples.context[row]]
+            instance = {"passage": passage, "question": examples.question_texts[row]}
+            found.append({"title": f"{split}, question {row + 1}", "instance": instance})
         return found
 
     def predictor(self, run):
@@ -192,6 +206,24 @@ print(found["answers"], found["starts"], found["scores"])
         from tasks.reading_comprehension.export import reading_archive  # needs TensorFlow, whatever Keras's backend
 
         return reading_archive(model, vocabulary, Vocabulary.load(run.path / CHARACTERS))
+
+
+FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
+"""Of questions, the most frequent ones of SQuAD; questions that begin otherwise are one group."""
+
+
+def by_first_word(split, predictions):
+    """The metrics of questions by their first words, see `engine.task.Task.metrics_by`."""
+    groups = {word: [] for word in (*FIRST_WORDS, "other")}
+    for row, text in enumerate(split.question_texts):
+        first = re.match(r"\W*(\w*)", text.lower())[1]
+        groups[first if first in FIRST_WORDS else "other"].append(row)
+    found = []
+    for word, rows in groups.items():
+        if rows:
+            metrics = squad_metrics(predictions, {split.ids[row]: split.answers[row] for row in rows})
+            found.append({"group": word, "examples": len(rows), "metrics": metrics})
+    return found
 
 
 def record_of(split, predictions):

@@ -4,6 +4,7 @@ import pathlib
 
 from base.files import UserError
 from data.tokenizers import TOKENIZERS, WHITESPACE
+from engine.explanations import draw_if_named
 from tasks.selection.retrieval import Retriever, ranked
 
 SHOWN = 5
@@ -22,7 +23,8 @@ class SelectionChat:
     """
 
     HELP = """/more N         shows the N best answers with their scores, and where they come from
-/explain        shows which words of the conversation the words of the answer match
+/explain        shows which words of the conversation the words of the answer match; with a name, as a picture of
+                all match matrices and all attention: /explain a.png
 /reset          forgets what was said"""
 
     def __init__(self, predictor, index=None, candidates=None):
@@ -71,13 +73,16 @@ class SelectionChat:
                 lines.append(f"            said to: {context}  [{found_by}]")
         return "\n".join(lines)
 
-    def explain(self, _=""):
-        """For each word of the answer the word of the conversation that it matches best."""
+    def explain(self, path=""):
+        """For each word of the answer the word of the conversation that it matches best; or all maps as a picture."""
         if not self.found:
             return "Say something first."
-        [*found] = self.predictor.explain({"turns": self.context, "candidates": [self.found[0].text]})["attention"]
+        instance = {"turns": self.context, "candidates": [self.found[0].text]}
+        found = self.predictor.explain(instance, details=bool(path))["attention"]
         if not found:
             return "The model reads no word of this."
+        if path:
+            return draw_if_named(found, path)
         lines = []
         for place, word in enumerate(found[0]["columns"]):
             weight, other, turn = max(

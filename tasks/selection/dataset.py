@@ -11,6 +11,7 @@ from base.files import UserError
 from data import pickles
 from data.prepared import FACTS, VECTORS, VOCABULARY, Dataset, checked, read_facts, read_vectors
 from data.vocabulary import Vocabulary
+from engine.recipes import PUBLISHED_CORPORA
 from tasks.selection.batches import SelectionSplit
 from tasks.selection.text import WHITESPACE_TEXT, check_text
 
@@ -42,12 +43,13 @@ class SelectionDataset(Dataset):
         return {**super().facts(), **own}
 
 
-def load_dataset(path, eos_id=None):
+def load_dataset(path, eos_id=None, name=None):
     """Reads `data.pkl`, `word_embedding.pkl` and, where they exist, `dataset.json` and `vocabulary.txt` or `word2id`.
 
     Args:
         path: The directory.
         eos_id: `_EOS_` id, needed where there is no `dataset.json`; else the same.
+        name: Of the corpus; `None`: what `dataset.json` says, or the directory's. A published one has its own `_EOS_`.
 
     Raises:
         UserError: on a missing or malformed file, and where files contradict each other.
@@ -57,13 +59,15 @@ def load_dataset(path, eos_id=None):
         raise UserError(f"{path} is no directory; prepare.py makes one")
     facts = read_facts(path, "selection") if (path / FACTS).is_file() else {}
     vectors = read_vectors(path / VECTORS)
+    if not facts and eos_id is None:
+        eos_id = PUBLISHED_CORPORA.get(name)
     eos_id = _eos_id(path, facts, eos_id, len(vectors))
     hashed = facts.get("hashed_words", 0)
     if type(hashed) is not int or not 0 <= hashed <= HASHED_WORDS:
         raise UserError(f"{path / FACTS}: expected hashed_words from 0 to {HASHED_WORDS}. Received: {hashed!r:.60}")
     vocabulary = _vocabulary(path, eos_id, vectors.shape)
     splits = _splits(path / DATA, eos_id, len(vectors) + hashed)
-    name, unk_id = facts.get("name", path.name), facts.get("unk_id")
+    name, unk_id = name or facts.get("name", path.name), facts.get("unk_id")
     text = check_text(facts.get("text", WHITESPACE_TEXT), path / "dataset.json")
     return SelectionDataset(path, name, splits, vectors, vocabulary, eos_id, unk_id, hashed, text)
 
@@ -72,8 +76,8 @@ def _eos_id(path, facts, given, rows):
     found = facts.get("eos_id", given)
     if found is None:
         raise UserError(
-            f"{path} has no {FACTS} that says the id of _EOS_: give --eos_id "
-            "(the release's: 28270 for Ubuntu, 1 for Douban)"
+            f"{path} has no {FACTS} that says the id of _EOS_: give --eos_id, or --name=ubuntu-v1 (28270) or "
+            "--name=douban (1) for the release's files"
         )
     if type(found) is not int or not 0 < found < rows:
         raise UserError(f"{path}: expected an id of _EOS_ from 1 to {rows - 1}. Received: {reprlib.repr(found)}")

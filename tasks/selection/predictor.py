@@ -1,6 +1,7 @@
 """A response-selection model that answers plain text."""
 
-import keras
+import functools
+
 import numpy as np
 
 from base.files import UserError
@@ -10,6 +11,7 @@ from data.vocabulary import Vocabulary
 from engine.predictor import Predictor
 from engine.runs import VOCABULARY
 from tasks.selection.batches import SelectionSplit, inputs_of
+from tasks.selection.matching import Matching
 from tasks.selection.ranking import CANDIDATES, score
 from tasks.selection.text import text_settings
 
@@ -72,26 +74,27 @@ class SelectionPredictor(Predictor):
         answer = self.answer([instance])[0]
         return {**answer, "attention": self._matches(instance, answer["order"][0]) if answer["order"] else []}
 
-    def _matches(self, instance, candidate):
-        if "aggregation" not in {layer.name for layer in self.model.layers}:
+    def details(self, instance, answer):
+        """Of the best candidate: every match matrix, and what every attentive module attended to."""
+        if not answer["order"] or self._matching is None:
             return []
+        inputs, turns, response = self._read(instance, answer["order"][0])
+        return self._matching.matches(inputs, turns, response) + self._matching.attention(inputs, turns, response)
+
+    def _matches(self, instance, candidate):
+        return [] if self._matching is None else self._matching.summary(*self._read(instance, candidate))
+
+    @functools.cached_property
+    def _matching(self):
+        return Matching(self.model) if hasattr(self.model, "match_matrices") else None
+
+    def _read(self, instance, candidate):
+        """The model's inputs with one candidate, the words of each turn that is read, and of the candidate."""
         config = self.model.config
         turns = [self._words(text)[-config.max_words :] for text in instance["turns"][-config.max_turns :]]
         response = self._words(instance["candidates"][candidate])[-config.max_words :]
-        if not hasattr(self, "_match_model"):
-            *matches, _mask = self.model.get_layer("aggregation").input
-            self._match_model = keras.Model(self.model.input, matches)
         split = self._split([{**instance, "candidates": [instance["candidates"][candidate]]}])
-        inputs = inputs_of(split, config, np.array([0]), np.array([[0]]), 1)
-        channels = keras.tree.flatten(self._match_model.predict_on_batch(inputs))  # one alone comes without a list
-        M_TKJ = np.mean([keras.ops.convert_to_numpy(keras.ops.cast(m, "float32")) for m in channels], axis=0)[0, 0]
-        M_TKJ = np.maximum(M_TKJ, 0.0) / max(M_TKJ.max(), 1e-9)
-        return [
-            {"title": f"turn {t + 1}", "rows": words, "columns": response, "weights": M_KJ.tolist()}
-            for t, words in enumerate(turns)
-            if words and response
-            for M_KJ in [M_TKJ[t, : len(words), : len(response)]]
-        ]
+        return inputs_of(split, config, np.array([0]), np.array([[0]]), 1), turns, response
 
     def _split(self, instances):
         turns = [self._ids(turn) for instance in instances for turn in instance["turns"]]

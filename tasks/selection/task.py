@@ -15,13 +15,14 @@ from data.word_vectors import scale_to_norm
 from engine import task
 from engine.optimizers import LazyAdam, OneOpAdam
 from tasks.selection import batches
+from tasks.selection.analysis import GROUPINGS, metrics_by
 from tasks.selection.dataset import load_dataset
 from tasks.selection.examples import in_words, ranked_examples, render, spread
 from tasks.selection.lexical import document_weights
 from tasks.selection.losses import LOSSES, pointwise_loss, softmax_loss
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, prepare
-from tasks.selection.ranking import baseline_scores, rank, score, whole_batches
+from tasks.selection.ranking import average, baseline_scores, rank, score, whole_batches
 from tasks.selection.text import text_settings
 
 NEGATIVES = ("file", "fresh")
@@ -79,8 +80,9 @@ class SelectionTask(task.Task):
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
     best_score = 2.0
     options = ("ties", "scores_out", "partial_batches", "examples")
+    groupings = tuple(GROUPINGS)
     headline = ("R10@1", "MAP")
-    load_options = ("eos_id",)
+    load_options = ("eos_id", "name")
     export_example = """\
 ranked = model.rank(
     turns=tf.constant([["hi", "how do i mount a usb stick?"]]),
@@ -96,8 +98,8 @@ print(ranked["order"], ranked["scores"])
         settings = Settings(name="sample", min_count=1, dimension=64, tokenizer="terms")
         prepare("smn", directory / "raw", directory / "prepared", settings)
 
-    def load_dataset(self, path, eos_id=None):
-        return load_dataset(path, eos_id)
+    def load_dataset(self, path, eos_id=None, name=None):
+        return load_dataset(path, eos_id, name)
 
     def sizes(self, dataset):
         rows, dimension = dataset.vectors.shape
@@ -144,6 +146,9 @@ print(ranked["order"], ranked["scores"])
         return batches.inputs_of(split, config, contexts, responses, multiple), labels.astype(np.float32)
 
     # === Scoring ===
+
+    def average(self, logits):
+        return average(logits)
 
     def validate(self, model, split, multiple=4):
         """Chooses by R10@1 + R10@2."""
@@ -203,6 +208,11 @@ print(ranked["order"], ranked["scores"])
             **({"examples": ranked_examples(dataset, split, scores[:kept], examples)} if examples else {}),
         }
 
+    def metrics_by(self, model, dataset, split, groupings, progress=iter, multiple=4):
+        examples = dataset.splits[split]
+        scores = score(model, examples, model.config, progress, multiple)
+        return {name: metrics_by(examples, scores, GROUPINGS[name]) for name in groupings}
+
     def describe(self, record):
         counts = record["counts"]
         without = counts["without_positive"], counts["without_negative"]
@@ -215,15 +225,14 @@ print(ranked["order"], ranked["scores"])
 
     # === Use ===
 
-    def examples(self, dataset, count=3):
-        split = dataset.splits["dev"]
-        if dataset.vocabulary is None or not len(split):
+    def examples(self, dataset, count=3, split="dev"):
+        if dataset.vocabulary is None or not len(dataset.splits[split]):
             return []
         found = []
-        for number in spread(len(split.context_start), count):
-            turns, candidates = in_words(dataset, "dev", number)
+        for number in spread(len(dataset.splits[split].context_start), count):
+            turns, candidates = in_words(dataset, split, number)
             instance = {"turns": turns, "candidates": candidates}
-            found.append({"title": f"dev, context {number + 1}", "instance": instance})
+            found.append({"title": f"{split}, context {number + 1}", "instance": instance})
         return found
 
     def predictor(self, run):

@@ -1,0 +1,89 @@
+"""Attention computed inside of a recurrent layer, word after word: BiDAF's ablation "dynamic attention".
+
+Shape suffixes:  B batch   T context words   J query words   D features of both   H units
+"""
+
+import keras
+from keras import ops
+
+from layers.attention import Attention, AttentionCell
+from layers.masking import zero_padding
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class ReadingCell(AttentionCell):
+    """A recurrent cell that asks a query at each word, by the word and by its own state.
+
+        e_tj = v . tanh(W_s [h_t; s_{t-1}] + W_h u_j),   a_t = softmax(e_t),   u~_t = sum_j a_tj u_j
+        s_t  = cell([h_t; u~_t; h_t * u~_t], s_{t-1})
+
+    Args:
+        cell, attention: As of `layers.attention.AttentionCell`; D features in words and query.
+
+    Call arguments:
+        inputs: `h_t`, float `(B, D)`.
+        states: As of `AttentionCell`, the memory is the query.
+    """
+
+    def call(self, inputs, states, training=None):
+        s, (keys, query, mask) = states[0], states[-3:]
+        asking = ops.concatenate([inputs, s], axis=-1)[:, None, :]
+        u, _ = self.attention(asking, query, ops.not_equal(mask, 0), keys)
+        u = u[:, 0]
+        s, own = self.cell(ops.concatenate([inputs, u, inputs * u], axis=-1), states[:-3], training=training)
+        return s, [*own, *states[-3:]]
+
+    def build_for(self, inputs_size, memory_size):
+        self.attention.build((None, None, inputs_size + self.cell.output_size), (None, None, memory_size))
+        self.cell.build((None, inputs_size + 2 * memory_size))
+        self.built = True
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class DynamicBiLSTM(keras.layers.Layer):
+    """A bidirectional LSTM over a context that attends to a query at every word (Seo et al. 2017, section 4, ablations;
+    after Wang and Jiang 2016).
+
+    Args:
+        units: H, in each direction.
+
+    Call arguments:
+        context: Float `(B, T, D)`.
+        query: Float `(B, J, D)`.
+        context_mask: Boolean `(B, T)`, `True` = real; padding stands at the end.
+        query_mask: Boolean `(B, J)`.
+
+    Returns:
+        Float `(B, T, 2H)`, zeros at padding.
+    """
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.directions = []
+        for name in ("forward", "backward"):
+            attention = Attention("additive", units, name=f"{name}_attention", dtype=self.dtype_policy)
+            lstm = keras.layers.LSTMCell(units, name=f"{name}_lstm", dtype=self.dtype_policy)
+            cell = ReadingCell(lstm, attention, name=f"{name}_cell", dtype=self.dtype_policy)
+            options = {"return_sequences": True, "go_backwards": name == "backward", "dtype": self.dtype_policy}
+            self.directions.append(keras.layers.RNN(cell, name=name, **options))
+
+    def build(self, context_shape, query_shape, *_):
+        for rnn in self.directions:
+            rnn.cell.build_for(context_shape[-1], query_shape[-1])
+            rnn.built = True
+
+    def call(self, context, query, context_mask, query_mask, training=None):
+        found = []
+        zeros = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
+        for rnn in self.directions:
+            extra = [rnn.cell.attention.keys(query), query, ops.cast(query_mask, query.dtype)]
+            y = rnn(context, initial_state=[zeros, zeros, *extra], mask=context_mask, training=training)
+            found.append(ops.flip(y, axis=1) if rnn.go_backwards else y)
+        return zero_padding(ops.concatenate(found, axis=-1), context_mask[..., None])
+
+    def compute_output_shape(self, context_shape, *_):
+        return (*context_shape[:-1], 2 * self.units)
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}

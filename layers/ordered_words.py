@@ -1,0 +1,84 @@
+"""Sentences as sums of their words' vectors that know the order of the words.
+
+Shape suffixes:  S sentences   W words   D features   H heads
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from layers.bag_of_words import STDDEV, BagOfWords
+from layers.masking import mask_from_ids, zero_padding
+from layers.memory_attention import MemoryAttention
+from layers.positions import sinusoids
+
+ENCODINGS = ("sum", "position", "attention")
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class OrderedWords(BagOfWords):
+    """A sentence is a sum over its words in which their places count.
+
+        position:   x = sum_j l_j * E[w_j],   l_jk = (1 - j/J) - (k/d) (1 - 2j/J)
+        attention:  y_j = E[w_j] + PE_j,      x = sum_j (y_j + MultiHead(y, y, y)_j)
+
+    `position` is the position encoding of Sukhbaatar et al. 2015, section 4.1, for the j-th of J words and the k-th of
+    d features. `attention` lets the words of a sentence attend to each other, by the multi-head attention of MEMMA's
+    equations 9 to 11; `PE` are the sinusoids of its equations 6 and 7, scaled as in `layers.bag_of_words`.
+
+    Args:
+        vocabulary_size, dimension: As of `BagOfWords`.
+        max_words: The longest sentence; words behind that have the sinusoids of the last place.
+        encoding: `"position"` or `"attention"`.
+        heads: H, of `attention`.
+        trainable_embeddings: `False` leaves the word vectors random; the attention is trained.
+
+    Call arguments:
+        ids, rows, count: As of `BagOfWords`, `ids` `(S, W)`; padding has no place. With `rows`, which candidates have,
+            sentences are plain sums.
+
+    Returns:
+        As of `BagOfWords`.
+    """
+
+    def __init__(self, *args, encoding="position", heads=1, trainable_embeddings=True, **kwargs):
+        super().__init__(*args, **kwargs)
+        if encoding not in ENCODINGS[1:]:
+            raise ValueError(f"encoding must be one of {ENCODINGS[1:]}. Received: encoding={encoding!r}")
+        self.encoding, self.heads, self.trainable_embeddings = encoding, heads, trainable_embeddings
+        if encoding == "attention":
+            divisor = (self.dimension / heads) ** 0.5
+            self.attend = MemoryAttention(heads, divisor=divisor, name="words", dtype=self.dtype_policy)
+
+    def build(self, ids_shape, rows_shape=None):
+        super().build(ids_shape, rows_shape)
+        self.embeddings.trainable = self.trainable_embeddings
+        self.places_WD = STDDEV * sinusoids(self.max_words, self.dimension, 10_000.0)
+        if self.encoding == "attention":
+            self.attend.build((None, None, self.dimension), (None, None, self.dimension))
+
+    def call(self, ids, rows=None, count=None):
+        words = ops.take(ops.cast(self.embeddings * self.real_rows, self.compute_dtype), ids, axis=0)
+        if rows is not None:
+            return ops.segment_sum(words, rows, count)
+        mask_SW = mask_from_ids(ids)
+        return self._positions(words, mask_SW) if self.encoding == "position" else self._attention(words, mask_SW)
+
+    def _positions(self, E_SWD, mask_SW):
+        """`l` is one term without k and k/d times another, so no weights `(S, W, D)` are formed."""
+        j_SW = ops.cumsum(ops.cast(mask_SW, "float32"), axis=1)
+        part_SW = ops.cast(j_SW / ops.maximum(j_SW[:, -1:], 1.0), E_SWD.dtype)
+        k_D = ops.convert_to_tensor(np.arange(1, self.dimension + 1) / self.dimension, dtype=E_SWD.dtype)
+        return ops.einsum("sw,swd->sd", 1 - part_SW, E_SWD) - k_D * ops.einsum("sw,swd->sd", 1 - 2 * part_SW, E_SWD)
+
+    def _attention(self, E_SWD, mask_SW):
+        place_SW = ops.clip(ops.cumsum(ops.cast(mask_SW, "int32"), axis=1) - 1, 0, self.max_words - 1)
+        PE_SWD = ops.take(ops.convert_to_tensor(self.places_WD, dtype=E_SWD.dtype), place_SW, axis=0)
+        y_SWD = zero_padding(E_SWD + PE_SWD, mask_SW[..., None])
+        allowed_SWW = ops.logical_and(mask_SW[:, :, None], mask_SW[:, None, :])
+        attended_SWD, _ = self.attend(y_SWD, y_SWD, allowed_SWW)
+        return ops.sum(y_SWD + attended_SWD, axis=1)
+
+    def get_config(self):
+        config = {"encoding": self.encoding, "heads": self.heads, "trainable_embeddings": self.trainable_embeddings}
+        return {**super().get_config(), **config}

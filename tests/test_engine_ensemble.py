@@ -1,0 +1,81 @@
+"""Ensembles: `evaluate.py --run=A,B` is the mean of the probabilities of its runs."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from base.files import UserError
+from data.batching import batches_by_size
+from engine.evaluation import evaluate_all
+from engine.runs import Run
+from layers.span_search import best_spans
+from metrics.reading_comprehension import squad_metrics
+from tasks import TASKS
+from tasks.reading_comprehension.spans import MAX_LENGTH
+from tasks.selection.ranking import score
+
+
+def second(run, path):
+    """A run with other weights and another seed."""
+    shutil.copytree(run.path, path)
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    config["fit"]["seed"] = 7
+    (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    other = Run.open(path)
+    model, rng = other.load_model(), np.random.default_rng(3)
+    for weight in model.trainable_weights:
+        weight.assign(weight + rng.normal(0, 0.1, weight.shape))
+    other.save_best(model)
+    return other
+
+
+def test_spans_are_found_by_the_mean_of_probabilities(trained_reading_comprehension, tmp_path, capsys):
+    run = trained_reading_comprehension
+    other = second(run, tmp_path / "other")
+    before = (run.path / "metrics.json").read_text(encoding="utf-8") if (run.path / "metrics.json").exists() else None
+    out, said = tmp_path / "record.json", tmp_path / "said.json"
+    evaluate_all(
+        TASKS, f"{run.path},{other.path}", ["dev"], measured_out=str(out), baselines=False, scores_out=str(said)
+    )
+    split = TASKS["reading_comprehension"].dataset_of(run).splits["dev"]
+    models, expected = [each.load_model() for each in (run, other)], {}
+    for rows in batches_by_size(split.sizes, 3):
+        inputs, _ = split.collate(rows)
+        p = 0.0
+        for model in models:
+            logits = np.asarray(model.predict_on_batch(inputs), "float64")
+            e = np.exp(logits - logits.max(axis=-1, keepdims=True))
+            p = p + e / e.sum(axis=-1, keepdims=True) / 2
+        first, last, _ = best_spans(np.log(np.maximum(p, 1e-30)).astype("float32"), MAX_LENGTH)
+        for row, i, j in zip(rows, np.asarray(first)[:, 0], np.asarray(last)[:, 0], strict=True):
+            expected[split.ids[row]] = split.answer(row, i, j)
+    assert json.loads(said.read_text(encoding="utf-8")) == expected
+    record = json.loads(out.read_text(encoding="utf-8"))
+    assert record["metrics"] == squad_metrics(expected, dict(zip(split.ids, split.answers, strict=True)))
+    assert record["name"].startswith("Ensemble of 2: BiDAF") and record["seeds"] == [1, 7]
+    assert "Ensemble of 2" in capsys.readouterr().out
+    after = (run.path / "metrics.json").read_text(encoding="utf-8") if (run.path / "metrics.json").exists() else None
+    assert after == before  # no run is the ensemble
+
+
+def test_candidates_are_ranked_by_the_mean_of_probabilities(trained_selection, tmp_path):
+    run = trained_selection
+    other, out = second(run, tmp_path / "other"), tmp_path / "scores"
+    pattern = f"{run.path},{other.path},{run.path}"
+    evaluate_all(TASKS, pattern, ["dev"], baselines=False, scores_out=str(out), precision="float32")
+    split = TASKS["selection"].dataset_of(run).splits["dev"]
+    one, two = (score(model, split, model.config) for model in (run.load_model(), other.load_model()))
+    p = (2 / (1 + np.exp(-one.astype("float64"))) + 1 / (1 + np.exp(-two.astype("float64")))) / 3
+    found = [float(line.split("\t")[0]) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert np.abs(one - two).max() > 0.01
+    np.testing.assert_allclose(found, np.log(p / (1 - p)), atol=1e-4)
+
+
+def test_what_makes_no_ensemble(trained_generation, trained_selection, tmp_path):
+    pattern = f"{trained_generation.path},{trained_generation.path}"
+    with pytest.raises(UserError, match="models of generation make no ensemble here"):
+        evaluate_all(TASKS, pattern, ["dev"], baselines=False)
+    with pytest.raises(UserError, match="an ensemble has one task: "):
+        evaluate_all(TASKS, f"{trained_selection.path},{trained_generation.path}", ["dev"])

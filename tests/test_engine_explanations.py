@@ -1,0 +1,118 @@
+"""Pictures of attention: in the terminal, as PNG and JSON, for each task by evaluate.py."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from helpers import run_script
+from matplotlib import colormaps
+from matplotlib.image import imread
+from rich.console import Console
+
+from base.files import UserError
+from engine.explanations import draw, draw_if_named, explain_examples, heat_map
+from tasks import TASKS
+
+MAP = {"title": "m", "rows": ["x", "yy"], "columns": ["a", "bcd", "e"], "weights": [[0.0, 2.0, -1.0], [1.0, 0.2, 0.5]]}
+DARKEST = np.array(colormaps["Blues"](1.0)[:3])
+
+
+def dark(path):
+    """Where a picture is as dark as its largest weight: `(height, width)`."""
+    return np.abs(imread(path)[..., :3] - DARKEST).max(axis=-1) < 0.01
+
+
+def test_the_largest_weight_is_the_darkest_and_negative_ones_are_empty():
+    text = heat_map(MAP)
+    assert text.plain.split("\n") == ["   a bcd e", " x   @@@  ", "yy + ... :"]
+    styles = {text.plain[span.start : span.end]: str(span.style) for span in text.spans}
+    assert "rgb(0,0,255)" in styles["@@@"] and set(styles) == {"@@@", "+", "...", ":"}
+
+
+def test_weights_that_are_all_zero_are_empty():
+    text = heat_map({"rows": ["x"], "columns": ["ab"], "weights": [[0.0]]})
+    assert text.plain == "  ab\nx   "
+
+
+def test_a_picture_has_a_panel_per_map(tmp_path):
+    draw([MAP], tmp_path / "one.png", "title")
+    zero = {**MAP, "weights": [[0.0, 0.0, 0.0], [0.0, -1.0, 0.0]]}
+    draw([zero], tmp_path / "none.png")
+    assert dark(tmp_path / "one.png").sum() > 300 and not dark(tmp_path / "none.png").any()
+    detail = {**MAP, "group": "g"}
+    wide = {**MAP, "columns": list("abcdefghij") * 3, "weights": [[0.0] * 29 + [1.0]] * 2}  # two of them have no room
+    draw([wide, wide, detail, detail, {**detail, "group": "h"}], tmp_path / "five.png")
+    # bands of rows, and how many columns of dark cells each has
+    bands = np.split(dark(tmp_path / "five.png"), np.flatnonzero(_begins(dark(tmp_path / "five.png").any(axis=1)))[1:])
+    assert [int(_begins(band.any(axis=0)).sum()) for band in bands] == [1, 1, 2, 1]
+
+
+def _begins(seen):
+    return seen & ~np.concatenate([[False], seen[:-1]])
+
+
+def test_a_high_map_of_words_lies_in_a_picture(tmp_path):
+    sizes = []
+    for rows in (["w"] * 30, ["w" * 50] * 30):
+        draw([{"title": "m", "rows": rows, "columns": ["a", "b"], "weights": [[0.5, 1.0]] * 30}], tmp_path / "a.png")
+        sizes.append(imread(tmp_path / "a.png").shape[:2])
+    assert sizes[0][1] > 2 * sizes[0][0] and sizes[1][0] > sizes[1][1]
+
+
+def test_labels_may_be_long_or_chinese(tmp_path):
+    draw([{**MAP, "rows": ["\u4f60\u597d", "x" * 500]}], tmp_path / "a.png")
+    assert imread(tmp_path / "a.png").shape[1] < 700
+
+
+def test_a_picture_that_cannot_be_written_says_so(tmp_path):
+    (tmp_path / "no").write_text("", encoding="utf-8")
+    with pytest.raises(UserError, match=r"/no\b"):
+        draw([MAP], tmp_path / "no" / "a.png")
+    assert "/no" in draw_if_named([MAP], str(tmp_path / "no" / "a.png"))
+    assert draw_if_named([MAP], "") is None
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_evaluate_explains_examples(task, request, tmp_path):
+    run = request.getfixturevalue(f"trained_{task}")
+    done = run_script("evaluate.py", f"--run={run.path}", "--explain=2", f"--out={tmp_path}", "--split=dev")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"example-{number}.{kind}" for number in (1, 2) for kind in ("json", "png")
+    ]
+    kept = json.loads((tmp_path / "example-2.json").read_text(encoding="utf-8"))
+    assert kept["title"].startswith("dev, ") and kept["title"] in done.stdout
+    again = TASKS[task].predictor(run).explain(kept["instance"], details=True)
+    shown = [each["title"] for each in kept["answer"]["attention"]]
+    assert shown == [each["title"] for each in again["attention"]]
+    np.testing.assert_allclose(
+        kept["answer"]["attention"][0]["weights"], again["attention"][0]["weights"], rtol=1e-3, atol=1e-5
+    )
+    assert dark(tmp_path / "example-2.png").sum() > 100
+    assert kept["answer"]["attention"][0]["columns"][0] in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--explain=2"], "--explain needs --run, --out=DIR and one --split"),
+        (["--explain=2", "--out=x", "--split=dev,test"], "--explain needs --run, --out=DIR and one --split"),
+        (["--explain=2", "--out=x", "--measured_out=y"], "--measured_out is not for --explain"),
+        (["--explain=2", "--predict=x"], "--explain is not for --predict"),
+        (["--explain=2", "--out=x", "--split=dev-oov"], "has no examples in the split dev-oov"),
+    ],
+)
+def test_what_explain_takes(trained_selection, flags, message):
+    done = run_script("evaluate.py", f"--run={trained_selection.path}", *flags)
+    assert done.returncode == 1 and message in done.stderr
+
+
+def test_a_model_without_attention_says_so(tmp_path):
+    class Blind:
+        def explain(self, instance, details):
+            return {"attention": []}
+
+    with pytest.raises(UserError, match=r"^dev, x: this model has no attention"):
+        explain_examples(Blind(), [{"title": "dev, x", "instance": {}}], tmp_path / "out", Console(file=io.StringIO()))
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,132 @@
+"""train.py: the published corpora of DAM by name, in the release's format and in that of the text files."""
+
+import pathlib
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+from helpers import ROOT, run_script
+
+from engine.evaluation import evaluate
+from engine.recipes import PUBLISHED_CORPORA, RECIPES
+from engine.runs import Run
+from engine.settings import make_config
+from models.dam import DAMConfig
+from tasks import TASKS
+
+SAMPLES = ROOT.parent / "shared" / "data" / "smn-samples"
+SMALL = ["--epochs=1", "--batch_size=16", "--set=levels=1", "--set=max_turns=2", "--set=max_words=3"]
+SMALL += ["--set=validations_per_epoch=1"]
+
+
+def write_release(directory, eos_id, positives=1, seed=1):
+    """A directory as the release has it: a Python 2 pickle of three splits, vectors, and `word2id` in any order."""
+    rng = np.random.default_rng(seed)
+    rows = eos_id + 13
+    words = [id for id in range(1, rows) if id != eos_id]
+
+    def split(contexts, candidates):
+        found = {"y": [], "c": [], "r": []}
+        for _ in range(contexts):
+            context = [id for _ in range(3) for id in (*rng.choice(words, 5).tolist(), eos_id)]
+            for place in range(candidates):
+                found["y"].append(int(place < min(positives, candidates - 1)))
+                found["c"].append(context)
+                found["r"].append(rng.choice(words, 4).tolist())
+        return found
+
+    directory.mkdir()
+    with open(directory / "data.pkl", "wb") as file:
+        pickle.dump((split(16, 2), split(5, 2), split(7, 10)), file, protocol=2)
+    with open(directory / "word_embedding.pkl", "wb") as file:
+        pickle.dump(rng.normal(size=(rows, 3)).tolist(), file, protocol=2)
+    ids = rng.permutation([*words, eos_id]).tolist()
+    lines = [f"{'_EOS_' if id == eos_id else f'w{id}'}\t{id}\n" for id in ids]
+    (directory / "word2id").write_text("".join(lines), encoding="utf-8")
+    return directory
+
+
+def evaluated(run, split, capsys, **options):
+    """What evaluate.py prints; it would also change TensorFlow's threads, which a test cannot."""
+    capsys.readouterr()
+    evaluate(TASKS["selection"], run, split, baselines=False, **options)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "eos_id", "filters"), [("ubuntu-v1", 28270, [32, 16]), ("douban", 1, [16, 16])])
+def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filters):
+    data = write_release(tmp_path / "any directory", eos_id, positives=3 if name == "douban" else 1)
+    done = run_script("train.py", f"--name={name}", f"--data={data}", f"--workdir={tmp_path / 'run'}", *SMALL)
+    assert done.returncode == 0, done.stderr
+    run = Run.open(tmp_path / "run")
+    facts = run.config["dataset"]
+    assert (facts["name"], facts["eos_id"], run.config["model"]) == (name, eos_id, "dam")
+    assert run.config["settings"]["conv_filters"] == filters and run.config["fit"]["batch_size"] == 16
+    assert (run.path / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[eos_id - 1] == "_EOS_"
+    printed = evaluated(run.path, "test", capsys)
+    assert f"{name}, test: 7 contexts, 70 lines" in printed
+    assert "published: DAM" in printed and "published: SMN_dynamic" in printed
+    assert {"ubuntu-v1": ".7670", "douban": ".5500"}[name] in printed  # R10@1 and MAP of DAM
+
+
+def test_another_dataset_of_a_run_keeps_its_own_name(tmp_path, capsys):
+    data = write_release(tmp_path / "release", 1)
+    done = run_script("train.py", "--name=douban", f"--data={data}", f"--workdir={tmp_path / 'run'}", *SMALL)
+    assert done.returncode == 0, done.stderr
+    other = write_release(tmp_path / "another", 1, seed=2)
+    printed = evaluated(tmp_path / "run", "dev", capsys, data=other)
+    assert "another, dev: 5 contexts" in printed and "published" not in printed
+
+
+@pytest.mark.parametrize("name", ["douban", "ecommerce"])
+def test_the_published_text_format_trains_by_name(tmp_path, capsys, name):
+    if not (SAMPLES / name).is_dir():
+        pytest.skip("needs ../shared/data/smn-samples")
+    (tmp_path / "raw").mkdir()
+    train = next((SAMPLES / name).glob("train*"))
+    for split in ("train", "dev", "test"):
+        file = SAMPLES / name / split
+        shutil.copy(file if file.is_file() else train, tmp_path / "raw" / split)
+    prepared = tmp_path / "prepared"
+    flags = ["--corpus=smn", "--dimension=3", "--word2vec_epochs=1", "--candidates=0", "--min_count=1"]
+    done = run_script("prepare.py", *flags, f"--source={tmp_path / 'raw'}", f"--out={prepared}")
+    assert done.returncode == 0, done.stderr
+    done = run_script("train.py", f"--name={name}", f"--data={prepared}", f"--workdir={tmp_path / 'run'}", *SMALL)
+    assert done.returncode == 0, done.stderr
+    printed = evaluated(tmp_path / "run", "test", capsys)
+    assert f"{name}, test: " in printed and "published: DAM" in printed
+    assert ("test: 100 contexts, 1,000 lines" in printed) == (name == "ecommerce")
+
+
+def test_recipes_of_the_published_corpora():
+    assert [RECIPES[f"dam-{name}"].corpus for name in PUBLISHED_CORPORA] == list(PUBLISHED_CORPORA)
+    configs = {
+        name: make_config(DAMConfig, {"vocabulary_size": 7, **_of_model(RECIPES[f"dam-{name}"])})
+        for name in PUBLISHED_CORPORA
+    }
+    assert configs["ubuntu-v1"] == DAMConfig(7)
+    assert configs["douban"] == DAMConfig(7, conv_filters=(16, 16))
+    assert configs["ecommerce"] == DAMConfig(7, max_turns=10)
+
+
+def _of_model(recipe):
+    return {name: value for name, value in recipe.settings.items() if name in DAMConfig.__dataclass_fields__}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--name=douban"], "--name=douban says what --data=DIR holds, which is missing"),
+        (["--name=douban", "--data=x", "--model=memn2n"], "--name is for published selection data"),
+        (["--name=ecommerce", "--data=RELEASE"], "give --eos_id"),
+        (["--name=ubuntu-v1", "--data=RELEASE"], "expected an id of _EOS_ from 1 to 13. Received: 28270"),
+        (["--resume", "--name=douban"], "--name is not for --resume"),
+    ],
+)
+def test_what_name_takes(tmp_path, flags, message):
+    release = write_release(tmp_path / "release", 1)
+    flags = [flag.replace("RELEASE", str(release)) for flag in flags]
+    done = run_script("train.py", f"--workdir={tmp_path / 'run'}", *flags)
+    assert done.returncode == 1 and message in done.stderr
+    assert not pathlib.Path(tmp_path / "run").exists()
