@@ -68,6 +68,11 @@ flags.DEFINE_integer(
     lower_bound=0,
 )
 flags.DEFINE_bool("drop_unknown", False, "Generation: leaves pairs out that hold a word that is not known.")
+flags.DEFINE_string(
+    "vocabulary_of",
+    None,
+    "A run, as pretrained/NAME: what is prepared has its words, and so its model can score it, or be trained on it.",
+)
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
 OF_TASK = {
@@ -82,15 +87,22 @@ OF_TASK = {
         *("vectors", "seed"),
     ),
 }
-"""Flags of each task, the fields of its `Settings`; every task takes --corpus, --source, --out and --name too."""
+"""Flags of each task, the fields of its `Settings`; all take --corpus, --source, --out, --name, --vocabulary_of."""
+OF_RUN = (
+    *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs", "vectors", "hashed_words"),
+    *("words_of", "tokenizer", "lower", "turns", "vocabulary_size", "trained_words"),
+)
+"""Flags that --vocabulary_of answers."""
 
 
 def main():
     task = CORPORA[FLAGS.corpus].task
+    if FLAGS.vocabulary_of:
+        cli.refuse_flags(OF_RUN, "--vocabulary_of, which whose words are the run's")
     others = {name for names in OF_TASK.values() for name in names} - set(OF_TASK[task])
     cli.refuse_flags(sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(OF_TASK[task])}")
     module = importlib.import_module(f"tasks.{task}.prepare")  # only now: a wrong flag need not wait for it
-    settings = module.Settings(**{name: FLAGS[name].value for name in ("name", *OF_TASK[task])})
+    settings = module.Settings(**{name: FLAGS[name].value for name in ("name", "vocabulary_of", *OF_TASK[task])})
     module.prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, settings)
 
 

@@ -48,6 +48,7 @@ flags.DEFINE_integer("seed", 1, "Seed for every random number generator.", lower
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
 flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
 flags.DEFINE_float("save_minutes", 10.0, "Saves the state this often between two validations.", lower_bound=0.0)
+flags.DEFINE_string("init_from", None, "A run, as pretrained/NAME, whose weights the training starts with.")
 flags.DEFINE_bool("show_settings", False, "Only prints what --set reaches for --model: fields, defaults, meanings.")
 FIT = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
 
@@ -56,8 +57,10 @@ def main():
     if FLAGS.epochs == 0:
         raise UserError("--epochs expects a number above 0. Received: 0")
     if FLAGS.resume:
-        others = ("model", "recipe", "name", "batch_size", "learning_rate", "precision", "jit", "seed", "set", "eos_id")
-        cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
+        cli.refuse_flags(
+            (*FIT[1:], "model", "recipe", "name", "set", "eos_id", "init_from"),
+            "--resume, which keeps to the run's own settings",
+        )
     settings = choose_settings()
     workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
 
@@ -89,6 +92,7 @@ def main():
         eos_id=FLAGS.eos_id,
         name=FLAGS.name,
         save_minutes=FLAGS.save_minutes,
+        init_from=FLAGS.init_from,
     )
 
 

@@ -18,6 +18,7 @@ from engine.runs import BEST, LAST, Run, has_gpu, set_precision
 from engine.samples import sample_of
 from engine.settings import check_fields, make_config
 from engine.validation import Outside, Validation, begin_of
+from engine.vocabularies import start_from
 from engine.xla import JITS, choose_xla
 from models import MODELS
 
@@ -52,7 +53,19 @@ class Fit:
         )
 
 
-def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=None, name=None, save_minutes=10.0):
+def train(
+    task,
+    model_name,
+    data,
+    workdir,
+    fit,
+    settings,
+    resume=False,
+    eos_id=None,
+    name=None,
+    save_minutes=10.0,
+    init_from=None,
+):
     """Trains a model into a run directory.
 
     Args:
@@ -66,6 +79,7 @@ def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=N
         eos_id: `_EOS_` id, where the dataset does not say it.
         name: Of the corpus, where the dataset should be called otherwise than it says.
         save_minutes: Minutes after which the state is saved between two validations.
+        init_from: A run whose weights the model starts with; `None`: fresh ones.
 
     Returns:
         The `engine.runs.Run`.
@@ -91,7 +105,7 @@ def train(task, model_name, data, workdir, fit, settings, resume=False, eos_id=N
     try:
         with locked(run.path):
             run.remove_leftovers()
-            _fit(run, task, dataset, training, fit, resume, save_minutes)
+            _fit(run, task, dataset, training, fit, resume, save_minutes, init_from)
     except BaseException:
         if not resume and not any((run.path / name).exists() for name in (BEST, LAST)):
             shutil.rmtree(run.path)  # there is nothing in it yet
@@ -157,7 +171,7 @@ def expand_compatibility(entry, task, settings):
     return {**entry.release_settings(variant), **task.release_training, **settings}
 
 
-def _fit(run, task, dataset, training, fit, resume, save_minutes):
+def _fit(run, task, dataset, training, fit, resume, save_minutes, init_from):
     """Trains the model of a run until its epochs are over, or early stopping ends it."""
     set_precision(fit.precision)
     keras.utils.set_random_seed(fit.seed)
@@ -182,6 +196,8 @@ def _fit(run, task, dataset, training, fit, resume, save_minutes):
         run.complete_history(position)
     else:
         task.initialise(model, dataset, training)
+        if init_from:
+            start_from(init_from, model, dataset, task)
         position = {"step": 0, "seconds": 0.0, "best": -1.0, "waited": 0}
     model.optimizer.build(model.trainable_variables)  # else `fit` traces the first step twice
     interval = math.ceil(steps / training.validations_per_epoch)

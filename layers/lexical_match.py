@@ -10,7 +10,9 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("colloquy")
 class LexicalMatch(keras.layers.Layer):
-    """Matches words by identity, each with a weight of its own, as TF-IDF does; the weights are trained.
+    """Matches words by identity, each with a weight of its own, as TF-IDF does.
+
+    The weights `w` are given, as inverse document frequencies, and not trained: most words are rare.
 
         match_tkj = w(u_tk) w(r_j) if u_tk = r_j, else 0
         cosine    = sum_tkj match_tkj / sqrt(sum_tk w(u_tk)^2  sum_j w(r_j)^2)
@@ -33,14 +35,14 @@ class LexicalMatch(keras.layers.Layer):
         `(B, N)`.
     """
 
-    def __init__(self, words, unknown_id=0, gain=10.0, **kwargs):
+    def __init__(self, words, unknown_id=0, gain=20.0, **kwargs):
         super().__init__(**kwargs)
         self.words = words
         self.unknown_id = unknown_id
         self.gain = gain
 
     def build(self, turns_shape, responses_shape):
-        self.w = self.add_weight(name="w", shape=(self.words + 1,), initializer="ones")
+        self.w = self.add_weight(name="w", shape=(self.words + 1,), initializer="ones", trainable=False)
         self.g = self.add_weight(name="gain", shape=(), initializer=keras.initializers.Constant(self.gain))
 
     def call(self, turns, responses):

@@ -95,16 +95,18 @@ SMALL_RECIPE = Recipe(
 """The recipe of the small dialog run."""
 
 
-def train_small(task, data, workdir, settings=None, **fit):
+def train_small(task, data, workdir, settings=None, init_from=None, **fit):
     """Trains the small model of a task.
 
     Args:
         task: Its name.
         settings: What is different from `SMALL_RUNS`.
+        init_from: As of `engine.training.train`.
         **fit: Likewise, of the `Fit`.
     """
     model, usual, given = SMALL_RUNS[task]
-    return train(TASKS[task], model, data, workdir, dataclasses.replace(usual, **fit), {**given, **(settings or {})})
+    fit, settings = dataclasses.replace(usual, **fit), {**given, **(settings or {})}
+    return train(TASKS[task], model, data, workdir, fit, settings, init_from=init_from)
 
 
 def resume_small(task, workdir, **fit):

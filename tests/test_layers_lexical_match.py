@@ -60,4 +60,4 @@ def test_config_builds_an_equal_layer(case):
 def test_a_fresh_layer_counts_every_word_alike():
     match, logits = LexicalMatch(V)(np.array([[[3, 4], [4, 0]]]), np.array([[[4, 5, 5, 5]]]))
     assert to_numpy(match).sum() == 2.0
-    assert to_numpy(logits)[0, 0] == pytest.approx(10 * 2 / np.sqrt(3 * 4))
+    assert to_numpy(logits)[0, 0] == pytest.approx(20 * 2 / np.sqrt(3 * 4))

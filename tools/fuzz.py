@@ -10,6 +10,7 @@ a fault. What prepare.py makes of a mutated corpus must be read again.
 
 import collections
 import contextlib
+import faulthandler
 import json
 import os
 import pathlib
@@ -76,6 +77,7 @@ def attempt(work, size, canary):
 
 
 def _in_child(work, size, writer):
+    faulthandler.disable()  # a crash is a finding: nobody needs its stack
     try:
         with open(os.devnull, "w") as nothing:
             os.dup2(nothing.fileno(), 1)

@@ -28,6 +28,7 @@ from data.corpora.babi_dialog import Turn
 from data.prepared import VOCABULARY, shown, write
 from data.text_files import bad_line
 from data.vocabulary import Vocabulary
+from engine.vocabularies import run_of, vocabulary_of
 
 DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "knowledge.txt", "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
@@ -45,6 +46,8 @@ class Settings:
     words_of: str = "all"
     """`all`: the vocabulary has the words of the training dialogs, the candidates and the knowledge base, all of which
     a bot has before its first user comes. `train`: those of the training dialogs alone."""
+    vocabulary_of: str | None = None
+    """Run whose words are taken, so that its model can score what is prepared; `None`: the corpus's own."""
 
     def __post_init__(self):
         if self.words_of not in VOCABULARIES:
@@ -78,7 +81,8 @@ def _prepare_task(reader, task, settings):
     texts = [text for dialog in dialogs["train"] for entry in dialog for text in _texts(entry)]
     if settings.words_of == "all":
         texts += candidates + [fact.text for fact in knowledge]
-    vocabulary = Vocabulary.count(text.split() for text in texts)
+    run = run_of(settings.vocabulary_of, "dialog") if settings.vocabulary_of else None
+    vocabulary = vocabulary_of(run) if run else Vocabulary.count(text.split() for text in texts)
     sentences = {}
     encoded = {split: [] for split in SPLITS}
     for split in dialogs:

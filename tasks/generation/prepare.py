@@ -24,6 +24,7 @@ from data.prepared import VECTORS, VOCABULARY, print_summary, write
 from data.tokenizers import TOKENIZERS, normalize
 from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
 from data.word_vectors import load_text_vectors
+from engine.vocabularies import run_of, vocabulary_of
 
 PAIRS = "pairs.pkl"
 SPLITS = ("train", "dev")
@@ -47,6 +48,9 @@ class Settings:
     """Rarer words of the training pairs are `_UNK_`."""
     vocabulary_size: int = 10000
     """So many words are known, the most frequent ones; 0: all."""
+    vocabulary_of: str | None = None
+    """Run whose words, tokenizer and turns are taken, so that its model can score what is prepared or be trained
+    on it; `None`: the corpus's own."""
     drop_unknown: bool = False
     """Whether pairs that hold a word that is not known are left out."""
     vectors: str | None = None
@@ -61,7 +65,9 @@ def prepare(corpus, source, out, settings):
     The vocabulary is counted on the training utterances that are in a pair, each once.
     """
     reader, source = CORPORA[corpus].reader, pathlib.Path(source)
-    settings = dataclasses.replace(settings, tokenizer=settings.tokenizer or reader.TOKENIZER)
+    run = run_of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
+    text = run.config["dataset"]["text"] if run else {"tokenizer": settings.tokenizer or reader.TOKENIZER}
+    settings = dataclasses.replace(settings, **text)
     if settings.tokenizer not in TOKENIZERS:
         raise UserError(f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: {settings.tokenizer!r}")
     if TOKENIZERS[settings.tokenizer].segment:
@@ -73,7 +79,7 @@ def prepare(corpus, source, out, settings):
     utterances, pairs, counts = {}, {}, {}
     for split, files in reader.find_splits(source).items():
         utterances[split], pairs[split], counts[split] = _read(reader.read(files, split), settings)
-    vocabulary = _vocabulary(utterances["train"], pairs["train"], settings)
+    vocabulary = vocabulary_of(run) if run else _vocabulary(utterances["train"], pairs["train"], settings)
     for split, chosen in pairs.items():
         if settings.drop_unknown:
             chosen[:] = _without_unknown(chosen, utterances[split], vocabulary)

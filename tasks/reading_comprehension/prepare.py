@@ -22,6 +22,7 @@ from data.corpora import CORPORA
 from data.prepared import VECTORS, VOCABULARY, print_summary, write
 from data.vocabulary import Vocabulary
 from data.word_vectors import complete, read_vectors
+from engine.vocabularies import run_of, vocabulary_of, word_vectors_of
 
 READING, CHARACTERS = "reading.pkl", "characters.txt"
 SPLITS = ("train", "dev")
@@ -37,6 +38,9 @@ class Settings:
     """File of word vectors, text or `.npz`; `None`: the first `*.npz` or `glove*.txt` beside the data."""
     words_of: str = "all"
     """`all`: every word that has a vector, for texts of any user. `train`: those of the corpus alone."""
+    vocabulary_of: str | None = None
+    """Run whose words, characters and word vectors are taken, so that its model can score what is prepared
+    or be trained on it; `None`: those of the vectors and of train."""
     min_count: int = 2
     """Characters that the training files have less often are unknown."""
     trained_words: int = 0
@@ -50,7 +54,8 @@ def prepare(corpus, source, out, settings):
     """Prepares a corpus for reading comprehension, see `data.prepared`."""
     reader, source = CORPORA[corpus].reader, pathlib.Path(source)
     files = reader.find_splits(source)
-    vectors = read_vectors(_vectors_file(source, settings))
+    run = run_of(settings.vocabulary_of, "reading_comprehension") if settings.vocabulary_of else None
+    vectors = None if run else read_vectors(_vectors_file(source, settings))
     with atomic_directory(out) as directory:
         tokens, contexts, numbers, splits, statistics = {}, [], {}, {}, {}
         for split, (file, other_starts) in files.items():
@@ -61,20 +66,16 @@ def prepare(corpus, source, out, settings):
                 counts, words = collections.Counter(), _words(tokens, contexts, splits[split])
                 for context in contexts:
                     counts.update(context["text"])
-        said = {token.lower() for token in tokens}
-        known = [word for word in vectors if settings.words_of == "all" or word in said]
-        if not known:
-            raise UserError(f"{source}: expected word vectors of the corpus's words. Received: none")
-        frequent = [word for word, n in words.most_common() if 0 < settings.trained_words <= n and word not in vectors]
-        trained = len(Vocabulary.of([*known, *frequent])) - len(Vocabulary.of(known))
-        vocabulary = Vocabulary.of([*known, *frequent])
-        characters = Vocabulary.of(
-            character for character, n in counts.most_common() if n >= settings.min_count and not character.isspace()
-        )
-        dimension = len(next(iter(vectors.values())))
+        if run:
+            vocabulary, characters = vocabulary_of(run), Vocabulary.load(run.path / CHARACTERS)
+            table, trained = word_vectors_of(run), run.config["settings"].get("trained_words", 0)
+        else:
+            vocabulary, table, trained = _vocabulary(source, words, tokens, vectors, settings)
+            frequent = (char for char, n in counts.most_common() if n >= settings.min_count and not char.isspace())
+            characters = Vocabulary.of(frequent)
         files = {
             READING: {"tokens": list(tokens), "contexts": contexts, "splits": splits},
-            VECTORS: complete(vectors, vocabulary, dimension, settings.seed),
+            VECTORS: table,
             VOCABULARY: vocabulary,
             CHARACTERS: characters,
         }
@@ -91,6 +92,18 @@ def _words(tokens, contexts, questions):
     for number, n in numbers.items():
         found[texts[number - 1].lower()] += n
     return found
+
+
+def _vocabulary(source, words, tokens, vectors, settings):
+    """The vocabulary, the table of its vectors, and how many of these can be trained."""
+    said = {token.lower() for token in tokens}
+    known = [word for word in vectors if settings.words_of == "all" or word in said]
+    if not known:
+        raise UserError(f"{source}: expected word vectors of the corpus's words. Received: none")
+    frequent = [word for word, n in words.most_common() if 0 < settings.trained_words <= n and word not in vectors]
+    vocabulary = Vocabulary.of([*known, *frequent])
+    table = complete(vectors, vocabulary, len(next(iter(vectors.values()))), settings.seed)
+    return vocabulary, table, len(vocabulary) - len(Vocabulary.of(known))
 
 
 def _vectors_file(source, settings):

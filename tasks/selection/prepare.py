@@ -26,9 +26,11 @@ from data.corpora import CORPORA
 from data.prepared import VECTORS, VOCABULARY, print_summary, write
 from data.texts import Texts
 from data.tokenizers import WHITESPACE, words_of
-from data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
+from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import load_text_vectors, train_word2vec
+from engine.vocabularies import run_of, vocabulary_of, word_vectors_of
 from tasks.selection.batches import SelectionSplit
+from tasks.selection.text import text_settings
 
 SPLITS = ("train", "dev", "test")
 DATA = "data.pkl"
@@ -67,6 +69,9 @@ class Settings:
     """Text file of word vectors to take instead of training them."""
     seed: int = 1
     """Seed for every random number generator."""
+    vocabulary_of: str | None = None
+    """Run whose words, tokenizer and word vectors are taken, so that its model can score what is prepared
+    or be trained on it; `None`: the corpus's own."""
     candidates: int = 10
     """Candidates that each context of dev or test should have, else a warning; 0: any number."""
 
@@ -74,8 +79,9 @@ class Settings:
 def prepare(corpus, source, out, settings):
     """Prepares a corpus for response selection, see `data.prepared`."""
     reader = CORPORA[corpus].reader
+    run = run_of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
     tokenizer = settings.tokenizer or reader.TOKENIZER
-    text = {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}
+    text = text_settings(run) if run else {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}
     settings = dataclasses.replace(settings, **text)
     with atomic_directory(out) as directory, Progress() as progress:
         files = {split: reader.find_split(source, split) for split in SPLITS}
@@ -85,22 +91,19 @@ def prepare(corpus, source, out, settings):
         lines = {split: _read(reader, file, texts, progress) for split, file in files.items()}
         texts.close()
         utterances = _utterances(lines["train"], len(texts))
-        if not utterances:
+        if not (utterances or run):
             raise UserError(f"{files['train']}: expected lines with label 1. Received: none")
-        vocabulary = Vocabulary.of_counts(texts.counts(utterances), settings.min_count)
-        vocabulary = dataclasses.replace(vocabulary, hashed=settings.hashed_words)
-        if len(vocabulary) == len(SPECIALS):
-            raise UserError(
-                f"{files['train']}: expected a word that occurs {settings.min_count} times "
-                "(--min_count). Received: none"
-            )
-        encoded = tuple(_encode(lines[split], texts.encoder(vocabulary)) for split in SPLITS)
-        statistics = _statistics_of(files, encoded, len(vocabulary), settings.candidates)
-        vectors = _word_vectors(texts.sentences(utterances), vocabulary, settings, progress)
+        vocabulary = vocabulary_of(run) if run else _vocabulary(files["train"], texts.counts(utterances), settings)
+        encoded = tuple(_encode(lines[split], texts.encoder(vocabulary), vocabulary.eos_id) for split in SPLITS)
+        statistics = _statistics_of(files, encoded, vocabulary, settings.candidates)
+        if run:
+            vectors = word_vectors_of(run)
+        else:
+            vectors = _word_vectors(texts.sentences(utterances), vocabulary, settings, progress)
         made = {DATA: encoded, VECTORS: vectors, VOCABULARY: vocabulary}
         sizes = {"vocabulary": len(vocabulary), "distinct_training_utterances": len(utterances)}
-        reading = {"eos_id": EOS_ID, "unk_id": UNK_ID, "hashed_words": settings.hashed_words, "text": text}
-        write(directory, made, corpus, source, settings, {**sizes, **statistics}, **reading)
+        ids = {"eos_id": vocabulary.eos_id, "unk_id": vocabulary.unk_id or None, "hashed_words": vocabulary.hashed}
+        write(directory, made, corpus, source, settings, {**sizes, **statistics}, **ids, text=text)
     print_summary(statistics, ROWS, lambda split: f"{split}: {statistics[split]['file']}")
     print(f"{out}: {len(vocabulary):,} words, vectors {vectors.shape}")
 
@@ -142,6 +145,13 @@ def _utterances(lines, texts):
     return utterances
 
 
+def _vocabulary(file, counts, settings):
+    vocabulary = Vocabulary.of_counts(counts, settings.min_count)
+    if len(vocabulary) == len(SPECIALS):
+        raise UserError(f"{file}: expected a word that occurs {settings.min_count} times (--min_count). Received: none")
+    return dataclasses.replace(vocabulary, hashed=settings.hashed_words)
+
+
 def _word_vectors(sentences, vocabulary, settings, progress):
     if settings.vectors:
         vectors, found = load_text_vectors(settings.vectors, vocabulary, settings.seed)
@@ -162,12 +172,12 @@ def _word_vectors(sentences, vocabulary, settings, progress):
     return vectors
 
 
-def _encode(lines, ids_of):
+def _encode(lines, ids_of, eos_id):
     """A split as in `data.pkl`; consecutive equal contexts are one list, also in the pickle."""
     contexts, previous = [], None
     for turns in lines.contexts:
         if turns is not previous:
-            context = [id for turn in turns for id in (*ids_of(turn), EOS_ID)]
+            context = [id for turn in turns for id in (*ids_of(turn), eos_id)]
         contexts.append(context)
         previous = turns
     return {"y": lines.labels.tolist(), "c": contexts, "r": [ids_of(response) for response in lines.responses]}
@@ -176,25 +186,26 @@ def _encode(lines, ids_of):
 # === Summary ===
 
 
-def _statistics_of(files, encoded, vocabulary_size, candidates):
+def _statistics_of(files, encoded, vocabulary, candidates):
     """Statistics of each split that has lines; warns where dev or test have other numbers of candidates."""
     statistics = {}
     for split, data in zip(SPLITS, encoded, strict=True):
         if data["y"]:
-            packed = SelectionSplit.of(data["c"], data["r"], data["y"], EOS_ID)
-            statistics[split] = {"file": files[split].name, **_statistics(packed, vocabulary_size)}
+            packed = SelectionSplit.of(data["c"], data["r"], data["y"], vocabulary.eos_id)
+            statistics[split] = {"file": files[split].name, **_statistics(packed, vocabulary)}
             if split != "train":
                 _warn_of_candidates(files[split], packed, candidates)
     return statistics
 
 
-def _statistics(split, vocabulary_size):
+def _statistics(split, vocabulary):
     """Statistics of a `SelectionSplit`; a context counts once, however many candidates it has."""
     candidates = np.bincount(split.context)
     positive = np.bincount(split.context, weights=split.label)
     turns, words = split.context_turns, split.turns.lengths
     unknown = sum(
-        ((lists.ids == UNK_ID) | (lists.ids > vocabulary_size)).sum() for lists in (split.turns, split.responses)
+        ((lists.ids == vocabulary.unk_id) | (lists.ids > len(vocabulary))).sum()
+        for lists in (split.turns, split.responses)
     )
     return {
         "lines": len(split.label),

@@ -121,8 +121,7 @@ print(ranked["order"], ranked["scores"])
         model.get_layer("word_embedding").set_weights([vectors])
         if model.config.lexical:
             ids = 1 + model.config.vocabulary_size + model.config.hashed_words
-            _, *others = (layer := model.get_layer("lexical_match")).get_weights()
-            layer.set_weights([document_weights(dataset.splits["train"], ids), *others])
+            model.get_layer("lexical_match").w.assign(document_weights(dataset.splits["train"], ids))
 
     def optimizer(self, training, learning_rate, steps=None, config=None):
         """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if the model asks."""

@@ -1,0 +1,86 @@
+"""`engine.vocabularies`: data prepared with the words of a run, and trainings that start from one."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from helpers import run_script, train_small
+
+from base.files import UserError
+from data.prepared import VOCABULARY
+from engine.evaluation import evaluate
+from engine.runs import Run
+from tasks import TASKS
+
+CORPORA = {"selection": "smn", "dialog": "babi-dialog", "generation": "conversations", "reading_comprehension": "squad"}
+
+
+@pytest.fixture(params=list(CORPORA))
+def case(request, tmp_path):
+    """A task, a copy of its small run, the raw files of the run's dataset, and this."""
+    run = request.getfixturevalue(f"trained_{request.param}")
+    shutil.copytree(run.path, tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    data = TASKS[request.param].dataset_of(run).path
+    raw = data.parent.parent / "raw" if request.param == "dialog" else data.parent / "raw"
+    return TASKS[request.param], run, raw, data
+
+
+def prepared_with(run, raw, out, task, **flags):
+    flags = [f"--{name}={value}" for name, value in {"corpus": CORPORA[task.name], "source": raw, **flags}.items()]
+    done = run_script("prepare.py", f"--vocabulary_of={run.path}", f"--out={out}", *flags)
+    assert done.returncode == 0, done.stderr
+    return out / "task1" if task.name == "dialog" else out
+
+
+def test_data_prepared_with_the_words_of_a_run_have_its_scores(case, tmp_path):
+    task, run, raw, data = case
+    out = prepared_with(run, raw, tmp_path / "out", task)
+    assert (out / VOCABULARY).read_bytes() == (run.path / VOCABULARY).read_bytes()
+    expected, found = (
+        evaluate(task, run.path, "dev", data=path, baselines=False, precision="float32")["metrics"]
+        for path in (data, out)
+    )
+    assert found == expected
+    facts = json.loads((out / "dataset.json").read_text())
+    assert facts["settings"]["vocabulary_of"] == str(run.path)
+
+
+def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
+    task, run, _, data = case
+    begun = train_small(task.name, data, tmp_path / "begun", init_from=run.path, epochs=1e-6, learning_rate=0.0)
+    for weight, other in zip(begun.load_model().get_weights(), run.load_model().get_weights(), strict=True):
+        np.testing.assert_allclose(weight, other, atol=1e-6)
+
+
+def test_another_task_is_refused(trained_selection, trained_dialog, tmp_path):
+    path = trained_dialog.path
+    done = run_script(
+        "prepare.py", "--corpus=smn", f"--source={tmp_path}", f"--out={tmp_path / 'out'}", f"--vocabulary_of={path}"
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"error: --vocabulary_of expects a run of selection. Received: {path}, of dialog\n",
+    )
+    done = run_script(
+        "prepare.py",
+        "--corpus=smn",
+        "--source=x",
+        "--out=y",
+        "--min_count=3",
+        f"--vocabulary_of={trained_selection.path}",
+    )
+    assert done.returncode == 1 and "--min_count is not for --vocabulary_of" in done.stderr
+
+
+def test_other_words_and_other_shapes_are_refused(trained_selection, prepared, tmp_path):
+    with pytest.raises(UserError, match=r"expected .* of shape"):
+        train_small("selection", prepared, tmp_path / "a", {"levels": "0"}, init_from=trained_selection.path)
+    other = tmp_path / "other"
+    shutil.copytree(trained_selection.path, other)
+    words = (other / VOCABULARY).read_text().split("\n")
+    (other / VOCABULARY).write_text("\n".join([*words[:2], "another", *words[3:]]))
+    with pytest.raises(UserError, match=r"has other words; prepare\.py --vocabulary_of="):
+        train_small("selection", prepared, tmp_path / "b", init_from=other)
+    assert not (tmp_path / "b").exists()

@@ -1,0 +1,68 @@
+"""`tools.publish`: a run to give away."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from helpers import run_script
+
+from base.files import UserError
+from engine.evaluation import evaluate
+from engine.runs import BEST, LAST, Run
+from tasks import TASKS
+from tools.publish import halve
+
+
+@pytest.fixture(scope="module")
+def published(trained_reading_comprehension, tmp_path_factory):
+    root = tmp_path_factory.mktemp("published")
+    (root / "about.md").write_text("# A reader\n\nLicence: none.\n")
+    flags = f"--run={trained_reading_comprehension.path}", f"--about={root / 'about.md'}", f"--out={root / 'reader'}"
+    done = run_script("tools/publish.py", *flags)
+    assert done.returncode == 0, done.stderr
+    return root / "reader"
+
+
+def test_weights_are_those_of_the_run_in_half_precision(published, trained_reading_comprehension):
+    found, trained = (Run.open(path).load_model() for path in (published, trained_reading_comprehension.path))
+    for weight, other in zip(found.get_weights(), trained.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, other.astype("float16").astype("float32"))
+    assert found.get_weights()[0].dtype == np.float32
+
+
+def test_nothing_of_the_machine_is_left_and_all_that_use_takes_is_there(published, trained_reading_comprehension):
+    names = {file.name for file in published.iterdir()}
+    assert {"vocabulary.txt", "characters.txt", "examples.json", "history.jsonl", "README.md"} <= names
+    assert not {LAST, "tensorboard"} & names
+    config = json.loads((published / "config.json").read_text())
+    assert config["dataset"]["path"] is None
+    assert config["settings"] == trained_reading_comprehension.config["settings"]
+
+
+def test_the_card_says_what_was_measured_from_the_file(published, prepared_reading):
+    task = TASKS["reading_comprehension"]
+    record = evaluate(task, published, "dev", data=prepared_reading, precision="float32", baselines=False)
+    card = (published / "README.md").read_text()
+    assert card.startswith("# A reader\n")
+    assert f"| bidaf, half-precision weights | {record['metrics']['EM']:.4f} |" in card
+    assert len(Run.open(published).history()) == card.split("Dev at each validation:")[1].count("\n| ") - 2
+
+
+def test_a_damaged_file_is_refused(published, tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in published.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    weights = bytearray((copy / BEST).read_bytes())
+    weights[len(weights) // 2] ^= 1
+    (copy / BEST).write_bytes(weights)
+    with pytest.raises(UserError, match=r"is damaged: its SHA-256"):
+        Run.open(copy).load_model()
+
+
+def test_what_half_precision_cannot_hold_is_refused(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("layers/x", data=np.array([1.0, 7e4], "float32"))
+    with pytest.raises(UserError, match=r"layers/x has values beyond half precision"):
+        halve(tmp_path / "a.h5", tmp_path / "b.h5")

@@ -1,0 +1,118 @@
+"""Makes a trained run small enough to give away: half-precision weights, measured as they are, and a model card.
+
+python -m tools.publish --run=runs/dam --about=docs/cards/dam-ubuntu-irc.md --out=pretrained/dam-ubuntu-irc
+
+The directory is a run: evaluate.py, export.py, chat.py and serve.py take it, train.py --init_from starts from it, and
+prepare.py --vocabulary_of makes data for it. It holds no path of the machine that it was trained on, no optimizer, and
+so cannot be resumed. Its `README.md` is the model card: what `--about` says, then settings, the curve and the scores,
+which are measured from the half-precision file.
+"""
+
+import json
+import pathlib
+import shutil
+
+import h5py
+import numpy as np
+from absl import flags
+
+from base import cli
+from base.files import UserError, atomic_directory, checksum
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("run", None, "The trained run.", required=True)
+flags.DEFINE_string("data", None, "Prepared dataset to measure it on; default: the run's own.")
+flags.DEFINE_list("splits", ["dev"], "What is measured.")
+flags.DEFINE_string("about", None, "Text of the model card: data, licence, limits, examples.", required=True)
+flags.DEFINE_string("out", None, "Directory to make.", required=True)
+LEFT_OUT = ("last.npz", "metrics.json", "checksums.json", "config.json", "best.weights.h5")
+
+
+def main():
+    from engine.evaluation import Evaluation
+    from engine.runs import BEST, CHECKSUMS, CONFIG, Run
+    from tasks import TASKS
+
+    run = Run.open(FLAGS.run)
+    about = pathlib.Path(FLAGS.about).read_text(encoding="utf-8")
+    task, data = TASKS[run.entry.task], FLAGS.data or run.config["dataset"]["path"]
+    with atomic_directory(FLAGS.out) as directory:
+        for file in run.path.iterdir():
+            if file.is_file() and file.name not in LEFT_OUT and not file.name.startswith("."):
+                shutil.copyfile(file, directory / file.name)
+        halve(run.path / BEST, directory / BEST)
+        config = {**run.config, "dataset": {**run.config["dataset"], "path": None}}
+        (directory / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
+        (directory / CHECKSUMS).write_text(json.dumps({BEST: [checksum(directory / BEST)]}, indent=1))
+        evaluation = Evaluation(task, Run.open(directory), data, precision="float32")
+        records = {split: evaluation.score(split) for split in FLAGS.splits}
+        (directory / "README.md").write_text(card(Run.open(directory), about, records), encoding="utf-8")
+    size = sum(file.stat().st_size for file in pathlib.Path(FLAGS.out).iterdir())
+    print(f"{FLAGS.out}: {size / 2**20:.1f} MB")
+
+
+def halve(source, target):
+    """Copies a file of weights with every float32 array in float16, compressed.
+
+    Args:
+        source: A `.weights.h5` of Keras.
+        target: The new file.
+
+    Raises:
+        UserError: where a weight is beyond what float16 holds.
+    """
+    with h5py.File(source) as full, h5py.File(target, "w") as half:
+
+        def copy(name, item):
+            if isinstance(item, h5py.Group):
+                copied = half.require_group(name)
+            else:
+                values = item[()]
+                if values.dtype == np.float32:
+                    if np.abs(values).max(initial=0.0) > np.finfo(np.float16).max:
+                        raise UserError(f"{source}: {name} has values beyond half precision")
+                    values = values.astype(np.float16)
+                packed = {"compression": "gzip", "shuffle": True} if values.ndim else {}
+                copied = half.create_dataset(name, data=values, **packed)
+            copied.attrs.update(item.attrs)
+
+        half.attrs.update(full.attrs)
+        full.visititems(copy)
+
+
+def card(run, about, records):
+    """The model card, Markdown.
+
+    Args:
+        run: The published `engine.runs.Run`.
+        about: What people wrote of it.
+        records: `{split: record}`, as `engine.evaluation.Evaluation.score` returns them.
+    """
+    config = run.config
+    lines = [about.rstrip(), "", "## Measured from this file", ""]
+    for split, record in records.items():
+        lines += [f"| {config['dataset']['name']}, {split} | " + " | ".join(record["metrics"]) + " |"]
+        lines += ["| --- |" + " --- |" * len(record["metrics"])]
+        rows = {f"{config['model']}, half-precision weights": record["metrics"]}
+        rows |= {f"baseline: {name}": metrics for name, metrics in record.get("baselines", {}).items()}
+        for name, metrics in rows.items():
+            lines.append(f"| {name} | " + " | ".join(_shown(metrics.get(key)) for key in record["metrics"]) + " |")
+        lines.append("")
+    lines += ["## Trained by", "", f"    {config['command']}", ""]
+    facts = {"seed": config["fit"]["seed"], "precision": config["fit"]["precision"], "epochs": config["fit"]["epochs"]}
+    facts |= {name: config[name] for name in ("commit", "hardware", "versions") if name in config}
+    lines += [f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items()]
+    lines += ["", "Dev at each validation:", ""]
+    rows = [row for row in run.history() if "epoch" in row]
+    names = [name for name in rows[-1] if name in next(iter(records.values()))["metrics"]] if rows else []
+    lines += ["| epoch | " + " | ".join(names) + " |", "| --- |" + " --- |" * len(names)]
+    lines += [f"| {row['epoch']:.2f} | " + " | ".join(_shown(row.get(name)) for name in names) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value):
+    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+if __name__ == "__main__":
+    cli.run(main)
