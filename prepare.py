@@ -33,7 +33,18 @@ flags.DEFINE_integer("dimension", 200, "Dimension of the word vectors.", lower_b
 flags.DEFINE_integer("window", 10, "Word2vec: context words to each side.", lower_bound=1)
 flags.DEFINE_integer("negative", 25, "Word2vec: negative samples per word.", lower_bound=1)
 flags.DEFINE_float("sample", 1e-4, "Word2vec: subsamples words above this frequency.", lower_bound=0.0)
-flags.DEFINE_integer("word2vec_epochs", 20, "Word2vec: passes over the text.", lower_bound=1)
+flags.DEFINE_integer(
+    "word2vec_epochs",
+    None,
+    "Word2vec: passes over the text; default: 20, of more than 2.5 million words fewer, at least one.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "word2vec_workers",
+    None,
+    "Word2vec: threads; with one, vectors repeat exactly. Default: one, for more than 10 million words one per core.",
+    lower_bound=1,
+)
 flags.DEFINE_string("vectors", None, "File of word2vec or GloVe vectors to take; reading comprehension: also .npz.")
 flags.DEFINE_integer("seed", 1, "Seed for every random number generator.", lower_bound=0, upper_bound=2**32 - 1)
 flags.DEFINE_integer(
@@ -41,6 +52,13 @@ flags.DEFINE_integer(
     10,
     "Selection: candidates expected per context of dev and test, else a warning; 0: any number.",
     lower_bound=0,
+)
+flags.DEFINE_enum(
+    "storage",
+    "auto",
+    ["auto", "pickle", "arrays", "both"],
+    "Selection: examples as data.pkl in the form of DAM's release, as flat arrays, which training reads "
+    "from disk as it needs them, or both; auto: data.pkl of up to 500,000 lines, else arrays.",
 )
 flags.DEFINE_enum(
     "words_of",
@@ -77,8 +95,8 @@ flags.mark_flags_as_required(["corpus", "source", "out"])
 
 OF_TASK = {
     "selection": (
-        *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs"),
-        *("vectors", "seed", "candidates", "tokenizer", "lower", "hashed_words"),
+        *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs", "vectors", "word2vec_workers"),
+        *("seed", "candidates", "storage", "tokenizer", "lower", "hashed_words"),
     ),
     "dialog": ("words_of",),
     "reading_comprehension": ("vectors", "words_of", "min_count", "trained_words", "seed"),

@@ -1,26 +1,56 @@
 """Batches of examples of like size, in an order that a seed and an epoch fix."""
 
+import bisect
+import collections.abc
 import itertools
 
 import numpy as np
 
 
+class Batches(collections.abc.Sequence):
+    """An epoch's batches in pools, of which one is in memory: it is made when a batch of it is asked for.
+
+    Args:
+        counts: Number of batches of each pool.
+        make: Function of the number of a pool that gives the list of its batches.
+
+    >>> batches = Batches([2, 3], lambda pool: [(pool, i) for i in range(2 + pool)])
+    >>> len(batches), batches[2], batches[1:4], batches[-1]
+    (5, (1, 0), [(0, 1), (1, 0), (1, 1)], (1, 2))
+    """
+
+    def __init__(self, counts, make):
+        self._starts = [0, *itertools.accumulate(counts)]
+        self._make, self._made = make, (None, [])
+
+    def __len__(self):
+        return self._starts[-1]
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        pool = bisect.bisect_right(self._starts, index) - 1
+        if self._made[0] != pool:
+            self._made = pool, self._make(pool)
+        return self._made[1][index - self._starts[pool]]
+
+
 def batches_by_size(sizes, batch_size, rng=None, pool=64):
     """Cuts examples into batches of like size on every axis.
 
-    A random pool of some batches is sorted by the first axis and cut in four, each part by the second
-    axis and cut in four, and so on; the parts are then cut into batches, and all batches shuffled.
-    How many batches there are depends on the number of examples alone.
+    A random pool of some batches is cut into batches of like size, and these are shuffled; see `like_batches`. How many
+    batches there are depends on the number of examples alone.
 
     Args:
         sizes: Size of each example on each axis, int `(examples, axes)`, the costliest axis first.
-        batch_size: Examples a batch; the last of a part may have fewer.
+        batch_size: Examples per batch; the last of a pool may have fewer.
         rng: `numpy.random.Generator`; `None` keeps file order within equal sizes and sorts all
             examples in one pool, the cheapest batches first.
         pool: Batches sorted together: more leaves less padding, fewer makes a more random order.
 
     Returns:
-        List of int arrays: the examples of each batch.
+        Sequence of int arrays: the examples of each batch.
 
     >>> [batch.tolist() for batch in batches_by_size(np.array([[9], [1], [8], [2]]), 2)]
     [[1, 3], [2, 0]]
@@ -29,19 +59,41 @@ def batches_by_size(sizes, batch_size, rng=None, pool=64):
     if rng is None:
         order = np.lexsort(sizes.T[::-1])
         return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-    order = rng.permutation(len(sizes))
-    batches = []
-    for i in range(0, len(order), pool * batch_size):
-        parts = [order[i : i + pool * batch_size]]
-        for axis in range(sizes.shape[1]):
-            ordered = [part[np.argsort(sizes[part, axis], kind="stable")] for part in parts]
-            if axis < sizes.shape[1] - 1:
-                parts = [piece for part in ordered for piece in _cut(part, 4, batch_size)]
-            else:
-                parts = ordered
-        for part in parts:
-            batches += [part[j : j + batch_size] for j in range(0, len(part), batch_size)]
-    return [batches[j] for j in rng.permutation(len(batches))]
+    pools = random_pools(len(sizes), batch_size, rng, pool)
+
+    def make(number):
+        rows, seed = pools[number]
+        return [rows[batch] for batch in like_batches(sizes[rows], batch_size, np.random.default_rng(seed))]
+
+    return Batches([-(-len(rows) // batch_size) for rows, _ in pools], make)
+
+
+def random_pools(examples, batch_size, rng, pool):
+    """All examples in random order, in parts of `pool` batches: a list of int arrays, each with a seed of its own."""
+    order, size = rng.permutation(examples), pool * batch_size
+    parts = [order[i : i + size] for i in range(0, examples, size)]
+    return list(zip(parts, rng.integers(2**63, size=len(parts)).tolist(), strict=True))
+
+
+def like_batches(sizes, batch_size, rng):
+    """Cuts a pool of examples into batches of like size on every axis, in random order.
+
+    The pool is sorted by the first axis and cut in four, each part by the second axis and cut in four, and so on; the
+    parts are then cut into batches.
+
+    Args:
+        sizes, batch_size, rng: As of `batches_by_size`.
+
+    Returns:
+        List of int arrays: the examples of each batch, of which only one may be smaller than `batch_size`.
+    """
+    parts = [np.arange(len(sizes))]
+    for axis in range(sizes.shape[1]):
+        parts = [part[np.argsort(sizes[part, axis], kind="stable")] for part in parts]
+        if axis < sizes.shape[1] - 1:
+            parts = [piece for part in parts for piece in _cut(part, 4, batch_size)]
+    batches = [part[i : i + batch_size] for part in parts for i in range(0, len(part), batch_size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
 
 
 def _cut(part, pieces, batch_size):
@@ -55,7 +107,7 @@ def epochs_of(make_batches, seed, start=0):
     """All batches of all epochs without end, from batch `start` on.
 
     Args:
-        make_batches: Takes a `numpy.random.Generator` and returns the list of one epoch's batches,
+        make_batches: Takes a `numpy.random.Generator` and returns a sequence of one epoch's batches,
             of the same length each time.
         seed: Epoch `e` draws from the generator seeded by `(seed, e)`, so that any epoch can be made
             again without those before it.
@@ -73,4 +125,5 @@ def epochs_of(make_batches, seed, start=0):
     length = len(make_batches(np.random.default_rng((seed, 0))))
     for epoch in itertools.count(start // length):
         batches = make_batches(np.random.default_rng((seed, epoch)))
-        yield from batches[start % length :] if epoch == start // length else batches
+        for i in range(start % length if epoch == start // length else 0, length):
+            yield batches[i]

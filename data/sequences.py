@@ -2,7 +2,6 @@
 
 import array
 import dataclasses
-import functools
 import itertools
 
 import numpy as np
@@ -43,11 +42,10 @@ class Sequences:
         flat = array.array("i", itertools.chain.from_iterable(lists))
         return cls(np.array(flat, np.int32), np.cumsum(lengths) - lengths, lengths)
 
-    def lists(self):
-        """The lists again."""
-        ids = self.ids.tolist()
-        ends = (self.starts + self.lengths).tolist()
-        return [ids[start:end] for start, end in zip(self.starts.tolist(), ends, strict=True)]
+    def lists(self, index=slice(None)):
+        """The lists again, each a new one; or those at `index`."""
+        starts, lengths = self.starts[index].tolist(), self.lengths[index].tolist()
+        return [self.ids[start : start + length].tolist() for start, length in zip(starts, lengths, strict=True)]
 
     def flat(self):
         """The ids of all lists, one list behind the other."""
@@ -55,15 +53,26 @@ class Sequences:
             return self.ids
         return np.array(list(itertools.chain.from_iterable(self.lists())), np.int32)
 
-    @functools.cached_property
-    def text_numbers(self):
-        """A number for each list, the same for equal lists, int `(lists,)`."""
-        numbers = {}
-        return np.array([numbers.setdefault(tuple(ids), len(numbers)) for ids in self.lists()])
+    def equal(self, index, other):
+        """Whether the list at each place of `index` equals the one at that place of `other`, bool of their shape.
+
+        >>> Sequences.of([[4, 5], [6], [4, 5], [7]]).equal(np.array([0, 1, 1]), np.array([2, 3, 0])).tolist()
+        [True, False, False]
+        """
+        same = self.lengths[index] == self.lengths[other]
+        one, two, lengths = index[same], other[same], self.lengths[index[same]]
+        pair = np.repeat(np.arange(len(lengths)), lengths)
+        within = np.arange(len(pair)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        differs = self.ids[self.starts[one][pair] + within] != self.ids[self.starts[two][pair] + within]
+        same[same] = np.bincount(pair, differs, len(lengths)) == 0
+        return same
 
     def kept(self, index):
-        """The lengths of the lists at `index`, of the same shape; 0 where it is -1."""
-        return np.where(index >= 0, self.lengths[index], 0) if len(self.lengths) else np.zeros_like(index)
+        """The lengths of the lists at `index`, int64 of the same shape; 0 where it is -1."""
+        index = np.asarray(index)
+        if not len(self.lengths):
+            return np.zeros_like(index)
+        return np.where(index >= 0, self.lengths[index], 0).astype(np.int64)
 
     def width(self, index, limit=None, multiple=1):
         """The size of the last axis that the lists at `index` need, at least 1.

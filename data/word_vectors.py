@@ -1,15 +1,43 @@
 """Word vectors: trained on the corpus by word2vec (Mikolov et al. 2013), or read from a file."""
 
+import collections
 import logging
 import math
 import pathlib
+import tempfile
 import zipfile
 
 import numpy as np
 
 from base.files import UserError
+from base.runtime import available_cpus
+from data.flat_arrays import read_header
 from data.text_files import largest_content, read_lines
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
+
+WORDS_READ = 50_000_000
+"""Words that word2vec reads, over all passes, where the corpus decides how many these are."""
+REPEATABLE = 10_000_000
+"""Words of a text whose vectors repeat exactly with their seed, unless told otherwise."""
+
+
+def passes(words):
+    """Passes of word2vec over a text: 20 of a small one, fewer of a larger one, 1 at least.
+
+    Word2vec's own default of 5 suits texts of ten million words; those we have are of a million or less.
+
+    Args:
+        words: Words of the text.
+
+    >>> [passes(10**n) for n in (6, 7, 8)]
+    [20, 5, 1]
+    """
+    return min(20, max(1, WORDS_READ // max(1, words)))
+
+
+def threads(words):
+    """Threads of word2vec for a text: one, which repeats exactly, up to `REPEATABLE` words, else one for each core."""
+    return 1 if words <= REPEATABLE else available_cpus()
 
 
 def train_word2vec(
@@ -25,14 +53,15 @@ def train_word2vec(
     seed=1,
     workers=1,
     after_epoch=None,
+    directory=None,
 ):
     """Trains vectors for the words of a vocabulary by gensim; with one worker they repeat exactly.
 
-    Words that are not in the vocabulary are taken out of the sentences beforehand. What words
-    without a vector get is said in `complete`.
+    The sentences are written to a file, from which gensim's threads read without Python's lock. Words that are not in
+    the vocabulary are left out. What words without a vector get is said in `complete`.
 
     Args:
-        sentences: Lists of words, to be iterated over several times.
+        sentences: Iterable of lists of words, gone through once.
         vocabulary: A `data.vocabulary.Vocabulary`.
         dimension: Length of the vectors.
         window: Context words to each side.
@@ -43,6 +72,7 @@ def train_word2vec(
         seed: Seed for every random number generator.
         workers: Threads; with more than one, no two results are the same.
         after_epoch: Function without arguments, called after each pass.
+        directory: Where the file is for a while; `None`: where the system keeps such files.
 
     Returns:
         float32 `(len(vocabulary) + 1, dimension)`; row 0, padding, is zeros.
@@ -56,35 +86,45 @@ def train_word2vec(
             if after_epoch is not None:
                 after_epoch()
 
-    sentences = _KnownWords(sentences, set(vocabulary.words) - set(SPECIALS))
-    if not any(sentences):
-        return complete({}, vocabulary, dimension, seed)
-    model = Word2Vec(
-        sentences,
-        vector_size=dimension,
-        window=window,
-        min_count=1,
-        negative=negative,
-        sample=sample,
-        sg=sg,
-        epochs=epochs,
-        seed=seed,
-        workers=workers,
-        callbacks=[AfterEpoch()],
-    )
-    found = {word: model.wv[word] for word in model.wv.index_to_key}
+    with tempfile.NamedTemporaryFile("w", dir=directory, prefix=".sentences.", encoding="ascii") as file:
+        counts, written = _write_known(sentences, vocabulary, file)
+        file.flush()
+        if not counts:
+            return complete({}, vocabulary, dimension, seed)
+        model = Word2Vec(
+            vector_size=dimension,
+            window=window,
+            min_count=1,
+            negative=negative,
+            sample=sample,
+            sg=sg,
+            seed=seed,
+            workers=workers,
+        )
+        model.build_vocab_from_freq(counts, corpus_count=written)
+        words = sum(counts.values())
+        model.train(
+            corpus_file=file.name,
+            total_examples=written,
+            total_words=words,
+            epochs=epochs,
+            callbacks=[AfterEpoch()],
+        )
+    found = {vocabulary.words[int(id) - 1]: model.wv[id] for id in model.wv.index_to_key}
     return complete(found, vocabulary, dimension, seed)
 
 
-class _KnownWords:
-    """Sentences without the words that are not known."""
-
-    def __init__(self, sentences, known):
-        self.sentences, self.known = sentences, known
-
-    def __iter__(self):
-        for sentence in self.sentences:
-            yield [word for word in sentence if word in self.known]
+def _write_known(sentences, vocabulary, file):
+    """Writes sentences, one a line, as the ids of their words; how often each id occurs, and the number of lines."""
+    ids = {word: str(id) for id, word in enumerate(vocabulary.words, 1) if word not in SPECIALS}
+    counts, written = collections.Counter(), 0
+    for sentence in sentences:
+        known = [ids[word] for word in sentence if word in ids]
+        if known:
+            counts.update(known)
+            file.write(" ".join(known) + "\n")
+            written += 1
+    return {id: counts[id] for id in ids.values() if id in counts}, written
 
 
 def complete(found, vocabulary, dimension, seed=1):
@@ -230,12 +270,11 @@ def _check_sizes(path):
     Raises:
         ValueError: where they are.
     """
-    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     with zipfile.ZipFile(path) as archive:
         for name in ("words", "vectors"):
             member = archive.getinfo(f"{name}.npy")
             with archive.open(member) as file:
-                shape, _, dtype = headers[np.lib.format.read_magic(file)](file)
+                shape, dtype = read_header(file)
             if max(math.prod(shape) * dtype.itemsize, 1) > min(member.file_size, largest_content(path)):
                 raise ValueError(f"{name} of shape {shape!s:.60} in a file of {path.stat().st_size:,} bytes")
 

@@ -195,7 +195,7 @@ class Task(abc.ABC):
             rng: `numpy.random.Generator`.
 
         Returns:
-            A list of whatever `collate` takes; as long for every `rng`.
+            A sequence of whatever `collate` takes, which may be made when it is asked for; as long for every `rng`.
         """
 
     @abc.abstractmethod

@@ -1,8 +1,10 @@
 """`tasks.selection.lexical`: what words are worth."""
 
 import numpy as np
+import pytest
 from helpers import train_small
 
+from tasks.selection import lexical
 from tasks.selection.batches import SelectionSplit
 from tasks.selection.dataset import load_dataset
 from tasks.selection.lexical import document_weights
@@ -10,7 +12,9 @@ from tasks.selection.lexical import document_weights
 EOS = 1
 
 
-def test_document_weights_are_inverse_document_frequencies():
+@pytest.mark.parametrize("block", [1, 2, 100])
+def test_document_weights_are_inverse_document_frequencies(monkeypatch, block):
+    monkeypatch.setattr(lexical, "BLOCK", block)
     contexts = [[3, 3, 4, EOS, 3, 5, EOS], [3, EOS]]  # three utterances
     split = SelectionSplit.of(contexts, [[4], [3, 9]], [1, 1], EOS)  # and two more
     found = document_weights(split, 11)

@@ -10,6 +10,7 @@ from keras import ops
 from base.files import UserError
 from models.dam import DAM, DAMConfig
 from tasks import TASKS
+from tasks.selection import batches
 from tasks.selection.batches import SelectionSplit, candidate_lists
 from tasks.selection.losses import pointwise_loss, softmax_loss
 from tasks.selection.ranking import baseline_scores, ranking_batches, score
@@ -29,6 +30,12 @@ def make_split(sizes=(2, 3, 2), positives=1, seed=0):
             responses.append(rng.integers(3, 90, rng.integers(1, 6)).tolist())
             labels.append(int(j < positives))
     return SelectionSplit.of(contexts, responses, labels, EOS)
+
+
+def drawn(split, training, seed):
+    """All examples of each number of candidates."""
+    rng = np.random.default_rng(seed)
+    return [candidates.draw(np.arange(candidates.examples), rng) for candidates in candidate_lists(split, training)]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +69,7 @@ def test_softmax_loss_compares_the_candidates_of_a_context():
 
 def test_file_negatives_give_every_line_once():
     split = make_split()
-    [(contexts, responses, labels)] = candidate_lists(split, Training(), np.random.default_rng(0))
+    [(contexts, responses, labels)] = drawn(split, Training(), 0)
     assert responses[:, 0].tolist() == list(range(7))
     assert contexts.tolist() == [0, 0, 1, 1, 1, 2, 2]
     assert labels[:, 0].tolist() == [1, 0, 1, 0, 0, 1, 0]
@@ -70,7 +77,7 @@ def test_file_negatives_give_every_line_once():
 
 def test_file_negatives_under_a_softmax_meet_their_positive():
     split = make_split(sizes=(2, 3, 2, 1))  # the last context has nothing to compare
-    lists = candidate_lists(split, Training(loss="softmax"), np.random.default_rng(0))
+    lists = drawn(split, Training(loss="softmax"), 0)
     found = {
         tuple(row): int(context)
         for contexts, responses, _ in lists
@@ -83,13 +90,13 @@ def test_file_negatives_under_a_softmax_meet_their_positive():
 def test_fresh_negatives_are_other_lines_positives_and_differ_by_epoch():
     split = make_split(sizes=(2,) * 40)
     training = Training(negatives="fresh", negatives_per_positive=3, loss="softmax")
-    [(_, responses, labels)] = candidate_lists(split, training, np.random.default_rng(1))
+    [(_, responses, labels)] = drawn(split, training, 1)
     assert responses.shape == labels.shape == (40, 4)
     assert responses[:, 0].tolist() == list(range(0, 80, 2))
     assert (responses % 2 == 0).all()  # all drawn among the positive responses
     assert (responses[:, 1:] != responses[:, :1]).all()
-    [(_, again, _)] = candidate_lists(split, training, np.random.default_rng(1))
-    [(_, other, _)] = candidate_lists(split, training, np.random.default_rng(2))
+    [(_, again, _)] = drawn(split, training, 1)
+    [(_, other, _)] = drawn(split, training, 2)
     assert (responses == again).all()
     assert (responses != other).any()
 
@@ -97,17 +104,38 @@ def test_fresh_negatives_are_other_lines_positives_and_differ_by_epoch():
 def test_fresh_negatives_never_repeat_the_positives_words():
     contexts = [[3, EOS], [4, EOS], [5, EOS], [6, EOS]]
     split = SelectionSplit.of(contexts, [[7], [7], [7], [8]], [1, 1, 1, 1], EOS)
-    drawn = split.draw_negatives(np.array([0] * 50), 1, np.random.default_rng(0))
-    assert drawn.shape == (50, 1)  # only line 0 is in the pool: no other words can be had
-    drawn = split.draw_negatives(np.arange(4), 1, np.random.default_rng(0))
-    assert drawn[:3, 0].tolist() == [3, 3, 3]
-    assert drawn[3, 0] in (0, 1, 2)
+    lines = np.array([0] * 50)
+    found = split.draw_negatives(lines, lines[:1], 1, np.random.default_rng(0))
+    assert found.tolist() == [[0]] * 50  # only line 0 is in the pool: no other words can be had
+    found = split.draw_negatives(np.arange(4), np.arange(4), 1, np.random.default_rng(0))
+    assert found[:3, 0].tolist() == [3, 3, 3]
+    assert found[3, 0] in (0, 1, 2)
 
 
 def test_a_split_without_positives_cannot_be_drawn_from():
     split = make_split(positives=0)
     with pytest.raises(UserError, match="no line with label 1"):
-        candidate_lists(split, Training(negatives="fresh"), np.random.default_rng(0))
+        candidate_lists(split, Training(negatives="fresh"))
+
+
+@pytest.mark.parametrize("loss, negatives", [("pointwise", "file"), ("softmax", "file"), ("softmax", "fresh")])
+def test_an_epoch_has_every_example_once_and_any_batch_of_it_alone(monkeypatch, loss, negatives):
+    monkeypatch.setattr(batches, "POOL", 3)
+    split, training = make_split(sizes=(2, 3) * 19), Training(loss=loss, negatives=negatives)
+    config = types.SimpleNamespace(max_turns=3, max_words=4)
+
+    def epoch(seed=5):
+        return batches.training_batches(split, config, training, 7, np.random.default_rng(seed))
+
+    every = list(epoch())
+    lines = np.concatenate([responses[:, 0] for _, responses, _ in every])
+    expected = range(95) if loss == "pointwise" else np.flatnonzero(split.label == 1)
+    assert sorted(lines) == list(expected) and lines.tolist() != sorted(lines)
+    assert len(epoch()) == len(epoch(6)) == len(every) > 3
+    for at in (len(every) - 1, 0, 4):
+        for found, whole in zip(epoch()[at], every[at], strict=True):
+            np.testing.assert_array_equal(found, whole)
+    assert lines.tolist() != np.concatenate([responses[:, 0] for _, responses, _ in epoch(6)]).tolist()
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,16 @@ Letters: B batch   N candidates of a context   T turns   K utterance words   J r
 """
 
 import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from base.files import UserError
-from data.batching import batches_by_size
+from data.batching import Batches, like_batches, random_pools
 from data.sequences import Sequences
 
-POOL = 256  # training batches sorted by size together, see `data.batching.batches_by_size`
+POOL = 256  # training batches sorted by size together, see `data.batching.like_batches`
 
 
 def split_turns(context, eos_id):
@@ -138,7 +140,7 @@ class SelectionSplit:
         return {"turns": padded(self.turns, index), "responses": padded(self.responses, responses)}
 
     def sizes(self, contexts, responses, max_turns, max_words):
-        """What examples cost, for `data.batching.batches_by_size`: `(E, 3)`, turns, `K` and `J`.
+        """What examples cost, for `data.batching.like_batches`: `(E, 3)`, turns, `K` and `J`.
 
         Args:
             contexts: int `(E,)`.
@@ -150,35 +152,39 @@ class SelectionSplit:
         J = self.responses.kept(responses).max(axis=1, initial=0)
         return np.stack([kept, np.minimum(K, max_words), np.minimum(J, max_words)], axis=1)
 
-    def draw_negatives(self, positives, count, rng):
-        """Draws negative responses among the positive ones of other lines.
+    def draw_negatives(self, lines, pool, count, rng):
+        """Draws negative responses for some lines among the responses of a pool.
 
         Args:
-            positives: Lines with label 1, int `(E,)`.
+            lines: Lines with label 1, int `(E,)`.
+            pool: Lines with label 1, int `(P,)`.
             count: Responses to draw for each.
             rng: `numpy.random.Generator`.
 
         Returns:
-            Lines, int `(E, count)`; none has the very words of its own positive, unless all have.
+            Lines of the pool, int `(E, count)`; none has the very words of its own positive, unless all have.
         """
-        texts = self.responses.text_numbers[positives]
-        drawn = rng.integers(len(positives), size=(len(positives), count))
+        drawn = pool[rng.integers(len(pool), size=(len(lines), count))]
+        own = np.broadcast_to(lines[:, None], drawn.shape)
         for _ in range(8):  # a popular "ok" may be drawn for another "ok": draw again
-            same = texts[drawn] == texts[:, None]
+            same = self.responses.equal(drawn, own)
             if not same.any():
                 break
-            drawn[same] = rng.integers(len(positives), size=same.sum())
-        return positives[drawn]
+            drawn[same] = pool[rng.integers(len(pool), size=same.sum())]
+        return drawn
 
     def texts(self, lines, eos_id):
-        """Context and response of some lines as lists of ids, each turn ended by `eos_id`."""
-        turns = self.turns.lists()
-        contexts = [
-            [id for turn in turns[start : start + count] for id in [*turn, eos_id]]
-            for start, count in zip(self.context_start, self.context_turns, strict=True)
-        ]
-        responses = self.responses.lists()
-        return [contexts[self.context[i]] for i in lines], [responses[i] for i in lines]
+        """Context and response of some lines as lists of ids, each turn ended by `eos_id`.
+
+        Lines of one context have one list, and equal ids are one object.
+        """
+        numbers, place = np.unique(self.context[lines], return_inverse=True)
+        contexts, one = [], {}
+        for start, count in zip(self.context_start[numbers], self.context_turns[numbers], strict=True):
+            turns = self.turns.lists(slice(start, start + count))
+            contexts.append([one.setdefault(id, id) for turn in turns for id in (*turn, eos_id)])
+        responses = [[one.setdefault(id, id) for id in self.responses.lists([line])[0]] for line in lines]
+        return [contexts[i] for i in place], responses
 
 
 def inputs_of(split, config, contexts, responses, multiple):
@@ -194,39 +200,58 @@ def inputs_of(split, config, contexts, responses, multiple):
 # === Training ===
 
 
-def candidate_lists(split, training, rng):
-    """One epoch's examples: contexts with their candidates.
+class Candidates(NamedTuple):
+    """Contexts, each with as many candidates: the examples of an epoch, or some of them."""
+
+    examples: int
+    """How many there are."""
+    draw: Callable
+    """Function of the numbers of some, int `(E,)`, and of a `numpy.random.Generator` that gives their `contexts (E,)`,
+    `responses (E, N)`, which are lines, and `labels (E, N)`."""
+
+
+def candidate_lists(split, training):
+    """The examples that a model trains on.
 
     Args:
         split: A `SelectionSplit`.
         training: A `tasks.selection.task.Training`.
-        rng: `numpy.random.Generator` that draws fresh negatives.
 
     Returns:
-        List of `(contexts (E,), responses (E, N), labels (E, N))`, one for each `N` that occurs.
+        List of `Candidates`, one for each `N` that occurs.
 
     Raises:
         UserError: where nothing can be drawn or compared.
     """
     if training.negatives == "file" and training.loss == "pointwise":
-        lines = np.arange(len(split.label))
-        return [(split.context, lines[:, None], split.label[:, None])]
+        return [Candidates(len(split), lambda rows, rng: (split.context[rows], rows[:, None], split.label[rows, None]))]
     positives = np.flatnonzero(split.label == 1)
     if not len(positives):
         raise UserError("the training split has no line with label 1")
     if training.negatives == "fresh":
-        responses = split.draw_negatives(positives, training.negatives_per_positive, rng)
-        return [_with_labels(split, positives, responses)]
+
+        def fresh(rows, rng):
+            lines = positives[rows]
+            drawn = split.draw_negatives(lines, positives, training.negatives_per_positive, rng)
+            return _with_labels(split, lines, drawn)
+
+        return [Candidates(len(positives), fresh)]
     # The file's negatives under a softmax: each positive with all negatives of its context.
     negatives = np.flatnonzero(split.label == 0)
     count = np.bincount(split.context[negatives], minlength=len(split.context_start))
     first = np.cumsum(count) - count
-    lists = []
-    for n in np.unique(count[split.context[positives]]):
-        if n:
-            chosen = positives[count[split.context[positives]] == n]
-            rows = negatives[first[split.context[chosen]][:, None] + np.arange(n)]
-            lists.append(_with_labels(split, chosen, rows))
+    sizes = count[split.context[positives]]
+
+    def of_size(n):
+        chosen = positives[sizes == n]
+
+        def draw(rows, rng):
+            places = first[split.context[chosen[rows]]][:, None] + np.arange(n)
+            return _with_labels(split, chosen[rows], negatives[places])
+
+        return Candidates(len(chosen), draw)
+
+    lists = [of_size(n) for n in np.unique(sizes) if n]
     if not lists:
         raise UserError("loss=softmax with negatives=file needs contexts with both labels")
     return lists
@@ -240,13 +265,22 @@ def _with_labels(split, positives, negatives):
 
 
 def training_batches(split, config, training, batch_size, rng):
-    """One epoch of batches as `(contexts, responses, labels)` index arrays.
+    """One epoch of batches as `(contexts, responses, labels)` index arrays, a `data.batching.Batches`.
 
     `batch_size` counts contexts with all their candidates.
     """
-    batches = []
-    for contexts, responses, labels in candidate_lists(split, training, rng):
+    pools = [
+        (candidates, rows, seed)
+        for candidates in candidate_lists(split, training)
+        for rows, seed in random_pools(candidates.examples, batch_size, rng, POOL)
+    ]
+
+    def make(number):
+        candidates, rows, seed = pools[number]
+        rng = np.random.default_rng(seed)
+        contexts, responses, labels = candidates.draw(rows, rng)
         sizes = split.sizes(contexts, responses, config.max_turns, config.max_words)
-        for rows in batches_by_size(sizes, batch_size, rng, POOL):
-            batches.append((contexts[rows], responses[rows], labels[rows]))
-    return batches
+        batches = like_batches(sizes, batch_size, rng)
+        return [(contexts[batch], responses[batch], labels[batch]) for batch in batches]
+
+    return Batches([-(-len(rows) // batch_size) for _, rows, _ in pools], make)

@@ -29,8 +29,7 @@ def of_dataset(path, vocabulary, split="train"):
     found = dataset.splits[split]
 
     def texts(sequences, first, count):
-        bounds = zip(sequences.starts[first : first + count], sequences.lengths[first : first + count], strict=True)
-        return [" ".join(word(id) for id in sequences.ids[start : start + length]) for start, length in bounds]
+        return [" ".join(map(word, ids)) for ids in sequences.lists(slice(first, first + count))]
 
     for line in (found.label == 1).nonzero()[0]:
         context = found.context[line]

@@ -12,6 +12,7 @@ from data import pickles
 from data.prepared import FACTS, VECTORS, VOCABULARY, Dataset, checked, read_facts, read_vectors
 from data.vocabulary import Vocabulary
 from engine.recipes import PUBLISHED_CORPORA
+from tasks.selection.arrays import ARRAYS, read_split
 from tasks.selection.batches import SelectionSplit
 from tasks.selection.text import WHITESPACE_TEXT, check_text
 
@@ -44,7 +45,8 @@ class SelectionDataset(Dataset):
 
 
 def load_dataset(path, eos_id=None, name=None):
-    """Reads `data.pkl`, `word_embedding.pkl` and, where they exist, `dataset.json` and `vocabulary.txt` or `word2id`.
+    """Reads a prepared directory: `word_embedding.pkl`, `arrays/` or, where there are none, `data.pkl`, and, where they
+    exist, `dataset.json` and `vocabulary.txt` or `word2id`.
 
     Args:
         path: The directory.
@@ -66,7 +68,10 @@ def load_dataset(path, eos_id=None, name=None):
     if type(hashed) is not int or not 0 <= hashed <= HASHED_WORDS:
         raise UserError(f"{path / FACTS}: expected hashed_words from 0 to {HASHED_WORDS}. Received: {hashed!r:.60}")
     vocabulary = _vocabulary(path, eos_id, vectors.shape)
-    splits = _splits(path / DATA, eos_id, len(vectors) + hashed)
+    if (path / ARRAYS).is_dir():
+        splits = {name: read_split(path / ARRAYS, name, len(vectors) + hashed) for name in SPLITS}
+    else:
+        splits = _splits(path / DATA, eos_id, len(vectors) + hashed)
     name, unk_id = name or facts.get("name", path.name), facts.get("unk_id")
     text = check_text(facts.get("text", WHITESPACE_TEXT), path / "dataset.json")
     return SelectionDataset(path, name, splits, vectors, vocabulary, eos_id, unk_id, hashed, text)

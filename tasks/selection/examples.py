@@ -54,8 +54,7 @@ def in_words(dataset, split, number):
     examples, word = dataset.splits[split], dataset.vocabulary.word
 
     def texts(sequences, indices):
-        ends = sequences.starts + sequences.lengths
-        return [" ".join(word(id) for id in sequences.ids[sequences.starts[i] : ends[i]]) for i in indices]
+        return [" ".join(map(word, ids)) for ids in sequences.lists(indices)]
 
     first = examples.context_start[number]
     turns = texts(examples.turns, range(first, first + examples.context_turns[number]))

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+BLOCK = 2**16
+"""Utterances whose words are counted at once."""
+
 
 def document_weights(split, ids):
     """Inverse document frequencies, scaled to at most 1; a document is one utterance of the split.
@@ -17,10 +20,11 @@ def document_weights(split, ids):
     """
     frequency = np.zeros(ids, np.int64)
     for texts in (split.turns, split.responses):
-        utterance = np.repeat(np.arange(len(texts.lengths)), texts.lengths)
-        starts = np.repeat(texts.starts - (np.cumsum(texts.lengths) - texts.lengths), texts.lengths)
-        words = texts.ids[starts + np.arange(len(utterance))].astype(np.int64)
-        distinct = np.unique(utterance * ids + words)
-        frequency += np.bincount(distinct % ids, minlength=ids)
+        for first in range(0, len(texts), BLOCK):
+            starts, lengths = texts.starts[first : first + BLOCK], texts.lengths[first : first + BLOCK]
+            utterance = np.repeat(np.arange(len(lengths)), lengths)
+            places = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(utterance))
+            distinct = np.unique(utterance * ids + texts.ids[places])
+            frequency += np.bincount(distinct % ids, minlength=ids)
     n = len(split.turns.lengths) + len(split.responses.lengths)
     return (np.log((1 + n) / (1 + frequency)) / np.log(1 + n)).astype(np.float32)

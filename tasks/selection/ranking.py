@@ -150,14 +150,19 @@ def baseline_scores(dataset, split, seed=0):
     """Scores of the three baselines on a split: `{name: (lines,)}`."""
     train, test = dataset.splits["train"], dataset.splits[split]
     positives = np.flatnonzero(train.label == 1)
-    contexts, responses = train.texts(positives, dataset.eos_id)
+
+    def documents():
+        for start in range(0, len(positives), 4096):  # as lists all of them would take much memory
+            for texts in train.texts(positives[start : start + 4096], dataset.eos_id):
+                yield from texts
+
     test_contexts, test_responses = test.texts(np.arange(len(test.label)), dataset.eos_id)
     ignore = [] if dataset.unk_id is None else [dataset.unk_id]
     return {
         "random": random_scores(len(test.label), seed),
         "constant": constant_scores(len(test.label)),
         "TF-IDF cosine": tfidf_scores(
-            contexts + responses,
+            documents(),
             test_contexts,
             test_responses,
             ignore=ignore,

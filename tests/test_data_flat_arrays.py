@@ -1,0 +1,82 @@
+"""`data.flat_arrays` against the arrays that NumPy writes."""
+
+import io
+
+import numpy as np
+import pytest
+
+from base.files import UserError
+from data.flat_arrays import GrowingArray, StoredArray, first_occurrences
+
+
+def saved(path, values, dtype="int64"):
+    np.save(path, np.array(values, dtype))
+    return StoredArray(path)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64"])
+def test_a_growing_array_is_what_numpy_reads(tmp_path, dtype):
+    values = np.random.default_rng(0).integers(0, 127, 23)
+    with GrowingArray(tmp_path / "a.npy", dtype) as file:
+        file.items.extend(values[:5].tolist())
+        file.flush()
+        file.items.append(int(values[5]))
+        file.write(values[6:19])
+        file.items.extend(values[19:].tolist())
+    found = np.load(tmp_path / "a.npy")
+    assert found.dtype == dtype and found.tolist() == values.tolist()
+    GrowingArray(tmp_path / "a.npy", dtype).close()
+    assert np.load(tmp_path / "a.npy").tolist() == []
+
+
+def test_a_stored_array_is_read_in_parts(tmp_path):
+    stored = saved(tmp_path / "a.npy", range(11), "uint16")
+    assert len(stored) == 11 and stored.dtype == np.uint16
+    assert stored.read(3, 5).tolist() == [3, 4] and stored.read(9, 99).tolist() == [9, 10]
+    assert stored.read(11, 12).tolist() == stored.read(99, 100).tolist() == []
+    assert [(start, block.tolist()) for start, block in stored.blocks(7)] == [(0, [*range(7)]), (7, [*range(7, 11)])]
+    assert stored.mapped().tolist() == list(range(11)) and type(stored.mapped()) is np.ndarray
+    with pytest.raises(ValueError, match="read-only"):
+        stored.mapped()[0] = 1
+
+
+def header(shape, dtype="<i4"):
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(
+            b"",
+            b"no array",
+            header((2,)) + bytes(7),
+            header((2**62,)),
+            header((-5,)),
+            header((2,))[:50],
+            header((2, 2)) + bytes(16),
+        ),
+        *(header((2,), "<f4") + bytes(8), header((2,), "|O") + bytes(16), header((), "<i4") + bytes(4)),
+        b"PK\x03\x04" + bytes(40),
+    ],
+)
+def test_other_files_are_refused(tmp_path, content):
+    (tmp_path / "a.npy").write_bytes(content)
+    with pytest.raises(UserError, match=r"a\.npy: expected an array of whole numbers in one dimension\. Received: "):
+        StoredArray(tmp_path / "a.npy")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"b\.npy: expected an array\. Received: No such file"):
+        StoredArray(tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("part", [1, 7, 100])
+def test_first_occurrences_match_a_loop(tmp_path, part):
+    values = np.random.default_rng(1).integers(-13, 13, 57)
+    found = first_occurrences(saved(tmp_path / "a.npy", values), part)
+    seen = set()
+    assert found.tolist() == [not (value in seen or seen.add(value)) for value in values.tolist()]
+    assert first_occurrences(saved(tmp_path / "a.npy", [])).tolist() == []
