@@ -120,7 +120,7 @@ def choose_settings():
         for name, value in {"model": recipe.model, **recipe.flags}.items():
             if not FLAGS[name].present:
                 FLAGS[name].value = value
-        if recipe.corpus in PUBLISHED_CORPORA and not FLAGS.name:
+        if recipe.corpus in PUBLISHED_CORPORA and FLAGS.data and not FLAGS.name:
             FLAGS.name = recipe.corpus
     for assignment in FLAGS.set:
         field, equals, value = assignment.partition("=")

@@ -70,6 +70,14 @@ def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filter
     assert {"ubuntu-v1": ".7670", "douban": ".5500"}[name] in printed  # R10@1 and MAP of DAM
 
 
+def test_a_recipe_of_a_published_corpus_names_it(tmp_path):
+    data = write_release(tmp_path / "release", 1)
+    flags = ["--recipe=dam-douban", f"--data={data}", *SMALL, "--workdir=" + str(tmp_path / "run")]
+    done = run_script("train.py", *flags, "--set=levels=0", "--set=variant=first")
+    assert done.returncode == 0, done.stderr
+    assert Run.open(tmp_path / "run").config["dataset"]["name"] == "douban"
+
+
 def test_another_dataset_of_a_run_keeps_its_own_name(tmp_path, capsys):
     data = write_release(tmp_path / "release", 1)
     done = run_script("train.py", "--name=douban", f"--data={data}", f"--workdir={tmp_path / 'run'}", *SMALL)
