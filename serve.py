@@ -43,7 +43,7 @@ flags.DEFINE_multi_string(
 
 SAMPLES = {
     "sample-dam": ["--model=dam"],
-    "sample-reader": ["--model=bidaf", "--epochs=9", "--set=hidden=32", "--set=character_filters=16"],
+    "sample-reader": ["--model=bidaf", "--epochs=7", "--set=hidden=32", "--set=character_filters=16"],
     "sample-talk": ["--model=seq2seq", "--epochs=4", "--set=hidden=128"],
     "sample-booking": ["--model=entity-memma", "--epochs=8"],
 }

@@ -10,8 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from base.files import UserError
-from serving.app import create_app
-from serving.batching import Batcher, Overloaded
+from serving.app import app_of, create_app
+from serving.batching import Batcher, Overloaded, Unavailable
 from serving.limits import Limits
 
 LIMITS = Limits(body_bytes=3000, instances=5, items=7, words=11, characters=130, depth=3, timeout_seconds=0.5)
@@ -137,6 +137,30 @@ def test_an_answer_that_takes_too_long_is_given_up(client, echo):
     answer = predict(client, instances=[{"text": "a", "wait": True}])
     echo.event.set()
     assert (answer.status_code, answer.json()) == (504, {"error": "no answer within 0.5 seconds"})
+
+
+def test_a_model_without_a_replica_is_said_to_be_unavailable():
+    class Gone:
+        """A model elsewhere, as `serving.cluster.Remote`."""
+
+        name, version, queued = "gone", "1", 0
+        started = closed = False
+
+        async def start(self):
+            self.started = True
+
+        async def predict(self, instances):
+            raise Unavailable("no replica of gone answers now: try again later")
+
+        async def close(self):
+            self.closed = True
+
+    model = Gone()
+    with TestClient(app_of({"gone": model})) as client:
+        assert model.started
+        answer = client.post("/v1/models/gone:predict", json={"instances": [{"text": "a"}]})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1") and model.closed
+    assert answer.json() == {"error": "no replica of gone answers now: try again later"}
 
 
 def test_prometheus_counts_requests_by_status(client):

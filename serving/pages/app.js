@@ -82,7 +82,11 @@ function heatMap(map) {
     body.append(line);
   });
   table.append(body);
-  return element("div", { class: "map", tabindex: 0, role: "region", "aria-label": map.title }, table);
+  const shown = element("div", { class: "map", tabindex: 0, role: "region", "aria-label": map.title }, table);
+  const columns = map.weights.reduce((best, row) => row.map((value, j) => Math.max(value, best[j])), map.weights[0]);
+  const strongest = body.rows[0].cells[1 + columns.indexOf(Math.max(...columns))];
+  requestAnimationFrame(() => { shown.scrollLeft = strongest.offsetLeft - shown.clientWidth / 2; });
+  return shown;
 }
 
 function showMaps(place, maps) {
@@ -220,7 +224,7 @@ async function read(state) {
 }
 
 function remarks(found) {
-  const said = found.confidence == null ? ["No scale of confidence: evaluate.py makes one on dev."] : [`Right with ${Math.round(100 * found.confidence)} % by what was seen on dev.`];
+  const said = found.confidence == null ? ["No scale of confidence: evaluate.py makes one on dev."] : [`Right with a probability of ${Math.round(100 * found.confidence)} %, by a scale fitted to dev.`];
   if (found.unknown_percent) said.push(`The model does not know ${found.unknown_percent} % of the words.`);
   return said.join(" ");
 }

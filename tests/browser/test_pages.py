@@ -55,7 +55,10 @@ def test_a_doubtful_answer_is_called_so(page):
     panel.get_by_label("Question").fill("what is xyzzy?")
     panel.get_by_role("button", name="Ask").click()
     panel.get_by_text("No good answer. The best of the text: xyzzy").wait_for()
-    assert "Right with 75 % by what was seen on dev. The model does not know 12.5 % of the words." in panel.inner_text()
+    assert (
+        "Right with a probability of 75 %, by a scale fitted to dev. The model does not know 12.5 % of the words."
+        in panel.inner_text()
+    )
     assert panel.locator(".ranked li").all_inner_texts() == ["75 %\nxyzzy", "13 %\nAnn"]
 
 
@@ -116,6 +119,20 @@ def test_a_table_is_booked_with_the_history_kept_by_the_page(page, models):
     panel.locator("summary").click()
     panel.get_by_label("Find").fill("italian")
     assert panel.locator(".facts div").all_inner_texts() == ["casa R_cuisine italian"]
+
+
+def test_a_wide_map_shows_its_strongest_column(page, models):
+    wide = {"title": "wide", "rows": ["a"], "columns": [f"word{n}" for n in range(200)]}
+    weights = [[1.0 if n == 150 else 0.0 for n in range(200)]]
+    reader = models["fake-reading_comprehension"]
+    reader.explain = lambda instance: {**reader.answer(instance), "attention": [{**wide, "weights": weights}]}
+    panel = open_tab(page, "Ask a text")
+    panel.get_by_role("button", name="Ask").click()
+    cell = panel.locator(".map tbody td").nth(150)
+    cell.wait_for()
+    page.wait_for_function("document.querySelector('#panel-reading_comprehension .map').scrollLeft > 0")
+    box = cell.bounding_box()
+    assert 0 <= box["x"] <= page.viewport_size["width"]
 
 
 def test_tabs_are_reached_by_keyboard(page):
