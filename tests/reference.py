@@ -305,11 +305,8 @@ def join_in_loops(o, x, layer):
     if layer.kind == "identity":
         return np.array([o_d + x_d for o_d, x_d in zip(o, x, strict=True)])
     W, b = (w.numpy().astype("float64") for w in layer.gate.weights)
-    joined = []
-    for d in range(len(x)):
-        gate = ACTIVATIONS[layer.activation](sum(x[i] * W[i, d] for i in range(len(x))) + b[d])
-        joined.append(o[d] * gate + x[d] * (1 - gate))
-    return np.array(joined)
+    gate = [ACTIVATIONS[layer.activation](sum(x[i] * W[i, d] for i in range(len(x))) + b[d]) for d in range(len(x))]
+    return np.array([o_d * g + x_d * (1 - g) for o_d, x_d, g in zip(o, x, gate, strict=True)])
 
 
 def point_in_loops(h, sentences, seen, mentions, layer):

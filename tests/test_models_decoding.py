@@ -1,103 +1,27 @@
 """`models.decoding` against searches in plain loops over calls of a model, and over all replies there are."""
 
-import functools
 import itertools
 
-import keras
 import numpy as np
 import pytest
-from helpers import randomised, to_numpy
+from searches import (
+    EOS,
+    SOURCES,
+    UNK,
+    L,
+    V,
+    beam_in_loops,
+    biased,
+    log_p,
+    made,
+    may_follow,
+    repeats,
+    replies,
+    run,
+    scored,
+)
 
-from models.decoding import LOWEST, Decoder, Decoding, decode
-from models.seq2seq import Seq2Seq, Seq2SeqConfig
-
-V, L = 7, 5  # words, words of a reply at most
-EOS, UNK, BEGIN = 1, 2, V + 1
-SOURCES = np.array([[3, 4, 5, 6, 1], [5, 1, 0, 0, 0], [4, 7, 1, 0, 0]], "int32")
-
-
-@functools.cache
-def made(vocabulary_size=V, **settings):
-    """A model with random weights, shared by the tests: do not change it."""
-    return randomised(Seq2Seq(Seq2SeqConfig(vocabulary_size, 5, hidden=6, dropout=0.0, **settings)), 3, 1.0)
-
-
-@functools.cache
-def biased(**bias):
-    """The same with other logits for some words: `w4=2.0` adds 2 to that of word 4."""
-    model = randomised(Seq2Seq(made().config), 3, 1.0)
-    kernel, vector = model.get_layer("logits").get_weights()
-    for word, value in bias.items():
-        vector[int(word[1:])] += value
-    model.get_layer("logits").set_weights([kernel, vector])
-    return model
-
-
-def log_p(model, source, targets):
-    """Log probabilities of each word of some targets behind one source, by teacher forcing: a list for each."""
-    width = max(map(len, targets))
-    before = [[model.begin_id, *target[:-1]] + [0] * (width - len(target)) for target in targets]
-    source = np.repeat(source[source > 0][None], len(targets), axis=0)
-    logits = to_numpy(model({"source": source, "target_in": np.array(before, "int32")})).astype("float64")
-    every = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-    return [every[row, : len(target)] for row, target in enumerate(targets)]
-
-
-def scored(model, source, targets, penalty=0.0):
-    """What replies are ranked by: log probability by ((5 + words) / 6) ** penalty."""
-    by_word = log_p(model, source, targets)
-    return [
-        sum(row[place, word] for place, word in enumerate(target)) / ((5 + len(target)) / 6) ** penalty
-        for row, target in zip(by_word, targets, strict=True)
-    ]
-
-
-def repeats(words, n):
-    grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
-    return len(set(grams)) < len(grams)
-
-
-def may_follow(words, word, d):
-    """Whether a word may come behind others."""
-    if word == 0 or (word == UNK and not d.allow_unknown) or (word == EOS and len(words) < d.min_length):
-        return False
-    return not (d.block_ngrams and repeats([*words, word], d.block_ngrams))
-
-
-def beam_in_loops(model, source, d):
-    """Beam search, hypothesis by hypothesis: `[(words, ranked by)]`."""
-    hypotheses = [([], 0.0)]
-
-    def rank(hypothesis):
-        return hypothesis[1] / ((5 + len(hypothesis[0])) / 6) ** d.length_penalty
-
-    for _ in range(d.max_length):
-        candidates = [(words, total) for words, total in hypotheses if EOS in words]
-        going_on = [(words, total) for words, total in hypotheses if EOS not in words]
-        rows = log_p(model, source, [[*words, EOS] for words, _ in going_on]) if going_on else []
-        for (words, total), row in zip(going_on, rows, strict=True):
-            follow = [word for word in range(V + 1) if may_follow(words, word, d)]
-            candidates += [([*words, word], total + row[-1, word]) for word in follow]
-        hypotheses = sorted(candidates, key=rank, reverse=True)[: d.beam]
-    return [(words, rank((words, total))) for words, total in hypotheses]
-
-
-def replies(ids):
-    """Lists of words of `(K, L)` ids; nothing may stand behind `_EOS_`."""
-    found = []
-    for row in ids.tolist():
-        words = row[: row.index(EOS) + 1] if EOS in row else row
-        assert row[len(words) :] == [0] * (len(row) - len(words))
-        assert 0 not in words
-        found.append(words)
-    return found
-
-
-def run(model, source, d, noise=None):
-    ids, scores = (to_numpy(x) for x in decode(model, source, d, EOS, UNK, noise))
-    assert ids.shape == (len(source), d.beam, d.max_length) and scores.shape == ids.shape[:2]
-    return ids, scores
-
+from models.decoding import LOWEST, Decoder, Decoding
 
 # === Search ===
 
@@ -252,103 +176,6 @@ def test_block_ngrams_blocks_what_a_loop_blocks(n, sample):
 def test_replies_without_an_end_are_as_long_as_may_be():
     ids, _ = run(biased(w1=-30.0), SOURCES, Decoding(beam=3, max_length=L))
     assert [len(words) for of_source in ids for words in replies(of_source)] == [L] * 9
-
-
-# === Sampling ===
-
-DRAWS = 2003
-
-
-def drawn(model, source, **settings):
-    """How often each word comes first; the noise passes through [0, 1) in even steps."""
-    d = Decoding(beam=DRAWS, sample=True, max_length=1, **settings)
-    noise = ((np.random.default_rng(0).permutation(DRAWS) + 0.5) / DRAWS).astype("float32")
-    ids, _ = run(model, source[None], d, noise[None, :, None])
-    return np.bincount(ids[0, :, 0], minlength=V + 1) / DRAWS
-
-
-def probabilities_in_loops(logits, temperature=1.0, top_k=0, top_p=1.0, min_length=0):
-    words = sorted((w for w in range(1, V + 1) if w != UNK and (w != EOS or not min_length)), key=lambda w: -logits[w])
-    words = words[:top_k] if top_k else words
-    total = sum(np.exp(logits[w] / temperature) for w in words)
-    p, kept, so_far = np.zeros(V + 1), [], 0.0
-    for w in words:
-        if so_far >= top_p:
-            break
-        kept.append(w)
-        p[w] = np.exp(logits[w] / temperature) / total
-        so_far += p[w]
-    return p / p.sum(), kept
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({}, 6),
-        ({"temperature": 3.0}, 6),
-        ({"temperature": 0.5}, 6),
-        ({"top_k": 3}, 3),
-        ({"top_p": 0.9, "temperature": 2.0}, 5),
-        ({"top_k": 5, "top_p": 0.9, "temperature": 2.0}, 4),
-        ({"min_length": 0, "top_k": 100}, 6),
-        ({"top_p": 1e-6}, 1),
-    ],
-    ids=str,
-)
-def test_words_are_drawn_by_their_probability(settings, words):
-    model, source = made(), SOURCES[0]
-    [row] = log_p(model, source, [[EOS]])
-    expected, kept = probabilities_in_loops(row[0], **settings)
-    assert len(kept) == words
-    np.testing.assert_allclose(drawn(model, source, **settings), expected, atol=2 / DRAWS)
-
-
-def test_the_same_noise_draws_the_same_replies_whatever_their_neighbours():
-    model, d = made(), Decoding(beam=5, sample=True, max_length=L, temperature=1.5)
-    noise, other = np.random.default_rng(0).random((2, 3, 5, L), "float32")
-    ids, scores = run(model, SOURCES, d, noise)
-    again, _ = run(model, SOURCES, d, noise)
-    np.testing.assert_array_equal(again, ids)
-    alone, _ = run(model, SOURCES[1:2, :2], d, noise[1:2])
-    np.testing.assert_array_equal(alone[0], ids[1])
-    assert (run(model, SOURCES, d, other)[0] != ids).any()
-    for source, found, ranked in zip(SOURCES, ids, scores, strict=True):
-        assert len(set(map(tuple, replies(found)))) > 2
-        assert (np.diff(ranked) <= 0).all()
-        # Ranked by the model's own probability, whatever the temperature.
-        np.testing.assert_allclose(ranked, scored(model, source, replies(found)), atol=1e-4)
-
-
-class EveryWordAlike:
-    """A model by which all of its words have the same probability."""
-
-    begin_id, words = 2004, 2003
-
-    def encode(self, source):
-        return [keras.ops.zeros((keras.ops.shape(source)[0], 1))], []
-
-    def step(self, words, states, cache):
-        return keras.ops.zeros((keras.ops.shape(words)[0], self.words + 1), "bfloat16"), states, None
-
-
-def test_every_word_can_be_drawn_in_half_precision():
-    """Cast to bfloat16, the noise would have a few hundred values, and meet float32 probabilities besides."""
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    model, d = EveryWordAlike(), Decoding(beam=2003, sample=True, max_length=1, allow_unknown=True)
-    noise = ((np.arange(2003) + 0.5) / 2003).astype("float32")[None, :, None]
-    decoder = Decoder(model, d, EOS, UNK)
-    ids, _ = decoder.predict_on_batch({"source": SOURCES[:1], "noise": noise})
-    assert len(np.unique(ids)) == 2003
-
-
-def test_drawing_among_one_word_is_greedy_search():
-    model = made()
-    expected, scores = run(model, SOURCES, Decoding(max_length=L))
-    noise = np.random.default_rng(0).random((3, 2, L), "float32")
-    ids, ranked = run(model, SOURCES, Decoding(beam=2, sample=True, top_k=1, max_length=L), noise)
-    for k in range(2):
-        np.testing.assert_array_equal(ids[:, k], expected[:, 0])
-        np.testing.assert_allclose(ranked[:, k], scores[:, 0], atol=1e-5)
 
 
 # === Errors ===

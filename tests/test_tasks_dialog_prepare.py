@@ -2,7 +2,6 @@
 
 import functools
 import json
-import pathlib
 import re
 
 import pytest
@@ -14,7 +13,6 @@ from data.vocabulary import Vocabulary
 from tasks.dialog.dataset import load_dataset
 from tasks.dialog.prepare import Settings, prepare
 
-ROOT = pathlib.Path(__file__).parents[1]
 # Known in training: thai and rome; greek, basque and oslo are not, so that dev can move to basque and oslo. Only the
 # candidates have `bye`, only the knowledge base `greek`, only dev `please`.
 FILES = {
@@ -284,8 +282,7 @@ def test_settings_reject_other_words():
 # === prepare.py ===
 
 
-def test_script_repeats_byte_for_byte(source, tmp_path):
-    # a name of two types, and an unknown one in its place
+def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two types, and an unknown one in its place
     with open(source / "dialog-babi-kb-all.txt", "a") as file:
         file.writelines(f"1 resto_rome_thai R_{relation}\trome\n" for relation in ("type", "of", "any", "name"))
     with open(source / "dialog-babi-candidates.txt", "a") as file:

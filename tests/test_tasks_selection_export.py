@@ -1,0 +1,300 @@
+"""The exported selection model: what it says in a process that has TensorFlow alone."""
+
+import dataclasses
+import os
+import pickle
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from exported import WORDS, make_run
+from helpers import ROOT, run_script
+
+from base.files import UserError
+from data.corpora.smn import tokenize
+from data.vocabulary import EOS_ID, Vocabulary
+from engine import export as exporting
+from engine.runs import Run, set_precision
+from models.dam import DAM
+from tasks import TASKS
+from tasks.selection.batches import SelectionSplit
+from tasks.selection.export import NO_SCORE
+from tasks.selection.ranking import score
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
+
+LINES = [  # context, response
+    (["a b", "c"], "d e"),
+    (["a", "b", "c", "d", "e a"], "b"),  # more turns than are read
+    (["a b c d e a c c d e", "c"], "e d c b a e a c b a"),  # more words than are read
+    (["nobody a said", "b"], "these words a"),  # unknown words
+    (["a", "", "b"], "c"),  # an empty turn inside
+    (["", "a", "b"], "c"),  # in front
+    (["a", "b", "", "", "c"], "c"),  # among those that are read
+    (["a", "b", "c", " "], "d"),  # at the end, where "" would be filling
+    (["é naïve 日本", "x\u00a0y x y"], "日本 e\u0301 é"),
+    (["a\t b\n c\r\x0b\x0cd\x1ce", "e\u2028e"], "\n a\u3000\n"),
+    (["_EOS_ a _UNK_ b", "c"], "_EOS_"),  # as text these are unknown words
+    (["a b"], ""),  # a response without words
+    ([" "], "a"),
+    ([], "a b"),  # no context at all
+]
+RANK = [  # context, candidates
+    (["a b", "", "c", "d e"], ["b", "", "e d", "b", "a a a"]),
+    (["c"], ["", "a", " ", "", "e"]),
+]
+RANK_LINES = [(context, text) for context, candidates in RANK for text in candidates]
+
+CLIENT = """
+import sys
+sys.modules["keras"] = None  # from here on, importing it fails
+import pickle
+import tensorflow as tf
+
+models, calls, example = pickle.load(open("calls.pkl", "rb"))
+models = {name: tf.saved_model.load(path) for name, path in models.items()}
+answers = {"modules": set(sys.modules)}
+for name, (model, endpoint, inputs) in calls.items():
+    inputs = {key: tf.constant(value, tf.string) for key, value in inputs.items()}
+    try:
+        answer = models[model].signatures[endpoint](**inputs)
+        answers[name] = {key: value.numpy() for key, value in answer.items()}
+    except tf.errors.InvalidArgumentError as error:
+        answers[name] = str(error)
+scope = {}
+exec(example, scope)
+answers["example"] = {key: value.numpy() for key, value in scope["ranked"].items()}
+with open("answers.pkl", "wb") as file:
+    pickle.dump(answers, file)
+"""
+
+
+def filled(rows):
+    """Rows of texts as one array of bytes, filled up with "" at the end."""
+    width = max(len(row) for row in rows)
+    texts = [[text.encode() for text in row] + [b""] * (width - len(row)) for row in rows]
+    return np.array(texts, object)
+
+
+def inputs_of(lines, name):
+    contexts, second = zip(*lines, strict=True)
+    texts = filled([[s] for s in second])[:, 0] if name == "response" else filled(second)
+    return {"turns": filled(contexts), name: texts}
+
+
+def empty(B, T, N):
+    return {"turns": np.full((B, T), b"", object), "candidates": np.full((B, N), b"", object)}
+
+
+def bytes_inputs(word):
+    """A context and a response around one word."""
+    turns = np.array([[b"a " + word, word + b"\tb"]], object)
+    return {"turns": turns, "response": np.array([b"c " + word], object)}
+
+
+TAIL = {name: texts * 7 for name, texts in bytes_inputs(b" d ").items()}
+CALLS = {
+    "score": ("exact", "score", inputs_of(LINES, "response")),
+    "default": ("exact", "serving_default", inputs_of(LINES, "response")),
+    "rank": ("exact", "rank", inputs_of(RANK, "candidates")),
+    "release": ("release", "score", inputs_of(LINES, "response")),
+    "release rank": ("release", "rank", inputs_of(RANK, "candidates")),
+    "not UTF-8": ("exact", "score", bytes_inputs(b"\xffa\xe2")),
+    "unknown": ("exact", "score", bytes_inputs(b"unknown")),
+    "long": ("exact", "score", {k: b"e " * 20_000 + v for k, v in TAIL.items()}),
+    "its end": ("exact", "score", TAIL),
+    "one axis": ("exact", "rank", {**empty(1, 2, 2), "candidates": empty(1, 2, 2)["candidates"][0]}),
+    "one axis of turns": ("exact", "score", {**inputs_of(LINES, "response"), "turns": empty(1, 2, 2)["turns"][0]}),
+    "two axes": ("exact", "score", {"turns": empty(1, 2, 2)["turns"], "response": empty(1, 2, 2)["turns"]}),
+    "mismatch": ("exact", "rank", {**empty(3, 2, 2), "turns": empty(1, 2, 2)["turns"]}),
+    **{
+        f"{model} {sizes}": (model, "rank", empty(*sizes))
+        for model in ("exact", "release")
+        for sizes in [(0, 2, 3), (2, 0, 3), (2, 3, 0), (0, 0, 0)]
+    },
+}
+
+
+def split_of(lines):
+    """The lines as prepare.py and `SelectionDataset` make them."""
+    vocabulary = Vocabulary(WORDS)
+    contexts = [[id for turn in turns for id in [*vocabulary.encode(tokenize(turn)), EOS_ID]] for turns, _ in lines]
+    responses = [vocabulary.encode(tokenize(response)) for _, response in lines]
+    return SelectionSplit.of(contexts, responses, [1] * len(lines), EOS_ID)
+
+
+@dataclasses.dataclass
+class Served:
+    run: Run
+    release_model: DAM
+    expected: np.ndarray
+    """Logits that evaluate.py finds for `LINES`, then for `RANK`, one line a candidate."""
+    answers: dict
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """Two exports, one by export.py and one under a low precision, and their answers to `CALLS`."""
+    path = tmp_path_factory.mktemp("exporting")
+    set_precision("float32")
+    _, release_model = make_run(path / "release run", masking="release")
+    script = run_script("export.py", f"--run={path}/release run", f"--out={path}/out/release")
+    assert script.returncode == 0, script.stderr
+    run, model = make_run(path / "run")
+    try:
+        set_precision("bfloat16")
+        exact = exporting.export(TASKS["selection"], run, path / "out" / "exact")
+    finally:
+        set_precision("float32")
+    expected = score(model, split_of(LINES + RANK_LINES), model.config)
+    models = {"exact": str(exact), "release": f"{path}/out/release/1"}
+    (path / "calls.pkl").write_bytes(pickle.dumps((models, CALLS, script.stdout.partition("\n\n")[2])))
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    command = [sys.executable, "-I", "-c", CLIENT]
+    subprocess.run(command, cwd=path, check=True, env=environment, stdout=subprocess.DEVNULL)
+    return Served(run, release_model, expected, pickle.loads((path / "answers.pkl").read_bytes()), script.stdout)
+
+
+def test_client_had_nothing_of_this_project(served):
+    ours = {p.stem for p in ROOT.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    assert {"layers", "models", "engine", "tasks"} <= ours
+    assert not ours & served.answers["modules"]
+
+
+def test_score_agrees_with_evaluation_in_float32(served):
+    """The run was exported under a bfloat16 policy, with which the logits would differ by 1e-2."""
+    expected = served.expected[: len(LINES)]
+    assert np.ptp(expected) > 1
+    np.testing.assert_allclose(served.answers["score"]["logit"], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_score_is_sigmoid_of_logit_and_the_default(served):
+    answer = served.answers["score"]
+    assert set(answer) == {"score", "logit"}
+    assert answer["score"].dtype == answer["logit"].dtype == np.float32
+    expected = 1 / (1 + np.exp(-answer["logit"].astype(np.float64)))
+    np.testing.assert_allclose(answer["score"], expected, rtol=1e-5)
+    np.testing.assert_array_equal(served.answers["default"]["score"], answer["score"])
+
+
+def test_release_masks_read_the_full_size(served):
+    lines = LINES + RANK_LINES
+    split, one = split_of(lines), np.arange(len(lines))
+    inputs = split.collate(split.context, one[:, None], max_turns=3, max_words=7, cut=False)
+    assert inputs["turns"].shape == (len(lines), 3, 7)
+    expected = keras.ops.convert_to_numpy(served.release_model(inputs))[:, 0]
+    ranked, real = expected[len(LINES) :].reshape(2, 5), served.answers["rank"]["scores"] >= 0
+    logits = served.answers["release"]["logit"]
+    np.testing.assert_allclose(logits, expected[: len(LINES)], rtol=1e-5, atol=1e-5)
+    logits = served.answers["release rank"]["logits"]
+    np.testing.assert_allclose(logits[real], ranked[real], rtol=1e-5, atol=1e-5)
+
+
+def test_rank_scores_each_candidate_as_evaluation_does(served):
+    answer = served.answers["rank"]
+    assert set(answer) == {"scores", "logits", "order"}
+    expected = served.expected[len(LINES) :].reshape(2, 5)
+    real = np.array([[text != "" for text in candidates] for _, candidates in RANK])
+    np.testing.assert_allclose(answer["logits"][real], expected[real], rtol=1e-5, atol=1e-5)
+    sigmoid = 1 / (1 + np.exp(-expected.astype(np.float64)))
+    np.testing.assert_allclose(answer["scores"][real], sigmoid[real], rtol=1e-4)
+
+
+def test_rank_tells_missing_candidates_apart(served):
+    answer = served.answers["rank"]
+    missing = np.array([[text == "" for text in candidates] for _, candidates in RANK])
+    assert missing.sum() == 3
+    assert (answer["scores"][missing] == NO_SCORE).all() and NO_SCORE == -1
+    assert (answer["logits"][missing] == np.finfo(np.float32).min).all()
+    assert (answer["scores"][~missing] > 0).all()
+
+
+def test_rank_orders_best_first_equal_and_missing_ones_as_given(served):
+    answer = served.answers["rank"]
+    assert answer["order"].dtype == np.int32
+    assert answer["logits"][0, 0] == answer["logits"][0, 3]  # the same text twice
+    expected = np.argsort(-answer["logits"], axis=1, kind="stable")
+    np.testing.assert_array_equal(answer["order"], expected)
+    assert answer["order"][0, -1] == 1 and answer["order"][1, -2:].tolist() == [0, 3]
+
+
+def test_the_predictor_answers_as_the_export_does(served):
+    predictor = TASKS["selection"].predictor(served.run)
+    instances = [{"turns": context, "candidates": candidates} for context, candidates in RANK]
+    instances.insert(1, {"turns": [], "candidates": []})
+    found = predictor.predict(instances)
+    assert found[1] == {"scores": [], "logits": [], "order": []}
+    expected = served.expected[len(LINES) :].reshape(2, 5)
+    for answer, logits in zip(found[::2], expected, strict=True):
+        np.testing.assert_allclose(answer["logits"], logits, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(answer["scores"], 1 / (1 + np.exp(-logits.astype(np.float64))), rtol=1e-4)
+        assert answer["order"] == np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
+    asked = {"turns": RANK[0][0], "candidates": ["e d"]}
+    explained = predictor.explain(asked)
+    assert [(shown["rows"], shown["columns"]) for shown in explained.pop("attention")] == [
+        (["c"], ["e", "d"]),
+        (["d", "e"], ["e", "d"]),  # of the three turns that are read the first is empty
+    ]
+    assert [explained] == predictor.predict([asked])
+    assert predictor.predict([]) == []
+
+
+@pytest.mark.parametrize(
+    ("instance", "message"),
+    [
+        ("a", r"^instance 1: expected an object with turns, candidates\. Received: 'a'$"),
+        ({"turns": ["a"]}, r"^instance 1: the field candidates is missing$"),
+        ({"turns": ["a"], "candidates": ["b"], "c": 1}, r"^instance 1: expected the fields turns, .* Received: c$"),
+        ({"turns": "a", "candidates": []}, r"^instance 1, turns: expected array\. Received: 'a'$"),
+        ({"turns": ["a", None], "candidates": []}, r"^instance 1, turns 1: expected string\. Received: None$"),
+    ],
+)
+def test_the_predictor_says_what_is_wrong_with_an_instance(served, instance, message):
+    predictor = TASKS["selection"].predictor(served.run)
+    with pytest.raises(UserError, match=message):
+        predictor.predict([{"turns": ["a"], "candidates": ["b"]}, instance])
+
+
+def test_bytes_that_are_no_utf_8_are_unknown_words(served):
+    answer, expected = served.answers["not UTF-8"], served.answers["unknown"]
+    assert answer["logit"] == expected["logit"]
+
+
+def test_long_texts_are_read_from_their_end(served):
+    assert served.answers["long"]["logit"] == served.answers["its end"]["logit"]
+
+
+@pytest.mark.parametrize("model", ["exact", "release"])
+def test_rank_of_nothing_is_empty(served, model):
+    for sizes in [(0, 2, 3), (2, 3, 0), (0, 0, 0)]:
+        answer = served.answers[f"{model} {sizes}"]
+        assert {value.shape for value in answer.values()} == {(sizes[0], sizes[2])}
+    answer = served.answers[f"{model} (2, 0, 3)"]
+    np.testing.assert_array_equal(answer["scores"], -np.ones((2, 3)))
+    np.testing.assert_array_equal(answer["order"], [[0, 1, 2]] * 2)
+
+
+def test_rank_refuses_contexts_and_candidates_of_different_number(served):
+    assert "must have equally many rows" in served.answers["mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [("one axis", "candidates_must_have_shape_B_N"), ("one axis of turns", "turns_must_have_shape_B_T")],
+)
+def test_texts_of_one_axis_where_two_are_needed_are_refused(served, call, name):
+    assert name in served.answers[call] and "is not compatible with expected shape [?,?]" in served.answers[call]
+
+
+def test_responses_of_two_axes_are_refused(served):
+    assert "response_must_have_shape_B" in served.answers["two axes"]
+    assert "is not compatible with expected shape [?]" in served.answers["two axes"]
+
+
+def test_printed_example_runs(served):
+    assert "/out/release/1: to call it:" in served.printed
+    answer = served.answers["example"]
+    assert answer["order"].shape == (1, 2) and (answer["scores"] > 0).all()
