@@ -1,7 +1,5 @@
 """`data.corpora.babi_dialog`: the format, line by malformed line, and its own files where they are at hand."""
 
-import pathlib
-
 import pytest
 
 from base.files import UserError
@@ -15,7 +13,6 @@ from data.corpora.babi_dialog import (
     read_knowledge,
 )
 
-BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 GOOD = (
     "1 hi there\thello what can i help you with\n"
     "2 \t you are  welcome \n"

@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from metrics import dialog, tfidf
 from metrics.baselines import tfidf_scores
 from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_seen, reachable_by_types, tfidf_match
 
-BABI = Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 NEAR = 1e-9
 
 

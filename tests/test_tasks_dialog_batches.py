@@ -1,13 +1,10 @@
 """`tasks.dialog.batches` and `tasks.dialog.dataset`: dialogs in memory, their batches, and the world they are about."""
 
-import pathlib
-
 import numpy as np
 import pytest
 
 from tasks.dialog.batches import DialogSplit, Sentences, stack
 
-BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 FIELDS = ["words", "typed_words", "sentences", "speakers", "times", "turns", "mentions"]
 E = 7  # entities
 

@@ -21,7 +21,6 @@ from tasks.dialog.tables import set_world
 from tasks.dialog.task import Training
 
 dialog = TASKS["dialog"]
-B, T, C = 2, 3, 5
 SMALL = {"embedding_dim": "6", "heads": "2", "hops": "1"}
 
 

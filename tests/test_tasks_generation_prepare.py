@@ -1,7 +1,6 @@
 """Response generation: from conversations to the files of a dataset, its batches, and what is refused."""
 
 import json
-import pathlib
 import shutil
 import sys
 import types
@@ -18,7 +17,6 @@ from tasks.generation.batches import GenerationSplit
 from tasks.generation.dataset import load_dataset
 from tasks.generation.prepare import Settings, prepare
 
-ROOT = pathlib.Path(__file__).parents[1]
 TRAIN = "Hi!\tHello, Tom.\thi\na\tb c d e\ta\tb\n"
 DEV = "HI\thello tom\tBye.\nx\ta\n"
 EOS, UNK = 1, 2
