@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pathlib
 import re
 import sys
 
@@ -12,6 +11,7 @@ import numpy as np
 from base.files import UserError, atomic_file
 from data.batching import batches_by_size
 from data.samples.reading_comprehension import write_squad
+from data.text_files import read_json
 from data.vocabulary import Vocabulary
 from engine import task
 from engine.evaluation import print_record
@@ -171,10 +171,7 @@ print(found["answers"], found["starts"], found["scores"])
         dataset = self.open_dataset(data)
         if split not in dataset.splits or not len(dataset.splits[split]):
             raise UserError(f"{dataset.path} has no examples in the split {split}")
-        try:
-            predictions = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path}: expected a JSON file of predictions. {error}") from error
+        predictions = read_json(path)
         if not isinstance(predictions, dict) or not all(isinstance(text, str) for text in predictions.values()):
             raise UserError(f"{path}: expected an object {{question id: answer}} of texts")
         examples = dataset.splits[split]
