@@ -4,6 +4,9 @@ python chat.py --run=runs/memma
 python chat.py --run=runs/bidaf                         # then: /read notes.txt
 python chat.py --run=runs/dam --index=build/index       # answers that tools.build_index has collected
 python chat.py --run=runs/dam --candidates=answers.txt  # answers of one's own, one per line
+python chat.py --run=runs/memma < lines.txt             # plain text out, each message a line
+
+In a terminal, what is typed is kept in ~/.colloquy_history, so that it comes back by the arrow keys.
 """
 
 from absl import flags
@@ -20,6 +23,8 @@ flags.DEFINE_string("candidates", None, "Selection: file of answers to rank, one
 
 def main():
     from engine.runs import Run  # TensorFlow takes seconds to load
+    from engine.terminal import talk
+    from serving.models import TOY
     from tasks import TASKS
     from tasks.dialog.chat import DialogChat
     from tasks.generation.chat import GenerationChat
@@ -32,39 +37,16 @@ def main():
         "reading_comprehension": ReadingComprehensionChat,
         "selection": SelectionChat,
     }
-    run = Run.open(FLAGS.run)
+    run, console = Run.open(FLAGS.run), Console()
     options = {name: FLAGS[name].value for name in ("index", "candidates") if FLAGS[name].value is not None}
     if run.entry.task != "selection":
         cli.refuse_flags(options, f"models of {run.entry.task}")
     elif len(options) != 1:
         raise UserError(f"{run.path} chooses among answers: give --index=DIR (tools.build_index) or --candidates=FILE")
-    talk(chats[run.entry.task](TASKS[run.entry.task].predictor(run), **options), Console())
-
-
-def talk(chat, console):
-    """Reads lines and prints answers until `/quit` or the end of the input.
-
-    Args:
-        chat: Has `reply(text)`, `HELP`, and `commands`: functions of what stands behind their names.
-        console: A `rich.console.Console`.
-    """
-    console.print(f"{chat.HELP}\n/quit       ends", markup=False, highlight=False)
-    while True:
-        try:
-            line = console.input("you: ").strip()
-        except (EOFError, KeyboardInterrupt):
-            console.print()
-            return
-        if line == "/quit":
-            return
-        command, _, argument = line.partition(" ")
-        if command in chat.commands:
-            console.print(chat.commands[command](argument.strip()), markup=False, highlight=False)
-        elif line.startswith("/"):
-            console.print(f"Commands: {', '.join([*chat.commands, '/quit'])}", markup=False, highlight=False)
-        else:
-            for text in chat.reply(line):
-                console.print("bot:", text, markup=False, highlight=False)
+    chat = chats[run.entry.task](TASKS[run.entry.task].predictor(run), **options)
+    if (run.config["dataset"].get("name") or "").startswith("sample"):
+        console.print(TOY)
+    talk(chat, console)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decod
 
 
 def main():
-    from engine.export import export  # TensorFlow takes seconds to load
+    from engine.export import example, export  # TensorFlow takes seconds to load
     from engine.runs import Run
     from tasks import TASKS
 
@@ -26,7 +26,7 @@ def main():
     options = {} if FLAGS.decode is None else {"decode": FLAGS.decode}
     path = export(task, run, FLAGS.out, FLAGS.version, **options)
     load = f"import tensorflow as tf\n\nmodel = tf.saved_model.load({str(path)!r})"
-    print(f"{path}: to call it:\n\n{runtime.client_lines()}{load}\n{task.export_example}")
+    print(f"{path}: to call it:\n\n{runtime.client_lines()}{load}\n{example(task, run)}")
 
 
 if __name__ == "__main__":

@@ -91,9 +91,10 @@ def found():
         "contexts": len(dev),
         "responses": len(stored),
         "true_response_in_index": round(float(np.mean([turns[-1] in stored for turns in dev])), 4),
-        "found": {
-            name: {f"R@{k}": round(float(np.mean(np.array(p) < k)), 4) for k in SHOWN} for name, p in places.items()
-        },
+        "rows": [
+            {"found_by": name, **{f"R@{k}": round(float(np.mean(np.array(p) < k)), 4) for k in SHOWN}}
+            for name, p in places.items()
+        ],
     }
 
 

@@ -99,6 +99,21 @@ def word_table(vocabulary):
     return _table(list(words), tf.constant(list(words.values()), tf.int32), vocabulary.unk_id)
 
 
+def of_shape(x, name, axes):
+    """`x`, or an error that names the input and the expected shape, as `turns_must_have_shape_B_T`.
+
+    A signature's function checks no shapes by itself, and whoever traces it believes the signature, so the shape is
+    forgotten first.
+
+    Args:
+        x: A tensor.
+        name: What it is called.
+        axes: A letter for each axis.
+    """
+    x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=tf.TensorShape(None))
+    return tf.ensure_shape(x, [None] * len(axes), name=f"{name}_must_have_shape_{'_'.join(axes)}")
+
+
 def _table(keys, values, default):
     return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(keys), values), default)
 

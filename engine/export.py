@@ -1,6 +1,7 @@
 """What export.py does: a trained run becomes a TensorFlow SavedModel that takes raw strings."""
 
 import pathlib
+import pprint
 
 import keras
 
@@ -25,15 +26,12 @@ def export(task, run, out, version=1, **options):
         The directory written, `out/version`.
 
     Raises:
-        UserError: where the task's models cannot be exported, the run has no vocabulary or cannot be loaded, or the
-            version exists.
+        UserError: where the run has no vocabulary or cannot be loaded, or the version exists.
     """
     path = _free(pathlib.Path(out), version)
     if keras.config.backend() != "tensorflow":
         backend = keras.config.backend()
         raise UserError(f"export needs KERAS_BACKEND=tensorflow. Received: {backend}")
-    if task.export_archive is None:
-        raise UserError(f"{run.path}: models of {task.name} cannot be exported yet; chat.py talks to them")
     for name, value in options.items():
         if name not in task.export_options:
             raise UserError(f"--{name} is not for models of {task.name}. Received: --{name}={value}")
@@ -53,6 +51,23 @@ def export(task, run, out, version=1, **options):
     with atomic_directory(path) as directory:
         archive.write_out(directory, verbose=False)
     return path
+
+
+def example(task, run):
+    """Python lines that ask the exported `model` something: the first of the run's examples, which are of its dev.
+
+    Args:
+        task, run: As of `export`.
+    """
+    instance = next((example["instance"] for example in run.examples()), task.export_instance)
+    call, outputs = task.export_call
+    lines = [f"{call}("]
+    for name, value in task.export_inputs(instance).items():
+        shown = pprint.pformat(value, width=100).replace("\n", "\n        ")
+        shown = f"\n        {shown}\n    " if "\n" in shown else shown
+        lines.append(f"    {name}=tf.constant({shown}),")
+    name = call.partition(" ")[0]
+    return "\n".join([*lines, ")", f"print({', '.join(f'{name}[{output!r}]' for output in outputs)})", ""])
 
 
 def without_cudnn(model):

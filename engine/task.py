@@ -58,12 +58,10 @@ class Task(abc.ABC):
     """Names of what `load_dataset` takes beside a path; a run remembers them in its dataset's facts."""
     sample_path = "prepared"
     """Where the prepared dataset is in what `make_sample` writes."""
-    export_archive = None
-    """A method `(run, model, vocabulary, **options)` that makes a `keras.export.ExportArchive` of a `engine.runs.Run`'s
-    model, which has its best weights, in float32: endpoints that take raw strings; options are those of
-    `export_options`, and a wrong one is a `UserError`. `None` where the task's models cannot be exported."""
-    export_example = ""
-    """Python lines that call the exported `model`, for people."""
+    export_call = ("found = model.answer", ())
+    """How people call the exported `model`: an assignment without its arguments, and which outputs they look at."""
+    export_instance = {}
+    """What such a call may ask where a run keeps no examples: an instance, as `examples` has them."""
     export_options = ()
     """Names of the flags of export.py that `export_archive` takes."""
 
@@ -285,6 +283,25 @@ class Task(abc.ABC):
         """As `examples`, for pictures of attention."""
         return self.examples(dataset, count, split)
 
+    def count(self, split):
+        """How many examples a split has for `view`: each that it is long."""
+        return len(split)
+
+    @abc.abstractmethod
+    def view(self, dataset, split, number, settings):
+        """An example as a model sees it.
+
+        Args:
+            dataset: What `load_dataset` returned.
+            split: Name of a split.
+            number: Below `count` of the split.
+            settings: `{field: value}` of a model and its training, which say how much is read; defaults where it has
+                none of a model.
+
+        Returns:
+            List of `engine.view.Line`.
+        """
+
     @abc.abstractmethod
     def predictor(self, run):
         """The best model of a run, ready to answer.
@@ -297,4 +314,25 @@ class Task(abc.ABC):
 
         Raises:
             UserError: where the run lacks a file, or its files do not fit.
+        """
+
+    def export_inputs(self, instance):
+        """The arguments of `export_call` for an instance: `{name: nested lists of texts}`, a batch of one."""
+        return {name: [value] for name, value in instance.items()}
+
+    @abc.abstractmethod
+    def export_archive(self, run, model, vocabulary, **options):
+        """The endpoints of a model that take raw strings.
+
+        Args:
+            run: The `engine.runs.Run` of the model.
+            model: With its best weights, in float32.
+            vocabulary: The run's `data.vocabulary.Vocabulary`.
+            **options: See `export_options`.
+
+        Returns:
+            A `keras.export.ExportArchive`.
+
+        Raises:
+            UserError: where an option is wrong.
         """

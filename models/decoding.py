@@ -122,6 +122,33 @@ def _rows_of(x_BK, row_BK):
     return ops.take_along_axis(x_BK, ops.broadcast_to(index, (*ops.shape(row_BK), *x_BK.shape[2:])), axis=1)
 
 
+def write(model, source, decoding, eos_id, unk_id, noise=None):
+    """Writes one reply as `decode` does with a beam of 1, word by word, for whoever watches.
+
+    Args:
+        model, decoding, eos_id, unk_id: As of `decode`.
+        source: Int32 `(1, S)`.
+        noise: For sampling, `(1, 1, L)`.
+
+    Yields:
+        The id of each word in turn, the last one mostly `_EOS_`, and the attention weights behind it `(S,)`, or `None`.
+    """
+    d, ids_L, word = decoding, [0] * decoding.max_length, model.begin_id
+    states, cache = model.encode(source)
+    for t in range(d.max_length):
+        logits, states, weights = model.step(ops.convert_to_tensor([word], "int32"), states, cache)
+        logits_BKV = ops.cast(logits, "float32")[:, None]
+        allowed = _allowed(d, t, ops.convert_to_tensor([[ids_L]], "int32"), logits_BKV.shape[-1], eos_id, unk_id)
+        if d.sample:
+            word_BK, _ = _draw(d, logits_BKV, allowed, noise[:, :, t])
+        else:
+            word_BK = ops.argmax(masked_logits(logits_BKV, allowed), axis=-1)
+        word = ids_L[t] = int(word_BK[0, 0])
+        yield word, None if weights is None else weights[0]
+        if word == eos_id:
+            return
+
+
 def _penalty(d, length):
     return ((5.0 + ops.cast(length, "float32")) / 6.0) ** d.length_penalty
 

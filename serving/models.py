@@ -104,7 +104,7 @@ class ServedSavedModel:
                     f"{self.name} takes {', '.join(self._inputs)}. Received: {', '.join(map(str, instance))[:200]}"
                 )
         columns = {
-            field: tf.constant(_filled([instance[field] for instance in instances], field, len(spec.shape)))
+            field: tf.constant(_filled([instance[field] for instance in instances], field, len(spec.shape)), spec.dtype)
             for field, spec in self._inputs.items()
         }
         outputs = {name: tensor.numpy() for name, tensor in self._call(**columns).items()}
@@ -112,7 +112,7 @@ class ServedSavedModel:
 
     def warm_up(self):
         """Answers something once, so that nothing is compiled when the first client asks."""
-        self.predict([{field: "hello" if len(spec.shape) == 1 else ["hello"] for field, spec in self._inputs.items()}])
+        self.predict([{field: "" if len(spec.shape) == 1 else [""] for field, spec in self._inputs.items()}])
 
     def explain(self, instance):
         """A SavedModel keeps no attention.

@@ -1,4 +1,4 @@
-"""chat.py and tasks/dialog_chat.py: a conversation in the terminal, on a small simulated corpus."""
+"""`engine.terminal`, `tasks.dialog.chat` and `tasks.reading_comprehension.chat`, on small simulated corpora."""
 
 import io
 import types
@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-import chat as script
 from base.files import UserError
 from data.vocabulary import Vocabulary
+from engine.chat import Note
 from engine.runs import Run
+from engine.terminal import talk as talk_in
 from engine.training import Fit, train
 from tasks import TASKS
 from tasks.dialog.answers import predict
@@ -91,18 +92,45 @@ def test_search_without_a_match_says_so(world):
 def test_unknown_words_capitals_and_punctuation_are_taken(chat):
     assert "pancake" in chat.predictor.world.vocabulary.words
     assert chat.predictor.read("Pancake, XYZZY!") == ["pancake", "xyzzy"]
-    [answer] = [text for text in chat.reply("Xyzzy PANCAKE?")[:1]]
+    note, answer = chat.reply("Xyzzy PANCAKE?")
+    assert note == "[Unknown words: xyzzy. /help lists some that I know.]" and isinstance(note, Note)
     assert answer in chat.predictor.world.candidates
     assert chat.history[0] == {"speaker": "user", "text": "xyzzy pancake"}
 
 
 def test_an_empty_line_is_silence(chat):
-    chat.reply("   ")
-    assert chat.history[0]["text"] == "<SILENCE>"
+    [answer] = chat.reply("")
+    assert chat.history == [{"speaker": "user", "text": "<SILENCE>"}, {"speaker": "bot", "text": answer}]
+
+
+def test_where_no_word_is_known_the_model_is_not_asked(chat):
+    [note] = chat.reply("Xyzzy, frobnicate !")
+    assert note == "[I know none of these words: xyzzy, frobnicate. /help lists some that I know.]"
+    assert chat.history == []
+
+
+def test_an_interrupted_answer_leaves_nothing_behind(chat, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chat.predictor, "explain", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            list(chat.reply("hello"))
+    assert chat.history == []
+
+
+def test_help_lists_values_and_phrases(chat):
+    lines = chat.help().splitlines()
+    values = {line.split()[0]: line[16:].split(", ") for line in lines[:3]}
+    assert list(values) == ["cuisine", "location", "price"]
+    assert values["price"] == ["cheap", "fancy", "modest"] and "pancake" in values["cuisine"]
+    assert lines[3] == "People say, for example:" and lines[4:] == chat.predictor.phrases
+    assert "that will do , thank you ." in lines
 
 
 def test_a_sentence_is_cut_to_what_the_model_takes(chat):
-    chat.reply("hello " * 1000)
+    list(chat.reply("hello " * 1000))
     assert len(chat.history[0]["text"].split()) == chat.predictor.model.config.max_words
 
 
@@ -110,24 +138,26 @@ def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
     subject = chat.predictor.world.knowledge[0][0]
     has = {relation: value for name, relation, value in chat.predictor.world.knowledge if name == subject}
     call = f"api_call {has['R_cuisine']} {has['R_location']} {has['R_price']}"
-    other = next(text for text in chat.predictor.world.candidates if not text.startswith("api_call"))
+    other = next(text for text in chat.predictor.world.candidates if text.startswith("you are welcome"))
     says(chat, monkeypatch, call, other)
     facts = search(chat.predictor.world, call)
-    assert chat.reply("hello") == [call, f"[{len(facts)} facts]", other]
-    assert [sentence["text"] for sentence in chat.history] == ["hello", call, *facts, "<SILENCE>", other]
+    said = f"a {has['R_price']} {has['R_cuisine']} place in {has['R_location']} ."
+    assert list(chat.reply(said)) == [call, f"[{len(facts)} facts]", other]
+    assert [sentence["text"] for sentence in chat.history] == [said, call, *facts, "<SILENCE>", other]
     assert [sentence["speaker"] for sentence in chat.history] == ["user", "bot", *["fact"] * len(facts), "user", "bot"]
     [read] = read_by(chat, monkeypatch, chat.history[:-1])
     assert read.speakers[0, : len(facts) + 3].tolist() == [1, 2, *[3] * len(facts), 1]
-    assert read.times[0, : len(facts) + 3].tolist() == [0, 0, *[0] * len(facts), 1]
+    assert read.times[0, : len(facts) + 3].tolist() == [-1, -1, *[-1] * len(facts), 0]  # turn 0 is the one that asks
 
 
-def test_a_call_that_finds_nothing_does_not_go_on_for_ever(chat, monkeypatch):
+def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
     monkeypatch.setattr("tasks.dialog.predictor.search", lambda world, call: ["api_call no result"])
     call = next(text for text in chat.predictor.world.candidates if text.startswith("api_call"))
     says(chat, monkeypatch, *[call] * 20)
-    said = chat.reply("hello")
-    assert said[1] == "[no result]"
-    assert len(said) < 12
+    cuisine, town, price = call.split()[1:]
+    said = list(chat.reply(f"a {price} {cuisine} place in {town} ."))
+    assert said[:2] == [call, "[no result]"] and len(said) == 3 and not said[2].startswith("api_call")
+    assert next(iter(chat.reply("hello"))) == call  # but once the user has said something
 
 
 def test_the_chat_answers_as_the_model_does_in_a_batch(run, chat):
@@ -136,8 +166,23 @@ def test_the_chat_answers_as_the_model_does_in_a_batch(run, chat):
     expected = predict(chat.predictor.model, split, chat.predictor.model.config)
     words = chat.predictor.world.vocabulary.words
     first = split.sentences.words[split.dialogs[0]["sentences"][0]]
-    said = chat.reply(" ".join(words[id - 1] for id in first if id))
+    said = list(chat.reply(" ".join(words[id - 1] for id in first if id)))
     assert said[0] == chat.predictor.world.candidates[expected[0]]
+
+
+def test_the_predictor_answers_each_turn_as_the_model_does_in_a_batch(run, chat):
+    split, predictor = dialog.dataset_of(run).splits["dev"], chat.predictor
+    words, names = predictor.world.vocabulary.words, {1: "user", 2: "bot", 3: "fact"}
+    histories = []
+    for each in split.dialogs:
+        said = [
+            {"speaker": names[speaker], "text": " ".join(words[id - 1] for id in split.sentences.words[number] if id)}
+            for number, speaker in zip(each["sentences"], each["speakers"], strict=True)
+        ]
+        histories += [said[: turn + 1] for turn in each["turns"]]
+    found = predictor.predict([{"history": said, "candidates": predictor.world.candidates} for said in histories])
+    expected = predict(predictor.model, split, predictor.config)
+    assert [each["response"] for each in found] == [predictor.world.candidates[number] for number in expected]
 
 
 def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch):
@@ -145,13 +190,24 @@ def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch
     others = [text for text in chat.predictor.world.candidates if not text.startswith("api_call")][:7]
     says(chat, monkeypatch, *others)
     for _ in others:
-        chat.reply("hello")
-    table = chat.attention()
+        list(chat.reply("hello"))
+    chat._attention[0]["weights"][3] = [0.75, 0.015]
+    table = chat.commands["/explain"]("")
     assert [column.header for column in table.columns] == ["", "hop 1", "hop 2"]
-    assert table.row_count == SHOWN
+    assert (
+        table.row_count == SHOWN and "75.00" in list(table.columns[1].cells) and "1.50" in list(table.columns[2].cells)
+    )
+    assert "8.33" in table.title
     weights = np.array(chat.predictor.explain({"history": chat.history[:-1]})["attention"][0]["weights"])
     assert weights.shape == (12, 2)  # what was said before the last turn, hops
     np.testing.assert_allclose(weights.sum(axis=0), 1.0, atol=1e-5)
+
+
+def test_attention_says_where_nothing_stands_out(chat):
+    list(chat.reply("hello"))
+    list(chat.reply("hello"))
+    chat._attention[0]["weights"] = [[0.021, 0.02]] * 48 + [[0.0199, 0.0201]]
+    assert chat.attention() == "Nothing stands out: each of 49 memories has 1.99 to 2.10 per cent."
 
 
 def test_a_model_without_attention_says_so(prepared_dialog, tmp_path):
@@ -162,7 +218,10 @@ def test_a_model_without_attention_says_so(prepared_dialog, tmp_path):
     words = dataset.vocabulary.words
     first = split.sentences.words[split.dialogs[0]["sentences"][0]]
     expected = predict(run.load_model(), split, chat.predictor.config)[0]
-    assert chat.reply(" ".join(words[id - 1] for id in first if id))[0] == dataset.world.candidates[expected]
+    said = [{"speaker": "user", "text": " ".join(words[id - 1] for id in first if id)}]
+    [found] = chat.predictor.predict([{"history": said, "candidates": dataset.world.candidates}])
+    assert found["response"] == dataset.world.candidates[expected]
+    assert list(chat.reply("hello"))
     assert chat.attention() == "This model has no attention."
 
 
@@ -211,7 +270,7 @@ def test_a_predictor_says_what_is_wrong(chat, instance, message):
 
 
 def test_reset_forgets(chat):
-    chat.reply("hello")
+    list(chat.reply("hello"))
     chat.reset()
     assert chat.history == []
     assert "empty" in chat.attention()
@@ -232,14 +291,14 @@ def talk(chat, lines):
             raise EOFError from None
 
     console.input = read
-    script.talk(chat, console)
+    talk_in(chat, console)
     return out.getvalue()
 
 
 def test_talk_reads_until_the_end_and_knows_its_commands(chat):
     printed = talk(chat, ["hello", "/nonsense", "/attention", "/reset", "hello"])
     assert printed.count("bot: ") >= 2
-    assert "Commands: /attention, /reset, /quit" in printed
+    assert "Commands: /attention, /explain, /reset, /help, /save, /quit" in printed
     assert "A new conversation." in printed
     assert len(chat.history) >= 2
 
@@ -280,25 +339,59 @@ def reader(trained_reading_comprehension):
 def test_an_answer_is_shown_in_its_sentence_and_stands_where_it_says(reader):
     text = "  Ann lives in Rome. Bob e\u0301 👍🏽 lives\n in Paris!\n\n \n\n\u05e9\u05dc\u05d5\u05dd Cyd. "
     assert reader.take(text) == "16 words in 2 paragraphs."
-    place, start, end, score = reader.answer("Where does Bob live?")
-    answer = reader.paragraphs[place][start:end]
-    assert answer and answer in text
-    shown, small = reader.reply("Where does Bob live?")
+    asked = [{"passage": each, "question": "Where does Bob live?"} for each in reader.paragraphs]
+    best = max(reader.predictor.predict(asked), key=lambda found: found["score"])
+    assert best["answer"] and best["answer"] in text
+    shown, note, *_ = reader.reply("Where does Bob live?")
     [span] = shown.spans
-    assert shown.plain[span.start : span.end] == answer
-    assert small.plain == f"{answer}  (score {score:.1f})"
+    assert shown.plain[span.start : span.end] == best["answer"]
+    assert note == f"{best['answer']}  (score {best['score']:.1f})"
 
 
 def test_the_best_of_several_paragraphs_is_taken(reader):
     reader.take("Ann lives in Rome.\n\nBob lives in Paris.\n\nCyd lives in Oslo.")
-    scores = []
-    for paragraph in list(reader.paragraphs):
-        reader.take(paragraph)
-        scores.append(reader.answer("Where does Ann live?")[3])
-    reader.take("Ann lives in Rome.\n\nBob lives in Paris.\n\nCyd lives in Oslo.")
-    place, _, _, score = reader.answer("Where does Ann live?")
-    assert place == int(np.argmax(scores))
-    assert score == pytest.approx(max(scores), abs=1e-4)
+    asked = [{"passage": each, "question": "Where does Ann live?"} for each in reader.paragraphs]
+    best = int(np.argmax([found["score"] for found in reader.predictor.predict(asked)]))
+    assert reader.reply("Where does Ann live?")[0].plain == reader.paragraphs[best]
+
+
+def test_an_answer_is_explained(reader):
+    reader.take("Cyd lives in Oslo. " * 9 + "Bob lives in Paris.")
+    assert reader.explain() == "Ask a question first."
+    reader.reply("Where does Bob live?")
+    found = reader.predictor.explain(reader.last)
+    probabilities, flow, *_ = found["attention"]
+    first, last, *words = reader.explain().splitlines()
+    best = int(np.argmax(probabilities["weights"][0]))
+    assert first.startswith(f"first word  {probabilities['columns'][best]} {probabilities['weights'][0][best]:.2f}, ")
+    assert last.startswith("last word   ") and [line.split()[0] for line in words] == found["answer"].split()
+    for line in words:
+        word, weight, other = line.split()
+        row = flow["weights"][len("Cyd lives in Oslo . ".split()) * 9 + "Bob lives in Paris .".split().index(word)]
+        assert float(weight) == pytest.approx(max(row), abs=5e-3) and flow["columns"][int(np.argmax(row))] == other
+
+
+def test_attention_is_drawn_where_a_file_is_named(reader, chat, tmp_path):
+    reader.take("Ann lives in Rome.")
+    reader.reply("Where does Ann live?")
+    list(chat.reply("hello"))
+    list(chat.reply("hello"))
+    for name, command in (("reader", reader.explain), ("bot", chat.attention)):
+        assert command(str(tmp_path / f"{name}.png")) == f"{tmp_path / name}.png written"
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_to_know_of_an_answer_is_said(reader, monkeypatch):
+    reader.take("Ann lives in Rome.")
+    [found] = reader.predictor.predict([{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}])
+    remarked = {**found, "confidence": 0.218, "good": False, "unknown_percent": 15.4}
+    monkeypatch.setattr(reader.predictor, "predict", lambda _: [remarked])
+    _, *notes = reader.reply("Where does Ann live?")
+    assert notes == [
+        f"{found['answer']}  (score {found['score']:.1f}, confidence 22 %)",
+        "[There may be no good answer: the score is below the threshold that dev gave.]",
+        "[The model has no vector for 15 % of these words.]",
+    ]
 
 
 def test_a_question_may_be_longer_than_its_text(reader):

@@ -1,7 +1,10 @@
 """`engine.export`: versions, and what is refused."""
 
+import contextlib
+import io
 import pathlib
 import shutil
+import types
 
 import keras
 import pytest
@@ -81,8 +84,21 @@ def test_export_refuses_other_backends(run, tmp_path, monkeypatch):
         exporting.export(TASKS["selection"], run, tmp_path / "out")
 
 
-def test_export_refuses_models_of_other_tasks(run, tmp_path):
-    other = Run.create(tmp_path / "run", {**run.config, "model": "memma"}, Vocabulary(WORDS))
-    with pytest.raises(UserError, match=r"models of dialog cannot be exported yet"):
-        exporting.export(TASKS["dialog"], other, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+def test_the_printed_example_is_the_first_of_the_run(run, tmp_path):
+    other = Run.create(tmp_path / "run", run.config, Vocabulary(WORDS))
+    candidates = ["it's a long answer, longer than a line has room for, and then some", '"yes"', "no"]
+    other.save_examples([{"title": "dev, context 1", "instance": {"turns": ["a b", "c"], "candidates": candidates}}])
+    printed, called = exporting.example(TASKS["selection"], other), {}
+
+    class Model:
+        def rank(self, **inputs):
+            called.update(inputs)
+            return {"order": "best first", "scores": "high"}
+
+    constant = types.SimpleNamespace(constant=lambda value: value)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(printed, {"model": Model(), "tf": constant})
+    assert called == {"turns": [["a b", "c"]], "candidates": [candidates]} and out.getvalue() == "best first high\n"
+    assert max(map(len, printed.splitlines())) <= 120
+    assert "how do i mount a usb stick?" in exporting.example(TASKS["selection"], run)  # which has none

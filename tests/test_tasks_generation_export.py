@@ -126,17 +126,64 @@ def test_a_chat_answers_as_the_run_does_and_remembers(chat, run):
     row = next(i for i, text in enumerate(split.source_texts) if "\t" not in text)
     ids, _ = reply(run.load_model(), split, [row], Decoding())
     expected = chat.predictor.tokenizer.detokenize(words_of(ids[0, 0], dataset.vocabulary))
-    assert chat.reply(split.source_texts[row].upper()) == [expected]
+    [texts] = chat.reply(split.source_texts[row].upper())
+    assert list(texts)[-1] == expected
     assert len(chat.said) == 2
     assert chat.commands["/reset"]("") == "forgotten" and chat.said == []
 
 
+WORDY = Decoding(min_length=4, max_length=7, block_ngrams=2)
+
+
+def test_a_reply_is_written_word_by_word(chat):
+    chat.predictor.decode_by(WORDY)
+    [texts] = chat.reply("hello")
+    texts = list(texts)
+    again = chat.predictor.explain({"turns": ["hello"]})
+    assert texts[-1] == again["response"] == chat.said[1] and len(texts) > 2
+    assert texts[1] != texts[-1] and len(texts[-1].split()) >= 4
+    assert chat.last["attention"][0]["rows"] == again["attention"][0]["rows"]
+    np.testing.assert_allclose(
+        chat.last["attention"][0]["weights"], again["attention"][0]["weights"], rtol=1e-4, atol=1e-6
+    )
+
+
+def test_drawn_replies_are_written_as_they_are_drawn_at_once(run):
+    decoding = Decoding(sample=True, top_k=5, min_length=4, block_ngrams=2, max_length=7)
+    one, other = (generation.predictor(Run.open(run.path)) for _ in range(2))
+    one.decode_by(decoding), other.decode_by(decoding)
+    for text in ("hello", "i like tea ."):
+        *_, written = one.write([text])
+        assert written["response"] == other.predict([{"turns": [text]}])[0]["response"]
+
+
+def test_what_is_written_when_a_reply_is_stopped_is_remembered(chat):
+    chat.predictor.decode_by(WORDY)
+    [texts] = chat.reply("hello")
+    next(texts)
+    second = next(texts)
+    texts.close()
+    assert chat.said == ["hello", second]
+
+
+def test_an_empty_line_gets_no_reply(chat):
+    assert list(chat.reply("")) == [] and chat.said == []
+
+
+def test_the_chat_says_what_the_model_reads(chat):
+    assert chat.HELP.startswith("The model reads the last 2 turns, its own replies among them.")
+    chat.predictor.turns = 1
+    assert GenerationChat(chat.predictor).HELP.startswith("The model reads what you said last, and nothing before.")
+
+
 def test_commands_change_how_replies_are_found(chat):
     assert chat.commands["/beam"]("3") == "beam of 3"
-    replies = chat.reply("hello")
-    assert len(replies) == 3 and all(reply.endswith(")") for reply in replies)
-    assert chat.commands["/beam"]("1") == "greedy search" and len(chat.reply("hello")) == 1
-    assert chat.commands["/sample"]("0.7") == "sampling at temperature 0.7" and len(chat.reply("hello")) == 1
+    reply, note = chat.reply("hello")
+    first, *lines = note.split("\n")
+    assert first == "log probability by the length penalty, and reply:" and len(lines) == 3
+    assert lines[0][10:] == reply and float(lines[0][:8]) <= 0
+    assert chat.commands["/beam"]("1") == "greedy search" and len(list(chat.reply("hello"))) == 1
+    assert chat.commands["/sample"]("0.7") == "sampling at temperature 0.7" and len(list(chat.reply("hello"))) == 1
     assert chat.predictor.decoding == Decoding(sample=True, temperature=0.7)
     for command, argument in (("/beam", "x"), ("/beam", "0"), ("/sample", "0"), ("/sample", "warm")):
         assert f"Received: {argument}" in chat.commands[command](argument)
@@ -144,7 +191,8 @@ def test_commands_change_how_replies_are_found(chat):
 
 def test_attention_is_shown(chat, tmp_path):
     assert chat.commands["/attention"]("") == "Say something first."
-    chat.reply("hello you")
+    for texts in chat.reply("hello you"):
+        list(texts)
     [shown] = chat.last["attention"]
     weights = np.array(shown["weights"])
     assert weights.shape == (len(shown["rows"]), len(shown["columns"])) and shown["columns"][-1] == "_EOS_"

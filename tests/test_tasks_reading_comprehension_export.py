@@ -116,6 +116,20 @@ def test_a_question_may_be_longer_than_its_passage(model):
     assert found["probabilities"][0, 0] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("passage", [b"\xff\xfe abc", b"ab\xe2\x82", b"\xed\xa0\x80 a"])
+def test_a_passage_that_is_no_utf_8_is_refused(model, passage):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="passage must be UTF-8"):
+        ask(model, [b"Ann lives in Rome.", passage], ["Who?", "Who?"])
+    found = ask(model, ["\ufffd Ann lives in Rome. \x00"], [b"Who \xff?"])
+    start, end = found["starts"][0, 0], found["ends"][0, 0]
+    assert "\ufffd Ann lives in Rome. \x00"[start:end] == found["answers"][0, 0].decode() != ""
+
+
+def test_texts_of_the_wrong_shape_are_refused_with_the_shape_that_is_expected(model):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"passage_must_have_shape_B"):
+        model.signatures["answer"](passage=tf.constant([["a"]]), question=tf.constant(["b"]))
+
+
 def test_passages_and_questions_must_be_equally_many(model):
     with pytest.raises(tf.errors.InvalidArgumentError, match="equally many"):
         ask(model, ["a", "b"], ["c"])

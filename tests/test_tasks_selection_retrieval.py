@@ -8,9 +8,9 @@ import pytest
 from helpers import run_script
 from rich.console import Console
 
-import chat as script
 from base.files import UserError
 from engine.runs import Run
+from engine.terminal import talk
 from tasks import TASKS
 from tasks.selection.chat import SelectionChat
 from tasks.selection.conversations import of_corpus
@@ -119,7 +119,7 @@ def test_benchmark_counts_what_is_found(run, prepared, tmp_path):
     assert done.returncode == 0, done.stderr
     record = json.loads(out.read_text())
     assert record["contexts"] == 5 and record["true_response_in_index"] in (0.2, 0.4, 0.6, 0.8, 1.0)
-    found = record["found"]
+    found = {row["found_by"]: row for row in record["rows"]}
     assert set(found) == {
         "BM25",
         "contexts",
@@ -262,7 +262,7 @@ def test_talk_shows_an_answer_once(chat):
         return left.pop(0)
 
     console.input = read
-    script.talk(chat, console)
+    talk(chat, console)
     printed = out.getvalue()
     assert printed.count("bot: ") == 1
-    assert "Commands: /more, /explain, /reset, /quit" in printed
+    assert "Commands: /more, /explain, /reset, /help, /save, /quit" in printed

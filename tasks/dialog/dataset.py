@@ -10,6 +10,7 @@ import numpy as np
 
 from base.files import UserError
 from data import pickles
+from data.corpora.babi_dialog import SILENCE
 from data.prepared import FACTS, VOCABULARY, Dataset, checked, read_facts, read_vocabulary
 from data.sequences import Sequences, stack
 from data.text_files import read_lines
@@ -19,6 +20,7 @@ from tasks.dialog.prepare import CANDIDATES, DIALOGS, ENTITIES, FACT, KNOWLEDGE,
 
 CLOSED = 8  # a type with at most so many values has them all in any training set, so they keep their own words
 MAX_PARTS = 100  # of an entity's name
+PHRASES = "phrases.txt"  # of a run: what users say
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +74,7 @@ class World:
         return len(self.vocabulary) + len(self.types)
 
     @functools.cached_property
-    def _surfaces(self):
+    def surfaces(self):
         """How entities are written, as tuples of words, to their numbers: also with spaces for `_`."""
         surfaces = collections.defaultdict(list)
         for number, (name, _, _) in enumerate(self.entities):
@@ -82,7 +84,7 @@ class World:
 
     @functools.cached_property
     def _longest(self):
-        return max(map(len, self._surfaces), default=1)
+        return max(map(len, self.surfaces), default=1)
 
     def link(self, words):
         """Finds the entities in a sentence, the longest first at each word.
@@ -96,7 +98,7 @@ class World:
         i, parts = 0, []
         while i < len(words):
             for n in range(min(self._longest, len(words) - i), 0, -1):
-                found = self._surfaces.get(tuple(words[i : i + n]), []) if n > 1 or words[i] else []
+                found = self.surfaces.get(tuple(words[i : i + n]), []) if n > 1 or words[i] else []
                 if found or n == 1:
                     parts.append((words[i : i + n], found))
                     i += n
@@ -171,6 +173,20 @@ class DialogDataset(Dataset):
     """What a prepared directory holds: of each of `tasks.dialog.prepare.SPLITS` a `DialogSplit`."""
 
     world: World
+
+    def phrases(self, count=12):
+        """What users say most often in the split train, each kind of sentence once, whatever entities it names."""
+        split, words = self.splits["train"], self.world.vocabulary.words
+        counts, texts = collections.Counter(), {}
+        for dialog in split.dialogs:
+            for number in dialog["sentences"][dialog["turns"]]:
+                text = [words[id - 1] for id in split.sentences.words[number] if id]
+                kind = tuple(
+                    self.world.entities[found[0]][1] if found else tuple(part) for part, found in self.world.link(text)
+                )
+                counts[kind] += text != [SILENCE]
+                texts.setdefault(kind, " ".join(text))
+        return [texts[kind] for kind, found in counts.most_common(count) if found]
 
     @property
     def vocabulary(self):

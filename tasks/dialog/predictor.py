@@ -5,15 +5,19 @@ import numpy as np
 
 from base.files import UserError
 from data.corpora.babi_dialog import SILENCE
+from data.text_files import read_lines
+from data.vocabulary import SPECIALS
 from engine.predictor import Predictor
 from engine.settings import check_sizes
 from tasks.dialog.batches import DialogSplit
-from tasks.dialog.dataset import World
+from tasks.dialog.claims import CALL, Claims
+from tasks.dialog.dataset import PHRASES, World
 from tasks.dialog.knowledge import search
 from tasks.dialog.prepare import BOT, FACT, USER
 from tasks.dialog.tables import sizes_of
 
 SPEAKERS = {"user": USER, "bot": BOT, "fact": FACT}
+SIGNS = ".,;:!?\"'"  # that may stand around a word
 BEST = 5  # candidates that an answer lists
 TEXTS = {"type": "array", "items": {"type": "string"}, "default": []}
 
@@ -23,7 +27,7 @@ class DialogPredictor(Predictor):
 
     An answer has `response`, the best candidate, and `best`: the five best as `{"text", "score"}`, scores being
     probabilities among the candidates. `facts` is what a response that is an `api_call` finds: a client adds them to
-    the history, speaker `fact`, before it asks again.
+    the history, speaker `fact`, before it asks again. `unknown` are the user's last words that the model does not know.
 
     Args:
         run: A `engine.runs.Run` of a dialog model.
@@ -45,7 +49,10 @@ class DialogPredictor(Predictor):
             "description": "The conversation, the oldest sentence first; behind another than the user's, silence.",
         },
         "facts": {**TEXTS, "description": "What a search brought, known before the last sentence of the user."},
-        "candidates": {**TEXTS, "description": "Only these of the bot's candidates are chosen from; empty: all."},
+        "candidates": {
+            **TEXTS,
+            "description": "Only these of the bot's candidates are chosen from; empty: all that claim nothing unsaid.",
+        },
     }
 
     def __init__(self, run):
@@ -55,7 +62,10 @@ class DialogPredictor(Predictor):
         check_sizes(self.config, sizes_of(self.world), run.path)
         self.look = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
         self.knowledge = [" ".join(fact) for fact in self.world.knowledge]
-        self._known = set(self.world.vocabulary.words)
+        self.claims = Claims(self.world)
+        said = run.path / PHRASES
+        self.phrases = [line for _, line in read_lines(said, None)] if said.is_file() else []
+        self._known = set(self.world.vocabulary.words) - set(SPECIALS)
         self._place = {text: number for number, text in enumerate(self.world.candidates)}
 
     def read(self, text):
@@ -69,9 +79,13 @@ class DialogPredictor(Predictor):
         """
         words = []
         for word in text.split()[: self.config.max_words]:
-            forms = (word, word.lower(), word.lower().strip(".,;:!?\"'"))
+            forms = (word, word.lower(), word.lower().strip(SIGNS))
             words.append(next((form for form in forms if form in self._known), forms[-1] or word))
         return words or [SILENCE]
+
+    def unknown(self, text):
+        """The words of a user that the model does not know, as `read` gives them; signs alone are none."""
+        return [word for word in self.read(text) if word not in self._known | {SILENCE} and any(map(str.isalnum, word))]
 
     def check(self, instance, where):
         for number, sentence in enumerate(instance["history"]):
@@ -83,8 +97,8 @@ class DialogPredictor(Predictor):
                 raise UserError(f"{where}: expected candidates that the bot knows. Received: {text!r}")
 
     def answer(self, instances):
-        logits, _, _ = self._run(instances)
-        return [self._best(instance, each) for instance, each in zip(instances, logits, strict=True)]
+        logits, _, sentences = self._run(instances)
+        return [self._best(*each) for each in zip(instances, logits, sentences, strict=True)]
 
     def answer_with_attention(self, instance):
         [logits], [weights], [sentences] = self._run([instance])
@@ -93,7 +107,7 @@ class DialogPredictor(Predictor):
             columns = [f"hop {hop + 1}" for hop in range(len(weights))]
             mean_MS = weights.mean(axis=1).T.tolist()
             attention = [{"title": "memories", "rows": _lines(sentences), "columns": columns, "weights": mean_MS}]
-        return {**self._best(instance, logits), "attention": attention}
+        return {**self._best(instance, logits, sentences), "attention": attention}
 
     def details(self, instance, answer):
         """Of each hop what its heads attended to."""
@@ -123,11 +137,12 @@ class DialogPredictor(Predictor):
         dialogs, start = [], 0
         for of_dialog in sentences:
             turns = np.cumsum([speaker == "user" for speaker, _ in of_dialog])
+            times = np.maximum(turns - 1, 0)
             dialogs.append(
                 {
                     "sentences": np.arange(start, start + len(of_dialog)),
                     "speakers": [SPEAKERS[speaker] for speaker, _ in of_dialog],
-                    "times": np.maximum(turns - 1, 0),
+                    "times": times - times[-1],  # the last turn is asked for alone, and so counts as turn 0
                     "turns": [len(of_dialog) - 1],
                     "answers": [0],
                 }
@@ -152,9 +167,12 @@ class DialogPredictor(Predictor):
             for speaker, text in said
         ]
 
-    def _best(self, instance, logits):
-        places = sorted({self._place[text] for text in instance["candidates"]}) or range(len(logits))
-        chosen = logits[list(places)].astype(np.float64)
+    def _best(self, instance, logits, sentences):
+        unknown = self.unknown(sentences[-1][1])
+        places = sorted({self._place[text] for text in instance["candidates"]})
+        if not places:
+            places = np.flatnonzero(self.claims.allowed(sentences, not unknown))
+        chosen = logits[places].astype(np.float64)
         scores = np.exp(chosen - chosen.max())
         scores /= scores.sum()
         best = [
@@ -162,8 +180,8 @@ class DialogPredictor(Predictor):
             for i in np.argsort(-chosen, kind="stable")[:BEST]
         ]
         response = best[0]["text"]
-        facts = search(self.world, response) if response.startswith("api_call ") else []
-        return {"response": response, "best": best, "facts": facts}
+        facts = search(self.world, response) if response.startswith(CALL) else []
+        return {"response": response, "best": best, "facts": facts, "unknown": unknown}
 
 
 def _lines(sentences):

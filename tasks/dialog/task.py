@@ -13,11 +13,12 @@ from engine.optimizers import linear_decay
 from metrics.dialog import METRICS, dialog_metrics
 from tasks.dialog.answers import predict
 from tasks.dialog.baselines import baselines_and_upper_bounds
-from tasks.dialog.dataset import load_dataset
+from tasks.dialog.dataset import PHRASES, World, load_dataset
 from tasks.dialog.losses import LOSSES, margin_loss, softmax_loss
 from tasks.dialog.predictor import SPEAKERS, DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
 from tasks.dialog.tables import set_world, sizes_of
+from tasks.dialog.view import lines_of
 
 WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
 
@@ -50,6 +51,8 @@ class DialogTask(task.Task):
     options = ("scores_out",)
     headline = METRICS
     sample_path = "prepared/task1"
+    export_call = ("answer = model.respond", ("responses", "scores"))
+    export_instance = {"history": [{"speaker": "user", "text": "hello"}]}
 
     # === Data ===
 
@@ -61,8 +64,10 @@ class DialogTask(task.Task):
         return load_dataset(path)
 
     def keep_for_run(self, dataset, path):
-        """The world that a bot needs to talk."""
+        """The world that a bot needs to talk, and what users say."""
         dataset.world.save(dataset.path, path)
+        with atomic_file(path / PHRASES) as file:
+            file.writelines(f"{phrase}\n" for phrase in dataset.phrases())
 
     def sizes(self, dataset):
         return sizes_of(dataset.world)
@@ -152,5 +157,23 @@ class DialogTask(task.Task):
             found.append({"title": f"{split}, dialog {number + 1}", "instance": {"history": history}})
         return found
 
+    def view(self, dataset, split, number, settings):
+        return lines_of(dataset, split, number, settings)
+
     def predictor(self, run):
         return DialogPredictor(run)
+
+    def export_inputs(self, instance):
+        said = instance["history"]
+        inputs = {
+            "history": [sentence["text"] for sentence in said],
+            "speakers": [sentence["speaker"] for sentence in said],
+            "facts": instance.get("facts") or [""],
+            "candidates": instance.get("candidates") or [""],
+        }
+        return {name: [texts] for name, texts in inputs.items()}
+
+    def export_archive(self, run, model, vocabulary):
+        from tasks.dialog.export import dialog_archive  # needs TensorFlow, whatever Keras's backend
+
+        return dialog_archive(model, World.load(run.path))

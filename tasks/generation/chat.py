@@ -1,10 +1,11 @@
 """A chat with a generation model."""
 
+from engine.chat import Chat, Note
 from engine.explanations import draw_if_named, heat_map
 from models.decoding import Decoding
 
 
-class GenerationChat:
+class GenerationChat(Chat):
     """Answers what is said, in view of what was said before.
 
     Args:
@@ -14,33 +15,49 @@ class GenerationChat:
     HELP = """/beam N         looks for the likeliest reply among N, and shows all N (1: greedy search)
 /sample T       draws replies at temperature T
 /attention      shows what the model attended to in its last reply; with a name, as a picture: /attention a.png
+/explain        the same
 /reset          forgets what was said"""
 
     def __init__(self, predictor):
         self.predictor, self.said, self.last = predictor, [], None
+        self.HELP = f"{_reads(predictor.turns)}\n{self.HELP}"
         self.commands = {
             "/beam": self.beam,
             "/sample": self.sample,
             "/attention": self.attention,
+            "/explain": self.attention,
             "/reset": self.reset,
         }
 
     def reply(self, text):
-        """The replies to what was said, the best first; the best is remembered as said.
+        """The reply to what was said, which is remembered as said; of a beam also the other replies and all scores.
+
+        Where it is not the best of several, it comes word by word; what is written when it is stopped is remembered.
 
         Args:
-            text: What the user says.
-
-        Returns:
-            List of texts.
+            text: What the user says; empty: nothing happens.
         """
-        self.said.append(text)
-        found = self.predictor.explain({"turns": self.said})
-        self.said.append(found["response"])
-        self.last = found
-        if len(found["best"]) == 1:
-            return [found["response"]]
-        return [f"{each['text']}  ({each['score']:.1f})" for each in found["best"]]
+        if not text:
+            return
+        turns = [*self.said, text]
+        if self.predictor.decoding.beam == 1:
+            yield self._written(turns)
+            return
+        found = self.predictor.explain({"turns": turns})
+        self.said, self.last = [*turns, found["response"]], found
+        yield found["response"]
+        best = "\n".join(f"{each['score']:8.2f}  {each['text']}" for each in found["best"])
+        penalty = " by the length penalty" if self.predictor.decoding.length_penalty else ""
+        yield Note(f"log probability{penalty}, and reply:\n{best}")
+
+    def _written(self, turns):
+        found = None
+        try:
+            for found in self.predictor.write(turns):
+                yield found["response"]
+        finally:
+            if found:
+                self.said, self.last = [*turns, found["response"]], found
 
     # === Commands ===
 
@@ -73,3 +90,13 @@ class GenerationChat:
             return "This model has no attention."
         [found] = self.last["attention"]
         return draw_if_named([found], path) or heat_map(found)
+
+
+def _reads(turns):
+    """What to know of a model that reads so many turns."""
+    if turns == 1:
+        return "The model reads what you said last, and nothing before. It learnt both sides of conversations."
+    return (
+        f"The model reads the last {turns} turns, its own replies among them. It learnt both sides of conversations "
+        "and does not know whose turn is whose: now and then it takes yours."
+    )

@@ -6,7 +6,7 @@ Letters: B conversations   T turns   S source words   K replies   L words of a r
 import keras
 import tensorflow as tf
 
-from data.graph_text import GraphTokenizer, word_table
+from data.graph_text import GraphTokenizer, of_shape, word_table
 from data.tokenizers import TOKENIZERS
 from data.vocabulary import EOS_ID, UNK_ID
 from engine.export import without_cudnn
@@ -101,7 +101,7 @@ def generation_archive(model, vocabulary, text_settings, decoding, seed=1):
     without_cudnn(model)
 
     def reply(turns):
-        source = text.source(turns)
+        source = text.source(of_shape(turns, "turns", "BT"))
         shape = tf.stack([tf.shape(source)[0], decoding.beam, decoding.max_length])
         noise = tf.random.stateless_uniform(shape, [seed, 0]) if decoding.sample else None
         ids, scores = decode(model, source, decoding, EOS_ID, UNK_ID, noise)

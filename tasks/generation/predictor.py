@@ -3,6 +3,7 @@
 import functools
 import threading
 
+import keras
 import numpy as np
 
 from base.files import UserError
@@ -11,7 +12,7 @@ from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary
 from engine.predictor import Predictor
 from engine.runs import VOCABULARY
 from engine.settings import check_sizes
-from models.decoding import Decoder, Decoding
+from models.decoding import Decoder, Decoding, write
 from tasks.generation.batches import LENGTHS
 from tasks.generation.search import attention, parse_decoding, words_of
 
@@ -80,12 +81,35 @@ class GenerationPredictor(Predictor):
         words, ids = self.source(instance["turns"])
         [found], [scores] = self._found([ids], instance["decode"])
         weights = attention(self.model, ids, found[0])
-        shown = []
-        if weights is not None:
-            written = words_of(found[0], self.vocabulary)
-            written += ["_EOS_"] * (len(weights) - len(written))
-            shown = [{"title": "source", "rows": written, "columns": words, "weights": weights.tolist()}]
-        return {**self._answer_of(found, scores), "attention": shown}
+        return {**self._answer_of(found, scores), "attention": self._shown(words, found[0], weights)}
+
+    def write(self, turns):
+        """Writes a reply word by word, by the first hypothesis of `decoding`.
+
+        Args:
+            turns: What was said, the oldest turn first.
+
+        Yields:
+            `{"response", "attention"}` as of `explain`, for the words that are written so far.
+        """
+        words, ids = self.source(turns)
+        noise = self._noise(1, self.decoding)[:, :1] if self.decoding.sample else None
+        written, weights = [], []
+        for id, row in write(self.model, np.array([ids], np.int32), self.decoding, EOS_ID, UNK_ID, noise):
+            written.append(id)
+            weights += [] if row is None else [keras.ops.convert_to_numpy(row)]
+            reply = np.array(written)
+            text = self.tokenizer.detokenize(words_of(reply, self.vocabulary))
+            shown = self._shown(words, reply, np.array(weights, np.float32) if weights else None)
+            yield {"response": text, "attention": shown}
+
+    def _shown(self, source, ids, weights):
+        """The attention of a reply as `explain` returns it."""
+        if weights is None:
+            return []
+        written = words_of(ids, self.vocabulary)
+        written += ["_EOS_"] * (len(weights) - len(written))
+        return [{"title": "source", "rows": written, "columns": source, "weights": weights.tolist()}]
 
     def source(self, turns):
         """What the model reads of some turns: words, with `_EOS_` behind each turn, and their ids."""
@@ -104,10 +128,12 @@ class GenerationPredictor(Predictor):
         given = {"source": np.array([[*ids, *[PADDING_ID] * (width - len(ids))] for ids in sources], np.int32)}
         decoding = parse_decoding(decode) if decode else self.decoding
         if decoding.sample:
-            shape = len(sources), decoding.beam, decoding.max_length
-            with self._drawing:
-                given["noise"] = self._rng.random(shape, np.float32)
+            given["noise"] = self._noise(len(sources), decoding)
         return tuple(np.asarray(found) for found in self._decoder_of(decoding).predict_on_batch(given))
+
+    def _noise(self, count, decoding):
+        with self._drawing:
+            return self._rng.random((count, decoding.beam, decoding.max_length), np.float32)
 
     def _answer_of(self, ids, scores):
         texts = [self.tokenizer.detokenize(words_of(each, self.vocabulary)) for each in ids]

@@ -6,23 +6,29 @@ import re
 from rich.text import Text
 
 from data.corpora.squad import tokenize
+from engine.chat import Chat, Note
+from engine.explanations import draw_if_named
 
+SHOWN = ("probabilities", "passage attends to question")
+UNKNOWN = 15  # per cent of words without a vector from which it is said
 SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n")
 
 
-class ReadingComprehensionChat:
+class ReadingComprehensionChat(Chat):
     """Answers questions on the paragraphs of a text.
 
     Args:
         predictor: A `tasks.reading_comprehension.predictor.ReadingComprehensionPredictor`.
     """
 
-    HELP = "/read FILE  takes a text to ask about; its paragraphs are separated by empty lines"
+    HELP = """/read FILE      takes a text to ask about; its paragraphs are separated by empty lines
+/explain        shows the likeliest places of the last answer, and what its words attended to in the question;
+                with a name all of it as a picture: /explain a.png"""
 
     def __init__(self, predictor):
         self.predictor = predictor
-        self.commands = {"/read": self.read}
-        self.paragraphs = []
+        self.commands = {"/read": self.read, "/explain": self.explain}
+        self.paragraphs, self.last = [], None
 
     def read(self, path=""):
         """Takes the text of a file; what it says of itself."""
@@ -42,7 +48,7 @@ class ReadingComprehensionChat:
         paragraphs = [part for part in paragraphs if tokenize(part)]
         if not paragraphs:
             return "There are no words in this text."
-        self.paragraphs = paragraphs
+        self.paragraphs, self.last = paragraphs, None
         words = sum(len(tokenize(part)) for part in paragraphs)
         return f"{words:,} words in {len(paragraphs):,} paragraphs."
 
@@ -50,29 +56,64 @@ class ReadingComprehensionChat:
         """The answer that scores highest over all paragraphs.
 
         Returns:
-            One line, the sentence with its answer highlighted, or what is missing.
+            The sentence with its answer highlighted and what to know of it, or what is missing.
         """
         if not self.paragraphs:
-            return ["Give me a text first: /read FILE"]
+            return [Note("Give me a text first: /read FILE")]
         if not tokenize(question):
-            return ["Ask a question."]
-        place, start, end, score = self.answer(question)
-        text = self.paragraphs[place]
-        ends = [match.end() for match in SENTENCE_END.finditer(text)]
-        first = max([at for at in ends if at <= start], default=0)
-        last = min([at for at in ends if at >= end], default=len(text))
-        shown = Text(text[first:last].strip())
-        lead = len(text[first:last]) - len(text[first:last].lstrip())
-        shown.stylize("bold reverse", start - first - lead, end - first - lead)
-        return [shown, Text(f"{text[start:end]}  (score {score:.1f})", style="dim")]
-
-    def answer(self, question):
-        """Finds the best span.
-
-        Returns:
-            The paragraph's number, start and end of the answer in its text, and the sum of the two logits, which can be
-            compared between paragraphs and questions of one model.
-        """
+            return [Note("Ask a question.")]
         found = self.predictor.predict([{"passage": text, "question": question} for text in self.paragraphs])
         place = max(range(len(found)), key=lambda number: found[number]["score"])
-        return place, found[place]["start"], found[place]["end"], found[place]["score"]
+        best, text = found[place], self.paragraphs[place]
+        self.last = {"passage": text, "question": question}
+        return [_in_its_sentence(text, best["start"], best["end"]), *_remarks(best)]
+
+    def explain(self, path=""):
+        """The three likeliest first and last words, and which word of the question each word of the answer attended to
+        most; or all attention as a picture in a PNG file."""
+        if self.last is None:
+            return "Ask a question first."
+        found = self.predictor.explain(self.last)
+        if path:
+            return draw_if_named(found["attention"], path)
+        probabilities, *flow = (table for table in found["attention"] if table["title"] in SHOWN)
+        lines = []
+        for name, row in zip(("first word", "last word"), probabilities["weights"], strict=True):
+            best = sorted(range(len(row)), key=row.__getitem__, reverse=True)[:3]
+            lines.append(f"{name:10}  " + ", ".join(f"{probabilities['columns'][i]} {row[i]:.2f}" for i in best))
+        for table in flow:
+            for place in _places(table["rows"], self.last["passage"], found["start"], found["end"]):
+                weight, other = max(zip(table["weights"][place], table["columns"], strict=True))
+                lines.append(f"{table['rows'][place]:>20}  {weight:.2f}  {other}")
+        return "\n".join(lines)
+
+
+def _in_its_sentence(text, start, end):
+    """The sentence of an answer, which is highlighted."""
+    ends = [match.end() for match in SENTENCE_END.finditer(text)]
+    first = max([at for at in ends if at <= start], default=0)
+    last = min([at for at in ends if at >= end], default=len(text))
+    shown = Text(text[first:last].strip())
+    lead = len(text[first:last]) - len(text[first:last].lstrip())
+    shown.stylize("bold reverse", start - first - lead, end - first - lead)
+    return shown
+
+
+def _remarks(found):
+    """What to know of an answer."""
+    sure = "" if found["confidence"] is None else f", confidence {100 * found['confidence']:.0f} %"
+    yield Note(f"{found['answer']}  (score {found['score']:.1f}{sure})")
+    if found["good"] is False:
+        yield Note("[There may be no good answer: the score is below the threshold that dev gave.]")
+    if found["unknown_percent"] >= UNKNOWN:
+        yield Note(f"[The model has no vector for {found['unknown_percent']:.0f} % of these words.]")
+
+
+def _places(words, text, start, end):
+    """Which of the words of a window of a text stand in its answer."""
+    spans = tokenize(text)
+    every, answer = [text[i:j] for i, j in spans], [start <= i < end for i, _ in spans]
+    for first in range(len(every) - len(words) + 1):
+        if every[first : first + len(words)] == words and any(answer[first : first + len(words)]):
+            return [place for place in range(len(words)) if answer[first + place]]
+    return []

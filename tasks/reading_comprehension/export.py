@@ -6,7 +6,7 @@ Letters: B questions   T context words   J query words   N distinct tokens   L c
 import keras
 import tensorflow as tf
 
-from data.graph_text import word_table
+from data.graph_text import of_shape, word_table
 from engine.export import without_cudnn
 from layers.masking import LOWEST
 from layers.span_search import best_spans
@@ -77,7 +77,7 @@ class ReadingText:
 def reading_archive(model, vocabulary, characters):
     """The endpoint `answer`, also `serving_default`, of a reading model.
 
-        passage      string (B,)
+        passage      string (B,)     UTF-8; anything else is refused
         question     string (B,)
      -> answers      string (B, K)   the best first: parts of the passage, "" where there are not so many, or the
                                      passage or question has no word
@@ -96,6 +96,9 @@ def reading_archive(model, vocabulary, characters):
     without_cudnn(model)
 
     def answer(passage, question):
+        passage, question = of_shape(passage, "passage", "B"), of_shape(question, "question", "B")
+        valid = tf.strings.unicode_transcode(passage, "UTF-8", "UTF-8")  # with U+FFFD for what is no UTF-8
+        tf.debugging.assert_equal(valid, passage, "passage must be UTF-8: places in other bytes have no meaning")
         tf.debugging.assert_equal(tf.shape(passage), tf.shape(question), "passage and question must be equally many")
         tokens, starts, ends = text.tokens(passage)
         query, _, _ = text.tokens(question)

@@ -21,6 +21,7 @@ from tasks.reading_comprehension.dataset import load_dataset
 from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.reading_comprehension.prepare import CHARACTERS, Settings, prepare
 from tasks.reading_comprehension.spans import answers, average, predict, span_loss
+from tasks.reading_comprehension.view import lines_of
 
 OPTIMIZERS = ("adam", "adadelta")
 
@@ -56,13 +57,8 @@ class ReadingComprehensionTask(task.Task):
     options = ("scores_out",)
     groupings = ("question",)
     headline = METRICS
-    export_example = """\
-found = model.answer(
-    passage=tf.constant(["Ann lives in Rome. Bob lives in Paris."]),
-    question=tf.constant(["Where does Bob live?"]),
-)
-print(found["answers"], found["starts"], found["scores"])
-"""
+    export_call = ("found = model.answer", ("answers", "starts", "scores"))
+    export_instance = {"passage": "Ann lives in Rome. Bob lives in Paris.", "question": "Where does Bob live?"}
 
     # === Data ===
 
@@ -195,6 +191,9 @@ print(found["answers"], found["starts"], found["scores"])
             instance = {"passage": passage, "question": examples.question_texts[row]}
             found.append({"title": f"{split}, question {row + 1}", "instance": instance})
         return found
+
+    def view(self, dataset, split, number, settings):
+        return lines_of(dataset, split, number, settings)
 
     def predictor(self, run):
         return ReadingComprehensionPredictor(run)

@@ -4,13 +4,14 @@ import pathlib
 
 from base.files import UserError
 from data.tokenizers import TOKENIZERS, WHITESPACE
+from engine.chat import Chat, Note
 from engine.explanations import draw_if_named
 from tasks.selection.retrieval import Retriever, ranked
 
 SHOWN = 5
 
 
-class SelectionChat:
+class SelectionChat(Chat):
     """Answers what is said, in view of what was said before.
 
     Args:
@@ -45,15 +46,15 @@ class SelectionChat:
         """
         if not text.strip():
             return []
-        self.said.append(text)
-        self.context = list(self.said)
+        turns = [*self.said, text]
         if self.retriever is None:
-            self.found = ranked(self.predictor, self.said, self.candidates)
+            found = ranked(self.predictor, turns, self.candidates)
         else:
-            self.found = self.retriever.answers(self.said)
-        if not self.found:
-            return ["[Nothing in the index has a word of that.]"]
-        self.said.append(self.found[0].text)
+            found = self.retriever.answers(turns)
+        self.said, self.context, self.found = list(turns), turns, found  # only now: it may have been interrupted
+        if not found:
+            return [Note("[Nothing in the index has a word of that.]")]
+        self.said.append(found[0].text)
         return [self._shown(self.found[0].text)]
 
     # === Commands ===

@@ -6,7 +6,7 @@ Letters: B batch   N candidates of a context   T turns   K words
 import keras
 import tensorflow as tf
 
-from data.graph_text import GraphTokenizer, WordIds
+from data.graph_text import GraphTokenizer, WordIds, of_shape
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
@@ -95,7 +95,7 @@ def selection_archive(model, vocabulary, text):
     text = SelectionText(vocabulary, model.config, text)
 
     def logits_of(turns, candidates):
-        turns = _of_shape(turns, (None, None), "turns_must_have_shape_B_T")
+        turns = of_shape(turns, "turns", "BT")
         B, N = tf.unstack(tf.shape(candidates))
         tf.debugging.assert_equal(tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows")
         # Convolutions refuse to work on nothing: where B or N is 0, a padded one comes and goes.
@@ -107,12 +107,12 @@ def selection_archive(model, vocabulary, text):
         return model(inputs, training=False)[:B, :N]
 
     def score(turns, response):
-        response = _of_shape(response, (None,), "response_must_have_shape_B")
+        response = of_shape(response, "response", "B")
         logit = logits_of(turns, response[:, None])[:, 0]
         return {"score": tf.sigmoid(logit), "logit": logit}
 
     def rank(turns, candidates):
-        candidates = _of_shape(candidates, (None, None), "candidates_must_have_shape_B_N")
+        candidates = of_shape(candidates, "candidates", "BN")
         logits = logits_of(turns, candidates)
         real = tf.not_equal(candidates, "")
         ranked = tf.where(real, logits, NO_LOGIT)
@@ -131,12 +131,3 @@ def selection_archive(model, vocabulary, text):
     archive.add_endpoint("score", score, [turns, response])  # the first is serving_default too
     archive.add_endpoint("rank", rank, [turns, candidates])
     return archive
-
-
-def _of_shape(x, shape, name):
-    """`x`, or an error that has `name` and the expected shape in it.
-
-    A signature's function checks no shapes by itself, and whoever traces it believes the signature, so the shape is
-    forgotten first.
-    """
-    return tf.ensure_shape(tf.raw_ops.PlaceholderWithDefault(input=x, shape=tf.TensorShape(None)), shape, name=name)

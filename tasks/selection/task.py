@@ -24,6 +24,7 @@ from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, prepare
 from tasks.selection.ranking import average, baseline_scores, rank, score, whole_batches
 from tasks.selection.text import text_settings
+from tasks.selection.view import lines_of
 
 NEGATIVES = ("file", "fresh")
 
@@ -83,13 +84,11 @@ class SelectionTask(task.Task):
     groupings = tuple(GROUPINGS)
     headline = ("R10@1", "MAP")
     load_options = ("eos_id", "name")
-    export_example = """\
-ranked = model.rank(
-    turns=tf.constant([["hi", "how do i mount a usb stick?"]]),
-    candidates=tf.constant([["thanks", "plug it in and look at dmesg"]]),
-)
-print(ranked["order"], ranked["scores"])
-"""
+    export_call = ("ranked = model.rank", ("order", "scores"))
+    export_instance = {
+        "turns": ["hi", "how do i mount a usb stick?"],
+        "candidates": ["thanks", "plug it in and look at dmesg"],
+    }
 
     # === Data ===
 
@@ -233,6 +232,12 @@ print(ranked["order"], ranked["scores"])
             instance = {"turns": turns, "candidates": candidates}
             found.append({"title": f"{split}, context {number + 1}", "instance": instance})
         return found
+
+    def count(self, split):
+        return len(split.context_start)
+
+    def view(self, dataset, split, number, settings):
+        return lines_of(dataset, split, number, settings)
 
     def predictor(self, run):
         return SelectionPredictor(run)

@@ -1,0 +1,160 @@
+"""engine/terminal.py: lines go to a chat, what it says appears, in a terminal and elsewhere."""
+
+import contextlib
+import io
+
+import pytest
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+from rich.console import Console
+from rich.text import Text
+
+from base.files import UserError
+from engine import terminal
+from engine.chat import Chat, Note
+
+
+class Parrot(Chat):
+    """Says a word twice; `slow` word by word, `stop` is interrupted, `wrong` refused."""
+
+    HELP = "/shout  shouts"
+
+    def __init__(self):
+        self.commands = {"/shout": str.upper}
+        self.closed = False
+
+    def help(self):
+        return "words: any"
+
+    def reply(self, text):
+        if text == "stop":
+            yield "on my w"
+            raise KeyboardInterrupt
+        if text == "wrong":
+            raise UserError("no such word")
+        if text == "slow":
+            yield self.slowly()
+            return
+        yield Note(f"[{len(text)} letters]")
+        yield Text(f"{text} {text}", style="bold")
+
+    def slowly(self):
+        try:
+            for count in range(1, 4):
+                yield " ".join(["slow"] * count)
+        finally:
+            self.closed = True
+
+
+def talk_plain(chat, *lines, width=100):
+    console, left = Console(file=io.StringIO(), width=width), iter(lines)
+
+    def read(_):
+        try:
+            return next(left)
+        except StopIteration:
+            raise EOFError from None
+
+    console.input = read
+    terminal.talk(chat, console)
+    return console.file.getvalue().split("\n")
+
+
+def test_where_there_is_no_terminal_each_message_is_a_line():
+    lines = talk_plain(Parrot(), "a" * 60, "slow", ":smile: [bold]x", "", width=50)
+    begin = lines.index(f"you: {'a' * 60}")
+    assert lines[begin:] == [
+        *(f"you: {'a' * 60}", "[60 letters]", f"bot: {'a' * 60} {'a' * 60}"),
+        *("you: slow", "bot: slow slow slow"),
+        *("you: :smile: [bold]x", "[15 letters]", "bot: :smile: [bold]x :smile: [bold]x"),
+        *("you: ", "[0 letters]", "bot:  ", "", ""),
+    ]
+
+
+def test_commands():
+    lines = talk_plain(Parrot(), "/shout hello ", "/nonsense", "/help", "/quit", "never said")
+    introduction = ["/shout  shouts", *terminal.HELP.split("\n")]
+    assert lines[:4] == introduction
+    assert lines[4:] == [
+        *("you: /shout hello", "HELLO", "you: /nonsense", "Commands: /shout, /help, /save, /quit"),
+        *("you: /help", *introduction, "words: any", "you: /quit", ""),
+    ]
+
+
+def test_what_was_said_is_saved(tmp_path):
+    file = tmp_path / "talk.txt"
+    lines = talk_plain(Parrot(), "hi", "/shout x", "slow", f"/save {file}", f"/save {file}", "/save", f"/save {file}/x")
+    assert f"{file} written" in lines
+    assert file.read_text() == "you: hi\n[2 letters]\nbot: hi hi\nyou: slow\nbot: slow slow slow\n"
+    assert f"/save expects the name of a new file. Received: {file}" in lines
+    assert "/save expects the name of a new file. Received: " in lines
+    assert any(line.startswith(f"[{file} cannot be") for line in lines), lines
+
+
+def test_ctrl_c_ends_an_answer_and_an_error_is_said():
+    lines = talk_plain(Parrot(), "stop", "wrong", "go")
+    assert lines[lines.index("you: stop") :] == [
+        *("you: stop", "bot: on my w", "[stopped]", "you: wrong", "[no such word]"),
+        *("you: go", "[2 letters]", "bot: go go", "", ""),
+    ]
+
+
+PROMPT = PromptSession.prompt
+
+
+@contextlib.contextmanager
+def typing(lines, monkeypatch, home):
+    """A terminal at which somebody types, each line once the one before is answered."""
+    left = iter(lines)
+
+    def prompting(session, message):
+        pipe.send_text(next(left))
+        monkeypatch.setattr(session.history, "_loaded", True)  # else it may be loaded only behind the first keys
+        session.history._loaded_strings = list(session.history.load_history_strings())
+        return PROMPT(session, message)
+
+    monkeypatch.setattr(PromptSession, "prompt", prompting)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda _: True})())
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        yield Console(file=io.StringIO(), width=40, force_terminal=True, color_system="standard")
+
+
+UP, LEFT, CTRL_C, CTRL_D = "\x1b[A", "\x1b[D", "\x03", "\x04"
+
+
+def test_in_a_terminal_lines_are_edited_and_come_back(monkeypatch, tmp_path):
+    chat = Parrot()
+    with typing([f"by{LEFT}{LEFT}a \r", f"{UP}!\r", CTRL_C, "slow\r", CTRL_D], monkeypatch, tmp_path) as console:
+        terminal.talk(chat, console)
+    shown = console.file.getvalue()
+    assert "\x1b[1;32mbot: \x1b[0m\x1b[1ma by a by\x1b[0m" in shown
+    assert "a by! a by!" in shown
+    assert "[/quit or Ctrl-D ends]" in shown
+    assert "slow slow slow" in shown and chat.closed
+    with typing([f"{UP}{UP}\r", "/quit\r"], monkeypatch, tmp_path) as console:  # another day
+        terminal.talk(chat, console)
+    assert "a by! a by!" in console.file.getvalue()
+
+
+def test_without_a_home_history_lasts_as_long_as_the_conversation(monkeypatch, tmp_path):
+    with typing(["one\r", f"{UP}\r", CTRL_D], monkeypatch, tmp_path / "missing") as console:
+        terminal.talk(Parrot(), console)
+    assert console.file.getvalue().count("one one") == 2
+
+
+@pytest.mark.parametrize("interrupted", ["stop", "slow"])
+def test_a_stopped_answer_does_not_end_the_conversation(monkeypatch, tmp_path, interrupted):
+    chat = Parrot()
+
+    def broken(*_, **__):
+        raise KeyboardInterrupt
+
+    with typing([f"{interrupted}\r", "go\r", "/quit\r"], monkeypatch, tmp_path) as console:
+        monkeypatch.setattr(terminal.Live, "update", broken)
+        terminal.talk(chat, console)
+    shown = console.file.getvalue()
+    assert "[stopped]" in shown and "go go" in shown
+    assert chat.closed == (interrupted == "slow")
