@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 
 from base.files import UserError
+from data import word_vectors
 from data.vocabulary import Vocabulary
-from data.word_vectors import complete, load_text_vectors, read_vectors, scale_to_norm, train_word2vec
+from data.word_vectors import (
+    complete,
+    load_text_vectors,
+    passes,
+    read_vectors,
+    scale_to_norm,
+    threads,
+    train_word2vec,
+)
 
 D = 7
 TOPICS = (["tea", "milk", "cup", "sugar"], ["kernel", "driver", "boot", "disk"])
@@ -28,8 +37,9 @@ def train(**settings):
 # === Training ===
 
 
-def test_word2vec_puts_words_of_a_topic_together():
-    vectors = train()
+@pytest.mark.parametrize("workers", [1, 2])
+def test_word2vec_puts_words_of_a_topic_together(workers):
+    vectors = train(workers=workers)
     assert vectors.shape == (len(VOCABULARY) + 1, D) and vectors.dtype == np.float32
     unit = scale_to_norm(vectors, 1)[VOCABULARY.encode([*TOPICS[0], *TOPICS[1]])]
     cosine = unit @ unit.T
@@ -61,6 +71,17 @@ def test_word2vec_counts_epochs():
     called = []
     train(epochs=3, after_epoch=lambda: called.append(1))
     assert called == [1, 1, 1]
+
+
+def test_a_large_text_has_fewer_passes_and_more_threads(monkeypatch):
+    assert [passes(words) for words in (0, 2_500_000, 5_000_000, 10**9)] == [20, 20, 10, 1]
+    monkeypatch.setattr(word_vectors, "available_cpus", lambda: 3)
+    assert [threads(words) for words in (0, 10_000_000, 10_000_001)] == [1, 1, 3]
+
+
+def test_word2vec_leaves_no_file(tmp_path):
+    train(epochs=1, directory=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_word2vec_of_no_known_word_is_random():

@@ -20,7 +20,7 @@ assert prepare.OF_TASK.keys() == {corpus.task for corpus in CORPORA.values()}
 for task, names in prepare.OF_TASK.items():
     settings = importlib.import_module(f"tasks.{task}.prepare").Settings
     fields = {field.name: field.default for field in dataclasses.fields(settings)}
-    assert fields.keys() == {"name", *names}, (task, fields)
+    assert fields.keys() == {"name", "vocabulary_of", *names}, (task, fields)
     assert {name: flags.FLAGS[name].default for name in fields} == fields, (task, fields)
 """
 
@@ -37,7 +37,7 @@ def start(*given):
 @pytest.mark.parametrize(
     ("corpus", "flag", "taken"),
     [
-        ("squad", "--dimension=300", "vectors, --words_of, --min_count, --seed"),
+        ("squad", "--dimension=300", "vectors, --words_of, --min_count, --trained_words, --seed"),
         ("babi-dialog", "--min_count=3", "words_of"),
         ("cornell", "--candidates=0", "tokenizer, --lower, --turns, --max_words, --min_count, --vocabulary_size, "),
         ("smn", "--turns=2", "min_count, --dimension, --window, --negative, --sample, --word2vec_epochs, --vectors, "),

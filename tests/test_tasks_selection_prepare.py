@@ -192,6 +192,11 @@ def test_prepare_reports_facts(source, tmp_path):
     }
 
 
+def test_prepare_reports_what_the_size_decided(source, tmp_path):
+    settings = run(source, tmp_path / "out", word2vec_epochs=None, word2vec_workers=None)[3]["settings"]
+    assert (settings["word2vec_epochs"], settings["word2vec_workers"]) == (20, 1)
+
+
 def test_prepare_reports_what_would_be_cut(source, tmp_path):
     long = "b\t" * 9 + " ".join("b" * 51)
     short = "b\t" * 8 + " ".join("b" * 50)
