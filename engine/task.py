@@ -58,10 +58,9 @@ class Task(abc.ABC):
     """Names of what `load_dataset` takes beside a path; a run remembers them in its dataset's facts."""
     sample_path = "prepared"
     """Where the prepared dataset is in what `make_sample` writes."""
-    export_call = ("found = model.answer", ())
-    """How people call the exported `model`: an assignment without its arguments, and which outputs they look at."""
-    export_instance = {}
-    """What such a call may ask where a run keeps no examples: an instance, as `examples` has them."""
+    export_call, export_instance = ("found = model.answer", ()), {}
+    """How people call the exported `model`, an assignment without its arguments, and which outputs they look at; what
+    they may ask where a run keeps no examples, an instance."""
     export_options = ()
     """Names of the flags of export.py that `export_archive` takes."""
 
@@ -246,9 +245,7 @@ class Task(abc.ABC):
         """
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, multiple=4):
-        """Scores groups of a split's examples by some of the task's `groupings`, of which there are none here.
-
-        Arguments as of `measure`.
+        """Scores groups of a split's examples by some of `groupings`, none here; arguments as of `measure`.
 
         Returns:
             `{grouping: [{"group", "examples", "metrics"}]}`, groups in the order in which a plot shows them.
@@ -283,37 +280,11 @@ class Task(abc.ABC):
         """As `examples`, for pictures of attention."""
         return self.examples(dataset, count, split)
 
-    def count(self, split):
-        """How many examples a split has for `view`: each that it is long."""
-        return len(split)
-
-    @abc.abstractmethod
-    def view(self, dataset, split, number, settings):
-        """An example as a model sees it.
-
-        Args:
-            dataset: What `load_dataset` returned.
-            split: Name of a split.
-            number: Below `count` of the split.
-            settings: `{field: value}` of a model and its training, which say how much is read; defaults where it has
-                none of a model.
-
-        Returns:
-            List of `engine.view.Line`.
-        """
-
     @abc.abstractmethod
     def predictor(self, run):
-        """The best model of a run, ready to answer.
+        """The best model of a `engine.runs.Run`, ready to answer: a `engine.predictor.Predictor`.
 
-        Args:
-            run: A `engine.runs.Run`.
-
-        Returns:
-            A `engine.predictor.Predictor`.
-
-        Raises:
-            UserError: where the run lacks a file, or its files do not fit.
+        A run that lacks a file, or whose files do not fit, is a `UserError`.
         """
 
     def export_inputs(self, instance):
@@ -322,17 +293,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def export_archive(self, run, model, vocabulary, **options):
-        """The endpoints of a model that take raw strings.
+        """A `keras.export.ExportArchive` of a `engine.runs.Run`'s model: endpoints that take raw strings.
 
-        Args:
-            run: The `engine.runs.Run` of the model.
-            model: With its best weights, in float32.
-            vocabulary: The run's `data.vocabulary.Vocabulary`.
-            **options: See `export_options`.
-
-        Returns:
-            A `keras.export.ExportArchive`.
-
-        Raises:
-            UserError: where an option is wrong.
+        The model has its best weights, in float32; options are those of `export_options`, a wrong one is a `UserError`.
         """

@@ -1,4 +1,8 @@
-"""Examples as a model sees them: which words it reads, which of them it does not know, and which are the answer."""
+"""Examples as a model sees them: which words it reads, which of them it does not know, and which are the answer.
+
+`tasks/<task>/view.py` has `lines_of(dataset, split, number, settings)`, the `Line`s of an example of a split, by the
+settings of a model and its training, `{field: value}`, or as models are by default, and `count(split)`.
+"""
 
 from typing import NamedTuple
 

@@ -1,16 +1,20 @@
 """tools/display.py and tasks/*/view.py: examples as models see them."""
 
+import importlib
+
 import pytest
 from helpers import run_script
 from rich.text import Text
 
 from engine.view import Line, Word, legend, render
 from tasks import TASKS
+from tasks.generation.view import lines_of
 
 
 def plain(task, path, split, number, **settings):
     dataset = TASKS[task].open_dataset(path)
-    lines = TASKS[task].view(dataset, split, number, settings)
+    view = importlib.import_module(f"tasks.{task}.view")
+    lines = view.lines_of(dataset, split, number, settings)
     return [(line.label, str(render([Line("", line.words)], False)).strip()) for line in lines], dataset
 
 
@@ -36,7 +40,7 @@ def test_a_pair_keeps_its_unknown_words(prepared_generation):
     dataset.splits["dev"].source_texts[0] = dataset.splits["dev"].source_texts[0].replace("i ", "I ", 1)
     split = dataset.splits["dev"]
     split.source.ids[split.source.starts[0]] = 2
-    first, *_, target = TASKS["generation"].view(dataset, "dev", 0, {})
+    first, *_, target = lines_of(dataset, "dev", 0, {})
     assert first.label == "turn 1" and first.words[0].marks == ["unknown"] and first.words[-1] == Word("_EOS_")
     assert target.label == "target" and all(word.answer for word in target.words)
     assert [word.text for word in target.words[:-1]] == split.target_texts[0].split()

@@ -5,6 +5,7 @@ python -m tools.display --data=build/squad --split=dev --count=1 --run=runs/squa
 """
 
 import dataclasses
+import importlib
 
 from absl import flags
 from rich.console import Console
@@ -32,7 +33,8 @@ def main():
         raise UserError(f"{FLAGS.data}: expected a dataset that prepare.py made, or its model's --run")
     task = TASKS[name]
     dataset = task.dataset_of(run, FLAGS.data) if run else task.open_dataset(FLAGS.data)
-    total = task.count(dataset.splits[FLAGS.split]) if FLAGS.split in dataset.splits else 0
+    view = importlib.import_module(f"tasks.{name}.view")
+    total = view.count(dataset.splits[FLAGS.split]) if FLAGS.split in dataset.splits else 0
     if not total:
         has = ", ".join(name for name, split in dataset.splits.items() if len(split))
         raise UserError(f"{dataset.path} has no examples in the split {FLAGS.split}. It has {has}")
@@ -43,7 +45,7 @@ def main():
     for place in range(min(FLAGS.count, total)):
         number = (2 * place + 1) * total // (2 * min(FLAGS.count, total))
         console.print(f"\n{FLAGS.split}, example {number + 1:,} of {total:,}", style="bold", highlight=False)
-        lines = render(task.view(dataset, FLAGS.split, number, settings), console.is_terminal)
+        lines = render(view.lines_of(dataset, FLAGS.split, number, settings), console.is_terminal)
         console.print(lines, soft_wrap=not console.is_terminal)
 
 

@@ -18,7 +18,6 @@ from tasks.dialog.losses import LOSSES, margin_loss, softmax_loss
 from tasks.dialog.predictor import SPEAKERS, DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
 from tasks.dialog.tables import set_world, sizes_of
-from tasks.dialog.view import lines_of
 
 WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
 
@@ -156,9 +155,6 @@ class DialogTask(task.Task):
                 history.append({"speaker": speakers[speaker], "text": text})
             found.append({"title": f"{split}, dialog {number + 1}", "instance": {"history": history}})
         return found
-
-    def view(self, dataset, split, number, settings):
-        return lines_of(dataset, split, number, settings)
 
     def predictor(self, run):
         return DialogPredictor(run)

@@ -5,8 +5,13 @@ from engine.view import Line, Word
 from tasks.dialog.prepare import FACT, USER
 
 
+def count(split):
+    """How many dialogs a split has."""
+    return len(split)
+
+
 def lines_of(dataset, split, number, settings):
-    """A dialog, as of `engine.task.Task.view`: the bot's sentences are answers, facts what a search brought."""
+    """A dialog, see `engine.view.Line`: the bot's sentences are answers, facts what a search brought."""
     dialogs, words = dataset.splits[split], dataset.world.vocabulary.words
     dialog, lines = dialogs.dialogs[number], []
     limit = settings.get("max_words")

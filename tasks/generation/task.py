@@ -16,7 +16,6 @@ from tasks.generation.likelihood import likelihood, word_loss
 from tasks.generation.predictor import GenerationPredictor
 from tasks.generation.prepare import Settings, prepare
 from tasks.generation.search import load_reverse, parse_decoding, reply, rerank, search_of, words_of
-from tasks.generation.view import lines_of
 
 SAMPLES = 12  # pairs whose replies a record shows
 
@@ -185,9 +184,6 @@ class GenerationTask(task.Task):
         texts = dataset.splits[split].source_texts
         rows = np.unique(np.linspace(0, len(texts) - 1, count).astype(int)) if texts else ()
         return [{"title": f"{split}, pair {row + 1}", "instance": {"turns": texts[row].split("\t")}} for row in rows]
-
-    def view(self, dataset, split, number, settings):
-        return lines_of(dataset, split, number, settings)
 
     def predictor(self, run):
         return GenerationPredictor(run)

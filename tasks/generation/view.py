@@ -5,8 +5,13 @@ from engine.view import Line, Word
 from tasks.generation.batches import LENGTHS
 
 
+def count(split):
+    """How many pairs a split has."""
+    return len(split)
+
+
 def lines_of(dataset, split, number, settings):
-    """A source and its target, as of `engine.task.Task.view`."""
+    """A source and its target, see `engine.view.Line`."""
     pairs = dataset.splits[split]
     turns = [text.split() for text in pairs.source_texts[number].split("\t")]
     words = [word for turn in turns for word in (*turn, "_EOS_")]

@@ -21,7 +21,6 @@ from tasks.reading_comprehension.dataset import load_dataset
 from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.reading_comprehension.prepare import CHARACTERS, Settings, prepare
 from tasks.reading_comprehension.spans import answers, average, predict, span_loss
-from tasks.reading_comprehension.view import lines_of
 
 OPTIMIZERS = ("adam", "adadelta")
 
@@ -191,9 +190,6 @@ class ReadingComprehensionTask(task.Task):
             instance = {"passage": passage, "question": examples.question_texts[row]}
             found.append({"title": f"{split}, question {row + 1}", "instance": instance})
         return found
-
-    def view(self, dataset, split, number, settings):
-        return lines_of(dataset, split, number, settings)
 
     def predictor(self, run):
         return ReadingComprehensionPredictor(run)

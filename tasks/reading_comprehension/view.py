@@ -5,8 +5,13 @@ from data.vocabulary import UNK_ID
 from engine.view import Line, Word
 
 
+def count(split):
+    """How many questions a split has."""
+    return len(split)
+
+
 def lines_of(dataset, split, number, settings):
-    """A passage and a question, as of `engine.task.Task.view`: words without a vector are still read by letters."""
+    """A passage and a question, see `engine.view.Line`: words without a vector are still read by letters."""
     questions = dataset.splits[split]
     context = questions.context[number]
     limits = settings["max_context"], settings["max_question"]

@@ -24,7 +24,6 @@ from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, prepare
 from tasks.selection.ranking import average, baseline_scores, rank, score, whole_batches
 from tasks.selection.text import text_settings
-from tasks.selection.view import lines_of
 
 NEGATIVES = ("file", "fresh")
 
@@ -232,12 +231,6 @@ class SelectionTask(task.Task):
             instance = {"turns": turns, "candidates": candidates}
             found.append({"title": f"{split}, context {number + 1}", "instance": instance})
         return found
-
-    def count(self, split):
-        return len(split.context_start)
-
-    def view(self, dataset, split, number, settings):
-        return lines_of(dataset, split, number, settings)
 
     def predictor(self, run):
         return SelectionPredictor(run)

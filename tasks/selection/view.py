@@ -8,8 +8,13 @@ from models.dam import DAMConfig
 UNKNOWN = "_UNK_"
 
 
+def count(split):
+    """How many contexts a split has."""
+    return len(split.context_start)
+
+
 def lines_of(dataset, split, number, settings):
-    """A context with its candidates, as of `engine.task.Task.view`."""
+    """A context with its candidates, see `engine.view.Line`."""
     max_turns, max_words = (settings.get(name, getattr(DAMConfig, name)) for name in ("max_turns", "max_words"))
     examples = dataset.splits[split]
     first, count = examples.context_start[number], examples.context_turns[number]
