@@ -49,9 +49,9 @@ class ServedRun:
         """Answers and explains examples, alone, together, longer and as the pages ask, so that nothing is compiled
         when the first client asks."""
         instances = [example["instance"] for example in self.run.examples()]
-        if "decode" in self._predictor.fields:
-            instances += [{**instance, "decode": decode} for instance in instances[:1] for decode in DECODES]
         instances += [_longer(instance) for instance in instances[:1]]
+        if "decode" in self._predictor.fields:
+            instances += [{**instance, "decode": decode} for instance in list(instances) for decode in DECODES]
         for instance in instances:
             self.predict([instance])
             self.explain(instance)
@@ -166,9 +166,7 @@ def load(name, path, tasks, index=None):
 def _longer(instance, times=8):
     """An instance of another size."""
     return {
-        name: " ".join([value] * times) if isinstance(value, str) else value * times
-        for name, value in instance.items()
-        if name != "decode"
+        name: " ".join([value] * times) if isinstance(value, str) else value * times for name, value in instance.items()
     }
 
 

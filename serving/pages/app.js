@@ -69,7 +69,8 @@ function onTabKey(event) {
 
 function heatMap(map) {
   const most = Math.max(...map.weights.flat().map(Math.abs), 1e-9);
-  const table = element("table", {}, element("caption", {}, map.title));
+  const least = Math.min(...map.weights.flat().map(Math.abs));
+  const table = element("table", {}, element("caption", {}, element("span", {}, least > 0.8 * most ? `${map.title}: nothing stands out` : map.title)));
   table.append(element("thead", {}, element("tr", {}, element("td"), ...map.columns.map((word) => element("th", { scope: "col", dir: "auto", title: word }, word)))));
   const body = element("tbody");
   map.weights.forEach((row, i) => {

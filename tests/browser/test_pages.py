@@ -133,6 +133,10 @@ def test_a_wide_map_shows_its_strongest_column(page, models):
     page.wait_for_function("document.querySelector('#panel-reading_comprehension .map').scrollLeft > 0")
     box = cell.bounding_box()
     assert 0 <= box["x"] <= page.viewport_size["width"]
+    assert panel.locator(".map caption").inner_text() == "wide"
+    weights[0][:] = [0.9] * 100 + [1.0] * 100
+    panel.get_by_role("button", name="Ask").click()
+    panel.get_by_text("wide: nothing stands out").wait_for()
 
 
 def test_tabs_are_reached_by_keyboard(page):
