@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/installed
 DEMO := build/demo
 TEST = $(BIN)/python -m pytest -q -n auto --dist=loadscope --no-loadscope-reorder --durations=25
 
-.PHONY: install demo lint test test-all test-browser fuzz format clean
+.PHONY: install demo lint test test-all test-jax test-torch test-browser fuzz format clean
 
 install: $(INSTALLED)
 
@@ -42,6 +42,11 @@ test: lint
 
 test-all: test
 	$(TEST) -m slow
+
+test-jax test-torch: test-%: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --requirement requirements-$*.txt
+	KERAS_BACKEND=$* $(TEST) $(wildcard tests/test_layers_*.py)
+	$(TEST) -m slow tests/test_backends.py
 
 test-browser: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --requirement requirements-browser.txt

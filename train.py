@@ -49,6 +49,9 @@ flags.DEFINE_multi_string("set", [], "field=value of the model's config or of th
 flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
 flags.DEFINE_float("save_minutes", 10.0, "Saves the state this often between two validations.", lower_bound=0.0)
 flags.DEFINE_string("init_from", None, "A run, as pretrained/NAME, whose weights the training starts with.")
+flags.DEFINE_enum(
+    "devices", "one", ["one", "all"], "all: every device of this host shares each batch; docs/devices.md."
+)
 flags.DEFINE_bool("show_settings", False, "Only prints what --set reaches for --model: fields, defaults, meanings.")
 FIT = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
 
@@ -93,6 +96,7 @@ def main():
         name=FLAGS.name,
         save_minutes=FLAGS.save_minutes,
         init_from=FLAGS.init_from,
+        devices=FLAGS.devices,
     )
 
 

@@ -15,6 +15,7 @@ import errno
 import json
 import os
 import pathlib
+import sys
 import warnings
 import zipfile
 
@@ -260,6 +261,18 @@ def _state(model):
 def has_gpu():
     """Whether a GPU computes."""
     return any("gpu" in device.lower() or "cuda" in device.lower() for device in keras.distribution.list_devices())
+
+
+def set_seed(seed):
+    """Seeds every random number generator; on other backends without loading TensorFlow, which Keras would seed too."""
+    hidden = keras.config.backend() != "tensorflow" and "tensorflow" not in sys.modules
+    if hidden:
+        sys.modules["tensorflow"] = None  # importing it fails
+    try:
+        keras.utils.set_random_seed(seed)
+    finally:
+        if hidden:
+            del sys.modules["tensorflow"]
 
 
 def set_precision(precision):

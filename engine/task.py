@@ -12,6 +12,8 @@ import abc
 import dataclasses
 import pathlib
 
+import numpy as np
+
 from base.files import UserError
 from data.prepared import task_of
 from engine.settings import check_fields, check_sizes, with_decided
@@ -178,7 +180,22 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def loss(self, training):
-        """The loss function that a `Training` names: of targets and logits, as `keras.Model.compile` takes it."""
+        """The loss function that a `Training` names.
+
+        Returns:
+            Function of targets and logits, as `keras.Model.compile` takes it, that returns float32 `(B,)`.
+        """
+
+    def loss_counts(self, targets):
+        """How many of what the loss averages over each example of a batch has; one each, where a task says no more.
+
+        Args:
+            targets: As of `collate`.
+
+        Returns:
+            Numbers `(B,)`.
+        """
+        return np.ones(len(targets))
 
     @abc.abstractmethod
     def training_batches(self, split, config, training, batch_size, rng):
@@ -192,7 +209,8 @@ class Task(abc.ABC):
             rng: `numpy.random.Generator`.
 
         Returns:
-            A sequence of whatever `collate` takes, which may be made when it is asked for; as long for every `rng`.
+            A sequence of whatever `collate` takes, which may be made when it is asked for: arrays with an item for each
+            example, alone or in tuples with what holds for all; as long for every `rng`.
         """
 
     @abc.abstractmethod

@@ -1,22 +1,24 @@
 """The training loop that train.py starts: `keras.Model.fit`, one Keras epoch per interval between validations."""
 
 import dataclasses
+import functools
 import math
 import shutil
+from typing import NamedTuple
 
-import keras
 import numpy as np
 
 from base.files import UserError
 from base.runtime import choose_precision
 from data.batching import epochs_of
-from data.stream import as_dataset
+from engine.devices import OneDevice, open_devices
 from engine.interruption import Interruption, locked
 from engine.progress import Display
 from engine.provenance import provenance
-from engine.runs import BEST, LAST, Run, has_gpu, set_precision
+from engine.runs import BEST, LAST, Run, has_gpu, set_precision, set_seed
 from engine.samples import sample_of
 from engine.settings import check_fields, make_config
+from engine.task import Task, Training
 from engine.validation import Outside, Validation, begin_of
 from engine.vocabularies import start_from
 from engine.xla import JITS, choose_xla
@@ -65,6 +67,7 @@ def train(
     name=None,
     save_minutes=10.0,
     init_from=None,
+    devices="one",
 ):
     """Trains a model into a run directory.
 
@@ -80,6 +83,7 @@ def train(
         name: Of the corpus, where the dataset should be called otherwise than it says.
         save_minutes: Minutes after which the state is saved between two validations.
         init_from: A run whose weights the model starts with; `None`: fresh ones.
+        devices: As of `engine.devices.open_devices`.
 
     Returns:
         The `engine.runs.Run`.
@@ -87,44 +91,46 @@ def train(
     Raises:
         UserError: where an input is at fault, or the loss is not finite.
     """
-    if resume:
-        run = Run.open(workdir)
-        if run.finished() and fit.epochs <= run.config["fit"]["epochs"]:
-            print(f"{run.path} is finished, after {run.history()[-1]['epoch']:g} epochs; --epochs=N with more goes on")
-            return run
-        fit, training, dataset = _reopen(run, task, data, fit)
-    else:
-        given = {key: value for key, value in (("eos_id", eos_id), ("name", name)) if value is not None}
-        for key, value in given.items():
-            if key not in task.load_options:
-                raise UserError(f"--{key} is for published selection data. Received: --{key}={value} with {model_name}")
-        dataset = task.open_dataset(data or sample_of(task), **given)
-        precision = choose_precision(fit.precision, MODELS[model_name].gains_in_bfloat16, has_gpu())
-        fit = dataclasses.replace(fit, precision=precision)
-        run, training = _create_run(model_name, workdir, fit, settings, task, dataset)
-    try:
-        with locked(run.path):
-            run.remove_leftovers()
-            _fit(run, task, dataset, training, fit, resume, save_minutes, init_from)
-    except BaseException:
-        if not resume and not any((run.path / name).exists() for name in (BEST, LAST)):
-            shutil.rmtree(run.path)  # there is nothing in it yet
-        raise
-    return run
+    set_seed(fit.seed)  # joining other hosts would else draw one
+    devices = open_devices(devices, fit.jit)
+    with devices.workdir(workdir, resume) as path:
+        if resume:
+            run = Run.open(path)
+            if run.finished() and fit.epochs <= run.config["fit"]["epochs"]:
+                epochs = run.history()[-1]["epoch"]
+                print(f"{run.path} is finished, after {epochs:g} epochs; --epochs=N with more goes on")
+                return run
+            fit, training, dataset = _reopen(run, task, data, fit, devices)
+        else:
+            dataset = _open_dataset(task, model_name, data, eos_id=eos_id, name=name)
+            precision = choose_precision(fit.precision, MODELS[model_name].gains_in_bfloat16, has_gpu())
+            fit = dataclasses.replace(fit, precision=precision)
+            run, training = _create_run(model_name, path, fit, settings, task, dataset, devices)
+        _train_alone(Job(run, task, dataset, training, fit, devices, resume, save_minutes * 60, init_from))
+        return run
 
 
-def _reopen(run, task, data, fit):
+def _open_dataset(task, model_name, data, **options):
+    given = {key: value for key, value in options.items() if value is not None}
+    for key, value in given.items():
+        if key not in task.load_options:
+            raise UserError(f"--{key} is for published selection data. Received: --{key}={value} with {model_name}")
+    return task.open_dataset(data or sample_of(task), **given)
+
+
+def _reopen(run, task, data, fit, devices):
     """What a run was trained by, to go on: its `Fit` with the epochs of the given one, its `Training`, its dataset."""
     stored = run.config
     fit = Fit(**{**stored["fit"], "epochs": fit.epochs})
     training = task.Training(**stored["training"])
     dataset = task.dataset_of(run, data)
     task.check_fits(make_config(run.entry.config, stored["settings"]), dataset)
-    run.update_config({"fit": dataclasses.asdict(fit), "resumed": [*stored.get("resumed", []), provenance()]})
+    resumed = {**provenance(), "devices": devices.count}
+    run.update_config({"fit": dataclasses.asdict(fit), "resumed": [*stored.get("resumed", []), resumed]})
     return fit, training, dataset
 
 
-def _create_run(model_name, workdir, fit, settings, task, dataset):
+def _create_run(model_name, workdir, fit, settings, task, dataset, devices):
     """Sorts the settings into model and training, checks them, and makes the run's directory."""
     entry = MODELS[model_name]
     known = {
@@ -151,6 +157,7 @@ def _create_run(model_name, workdir, fit, settings, task, dataset):
         "fit": dataclasses.asdict(fit),
         "dataset": dataset.facts(),
         **provenance(),
+        "devices": devices.count,
     }
     run = Run.create(workdir, contents, dataset.vocabulary)
     task.keep_for_run(dataset, run.path)
@@ -171,50 +178,102 @@ def expand_compatibility(entry, task, settings):
     return {**entry.release_settings(variant), **task.release_training, **settings}
 
 
-def _fit(run, task, dataset, training, fit, resume, save_minutes, init_from):
+class Job(NamedTuple):
+    """A training that is about to begin or to go on."""
+
+    run: Run
+    task: Task
+    dataset: object
+    training: Training
+    fit: Fit
+    devices: OneDevice
+    resume: bool
+    save_seconds: float
+    init_from: str | None
+
+    def epoch(self, config, rng):
+        """The batches of an epoch, as `engine.task.Task.training_batches` returns them."""
+        split, fit = self.dataset.splits["train"], self.fit
+        return self.task.training_batches(split, config, self.training, fit.batch_size, rng)
+
+
+def _train_alone(job):
+    """Trains where no other process does; of a training that failed before it saved anything nothing is left."""
+    path = job.run.path
+    try:
+        with locked(path):
+            job.run.remove_leftovers()
+            _fit(job)
+    except BaseException:
+        if not job.resume and not any((path / name).exists() for name in (BEST, LAST)):
+            shutil.rmtree(path)  # there is nothing in it yet
+        raise
+
+
+def _fit(job):
     """Trains the model of a run until its epochs are over, or early stopping ends it."""
+    run, task, fit, devices = job.run, job.task, job.fit, job.devices
     set_precision(fit.precision)
-    keras.utils.set_random_seed(fit.seed)
-    model = run.build_model()
-    multiple = choose_xla(model, fit.jit)
-    split = dataset.splits["train"]
-
-    def make_batches(rng):
-        return task.training_batches(split, model.config, training, fit.batch_size, rng)
-
+    scorer = devices.scorer(run.build_model)
+    model = _build(job)
+    make_batches = functools.partial(job.epoch, model.config)
+    multiple = choose_xla(model, fit.jit, devices.xla)
+    if scorer:
+        choose_xla(scorer, fit.jit, devices.xla)
     steps = len(make_batches(np.random.default_rng(fit.seed)))
     if not steps:
-        raise UserError(f"{dataset.path}: no example of the split train can be trained on under these settings")
+        raise UserError(f"{job.dataset.path}: no example of the split train can be trained on under these settings")
     total = math.ceil(fit.epochs * steps)
-    model.compile(
-        optimizer=task.optimizer(training, fit.learning_rate, total, model.config),
-        loss=task.loss(training),
-        jit_compile=model.jit_compile,
-    )
-    if resume:
-        position = run.restore_state(model)
-        run.complete_history(position)
-    else:
-        task.initialise(model, dataset, training)
-        if init_from:
-            start_from(init_from, model, dataset, task)
-        position = {"step": 0, "seconds": 0.0, "best": -1.0, "waited": 0}
-    model.optimizer.build(model.trainable_variables)  # else `fit` traces the first step twice
-    interval = math.ceil(steps / training.validations_per_epoch)
+    position = _compile(job, model, total)
+    interval = math.ceil(steps / job.training.validations_per_epoch)
 
     def batches(begin):
-        indices = epochs_of(make_batches, fit.seed, begin)
-        return (task.collate(split, model.config, batch, multiple) for batch in indices)
+        def collate(batch):
+            return task.collate(job.dataset.splits["train"], model.config, batch, multiple)
 
-    with Interruption() as interruption, Display(begin_of(position), total) as display:
+        return devices.dataset(epochs_of(make_batches, fit.seed, begin), collate, task.loss_counts, fit.batch_size)
+
+    with devices.fitting(), Interruption() as interruption, Display(begin_of(position), total) as display:
         display.line(
             f"{run.path}: {model.count_params():,} parameters, {steps:,} steps per epoch, "
-            f"a validation every {interval:,} steps"
+            f"a validation every {interval:,} steps{f', {devices.count} devices' * (devices.count > 1)}"
         )
-        outside = Outside(display, interruption, save_minutes * 60)
-        dev = dataset.splits["dev"]
-        validation = Validation(run, task, dev, training, position, steps, total, multiple, outside=outside)
+        outside = Outside(display, interruption, job.save_seconds)
+        dev = job.dataset.splits["dev"]
+        counts = steps, total, multiple
+        validation = Validation(run, task, dev, job.training, position, *counts, outside=outside, scorer=scorer)
         _run_steps(model, batches, validation, interval)
+
+
+def _build(job):
+    """The model with fresh weights, on the devices of a job."""
+    set_seed(job.fit.seed)
+    with job.devices.scope():
+        return job.run.build_model()
+
+
+def _compile(job, model, total):
+    """Compiles a model and gives it what it begins with, or goes on from.
+
+    Args:
+        total: Steps of the whole training.
+
+    Returns:
+        The position, as `engine.runs.Run.save_state` takes it.
+    """
+    task, training = job.task, job.training
+    with job.devices.scope():
+        optimizer = task.optimizer(training, job.fit.learning_rate, total, model.config)
+        model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=model.jit_compile)
+        job.devices.prepare(model)
+        if not job.resume:
+            task.initialise(model, job.dataset, training)
+            if job.init_from:
+                start_from(job.init_from, model, job.dataset, task)
+            return {"step": 0, "seconds": 0.0, "best": -1.0, "waited": 0}
+        position = job.run.restore_state(model)
+        job.run.complete_history(position)
+        return position
 
 
 def _run_steps(model, batches, validation, interval):
@@ -222,7 +281,7 @@ def _run_steps(model, batches, validation, interval):
 
     Args:
         model: A compiled model.
-        batches: Function of a step that returns the batches from there on.
+        batches: Function of a step that returns the batches from there on, as `fit` takes them.
         validation: A `Validation`.
         interval: Steps between two validations; the first, where training goes on within one, and the last have fewer.
     """
@@ -238,7 +297,7 @@ def _run_steps(model, batches, validation, interval):
         for steps, epochs in ((first, 1), (interval, whole), (last, 1)):
             if steps and epochs and not validation.position.get("stopped"):
                 model.fit(
-                    as_dataset(batches(begin_of(validation.position))),
+                    batches(begin_of(validation.position)),
                     epochs=epochs,
                     steps_per_epoch=steps,
                     shuffle=False,  # the batches are shuffled already

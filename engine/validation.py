@@ -43,14 +43,15 @@ class Validation(keras.callbacks.Callback):
         total: Steps after which training ends, also in the middle of an interval.
         multiple: As of `engine.task.Task.collate`.
         outside: An `Outside`.
+        scorer: As of `averaged_weights`.
     """
 
-    def __init__(self, run, task, split, training, position, steps_per_epoch, total, multiple, *, outside):
+    def __init__(self, run, task, split, training, position, steps_per_epoch, total, multiple, *, outside, scorer=None):
         super().__init__()
         self.display, self.interruption, self.save_seconds = outside.display, outside.interruption, outside.save_seconds
         self.run, self.task, self.split, self.training = run, task, split, training
         self.position, self.steps_per_epoch, self.total = dict(position), steps_per_epoch, total
-        self.multiple = multiple
+        self.multiple, self.scorer = multiple, scorer
         self.saved = begin_of(position)
         self.saved_at, self.weights = time.monotonic(), None
         self.scalars = _scalar_writer(run.path / "tensorboard")
@@ -91,11 +92,11 @@ class Validation(keras.callbacks.Callback):
         p = self.position
         p["step"] += self.steps
         p["seconds"] += seconds
-        with averaged_weights(self.model):
-            metrics, score = self.task.validate(self.model, self.split, self.multiple)
+        with averaged_weights(self.model, self.scorer) as model:
+            metrics, score = self.task.validate(model, self.split, self.multiple)
             improved = score > p["best"]
             if improved:
-                self.run.save_best(self.model)
+                self.run.save_best(model)
         p["best"], p["waited"] = (score, 0) if improved else (p["best"], p["waited"] + 1)
         reason = self._reason_to_stop(score)
         p["stopped"] = bool(reason)
@@ -168,27 +169,37 @@ def _inner(optimizer):
 
 
 @contextlib.contextmanager
-def averaged_weights(model):
-    """For the block, puts the moving averages that the optimizer keeps into the model, if it keeps any.
+def averaged_weights(model, scorer=None):
+    """For the block, puts the moving averages that the optimizer keeps, or else the weights, into the model to score.
 
     Afterwards the weights are bit by bit what they were, which `keras.callbacks.SwapEMAWeights` (it adds and subtracts)
     does not promise and an exact resume needs.
 
     Args:
         model: A compiled model.
+        scorer: A copy of it on one device; `None`: the model itself.
+
+    Yields:
+        The model to score.
     """
-    if not has_averages(model):
-        yield
+    if scorer is None and not has_averages(model):
+        yield model
         return
-    optimizer = _inner(model.optimizer)
-    variables = model.trainable_variables
-    kept = [np.array(variable) for variable in variables]
-    optimizer.finalize_variable_values(variables)
+    trained = model.trainable_variables
+    averages = _inner(model.optimizer)._model_variables_moving_average if has_averages(model) else trained
+    scorer = scorer or model
+    kept = [np.array(weight) for weight in scorer.weights]
+    _copy(model.weights, scorer.weights)
+    _copy(averages, scorer.trainable_variables)
     try:
-        yield
+        yield scorer
     finally:
-        for variable, value in zip(variables, kept, strict=True):
-            variable.assign(value)
+        _copy(kept, scorer.weights)
+
+
+def _copy(values, variables):
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(np.array(value))  # JAX deletes what a step was given, so no two variables may share an array
 
 
 def _scalar_writer(path):

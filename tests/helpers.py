@@ -14,7 +14,6 @@ import tempfile
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from absl import flags
 
 from data import pickles
@@ -45,6 +44,8 @@ def weights_without_gradient(model, loss, inputs, targets):
 
     Nothing is compiled, which would take seconds.
     """
+    import tensorflow as tf
+
     with tf.GradientTape() as tape:
         value = tf.reduce_sum(loss(targets, model(inputs, training=True)))
     gradients = tape.gradient(value, [weight.value for weight in model.trainable_weights])
@@ -95,24 +96,25 @@ SMALL_RECIPE = Recipe(
 """The recipe of the small dialog run."""
 
 
-def train_small(task, data, workdir, settings=None, init_from=None, **fit):
+def train_small(task, data, workdir, settings=None, init_from=None, devices="one", **fit):
     """Trains the small model of a task.
 
     Args:
         task: Its name.
         settings: What is different from `SMALL_RUNS`.
-        init_from: As of `engine.training.train`.
+        init_from, devices: As of `engine.training.train`.
         **fit: Likewise, of the `Fit`.
     """
     model, usual, given = SMALL_RUNS[task]
     fit, settings = dataclasses.replace(usual, **fit), {**given, **(settings or {})}
-    return train(TASKS[task], model, data, workdir, fit, settings, init_from=init_from)
+    return train(TASKS[task], model, data, workdir, fit, settings, init_from=init_from, devices=devices)
 
 
-def resume_small(task, workdir, **fit):
+def resume_small(task, workdir, devices="one", **fit):
     """Goes on with what `train_small` began."""
     model, usual, _ = SMALL_RUNS[task]
-    return train(TASKS[task], model, None, workdir, dataclasses.replace(usual, **fit), {}, resume=True)
+    fit = dataclasses.replace(usual, **fit)
+    return train(TASKS[task], model, None, workdir, fit, {}, resume=True, devices=devices)
 
 
 def copy_of(run, tmp_path_factory):
@@ -184,8 +186,17 @@ def run_script(script, *arguments):
 
 def run_process(*command, **environment):
     """`python COMMAND` in a process of its own, at the project's root; `run_script` is seconds faster."""
+    process = start_process(*command, **environment)
+    stdout, stderr = process.communicate()
+    return Done(process.returncode, stdout, stderr)
+
+
+def start_process(*command, **environment):
+    """`run_process`, but it does not wait: a `subprocess.Popen`."""
     command = [sys.executable, *map(str, command)]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
 
 
 def _without_project_flags():
@@ -206,6 +217,10 @@ def to_numpy(x):
 
 
 # === Layers ===
+
+on_tensorflow = pytest.mark.skipif(
+    keras.config.backend() != "tensorflow", reason="says something of TensorFlow's graphs"
+)
 
 
 def rebuilt(layer):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import check_saves_and_loads, gradients_of, set_random_weights, to_numpy
+from helpers import check_saves_and_loads, gradients_of, on_tensorflow, set_random_weights, to_numpy
 from reference import block_in_loops, block_weights
 
 from layers.attentive_module import AttentiveModule
@@ -191,9 +191,10 @@ def test_unpadded_words_give_what_padded_ones_give(leading, scalar_bias):
     for others in found[1:]:
         for one, other in zip(found[0], others, strict=True):
             np.testing.assert_allclose(one, other, atol=5e-5)
-    assert not layer(query, key, key, np.zeros_like(query_mask), key_mask).numpy().any()
+    assert not to_numpy(layer(query, key, key, np.zeros_like(query_mask), key_mask)).any()
 
 
+@on_tensorflow
 def test_words_are_unpadded_on_tensorflow_unless_asked_otherwise_and_never_under_the_releases_masks():
     assert AttentiveModule().unpad and not AttentiveModule(unpad=False).unpad
     assert not AttentiveModule(masking="release").unpad and AttentiveModule(masking="release").supports_jit

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import check_saves_and_loads, randomised, to_numpy
+from helpers import check_saves_and_loads, on_tensorflow, randomised, to_numpy
 from reference import sum_in_loops
 
 from layers.bag_of_words import BagOfWords
@@ -63,6 +63,7 @@ def test_bag_of_words_ignores_padding(ids, max_words):
     np.testing.assert_array_equal(found[:, B:], 0.0)
 
 
+@on_tensorflow
 @pytest.mark.parametrize("end_to_end", (False, True))
 def test_bag_of_words_gradient_is_dense_and_spares_padding(ids, end_to_end):
     layer = built(MAX_WORDS)

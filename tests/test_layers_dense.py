@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import randomised, to_numpy
+from helpers import on_tensorflow, randomised, to_numpy
 
 from layers.dense import Dense
 from layers.word_embedding import ReversibleWordEmbedding
@@ -39,6 +39,7 @@ def test_dense_is_that_of_keras(shape, policy):
             np.testing.assert_allclose(y, np.tanh(by_hand) if ours.use_bias else by_hand, atol=0.05)
 
 
+@on_tensorflow
 @pytest.mark.parametrize("leading", [(), (None,), (None, S)], ids=len)
 def test_dense_takes_batches_of_unknown_size(leading):
     layer = Dense(H)
@@ -77,6 +78,7 @@ def test_reversible_word_embedding_knows_its_shapes():
     assert layer(keras.Input((None, E)), reverse=True).shape == (None, None, H)
 
 
+@on_tensorflow
 def test_reversible_word_embedding_adds_the_gradients_of_both_uses():
     layer = ReversibleWordEmbedding(H, E)
     layer.build((B, S))

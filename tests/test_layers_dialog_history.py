@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import check_saves_and_loads, randomised, to_numpy
+from helpers import check_saves_and_loads, on_tensorflow, randomised, to_numpy
 from reference import distances_in_loops, seen_in_loops
 
 from layers.dialog_history import SPEAKERS, SpeakerFeature, TimeFeature, gather_turns, history_mask
@@ -70,6 +70,7 @@ def test_speaker_feature_matches_definition(x):
         np.testing.assert_allclose(found[b, m], x[b, m] + table[SPEAKING[b, m]], atol=1e-6)
 
 
+@on_tensorflow
 def test_speaker_feature_gradient_is_dense(x):
     layer = built_speaker()
     with tf.GradientTape() as tape:

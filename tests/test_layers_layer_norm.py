@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import gradients_of, to_numpy
+from helpers import gradients_of, on_tensorflow, to_numpy
 
 from layers.layer_norm import LayerNorm
 
@@ -36,6 +36,7 @@ def test_output_and_gradients_are_those_of_keras(dtype, tolerance, rows):
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * np.abs(other).max(initial=0.0))
 
 
+@on_tensorflow
 def test_a_graph_need_not_know_sizes():
     layer, _ = build()
     x = np.random.default_rng(2).normal(size=SHAPE).astype("float32")
@@ -68,4 +69,4 @@ def test_it_is_rebuilt_from_its_config():
 def test_other_dtypes_are_normalized_too(dtype):
     x = np.random.default_rng(5).normal(2.0, 3.0, SHAPE).astype(dtype)
     ours, theirs = build(dtype)
-    np.testing.assert_allclose(ours(x), theirs(x), rtol=5e-3, atol=5e-3)
+    np.testing.assert_allclose(to_numpy(ours(x)), to_numpy(theirs(x)), rtol=5e-3, atol=5e-3)

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from helpers import gradients_of
+from helpers import gradients_of, on_tensorflow
 from keras import ops
 from reference import lstm_in_loops, sigmoid
 
@@ -161,7 +161,7 @@ def test_character_cnn_drops_in_training_only():
 # === LSTM ===
 
 
-@pytest.mark.parametrize("one_operation", [True, False])
+@pytest.mark.parametrize("one_operation", [pytest.param(True, marks=on_tensorflow), False])
 def test_bilstm_reads_each_sequence_in_both_directions_without_its_padding(one_operation):
     x, H = array(B, T, D), 3
     layer = BiLSTM(H, one_operation)
@@ -193,6 +193,7 @@ def test_bilstm_in_one_operation_is_keras_own_also_backwards():
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+@on_tensorflow
 def test_bilstm_is_keras_own_in_half_precision_and_where_xla_compiles():
     assert not BiLSTM(3, dtype="mixed_bfloat16").one_operation
     model = BiDAF(BiDAFConfig(7, 5, 3, hidden=2))

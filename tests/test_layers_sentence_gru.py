@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import check_saves_and_loads, randomised, to_numpy
+from helpers import check_saves_and_loads, on_tensorflow, randomised, to_numpy
 from reference import sentence_in_loops
 
 from layers.sentence_gru import SentenceGRU
@@ -51,6 +51,7 @@ def test_sentence_gru_ignores_padding(ids):
     np.testing.assert_array_equal(found[S:], 0.0)
 
 
+@on_tensorflow
 def test_sentence_gru_gradient_is_dense_and_spares_padding(ids):
     layer = built()
     with tf.GradientTape() as tape:

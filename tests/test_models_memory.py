@@ -39,7 +39,7 @@ from tasks.dialog.losses import softmax_loss
 
 def loss_and_gradients(model, inputs, answers):
     with tf.GradientTape() as tape:
-        loss = softmax_loss(answers, model(inputs))
+        loss = tf.reduce_mean(softmax_loss(answers, model(inputs)))
     return loss, tape.gradient(loss, model.trainable_variables)
 
 

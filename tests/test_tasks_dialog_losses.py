@@ -37,7 +37,7 @@ def losses_of(each, answers, logits):
 def test_softmax_loss_matches_loops(seed):
     answers, logits = padded_batch(seed)
     expected = losses_of(lambda right, f: -np.log(np.exp(f[right]) / sum(np.exp(f))), answers, logits.astype("float64"))
-    assert float(softmax_loss(answers, logits)) == pytest.approx(expected, rel=1e-5)
+    assert float(np.mean(softmax_loss(answers, logits))) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("margin", [0.1, 1.7])
@@ -47,25 +47,37 @@ def test_margin_loss_matches_loops(seed, margin):
         return sum(max(0.0, margin - f[right] + f[y]) for y in range(C) if y != right)
 
     answers, logits = padded_batch(seed)
-    assert float(margin_loss(answers, logits, margin)) == pytest.approx(losses_of(each, answers, logits), rel=1e-5)
+    expected = losses_of(each, answers, logits)
+    assert float(np.mean(margin_loss(answers, logits, margin))) == pytest.approx(expected, rel=1e-5)
 
 
 def test_margin_loss_of_a_clear_answer_is_nothing():
     logits = np.array([[[0.0, 2.0, 1.8]]], "float32")
-    assert float(margin_loss(np.array([[1]]), logits, 0.1)) == pytest.approx(0.0, abs=1e-6)
-    assert float(margin_loss(np.array([[1]]), logits, 0.5)) == pytest.approx(0.3, rel=1e-5)
+    assert float(margin_loss(np.array([[1]]), logits, 0.1)[0]) == pytest.approx(0.0, abs=1e-6)
+    assert float(margin_loss(np.array([[1]]), logits, 0.5)[0]) == pytest.approx(0.3, rel=1e-5)
 
 
 def test_losses_of_padding_alone_are_zero():
     answers, logits = np.full((B, T), -1), np.ones((B, T, C), "float32")
-    assert float(softmax_loss(answers, logits)) == float(margin_loss(answers, logits, 0.1)) == 0.0
+    assert not np.any(softmax_loss(answers, logits)) and not np.any(margin_loss(answers, logits, 0.1))
 
 
 def test_loss_is_the_one_that_the_settings_name():
     answers, logits = padded_batch(0)
-    assert float(dialog.loss(Training())(answers, logits)) == float(softmax_loss(answers, logits))
+    np.testing.assert_array_equal(dialog.loss(Training())(answers, logits), softmax_loss(answers, logits))
     chosen = dialog.loss(Training(loss="margin", margin=1.7))
-    assert float(chosen(answers, logits)) == float(margin_loss(answers, logits, 1.7))
+    np.testing.assert_array_equal(chosen(answers, logits), margin_loss(answers, logits, 1.7))
+
+
+def test_the_parts_of_a_batch_count_their_real_turns():
+    answers, logits = padded_batch(0)
+    whole = float(np.mean(softmax_loss(answers, logits)))
+    parts = [
+        (dialog.loss_counts(part).sum(), np.mean(softmax_loss(part, f)))
+        for part, f in zip(np.split(answers, B), np.split(logits, B), strict=True)
+    ]
+    assert [int(count) for count, _ in parts] == [2, 1]
+    assert sum(count * loss for count, loss in parts) / 3 == pytest.approx(whole, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,15 @@ def softmax_loss(answers, logits):
         logits: Float `(B, T, C)`.
 
     Returns:
-        Float32 scalar.
+        Float32 `(B,)`: the mean over these is that over all real turns.
 
     >>> loss = softmax_loss(np.array([[1, -1]]), np.log([[[1.0, 3.0], [9.0, 9.0]]]))
-    >>> round(float(ops.exp(-loss)), 3)
+    >>> round(float(ops.exp(-loss[0])), 3)
     0.75
     """
     real, answers = _real(answers)
     each = ops.sparse_categorical_crossentropy(answers, ops.cast(logits, "float32"), from_logits=True)
-    return ops.sum(each * real) / ops.maximum(ops.sum(real), 1.0)
+    return _averaged(each, real)
 
 
 def margin_loss(answers, logits, margin):
@@ -32,7 +32,12 @@ def margin_loss(answers, logits, margin):
     real, answers = _real(answers)
     correct = ops.take_along_axis(logits, answers[:, :, None], axis=2)
     each = ops.sum(ops.relu(margin - correct + logits), axis=2) - margin
-    return ops.sum(each * real) / ops.maximum(ops.sum(real), 1.0)
+    return _averaged(each, real)
+
+
+def _averaged(each, real):
+    dialogs = ops.cast(ops.shape(real)[0], "float32")
+    return ops.sum(each * real, axis=1) * dialogs / ops.maximum(ops.sum(real), 1.0)
 
 
 def _real(answers):

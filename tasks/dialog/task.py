@@ -13,6 +13,7 @@ from engine.optimizers import linear_decay
 from metrics.dialog import METRICS, dialog_metrics
 from tasks.dialog.answers import predict
 from tasks.dialog.baselines import baselines_and_upper_bounds
+from tasks.dialog.batches import NO_ANSWER
 from tasks.dialog.dataset import PHRASES, World, load_dataset
 from tasks.dialog.losses import LOSSES, margin_loss, softmax_loss
 from tasks.dialog.predictor import SPEAKERS, DialogPredictor
@@ -90,6 +91,9 @@ class DialogTask(task.Task):
         if training.loss == "softmax":
             return softmax_loss
         return lambda answers, logits: margin_loss(answers, logits, training.margin)
+
+    def loss_counts(self, targets):
+        return (targets != NO_ANSWER).sum(axis=1)
 
     def training_batches(self, split, config, training, batch_size, rng):
         """Batches are numbers of dialogs of like size."""

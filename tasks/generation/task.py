@@ -7,6 +7,7 @@ import numpy as np
 from base.files import atomic_file
 from data.batching import batches_by_size
 from data.samples.generation import write_conversations
+from data.vocabulary import PADDING_ID
 from engine import task
 from engine.optimizers import TwoRateAdam, linear_decay
 from metrics.generation import METRICS, baselines_of, by_source, generation_metrics, perplexity
@@ -86,6 +87,9 @@ class GenerationTask(task.Task):
 
     def loss(self, training):
         return word_loss(training.label_smoothing)
+
+    def loss_counts(self, targets):
+        return (targets != PADDING_ID).sum(axis=1)
 
     def training_batches(self, split, config, training, batch_size, rng):
         """Batches are numbers of pairs of like size, like targets first, whose length costs most."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from base.files import UserError
 from data.batching import Batches, like_batches, random_pools
-from data.sequences import Sequences
+from data.sequences import Sequences, round_up
 
 POOL = 256  # training batches sorted by size together, see `data.batching.like_batches`
 
@@ -124,14 +124,15 @@ class SelectionSplit:
             contexts: Which contexts, int `(B,)`.
             responses: Which lines' responses are their candidates, int `(B, N)`; -1: none.
             max_turns, max_words: The largest `T`, and the largest `K` and `J`.
-            multiple: `K` and `J` are rounded up to a multiple of this, so that few shapes occur.
+            multiple: `K` and `J` are rounded up to a multiple of this, `T` to one of an eighth of it, so that few
+                shapes occur.
             cut: `False` leaves the largest shapes, as DAM's release needs them.
 
         Returns:
             `{"turns": (B, T, K), "responses": (B, N, J)}`, int32, 0 = padding.
         """
         kept, index = self._last_turns(contexts, max_turns)
-        index = index[:, : max(1, kept.max())] if cut else index
+        index = index[:, : round_up(max(1, kept.max()), max(1, multiple // 8))] if cut else index
 
         def padded(lists, index):
             width = min(lists.width(index, multiple=multiple), max_words) if cut else max_words

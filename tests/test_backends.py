@@ -1,0 +1,79 @@
+"""Models on JAX and PyTorch give what they give on TensorFlow, and train there without it."""
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+from gradients_program import initial_weights, loss_and_gradients
+from helpers import run_process, weights_of_run
+
+from engine.evaluation import evaluate
+from engine.runs import Run
+from models import MODELS
+from tasks import TASKS
+
+pytestmark = pytest.mark.slow
+PREPARED = {
+    "selection": "prepared",
+    "dialog": "prepared_dialog",
+    "generation": "prepared_generation",
+    "reading_comprehension": "prepared_reading",
+}
+
+
+@pytest.fixture(scope="module")
+def data(request):
+    """`{task: directory of its prepared dataset}`."""
+    return {task: str(request.getfixturevalue(fixture)) for task, fixture in PREPARED.items()}
+
+
+def needs(backend):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed: pip install -r requirements-{backend}.txt")
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_models_have_the_same_loss_and_gradients_on_other_backends(backend, data, tmp_path):
+    needs(backend)
+    datasets, expected = {name: data[entry.task] for name, entry in MODELS.items()}, {}
+    for name in MODELS:
+        weights = initial_weights(name, datasets[name])
+        np.savez(tmp_path / f"{name}-weights.npz", *weights)
+        expected[name] = loss_and_gradients(name, datasets[name], weights)
+    done = run_process("tests/gradients_program.py", json.dumps(datasets), tmp_path, KERAS_BACKEND=backend)
+    assert done.returncode == 0, done.stderr
+    for name, values in expected.items():
+        found = np.load(tmp_path / f"{name}-{backend}.npz")
+        for key, value in values.items():
+            if value is None:  # which JAX gives as zeros
+                assert key not in found or not found[key].any()
+                continue
+            scale = max(np.abs(value).max(), 1e-3)
+            np.testing.assert_allclose(found[key] / scale, value / scale, atol=2e-4, err_msg=f"{name} {key}")
+
+
+@pytest.mark.parametrize("task", list(PREPARED))
+def test_models_train_resume_and_score_on_jax_without_tensorflow(task, data, tmp_path):
+    needs("jax")
+    whole, interrupted = tmp_path / "whole", tmp_path / "interrupted"
+    plan = {
+        "cpus": 1,
+        "data": {task: data[task]},
+        "settings": {},
+        "epochs": {"selection": 1.0, "dialog": 3.0, "generation": 1.0, "reading_comprehension": 7.0},
+        "runs": [{"path": str(whole), "devices": "one"}, {"path": str(interrupted), "devices": "all", "interrupt": 7}],
+        "evaluate": True,
+    }
+    done = run_process("tests/training_program.py", json.dumps(plan), KERAS_BACKEND="jax")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["modules"] == ["jax"]
+    runs = [found["runs"][str(path / task)] for path in (whole, interrupted)]
+    assert runs[0]["metrics"] == runs[1]["metrics"]
+    assert [row["step"] for row in runs[0]["history"]] == [row["step"] for row in runs[1]["history"]]
+    states = [weights_of_run(Run.open(path / task)) for path in (whole, interrupted)]
+    for name, value in states[0].items():
+        np.testing.assert_array_equal(states[1][name], value, err_msg=name)
+    metrics = evaluate(TASKS[task], whole / task, "dev", baselines=False)["metrics"]  # on TensorFlow
+    assert metrics == pytest.approx(runs[0]["metrics"], rel=1e-4)

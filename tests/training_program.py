@@ -1,0 +1,88 @@
+"""Trains small models as its one argument says, in a process that chooses its backend and its devices itself.
+
+The argument is JSON: `{"cpus": 2, "data": {task: directory}, "settings": {task: {field: value}}, "epochs": {task: 2.0},
+"learning_rate": 0.001, "runs": [{"path": directory, "devices": "all", "interrupt": 7}], "evaluate": false}`. Each run
+trains every task into `path/task`, or goes on there with `"resume": true`. At step `interrupt` it gets a signal, and
+goes on; at the step `kill` the process ends without a word.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import sys
+
+import keras
+from helpers import SMALL_RUNS, resume_small, train_small
+
+from base.files import UserError
+from engine.evaluation import evaluate
+from engine.validation import Validation
+from tasks import TASKS
+
+
+def main(plan):
+    if plan["cpus"] > 1 and keras.config.backend() == "tensorflow":
+        import tensorflow as tf
+
+        (cpu,) = tf.config.list_physical_devices("CPU")
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * plan["cpus"])
+    found = {}
+    for run in plan["runs"]:
+        for task, data in plan["data"].items():
+            found[f"{run['path']}/{task}"] = train_one(plan, run, task, data)
+    print(json.dumps({"modules": [name for name in ("tensorflow", "jax") if name in sys.modules], "runs": found}))
+
+
+def train_one(plan, run, task, data):
+    """Trains one model; returns its devices, and its metrics if they are asked for."""
+    path = pathlib.Path(run["path"]) / task
+    usual = SMALL_RUNS[task][1]
+    options = {
+        "devices": run["devices"],
+        "epochs": plan["epochs"].get(task, usual.epochs),
+        "learning_rate": plan.get("learning_rate", usual.learning_rate),
+    }
+    keras.utils.clear_session()
+    if run.get("resume"):
+        trained = resume_small(task, path, **options)
+    elif "interrupt" in run:
+        try:
+            with at_step(run["interrupt"], lambda: os.kill(os.getpid(), signal.SIGTERM)):
+                train_small(task, data, path, plan["settings"].get(task), **options)
+        except UserError as error:
+            print(error, file=sys.stderr)
+        keras.utils.clear_session()
+        trained = resume_small(task, path, **options)
+    else:
+        with at_step(run.get("kill"), lambda: os.kill(os.getpid(), signal.SIGKILL)):
+            trained = train_small(task, data, path, plan["settings"].get(task), **options)
+    found = {"devices": trained.config["devices"], "history": trained.history()}
+    if plan.get("evaluate"):
+        found["metrics"] = evaluate(TASKS[task], path, "dev", baselines=False)["metrics"]
+    return found
+
+
+class at_step:
+    """For the block, calls `action` behind a step of the training."""
+
+    def __init__(self, number, action):
+        self.number, self.action = number, action
+
+    def __enter__(self):
+        self.original, count = Validation.on_train_batch_end, [0]
+
+        def counting(validation, batch, logs=None):
+            count[0] += 1
+            if count[0] == self.number:
+                self.action()
+            self.original(validation, batch, logs)
+
+        Validation.on_train_batch_end = counting
+
+    def __exit__(self, *_):
+        Validation.on_train_batch_end = self.original
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
