@@ -133,7 +133,7 @@ def process(*command):
 
 
 def measure(lines, scratch):
-    """The row of a corpus of so many lines."""
+    """The row of a corpus of so many lines, once prepared, and again with more after each part."""
     from benchmarks.scale_corpus import write_corpus
 
     raw, prepared = scratch / "raw", scratch / "prepared"
@@ -148,11 +148,12 @@ def measure(lines, scratch):
     row |= {name: facts["settings"][name] for name in ("word2vec_epochs", "word2vec_workers")}
     row |= {f"prepare_{name}": value for name, value in found.items()}
     row["prepared_megabytes"] = sum(file.stat().st_size for file in prepared.rglob("*") if file.is_file()) / 2**20
+    yield row
     for part in ("load", "train"):
         same = (f"--recipe={FLAGS.recipe}", f"--steps={FLAGS.steps}", f"--seed={FLAGS.seed}")
         output, _ = process("-m", "benchmarks.scale", f"--part={part}", f"--data={prepared}", *same)
         row |= json.loads(output.splitlines()[-1])
-    return {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
+        yield row
 
 
 def draw(rows, path):
@@ -186,6 +187,11 @@ def draw(rows, path):
     figure.savefig(path, dpi=110)
 
 
+def key(row):
+    """What tells rows apart."""
+    return row["lines"], row["vectors"]
+
+
 def main():
     if FLAGS.part:
         print(json.dumps({"load": load, "train": train}[FLAGS.part](FLAGS.data)))
@@ -194,10 +200,11 @@ def main():
     rows = json.loads(out.read_text(encoding="utf-8"))["rows"] if out and out.exists() else []
     for lines in map(int, FLAGS.lines):
         with tempfile.TemporaryDirectory(prefix="scale.", dir=FLAGS.scratch) as scratch:
-            row = measure(lines, pathlib.Path(scratch))
-        print(json.dumps(row, indent=1))
-        rows = sorted([row, *(other for other in rows if other["lines"] != lines)], key=lambda row: row["lines"])
-        write_record(out, "scale", rows=rows, note=FLAGS.note)
+            for row in measure(lines, pathlib.Path(scratch)):
+                rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
+                rows = [rounded, *(other for other in rows if key(other) != key(row))]
+                write_record(out, "scale", rows=sorted(rows, key=key), note=FLAGS.note)
+        print(json.dumps(rounded, indent=1))
     if FLAGS.plot:
         draw(rows, FLAGS.plot)
 
