@@ -10,6 +10,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 from rich.text import Text
+from terminals import talk_plain
 
 from base.files import UserError
 from engine import terminal
@@ -48,22 +49,8 @@ class Parrot(Chat):
             self.closed = True
 
 
-def talk_plain(chat, *lines, width=100):
-    console, left = Console(file=io.StringIO(), width=width), iter(lines)
-
-    def read(_):
-        try:
-            return next(left)
-        except StopIteration:
-            raise EOFError from None
-
-    console.input = read
-    terminal.talk(chat, console)
-    return console.file.getvalue().split("\n")
-
-
 def test_where_there_is_no_terminal_each_message_is_a_line():
-    lines = talk_plain(Parrot(), "a" * 60, "slow", ":smile: [bold]x", "", width=50)
+    lines = talk_plain(Parrot(), "a" * 60, "slow", ":smile: [bold]x", "", width=50).split("\n")
     begin = lines.index(f"you: {'a' * 60}")
     assert lines[begin:] == [
         *(f"you: {'a' * 60}", "[60 letters]", f"bot: {'a' * 60} {'a' * 60}"),
@@ -74,7 +61,7 @@ def test_where_there_is_no_terminal_each_message_is_a_line():
 
 
 def test_commands():
-    lines = talk_plain(Parrot(), "/shout hello ", "/nonsense", "/help", "/quit", "never said")
+    lines = talk_plain(Parrot(), "/shout hello ", "/nonsense", "/help", "/quit", "never said").split("\n")
     introduction = ["/shout  shouts", *terminal.HELP.split("\n")]
     assert lines[:4] == introduction
     assert lines[4:] == [
@@ -85,7 +72,9 @@ def test_commands():
 
 def test_what_was_said_is_saved(tmp_path):
     file = tmp_path / "talk.txt"
-    lines = talk_plain(Parrot(), "hi", "/shout x", "slow", f"/save {file}", f"/save {file}", "/save", f"/save {file}/x")
+    lines = talk_plain(
+        Parrot(), "hi", "/shout x", "slow", f"/save {file}", f"/save {file}", "/save", f"/save {file}/x"
+    ).split("\n")
     assert f"{file} written" in lines
     assert file.read_text() == "you: hi\n[2 letters]\nbot: hi hi\nyou: slow\nbot: slow slow slow\n"
     assert f"/save expects the name of a new file. Received: {file}" in lines
@@ -94,7 +83,7 @@ def test_what_was_said_is_saved(tmp_path):
 
 
 def test_ctrl_c_ends_an_answer_and_an_error_is_said():
-    lines = talk_plain(Parrot(), "stop", "wrong", "go")
+    lines = talk_plain(Parrot(), "stop", "wrong", "go").split("\n")
     assert lines[lines.index("you: stop") :] == [
         *("you: stop", "bot: on my w", "[stopped]", "you: wrong", "[no such word]"),
         *("you: go", "[2 letters]", "bot: go go", "", ""),

@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pytest
 from helpers import run_script
-from rich.console import Console
+from terminals import talk_plain
 
 from base.files import UserError
 from engine.runs import Run
-from engine.terminal import talk
 from tasks import TASKS
 from tasks.selection.chat import SelectionChat
 from tasks.selection.conversations import of_corpus
@@ -252,17 +251,6 @@ def test_chat_script_needs_an_index_or_candidates(run, index):
 
 
 def test_talk_shows_an_answer_once(chat):
-    out = io.StringIO()
-    console = Console(file=out, width=100)
-    left = ["what can you tell me ?", "", "/explain", "/nonsense"]
-
-    def read(_):
-        if not left:
-            raise EOFError
-        return left.pop(0)
-
-    console.input = read
-    talk(chat, console)
-    printed = out.getvalue()
+    printed = talk_plain(chat, "what can you tell me ?", "", "/explain", "/nonsense")
     assert printed.count("bot: ") == 1
     assert "Commands: /more, /explain, /reset, /help, /save, /quit" in printed

@@ -1,32 +1,22 @@
-"""`engine.terminal`, `tasks.dialog.chat` and `tasks.reading_comprehension.chat`, on small simulated corpora."""
+"""`tasks.dialog.chat` and its predictor, on a small simulated corpus."""
 
-import io
 import types
 
 import numpy as np
 import pytest
-from rich.console import Console
+from terminals import talk_plain
 
 from base.files import UserError
-from data.vocabulary import Vocabulary
 from engine.chat import Note
 from engine.runs import Run
-from engine.terminal import talk as talk_in
 from engine.training import Fit, train
 from tasks import TASKS
 from tasks.dialog.answers import predict
 from tasks.dialog.chat import SHOWN, DialogChat
 from tasks.dialog.dataset import World
 from tasks.dialog.knowledge import search
-from tasks.reading_comprehension.chat import ReadingComprehensionChat
 
-dialog, reading = TASKS["dialog"], TASKS["reading_comprehension"]
-FACTS = [
-    ("prezzo", "R_cuisine", "thai"),
-    ("prezzo", "R_location", "west"),
-    ("zizzi", "R_cuisine", "thai"),
-    ("zizzi", "R_location", "east"),
-]
+dialog = TASKS["dialog"]
 
 
 @pytest.fixture(scope="module")
@@ -65,25 +55,6 @@ def read_by(chat, monkeypatch, history):
         patch.setattr(chat.predictor.look, "predict_on_batch", watched)
         chat.predictor.predict([{"history": history}])
     return found
-
-
-# === Search ===
-
-
-@pytest.fixture
-def world():
-    words = ("_EOS_", "_UNK_", "api_call")
-    return World(Vocabulary(words), ["api_call"], FACTS, [])
-
-
-def test_search_gives_all_facts_of_what_has_every_value(world):
-    assert search(world, "api_call thai west") == ["prezzo R_cuisine thai", "prezzo R_location west"]
-    assert len(search(world, "api_call thai R_location R_price")) == 4
-
-
-def test_search_without_a_match_says_so(world):
-    assert search(world, "api_call thai north") == ["api_call no result"]
-    assert search(world, "api_call tuscan R_location") == ["api_call no result"]
 
 
 # === Conversation ===
@@ -279,24 +250,8 @@ def test_reset_forgets(chat):
 # === Terminal ===
 
 
-def talk(chat, lines):
-    out = io.StringIO()
-    console = Console(file=out, width=100)
-    left = iter(lines)
-
-    def read(_):
-        try:
-            return next(left)
-        except StopIteration:
-            raise EOFError from None
-
-    console.input = read
-    talk_in(chat, console)
-    return out.getvalue()
-
-
 def test_talk_reads_until_the_end_and_knows_its_commands(chat):
-    printed = talk(chat, ["hello", "/nonsense", "/attention", "/reset", "hello"])
+    printed = talk_plain(chat, "hello", "/nonsense", "/attention", "/reset", "hello")
     assert printed.count("bot: ") >= 2
     assert "Commands: /attention, /explain, /reset, /help, /save, /quit" in printed
     assert "A new conversation." in printed
@@ -304,7 +259,7 @@ def test_talk_reads_until_the_end_and_knows_its_commands(chat):
 
 
 def test_talk_ends_at_quit(chat):
-    assert "bot: " not in talk(chat, ["/quit", "hello"])
+    assert "bot: " not in talk_plain(chat, "/quit", "hello")
 
 
 # === Errors ===
@@ -326,86 +281,3 @@ def test_a_run_without_its_candidates_is_refused(run, tmp_path):
     (other.path / "vocabulary.txt").write_bytes((run.path / "vocabulary.txt").read_bytes())
     with pytest.raises(UserError, match=r"txt: expected a readable text file\. Received: No such file"):
         DialogChat(dialog.predictor(other))
-
-
-# === Reading ===
-
-
-@pytest.fixture(scope="module")
-def reader(trained_reading_comprehension):
-    return ReadingComprehensionChat(reading.predictor(trained_reading_comprehension))
-
-
-def test_an_answer_is_shown_in_its_sentence_and_stands_where_it_says(reader):
-    text = "  Ann lives in Rome. Bob e\u0301 👍🏽 lives\n in Paris!\n\n \n\n\u05e9\u05dc\u05d5\u05dd Cyd. "
-    assert reader.take(text) == "16 words in 2 paragraphs."
-    asked = [{"passage": each, "question": "Where does Bob live?"} for each in reader.paragraphs]
-    best = max(reader.predictor.predict(asked), key=lambda found: found["score"])
-    assert best["answer"] and best["answer"] in text
-    shown, note, *_ = reader.reply("Where does Bob live?")
-    [span] = shown.spans
-    assert shown.plain[span.start : span.end] == best["answer"]
-    assert note == f"{best['answer']}  (score {best['score']:.1f})"
-
-
-def test_the_best_of_several_paragraphs_is_taken(reader):
-    reader.take("Ann lives in Rome.\n\nBob lives in Paris.\n\nCyd lives in Oslo.")
-    asked = [{"passage": each, "question": "Where does Ann live?"} for each in reader.paragraphs]
-    best = int(np.argmax([found["score"] for found in reader.predictor.predict(asked)]))
-    assert reader.reply("Where does Ann live?")[0].plain == reader.paragraphs[best]
-
-
-def test_an_answer_is_explained(reader):
-    reader.take("Cyd lives in Oslo. " * 9 + "Bob lives in Paris.")
-    assert reader.explain() == "Ask a question first."
-    reader.reply("Where does Bob live?")
-    found = reader.predictor.explain(reader.last)
-    probabilities, flow, *_ = found["attention"]
-    first, last, *words = reader.explain().splitlines()
-    best = int(np.argmax(probabilities["weights"][0]))
-    assert first.startswith(f"first word  {probabilities['columns'][best]} {probabilities['weights'][0][best]:.2f}, ")
-    assert last.startswith("last word   ") and [line.split()[0] for line in words] == found["answer"].split()
-    for line in words:
-        word, weight, other = line.split()
-        row = flow["weights"][len("Cyd lives in Oslo . ".split()) * 9 + "Bob lives in Paris .".split().index(word)]
-        assert float(weight) == pytest.approx(max(row), abs=5e-3) and flow["columns"][int(np.argmax(row))] == other
-
-
-def test_attention_is_drawn_where_a_file_is_named(reader, chat, tmp_path):
-    reader.take("Ann lives in Rome.")
-    reader.reply("Where does Ann live?")
-    list(chat.reply("hello"))
-    list(chat.reply("hello"))
-    for name, command in (("reader", reader.explain), ("bot", chat.attention)):
-        assert command(str(tmp_path / f"{name}.png")) == f"{tmp_path / name}.png written"
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_what_to_know_of_an_answer_is_said(reader, monkeypatch):
-    reader.take("Ann lives in Rome.")
-    [found] = reader.predictor.predict([{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}])
-    remarked = {**found, "confidence": 0.218, "good": False, "unknown_percent": 15.4}
-    monkeypatch.setattr(reader.predictor, "predict", lambda _: [remarked])
-    _, *notes = reader.reply("Where does Ann live?")
-    assert notes == [
-        f"{found['answer']}  (score {found['score']:.1f}, confidence 22 %)",
-        "[There may be no good answer: the score is below the threshold that dev gave.]",
-        "[The model has no vector for 15 % of these words.]",
-    ]
-
-
-def test_a_question_may_be_longer_than_its_text(reader):
-    reader.take("Rome")
-    assert reader.reply("Where, of all the places in this wide world, does Ann live?")[0].plain == "Rome"
-
-
-def test_reading_says_what_it_lacks(reader, tmp_path):
-    reader.paragraphs = []
-    assert reader.reply("Who?") == ["Give me a text first: /read FILE"]
-    assert reader.take(" \n\n ") == "There are no words in this text."
-    assert reader.read(str(tmp_path / "missing")).startswith("/read expects a UTF-8 text file.")
-    (tmp_path / "notes.txt").write_text("Ann lives in Rome.", encoding="utf-8")
-    printed = talk(reader, [f"/read {tmp_path / 'notes.txt'}", "", "Where does Ann live?"])
-    assert "5 words in 1 paragraphs." in printed
-    assert "Ask a question." in printed
-    assert "score" in printed
