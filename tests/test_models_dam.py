@@ -1,125 +1,29 @@
 """`models.dam` against loops from the paper (Zhou et al. 2018)."""
 
-import dataclasses
-import functools
-import importlib.util
-import json
-import os
-import pathlib
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from dam_models import (
+    CANDIDATES,
+    LEXICAL,
+    TURNS,
+    B,
+    D,
+    J,
+    N,
+    T,
+    V,
+    batch_of,
+    config,
+    dam,
+    dam_in_loops,
+    examples,
+    ids_of,
+)
 from helpers import set_random_weights, to_numpy
-from reference import aggregate_in_loops, block_in_loops, block_weights, cross_match_in_loops, signal_in_loops
-from test_layers_lexical_match import cosine_of_words, match_of_words
 
-from models.dam import DAM, VARIANTS, DAMConfig, release_settings
-
-B, N, T, K, J, D = 2, 3, 5, 7, 11, 13  # batch, candidates, turns, words, words, features
-L, V, FILTERS = 2, 37, (17, 19)
-
-# Words of each turn and candidate: a turn of one word, empty turns, a candidate without a word.
-TURNS = ((7, 0, 3, 1), (2, 7, 0, 4, 6), (1,))
-CANDIDATES = ((11, 1, 4), (5, 9, 0), (2, 8, 3))
-
-
-LEXICAL = {"lexical": True, "hashed_words": 41, "unknown_id": 2}
-
-
-def words(rng, counts, ids):
-    return [rng.integers(1, ids + 1, count).tolist() for count in counts]
-
-
-def examples(ids=V):
-    """Ragged `(context, candidates)`: lists of turns and of responses, lists of ids from 1 to `ids`."""
-    rng = np.random.default_rng(0)
-    return [(words(rng, t, ids), words(rng, c, ids)) for t, c in zip(TURNS, CANDIDATES, strict=True)]
-
-
-def ids_of(settings):
-    return V + settings.get("hashed_words", 0)
-
-
-def batch_of(some, turns=1, k=1, candidates=1, j=1):
-    """The model's inputs, of the smallest size that holds `some` and the sizes asked for."""
-    T = max([turns, *(len(context) for context, _ in some)])
-    N = max([candidates, *(len(responses) for _, responses in some)])
-    K = max([k, *(len(ids) for context, _ in some for ids in context)])
-    J = max([j, *(len(ids) for _, responses in some for ids in responses)])
-    batch = {
-        "turns": np.zeros((len(some), T, K), "int32"),
-        "responses": np.zeros((len(some), N, J), "int32"),
-    }
-    for b, example in enumerate(some):
-        for ids, lists in zip(batch.values(), example, strict=True):
-            for i, one in enumerate(lists):
-                ids[b, i, : len(one)] = one
-    return batch
-
-
-def config(variant="full", **settings):
-    sizes = {"embedding_dim": D, "max_turns": T, "max_words": J, "levels": L}
-    return DAMConfig(V, **{**sizes, "conv_filters": FILTERS, "variant": variant, **settings})
-
-
-@functools.cache
-def dam(variant="full", **settings):
-    """A model with random weights, shared by the tests: do not change it."""
-    return set_random_weights(DAM(config(variant, **settings)), 1)
-
-
-def dam_in_loops(turns, response, model, divisor):
-    """The logit of one context and one response.
-
-    Exact masking: lists of real ids. The release's: padded to the largest size, 0 = padding.
-    """
-    c, layer = model.config, model.get_layer
-    release = c.masking == "release"
-    levels = {"first": [0], "last": [c.levels]}.get(c.variant, range(c.levels + 1))
-
-    def represent(ids):
-        ids = [id if id <= V else c.unknown_id for id in ids]
-        x = layer("word_embedding").embeddings.numpy().astype("float64")[np.array(ids, int)]
-        if c.positional:
-            signal = signal_in_loops(len(ids), c.embedding_dim, 10.0)
-            x = x + layer("positional").weight_K.numpy()[: len(ids), None] * signal
-        pairs = np.outer(ids, ids) > 0 if release else None
-        found = [x]
-        for l in range(max(levels)):
-            w = block_weights(layer(f"self_attention_{l}"))
-            found.append(block_in_loops(*[found[-1]] * 3, w, pairs=pairs))
-        return found
-
-    K, J = max(len(ids) for ids in turns), len(response)
-    kinds = {"self": ["self"], "cross": ["cross"]}.get(c.variant, ["cross", "self"])
-    image = np.zeros((len(turns), K, J, len(kinds) * len(levels) + c.lexical))
-    mask = np.zeros(image.shape[:3], bool)
-    R = represent(response)
-    for t, ids in enumerate(turns):
-        U, pairs = represent(ids), np.outer(ids, response) > 0 if release else None
-        channels = []
-        for kind in kinds:
-            for l in levels:
-                if kind == "self":
-                    channels.append(np.array([[u @ r for r in R[l]] for u in U[l]]))
-                else:
-                    match = layer(f"cross_match_{l}")
-                    channels.append(cross_match_in_loops(U[l], R[l], match, pairs))
-        for channel, M in enumerate(channels):
-            image[t, : len(ids), :, channel] = M.reshape(len(ids), J)
-        if c.lexical:
-            for k, j in np.ndindex(len(ids), J):
-                image[t, k, j, -1] = divisor * match_of_words(ids[k], response[j], layer("lexical_match"))
-        mask[t, : len(ids)] = True
-    if c.response_rows:
-        image, mask = np.swapaxes(image, 1, 2), np.swapaxes(mask, 1, 2)
-    logit = aggregate_in_loops(image, mask, layer("aggregation"), 1 / divisor, release)
-    return logit + cosine_of_words(turns, response, layer("lexical_match")) if c.lexical else logit
-
+from models.dam import DAM, VARIANTS, release_settings
 
 # === Equations ===
 
@@ -273,172 +177,3 @@ def test_dam_drops_features_in_training_alone():
     np.testing.assert_array_equal(to_numpy(dropping(batch)), to_numpy(dam("first")(batch)))
     trained = to_numpy(dropping(batch, training=True))
     assert np.abs(trained - to_numpy(dropping(batch))).max() > 0.01
-
-
-# === Saving, sizes, precision ===
-
-
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_dam_saves_and_loads(variant, tmp_path):
-    settings = {"positional": True, **release_settings(variant)} if variant == "last" else {}
-    model, batch = dam(variant, **settings), batch_of(examples(), turns=T, k=J, j=J)
-    model.save(tmp_path / "dam.keras")
-    loaded = keras.saving.load_model(tmp_path / "dam.keras", safe_mode=True)
-    assert type(loaded) is DAM
-    saved, found = dataclasses.asdict(model.config), dataclasses.asdict(loaded.config)
-    assert {**found, "conv_filters": tuple(found["conv_filters"])} == saved
-    np.testing.assert_array_equal(to_numpy(loaded(batch)), to_numpy(model(batch)))
-
-
-def test_dam_from_config_has_the_same_config():
-    again = DAM.from_config(dam().get_config())
-    assert again.config == dam().config and again.name == dam().name
-
-
-def test_dam_from_stored_config_has_the_same_config():
-    stored = json.dumps(dam("first").get_config())
-    assert DAM.from_config(json.loads(stored)).config == dam("first").config
-
-
-def parameters(d, levels, variant, filters, cells, scalar_bias):
-    """Parameters without the embedding, from the paper's equations."""
-    block = 2 * d * d + 2 * (1 if scalar_bias else d) + 2 * 2 * d
-    matched = 1 if variant in ("first", "last") else levels + 1
-    blocks = (0 if variant == "first" else levels) + (0 if variant == "self" else 2 * matched)
-    channels = matched * (1 if variant in ("self", "cross") else 2)
-    first, second = filters
-    convolutions = 27 * channels * first + first + 27 * first * second + second
-    return blocks * block + convolutions + cells * second + 1
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("scalar_bias", (False, True))
-def test_dam_counts_parameters(variant, scalar_bias):
-    settings = release_settings(variant) if scalar_bias else {}
-    found = dam(variant, **settings).count_params() - (V + 1) * D
-    assert found == parameters(D, L, variant, FILTERS, 1 * 2 * 2, scalar_bias)
-
-
-def test_dam_counts_as_many_parameters_as_the_release():
-    """17 blocks of 80,802: 1,398,451 in all; of vectors for biases, 2 x 199 more a block."""
-    release = DAM(DAMConfig(vocabulary_size=1, **release_settings()))
-    vectors = DAM(DAMConfig(vocabulary_size=1))
-    found = [model.count_params() - 2 * 200 for model in (release, vectors)]
-    assert found == [1_398_451, 1_398_451 + 17 * 2 * 199]
-    assert found == [parameters(200, 5, "full", (32, 16), 36, bias) for bias in (True, False)]
-
-
-@pytest.fixture
-def precision(request):
-    dam()  # built in float32, whichever test runs first
-    keras.config.set_dtype_policy(request.param)
-    yield request.param
-    keras.config.set_dtype_policy("float32")
-
-
-@pytest.mark.parametrize(
-    "precision, atol",
-    [
-        ("mixed_float16", 0.02),
-        ("mixed_bfloat16", 0.1),
-    ],
-    indirect=["precision"],
-)
-def test_dam_in_half_precision_is_near_float32(precision, atol):
-    model = DAM(config())
-    model.set_weights(dam().get_weights())
-    assert all(weight.dtype == "float32" for weight in model.weights)
-    batch = batch_of(examples(), turns=T, candidates=5)
-    logits, exact = model(batch), to_numpy(dam()(batch))
-    assert keras.backend.standardize_dtype(logits.dtype) == "float32"
-    assert 0 < np.abs(to_numpy(logits) - exact).max() < atol < np.ptp(exact) / 5
-
-
-# === Errors ===
-
-
-def test_dam_rejects_variant():
-    with pytest.raises(ValueError, match=r"variant must be one of .*Received: variant='middle'"):
-        config("middle")
-
-
-@pytest.mark.parametrize("value", (0, -1))
-@pytest.mark.parametrize("field", ("vocabulary_size", "embedding_dim", "max_turns", "max_words"))
-def test_dam_rejects_sizes(field, value):
-    settings = {"vocabulary_size": V, field: value}
-    with pytest.raises(ValueError, match=f"{field} must be at least 1. Received: {field}={value}"):
-        DAMConfig(**settings)
-
-
-@pytest.mark.parametrize("variant", ("full", "last"))
-def test_dam_rejects_levels(variant):
-    with pytest.raises(ValueError, match=r"levels must be .*Received: levels=-1"):
-        DAM(config(variant, levels=-1))
-
-
-def test_dam_rejects_masking():
-    with pytest.raises(ValueError, match=r"masking must be one of .*Received: masking='padding'"):
-        DAM(config(masking="padding"))
-
-
-@pytest.mark.parametrize("sizes", [{"turns": T + 1}, {"k": J + 1}, {"j": J + 1}])
-def test_dam_rejects_long_inputs(sizes):
-    with pytest.raises(ValueError, match=r"at most 5 turns of 11 words.*is too long"):
-        dam()(batch_of(examples(), **sizes))
-
-
-def test_padding_is_computed_where_xla_compiles_and_where_the_release_counts_it():
-    model = DAM(config("full", levels=1))
-    assert model.unpad
-    model.jit_compile = False
-    assert model.unpad
-    model.compile(jit_compile=True)
-    assert not model.unpad and model.jit_compile
-    model.unpad = True
-    assert all(layer.unpad for layer in model.layers if hasattr(layer, "unpad"))
-    assert not DAM(config("full", levels=1, masking="release")).unpad
-
-
-# === Other backends ===
-
-ON_ANOTHER_BACKEND = """
-import resource
-import sys
-
-resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))  # shape inference by example is greedy
-import keras
-import numpy as np
-from models.dam import DAM, DAMConfig
-
-assert "tensorflow" not in sys.modules
-stored = dict(np.load(sys.argv[1], allow_pickle=False))
-config = {"max_words": 11, "conv_filters": (17, 19), "levels": 2}
-model = DAM(DAMConfig(37, 13, 5, **config, positional=sys.argv[3] == "True"))
-model.set_weights([stored[f"weight_{i}"] for i in range(len(model.weights))])
-logits = model({"turns": stored["turns"], "responses": stored["responses"]})
-np.save(sys.argv[2], keras.ops.convert_to_numpy(logits))
-print(keras.backend.backend())
-"""
-
-
-@pytest.mark.parametrize("backend", ("jax", "torch"))
-@pytest.mark.parametrize("positional", (False, True))
-def test_dam_gives_the_same_logits_on_other_backends(backend, positional, tmp_path):
-    if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"{backend} is not installed")
-    model = dam(**({"positional": True} if positional else {}))
-    batch = batch_of(examples(), turns=T, candidates=5)
-    weights = {f"weight_{i}": weight for i, weight in enumerate(model.get_weights())}
-    np.savez(tmp_path / "stored.npz", **weights, **batch)
-    files = tmp_path / "stored.npz", tmp_path / "logits.npy"
-    done = subprocess.run(
-        [sys.executable, "-c", ON_ANOTHER_BACKEND, *files, str(positional)],
-        cwd=pathlib.Path(__file__).parent.parent,
-        env={**os.environ, "KERAS_BACKEND": backend},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == backend
-    np.testing.assert_allclose(np.load(files[1]), to_numpy(model(batch)), atol=1e-5)

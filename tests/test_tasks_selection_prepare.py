@@ -3,7 +3,6 @@
 import functools
 import gzip
 import json
-import pathlib
 import re
 
 import numpy as np
@@ -19,7 +18,6 @@ from tasks.selection.dataset import load_dataset
 from tasks.selection.examples import in_words
 from tasks.selection.prepare import Settings, prepare
 
-ROOT = pathlib.Path(__file__).parents[1]
 SMALL = {"dimension": 5, "window": 2, "negative": 3, "word2vec_epochs": 2}
 # The first two positives are one conversation that grows; `only` is in negative responses alone, and
 # `_EOS_` is a word like any other. Counts in distinct utterances: b 3, a 2, d 2, c 1, e 1, f 1.
