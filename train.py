@@ -81,9 +81,8 @@ def main():
     else:
         task = TASKS[MODELS[FLAGS.model].task]
         defaults = task.fit
-    given = {name: FLAGS[name].value for name in FIT if FLAGS[name].value is not None}
-    if FLAGS.resume:
-        given = {"epochs": FLAGS.epochs} if FLAGS.epochs else {}
+    names = FIT[:1] if FLAGS.resume else FIT
+    given = {name: FLAGS[name].value for name in names if FLAGS[name].value is not None}
     train(
         task=task,
         model_name=FLAGS.model,

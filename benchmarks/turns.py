@@ -202,8 +202,7 @@ def side_of_recipe(name):
 
 def make_model_config(side, path):
     """The config of a side's model, its task, its dataset, the task's `Training`, and its entry in `models.MODELS`."""
-    from engine.settings import make_config
-    from engine.training import expand_compatibility
+    from engine.settings import expand_compatibility, make_config
     from models import MODELS
     from tasks import TASKS
 

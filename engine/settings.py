@@ -39,6 +39,19 @@ def make_config(config_class, settings, flag="set"):
         raise UserError(str(error)) from error
 
 
+def expand_compatibility(entry, task, settings):
+    """Replaces `compatibility=release` by the settings it stands for; others given beside it win."""
+    settings = dict(settings)
+    compatibility = settings.pop("compatibility", "paper")
+    known = ["paper", "release"] if entry.release_settings else ["paper"]
+    if compatibility not in known:
+        raise UserError(f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}")
+    if compatibility == "paper":
+        return settings
+    variant = settings.get("variant", entry.config.variant)
+    return {**entry.release_settings(variant), **task.release_training, **settings}
+
+
 def with_decided(settings, decided, path):
     """Settings with those that a dataset decides.
 

@@ -125,42 +125,25 @@ class Task(abc.ABC):
         return self.open_dataset(path or facts["path"], **remembered)
 
     def keep_for_run(self, dataset, path):
-        """Puts into a run's directory what using its model takes, beside the vocabulary, which is there; nothing here.
-
-        Args:
-            dataset: What `load_dataset` returned.
-            path: The run's directory.
-        """
+        """Puts into a run's directory, `path`, what using its model takes beside the vocabulary; nothing here."""
         return
 
     @abc.abstractmethod
     def sizes(self, dataset):
-        """The fields of a model's config that a dataset decides, and that another dataset for it must agree on.
-
-        Returns:
-            `{field: value}`.
-        """
+        """`{field: value}` of a model's config that a dataset decides; another dataset for the model must agree."""
 
     def decided(self, dataset):
         """All fields of a model's config that a dataset decides: `sizes`, where a task has no more."""
         return self.sizes(dataset)
 
     def check_fits(self, config, dataset):
-        """Refuses a dataset that was prepared with another vocabulary than the model's.
-
-        Raises:
-            UserError: where a size differs.
-        """
+        """Refuses, as a `UserError`, a dataset that was prepared with another vocabulary than the model's."""
         check_sizes(config, self.sizes(dataset), dataset.path)
 
     # === Training ===
 
     def model_settings(self, dataset, settings):
-        """The model's settings with what the dataset decides filled in.
-
-        Raises:
-            UserError: where the settings contradict the dataset.
-        """
+        """The model's settings with what the dataset decides filled in; a `UserError` where they contradict it."""
         return with_decided(settings, self.decided(dataset), dataset.path)
 
     @abc.abstractmethod

@@ -17,7 +17,7 @@ from engine.progress import Display
 from engine.provenance import provenance
 from engine.runs import BEST, LAST, Run, has_gpu, set_precision, set_seed
 from engine.samples import sample_of
-from engine.settings import check_fields, make_config
+from engine.settings import check_fields, expand_compatibility, make_config
 from engine.task import Task, Training
 from engine.validation import Outside, Validation, begin_of
 from engine.vocabularies import start_from
@@ -163,19 +163,6 @@ def _create_run(model_name, workdir, fit, settings, task, dataset, devices):
     task.keep_for_run(dataset, run.path)
     run.save_examples(task.examples(dataset))
     return run, training
-
-
-def expand_compatibility(entry, task, settings):
-    """Replaces `compatibility=release` by the settings it stands for; others given beside it win."""
-    settings = dict(settings)
-    compatibility = settings.pop("compatibility", "paper")
-    known = ["paper", "release"] if entry.release_settings else ["paper"]
-    if compatibility not in known:
-        raise UserError(f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}")
-    if compatibility == "paper":
-        return settings
-    variant = settings.get("variant", entry.config.variant)
-    return {**entry.release_settings(variant), **task.release_training, **settings}
 
 
 class Job(NamedTuple):
