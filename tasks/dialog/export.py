@@ -118,10 +118,16 @@ class _Responder:
     def __call__(self, history, speakers, facts, candidates):
         history, speakers = of_shape(history, "history", "BM"), of_shape(speakers, "speakers", "BM")
         facts, candidates = of_shape(facts, "facts", "BF"), of_shape(candidates, "candidates", "BN")
-        tf.debugging.assert_equal(tf.shape(history), tf.shape(speakers), "history and speakers must have one shape")
         B, F = tf.unstack(tf.shape(facts))
-        tf.debugging.assert_equal(tf.shape(history)[0], B, "history and facts must have equally many rows")
-        tf.debugging.assert_equal(tf.shape(candidates)[0], B, "history and candidates must have equally many rows")
+        checks = [
+            tf.debugging.assert_equal(
+                tf.shape(history), tf.shape(speakers), "history and speakers must have one shape"
+            ),
+            tf.debugging.assert_equal(tf.shape(history)[0], B, "history and facts must have equally many rows"),
+            tf.debugging.assert_equal(tf.shape(candidates)[0], B, "history and candidates must have equally many rows"),
+        ]
+        with tf.control_dependencies([check for check in checks if check is not None]):  # None: checked already
+            history, speakers, facts = map(tf.identity, (history, speakers, facts))
         inputs = self.inputs(history, speakers, facts)
         logits, *weights = keras.tree.flatten(self.look(inputs, training=False))
         attention = [tf.reduce_mean(of_hop[:, :, 0], axis=1) for of_hop in weights]

@@ -98,7 +98,9 @@ def reading_archive(model, vocabulary, characters):
     def answer(passage, question):
         passage, question = of_shape(passage, "passage", "B"), of_shape(question, "question", "B")
         valid = tf.strings.unicode_transcode(passage, "UTF-8", "UTF-8")  # with U+FFFD for what is no UTF-8
-        tf.debugging.assert_equal(valid, passage, "passage must be UTF-8: places in other bytes have no meaning")
+        tf.debugging.assert_equal(
+            valid == passage, True, "passage must be UTF-8: places in other bytes have no meaning"
+        )
         tf.debugging.assert_equal(tf.shape(passage), tf.shape(question), "passage and question must be equally many")
         tokens, starts, ends = text.tokens(passage)
         query, _, _ = text.tokens(question)
