@@ -141,7 +141,7 @@ def test_a_reply_is_written_word_by_word(chat):
     texts = list(texts)
     again = chat.predictor.explain({"turns": ["hello"]})
     assert texts[-1] == again["response"] == chat.said[1] and len(texts) > 2
-    assert texts[1] != texts[-1] and len(texts[-1].split()) >= 4
+    assert texts[1] != texts[-1] and len(texts) > 4
     assert chat.last["attention"][0]["rows"] == again["attention"][0]["rows"]
     np.testing.assert_allclose(
         chat.last["attention"][0]["weights"], again["attention"][0]["weights"], rtol=1e-4, atol=1e-6
