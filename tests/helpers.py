@@ -194,7 +194,8 @@ def run_process(*command, **environment):
 def start_process(*command, **environment):
     """`run_process`, but it does not wait: a `subprocess.Popen`."""
     command = [sys.executable, *map(str, command)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths, **environment}
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
 
