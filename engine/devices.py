@@ -59,7 +59,9 @@ def _open_jax(devices):
         if os.environ.get(HOSTS):
             raise UserError(f"{HOSTS} names several hosts, which needs --devices=all. Received: --devices=one")
         return PaddedBatches()
-    if os.environ.get(HOSTS):
+    import jax
+
+    if os.environ.get(HOSTS) and not jax.distributed.is_initialized():
         try:
             keras.distribution.initialize()
         except (ValueError, RuntimeError) as error:

@@ -222,6 +222,7 @@ def to_numpy(x):
 on_tensorflow = pytest.mark.skipif(
     keras.config.backend() != "tensorflow", reason="says something of TensorFlow's graphs"
 )
+not_on_jax = pytest.mark.skipif(keras.config.backend() == "jax", reason="is about what JAX, or Keras on it, has not")
 
 
 def rebuilt(layer):
