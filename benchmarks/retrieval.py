@@ -127,25 +127,33 @@ def build_large(path, run, sources, count):
     predictor = open_run(run, "float32")
     made_of = {corpus: conversations(corpus, source, "train") for corpus, source in sources}
     real = sum(map(len, made_of.values()))
-    missing = int(1.15 * count) - len({text for turns in made_of.values() for talk in turns for text in talk})
-    every = [
-        talk
-        for talks in made_of.values()
-        for talk in [*talks, *recombined(talks, max(0, missing) * len(talks) // real)]
-    ]
+    missing = missing_of(made_of, predictor, count)
+    every = [talk for talks in made_of.values() for talk in [*talks, *recombined(talks, missing * len(talks) // real)]]
     begin, cpu, load = time.perf_counter(), time.process_time(), os.getloadavg()[0]
     index = build(path, every, predictor)
     if index.size < count:
         raise UserError(f"--responses={count}: the corpora and their recombinations have {index.size}")
     return {
         "conversations": {corpus: len(talks) for corpus, talks in made_of.items()},
-        "recombined": max(0, missing),
+        "recombined": missing,
         **{name: index.config[name] for name in ("responses", "pairs", "utterances", "words", "left_out")},
         "seconds": round(time.perf_counter() - begin, 1),
         "cpu_seconds": round(time.process_time() - cpu, 1),
         "load_average": [round(load, 1), round(os.getloadavg()[0], 1)],
         "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10),
     }
+
+
+def missing_of(made_of, predictor, count):
+    """How many recombinations it takes to have `count` responses that an index keeps, if it keeps as many of them."""
+    import numpy as np
+
+    from tasks.selection.indexing import read_pairs, unfit_of
+
+    utterances, pairs = read_pairs((talk for talks in made_of.values() for talk in talks), predictor.text)
+    responses = np.unique(pairs[:, -1])
+    kept = ~unfit_of(*utterances.words(), predictor.vocabulary)[responses]
+    return max(0, int(1.1 * (count - kept.sum()) / kept.mean()))
 
 
 def recombined(talks, count, seed=1):

@@ -114,7 +114,7 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
     with atomic_directory(out) as directory:
         utterances, pairs = read_pairs(conversations, text)
         words, texts = utterances.words()
-        unfit = _unfit(words, texts, vocabulary)
+        unfit = unfit_of(words, texts, vocabulary)
         kept = pairs[~unfit[pairs[:, -1]]]
         if not len(kept):
             raise UserError("an index needs conversations with responses that are fit. Received: none")
@@ -153,7 +153,7 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
     return config
 
 
-def _unfit(words, texts, vocabulary):
+def unfit_of(words, texts, vocabulary):
     """Which texts are no answers, bool `(texts,)`."""
     known, letters = set(vocabulary.words).__contains__, np.array([any(map(str.isalnum, word)) for word in words])
     lists = _Lists(texts, words)
