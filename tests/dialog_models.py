@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+import tensorflow as tf
 from helpers import randomised, to_numpy
 from reference import (
     distances_in_loops,
@@ -11,12 +12,13 @@ from reference import (
     ordered_in_loops,
     point_in_loops,
     seen_in_loops,
-    sentence_in_loops,
     sum_in_loops,
 )
+from reference_recurrent import sentence_in_loops
 
 from models import MODELS
 from tasks.dialog.batches import DialogSplit, Sentences, stack
+from tasks.dialog.losses import softmax_loss
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
 ORDERED = [(name, {"encoding": "position"}) for name in ("memma", "entity-memma", "memn2n")]
@@ -224,3 +226,9 @@ def check_equations(name, **settings):
         assert expected.shape == ((answers[row] >= 0).sum(), C)
         assert np.ptp(expected, axis=1).min() > 0.1
         np.testing.assert_allclose(found[row, : len(expected)], expected, rtol=1e-4, atol=1e-4)
+
+
+def loss_and_gradients(model, inputs, answers):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(softmax_loss(answers, model(inputs)))
+    return loss, tape.gradient(loss, model.trainable_variables)

@@ -11,7 +11,8 @@ import sys
 
 import keras
 import numpy as np
-from helpers import SMALL_RUNS, gradients_of, set_random_weights
+from gradients import gradients_of
+from helpers import SMALL_RUNS, set_random_weights
 
 from engine.settings import make_config
 from models import MODELS

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from helpers import check_saves_and_loads, randomised, to_numpy
-from reference import STEPS, attention_in_loops
+from reference_recurrent import STEPS, attention_in_loops
 
 from layers.attention import SCORES, Attention, AttentionCell
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import check_saves_and_loads, gradients_of, on_tensorflow, set_random_weights, to_numpy
+from gradients import gradients_of
+from helpers import check_saves_and_loads, on_tensorflow, set_random_weights, to_numpy
 from reference import block_in_loops, block_weights
 
 from layers.attentive_module import AttentiveModule

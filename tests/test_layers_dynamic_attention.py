@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from helpers import not_on_jax, randomised, to_numpy
-from reference import sigmoid
+from reference_recurrent import sigmoid
 
 from layers.dynamic_attention import DynamicBiLSTM
 

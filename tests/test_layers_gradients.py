@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import gradients_of, on_tensorflow
+from gradients import gradients_of
+from helpers import on_tensorflow
 
 from layers.gradients import add_bias
 

@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import gradients_of, not_on_jax, on_tensorflow, to_numpy
+from gradients import gradients_of
+from helpers import not_on_jax, on_tensorflow, to_numpy
 
 from layers.layer_norm import LayerNorm
 

@@ -6,7 +6,8 @@ import keras
 import ml_dtypes
 import numpy as np
 import pytest
-from helpers import gradients_of, to_numpy
+from gradients import gradients_of
+from helpers import to_numpy
 from reference import max_pool_in_loops
 
 from layers.masking import (

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from helpers import gradients_of
+from gradients import gradients_of
 
 from layers.products import row_products
 

@@ -3,9 +3,10 @@
 import keras
 import numpy as np
 import pytest
-from helpers import gradients_of, on_tensorflow
+from gradients import gradients_of
+from helpers import on_tensorflow
 from keras import ops
-from reference import lstm_in_loops, sigmoid
+from reference_recurrent import lstm_in_loops, sigmoid
 
 from layers.attention_flow import AttentionFlow
 from layers.bilstm import BiLSTM

@@ -1,14 +1,15 @@
-"""`layers.recurrent`, `layers.dense` and tied logits against loops: gates, directions, attention, word by word."""
+"""`layers.recurrent` against loops: gates, directions, attention, word by word."""
 
 import itertools
 
 import keras
 import numpy as np
 import pytest
-from helpers import gradients_of, randomised, to_numpy
-from reference import RECURRENT, STEPS, attention_in_loops, sigmoid
+from gradients import gradients_of
+from helpers import randomised, to_numpy
+from reference_recurrent import STATES, decode_in_loops, encode_in_loops, sigmoid
 
-from layers.recurrent import AFTER, ATTENTIONS, BEFORE, RecurrentDecoder, RecurrentEncoder
+from layers.recurrent import ATTENTIONS, BEFORE, RecurrentDecoder, RecurrentEncoder
 
 B, T, S, E = 2, 3, 5, 7  # batch, target words, source words, features of a word
 UNITS = 22  # of the encoder: halved, a prime
@@ -24,37 +25,7 @@ def mask():
     return np.arange(S) < np.array(LENGTHS)[:, None]
 
 
-# === Cells ===
-
-
-STATES = {"gru": 1, "lstm": 2}
-
-
-def weights_of(layer):
-    return [w.astype("float64") for w in layer.get_weights()]
-
-
 # === Encoder ===
-
-
-def encode_in_loops(x, encoder):
-    """The memory and the last states of one sequence without padding."""
-    last, read = [], RECURRENT[encoder.cell]
-    for layer in encoder.stack:
-        weights = weights_of(layer)
-        zeros = [np.zeros(len(weights[1]))] * STATES[encoder.cell]
-        x_forward, states = read(x, weights[:3], zeros)
-        if encoder.bidirectional:
-            x_backward, backward = read(x[::-1], weights[3:], zeros)
-            if encoder.merge == "sum":
-                x, states = x_forward + x_backward[::-1], [f + b for f, b in zip(states, backward, strict=True)]
-            else:
-                x = np.concatenate([x_forward, x_backward[::-1]], axis=1)
-                states = [np.concatenate(both) for both in zip(states, backward, strict=True)]
-        else:
-            x = x_forward
-        last += states
-    return [x, *last]
 
 
 DIRECTIONS = ({"merge": "concat"}, {"merge": "sum"}, {"bidirectional": False})
@@ -108,34 +79,6 @@ def test_encoder_counts_parameters(settings):
 
 
 # === Decoder ===
-
-
-def decode_in_loops(y, memory, states, decoder):
-    """Outputs, last states and attention weights of one target, word by word."""
-    size, states = STATES[decoder.cell], [state.astype("float64") for state in states]
-    summary, outputs, looks = states[-size], [], []
-    for word in y:
-        x = word
-        if decoder.attention == "none":
-            c = summary
-            x = np.concatenate([x, summary])
-        for i, layer in enumerate(decoder.stack):
-            own = states[i * size : (i + 1) * size]
-            if i == 0 and decoder.attention in BEFORE:  # asked for by the state before the step
-                [c], [a] = attention_in_loops(own[0][None], memory, decoder.look)
-                new = STEPS[decoder.cell](x, c, *own, layer.cell.cell)
-            else:
-                _, new = RECURRENT[decoder.cell]([x], weights_of(layer), own)
-            states[i * size : (i + 1) * size] = new
-            x = new[0]
-        if decoder.attention in AFTER:
-            [c], [a] = attention_in_loops(x[None], memory, decoder.look)
-            [W_c] = weights_of(decoder.readout)
-            x = np.tanh(np.concatenate([c, x]) @ W_c)  # Luong et al. 2015, eq. 5
-        if decoder.attention != "none":
-            looks.append(a)
-        outputs.append(np.concatenate([x, word, c]) if decoder.output_kind == "all" else x)
-    return np.array(outputs), states, np.array(looks)
 
 
 DECODERS = [

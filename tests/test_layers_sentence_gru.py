@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import check_saves_and_loads, on_tensorflow, randomised, to_numpy
-from reference import sentence_in_loops
+from reference_recurrent import sentence_in_loops
 
 from layers.sentence_gru import SentenceGRU
 

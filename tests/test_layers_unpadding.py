@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import gradients_of, on_tensorflow, to_numpy
+from gradients import gradients_of
+from helpers import on_tensorflow, to_numpy
 
 from layers.unpadding import apply_padded, apply_unpadded, unpadding
 

@@ -3,7 +3,8 @@
 import keras
 import numpy as np
 import pytest
-from helpers import train_small, weights_without_gradient
+from gradients import weights_without_gradient
+from helpers import train_small
 from keras import ops
 
 from engine.validation import averaged_weights

@@ -26,6 +26,7 @@ from dialog_models import (
     check_equations,
     config,
     fresh,
+    loss_and_gradients,
     made,
     split,
     split_of,
@@ -34,14 +35,6 @@ from dialog_models import (
 from helpers import to_numpy
 
 from models import MODELS
-from tasks.dialog.losses import softmax_loss
-
-
-def loss_and_gradients(model, inputs, answers):
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(softmax_loss(answers, model(inputs)))
-    return loss, tape.gradient(loss, model.trainable_variables)
-
 
 # === Equations ===
 

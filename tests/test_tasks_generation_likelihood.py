@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 from helpers import to_numpy
-from reference import nll_in_loops
+from reference_recurrent import nll_in_loops
 
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS

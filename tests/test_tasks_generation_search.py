@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from helpers import copy_of, random_seq2seq, randomised, to_numpy
-from reference import nll_in_loops
+from reference_recurrent import nll_in_loops
 
 from base.files import UserError
 from engine.runs import Run

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from helpers import check_same_training, copy_of, random_seq2seq, resume_small, to_numpy, train_small
-from reference import nll_in_loops
+from reference_recurrent import nll_in_loops
 
 from base.files import UserError
 from engine.evaluation import evaluate

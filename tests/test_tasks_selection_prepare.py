@@ -148,45 +148,21 @@ def test_prepare_splits_raw_texts_as_told(source, tmp_path):
 
 def test_prepare_reports_facts(source, tmp_path):
     _, _, _, facts = run(source, tmp_path / "out")
-    assert {name: facts[name] for name in ("corpus", "task", "eos_id", "unk_id")} == {
-        "corpus": "smn",
-        "task": "selection",
-        "eos_id": 1,
-        "unk_id": 2,
-    }
+    assert [facts[name] for name in ("corpus", "task", "eos_id", "unk_id")] == ["smn", "selection", 1, 2]
     assert facts["name"] == source.name
     assert facts["settings"] == {
-        "name": None,
-        "min_count": 2,
-        "sample": 1e-4,
-        "vectors": None,
-        "seed": 1,
-        "candidates": 10,
-        "storage": "auto",
-        "vocabulary_of": None,
-        "word2vec_workers": 1,
-        "tokenizer": "whitespace",
-        "lower": False,
-        "hashed_words": 0,
-        **SMALL,
+        **{"name": None, "tokenizer": "whitespace", "lower": False, "seed": 1, "candidates": 10, "storage": "auto"},
+        **{"min_count": 2, "vocabulary_of": None, "hashed_words": 0, "vectors": None},
+        **{**SMALL, "sample": 1e-4, "word2vec_workers": 1},
     }
     statistics = facts["statistics"]
     assert set(statistics) == {"vocabulary", "distinct_training_utterances", "train", "dev"}
     assert (statistics["vocabulary"], statistics["distinct_training_utterances"]) == (5, 6)
     assert statistics["dev"] == {
-        "file": "valid.gz",
-        "lines": 6,
-        "contexts": 3,
-        "turns_median": 1.0,
-        "turns_95": pytest.approx(1.9),
-        "words_median": 1.0,
-        "words_95": 1.0,
-        "contexts_over_9_turns": 0.0,
-        "turns_over_50_words": 0.0,
-        "unknown_words": pytest.approx(4 / 11),
-        "contexts_without_positive": 1,
-        "contexts_without_negative": 1,
-        "candidates": {"3": 1, "1": 1, "2": 1},
+        **{"file": "valid.gz", "lines": 6, "contexts": 3, "candidates": {"3": 1, "1": 1, "2": 1}},
+        **{"turns_median": 1.0, "turns_95": pytest.approx(1.9), "words_median": 1.0, "words_95": 1.0},
+        **{"contexts_over_9_turns": 0.0, "turns_over_50_words": 0.0, "unknown_words": pytest.approx(4 / 11)},
+        **{"contexts_without_positive": 1, "contexts_without_negative": 1},
     }
 
 
