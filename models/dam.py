@@ -71,9 +71,13 @@ class DAMConfig:
     """Ids behind `vocabulary_size`, of unknown words by their hash; they share the vector of `unknown_id`."""
     unknown_id: int = 0
     """The id of `_UNK_`; 0: there is none."""
-    lexical: bool = False
-    """An extension, not the paper's: `layers.lexical_match` adds a channel to the match image and a cosine to the
-    logit. `tasks.selection` starts its weights at the words' inverse document frequencies."""
+    lexical_gain: float = 0.0
+    """An extension, not the paper's: so many times the TF-IDF cosine of context and response are added to the logit
+    where the model does not learn, see `layers.lexical_match`; 0: nothing."""
+    lexical_turns: int = 20
+    """Turns that it reads, the last ones: more than the network, as it costs next to nothing."""
+    lexical_words: int = 100
+    """Words of each, and of a response."""
 
     def __post_init__(self):
         if self.variant not in VARIANTS:
@@ -117,6 +121,7 @@ class DAM(keras.Model):
         turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`,
             `K <= max_words`.
         responses: Word ids `(B, N, J)`, int32, `J <= max_words`. With `masking="release"` all three must be equal.
+        context, candidates: With a `lexical_gain` alone: as `turns` and `responses`, of any size.
 
     Returns:
         Logits, float32 `(B, N)`: the paper's `g(c, r)` is their sigmoid.
@@ -184,18 +189,18 @@ class DAM(keras.Model):
         if c.variant != "cross":
             matches |= {f"M_self {l}": m for l, m in M_self.items()}
         M_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])
-        if c.lexical:
-            lexical_match = LexicalMatch(c.vocabulary_size + c.hashed_words, c.unknown_id, name="lexical_match")
-            M_words, lexical_logits = lexical_match(turns_BTK, responses_BNJ)
-            matches["M_words"] = M_words / aggregation.scale  # after scaling it is from 0 to 1
         M = list(matches.values())  # C times (B, N, T, K, J)
         if c.response_rows:
             M, M_mask = [ops.swapaxes(m, 3, 4) for m in M], ops.swapaxes(M_mask, 3, 4)
         logits = aggregation(M, M_mask)
-        if c.lexical:
-            logits = logits + lexical_logits
 
-        super().__init__({"turns": turns_BTK, "responses": responses_BNJ}, logits, **kwargs)
+        inputs = {"turns": turns_BTK, "responses": responses_BNJ}
+        if c.lexical_gain:
+            ids = c.vocabulary_size + c.hashed_words
+            whole = {name: keras.Input((None, None), dtype="int32", name=name) for name in ("context", "candidates")}
+            logits = logits + LexicalMatch(ids, c.unknown_id, c.lexical_gain, name="lexical_match")(*whole.values())
+            inputs |= whole
+        super().__init__(inputs, logits, **kwargs)
         self.config = config
         self.match_matrices, self.representations = matches, {"U": U, "R": R}
 

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from helpers import set_random_weights
 from reference import aggregate_in_loops, block_in_loops, block_weights, cross_match_in_loops, signal_in_loops
-from test_layers_lexical_match import cosine_of_words, match_of_words
+from test_layers_lexical_match import cosine_of_words
 
 from models.dam import DAM, DAMConfig
 
@@ -17,7 +17,7 @@ TURNS = ((7, 0, 3, 1), (2, 7, 0, 4, 6), (1,))
 CANDIDATES = ((11, 1, 4), (5, 9, 0), (2, 8, 3))
 
 
-LEXICAL = {"lexical": True, "hashed_words": 41, "unknown_id": 2}
+LEXICAL = {"lexical_gain": 1.5, "hashed_words": 41, "unknown_id": 2}
 
 
 def words(rng, counts, ids):
@@ -49,6 +49,13 @@ def batch_of(some, turns=1, k=1, candidates=1, j=1):
             for i, one in enumerate(lists):
                 ids[b, i, : len(one)] = one
     return batch
+
+
+def inputs_of(model, some, **sizes):
+    """As `batch_of`, with what a model with a `lexical_gain` takes beside."""
+    batch = batch_of(some, **sizes)
+    whole = {"context": batch["turns"], "candidates": batch["responses"]} if model.config.lexical_gain else {}
+    return batch | whole
 
 
 def config(variant="full", **settings):
@@ -86,7 +93,7 @@ def dam_in_loops(turns, response, model, divisor):
 
     K, J = max(len(ids) for ids in turns), len(response)
     kinds = {"self": ["self"], "cross": ["cross"]}.get(c.variant, ["cross", "self"])
-    image = np.zeros((len(turns), K, J, len(kinds) * len(levels) + c.lexical))
+    image = np.zeros((len(turns), K, J, len(kinds) * len(levels)))
     mask = np.zeros(image.shape[:3], bool)
     R = represent(response)
     for t, ids in enumerate(turns):
@@ -101,11 +108,10 @@ def dam_in_loops(turns, response, model, divisor):
                     channels.append(cross_match_in_loops(U[l], R[l], match, pairs))
         for channel, M in enumerate(channels):
             image[t, : len(ids), :, channel] = M.reshape(len(ids), J)
-        if c.lexical:
-            for k, j in np.ndindex(len(ids), J):
-                image[t, k, j, -1] = divisor * match_of_words(ids[k], response[j], layer("lexical_match"))
         mask[t, : len(ids)] = True
     if c.response_rows:
         image, mask = np.swapaxes(image, 1, 2), np.swapaxes(mask, 1, 2)
     logit = aggregate_in_loops(image, mask, layer("aggregation"), 1 / divisor, release)
-    return logit + cosine_of_words(turns, response, layer("lexical_match")) if c.lexical else logit
+    if not c.lexical_gain:
+        return logit
+    return logit + cosine_of_words([id for ids in turns for id in ids], response, layer("lexical_match"))

@@ -20,6 +20,7 @@ from dam_models import (
     dam_in_loops,
     examples,
     ids_of,
+    inputs_of,
 )
 from helpers import set_random_weights, to_numpy
 
@@ -39,7 +40,7 @@ from models.dam import DAM, VARIANTS, release_settings
 )
 def test_dam_matches_equations(variant, settings):
     model, some = dam(variant, **settings), examples(ids_of(settings))[:B]
-    logits = to_numpy(model(batch_of(some)))
+    logits = to_numpy(model(inputs_of(model, some)))
     assert logits.shape == (B, N) and logits.dtype == np.float32
     for b, (turns, responses) in enumerate(some):
         for n, response in enumerate(responses):
@@ -80,7 +81,7 @@ def test_dam_ignores_padding(variant, settings):
     model, some = dam(variant, **settings), examples(ids_of(settings))
     alone = np.array(
         [
-            [to_numpy(model(batch_of([(turns, [response])]))).item() for response in responses]
+            [to_numpy(model(inputs_of(model, [(turns, [response])]))).item() for response in responses]
             for turns, responses in some
         ]
     )
@@ -95,12 +96,12 @@ def test_dam_ignores_padding(variant, settings):
         {"candidates": 5},
         {"turns": T, "k": J, "candidates": 5, "j": J},
     ]:
-        found = to_numpy(model(batch_of(some, **sizes)))
+        found = to_numpy(model(inputs_of(model, some, **sizes)))
         np.testing.assert_allclose(found[:, :N], alone, atol=1e-5)
         nothing = model.get_layer("aggregation").b3.numpy()[0]  # a response without a word
         np.testing.assert_allclose(found[:, N:], nothing, atol=1e-5)
     for (turns, responses), row in zip(some, alone, strict=True):
-        backwards = to_numpy(model(batch_of([(turns, responses[::-1])])))[0, ::-1]
+        backwards = to_numpy(model(inputs_of(model, [(turns, responses[::-1])])))[0, ::-1]
         np.testing.assert_allclose(backwards, row, atol=1e-5)
 
 
@@ -134,12 +135,13 @@ def test_dam_scores_depend_on_every_real_word():
     [*((v, {}) for v in VARIANTS), ("full", {"positional": True}), ("self", LEXICAL)],
 )
 def test_dam_trains_every_weight(variant, settings):
-    model, batch = dam(variant, **settings), batch_of(examples(ids_of(settings)), turns=T, k=J, candidates=5, j=J)
+    model = dam(variant, **settings)
+    batch = inputs_of(model, examples(ids_of(settings)), turns=T, k=J, candidates=5, j=J)
     labels = np.arange(len(TURNS) * 5).reshape(-1, 5) % 2
     with tf.GradientTape() as tape:
         loss = keras.losses.BinaryCrossentropy(from_logits=True)(labels, model(batch))
     gradients = tape.gradient(loss, model.trainable_variables)
-    assert {w.name for w in model.non_trainable_weights} == ({"w"} if model.config.lexical else set())
+    assert {w.name for w in model.non_trainable_weights} == ({"idf"} if model.config.lexical_gain else set())
     for weight, gradient in zip(model.trainable_variables, gradients, strict=True):
         values = tf.convert_to_tensor(gradient).numpy()
         assert np.isfinite(values).all(), weight.path

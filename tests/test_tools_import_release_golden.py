@@ -83,7 +83,9 @@ def test_config_is_the_checkpoints(golden):
         "response_rows": conf["variant"] == "last_net",
         "hashed_words": 0,
         "unknown_id": 0,
-        "lexical": False,
+        "lexical_gain": 0.0,
+        "lexical_turns": 20,
+        "lexical_words": 100,
     }
     assert config["training"]["loss_clip"] == 10.0
     assert config["fit"]["batch_size"] == conf["batch_size"]

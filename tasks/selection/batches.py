@@ -195,7 +195,11 @@ def inputs_of(split, config, contexts, responses, multiple):
         multiple: Lengths are rounded up to 3/2 of it, as poolings take cells by threes: see `layers.match_aggregation`.
     """
     cut = config.masking == "exact"  # else padding counts, so all of it must be there
-    return split.collate(contexts, responses, config.max_turns, config.max_words, multiple * 3 // 2, cut)
+    inputs = split.collate(contexts, responses, config.max_turns, config.max_words, multiple * 3 // 2, cut)
+    if config.lexical_gain:
+        whole = split.collate(contexts, responses, config.lexical_turns, config.lexical_words, multiple)
+        inputs |= {"context": whole["turns"], "candidates": whole["responses"]}
+    return inputs
 
 
 # === Training ===

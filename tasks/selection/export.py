@@ -3,6 +3,8 @@
 Letters: B batch   N candidates of a context   T turns   K words
 """
 
+import copy
+
 import keras
 import tensorflow as tf
 
@@ -26,6 +28,12 @@ class SelectionText:
         self.max_turns = config.max_turns
         self.max_words = config.max_words
         self.full_size = config.masking == "release"  # where padding counts, it must all be there
+
+    def whole(self, config):
+        """The same of what a model's `lexical_gain` reads."""
+        other = copy.copy(self)
+        other.max_turns, other.max_words, other.full_size = config.lexical_turns, config.lexical_words, False
+        return other
 
     def context(self, turns):
         """The last turns of each context.
@@ -93,6 +101,7 @@ def selection_archive(model, vocabulary, text):
         A `keras.export.ExportArchive`.
     """
     text = SelectionText(vocabulary, model.config, text)
+    whole = text.whole(model.config)
 
     def logits_of(turns, candidates):
         turns = of_shape(turns, "turns", "BT")
@@ -100,10 +109,14 @@ def selection_archive(model, vocabulary, text):
         tf.debugging.assert_equal(tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows")
         # Convolutions refuse to work on nothing: where B or N is 0, a padded one comes and goes.
         rows, columns = [0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]
-        inputs = {
-            "turns": tf.pad(text.context(turns), [rows, [0, 0], [0, 0]]),
-            "responses": tf.pad(text.words(candidates), [rows, columns, [0, 0]]),
-        }
+
+        def ids(text, *names):
+            contexts = tf.pad(text.context(turns), [rows, [0, 0], [0, 0]])
+            return dict(zip(names, [contexts, tf.pad(text.words(candidates), [rows, columns, [0, 0]])], strict=True))
+
+        inputs = ids(text, "turns", "responses")
+        if model.config.lexical_gain:
+            inputs |= ids(whole, "context", "candidates")
         return model(inputs, training=False)[:B, :N]
 
     def score(turns, response):

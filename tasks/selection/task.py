@@ -117,9 +117,9 @@ class SelectionTask(task.Task):
         if training.vector_norm:
             vectors = scale_to_norm(vectors, training.vector_norm)
         model.get_layer("word_embedding").set_weights([vectors])
-        if model.config.lexical:
+        if model.config.lexical_gain:
             ids = 1 + model.config.vocabulary_size + model.config.hashed_words
-            model.get_layer("lexical_match").w.assign(document_weights(dataset.splits["train"], ids))
+            model.get_layer("lexical_match").idf.assign(document_weights(dataset.splits["train"], ids))
 
     def optimizer(self, training, learning_rate, steps=None, config=None):
         """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if the model asks."""
