@@ -82,7 +82,9 @@ class DialogChat(Chat):
         if len(weights) > 1 and weights.max() < 2 / len(weights):
             low, high = 100 * weights.min(), 100 * weights.max()
             return f"Nothing stands out: each of {len(weights)} memories has {low:.2f} to {high:.2f} per cent."
-        table = Table("", *found["columns"], title=f"Attention, per cent; evenly it were {100 / len(weights):.2f}")
+        table = Table(
+            "", *found["columns"], title=f"Attention, per cent; {100 / len(weights):.2f} each if spread evenly"
+        )
         for place in sorted(np.argsort(-weights.max(axis=1), kind="stable")[:SHOWN]):
             table.add_row(found["rows"][place], *(f"{100 * weight:.2f}" for weight in weights[place]))
         return table
