@@ -156,34 +156,30 @@ def measure(lines, scratch):
         yield row
 
 
+DRAWN = {
+    "seconds": {"prepare_cpu_seconds": "prepare, CPU", "load_cpu_seconds": "load, CPU", "order_seconds": "epoch order"},
+    "megabytes": {
+        "prepare_peak_megabytes": "prepare, peak",
+        "train_megabytes": "training, without mapped files",
+        "load_megabytes": "load, without mapped files",
+    },
+}
+
+
 def draw(rows, path):
-    """Seconds and peak memory by number of lines."""
+    """Seconds and memory by number of lines, a line for each field and each origin of the word vectors."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.5), layout="constrained")
-    seconds, megabytes = figure.subplots(1, 2)
-    lines = [row["lines"] for row in rows]
-    for axes, unit, fields in (
-        (
-            seconds,
-            "seconds",
-            {"prepare_cpu_seconds": "prepare (CPU)", "load_seconds": "load", "order_seconds": "epoch order"},
-        ),
-        (
-            megabytes,
-            "megabytes",
-            {
-                "prepare_peak_megabytes": "prepare, peak",
-                "train_megabytes": "training, without mapped files",
-                "load_megabytes": "load, without mapped files",
-            },
-        ),
-    ):
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    for axes, (unit, fields) in zip(figure.subplots(1, 2), DRAWN.items(), strict=True):
         for field, label in fields.items():
-            axes.plot(lines, [row[field] for row in rows], marker="o", label=label)
+            for vectors, marker in (("read", "o"), ("trained", "^")):
+                points = [(row["lines"], row[field]) for row in rows if row["vectors"] == vectors and row.get(field)]
+                if points:
+                    axes.plot(*zip(*points, strict=True), marker=marker, label=f"{label}; vectors {vectors}")
         axes.set(xlabel="lines", ylabel=unit, xscale="log", yscale="log")
         axes.grid(alpha=0.3)
-        axes.legend()
+        axes.legend(fontsize="small")
     figure.savefig(path, dpi=110)
 
 

@@ -108,8 +108,8 @@ def prepare(corpus, source, out, settings):
             counts = utterances.counts()
             vocabulary = _vocabulary(files["train"], counts, settings)
             settings, vectors = _word_vectors(utterances, counts, vocabulary, settings, directory, progress)
-        splits = _encoded(arrays, vocabulary, words, len(vectors))
-        statistics = _statistics(files, splits, vocabulary, settings.candidates)
+        splits, unknown = _encoded(arrays, vocabulary, words, len(vectors))
+        statistics = _statistics(files, splits, unknown, settings.candidates)
         made = {VECTORS: vectors, VOCABULARY: vocabulary} | _stored(arrays, splits, vocabulary.eos_id, settings.storage)
         sizes = {"vocabulary": len(vocabulary), "distinct_training_utterances": len(utterances)}
         ids = {"eos_id": vocabulary.eos_id, "unk_id": vocabulary.unk_id or None, "hashed_words": vocabulary.hashed}
@@ -156,20 +156,20 @@ def _word_vectors(utterances, counts, vocabulary, settings, directory, progress)
 
 
 def _encoded(arrays, vocabulary, words, rows):
-    """The splits, their words as ids."""
+    """The splits, their words as ids, and how many words of each are unknown."""
     ids = vocabulary.encode(words)
-    for split in SPLITS:
-        encode(arrays, split, ids)
+    unknown = np.array([id == vocabulary.unk_id or id > len(vocabulary) for id in ids], bool)
+    counts = {split: encode(arrays, split, ids, unknown) for split in SPLITS}
     clear(arrays)
-    return {split: read_split(arrays, split, rows + vocabulary.hashed) for split in SPLITS}
+    return {split: read_split(arrays, split, rows + vocabulary.hashed) for split in SPLITS}, counts
 
 
-def _statistics(files, splits, vocabulary, candidates):
+def _statistics(files, splits, unknown, candidates):
     """Statistics of each split that has lines; warns where dev or test have other numbers of candidates."""
     statistics = {}
     for name, split in splits.items():
         if len(split):
-            statistics[name] = {"file": files[name].name, **statistics_of(split, vocabulary)}
+            statistics[name] = {"file": files[name].name, **statistics_of(split, unknown[name])}
             if name != "train":
                 warn_of_candidates(files[name], split, candidates)
     return statistics

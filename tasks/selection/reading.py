@@ -120,17 +120,23 @@ class Utterances:
                 end += length
 
 
-def encode(directory, split, ids):
+def encode(directory, split, ids, unknown):
     """Writes the words of a split as ids.
 
     Args:
         directory, split: As of `read_lines`.
         ids: The id of each number of a word.
+        unknown: Whether the vocabulary lacks it, bool `(len(ids),)`.
+
+    Returns:
+        How many words of the split are unknown.
     """
-    ids = np.asarray(ids, smallest_type(max(ids, default=0)))
+    ids, found = np.asarray(ids, smallest_type(max(ids, default=0))), 0
     with GrowingArray(path_of(directory, split, "ids"), ids.dtype) as file:
         for _, numbers in StoredArray(path_of(directory, split, "words")).blocks():
             file.write(ids[numbers])
+            found += int(unknown[numbers].sum())
+    return found
 
 
 def clear(directory):

@@ -10,20 +10,16 @@ from data.flat_arrays import BLOCK
 PAPER_TURNS, PAPER_WORDS = 9, 50  # what DAM reads of a context and of an utterance
 
 
-def statistics_of(split, vocabulary):
+def statistics_of(split, unknown):
     """Statistics of a `tasks.selection.batches.SelectionSplit`; a context counts once, whatever its candidates.
 
     Args:
-        split: Its turns and responses are all that is in their arrays of ids.
-        vocabulary: The `data.vocabulary.Vocabulary`; ids beyond it are of unknown words too.
+        split: Its lengths are looked at, not its words: what is read of a mapped array would count as memory.
+        unknown: How many words of it are not in the vocabulary.
     """
     candidates = np.bincount(split.context)
     positive = np.bincount(split.context, weights=split.label)
     turns, words, responses = map(_counts, (split.context_turns, split.turns.lengths, split.responses.lengths))
-    ids = {id(array): array for array in (split.turns.ids, split.responses.ids)}.values()
-    unknown = sum(
-        int(((part == vocabulary.unk_id) | (part > len(vocabulary))).sum()) for array in ids for part in _blocks(array)
-    )
     total = sum(int(counts @ np.arange(len(counts))) for counts in (words, responses))
     return {
         "lines": len(split.label),
