@@ -17,12 +17,13 @@ import numpy as np
 from absl import flags
 
 from base import cli
-from base.files import UserError, atomic_file
+from base.files import UserError
+from benchmarks.turns import write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("kills", 50, "Kills before the training may go on to its end.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Seed of the moments.")
-flags.DEFINE_float("epochs", 400.0, "Epochs of the training; enough that it does not end before the last kill.")
+flags.DEFINE_float("epochs", 2000.0, "Epochs of the training; 30 for each kill, else it ends before the last.")
 flags.DEFINE_string("out", None, "JSON file for the record.")
 MODEL = ["--model=supervised-embeddings", "--set=embedding_dim=32", "--set=validations_per_epoch=0.1", "--seed=3"]
 
@@ -90,13 +91,8 @@ def main():
         }
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    from engine.provenance import provenance
-
-    record |= provenance()
     print(json.dumps(record, indent=1))
-    if FLAGS.out:
-        with atomic_file(FLAGS.out) as file:
-            json.dump(record, file, indent=1)
+    write_record(FLAGS.out, "soak", **record)
 
 
 def _rows(run):
