@@ -56,7 +56,7 @@ def test_arrays_hold_what_the_pickle_holds(corpus):
 
 @pytest.mark.parametrize("negatives", ["file", "fresh"])
 def test_training_takes_the_same_batches_of_arrays(corpus, negatives):
-    config = types.SimpleNamespace(max_turns=3, max_words=5, masking="exact", lexical_gain=0.0)
+    config = types.SimpleNamespace(max_turns=3, max_words=5, masking="exact")
     training = types.SimpleNamespace(negatives=negatives, negatives_per_positive=2, loss="softmax")
     batches = {}
     for storage in ("pickle", "arrays"):
