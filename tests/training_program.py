@@ -59,7 +59,7 @@ def train_one(plan, run, task, data):
             trained = train_small(task, data, path, plan["settings"].get(task), **options)
     found = {"devices": trained.config["devices"], "history": trained.history()}
     if plan.get("evaluate"):
-        found["metrics"] = evaluate(TASKS[task], path, "dev", baselines=False)["metrics"]
+        found["metrics"] = evaluate(TASKS[task], path, "dev", precision="float32", baselines=False)["metrics"]
     return found
 
 
