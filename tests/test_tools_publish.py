@@ -29,6 +29,8 @@ def test_weights_are_those_of_the_run_in_half_precision(published, trained_readi
     for weight, other in zip(found.get_weights(), trained.get_weights(), strict=True):
         np.testing.assert_array_equal(weight, other.astype("float16").astype("float32"))
     assert found.get_weights()[0].dtype == np.float32
+    with h5py.File(published / BEST) as file:
+        assert "optimizer" not in file and "layers" in file
 
 
 def test_nothing_of_the_machine_is_left_and_all_that_use_takes_is_there(published, trained_reading_comprehension):

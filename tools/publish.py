@@ -52,7 +52,7 @@ def main():
 
 
 def halve(source, target):
-    """Copies a file of weights with every float32 array in float16, compressed.
+    """Copies a file of weights with every float32 array in float16, compressed, without an optimizer's state.
 
     Args:
         source: A `.weights.h5` of Keras.
@@ -64,6 +64,8 @@ def halve(source, target):
     with h5py.File(source) as full, h5py.File(target, "w") as half:
 
         def copy(name, item):
+            if name.split("/")[0] == "optimizer":  # Keras writes it too, and nobody reads it
+                return
             if isinstance(item, h5py.Group):
                 copied = half.require_group(name)
             else:
