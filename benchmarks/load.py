@@ -219,3 +219,15 @@ class Hostile:
         writer.write(self.client.message(self.body))
         await writer.drain()
         return "left without the answer"
+
+
+def varied(examples, rng):
+    """Instances like some examples, of other sizes: a shorter conversation, fewer candidates, part of a text."""
+    instance = dict(rng.choice(examples)["instance"])
+    for field, value in instance.items():
+        if isinstance(value, list):
+            instance[field] = value[-rng.randint(1, len(value)) :]
+        elif field == "passage":
+            words = value.split()
+            instance[field] = " ".join(words[: rng.randint(len(words) // 2, len(words))])
+    return instance

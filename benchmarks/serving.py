@@ -25,7 +25,7 @@ from rich.table import Table
 
 from base import cli
 from base.files import UserError
-from benchmarks.load import Client, closed_loop, open_loop
+from benchmarks.load import Client, closed_loop, open_loop, varied
 from benchmarks.turns import write_record
 
 FLAGS = flags.FLAGS
@@ -74,18 +74,6 @@ class Server:
             self.process.kill()
             self.process.wait()
             return None
-
-
-def varied(examples, rng):
-    """Instances like some examples, of other sizes: a shorter conversation, fewer candidates, part of a text."""
-    instance = dict(rng.choice(examples)["instance"])
-    for field, value in instance.items():
-        if isinstance(value, list):
-            instance[field] = value[-rng.randint(1, len(value)) :]
-        elif field == "passage":
-            words = value.split()
-            instance[field] = " ".join(words[: rng.randint(len(words) // 2, len(words))])
-    return instance
 
 
 async def overhead(client, predictor, bodies, calls):

@@ -48,7 +48,7 @@ class Vocabulary:
     >>> vocabulary.encode(["hello", "you", "there", "_EOS_"])
     [3, 2, 4, 2]
     >>> Vocabulary(vocabulary.words, hashed=100).encode(["you", "hello", "you"])
-    [73, 3, 73]
+    [89, 3, 89]
     """
 
     words: tuple[str, ...]

@@ -11,8 +11,7 @@ import pytest
 import uvicorn
 
 from base.files import UserError
-from benchmarks.load import KINDS, Client, Hostile, Minute, closed_loop, open_loop
-from benchmarks.serving import varied
+from benchmarks.load import KINDS, Client, Hostile, Minute, closed_loop, open_loop, varied
 from serving.app import create_app
 from serving.limits import Limits
 

@@ -150,7 +150,7 @@ def test_prepare_reports_facts(source, tmp_path):
         "name": "mine-task1",
         "corpus": "babi-dialog",
         "task": "dialog",
-        "settings": {"name": "mine", "words_of": "train"},
+        "settings": {"name": "mine", "words_of": "train", "vocabulary_of": None},
         "statistics": {
             "vocabulary": 11,
             "candidates": 6,
@@ -296,4 +296,8 @@ def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two t
         written.append({file.name: file.read_bytes() for file in (out / "task1").iterdir()})
     assert written[0] == written[1]
     assert set(written[0]) == WRITTEN
-    assert json.loads(written[0]["dataset.json"])["settings"] == {"name": "x", "words_of": "train"}
+    assert json.loads(written[0]["dataset.json"])["settings"] == {
+        "name": "x",
+        "words_of": "train",
+        "vocabulary_of": None,
+    }

@@ -11,7 +11,7 @@ from base.files import UserError
 from engine.evaluation import evaluate
 from engine.runs import BEST, LAST, Run
 from tasks import TASKS
-from tools.publish import halve
+from tools.half_precision import halve
 
 
 @pytest.fixture(scope="module")

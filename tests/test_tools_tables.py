@@ -40,7 +40,7 @@ def test_links_within_the_project_lead_somewhere(page):
 def test_the_readme_is_short_and_shows_every_system():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 150
-    for name in ("DAM", "BiDAF", "Seq2seq, dot attention", "MEMMA", "MemN2N", "Entity MEMMA"):
+    for name in ("DAM", "BiDAF", "Seq2seq, Luong's dot attention", "MEMMA", "MemN2N", "Entity MEMMA"):
         assert f"| {name} |" in text
 
 
