@@ -31,6 +31,7 @@ def second(run, path):
     return other
 
 
+@pytest.mark.slow
 def test_spans_are_found_by_the_mean_of_probabilities(trained_reading_comprehension, tmp_path, capsys):
     run = trained_reading_comprehension
     other = second(run, tmp_path / "other")

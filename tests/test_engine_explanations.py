@@ -73,7 +73,9 @@ def test_a_picture_that_cannot_be_written_says_so(tmp_path):
     assert draw_if_named([MAP], "") is None
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS]
+)
 def test_evaluate_explains_examples(task, request, tmp_path):
     run = request.getfixturevalue(f"trained_{task}")
     done = run_script("evaluate.py", f"--run={run.path}", "--explain=2", f"--out={tmp_path}", "--split=dev")

@@ -16,7 +16,7 @@ from tasks import TASKS
 CORPORA = {"selection": "smn", "dialog": "babi-dialog", "generation": "conversations", "reading_comprehension": "squad"}
 
 
-@pytest.fixture(params=list(CORPORA))
+@pytest.fixture(params=[pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in CORPORA])
 def case(request, tmp_path):
     """A task, a copy of its small run, the raw files of the run's dataset, and this."""
     run = request.getfixturevalue(f"trained_{request.param}")

@@ -75,7 +75,9 @@ def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
     assert model.metadata()["note"] == TOY
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS]
+)
 def test_every_run_is_warmed_up_and_served(task, request):
     model = load("m", request.getfixturevalue(f"trained_{task}").path, TASKS)
     model.warm_up()

@@ -170,6 +170,7 @@ def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(tr
     assert answers["example"]["responses"][0, 0].decode() == found[0]["response"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["entity-memma", "supervised-embeddings"])
 def test_models_with_entities_and_without_attention_too(name, prepared_dialog, tmp_path):
     settings = {"embedding_dim": "8", "hops": "2", "heads": "2"} if name == "entity-memma" else {"embedding_dim": "8"}

@@ -28,6 +28,7 @@ def test_document_weights_are_inverse_document_frequencies(monkeypatch, block):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_exported_model_matches_unknown_words_as_the_run_does(prepared, tmp_path):
     source, data = prepared.parent / "raw", tmp_path / "data"
     prepare("smn", source, data, Settings(dimension=7, word2vec_epochs=1, hashed_words=101, tokenizer="terms"))

@@ -54,7 +54,10 @@ def evaluated(run, split, capsys, **options):
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("name", "eos_id", "filters"), [("ubuntu-v1", 28270, [32, 16]), ("douban", 1, [16, 16])])
+@pytest.mark.parametrize(
+    ("name", "eos_id", "filters"),
+    [("ubuntu-v1", 28270, [32, 16]), pytest.param("douban", 1, [16, 16], marks=pytest.mark.slow)],
+)
 def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filters):
     data = write_release(tmp_path / "any directory", eos_id, positives=3 if name == "douban" else 1)
     done = run_script("train.py", f"--name={name}", f"--data={data}", f"--workdir={tmp_path / 'run'}", *SMALL)
@@ -87,6 +90,7 @@ def test_another_dataset_of_a_run_keeps_its_own_name(tmp_path, capsys):
     assert "another, dev: 5 contexts" in printed and "published" not in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["douban", "ecommerce"])
 def test_the_published_text_format_trains_by_name(tmp_path, capsys, name):
     if not (SAMPLES / name).is_dir():
