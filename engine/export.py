@@ -6,8 +6,8 @@ import pprint
 import keras
 
 from base.files import UserError, atomic_directory
-from data.vocabulary import Vocabulary
 from engine.runs import VOCABULARY, set_precision
+from engine.vocabularies import vocabulary_of
 
 
 def export(task, run, out, version=1, **options):
@@ -41,7 +41,7 @@ def export(task, run, out, version=1, **options):
         )
     set_precision("float32")
     model = run.load_model()
-    vocabulary = Vocabulary.load(run.path / VOCABULARY, getattr(model.config, "hashed_words", 0))
+    vocabulary = vocabulary_of(run)
     if len(vocabulary) != model.config.vocabulary_size:
         raise UserError(
             f"{run.path / VOCABULARY}: expected {model.config.vocabulary_size} words, as the model "

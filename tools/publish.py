@@ -24,12 +24,11 @@ flags.DEFINE_string("data", None, "Prepared dataset to measure it on; default: t
 flags.DEFINE_list("splits", ["dev"], "What is measured.")
 flags.DEFINE_string("about", None, "Text of the model card: data, licence, limits, examples.", required=True)
 flags.DEFINE_string("out", None, "Directory to make.", required=True)
-LEFT_OUT = ("last.npz", "metrics.json", "checksums.json", "config.json", "best.weights.h5")
 
 
 def main():
     from engine.evaluation import Evaluation
-    from engine.runs import BEST, CHECKSUMS, CONFIG, Run
+    from engine.runs import BEST, CHECKSUMS, CONFIG, LAST, METRICS, Run
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)
@@ -37,7 +36,11 @@ def main():
     task, data = TASKS[run.entry.task], FLAGS.data or run.config["dataset"]["path"]
     with atomic_directory(FLAGS.out) as directory:
         for file in run.path.iterdir():
-            if file.is_file() and file.name not in LEFT_OUT and not file.name.startswith("."):
+            if (
+                file.is_file()
+                and file.name not in (LAST, METRICS, CHECKSUMS, CONFIG, BEST)
+                and not file.name.startswith(".")
+            ):
                 shutil.copyfile(file, directory / file.name)
         halve(run.path / BEST, directory / BEST)
         config = {**run.config, "dataset": {**run.config["dataset"], "path": None}}

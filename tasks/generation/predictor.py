@@ -8,10 +8,10 @@ import numpy as np
 
 from base.files import UserError
 from data.tokenizers import TOKENIZERS, normalize
-from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary
+from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
 from engine.predictor import Predictor
-from engine.runs import VOCABULARY
 from engine.settings import check_sizes
+from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding, write
 from tasks.generation.batches import LENGTHS
 from tasks.generation.search import attention, parse_decoding, words_of
@@ -49,7 +49,7 @@ class GenerationPredictor(Predictor):
     }
 
     def __init__(self, run, decoding=None, seed=1):
-        self.vocabulary = Vocabulary.load(run.path / VOCABULARY)
+        self.vocabulary = vocabulary_of(run)
         self.model = run.load_model()
         check_sizes(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         text = run.config["dataset"]["text"]

@@ -12,8 +12,9 @@ from data.corpora.squad import tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from engine.predictor import Predictor
-from engine.runs import METRICS, VOCABULARY
+from engine.runs import METRICS
 from engine.settings import check_sizes
+from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
 from layers.span_search import best_spans
 from tasks.reading_comprehension.batches import ReadingSplit, Tokens
@@ -54,7 +55,7 @@ class ReadingComprehensionPredictor(Predictor):
     }
 
     def __init__(self, run):
-        self.vocabulary = Vocabulary.load(run.path / VOCABULARY)
+        self.vocabulary = vocabulary_of(run)
         self.characters = Vocabulary.load(run.path / CHARACTERS)
         self.model = run.load_model()
         self.window = max(run.config["training"]["max_context"], 4 * MAX_LENGTH)

@@ -7,9 +7,9 @@ import numpy as np
 from base.files import UserError
 from data.sequences import Sequences
 from data.tokenizers import words_of
-from data.vocabulary import Vocabulary
 from engine.predictor import Predictor
 from engine.runs import VOCABULARY
+from engine.vocabularies import vocabulary_of
 from tasks.selection.batches import SelectionSplit, inputs_of
 from tasks.selection.matching import Matching
 from tasks.selection.ranking import CANDIDATES, score
@@ -47,7 +47,7 @@ class SelectionPredictor(Predictor):
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
         self.text = text_settings(run)
         self.model = run.load_model()
-        self.vocabulary = Vocabulary.load(run.path / VOCABULARY, getattr(self.model.config, "hashed_words", 0))
+        self.vocabulary = vocabulary_of(run)
 
     def answer(self, instances):
         split = self._split(instances)
