@@ -103,6 +103,7 @@ def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, mon
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("swept")
 def test_a_sweep_varies_settings(prepared_dialog, tmp_path):
     variations = [{"hops": "1"}, {"hops": "0"}]
     sweep(TASKS, ["tiny"], [prepared_dialog], [1], ["dev"], tmp_path / "runs", tmp_path, variations)
