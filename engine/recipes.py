@@ -110,6 +110,8 @@ RECIPES = {
         results="babi/babi-memma-identity-task?-?-dev.json",
         score="dev per_response .861, the mean of 5 tasks; seed 1, 81 seconds per task, 2 cores, AMD EPYC",
     ),
+    "babi-memma-position": _babi("memma", encoding="position"),
+    "babi-memma-attention": _babi("memma", encoding="attention"),
     "babi-memn2n": _babi(
         "memn2n",
         results="babi/babi-memn2n-task?-?-dev.json",

@@ -128,6 +128,9 @@ def _shared_memory(settings, training):
         notes.append(f"{settings['shortcut']} shortcut".replace("none", "no"))
     if settings.get("divisor", "dimension") != "dimension":
         notes.append(f"divisor {settings['divisor']}")
+    for field, usual in (("heads", 4), ("hops", 3)):
+        count = settings.get(field, usual)
+        notes += [f"{count} {field}".removesuffix("s" if count == 1 else "")] * (count != usual)
     if settings.get("encoding", "sum") != "sum":
         notes.append({"position": "weighted by position", "attention": "attention between words"}[settings["encoding"]])
     return notes
