@@ -30,6 +30,22 @@ def history_mask(speakers, turns, including_turn=False):
     return ops.logical_and(before(places_M[:, None, :], turns[:, :, None]), ops.not_equal(speakers, 0)[:, None, :])
 
 
+def sentence_mask(speakers):
+    """Marks, for each sentence, itself and the sentences before it.
+
+    Args:
+        speakers: Int `(B, M)`, 0 = padding.
+
+    Returns:
+        Boolean `(B, M, M)`.
+
+    >>> sentence_mask(np.array([[1, 2, 0]])).numpy().tolist()
+    [[[True, False, False], [True, True, False], [True, True, False]]]
+    """
+    places_BM = ops.cumsum(ops.ones_like(speakers), axis=1) - 1
+    return history_mask(speakers, places_BM, including_turn=True)
+
+
 def gather_turns(x, turns):
     """The row of each turn's own sentence.
 

@@ -126,6 +126,10 @@ def _shared_memory(settings, training):
     notes = ["fixed word vectors"] * (not settings.get("train_embedding", True))
     if settings.get("shortcut", "gated") != "gated":
         notes.append(f"{settings['shortcut']} shortcut".replace("none", "no"))
+    if settings.get("gate", "tanh") != "tanh":
+        notes.append(f"{settings['gate']} gate")
+    if settings.get("memory", "sentences") == "latest":
+        notes.append("latest memory")
     if settings.get("divisor", "dimension") != "dimension":
         notes.append(f"divisor {settings['divisor']}")
     for field, usual in (("heads", 4), ("hops", 3)):

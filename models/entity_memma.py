@@ -54,7 +54,7 @@ class EntityMEMMA(DialogModel):
         words, longest = c.vocabulary_size + c.types, c.max_words if c.positions else 0
         E = encoded_words(c, "bag_of_words", max_words=longest, words=words, heads=c.heads)
         U_1_BTD, memory = read_history(c, E, inputs)
-        state_BTD, attention_weights = hops(c, U_1_BTD, memory)
+        state_BTD, attention_weights = hops(c, U_1_BTD, memory, inputs["speakers"])
         logits_BTC = score_candidates(c, state_BTD, E, inputs)
 
         # Pointers

@@ -14,11 +14,14 @@ import dataclasses
 
 import keras
 
+from layers.dialog_history import sentence_mask
 from layers.memory_attention import MemoryAttention
 from layers.shortcut import KINDS, Shortcut
 from models.dialog_memory import DialogModel, SumConfig, encoded_words, read_history, score_candidates
 
 DIVISORS = {"dimension": 1.0, "root": 0.5}
+GATES = ("tanh", "sigmoid")
+MEMORIES = ("sentences", "latest")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,10 +37,17 @@ class MEMMAConfig(SumConfig):
     """Attention logits are divided by `d_model` (`dimension`, eq. 9) or by its `root`."""
     shortcut: str = "gated"
     """`gated` (eq. 13), `identity` (eq. 12) or `none`."""
+    gate: str = "tanh"
+    """Activation of the gate: the article's `tanh`, or a `sigmoid` as in highway networks."""
+    memory: str = "sentences"
+    """What a hop attends to: the `sentences` of the history; or, from the second hop on, the `latest` result of
+    attention over the history, which is one reading of the article's section 1: each sentence goes through the hop
+    before as the user's does, over the sentences up to itself, without their distances in time."""
 
     def __post_init__(self):
         super().__post_init__()
-        for field, known in (("divisor", tuple(DIVISORS)), ("shortcut", KINDS)):
+        fields = {"divisor": tuple(DIVISORS), "shortcut": KINDS, "gate": GATES, "memory": MEMORIES}
+        for field, known in fields.items():
             if getattr(self, field) not in known:
                 raise ValueError(f"{field} must be one of {known}. Received: {field}={getattr(self, field)!r}")
         if self.heads < 1 or self.embedding_dim % self.heads:
@@ -46,22 +56,28 @@ class MEMMAConfig(SumConfig):
             )
 
 
-def hops(c, U_1_BTD, memory):
+def hops(c, U_1_BTD, memory, speakers):
     """The stacked attention of equations 9 to 14.
 
     Args:
         c: A `MEMMAConfig`.
         U_1_BTD: The users' sentences.
         memory: Of `models.dialog_memory.read_history`.
+        speakers: Of the sentences, int `(B, M)`.
 
     Returns:
         `U_1 + U_S`, float `(B, T, D)`, and the attention weights of each hop, `(B, H, T, M)`.
     """
     divisor = float(c.embedding_dim) ** DIVISORS[c.divisor]
     u_BTD, attention_weights = U_1_BTD, []
+    m_BMD, *features = memory
     for s in range(c.hops):
-        o_BTD, a_BHTM = MemoryAttention(c.heads, divisor=divisor, name=f"attention_{s}")(u_BTD, *memory)
-        u_BTD = Shortcut(c.shortcut, name=f"shortcut_{s}")(o_BTD, u_BTD)
+        attend = MemoryAttention(c.heads, divisor=divisor, name=f"attention_{s}")
+        join = Shortcut(c.shortcut, c.gate, name=f"shortcut_{s}")
+        o_BTD, a_BHTM = attend(u_BTD, m_BMD, *features)
+        u_BTD = join(o_BTD, u_BTD)
+        if c.memory == "latest":
+            m_BMD = join(attend(m_BMD, m_BMD, sentence_mask(speakers))[0], m_BMD)
         attention_weights.append(a_BHTM)
     return U_1_BTD + u_BTD if c.hops else U_1_BTD, attention_weights
 
@@ -77,6 +93,6 @@ class MEMMA(DialogModel):
         # One matrix E for user, history and candidates (eq. 5 to 8)
         E = encoded_words(c, "bag_of_words", max_words=c.max_words if c.positions else 0, heads=c.heads)
         U_1_BTD, memory = read_history(c, E, inputs)
-        state_BTD, attention_weights = hops(c, U_1_BTD, memory)
+        state_BTD, attention_weights = hops(c, U_1_BTD, memory, inputs["speakers"])
         # Response (eq. 15): softmax((U_1 + U_S) C)
         return score_candidates(c, state_BTD, E, inputs), attention_weights

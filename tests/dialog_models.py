@@ -24,6 +24,7 @@ NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
 ORDERED = [(name, {"encoding": "position"}) for name in ("memma", "entity-memma", "memn2n")]
 ORDERED += [(name, {"encoding": "attention"}) for name, _ in ORDERED]
 VARIANTS = [*((name, {}) for name in NAMES), ("memn2n", {"gated": True}), *ORDERED[2:4]]
+VARIANTS += [("memma", {"memory": "latest"})]
 MATCHING = [*((name, {"match_types": True}) for name in NAMES if name != "entity-memma")]
 
 V, D, R, E, Y, C = 31, 14, 3, 11, 2, 13  # words, features, turn distances, entities, types, candidates
@@ -187,19 +188,25 @@ def dialog_in_loops(model, name, row):
         memory = np.array(x)
         if c.speaker and c.hops:
             memory = memory + layer("speaker").table.numpy()[speakers]
+        latest, times = memory, np.zeros_like(memory)
         if c.time and c.hops:
-            memory = memory + layer("time").table.numpy()[distances[t]]
+            times = layer("time").table.numpy()[distances[t]]
+        memory = memory + times
         for hop in range(getattr(c, "hops", 0)):
             attend = layer(f"attention_{hop}" if name.endswith("memma") else "attention")
             assert attend.divisor == (1 if not name.endswith("memma") else D if c.divisor == "dimension" else D**0.5)
-            o = hop_in_loops(u[None], memory[None], before[None, t], attend)[0][0]
+            o = hop_in_loops(u[None], (latest + times)[None], before[None, t], attend)[0][0]
             if not name.endswith("memma"):
                 o = o @ layer("output_projection").kernel.numpy()
             join = layer(f"shortcut_{hop}")
-            gate = "tanh" if name.endswith("memma") else "sigmoid"
+            gate = c.gate if name.endswith("memma") else "sigmoid"
             kind = "gated" if getattr(c, "gated", False) else getattr(c, "shortcut", "identity")
             assert join.kind == kind and (kind != "gated" or join.activation == gate)
             u = join_in_loops(o, u, join)
+            if getattr(c, "memory", "sentences") == "latest":
+                upto = np.tri(len(x), dtype=bool)
+                read, _ = hop_in_loops(latest, np.array([latest] * len(x)), upto, attend)
+                latest = np.array([join_in_loops(*each, join) for each in zip(read, latest, strict=True)])
         if name.endswith("memma") and c.hops:
             u = start + u  # eq. 15
         if name == "supervised-embeddings":

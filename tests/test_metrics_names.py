@@ -41,6 +41,7 @@ def test_dam_says_where_it_differs_from_the_articles(settings, training, name):
         ),
         ("memma", {"encoding": "position"}, "MEMMA, weighted by position"),
         ("memma", {"heads": 1, "hops": 5}, "MEMMA, 1 head, 5 hops"),
+        ("memma", {"gate": "sigmoid", "memory": "latest"}, "MEMMA, sigmoid gate, latest memory"),
         ("memma", {"heads": 8, "hops": 1}, "MEMMA, 8 heads, 1 hop"),
         ("entity-memma", {}, "Entity MEMMA"),
         ("memn2n", {}, "MemN2N"),

@@ -24,6 +24,8 @@ HEADS = "heads must divide embedding_dim. Received: "
         ),
         (NAMES[:2], {"divisor": "none"}, r"divisor must be one of \('dimension', 'root'\)\. Received: divisor='none'$"),
         (NAMES[:2], {"shortcut": "highway"}, r"shortcut must be one of \(.*\)\. Received: shortcut='highway'$"),
+        (NAMES[:2], {"gate": "relu"}, r"gate must be one of \('tanh', 'sigmoid'\)\. Received: gate='relu'$"),
+        (NAMES[:2], {"memory": "u"}, r"memory must be one of \('sentences', 'latest'\)\. Received: memory='u'$"),
         (NAMES[:2], {"hops": -1}, r"hops must be at least 0\. Received: hops=-1$"),
         *((NAMES[:2], {"heads": n}, f"{HEADS}heads={n}, embedding_dim={D}$") for n in (3, 0, -2)),
         (NAMES[1:2], {"speaker": False}, POINTER + "speaker=False, time=True, match_types=False$"),

@@ -56,7 +56,16 @@ def test_memma_matches_equations_5_to_15(heads, divisor, shortcut):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"positions": False}, {"speaker": False}, {"time": False}, {"speaker": False, "time": False}, {"hops": 0}],
+    [
+        {"positions": False},
+        {"speaker": False},
+        {"time": False},
+        {"speaker": False, "time": False},
+        {"hops": 0},
+        {"gate": "sigmoid"},
+        {"memory": "latest"},
+        {"memory": "latest", "time": False, "shortcut": "identity", "hops": 3},
+    ],
 )
 def test_memma_matches_equations_without(settings):
     check_equations("memma", **settings)
