@@ -39,6 +39,22 @@ class ReadingCell(AttentionCell):
         self.built = True
 
 
+def reverse_words(x, mask):
+    """Each example's own words from the last to the first; padding stays behind them.
+
+    Args:
+        x: Float `(B, T, D)`.
+        mask: Boolean `(B, T)`, `True` = real; padding stands at the end.
+
+    >>> x = np.array([[[5.0], [6.0], [9.0]]])
+    >>> keras.ops.convert_to_numpy(reverse_words(x, np.array([[True, True, False]])))[0, :, 0].tolist()
+    [6.0, 5.0, 9.0]
+    """
+    t = ops.arange(ops.shape(mask)[1], dtype="int32")
+    length = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+    return ops.take_along_axis(x, ops.where(mask, length - 1 - t, t)[..., None], axis=1)
+
+
 @keras.saving.register_keras_serializable("colloquy")
 class DynamicBiLSTM(keras.layers.Layer):
     """A bidirectional LSTM over a context that attends to a query at every word (Seo et al. 2017, section 4, ablations;
@@ -65,8 +81,7 @@ class DynamicBiLSTM(keras.layers.Layer):
             attention = Attention("additive", units, name=f"{name}_attention", dtype=self.dtype_policy)
             lstm = keras.layers.LSTMCell(units, name=f"{name}_lstm", dtype=self.dtype_policy)
             cell = ReadingCell(lstm, attention, name=f"{name}_cell", dtype=self.dtype_policy)
-            options = {"return_sequences": True, "go_backwards": name == "backward", "dtype": self.dtype_policy}
-            self.directions.append(keras.layers.RNN(cell, name=name, **options))
+            self.directions.append(keras.layers.RNN(cell, return_sequences=True, name=name, dtype=self.dtype_policy))
 
     def build(self, context_shape, query_shape, *_):
         for rnn in self.directions:
@@ -74,13 +89,15 @@ class DynamicBiLSTM(keras.layers.Layer):
             rnn.built = True
 
     def call(self, context, query, context_mask, query_mask, training=None):
-        found = []
         zeros = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
-        for rnn in self.directions:
+
+        def read(rnn, context):  # without a mask, beside which JAX's loop takes no memory: padding is read last
             extra = [rnn.cell.attention.keys(query), query, ops.cast(query_mask, query.dtype)]
-            y = rnn(context, initial_state=[zeros, zeros, *extra], mask=context_mask, training=training)
-            found.append(ops.flip(y, axis=1) if rnn.go_backwards else y)
-        return zero_padding(ops.concatenate(found, axis=-1), context_mask[..., None])
+            return rnn(context, initial_state=[zeros, zeros, *extra], training=training)
+
+        forward, backward = self.directions
+        back = reverse_words(read(backward, reverse_words(context, context_mask)), context_mask)
+        return zero_padding(ops.concatenate([read(forward, context), back], axis=-1), context_mask[..., None])
 
     def compute_output_shape(self, context_shape, *_):
         return (*context_shape[:-1], 2 * self.units)

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from helpers import not_on_jax, randomised, to_numpy
+from helpers import randomised, to_numpy
 from reference_recurrent import sigmoid
 
 from layers.dynamic_attention import DynamicBiLSTM
@@ -43,7 +43,6 @@ def read_in_loops(h, u, cell):
     return np.array(states)
 
 
-@not_on_jax  # its RNN with a mask takes states of rank 2 alone
 def test_dynamic_attention_matches_loops(layer):
     context, query = array(B, T, D), array(B, J, D, seed=1)
     found = to_numpy(layer(context, query, mask(LENGTHS_T, T), mask(LENGTHS_J, J)))
@@ -56,7 +55,6 @@ def test_dynamic_attention_matches_loops(layer):
         assert not found[b, t:].any()
 
 
-@not_on_jax
 def test_dynamic_attention_ignores_padding(layer):
     context, query, masks = array(B, T, D), array(B, J, D, seed=1), (mask(LENGTHS_T, T), mask(LENGTHS_J, J))
     before = to_numpy(layer(context, query, *masks))
