@@ -4,6 +4,7 @@ python chat.py --run=runs/memma
 python chat.py --run=runs/bidaf                         # then: /read notes.txt
 python chat.py --run=runs/dam --index=build/index       # answers that tools.build_index has collected
 python chat.py --run=runs/dam --candidates=answers.txt  # answers of one's own, one per line
+python chat.py --run=runs/chat --reverse_run=runs/back   # a reverse model chooses among replies, against dull ones
 python chat.py --run=runs/memma < lines.txt             # plain text out, each message a line
 
 In a terminal, what is typed is kept in ~/.colloquy_history, so that it comes back by the arrow keys.
@@ -19,6 +20,9 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
 flags.DEFINE_string("index", None, "Selection: directory that tools.build_index made, to take answers from.")
 flags.DEFINE_string("candidates", None, "Selection: file of answers to rank, one per line.")
+flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
+flags.DEFINE_float("reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0)
+OPTIONS = {"selection": ("index", "candidates"), "generation": ("reverse_run", "reverse_weight")}
 
 
 def main():
@@ -38,10 +42,11 @@ def main():
         "selection": SelectionChat,
     }
     run, console = Run.open(FLAGS.run), Console()
-    options = {name: FLAGS[name].value for name in ("index", "candidates") if FLAGS[name].value is not None}
-    if run.entry.task != "selection":
-        cli.refuse_flags(options, f"models of {run.entry.task}")
-    elif len(options) != 1:
+    for task, names in OPTIONS.items():
+        if task != run.entry.task:
+            cli.refuse_flags(names, f"models of {run.entry.task}")
+    options = {name: FLAGS[name].value for name in OPTIONS.get(run.entry.task, ()) if FLAGS[name].present}
+    if run.entry.task == "selection" and len(options) != 1:
         raise UserError(f"{run.path} chooses among answers: give --index=DIR (tools.build_index) or --candidates=FILE")
     chat = chats[run.entry.task](TASKS[run.entry.task].predictor(run), **options)
     if (run.config["dataset"].get("name") or "").startswith("sample"):

@@ -8,9 +8,11 @@ from helpers import copy_of, random_seq2seq, randomised, to_numpy
 from reference_recurrent import nll_in_loops
 
 from base.files import UserError
+from data.vocabulary import Vocabulary
 from engine.runs import Run
 from models.decoding import Decoding
 from tasks import TASKS
+from tasks.generation.chat import GenerationChat
 from tasks.generation.dataset import load_dataset
 from tasks.generation.search import parse_decoding, reply, rerank, search_of, words_of
 
@@ -92,10 +94,15 @@ def test_parse_decoding_rejects(text, message):
 def reverse_run(dataset, model, run, tmp_path_factory):
     """The directory of a run whose model reads replies and writes sources, with random weights."""
     path = tmp_path_factory.mktemp("reverse") / "run"
-    settings = dataclasses.asdict(dataclasses.replace(model.config, reverse=True))
-    made = Run.create(path, {**run.config, "settings": settings}, dataset.vocabulary)
-    made.save_best(randomised(made.build_model(), 2, 0.7))
+    _create(path, run, dataset, dataclasses.replace(model.config, reverse=True), seed=2)
     return path
+
+
+def _create(path, run, dataset, config, seed):
+    """A run like another, with random weights."""
+    made = Run.create(path, {**run.config, "settings": dataclasses.asdict(config)}, dataset.vocabulary)
+    made.save_best(randomised(made.build_model(), seed, 0.7))
+    return made
 
 
 @pytest.mark.parametrize("weight", (0.0, 0.3, 1.0))
@@ -103,7 +110,8 @@ def test_rerank_matches_loops(dataset, model, reverse_run, weight):
     split, rows = dataset.splits["dev"], np.array([7, 1])
     reverse = Run.open(reverse_run).load_model()
     ids, scores = reply(model, split, rows, Decoding(beam=3, max_length=5))
-    found, ranked = rerank(reverse, split, rows, ids, scores, weight)
+    sources = [split.source.lists()[row] for row in rows]
+    found, ranked = rerank(reverse, sources, ids, scores, weight)
     for row, of_source, forward, after, values in zip(rows, ids, scores, found, ranked, strict=True):
         source = split.source.lists()[row]
         totals = []
@@ -126,13 +134,51 @@ def test_measure_takes_the_reply_that_a_reverse_model_chooses(dataset, model, re
     replies = [line.split("\t")[2] for line in (tmp_path / "replies").read_text(encoding="utf-8").splitlines()]
     ids, scores = reply(model, split, range(21), Decoding(beam=3, max_length=5))
     reverse = Run.open(reverse_run).load_model()
-    chosen, _ = rerank(reverse, split, np.arange(21), ids, scores, 0.7)
+    chosen, _ = rerank(reverse, split.source.lists(), ids, scores, 0.7)
     assert replies == [" ".join(words_of(row[0], dataset.vocabulary)) for row in chosen]
     assert replies != [" ".join(words_of(row[0], dataset.vocabulary)) for row in ids]
     assert record["decoding"]["reverse_weight"] == 0.7
     assert generation.describe(record)[0].endswith("; beam of 3, reranked")
     with pytest.raises(UserError, match=r"expected a run trained with --set reverse=true\. Received: seq2seq$"):
         generation.measure(model, dataset, "dev", None, reverse_run=run.path)
+
+
+def test_a_chat_says_the_reply_that_a_reverse_model_chooses(dataset, model, reverse_run, run, tmp_path):
+    run = _create(tmp_path / "run", run, dataset, model.config, seed=1)
+    decoding = Decoding(beam=3, min_length=2, max_length=5)
+    chat = GenerationChat(generation.predictor(run), reverse_run, reverse_weight=0.7)
+    assert chat.predictor.decoding == Decoding(beam=10) and "/reverse W" in chat.HELP
+    chat.predictor.decode_by(decoding)
+    split, forward, reverse = dataset.splits["dev"], run.load_model(), Run.open(reverse_run).load_model()
+    rows = [i for i, text in enumerate(split.source_texts) if "\t" not in text]
+    ids, scores = reply(forward, split, rows, decoding)
+
+    def answers():
+        for row in rows:
+            said, note = chat.reply(split.source_texts[row])
+            yield said
+            assert float(note.split("\n")[1].split()[0]) > -99
+            chat.reset()
+        assert note.startswith(f"log probability, {chat.predictor.reverse_weight:g} of it that of what was said")
+
+    for weight in (1.0, 0.0):
+        assert chat.commands["/reverse"](str(weight)) == f"the reverse model counts {weight:g}"
+        expected, _ = rerank(reverse, [split.source.lists()[row] for row in rows], ids, scores, weight)
+        texts = [chat.predictor.tokenizer.detokenize(words_of(best, dataset.vocabulary)) for best in expected[:, 0]]
+        assert list(answers()) == texts
+        assert (expected[:, 0] != ids[:, 0]).any() == (weight > 0)
+    assert chat.sample("0.7") and chat.predictor.decoding == Decoding(sample=True, temperature=0.7, beam=10)
+    for wrong in ("2", "-1", "x", "nan", ""):
+        assert chat.reverse(wrong) == f"/reverse expects a number from 0 to 1. Received: {wrong}"
+    assert "/reverse" not in GenerationChat(generation.predictor(run)).commands
+
+
+def test_a_reverse_model_of_other_words_is_refused(dataset, reverse_run, run, tmp_path):
+    other = Run.create(tmp_path / "run", Run.open(reverse_run).config, Vocabulary.of(["other", "words"]))
+    with pytest.raises(UserError, match="expected the words of the model that writes the replies"):
+        generation.predictor(run).rerank_by(other.path)
+    with pytest.raises(UserError, match=r"expected a run trained with --set reverse=true\. Received: seq2seq$"):
+        generation.predictor(run).rerank_by(run.path)
 
 
 def test_measure_has_no_parts_where_all_pairs_are_of_one_kind(dataset, model):

@@ -3,6 +3,7 @@
 from engine.chat import Chat, Note
 from engine.explanations import draw_if_named, heat_map
 from models.decoding import Decoding
+from tasks.generation.predictor import CHOICE
 
 
 class GenerationChat(Chat):
@@ -10,6 +11,7 @@ class GenerationChat(Chat):
 
     Args:
         predictor: A `tasks.generation.predictor.GenerationPredictor`.
+        reverse_run, reverse_weight: Of a model that chooses among the replies found, as of the predictor's `rerank_by`.
     """
 
     HELP = """/beam N         looks for the likeliest reply among N, and shows all N (1: greedy search)
@@ -18,7 +20,9 @@ class GenerationChat(Chat):
 /explain        the same
 /reset          forgets what was said"""
 
-    def __init__(self, predictor):
+    def __init__(self, predictor, reverse_run=None, reverse_weight=0.5):
+        if reverse_run:
+            predictor.rerank_by(reverse_run, reverse_weight)
         self.predictor, self.said, self.last = predictor, [], None
         self.HELP = f"{_reads(predictor.turns)}\n{self.HELP}"
         self.commands = {
@@ -28,6 +32,9 @@ class GenerationChat(Chat):
             "/explain": self.attention,
             "/reset": self.reset,
         }
+        if predictor.reverse:
+            self.HELP += "\n/reverse W      how much the reverse model counts, from 0 to 1"
+            self.commands["/reverse"] = self.reverse
 
     def reply(self, text):
         """The reply to what was said, which is remembered as said; of a beam also the other replies and all scores.
@@ -48,7 +55,9 @@ class GenerationChat(Chat):
         yield found["response"]
         best = "\n".join(f"{each['score']:8.2f}  {each['text']}" for each in found["best"])
         penalty = " by the length penalty" if self.predictor.decoding.length_penalty else ""
-        yield Note(f"log probability{penalty}, and reply:\n{best}")
+        weight = self.predictor.reverse_weight
+        share = f", {weight:g} of it that of what was said given the reply" if self.predictor.reverse else ""
+        yield Note(f"log probability{penalty}{share}, and reply:\n{best}")
 
     def _written(self, turns):
         found = None
@@ -72,10 +81,22 @@ class GenerationChat(Chat):
     def sample(self, argument=""):
         """Draws replies."""
         try:
-            self.predictor.decode_by(Decoding(sample=True, temperature=float(argument or 1.0)))
+            drawn = CHOICE if self.predictor.reverse else 1
+            self.predictor.decode_by(Decoding(sample=True, temperature=float(argument or 1.0), beam=drawn))
         except ValueError:
             return f"/sample expects a temperature above 0, as 0.7. Received: {argument}"
         return f"sampling at temperature {self.predictor.decoding.temperature:g}"
+
+    def reverse(self, argument=""):
+        """Changes how much the reverse model counts."""
+        try:
+            weight = float(argument)
+        except ValueError:
+            weight = -1.0
+        if not 0 <= weight <= 1:
+            return f"/reverse expects a number from 0 to 1. Received: {argument}"
+        self.predictor.reverse_weight = weight
+        return f"the reverse model counts {weight:g}"
 
     def reset(self, _=""):
         """Forgets what was said."""

@@ -14,9 +14,10 @@ from engine.settings import check_sizes
 from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding, write
 from tasks.generation.batches import LENGTHS
-from tasks.generation.search import attention, parse_decoding, words_of
+from tasks.generation.search import attention, load_reverse, parse_decoding, rerank, words_of
 
 DECODERS = 16  # compiled at once, one per `Decoding` that was asked for
+CHOICE = 10  # replies that a reverse model has to choose from
 MOST = {"beam": 20, "max_length": 100}  # that an instance may ask for
 
 
@@ -24,7 +25,7 @@ class GenerationPredictor(Predictor):
     """Writes replies to what was said.
 
     An answer has `response`, the best reply, and `best`: `{"text", "score"}`, as many as `decoding.beam`; a score
-    is a log probability, by the length penalty where there is one.
+    is a log probability, by the length penalty where there is one, or what `reverse` makes of it.
 
     Args:
         run: A `engine.runs.Run` of a generation model.
@@ -56,11 +57,26 @@ class GenerationPredictor(Predictor):
         self.tokenizer, self.lower, self.turns = TOKENIZERS[text["tokenizer"]], text["lower"], text["turns"]
         self._rng, self._drawing = np.random.default_rng(seed), threading.Lock()
         self._decoder_of = functools.lru_cache(maxsize=DECODERS)(self._make_decoder)
+        self.reverse, self.reverse_weight = None, 0.5
         self.decode_by(decoding or Decoding())
 
     def decode_by(self, decoding):
         """Changes how replies are searched for, where an instance does not say it."""
         self.decoding = decoding
+
+    def rerank_by(self, reverse_run, weight=0.5):
+        """Lets a reverse model choose among the replies found, by default those of a beam; see
+        `tasks.generation.search.rerank`.
+
+        Args:
+            reverse_run: Its run directory.
+            weight: Lambda, from 0 to 1.
+
+        Raises:
+            UserError: where it is no reverse model of the same words.
+        """
+        self.reverse, self.reverse_weight = load_reverse(reverse_run, self.vocabulary), weight
+        self.decode_by(Decoding(beam=CHOICE))
 
     def check(self, instance, where):
         decoding = parse_decoding(instance["decode"])
@@ -129,7 +145,8 @@ class GenerationPredictor(Predictor):
         decoding = parse_decoding(decode) if decode else self.decoding
         if decoding.sample:
             given["noise"] = self._noise(len(sources), decoding)
-        return tuple(np.asarray(found) for found in self._decoder_of(decoding).predict_on_batch(given))
+        ids, scores = (np.asarray(found) for found in self._decoder_of(decoding).predict_on_batch(given))
+        return rerank(self.reverse, sources, ids, scores, self.reverse_weight) if self.reverse else (ids, scores)
 
     def _noise(self, count, decoding):
         with self._drawing:

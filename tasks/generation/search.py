@@ -3,8 +3,6 @@
 Letters: B pairs   S source words   T target words   K replies to a source   L words of a reply   V words
 """
 
-import dataclasses
-
 import numpy as np
 from keras import ops
 
@@ -14,9 +12,10 @@ from data.sequences import Sequences
 from data.vocabulary import EOS_ID, UNK_ID
 from engine.parallel import results_of
 from engine.runs import Run
-from engine.settings import check_sizes, make_config
+from engine.settings import make_config
+from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding
-from tasks.generation.batches import LENGTHS
+from tasks.generation.batches import LENGTHS, GenerationSplit
 from tasks.generation.likelihood import likelihood
 
 
@@ -55,15 +54,15 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter, mu
     return ids, scores
 
 
-def rerank(reverse, split, rows, ids, scores, weight=0.5):
+def rerank(reverse, sources, ids, scores, weight=0.5):
     """Puts replies in the order of `(1 - weight) log p(reply | source) + weight log p(source | reply)`: against dull
     ones, which answer anything (Li et al. 2016, eq. 13, "MMI-bidi"). The first is what `reply` ranked them by, by the
     length penalty where there is one.
 
     Args:
         reverse: A model trained with `reverse=true`.
-        split, rows: As of `reply`.
-        ids, scores: What it returned.
+        sources: Ids of each source, `R` lists.
+        ids, scores: What `reply` returned for them.
         weight: Lambda, from 0 to 1.
 
     Returns:
@@ -71,15 +70,13 @@ def rerank(reverse, split, rows, ids, scores, weight=0.5):
     """
     R, K, _ = ids.shape
     replies = [[id for id in each.tolist() if id not in (0, EOS_ID)] + [EOS_ID] for each in ids.reshape(R * K, -1)]
-    starts, lengths = split.source.starts[rows], split.source.lengths[rows]
-    sources = [split.source.ids[start : start + length].tolist() for start, length in zip(starts, lengths, strict=True)]
-    pairs = dataclasses.replace(
-        split,
+    pairs = GenerationSplit(
         source=Sequences.of([source for source in sources for _ in range(K)]),
         target=Sequences.of(replies),
         source_texts=[],
         target_texts=[],
         seen=np.zeros(R * K, bool),
+        bos=reverse.begin_id,
     )
     nll, _ = likelihood(reverse, pairs, reverse.config)
     scores = (1 - weight) * scores - weight * nll.reshape(R, K)
@@ -87,22 +84,22 @@ def rerank(reverse, split, rows, ids, scores, weight=0.5):
     return np.take_along_axis(ids, order[..., None], axis=1), np.take_along_axis(scores, order, axis=1)
 
 
-def load_reverse(path, dataset):
+def load_reverse(path, vocabulary):
     """The model of a run that reads replies and writes sources.
 
     Args:
         path: Run directory.
-        dataset: What it must fit.
+        vocabulary: The `data.vocabulary.Vocabulary` that it must have.
 
     Raises:
-        UserError: where the run is of another model, or of another vocabulary.
+        UserError: where the run is of another model, or has other words.
     """
     run = Run.open(path)
     if run.config["model"] != "seq2seq" or not run.config["settings"]["reverse"]:
         raise UserError(f"{path}: expected a run trained with --set reverse=true. Received: {run.config['model']}")
-    model = run.load_model()
-    check_sizes(model.config, {"vocabulary_size": len(dataset.vocabulary)}, dataset.path)
-    return model
+    if vocabulary_of(run).words != vocabulary.words:
+        raise UserError(f"{path}: expected the words of the model that writes the replies; this run has others")
+    return run.load_model()
 
 
 def attention(model, source, ids):

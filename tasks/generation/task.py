@@ -141,13 +141,14 @@ class GenerationTask(task.Task):
         Raises:
             UserError: where `reverse_run` is not one.
         """
-        decoding, reverse = parse_decoding(decode), reverse_run and load_reverse(reverse_run, dataset)
+        decoding, reverse = parse_decoding(decode), reverse_run and load_reverse(reverse_run, dataset.vocabulary)
         examples = view(dataset.splits[split], model.config)
         nll, words = likelihood(model, dataset.splits[split], model.config, multiple=multiple)
         rows, _ = by_source(examples.source_texts, examples.target_texts)
         ids, scores = reply(model, examples, rows, decoding, progress=progress, multiple=multiple)
         if reverse:
-            ids, _ = rerank(reverse, examples, np.asarray(rows), ids, scores, reverse_weight)
+            sources = examples.source.lists()
+            ids, _ = rerank(reverse, [sources[row] for row in rows], ids, scores, reverse_weight)
         replies = _texts_of(ids, rows, examples, dataset.vocabulary)
         texts = list(zip(examples.source_texts, examples.target_texts, replies, strict=True))
         if scores_out:
