@@ -215,6 +215,12 @@ RECIPES = {
         settings={"max_turns": 10, "decay_rate": 0.8, "decay_steps": 10_000, "gradient_clip": 5.0}
         | {"validations_per_epoch": 1, "patience": 3},
     ),
+    "dam-ubuntu-irc-article": Recipe(  # the articles' own network: 5 levels, 9 x 50 words, pointwise, the file's pairs
+        model="dam",
+        corpus="ubuntu-irc",
+        flags={**DAM_RELEASE, "epochs": 20.0},
+        settings={"validations_per_epoch": 2, "patience": 4},  # until dev stops rising; all else is the default
+    ),
     "dam-ubuntu-irc": Recipe(
         model="dam",
         corpus="ubuntu-irc",

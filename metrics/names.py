@@ -81,6 +81,10 @@ def _dam(settings, training):
         notes.append(training["loss"])
     if settings.get("masking") == "release":
         notes.append("release mode")
+    if settings.get("lexical_gain"):
+        notes.append(f"{settings['lexical_gain']:g} x TF-IDF")
+    if training.get("ema"):
+        notes.append("averaged weights")
     return notes
 
 

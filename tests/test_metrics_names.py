@@ -2,6 +2,7 @@
 
 import pytest
 
+from engine.recipes import RECIPES
 from metrics.names import model_name, of_today, record_name
 
 FEATURES = {"speaker": True, "time": True, "match_types": False, "train_embedding": True}
@@ -14,6 +15,8 @@ FEATURES = {"speaker": True, "time": True, "match_types": False, "train_embeddin
         ({"variant": "last", "levels": 2}, {"loss": "softmax"}, "DAM_last, 2 levels, softmax"),
         ({"max_turns": 6, "max_words": 24}, {"negatives": "fresh"}, "DAM, 6 x 24 words, fresh negatives"),
         ({"levels": 1, "masking": "release"}, {}, "DAM, 1 level, release mode"),
+        ({"lexical_gain": 16.0}, {"ema": 0.99}, "DAM, 16 x TF-IDF, averaged weights"),
+        ({"lexical_gain": 0.0}, {"ema": 0.0}, "DAM"),
         ({"max_turns": 9, "max_words": 24}, {"negatives": "fresh", "negatives_per_positive": 3},
          "DAM, 9 x 24 words, 3 fresh negatives"),
         # One that is drawn is not said to be: the file's are used.
@@ -22,6 +25,16 @@ FEATURES = {"speaker": True, "time": True, "match_types": False, "train_embeddin
 )  # fmt: skip
 def test_dam_says_where_it_differs_from_the_articles(settings, training, name):
     assert model_name("dam", settings, training) == name
+
+
+def test_only_the_recipe_of_the_articles_is_called_dam():
+    names = {}
+    for recipe in ("dam-ubuntu-irc-article", "dam-ubuntu-irc"):
+        fields = RECIPES[recipe].settings.items()
+        settings = {field: value for field, value in fields if field in ("levels", "max_turns", "max_words")}
+        names[recipe] = model_name("dam", settings, dict(fields))
+    expected = "DAM, 2 levels, 6 x 24 words, fresh negatives, softmax"
+    assert names == {"dam-ubuntu-irc-article": "DAM", "dam-ubuntu-irc": expected}
 
 
 @pytest.mark.parametrize(
