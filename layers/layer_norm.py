@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from layers.gradients import with_gradient
+from layers.tensorflow_kernels import can_normalize_rows, normalize_rows
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -30,10 +31,9 @@ class LayerNorm(keras.layers.LayerNormalization):
     """
 
     def call(self, x):
-        wide = "float64" if keras.backend.standardize_dtype(x.dtype) == "float64" else "float32"
-        x_RD = ops.reshape(ops.cast(x, wide), (-1, x.shape[-1]))
-        y_RD = normalize(x_RD, ops.cast(self.gamma, wide), ops.cast(self.beta, wide), self.epsilon)
-        return ops.cast(ops.reshape(y_RD, ops.shape(x)), x.dtype)
+        x_RD = ops.reshape(x, (-1, x.shape[-1]))
+        y_RD = normalize(x_RD, ops.copy(self.gamma), ops.copy(self.beta), self.epsilon)
+        return ops.reshape(y_RD, ops.shape(x))
 
 
 def normalize(x_RD, gamma_D, beta_D, epsilon):
@@ -43,21 +43,37 @@ def normalize(x_RD, gamma_D, beta_D, epsilon):
         dgamma = sum(g h),    dbeta = sum(g)
 
     where `g` is the gradient of `y`. What autodiff makes of the forward pass writes some twenty arrays of the size of
-    `x`, this four; where nothing fuses them, as on TensorFlow's CPU, that is most of the layer's time. Sums are matrix
-    products, which read an array and write none of its size.
+    `x`, this four; where nothing fuses them, as on TensorFlow's CPU, that is most of the layer's time. There the
+    forward pass is one operation. Sums are matrix products, which read an array and write none of its size.
     """
 
+    dtype = keras.backend.standardize_dtype(x_RD.dtype)
+    wide = "float64" if dtype == "float64" else "float32"
+
     def compute(x_RD, gamma_D, beta_D):
-        c_RD = x_RD - ops.mean(x_RD, axis=-1, keepdims=True)
-        scale_R1 = ops.rsqrt(ops.mean(ops.square(c_RD), axis=-1, keepdims=True) + epsilon)
+        gamma_wide_D, weight_dtype = ops.cast(gamma_D, wide), gamma_D.dtype
+
+        def center():
+            """`x - mean(x)` and `1 / sqrt(var(x) + epsilon)`."""
+            x_wide_RD = ops.cast(x_RD, wide)
+            c_RD = x_wide_RD - ops.mean(x_wide_RD, axis=-1, keepdims=True)
+            return c_RD, ops.rsqrt(ops.mean(ops.square(c_RD), axis=-1, keepdims=True) + epsilon)
+
+        if can_normalize_rows(dtype):
+            y_RD, centered = normalize_rows(x_RD, gamma_D, beta_D, epsilon), None
+        else:
+            c_RD, scale_R1 = centered = center()
+            y_RD = ops.cast(c_RD * scale_R1 * gamma_wide_D + ops.cast(beta_D, wide), dtype)
 
         def gradient(g_RD):
-            mean_D1, ones_1R = gamma_D[:, None] / gamma_D.shape[0], ops.ones_like(scale_R1[:, 0])[None]
+            g_RD, (c_RD, scale_R1) = ops.cast(g_RD, wide), centered or center()
+            mean_D1, ones_1R = gamma_wide_D[:, None] / gamma_D.shape[0], ops.ones_like(scale_R1[:, 0])[None]
             gc_RD = g_RD * c_RD
             along_h_R1 = ops.matmul(gc_RD, mean_D1) * ops.square(scale_R1)
-            dx_RD = (g_RD * gamma_D - ops.matmul(g_RD, mean_D1) - c_RD * along_h_R1) * scale_R1
-            return dx_RD, ops.matmul(scale_R1[:, 0][None], gc_RD)[0], ops.matmul(ones_1R, g_RD)[0]
+            dx_RD = (g_RD * gamma_wide_D - ops.matmul(g_RD, mean_D1) - c_RD * along_h_R1) * scale_R1
+            dgamma_D, dbeta_D = ops.matmul(scale_R1[:, 0][None], gc_RD)[0], ops.matmul(ones_1R, g_RD)[0]
+            return ops.cast(dx_RD, dtype), ops.cast(dgamma_D, weight_dtype), ops.cast(dbeta_D, weight_dtype)
 
-        return c_RD * scale_R1 * gamma_D + beta_D, gradient
+        return y_RD, gradient
 
     return with_gradient(compute)(x_RD, gamma_D, beta_D)

@@ -1,6 +1,6 @@
 """What TensorFlow computes in one operation and `keras.ops` has no name for; the one file here that imports it.
 
-Shape suffixes:  B batch   T steps   D features of the input   H units
+Shape suffixes:  B batch   T steps   D features of the input   H units   R rows
 """
 
 import keras
@@ -10,6 +10,10 @@ def can_run_block_lstm(dtype):
     """Whether `block_bilstm` is there for this dtype and faster: on TensorFlow, in float32, without a GPU."""
     if keras.config.backend() != "tensorflow" or keras.backend.standardize_dtype(dtype) != "float32":
         return False
+    return _on_cpu()
+
+
+def _on_cpu():
     import tensorflow as tf
 
     return not tf.config.list_physical_devices("GPU")
@@ -66,3 +70,41 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
         return found.h, gradient
 
     return run(x_TBD, gates(tf.concat([kernel, recurrent_kernel], axis=0)), gates(tf.convert_to_tensor(bias)))
+
+
+def can_normalize_rows(dtype):
+    """Whether `normalize_rows` is there for this dtype and faster: on TensorFlow, without a GPU."""
+    if keras.config.backend() != "tensorflow" or keras.backend.standardize_dtype(dtype) not in ("float32", "bfloat16"):
+        return False
+    return _on_cpu()
+
+
+def normalize_rows(x_RD, gamma_D, beta_D, epsilon):
+    """Layer normalisation: each row less its mean, over its standard deviation, times `gamma`, plus `beta`.
+
+    Batch normalisation with the rows as channels is the form of it that TensorFlow's graph optimizer knows: it makes
+    one operation of these lines, oneDNN's, which computes in float32 whatever the dtype, where the number of rows is
+    not part of the graph. That takes a seventh of the time of seven operations.
+
+    Args:
+        x_RD: Float32 or bfloat16.
+        gamma_D, beta_D: Of any float dtype.
+        epsilon: Added to the variance.
+
+    Returns:
+        `(R, D)` of the dtype of `x_RD`.
+    """
+    import tensorflow as tf
+
+    rows = tf.shape(x_RD)[:1]
+    h, *_ = tf.raw_ops.FusedBatchNormV3(
+        x=tf.reshape(x_RD, (1, -1, x_RD.shape[-1], 1)),
+        scale=tf.fill(rows, 1.0),
+        offset=tf.fill(rows, 0.0),
+        mean=tf.zeros([0]),
+        variance=tf.zeros([0]),
+        epsilon=epsilon,
+        data_format="NCHW",
+        is_training=True,
+    )
+    return tf.reshape(h, tf.shape(x_RD)) * tf.cast(gamma_D, x_RD.dtype) + tf.cast(beta_D, x_RD.dtype)

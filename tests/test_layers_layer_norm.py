@@ -8,6 +8,7 @@ from gradients import gradients_of
 from helpers import not_on_jax, on_tensorflow, to_numpy
 
 from layers.layer_norm import LayerNorm
+from layers.tensorflow_kernels import can_normalize_rows, normalize_rows
 
 SHAPE = (2, 3, 7)
 
@@ -71,3 +72,35 @@ def test_other_dtypes_are_normalized_too(dtype):
     x = np.random.default_rng(5).normal(2.0, 3.0, SHAPE).astype(dtype)
     ours, theirs = build(dtype)
     np.testing.assert_allclose(to_numpy(ours(x)), to_numpy(theirs(x)), rtol=5e-3, atol=5e-3)
+
+
+@on_tensorflow
+@pytest.mark.parametrize("rows", [0, 1, 5])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("bfloat16", 2e-2)])
+def test_rows_normalized_by_one_operation_are_those_of_the_definition(rows, dtype, tolerance):
+    rng = np.random.default_rng(4)
+    gamma, beta = rng.normal(size=(2, 7)).astype("float32")
+    x = tf.cast(rng.normal(3.0, 2.0, (rows, 7)), dtype)
+    signature = [tf.TensorSpec([None, 7], dtype)]  # as in a model, where the number of rows is not known
+    found = tf.function(lambda x: normalize_rows(x, gamma, beta, 1e-3), input_signature=signature)(x)
+    assert found.dtype == dtype
+    exact = tf.cast(x, "float64").numpy()
+    mean, variance = exact.mean(-1, keepdims=True), exact.var(-1, keepdims=True)
+    expected = (exact - mean) / np.sqrt(variance + 1e-3) * gamma + beta
+    np.testing.assert_allclose(tf.cast(found, "float64"), expected, rtol=tolerance, atol=2 * tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float16", pytest.param("float64", marks=not_on_jax)])
+def test_dtypes_without_that_operation_are_normalized_too(dtype):
+    assert not can_normalize_rows(dtype)
+    x = np.random.default_rng(5).normal(2.0, 3.0, SHAPE).astype(dtype)
+    ours, theirs = (to_numpy(layer(x)) for layer in build(dtype))
+    np.testing.assert_allclose(ours, theirs, rtol=5e-3, atol=5e-3)
+
+
+def test_without_that_operation_output_and_gradients_are_the_same(monkeypatch):
+    x, upstream = np.random.default_rng(6).normal(size=(2, *SHAPE)).astype("float32")
+    expected = with_gradients(build()[0], x, upstream)
+    monkeypatch.setattr("layers.layer_norm.can_normalize_rows", lambda dtype: False)
+    for one, other in zip(with_gradients(build()[0], x, upstream), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=3e-6, atol=3e-6)
