@@ -91,6 +91,11 @@ flags.DEFINE_string(
     None,
     "A run, as pretrained/NAME: what is prepared has its words, and so its model can score it, or be trained on it.",
 )
+flags.DEFINE_bool(
+    "ray",
+    False,
+    "Selection: all machines of a Ray cluster read the files; of RAY_ADDRESS, or one that this starts; docs/data.md.",
+)
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
 OF_TASK = {
@@ -118,10 +123,11 @@ def main():
     if FLAGS.vocabulary_of:
         cli.refuse_flags(OF_RUN, "--vocabulary_of, which whose words are the run's")
     others = {name for names in OF_TASK.values() for name in names} - set(OF_TASK[task])
+    others |= set() if task == "selection" else {"ray"}
     cli.refuse_flags(sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(OF_TASK[task])}")
     module = importlib.import_module(f"tasks.{task}.prepare")  # only now: a wrong flag need not wait for it
     settings = module.Settings(**{name: FLAGS[name].value for name in ("name", "vocabulary_of", *OF_TASK[task])})
-    module.prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, settings)
+    module.prepare(FLAGS.corpus, FLAGS.source, FLAGS.out, settings, **({"ray": True} if FLAGS.ray else {}))
 
 
 if __name__ == "__main__":

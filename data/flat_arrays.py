@@ -1,6 +1,5 @@
 """Arrays of one dimension in `.npy` files: written while they grow, read block by block, or mapped into memory."""
 
-import array
 import os
 import pathlib
 
@@ -13,7 +12,7 @@ BLOCK = 2**20
 
 
 class GrowingArray:
-    """An array that grows in a file; only what was added since the last `flush` is in memory.
+    """An array that grows in a file; nothing of it stays in memory.
 
     Args:
         path: The `.npy` file, whole after `close`.
@@ -24,8 +23,6 @@ class GrowingArray:
         self._dtype, self._length = np.dtype(dtype), 0
         self._file = open(path, "wb")
         self._write_header()
-        self.items = array.array(self._dtype.char)
-        """What is added: `append` and `extend` it."""
 
     def __enter__(self):
         return self
@@ -33,22 +30,17 @@ class GrowingArray:
     def __exit__(self, *error):
         self.close()
 
-    def flush(self):
-        """Moves the items to the file."""
-        self.items.tofile(self._file)
-        self._length += len(self.items)
-        del self.items[:]
+    def __len__(self):
+        return self._length
 
     def write(self, values):
-        """Adds an array to the file at once."""
-        self.flush()
+        """Adds an array to the file."""
         np.asarray(values, self._dtype).tofile(self._file)
         self._length += len(values)
 
     def close(self):
-        """Writes what is left, and how long the array became."""
+        """Writes how long the array became."""
         if not self._file.closed:
-            self.flush()
             self._file.seek(0)
             self._write_header()
             self._file.close()

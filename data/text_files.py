@@ -6,6 +6,7 @@ beyond the bounds below, so no file takes more memory than in proportion to its 
 """
 
 import gzip
+import io
 import json
 import pathlib
 import zlib
@@ -96,6 +97,25 @@ def read_lines(path, of="text", fallback=None, opener=open):
         raise UserError(f"{path}: expected a readable text file. Received: {reason}") from error
     if not number and of:
         raise UserError(f"{path}: expected {of}. Received: an empty file")
+
+
+class Span(io.BufferedReader):
+    """A part of a file, as if the file were no longer; to be read line by line.
+
+    Args:
+        path: The file, which is not compressed.
+        start, stop: The part's bytes; a line begins at both.
+    """
+
+    def __init__(self, path, start, stop):
+        super().__init__(io.FileIO(path))
+        self.seek(start)
+        self._left = stop - start
+
+    def readline(self, size=-1):
+        line = super().readline(size) if self._left > 0 else b""
+        self._left -= len(line)
+        return line
 
 
 def largest_content(path):

@@ -1,37 +1,20 @@
 """Texts as numbers of words, one behind the other in a file: what a corpus takes of memory is its distinct words."""
 
 import collections
-import functools
 
 import numpy as np
 
-CACHED = 2**16
-"""Texts whose words are remembered: those of a conversation come again, line after line."""
 
+def numbering():
+    """A dictionary that numbers what it is asked for, in order.
 
-class Words:
-    """The distinct words of a corpus, numbered as they come.
-
-    Args:
-        tokenize: Function from a text to its list of words.
-
-    >>> words = Words(str.split)
-    >>> words.numbers("a b a"), words.numbers("c b"), list(words)
-    ((0, 1, 0), (2, 1), ['a', 'b', 'c'])
+    >>> numbers = numbering()
+    >>> [numbers[word] for word in "a b a c".split()], list(numbers)
+    ([0, 1, 0, 2], ['a', 'b', 'c'])
     """
-
-    def __init__(self, tokenize):
-        found = collections.defaultdict()
-        found.default_factory = found.__len__
-        self._found = found
-        self.numbers = functools.lru_cache(CACHED)(lambda text: tuple([found[word] for word in tokenize(text)]))
-        """Function from a text to the numbers of its words."""
-
-    def __len__(self):
-        return len(self._found)
-
-    def __iter__(self):
-        return iter(self._found)
+    numbers = collections.defaultdict()
+    numbers.default_factory = numbers.__len__
+    return numbers
 
 
 def flatten(numbers, starts, lengths):

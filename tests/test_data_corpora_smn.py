@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from base.files import UserError
-from data.corpora.smn import Line, find_split, read, tokenize
+from data.corpora.smn import Line, find_split, read, spans, tokenize
+from data.text_files import Span
 
 GOOD = "1\thello there\thi\thow are you\n0\thello there\thi\tgreen\n"
 
@@ -40,6 +41,30 @@ def test_read_parts_lines_at_newline_alone(lines):
         Line(1, 1, [odd], odd),
         Line(2, 0, [""], "no end"),
     ]
+
+
+def test_spans_hold_whole_contexts(tmp_path):
+    """Of a conversation that grows, of lines whose responses or labels alone differ, and without an end of line."""
+    path, content = tmp_path / "train.txt", "1\ta\tb\n0\ta\tc\n1\ta\tb\td\n0\ta\tb\te\n1\t\u00e9\tb\r\n1\ta\tb"
+    path.write_bytes(content.encode())
+    lines = [line[1:] for line in read(path)]
+    found = {tuple(spans(path, size)) for size in range(1, 50)}
+    assert {len(parts) for parts in found} == {1, 2, 3}
+    for parts in found:
+        starts, stops = zip(*parts, strict=True)
+        assert (*starts, 41) == (0, *stops) and {*starts} <= {0, 12, 28, 36}  # where contexts begin
+        parts = [read(path, lambda path, _, part=part: Span(path, *part)) for part in parts]
+        assert [line[1:] for part in parts for line in part] == lines
+
+
+def test_a_compressed_file_is_one_span(tmp_path):
+    path = tmp_path / "train.txt.gz"
+    path.write_bytes(gzip.compress(GOOD.encode()))
+    length = path.stat().st_size
+    assert list(spans(path, 7)) == [(0, length)]
+    assert len(list(read(path, lambda path, _: Span(path, 0, length)))) == 2
+    (tmp_path / "dev").write_bytes(b"")
+    assert list(spans(tmp_path / "dev", 7)) == [(0, 0)]
 
 
 def test_read_drops_a_byte_order_mark(lines):

@@ -18,11 +18,9 @@ def saved(path, values, dtype="int64"):
 def test_a_growing_array_is_what_numpy_reads(tmp_path, dtype):
     values = np.random.default_rng(0).integers(0, 127, 23)
     with GrowingArray(tmp_path / "a.npy", dtype) as file:
-        file.items.extend(values[:5].tolist())
-        file.flush()
-        file.items.append(int(values[5]))
-        file.write(values[6:19])
-        file.items.extend(values[19:].tolist())
+        for part in (values[:5], values[5:5], values[5:19], values[19:]):
+            file.write(part)
+        assert len(file) == 23
     found = np.load(tmp_path / "a.npy")
     assert found.dtype == dtype and found.tolist() == values.tolist()
     GrowingArray(tmp_path / "a.npy", dtype).close()

@@ -39,6 +39,7 @@ def start(*given):
     [
         ("squad", "--dimension=300", "vectors, --words_of, --min_count, --trained_words, --seed"),
         ("babi-dialog", "--min_count=3", "words_of"),
+        ("squad", "--ray", "vectors, --words_of, "),
         ("cornell", "--candidates=0", "tokenizer, --lower, --turns, --max_words, --min_count, --vocabulary_size, "),
         ("smn", "--turns=2", "min_count, --dimension, --window, --negative, --sample, --word2vec_epochs, --vectors, "),
     ],

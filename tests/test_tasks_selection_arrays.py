@@ -80,7 +80,7 @@ def test_a_large_corpus_has_arrays_by_itself(corpus, tmp_path, monkeypatch):
 
 def test_texts_beyond_the_cache_and_blocks_are_the_same(corpus, tmp_path, monkeypatch):
     """Words come from a file in parts, whichever these are."""
-    monkeypatch.setattr("data.texts.CACHED", 3)
+    monkeypatch.setattr("tasks.selection.reading.CACHED", 3)
     monkeypatch.setattr("tasks.selection.reading.BLOCK", 50)
     monkeypatch.setattr("tasks.selection.reading.UTTERANCES", 7)
     monkeypatch.setattr("data.flat_arrays.BLOCK", 13)

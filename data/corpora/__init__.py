@@ -12,10 +12,10 @@ class Corpus(NamedTuple):
     task: str
     """What its examples are for; `tasks/<task>/prepare.py` prepares them."""
     reader: types.ModuleType
-    """Reads its files. For selection: `find_split(directory, split)`, `read(path, opener)` and `tokenize(text)`; for
-    dialog: `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities` and `move`;
-    for reading comprehension: `find_splits`, `read`, `tokenize` and `align`; for generation: `find_splits`,
-    `read(paths, split)` and `TOKENIZER`, the name of the tokenizer that suits it."""
+    """Reads its files. For selection: `find_split(directory, split)`, `read(path, opener)`, `spans(path, size)` and
+    `tokenize(text)`; for dialog: `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities`
+    and `move`; for reading comprehension: `find_splits`, `read`, `tokenize` and `align`; for generation:
+    `find_splits`, `read(paths, split)` and `TOKENIZER`, the name of the tokenizer that suits it."""
 
 
 CORPORA = {

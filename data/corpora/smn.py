@@ -61,6 +61,41 @@ def find_split(directory, split):
     return None
 
 
+def spans(path, size):
+    """Cuts a file into parts that hold whole contexts.
+
+    Args:
+        path: A file; one that ends in `.gz` is one part.
+        size: Bytes of a part, at least; the last may have fewer.
+
+    Yields:
+        `(start, stop)`, the first byte of a part and the one behind its last. Together they are the file.
+    """
+    start, length = 0, path.stat().st_size
+    with open(path, "rb") as file:
+        while path.suffix != ".gz" and start + size < length:
+            file.seek(start + size)
+            file.readline()  # the rest of a line
+            stop = _next_context(file)
+            yield start, stop
+            start = stop
+    if start < length or not length:
+        yield start, length
+
+
+def _next_context(file):
+    """Where the next context begins in a file that is open at the beginning of a line; at its end, if none does."""
+    last, place = _context(file.readline()), file.tell()
+    while (line := file.readline()) and _context(line) in (None, last):
+        place = file.tell()
+    return place
+
+
+def _context(line):
+    """The turns of a line of bytes; `None` for one that cannot begin a file."""
+    return line[1 : line.rindex(b"\t")] if line[:2] in (b"0\t", b"1\t") else None
+
+
 def read(path, opener=open):
     r"""Reads a file line by line.
 

@@ -11,7 +11,6 @@ For each split, `SPLIT.NAME.npy`:
 
 import contextlib
 import pathlib
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -35,10 +34,10 @@ def path_of(directory, split, name):
 
 @contextlib.contextmanager
 def growing(directory, split, **types):
-    """Opens files of a split to write: a namespace of `data.flat_arrays.GrowingArray`, closed when the block ends."""
+    """Opens files of a split to write: `{name: data.flat_arrays.GrowingArray}`, closed when the block ends."""
     with contextlib.ExitStack() as stack:
         files = {name: GrowingArray(path_of(directory, split, name), dtype) for name, dtype in types.items()}
-        yield SimpleNamespace(**{name: stack.enter_context(file) for name, file in files.items()})
+        yield {name: stack.enter_context(file) for name, file in files.items()}
 
 
 def read_split(directory, split, words):

@@ -15,6 +15,7 @@ times, and `min_count` would mean nothing. Negative responses are positive ones 
 so they would only count words again.
 """
 
+import contextlib
 import dataclasses
 import functools
 import shutil
@@ -24,15 +25,16 @@ import numpy as np
 from rich.progress import Progress
 
 from base.files import UserError, atomic_directory
+from data.cluster import on_cluster
 from data.corpora import CORPORA
 from data.prepared import VECTORS, VOCABULARY, print_summary, write
-from data.texts import Words
+from data.texts import numbering
 from data.tokenizers import WHITESPACE, words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import load_text_vectors, passes, threads, train_word2vec
 from engine.vocabularies import run_of, vocabulary_of, word_vectors_of
 from tasks.selection.arrays import ARRAYS, read_split
-from tasks.selection.reading import Utterances, clear, encode, read_lines
+from tasks.selection.reading import Utterances, blocks_of, blocks_on_cluster, clear, encode, write_blocks
 from tasks.selection.statistics import ROWS, statistics_of, warn_of_candidates
 from tasks.selection.text import text_settings
 
@@ -85,8 +87,13 @@ class Settings:
     `PICKLED` lines, else arrays."""
 
 
-def prepare(corpus, source, out, settings):
-    """Prepares a corpus for response selection, see `data.prepared`."""
+def prepare(corpus, source, out, settings, ray=False):
+    """Prepares a corpus for response selection, see `data.prepared`.
+
+    Args:
+        corpus, source, out, settings: See there.
+        ray: Whether a Ray cluster reads the files, which all its machines then find at the same path.
+    """
     reader = CORPORA[corpus].reader
     run = run_of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
     tokenizer = settings.tokenizer or reader.TOKENIZER
@@ -98,9 +105,16 @@ def prepare(corpus, source, out, settings):
             print(f"warning: {source} has no dev file: train.py will not train on {out}", file=sys.stderr)
         arrays = directory / ARRAYS
         arrays.mkdir()
-        words = Words(functools.partial(words_of, **text))
-        for split, file in files.items():
-            read_lines(reader, file, arrays, split, words, progress)
+        words = numbering()
+
+        def opener(path, mode):
+            return progress.open(path, mode, description=f"reading {path.name}")
+
+        with on_cluster("--ray") if ray else contextlib.nullcontext() as results:
+            for split, file in files.items():
+                how = (reader, file, functools.partial(words_of, **text), split == "train")
+                blocks = blocks_on_cluster(results, *how) if ray else blocks_of(*how, opener)
+                write_blocks(blocks if file else [], arrays, split, words)
         utterances = Utterances(arrays, words)
         if run:
             vocabulary, vectors = vocabulary_of(run), word_vectors_of(run)
