@@ -3,6 +3,7 @@
 python evaluate.py --run=runs/dam --split=dev
 python evaluate.py --run='runs/babi/*' --split=dev,dev-oov
 python evaluate.py --run=runs/bidaf-1,runs/bidaf-2     # an ensemble
+python evaluate.py --run=runs/chat --references=references.json
 python evaluate.py --predictions=predictions.json --data=build/squad
 python evaluate.py --run=runs/dam --predict=examples.jsonl --out=answers.jsonl
 python evaluate.py --run=runs/dam --explain=3 --out=build/pictures
@@ -29,6 +30,11 @@ flags.DEFINE_string(
 )
 flags.DEFINE_list("split", ["dev"], "Splits to score.")
 flags.DEFINE_string("data", None, "Prepared dataset; default: the one the run was trained on.")
+flags.DEFINE_string(
+    "references",
+    None,
+    "Generation: JSON {source: [reference]} instead of a dataset; replies are compared with all references at once.",
+)
 flags.DEFINE_enum("ties", "loss", list(TIES), "Selection: what equal scores get, see metrics/ranking.py.")
 flags.DEFINE_enum(
     "precision",
@@ -66,6 +72,8 @@ def main():
     options = ("ties", "scores_out", "partial_batches", "examples", "decode", "reverse_run", "reverse_weight")
     if FLAGS.predictions:
         cli.refuse_flags((*options, "measured_out", "precision", "jit", "baselines"), "--predictions")
+    if FLAGS.references:
+        cli.refuse_flags(("predictions", "data", "split", "predict", "explain"), "--references")
     if FLAGS.predict:
         predict()
         return
@@ -85,8 +93,8 @@ def main():
     evaluate_all(
         tasks=TASKS,
         pattern=FLAGS.run,
-        splits=FLAGS.split,
-        data=FLAGS.data,
+        splits=["references"] if FLAGS.references else FLAGS.split,
+        data=FLAGS.references or FLAGS.data,
         precision=FLAGS.precision,
         jit=FLAGS.jit,
         measured_out=FLAGS.measured_out,

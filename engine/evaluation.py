@@ -44,6 +44,8 @@ class Evaluation:
     @functools.cached_property
     def dataset(self):
         """What is scored."""
+        if self.data and pathlib.Path(self.data).is_file():  # each run reads it by its own words
+            return self.task.dataset_of(self.run, self.data)
         key = str(pathlib.Path(self.data or self.run.config["dataset"]["path"] or "").resolve())
         if key not in self._datasets:
             self._datasets[key] = self.task.dataset_of(self.run, self.data)

@@ -4,26 +4,8 @@ A flag given beside `--recipe` wins over the recipe's, and `--set` over its `set
 docs/data.md. All scores of a system, with baselines and published ones: its page in docs/.
 """
 
-import dataclasses
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """One row of `RECIPES`."""
-
-    model: str
-    """Key of `models.MODELS`."""
-    corpus: str
-    """The prepared dataset that it was made for."""
-    flags: dict
-    """Flags of train.py: epochs, batch_size, learning_rate; precision where `auto` may not be what was measured."""
-    settings: dict
-    """Fields of the model's config and of the task's `Training`, as `--set` takes them."""
-    results: str = ""
-    """Shell pattern of its records below results/measured; empty: none."""
-    score: str = "not measured"
-    """What those records say: score, seeds, time of training, hardware. A test compares it with them."""
-
+from engine.dialog_recipes import DIALOG
+from engine.recipe import Recipe
 
 PUBLISHED_CORPORA = {"ubuntu-v1": 28270, "douban": 1, "ecommerce": None}
 """The corpora that DAM has published scores on, with the id of `_EOS_` in its release's `data.pkl`; the release has no
@@ -33,13 +15,6 @@ DAM_RELEASE = {"epochs": 2.0, "batch_size": 256, "learning_rate": 1e-3}
 """The DAM release's configuration; the paper's section 4.3."""
 DAM_SMALL = {"loss": "softmax", "decay_steps": 300, "vector_center": True, "vector_norm": 3.5}
 """What suits corpora that are smaller than those."""
-
-BABI = {"epochs": 8.0, "batch_size": 8, "learning_rate": 5e-3}
-"""The budget of all models of dialog bAbI, so that their scores compare."""
-
-
-def _babi(model, *, results="", score=Recipe.score, epochs=BABI["epochs"], **settings):
-    return Recipe(model, "dialog bAbI, each task", {**BABI, "epochs": epochs}, settings, results, score)
 
 
 def _chat(attention, *, results="", score=Recipe.score, **settings):
@@ -67,88 +42,7 @@ def _bidaf_short(*, results="", score=Recipe.score, **settings):
 
 
 RECIPES = {
-    # === Dialog with a list of candidates: the memory networks on dialog bAbI ===
-    "babi-memma": _babi(
-        "memma",
-        results="babi/babi-memma-task?-?-dev.json",
-        score="dev per_response .812, the mean of 6 tasks; seeds 1, 2, 3, 54 seconds per task, 2 cores, AMD EPYC",
-    ),
-    "babi-memma-plain": _babi(
-        "memma",
-        speaker=False,
-        time=False,
-        results="babi/babi-memma-plain-task?-?-dev.json",
-        score="dev per_response .806, the mean of 6 tasks; seeds 1, 2, 3, 76 seconds per task, 2 cores, AMD EPYC",
-    ),
-    "babi-memma-speaker": _babi(
-        "memma",
-        time=False,
-        results="babi/babi-memma-speaker-task?-?-dev.json",
-        score="dev per_response .809, the mean of 6 tasks; seeds 1, 2, 3, 60 seconds per task, 2 cores, AMD EPYC",
-    ),
-    "babi-memma-time": _babi(
-        "memma",
-        speaker=False,
-        results="babi/babi-memma-time-task?-?-dev.json",
-        score="dev per_response .813, the mean of 6 tasks; seeds 1, 2, 3, 69 seconds per task, 2 cores, AMD EPYC",
-    ),
-    "babi-memma-match": _babi(
-        "memma",
-        match_types=True,
-        results="babi/babi-memma-match-task?-?-dev.json",
-        score="dev per_response .879, the mean of 6 tasks; seeds 1, 2, 3, 58 seconds per task, 2 cores, AMD EPYC",
-    ),
-    "babi-memma-fixed": _babi(
-        "memma",
-        train_embedding=False,
-        results="babi/babi-memma-fixed-task?-?-dev.json",
-        score="dev per_response .854, the mean of 5 tasks; seed 1, 66 seconds per task, 2 cores, AMD EPYC",
-    ),
-    "babi-memma-identity": _babi(
-        "memma",
-        shortcut="identity",
-        results="babi/babi-memma-identity-task?-?-dev.json",
-        score="dev per_response .861, the mean of 5 tasks; seed 1, 81 seconds per task, 2 cores, AMD EPYC",
-    ),
-    "babi-memma-position": _babi("memma", encoding="position"),
-    "babi-memma-attention": _babi("memma", encoding="attention"),
-    "babi-memn2n": _babi(
-        "memn2n",
-        results="babi/babi-memn2n-task?-?-dev.json",
-        score="dev per_response .813, the mean of 6 tasks; seeds 1, 2, 3, 45 seconds per task, 2 cores, AMD EPYC",
-    ),
-    "babi-memn2n-match": _babi("memn2n", match_types=True),
-    "babi-gmemn2n": _babi(
-        "memn2n",
-        gated=True,
-        results="babi/babi-gmemn2n-task?-?-dev.json",
-        score="dev per_response .813, the mean of 6 tasks; seeds 1, 2, 3, 37 seconds per task, 2 cores, AMD EPYC",
-    ),
-    "babi-gmemn2n-match": _babi("memn2n", gated=True, match_types=True),
-    "babi-memr": _babi(
-        "memr",
-        results="babi/babi-memr-task?-?-dev.json",
-        score="dev per_response .812, the mean of 6 tasks; seeds 1, 2, 3, 2 minutes per task, 2 cores, AMD EPYC",
-    ),
-    "babi-memr-plain": _babi(
-        "memr",
-        speaker=False,
-        time=False,
-        results="babi/babi-memr-plain-task?-?-dev.json",
-        score="dev per_response .860, the mean of 5 tasks; seed 1, 2 minutes per task, 2 cores, AMD EPYC",
-    ),
-    "babi-memr-match": _babi("memr", match_types=True),
-    "babi-embeddings": _babi(
-        "supervised-embeddings",
-        results="babi/babi-embeddings-task?-?-dev.json",
-        score="dev per_response .746, the mean of 6 tasks; seeds 1, 2, 3, 32 seconds per task, 2 cores, AMD EPYC",
-    ),
-    "babi-entity-memma": _babi(
-        "entity-memma",
-        epochs=16.0,
-        results="babi/babi-entity-memma-task?-?-dev.json",
-        score="dev per_response .932, the mean of 6 tasks; seeds 1, 2, 3, 60 seconds per task, 2 cores, AMD EPYC",
-    ),
+    **DIALOG,
     # === Reading comprehension: BiDAF ===
     "bidaf-sample": Recipe(
         model="bidaf",

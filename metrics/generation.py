@@ -98,26 +98,31 @@ def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int]
     return rows, [list(group) for group in groups.values()]
 
 
-def baselines_of(train: Sequence[str], sources: Sequence[str], targets: Sequence[str], seed: int = 1) -> dict:
+def baselines_of(
+    train: Sequence[str], sources: Sequence[str], targets: Sequence[str], seed: int = 1, several: bool = False
+) -> dict:
     """What needs no model: the commonest target of train, and random ones; and what other people said.
 
     Args:
-        train: The targets of train.
+        train: The targets of train; without any, only people are a baseline.
         sources, targets: The pairs that replies are compared with.
         seed: Of the random replies.
+        several: Whether a reply is compared with all targets of its source at once, and not with each by itself.
 
     Returns:
         `{name: metrics}`, as of `generation_metrics`. `human` takes, for each source that occurs with several targets,
         the first of them as the reply and the others as references.
     """
-    commonest = min(collections.Counter(train).items(), key=lambda item: (-item[1], item[0]))[0]
-    rng, references = random.Random(seed), [[target] for target in targets]
-    found = {
-        f"constant, {commonest}": generation_metrics([commonest] * len(targets), references),
-        "random reply of train": generation_metrics([rng.choice(train) for _ in targets], references),
-    }
-    several = [texts for texts in by_source(sources, targets)[1] if len(texts) > 1]
-    if several:
-        name = f"human, {len(several):,} sources with several targets"
-        found[name] = generation_metrics([texts[0] for texts in several], [texts[1:] for texts in several])
+    groups = by_source(sources, targets)[1]
+    references = groups if several else [[target] for target in targets]
+    found = {}
+    if train:
+        commonest = min(collections.Counter(train).items(), key=lambda item: (-item[1], item[0]))[0]
+        rng = random.Random(seed)
+        found[f"constant, {commonest}"] = generation_metrics([commonest] * len(references), references)
+        found["random reply of train"] = generation_metrics([rng.choice(train) for _ in references], references)
+    with_others = [texts for texts in groups if len(texts) > 1]
+    if with_others:
+        name = f"human, {len(with_others):,} sources with several targets"
+        found[name] = generation_metrics([texts[0] for texts in with_others], [texts[1:] for texts in with_others])
     return found

@@ -69,7 +69,7 @@ def by_corpus(records, metrics):
     for kind, found in below.items():
         for name, row in found.items():
             shown = [_cell([row[column]], metrics) if column in row else "" for column in columns]
-            full = len(row) == len(columns)
+            full = len(row) == len(columns) and all(metrics[0] in scores for scores in row.values())
             mean = [f"{100 * _mean([[scores] for scores in row.values()], metrics[0]):.1f}" if full else ""] * (
                 len(columns) > 1
             )

@@ -17,7 +17,7 @@ import pytest
 from absl import flags
 
 from data import pickles
-from engine.recipes import Recipe
+from engine.recipe import Recipe
 from engine.runs import Run
 from engine.training import Fit, train
 from models.seq2seq import Seq2Seq, Seq2SeqConfig

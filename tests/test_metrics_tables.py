@@ -21,6 +21,13 @@ def test_a_row_a_model_and_a_column_a_corpus():
     )
 
 
+def test_a_baseline_may_lack_the_first_metric():
+    """As one has no perplexity that only repeats what people said."""
+    lacking = {"constant": {"per_dialog": 0.25}}
+    records = [record("MEMR", corpus=f"babi-task{n}", baselines=lacking) for n in (1, 2)]
+    assert by_corpus(records, ["per_response", "per_dialog"])[1][1] == ["baseline: constant", *[" (25.0)"] * 2, "", ""]
+
+
 def test_the_best_model_stands_first():
     values = {"MemN2N": 0.3, "MEMMA": 0.7, "MEMR": 0.5}
     _, rows = by_corpus([record(name, value=value) for name, value in values.items()], ["per_response"])

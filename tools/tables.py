@@ -18,7 +18,8 @@ from absl import flags
 
 from base import cli
 from base.files import UserError
-from engine.recipes import RECIPES, Recipe
+from engine.recipe import Recipe
+from engine.recipes import RECIPES
 from metrics.names import record_name
 from metrics.published import PUBLISHED, published
 from metrics.tables import read_record

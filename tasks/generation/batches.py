@@ -29,6 +29,8 @@ class GenerationSplit:
     """Whether the pair also stands in train, bool `(pairs,)`."""
     bos: int
     """The id that a target begins with in `target_in`: the one after those of the vocabulary."""
+    several: bool = False
+    """Whether a reply is compared with all targets of its source at once, and not with each by itself."""
 
     def __len__(self):
         return len(self.seen)

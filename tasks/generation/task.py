@@ -1,6 +1,7 @@
 """Response generation: which words answer what was said?"""
 
 import dataclasses
+import pathlib
 
 import numpy as np
 
@@ -10,12 +11,14 @@ from data.samples.generation import write_conversations
 from data.vocabulary import PADDING_ID
 from engine import task
 from engine.optimizers import TwoRateAdam, linear_decay
+from engine.vocabularies import vocabulary_of
 from metrics.generation import METRICS, baselines_of, by_source, generation_metrics, perplexity
 from tasks.generation.batches import LENGTHS, view
-from tasks.generation.dataset import load_dataset
+from tasks.generation.dataset import GenerationDataset, load_dataset
 from tasks.generation.likelihood import likelihood, word_loss
 from tasks.generation.predictor import GenerationPredictor
 from tasks.generation.prepare import Settings, prepare
+from tasks.generation.references import read_references
 from tasks.generation.search import load_reverse, parse_decoding, reply, rerank, search_of, words_of
 
 SAMPLES = 12  # pairs whose replies a record shows
@@ -61,6 +64,19 @@ class GenerationTask(task.Task):
 
     def load_dataset(self, path):
         return load_dataset(path)
+
+    def dataset_of(self, run, path=None):
+        """As of `engine.task.Task`; a file is one of `tasks.generation.references`, of the run's words and tokenizer.
+
+        Its dataset has the split `references` and, where the run's own is still there, that one's `train`.
+        """
+        if not path or not pathlib.Path(path).is_file():
+            return super().dataset_of(run, path)
+        facts, vocabulary = run.config["dataset"], vocabulary_of(run)
+        splits = {"references": read_references(path, vocabulary, **facts["text"])}
+        if facts["path"] and pathlib.Path(facts["path"]).is_dir():
+            splits["train"] = super().dataset_of(run).splits["train"]
+        return GenerationDataset(pathlib.Path(path), facts["name"], splits, vocabulary, None, **facts["text"])
 
     def sizes(self, dataset):
         return {"vocabulary_size": len(dataset.vocabulary)}
@@ -123,7 +139,8 @@ class GenerationTask(task.Task):
         """Scores a split as a record has it.
 
         Perplexity is that of all pairs. The other metrics compare the reply to each pair's source with its target, and
-        once more without the pairs that stand in train (`unseen`), where memory does not help.
+        once more without the pairs that stand in train (`unseen`), where memory does not help; or, where the split has
+        `several` references, the reply to each source with all of them.
 
         Args:
             model, dataset, split, run, baselines, progress, multiple: As of `engine.task.Task.measure`.
@@ -144,7 +161,7 @@ class GenerationTask(task.Task):
         decoding, reverse = parse_decoding(decode), reverse_run and load_reverse(reverse_run, dataset.vocabulary)
         examples = view(dataset.splits[split], model.config)
         nll, words = likelihood(model, dataset.splits[split], model.config, multiple=multiple)
-        rows, _ = by_source(examples.source_texts, examples.target_texts)
+        rows, references = by_source(examples.source_texts, examples.target_texts)
         ids, scores = reply(model, examples, rows, decoding, progress=progress, multiple=multiple)
         if reverse:
             sources = examples.source.lists()
@@ -156,7 +173,10 @@ class GenerationTask(task.Task):
 
         def metrics_of(chosen):
             found = perplexity(float(nll[chosen].sum(dtype=np.float64)), int(words[chosen].sum()))
-            said = [replies[i] for i in chosen], [[examples.target_texts[i]] for i in chosen]
+            if examples.several:
+                said = [replies[row] for row in rows], references
+            else:
+                said = [replies[i] for i in chosen], [[examples.target_texts[i]] for i in chosen]
             return {"perplexity": found, **generation_metrics(*said)}
 
         whole, unseen = np.arange(len(examples)), np.flatnonzero(~examples.seen)
@@ -170,17 +190,25 @@ class GenerationTask(task.Task):
             "unit": dataset.tokenizer,
             "samples": [dict(zip(("source", "target", "reply"), of_pair, strict=True)) for of_pair in shown],
         }
+        if examples.several:
+            del record["counts"]["unseen"]  # nobody looked
         if baselines:
-            train = view(dataset.splits["train"], model.config).target_texts
-            record["baselines"] = baselines_of(train, examples.source_texts, examples.target_texts)
+            train = view(dataset.splits["train"], model.config).target_texts if "train" in dataset.splits else []
+            given = train, examples.source_texts, examples.target_texts
+            record["baselines"] = baselines_of(*given, several=examples.several)
         return record
 
     def describe(self, record):
         c = record["counts"]
+        if "unseen" in c:
+            counted = f"{c['pairs']:,} pairs, {c['unseen']:,} of them not in train"
+        else:
+            counted = f"{c['pairs']:,} references of {c['sources']:,} sources"
+        compared = "one reference per pair" if "unseen" in c else "all references of a source at once"
         return (
-            f"{c['pairs']:,} pairs, {c['unseen']:,} of them not in train; {record['search']}",
+            f"{counted}; {record['search']}",
             f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included; "
-            "BLEU by sacrebleu on these tokens, one reference per pair.",
+            f"BLEU by sacrebleu on these tokens, {compared}.",
         )
 
     # === Use ===
