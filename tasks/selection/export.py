@@ -101,32 +101,15 @@ def selection_archive(model, vocabulary, text):
         A `keras.export.ExportArchive`.
     """
     text = SelectionText(vocabulary, model.config, text)
-    whole = text.whole(model.config)
-
-    def logits_of(turns, candidates):
-        turns = of_shape(turns, "turns", "BT")
-        B, N = tf.unstack(tf.shape(candidates))
-        tf.debugging.assert_equal(tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows")
-        # Convolutions refuse to work on nothing: where B or N is 0, a padded one comes and goes.
-        rows, columns = [0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]
-
-        def ids(text, *names):
-            contexts = tf.pad(text.context(turns), [rows, [0, 0], [0, 0]])
-            return dict(zip(names, [contexts, tf.pad(text.words(candidates), [rows, columns, [0, 0]])], strict=True))
-
-        inputs = ids(text, "turns", "responses")
-        if model.config.lexical_gain:
-            inputs |= ids(whole, "context", "candidates")
-        return model(inputs, training=False)[:B, :N]
 
     def score(turns, response):
         response = of_shape(response, "response", "B")
-        logit = logits_of(turns, response[:, None])[:, 0]
+        logit = _logits(model, text, turns, response[:, None])[:, 0]
         return {"score": tf.sigmoid(logit), "logit": logit}
 
     def rank(turns, candidates):
         candidates = of_shape(candidates, "candidates", "BN")
-        logits = logits_of(turns, candidates)
+        logits = _logits(model, text, turns, candidates)
         real = tf.not_equal(candidates, "")
         ranked = tf.where(real, logits, NO_LOGIT)
         return {
@@ -144,3 +127,21 @@ def selection_archive(model, vocabulary, text):
     archive.add_endpoint("score", score, [turns, response])  # the first is serving_default too
     archive.add_endpoint("rank", rank, [turns, candidates])
     return archive
+
+
+def _logits(model, text, turns, candidates):
+    """The model's logits, float32 `(B, N)`, of strings `(B, T)` and `(B, N)`; `text` is a `SelectionText`."""
+    turns = of_shape(turns, "turns", "BT")
+    B, N = tf.unstack(tf.shape(candidates))
+    tf.debugging.assert_equal(tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows")
+    # Convolutions refuse to work on nothing: where B or N is 0, a padded one comes and goes.
+    rows, columns = [0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]
+
+    def ids(text, *names):
+        contexts = tf.pad(text.context(turns), [rows, [0, 0], [0, 0]])
+        return dict(zip(names, [contexts, tf.pad(text.words(candidates), [rows, columns, [0, 0]])], strict=True))
+
+    inputs = ids(text, "turns", "responses")
+    if model.config.lexical_gain:
+        inputs |= ids(text.whole(model.config), "context", "candidates")
+    return model(inputs, training=False)[:B, :N]
