@@ -23,7 +23,7 @@ from engine.recipes import RECIPES
 from metrics.names import record_name
 from metrics.published import PUBLISHED, published
 from metrics.tables import read_record
-from tools import benchmark_tables, markdown
+from tools import benchmark_tables, markdown, ten_tasks
 from tools.tree import tree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -115,44 +115,10 @@ def _published_dialogs(split):
     return markdown.dialog_table([{**row, "name": row["model"], "seed": None} for row in rows])
 
 
-TEN_TASKS = (  # of the published differences: corpus, model, against; and the recipes that are compared here
-    ("babi-ten-tasks", "MEMMA", "MEMR", "babi-memma-plain", "babi-memr-plain"),
-    ("babi-ten-tasks", "MEMMA, speaker + time", "MEMR, speaker + time", "babi-memma", "babi-memr"),
-    ("babi-task6", "MEMMA", "LTR-SEM", "babi-memma-plain", "babi-embeddings"),
-    ("babi-task6", "MEMMA", "MEMR", "babi-memma-plain", "babi-memr-plain"),
-    ("babi-task6", "MEMMA, speaker + time", "MEMR, speaker + time", "babi-memma", "babi-memr"),
-)
-
-
 def _ten_tasks():
     """`ten-tasks`: MEMMA against others as its article compares them: means over tasks 1 to 5 on dev and dev-oov, which
     stand in for its ten test sets, and task 6."""
-    every, lines = json.loads(PUBLISHED.read_text(encoding="utf-8")), []
-    for corpus, model, against, *recipes in TEN_TASKS:
-        [published] = [
-            row for row in every if (row["corpus"], row["model"], row.get("against")) == (corpus, model, against)
-        ]
-        tasks = range(1, 6) if corpus == "babi-ten-tasks" else [6]
-        ours = [markdown.mean_of_corpora(_all_splits(RECIPES[recipe], tasks)) for recipe in recipes]
-        cells = [f"{100 * value:.1f}" if value is not None else "" for value in ours]
-        difference = f"{100 * (ours[0] - ours[1]):+.2f}" if None not in ours else ""
-        theirs = f"{100 * published['differences']['per_response']:+.2f}"
-        name = "tasks 1 to 5, dev and dev-oov" if len(tasks) > 1 else "task 6, dev"
-        lines.append([name, f"{model} - {against}", *cells, difference, theirs])
-    header = ["", "", "the first, per cent", "the second", "difference", "in the article, on test"]
-    return markdown.markdown(header, lines)
-
-
-def _all_splits(recipe, tasks):
-    """`{(corpus, split): records}` of a recipe of dialog bAbI; an empty list where nothing was measured."""
-    splits = ("dev", "dev-oov") if 6 not in tasks else ("dev",)
-    found = {(f"babi-task{task}", split): [] for task in tasks for split in splits}
-    for split in splits:
-        for path in sorted(MEASURED.glob(recipe.results.replace("-dev.json", f"-{split}.json"))):
-            record = read_record(path)
-            if (record["corpus"], split) in found:
-                found[record["corpus"], split].append(record)
-    return found
+    return ten_tasks.table(MEASURED, json.loads(PUBLISHED.read_text(encoding="utf-8")))
 
 
 def recipe_records(recipe):
