@@ -51,6 +51,10 @@ class Side:
         """Peak memory."""
         return max(block.gigabytes for block in self.blocks)
 
+    def seconds(self, field="speed"):
+        """Of a block, the mean over blocks."""
+        return statistics.mean(block.examples / getattr(block, field) for block in self.blocks)
+
     def medians(self):
         """What a record says of a side."""
         fields = {"per_second": "speed", "per_cpu_second": "cpu_speed", "page_faults": "faults"}

@@ -38,6 +38,21 @@ def sides(found):
     return markdown(header, lines)
 
 
+def iterations(found, count=200):
+    """A benchmark of two sides: how long so many training steps take, by the clock and in CPU time, as means over blocks.
+
+    >>> rows = {"task1": {"seconds": [5.0, 10.0], "cpu_seconds": [4.0, 5.0]}}
+    >>> print(iterations({"sides": ["a", "b"], "steps": 20, "blocks": 3, "rows": rows}).splitlines()[2])
+    | task1 | 50.0 | 100.0 | 40.0 | 50.0 | 0.80 |
+    """
+    header = [f"seconds for {count} iterations", *found["sides"], *(f"CPU, {side}" for side in found["sides"])]
+    lines = []
+    for corpus, row in found["rows"].items():
+        shown = [f"{count / found['steps'] * seconds:.1f}" for seconds in (*row["seconds"], *row["cpu_seconds"])]
+        lines.append([corpus, *shown, f"{row['cpu_seconds'][0] / row['cpu_seconds'][1]:.2f}"])
+    return markdown([*header, "CPU time of one to other"], lines)
+
+
 def fields_table(rows, fields):
     """Some fields of the rows of a benchmark, a column per field; a field that a row lacks is empty.
 

@@ -203,6 +203,11 @@ def _tree():
     return tree(ROOT)
 
 
+def _iterations(name):
+    """`iterations: NAME`: how long 200 training steps take, by results/benchmarks/NAME.json."""
+    return benchmark_tables.iterations(_benchmark(name))
+
+
 def _rows(name, *fields):
     """`rows: NAME FIELD FIELD`: fields of the rows of results/benchmarks/NAME.json, a column each."""
     return benchmark_tables.fields_table(_benchmark(name)["rows"], fields)
@@ -225,6 +230,7 @@ KINDS = {
     "published-dialogs": _published_dialogs,
     "speed": _speed,
     "sides": _sides,
+    "iterations": _iterations,
     "rows": _rows,
     "models": _models,
     "recipes": _recipes,
