@@ -39,7 +39,7 @@ def sides(found):
 
 
 def iterations(found, count=200):
-    """A benchmark of two sides: how long so many training steps take, by the clock and in CPU time, as means over blocks.
+    """A benchmark of two sides: how long so many training steps take, by the clock and in CPU time, mean over blocks.
 
     >>> rows = {"task1": {"seconds": [5.0, 10.0], "cpu_seconds": [4.0, 5.0]}}
     >>> print(iterations({"sides": ["a", "b"], "steps": 20, "blocks": 3, "rows": rows}).splitlines()[2])
