@@ -3,6 +3,7 @@
 A script imports this before anything that loads TensorFlow, since how TensorFlow will compute is decided here.
 """
 
+import os
 import re
 import sys
 
@@ -27,7 +28,7 @@ def _parse_flags(argv):
 
 def run(main):
     """Runs a script's `main()` after its flags are parsed; a `UserError` ends it with one line and exit code 1,
-    Ctrl-C with one line and 130.
+    Ctrl-C with one line and 130, a reader of its output that has seen enough, as `head`, with none and 1.
 
     Args:
         main: Function without arguments.
@@ -46,11 +47,15 @@ def run(main):
     def guarded(_):
         try:
             main()
+            sys.stdout.flush()
         except UserError as error:
             fail(error)
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             sys.exit(130)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
 
     app.run(guarded, flags_parser=parse)
 

@@ -1,5 +1,9 @@
 """cli.py and the scripts' flags: one sentence, exit code 1, nothing half-written."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from helpers import ROOT, run_process, run_script
 
@@ -42,6 +46,18 @@ def test_a_wrong_flag_gets_one_sentence(arguments, expected, monkeypatch):
     assert expected in line
     assert "Traceback" not in result.stderr
     assert not (ROOT / "build" / "never").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["train.py", "--model=dam", "--show_settings"], ["-c", "from base import cli; cli.run(lambda: print(1))"]],
+)
+def test_a_reader_that_has_seen_enough_gets_no_traceback(arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, *arguments], stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 NEEDED = {
