@@ -10,12 +10,13 @@ from absl import flags
 
 from base import cli
 from base.files import UserError
-from engine.recipes import PUBLISHED_CORPORA, RECIPES
 from models import MODELS
+from tasks import RECIPES
+from tasks.selection.recipes import PUBLISHED_CORPORA
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("model", "dam", list(MODELS), "Model to train.")
-flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings by name, see engine/recipes.py; flags given beside it win.")
+flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings by name, see tasks/*/recipes.py; flags given beside it win.")
 flags.DEFINE_string(
     "data",
     None,

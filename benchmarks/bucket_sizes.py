@@ -23,7 +23,7 @@ from benchmarks.turns import define_flags, in_turn, parse_side, side_of_recipe, 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset.", required=True)
 flags.DEFINE_string("side", "dam", "MODEL[,field=value...], fields as for train.py --set, or precision.")
-flags.DEFINE_string("recipe", None, "Of engine/recipes.py, in place of --side and --batch_size.")
+flags.DEFINE_string("recipe", None, "Of tasks/*/recipes.py, in place of --side and --batch_size.")
 flags.DEFINE_integer("batch_size", None, "Examples per step; default: that of train.py.", lower_bound=1)
 flags.DEFINE_list("multiples", ["2", "4", "8", "16"], "The multiples; the first is what the others are compared with.")
 flags.DEFINE_enum("instructions", "native", ["native", "AVX2"], "The best instructions that oneDNN may use.")

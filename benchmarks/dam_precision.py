@@ -22,7 +22,7 @@ from benchmarks.turns import use_plain_layers, write_record
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
-flags.DEFINE_string("recipe", "dam-ubuntu-irc", "Key of engine.recipes.RECIPES.")
+flags.DEFINE_string("recipe", "dam-ubuntu-irc", "Key of tasks.RECIPES.")
 flags.DEFINE_float("epochs", 0.5, "Passes over the training examples.", lower_bound=0.0)
 flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds of weights and batches.")
 flags.DEFINE_string("runs", "runs/dam-precision", "Directory of the runs.")
@@ -60,10 +60,9 @@ def main():
 
 def train_side(recipe, data, path, epochs, precision, gains, seed):
     """Trains one side, in a process of its own since it may change the layers."""
-    from engine.recipes import RECIPES
     from engine.training import Fit, train
     from layers import attentive_module
-    from tasks import TASKS
+    from tasks import RECIPES, TASKS
     from tasks.selection import batches
 
     if not gains:

@@ -193,7 +193,7 @@ def parse_side(text):
 
 def side_of_recipe(name):
     """A recipe as `benchmarks.turns.parse_side` takes it, and its batch size."""
-    from engine.recipes import RECIPES
+    from tasks import RECIPES
 
     if name not in RECIPES:
         raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {name}")

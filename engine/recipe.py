@@ -1,11 +1,14 @@
-"""What a recipe is; the recipes are in `engine.recipes`."""
+"""A recipe: settings by name, with what they reached. Each task has its own: `tasks/<task>/recipes.py`."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """One row of `RECIPES`."""
+    """One row of a task's `RECIPES`; `train.py --recipe=NAME` trains it.
+
+    A flag given beside `--recipe` wins over the recipe's, and `--set` over its `settings`.
+    """
 
     model: str
     """Key of `models.MODELS`."""

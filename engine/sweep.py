@@ -10,7 +10,6 @@ import keras
 
 from base.files import UserError
 from engine.evaluation import Evaluation
-from engine.recipes import RECIPES
 from engine.runs import CONFIG, LAST, VOCABULARY, Run
 from engine.training import Fit, train
 from models import MODELS
@@ -21,7 +20,7 @@ def sweep(tasks, recipes, datasets, seeds, splits, out, measured_out=None, varia
 
     Args:
         tasks: `{name: engine.task.Task}`.
-        recipes: Keys of `engine.recipes.RECIPES`.
+        recipes: `{name: engine.recipe.Recipe}`.
         datasets: Paths of prepared datasets.
         seeds: Integers.
         splits: What to measure; those that a dataset lacks are left out.
@@ -39,9 +38,9 @@ def sweep(tasks, recipes, datasets, seeds, splits, out, measured_out=None, varia
         if names.count(name) > 1:
             raise UserError(f"--data expects directories of different names, which runs are named by. Received: {name}")
     for seed in seeds:  # so that every recipe has its first result soon
-        for number, (recipe, changes) in enumerate(itertools.product(recipes, variations)):
-            label = "-".join([recipe, *(f"{field}-{value}" for field, value in changes.items())])
-            changed = dataclasses.replace(RECIPES[recipe], settings={**RECIPES[recipe].settings, **changes})
+        for number, ((key, recipe), changes) in enumerate(itertools.product(recipes.items(), variations)):
+            label = "-".join([key, *(f"{field}-{value}" for field, value in changes.items())])
+            changed = dataclasses.replace(recipe, settings={**recipe.settings, **changes})
             for data in datasets:
                 task = tasks[MODELS[changed.model].task]
                 first = number == 0 and seed == seeds[0]  # the baselines of a dataset are always the same

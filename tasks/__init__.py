@@ -1,5 +1,13 @@
 """What models are trained for. A task's folder holds all that it has of its own; see `engine.task.Task`."""
 
+from tasks.dialog.recipes import RECIPES as DIALOG
+from tasks.generation.recipes import RECIPES as GENERATION
+from tasks.reading_comprehension.recipes import RECIPES as READING_COMPREHENSION
+from tasks.selection.recipes import RECIPES as SELECTION
+
+RECIPES = {**DIALOG, **READING_COMPREHENSION, **SELECTION, **GENERATION}
+"""The recipes of all tasks, by name."""
+
 
 def __getattr__(name):
     """`TASKS`, made when first asked for: tasks load TensorFlow, which preparing data and wrong flags need not."""

@@ -12,7 +12,6 @@ from helpers import SMALL_RECIPE, train_small
 
 from data.samples.dialog import write_babi
 from data.samples.selection import write_smn
-from engine.recipes import RECIPES
 from engine.runs import Run
 from engine.sweep import sweep
 from tasks import TASKS
@@ -153,16 +152,11 @@ trained_reading_comprehension = trained("reading_comprehension", "prepared_readi
 
 @pytest.fixture(scope="module")
 def swept(once, prepared_dialog, trained_dialog, tmp_path_factory):
-    """A copy of a sweep's directory: the runs of two seeds, the first of which was there, and their metrics.
-
-    Meanwhile `tiny` is a recipe.
-    """
+    """A copy of a sweep's directory: the runs of two seeds, the first of which was there, and their metrics."""
 
     def make(root):
         shutil.copytree(trained_dialog.path, root / "runs" / "tiny-task1-1")
         splits = ["dev", "dev-oov", "test"]
-        sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], splits, root / "runs", root / "measured")
+        sweep(TASKS, {"tiny": SMALL_RECIPE}, [prepared_dialog], [1, 2], splits, root / "runs", root / "measured")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(RECIPES, "tiny", SMALL_RECIPE)
-        yield shutil.copytree(once("swept-dialog", make), tmp_path_factory.mktemp("sweep") / "copy")
+    return shutil.copytree(once("swept-dialog", make), tmp_path_factory.mktemp("sweep") / "copy")

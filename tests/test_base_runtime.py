@@ -249,8 +249,8 @@ def test_it_does_not_load_tensorflow_itself():
 
 
 def test_recipes_that_were_measured_pin_a_precision_that_auto_would_change():
-    from engine.recipes import RECIPES
     from models import MODELS
+    from tasks import RECIPES
 
     measured = [recipe for recipe in RECIPES.values() if recipe.results and MODELS[recipe.model].gains_in_bfloat16]
     assert measured

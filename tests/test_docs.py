@@ -11,8 +11,8 @@ import pytest
 from base.files import UserError
 from data.corpora import CORPORA
 from data.vocabulary import Vocabulary
-from engine.recipes import RECIPES
 from models import MODELS
+from tasks import RECIPES
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.text import WHITESPACE_TEXT
 

@@ -5,7 +5,7 @@ import re
 import shutil
 
 import pytest
-from helpers import check_same_training, run_script
+from helpers import SMALL_RECIPE, check_same_training, run_script
 
 from base.files import UserError
 from engine import sweep as sweeping
@@ -15,6 +15,7 @@ from engine.training import train
 from tasks import TASKS
 
 dialog = TASKS["dialog"]
+TINY = {"tiny": SMALL_RECIPE}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def test_a_sweep_measures_what_a_dataset_has(swept):
     assert [record["seed"] for record in records] == [1, 1, 2, 2]
     assert [record["split"] for record in records] == ["dev", "test", "dev", "test"]
     assert {(record["name"], record["corpus"], record["task"]) for record in records} == {
-        ("MEMMA", "sample-task1", "dialog")
+        ("MEMMA, 2 heads, 2 hops", "sample-task1", "dialog")
     }
     assert [bool(record.get("baselines")) for record in records] == [True, True, False, False]
     assert [record["counts"]["responses"] for record in records] == [52, 48, 52, 48]
@@ -59,12 +60,12 @@ def test_a_second_sweep_does_what_is_missing_alone(swept, prepared_dialog, train
     metrics = json.loads(missing.read_text())["metrics"]
     missing.unlink()
     before = {file: file.stat().st_mtime_ns for file in (root / "measured").iterdir()}
-    sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], ["dev", "test"], root / "runs", root / "measured")
+    sweep(TASKS, TINY, [prepared_dialog], [1, 2], ["dev", "test"], root / "runs", root / "measured")
     assert trained == []
     assert {file: file.stat().st_mtime_ns for file in before} == before
     assert json.loads(missing.read_text())["metrics"] == metrics
     shutil.rmtree(root / "runs")
-    sweep(TASKS, ["tiny"], [prepared_dialog], [1, 2], ["dev", "dev-oov"], root / "runs", root / "measured")
+    sweep(TASKS, TINY, [prepared_dialog], [1, 2], ["dev", "dev-oov"], root / "runs", root / "measured")
     assert trained == [] and not (root / "runs").exists()  # the records are there
 
 
@@ -85,7 +86,7 @@ def interrupted_at(validation, how, monkeypatch, *args):
 
 
 def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, monkeypatch, tmp_path):
-    args = ["tiny"], [prepared_dialog], [1], ["dev"], tmp_path
+    args = TINY, [prepared_dialog], [1], ["dev"], tmp_path
     name = run.path.name
     interrupted_at(1, "before anything was saved, so nothing is kept", monkeypatch, *args)
     assert not (tmp_path / name).exists()
@@ -103,10 +104,9 @@ def test_an_interrupted_sweep_goes_on_exactly(run, prepared_dialog, trained, mon
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("swept")
 def test_a_sweep_varies_settings(prepared_dialog, tmp_path):
     variations = [{"hops": "1"}, {"hops": "0"}]
-    sweep(TASKS, ["tiny"], [prepared_dialog], [1], ["dev"], tmp_path / "runs", tmp_path, variations)
+    sweep(TASKS, TINY, [prepared_dialog], [1], ["dev"], tmp_path / "runs", tmp_path, variations)
     for hops in (1, 0):
         assert Run.open(tmp_path / "runs" / f"tiny-hops-{hops}-task1-1").config["settings"]["hops"] == hops
     records = [json.loads((tmp_path / f"tiny-hops-{hops}-task1-1-dev.json").read_text()) for hops in (1, 0)]
@@ -116,9 +116,9 @@ def test_a_sweep_varies_settings(prepared_dialog, tmp_path):
 def test_a_sweep_refuses_datasets_of_one_name(swept, prepared_dialog, tmp_path):
     other = shutil.copytree(prepared_dialog, tmp_path / "other" / prepared_dialog.name)
     with pytest.raises(UserError, match=r"--data expects directories of different names.* Received: task1"):
-        sweep(TASKS, ["tiny"], [prepared_dialog, other], [1], ["dev"], tmp_path / "runs")
+        sweep(TASKS, TINY, [prepared_dialog, other], [1], ["dev"], tmp_path / "runs")
     with pytest.raises(UserError, match=f"was trained on .*, not on {other}: give another --out"):
-        sweep(TASKS, ["tiny"], [other], [1], ["dev"], swept / "runs")
+        sweep(TASKS, TINY, [other], [1], ["dev"], swept / "runs")
 
 
 @pytest.mark.parametrize(

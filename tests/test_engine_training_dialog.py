@@ -232,5 +232,5 @@ def test_what_makes_no_sense_for_several_runs_is_refused(prepared_dialog, tmp_pa
     with pytest.raises(UserError, match="--scores_out is for one run and one split"):
         evaluation.evaluate_all(TASKS, "runs/none", ["dev", "test"], scores_out=tmp_path / "out")
     with pytest.raises(UserError, match=r"--split expects some of train, dev.* Received: devv"):
-        sweep(TASKS, ["babi-memma"], [prepared_dialog], [1], ["devv"], tmp_path / "runs")
+        sweep(TASKS, {"tiny": SMALL_RECIPE}, [prepared_dialog], [1], ["devv"], tmp_path / "runs")
     assert not list(tmp_path.iterdir())

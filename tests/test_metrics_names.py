@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.recipes import RECIPES
 from metrics.names import model_name, of_today, record_name
+from tasks import RECIPES
 
 FEATURES = {"speaker": True, "time": True, "match_types": False, "train_embedding": True}
 

@@ -6,9 +6,9 @@ import subprocess
 import pytest
 
 from base.files import UserError
-from engine.recipes import RECIPES
 from metrics.names import of_today
 from metrics.tables import read_record
+from tasks import RECIPES
 from tools import tables
 from tools.benchmark_tables import sides
 from tools.markdown import chosen, curve, samples, score_text, table

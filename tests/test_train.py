@@ -9,11 +9,11 @@ import pytest
 from helpers import ROOT, run_script
 
 from engine.evaluation import evaluate
-from engine.recipes import PUBLISHED_CORPORA, RECIPES
 from engine.runs import Run
 from engine.settings import make_config
 from models.dam import DAMConfig
-from tasks import TASKS
+from tasks import RECIPES, TASKS
+from tasks.selection.recipes import PUBLISHED_CORPORA
 
 SAMPLES = ROOT.parent / "shared" / "data" / "smn-samples"
 SMALL = ["--epochs=1", "--batch_size=16", "--set=levels=1", "--set=max_turns=2", "--set=max_words=3"]

@@ -15,10 +15,10 @@ from absl import flags
 
 from base import cli
 from base.files import UserError
-from engine.recipes import RECIPES
+from tasks import RECIPES
 
 FLAGS = flags.FLAGS
-flags.DEFINE_list("recipe", None, "Names of recipes, see engine/recipes.py.", required=True)
+flags.DEFINE_list("recipe", None, "Names of recipes, see tasks/*/recipes.py.", required=True)
 flags.DEFINE_string("data", None, "Prepared dataset, or a quoted pattern of several.", required=True)
 flags.DEFINE_multi_string(
     "vary", [], "field=value,value: trains each recipe with each value, as by --set; may be repeated, for each pair."
@@ -44,7 +44,8 @@ def main():
 
     measured_out = FLAGS.measured_out and pathlib.Path(FLAGS.measured_out)
     seeds = [int(seed) for seed in FLAGS.seeds]
-    sweep(TASKS, FLAGS.recipe, datasets, seeds, FLAGS.split, pathlib.Path(FLAGS.out), measured_out, variations)
+    recipes = {name: RECIPES[name] for name in FLAGS.recipe}
+    sweep(TASKS, recipes, datasets, seeds, FLAGS.split, pathlib.Path(FLAGS.out), measured_out, variations)
 
 
 def varied(assignments):

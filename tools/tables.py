@@ -19,10 +19,10 @@ from absl import flags
 from base import cli
 from base.files import UserError
 from engine.recipe import Recipe
-from engine.recipes import RECIPES
 from metrics.names import record_name
 from metrics.published import PUBLISHED, published
 from metrics.tables import read_record
+from tasks import RECIPES
 from tools import benchmark_tables, markdown, ten_tasks
 from tools.tree import tree
 
@@ -122,7 +122,7 @@ def _ten_tasks():
 
 
 def recipe_records(recipe):
-    """The records of a `engine.recipes.Recipe`, or an empty list."""
+    """The records of a `engine.recipe.Recipe`, or an empty list."""
     return [read_record(path) for path in sorted(MEASURED.glob(recipe.results))] if recipe.results else []
 
 

@@ -7,8 +7,8 @@ unseen entities.
 import statistics
 
 from base.files import atomic_file
-from engine.recipes import RECIPES
 from metrics.tables import read_record
+from tasks import RECIPES
 from tools import markdown
 
 TEN_TASKS = (  # of the published differences: corpus, model, against; and the recipes that are compared here
@@ -30,7 +30,7 @@ def records(measured, recipe, tasks):
 
     Args:
         measured: `pathlib.Path` of results/measured.
-        recipe: Key of `engine.recipes.RECIPES`.
+        recipe: Key of `tasks.RECIPES`.
         tasks: Numbers of tasks.
 
     Returns:

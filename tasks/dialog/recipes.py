@@ -1,4 +1,4 @@
-"""Recipes of the memory networks on dialog bAbI, rows of `engine.recipes.RECIPES`."""
+"""Recipes of the memory networks on dialog bAbI, by name"""
 
 from engine.recipe import Recipe
 
@@ -10,7 +10,7 @@ def _babi(model, *, results="", score=Recipe.score, epochs=BABI["epochs"], **set
     return Recipe(model, "dialog bAbI, each task", {**BABI, "epochs": epochs}, settings, results, score)
 
 
-DIALOG = {
+RECIPES = {
     "babi-memma": _babi(
         "memma",
         results="babi/babi-memma-task?-?-dev.json",
@@ -93,4 +93,3 @@ DIALOG = {
         score="dev per_response .932, the mean of 6 tasks; seeds 1, 2, 3, 60 seconds per task, 2 cores, AMD EPYC",
     ),
 }
-"""Dialog with a list of candidates."""

@@ -1,0 +1,72 @@
+"""Recipes of seq2seq, by name"""
+
+from engine.recipe import Recipe
+
+
+def _chat(attention, *, results="", score=Recipe.score, **settings):
+    """A GRU chatbot on DailyDialog; the rows differ in attention and output alone."""
+    return Recipe(
+        model="seq2seq",
+        corpus="dailydialog",
+        flags={"epochs": 8.0, "batch_size": 64, "learning_rate": 1e-3},
+        settings={"attention": attention, "tied_output": True, "dropout": 0.3, **settings},
+        results=results,
+        score=score,
+    )
+
+
+RECIPES = {
+    "chat-additive": _chat(
+        "additive",
+        results="chat/chat-additive-dailydialog-?-dev.json",
+        score="dev perplexity 34.97; seed 1, 119 minutes, 2 cores, AMD EPYC",
+    ),
+    "chat-dot": _chat(  # Luong's; the article's own is the next
+        "luong_dot",
+        results="chat/chat-dot-dailydialog-?-dev.json",
+        score="dev perplexity 34.28; seed 1, 77 minutes, 2 cores, AMD EPYC",
+    ),
+    "chat-dot-before": _chat("dot"),
+    "chat-dot-before-all": _chat("dot", output="all"),
+    "chat-none": _chat(
+        "none",
+        results="chat/chat-none-dailydialog-?-dev.json",
+        score="dev perplexity 35.54; seed 1, 88 minutes, 2 cores, AMD EPYC",
+    ),
+    "chat-cornell": Recipe(  # the PyTorch chatbot tutorial's, 4,000 steps
+        model="seq2seq",
+        corpus="cornell, prepared with --max_words=9 --min_count=3 --vocabulary_size=0 --drop_unknown",
+        flags={"epochs": 6.61, "batch_size": 64, "learning_rate": 1e-4},
+        settings={
+            "embedding_dim": 500,
+            "embedding_start": "normal",
+            "hidden": 500,
+            "layers": 2,
+            "merge": "sum",
+            "attention": "luong_dot",
+            "dropout": 0.1,
+            "decoder_rate": 5.0,
+            "decay": 1.0,
+            "gradient_clip": 50.0,
+            "validations_per_epoch": 6.05,
+        },
+        results="chat/chat-cornell-cornell-?-dev.json",
+        score="dev perplexity 30.55; seed 1, 52 minutes, 2 cores, AMD EPYC",
+    ),
+    "chat-subtitles": Recipe(
+        model="seq2seq",
+        corpus="subtitles",
+        flags={"epochs": 2.0, "batch_size": 64, "learning_rate": 1e-3},
+        settings={"attention": "luong_dot", "tied_output": True, "dropout": 0.2, "validations_per_epoch": 2},
+        results="chat/chat-subtitles-subtitles-?-dev.json",
+        score="dev perplexity 52.08; seed 1, 34 minutes, 2 cores, AMD EPYC",
+    ),
+    "seq2seq-sample": Recipe(
+        model="seq2seq",
+        corpus="the embedded sample",
+        flags={"epochs": 6.0, "batch_size": 64, "learning_rate": 3e-3},
+        settings={"embedding_dim": 128, "hidden": 128},
+        results="seq2seq-sample.json",
+        score="dev perplexity 1.92; seed 1, 3 minutes, 2 cores, AMD EPYC",
+    ),
+}

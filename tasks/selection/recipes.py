@@ -1,0 +1,54 @@
+"""Recipes of DAM, by name"""
+
+from engine.recipe import Recipe
+
+PUBLISHED_CORPORA = {"ubuntu-v1": 28270, "douban": 1, "ecommerce": None}
+"""The corpora that DAM has published scores on, with the id of `_EOS_` in its release's `data.pkl`; the release has no
+E-commerce. `train.py --name` says that a directory holds one of them."""
+
+DAM_RELEASE = {"epochs": 2.0, "batch_size": 256, "learning_rate": 1e-3}
+"""The DAM release's configuration; the paper's section 4.3."""
+DAM_SMALL = {"loss": "softmax", "decay_steps": 300, "vector_center": True, "vector_norm": 3.5}
+"""What suits corpora that are smaller than those."""
+
+RECIPES = {
+    "dam-ubuntu-v1": Recipe("dam", "ubuntu-v1", DAM_RELEASE, {}),  # all else is the default
+    "dam-douban": Recipe("dam", "douban", DAM_RELEASE, {"conv_filters": (16, 16)}),
+    "dam-ecommerce": Recipe(  # as in fuzhenxin/ResponseSelectionModels, the source of its published score
+        model="dam",
+        corpus="ecommerce",
+        flags={"epochs": 20.0, "batch_size": 100, "learning_rate": 1e-3},
+        settings={"max_turns": 10, "decay_rate": 0.8, "decay_steps": 10_000, "gradient_clip": 5.0}
+        | {"validations_per_epoch": 1, "patience": 3},
+    ),
+    "dam-ubuntu-irc-article": Recipe(  # the articles' own network: 5 levels, 9 x 50 words, pointwise, the file's pairs
+        model="dam",
+        corpus="ubuntu-irc",
+        flags={**DAM_RELEASE, "epochs": 20.0},
+        settings={"validations_per_epoch": 2, "patience": 4},  # until dev stops rising; all else is the default
+    ),
+    "dam-ubuntu-irc": Recipe(
+        model="dam",
+        corpus="ubuntu-irc",
+        flags={"epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3, "precision": "float32"},
+        settings={
+            "levels": 2,
+            "max_turns": 6,
+            "max_words": 24,
+            "negatives": "fresh",
+            "embedding_dropout": 0.2,
+            "validations_per_epoch": 4,
+            **DAM_SMALL,
+        },
+        results="dam-ubuntu-irc-full.json",
+        score="dev R10@1 .567; seed 1, 33 minutes, 2 cores, AMD EPYC",
+    ),
+    "dam-sample": Recipe(
+        model="dam",
+        corpus="the embedded sample",
+        flags={"epochs": 2.5, "batch_size": 16, "learning_rate": 3e-3, "precision": "float32"},
+        settings={"levels": 1, "max_words": 20, "embedding_dropout": 0.1, "validations_per_epoch": 2, **DAM_SMALL},
+        results="dam-sample.json",
+        score="test R10@1 .680; seed 1, 3 minutes, 2 cores, Intel(R) Xeon(R) Processor",
+    ),
+}
