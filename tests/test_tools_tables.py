@@ -215,3 +215,33 @@ def test_the_tree_has_every_tracked_file_with_its_own_words(tmp_path):
         ["x.py"],
         ["tests/", "test_<folder>_<file>.py for each file; helpers.py; small fixtures"],
     ]
+
+
+def test_rows_of_one_task_are_chosen_by_their_names(monkeypatch):
+    """What was measured on some tasks only stands in no table of all."""
+
+    def record(task, split, value, **settings):
+        found = {
+            "name": "x",
+            "model": "memma",
+            "task": "dialog",
+            "corpus": f"babi-task{task}",
+            "split": split,
+            "seed": 1,
+        }
+        settings = {"model": {"speaker": True, "time": True, **settings}}
+        metrics = {"per_response": value, "per_dialog": 0.25}
+        return {**found, "settings": settings, "metrics": metrics, "baselines": {"nothing": metrics}}
+
+    found = [record(task, "dev", 0.5) for task in range(1, 6)]
+    found += [record(1, split, value, heads=1) for split, value in (("dev", 0.75), ("dev-oov", 0.625))]
+    monkeypatch.setattr(tables, "measured", lambda: found)
+    assert tables._dialog_task("babi-task1", "1 head; 8 heads").splitlines() == [
+        "| | babi-task1 dev | babi-task1 dev-oov | mean | seeds |",
+        "|---|---|---|---|---|",
+        "| MEMMA, 1 head | 75.0 (25.0) | 62.5 (25.0) | 68.8 | 1 |",
+    ]
+    assert [line.split(" |")[0] for line in tables._dialog("dev").splitlines()[2:]] == [
+        "| MEMMA",
+        "| *baseline: nothing*",
+    ]

@@ -185,7 +185,7 @@ def score_text(records, epochs):
         shown += f" after {trained:.3g} of {epochs:.3g} epochs"
     seeds = sorted({record["seed"] for record in records})
     minutes = _mean(records, lambda record: record["seconds"]) / 60
-    hardware = ", ".join(sorted({record["hardware"] for record in records}))
+    hardware = ", ".join(sorted({re.sub("^1 cores", "1 core", record["hardware"]) for record in records}))
     took = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds"
     took += " per task" * (len(corpora) > 1)
     numbers = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"

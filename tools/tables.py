@@ -7,6 +7,7 @@ A marker is a comment of HTML, `KIND: ARGUMENTS`, and what it makes ends at the 
 say what each makes and takes; arguments are separated by spaces, and quoted where they hold some.
 """
 
+import collections
 import fnmatch
 import json
 import pathlib
@@ -103,9 +104,25 @@ def _samples(corpus):
 
 
 def _dialog(split):
-    """`dialog: SPLIT`: the six bAbI tasks as columns."""
-    records = [record for record in measured() if record.get("task") == "dialog" and record["split"] == split]
-    return markdown.dialog_table([record for record in records if record["corpus"].startswith("babi-")])
+    """`dialog: SPLIT`: the bAbI tasks as columns, of what was measured on each of tasks 1 to 5."""
+    records = [record for record in _babi() if record["split"] == split]
+    found = collections.defaultdict(set)
+    for record in records:
+        found[record_name(record)].add(record["corpus"])
+    every = {f"babi-task{task}" for task in range(1, 6)}
+    return markdown.dialog_table([record for record in records if found[record_name(record)] >= every])
+
+
+def _dialog_task(corpus, only=""):
+    """`dialog-task: CORPUS`: dev and dev-oov as columns. `only="TEXT; TEXT"`: rows whose name has one of these."""
+    names = only.split("; ")
+    records = [record for record in _babi() if record["corpus"] == corpus]
+    records = [record for record in records if any(name in record_name(record) for name in names)]
+    return markdown.dialog_table([{**record, "baselines": {}, "upper_bounds": {}} for record in records])
+
+
+def _babi():
+    return [r for r in measured() if r.get("task") == "dialog" and r["corpus"].startswith("babi-")]
 
 
 def _published_dialogs(split):
@@ -227,6 +244,7 @@ KINDS = {
     "curve": _curve,
     "samples": _samples,
     "dialog": _dialog,
+    "dialog-task": _dialog_task,
     "published-dialogs": _published_dialogs,
     "speed": _speed,
     "sides": _sides,
