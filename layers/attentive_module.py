@@ -115,7 +115,8 @@ class AttentiveModule(keras.layers.Layer):
                     f"Received: query_mask={query_mask}, key_mask={key_mask}"
                 )
             return release_softmax(logits, query_mask, key_mask)
-        return masked_softmax(logits, None if key_mask is None else key_mask[..., None, :])
+        # A word that attends to padding alone is zero in the end.
+        return masked_softmax(logits, None if key_mask is None else key_mask[..., None, :], some_real=True)
 
     def _feed_forward(self, x):
         """What follows the attention: `x` is `V_att + Q`, `(..., Q, D)` or rows alone."""

@@ -58,12 +58,14 @@ def _softmax(logits):
         return ops.softmax(logits, axis=-1)
 
 
-def masked_softmax(logits, key_mask=None):
+def masked_softmax(logits, key_mask=None, some_real=False):
     """Softmax over the last axis among the real keys alone, computed in float32.
 
     Args:
         logits: Float `(..., Q, K)`.
         key_mask: Boolean, broadcasts against `logits`; `True` = real. `None`: every key is real.
+        some_real: `True` saves a pass over the weights where each row that counts has a real key; the weights of any
+            other are uniform.
 
     Returns:
         Weights of the shape and dtype of `logits`. They sum to 1 over the real keys, padding gets exactly 0, and a row
@@ -79,7 +81,7 @@ def masked_softmax(logits, key_mask=None):
     if key_mask is None:
         return ops.cast(_softmax(logits), dtype)
     weights = _softmax(masked_logits(logits, key_mask))
-    return ops.cast(zero_padding(weights, key_mask), dtype)
+    return ops.cast(weights if some_real else zero_padding(weights, key_mask), dtype)
 
 
 def masked_logits(logits, mask):

@@ -120,6 +120,15 @@ def test_masked_softmax_has_finite_gradients(garbage):
     np.testing.assert_allclose(gradient, expected, atol=1e-5)
 
 
+def test_masked_softmax_of_some_real_keys_saves_nothing_but_the_zeros():
+    rng = np.random.default_rng(0)
+    logits, mask = rng.normal(size=(2, 5, 7)).astype("float32"), np.arange(7) < np.array([[[0]], [[3]]])
+    found, whole = (to_numpy(masked_softmax(logits, mask, some_real=some)) for some in (True, False))
+    np.testing.assert_array_equal(found[1], whole[1])
+    np.testing.assert_allclose(found[0], 1 / 7, rtol=1e-6)
+    assert not whole[0].any() and not found[1, :, 3:].any()
+
+
 # === release_softmax ===
 
 
