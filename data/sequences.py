@@ -53,6 +53,30 @@ class Sequences:
             return self.ids
         return np.array(list(itertools.chain.from_iterable(self.lists())), np.int32)
 
+    def joined(self, numbers):
+        """Concatenates lists.
+
+        Args:
+            numbers: Which lists make each result, int `(results, lists)`; -1: none.
+
+        Returns:
+            `Sequences` of the results, their ids contiguous.
+
+        >>> Sequences.of([[4, 5], [6], [7, 8, 9]]).joined(np.array([[2, 0], [-1, 1]])).lists()
+        [[7, 8, 9, 4, 5], [6]]
+        """
+        lengths = np.where(numbers >= 0, self.lengths[numbers], 0)
+        flat = lengths.ravel()
+        begins = np.cumsum(flat) - flat
+        source = np.arange(flat.sum()) + np.repeat(self.starts[numbers.ravel()] - begins, flat)
+        total = lengths.sum(axis=1)
+        return Sequences(self.ids[source], np.cumsum(total) - total, total)
+
+    def parts(self, size):
+        """Yields all lists in order as `Sequences` of so many at most."""
+        for start in range(0, len(self), size):
+            yield self.joined(np.arange(start, min(start + size, len(self)))[:, None])
+
     def equal(self, index, other):
         """Whether the list at each place of `index` equals the one at that place of `other`, bool of their shape.
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import bm25s
 import numpy as np
 import pytest
 from helpers import run_script
@@ -10,11 +11,13 @@ from helpers import run_script
 from base.files import UserError
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
+from tasks.selection import bm25, indexing, names, spool
 from tasks.selection import index as files
 from tasks.selection.conversations import of_corpus, of_dataset
 from tasks.selection.index import RetrievalIndex, best_by_words
-from tasks.selection.indexing import build, joined, read_pairs
+from tasks.selection.indexing import build, fit_turns
 from tasks.selection.names import addressing
+from tasks.selection.spool import Spool
 from tasks.selection.vectors import PairEncoder
 
 TEXT = {"tokenizer": "terms", "lower": True}
@@ -76,8 +79,22 @@ def copy(path, tmp_path):
 def test_an_answer_that_calls_somebody_by_name_is_found(text, expected):
     known = set("bob try it yes well hi apples pears plums and or".split()).__contains__
     others = ["bob , it", "it , bob", *["yes , it", "it or pears and apples", "well , it is pears"] * 9]
-    texts = [t.split() for t in [*others, text]]
-    assert addressing(texts, known)[-1] is expected
+    assert called_by_name([*others, text], known)[-1] == expected
+
+
+def called_by_name(texts, known):
+    vocabulary = Vocabulary.of(word for text in texts for word in text.split())
+    words = ["", *vocabulary.words]
+    return addressing(Sequences.of([vocabulary.encode(text.split()) for text in texts]), words, known)
+
+
+def test_names_are_found_whatever_is_looked_at_at_once(monkeypatch):
+    known = set("bob no a dog and look yes it is the eat in".split()).__contains__
+    texts = ["bob , look", "no , bob !", "yes , a dog", "the dog , and bob , eat", "", "zork it is", "is zork in it ?"]
+    expected = [True, True, False, True, False, True, False]
+    assert called_by_name(texts, known).tolist() == expected
+    monkeypatch.setattr(names, "PART", 2)
+    assert called_by_name(texts, known).tolist() == expected
 
 
 # === Vectors ===
@@ -91,9 +108,14 @@ def texts():
     return Sequences.of(contexts), Sequences.of(responses), rng.normal(size=(23, 5)).astype("float32")
 
 
+def fit(contexts, responses, vectors, **options):
+    """In parts of another size than that of the whole."""
+    return PairEncoder.fit(lambda: contexts.parts(37), lambda: responses.parts(37), vectors, **options)
+
+
 def test_vectors_are_weighted_means_of_word_vectors_in_loops(texts):
     contexts, responses, vectors = texts
-    encoder = PairEncoder.fit(contexts, responses, vectors, dimension=3)
+    encoder = fit(contexts, responses, vectors, dimension=3)
     documents = responses.lists()
     for word in range(3, 23):
         n = sum(word in document for document in documents)
@@ -109,7 +131,7 @@ def test_vectors_are_weighted_means_of_word_vectors_in_loops(texts):
 def test_directions_are_canonical(texts):
     """Each direction's projections of contexts and responses correlate, different directions' do not."""
     contexts, responses, vectors = texts
-    encoder = PairEncoder.fit(contexts, responses, vectors, dimension=5, ridge=0.0)
+    encoder = fit(contexts, responses, vectors, dimension=5, ridge=0.0)
 
     def projected(texts, table, mean):
         rows = [sum(encoder.weights[w] * table[w] for w in words) / sum(encoder.weights[words]) for words in texts]
@@ -125,13 +147,13 @@ def test_directions_are_canonical(texts):
 
 
 def test_a_text_that_says_nothing_has_no_vector(texts):
-    encoder = PairEncoder.fit(*texts)
+    encoder = fit(*texts)
     assert encoder.dimension == 5
     assert not encoder.responses(Sequences.of([[2, 1, 2], []])).any()
 
 
 def test_an_encoder_saves_and_loads(texts, tmp_path):
-    encoder = PairEncoder.fit(*texts)
+    encoder = fit(*texts)
     encoder.save(tmp_path / "encoder.npz")
     again = PairEncoder.load(tmp_path / "encoder.npz")
     np.testing.assert_array_equal(again.responses(texts[0]), encoder.responses(texts[0]))
@@ -140,25 +162,60 @@ def test_an_encoder_saves_and_loads(texts, tmp_path):
 # === Pairs ===
 
 
-def test_every_utterance_but_the_first_is_a_response_once():
-    utterances, pairs = read_pairs([["a", "b", "c"], ["a", "b"], ["d", "a", "b "]], TEXT)
-    assert utterances.texts == ["a", "b", "c", "d"]
-    assert pairs.tolist() == [
-        [-1, -1, -1, -1, -1, 0, 1],
-        [-1, -1, -1, -1, 0, 1, 2],
-        [-1, -1, -1, -1, -1, 3, 0],
-        [-1, -1, -1, -1, 3, 0, 1],
-    ]
+TALKS = [["a", "b", "c"], ["a", "b"], [], ["d", "a", "b ", "a"], ["e", "d", "a", "b"]]
 
 
-def test_joined_texts():
-    texts = Sequences.of([[4, 5], [], [6], [7, 8, 9]])
-    found = joined(texts, np.array([[3, 0], [-1, 1], [2, 2], [-1, -1]]))
-    assert found.lists() == [[7, 8, 9, 4, 5], [], [6, 6], []]
-    assert found.lengths.tolist() == [5, 0, 2, 0]
+@pytest.fixture(params=[2**18, 3])
+def talks(request, tmp_path, monkeypatch):
+    monkeypatch.setattr(spool, "FLUSH", request.param)
+    return Spool(tmp_path, TALKS)
+
+
+def test_a_spool_numbers_texts_as_they_occur(talks):
+    assert talks.numbers.tolist() == [0, 1, 2, 0, 1, 3, 0, 1, 0, 4, 3, 0, 1]
+    assert talks.places.tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 3, 0, 1, 2, 3]
+    assert list(talks.texts(np.arange(5))) == [b"a", b"b", b"c", b"d", b"e"]
+    assert list(talks.texts(np.array([3, 0]))) == [b"d", b"a"] and len(talks) == 5
+    assert talks.before(np.array([0, 1, 8]), 2).tolist() == [[-1, -1], [-1, 0], [0, 1]]
+
+
+def test_a_spool_cuts_texts_into_words(tmp_path):
+    words, texts = Spool(tmp_path, [["Hi, you!", "You? hi"], ["", "hi"]]).words(TEXT)
+    assert words == ["", "_EOS_", "_UNK_", "hi", ",", "you", "!", "?"]
+    assert texts.lists() == [[3, 4, 5, 6], [5, 7, 3], [], [3]]
+
+
+def test_every_utterance_but_the_first_is_a_response_once_to_its_last_turns(talks):
+    unfit = np.array([False, False, True, False, False])
+    turns = fit_turns(talks, unfit)
+    pairs = np.column_stack([talks.before(turns, 2), talks.numbers[turns]]).tolist()
+    assert pairs == [[0, 1, 0], [-1, 3, 0], [4, 3, 0], [-1, 0, 1], [3, 0, 1], [-1, 4, 3]]
+    assert turns.tolist() == [8, 6, 11, 1, 7, 10]  # the first of equal ones, of which "d a b" is said twice
+
+
+def test_bm25_is_that_of_bm25s(tmp_path):
+    rng = np.random.default_rng(2)
+    lists = [rng.integers(0, 11, size=rng.integers(0, 13)).tolist() for _ in range(101)]
+    expected = bm25s.BM25()
+    scores = expected.build_index_from_ids(range(13), lists, show_progress=False)
+    bm25.save(tmp_path, lambda: Sequences.of(lists).parts(7), 13)
+    found = bm25s.BM25.load(tmp_path, load_vocab=False, show_progress=False).scores
+    assert found["num_docs"] == 101
+    np.testing.assert_array_equal(found["indptr"], scores["indptr"])
+    np.testing.assert_array_equal(found["indices"], scores["indices"])
+    np.testing.assert_allclose(found["data"], scores["data"], rtol=1e-5)
 
 
 # === On disk ===
+
+
+def test_an_index_is_the_same_whatever_is_worked_on_at_once(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(indexing, "PART", 2)
+    build(tmp_path / "index", CONVERSATIONS, VOCABULARY, VECTORS, TEXT, {"made_of": ["x"]})
+    for file in sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file()):
+        if file.name not in (files.VECTORS, files.ENCODER):  # rounded otherwise
+            assert (path / file).read_bytes() == (tmp_path / "index" / file).read_bytes(), file
+    assert sorted(p.name for p in path.iterdir()) == sorted(p.name for p in (tmp_path / "index").iterdir())
 
 
 def test_what_is_no_answer_is_left_out(index):

@@ -1,92 +1,28 @@
-"""Builds what `tasks.selection.index` reads: conversations become texts, pairs, and three searches."""
+"""Builds what `tasks.selection.index` reads: conversations become texts, pairs, and three searches.
+
+Texts stay in files and are worked on in parts: the memory that it takes is mostly that of what it writes.
+"""
 
 import json
+import pathlib
+import tempfile
 
-import bm25s
 import numpy as np
 
 from base.files import UserError, atomic_directory
-from data.sequences import Sequences
-from data.tokenizers import words_of
 from data.vocabulary import SPECIALS, Vocabulary
+from tasks.selection import bm25
 from tasks.selection import index as files
 from tasks.selection.index import READ, TURNS
 from tasks.selection.names import addressing
+from tasks.selection.spool import Spool
 from tasks.selection.vectors import PairEncoder
 
 FIT_PAIRS = 200_000
 """At most so many pairs, drawn at random, say how contexts and responses vary together."""
 UNKNOWN = SPECIALS[1]
-CHUNK = 20_000
-"""Texts that are worked on at once where all would take much memory."""
-
-
-class Utterances:
-    """Distinct texts, numbered as they come, and their words.
-
-    Args:
-        text: `tokenizer` and `lower` of `data.tokenizers.words_of`.
-    """
-
-    def __init__(self, text):
-        self.text, self.texts, self._numbers = text, [], {}
-        self._word_ids = {word: id for id, word in enumerate(("", *SPECIALS))}  # as a `Vocabulary` will number them
-        self._ids, self._lengths = [], []
-
-    def number(self, text):
-        """The number of a text."""
-        if text not in self._numbers:
-            self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-            ids = [self._word_ids.setdefault(word, len(self._word_ids)) for word in words_of(text, **self.text)]
-            self._ids.append(np.array(ids, np.int32))
-            self._lengths.append(len(ids))
-        return self._numbers[text]
-
-    def words(self):
-        """Every distinct word at the place of its id, and the words of every text as `Sequences` of ids."""
-        lengths = np.array(self._lengths, np.int64)
-        ids = np.concatenate(self._ids) if self._ids else np.zeros(0, np.int32)
-        return list(self._word_ids), Sequences(ids, np.cumsum(lengths) - lengths, lengths)
-
-
-def read_pairs(conversations, text):
-    """Every utterance of a conversation but the first is a response to those in front of it.
-
-    Args:
-        conversations: Iterable of lists of texts, the oldest first; one may be the beginning of another.
-        text: As of `Utterances`.
-
-    Returns:
-        `Utterances`, and the distinct pairs, int32 `(pairs, READ + 1)`: the numbers of the last `READ` turns, the
-        oldest first, -1: none; then of the response.
-    """
-    utterances, pairs = Utterances(text), {}
-    for turns in conversations:
-        numbers = [-1] * READ + [utterances.number(turn.strip()) for turn in turns]
-        pairs.update(dict.fromkeys(tuple(numbers[i : i + READ + 1]) for i in range(1, len(turns))))
-    return utterances, np.array(list(pairs), np.int32).reshape(-1, READ + 1)
-
-
-def joined(texts, numbers):
-    """Concatenates texts.
-
-    Args:
-        texts: `Sequences`.
-        numbers: Which texts make each result, int `(results, texts)`; -1: none.
-
-    Returns:
-        `Sequences` of the results.
-
-    >>> joined(Sequences.of([[4, 5], [6], [7, 8, 9]]), np.array([[2, 0], [-1, 1]])).lists()
-    [[7, 8, 9, 4, 5], [6]]
-    """
-    lengths = np.where(numbers >= 0, texts.lengths[numbers], 0)
-    flat = lengths.ravel()
-    begins = np.cumsum(flat) - flat
-    source = np.arange(flat.sum()) + np.repeat(texts.starts[numbers.ravel()] - begins, flat)
-    total = lengths.sum(axis=1)
-    return Sequences(texts.ids[source], np.cumsum(total) - total, total)
+PART = 20_000
+"""Texts that are worked on at once."""
 
 
 def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, seed=1):
@@ -111,95 +47,108 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
     Raises:
         UserError: where no response is left, or `out` is in use.
     """
-    with atomic_directory(out) as directory:
-        utterances, pairs = read_pairs(conversations, text)
-        words, texts = utterances.words()
-        unfit = unfit_of(words, texts, vocabulary)
-        kept = pairs[~unfit[pairs[:, -1]]]
-        if not len(kept):
+    with atomic_directory(out) as directory, tempfile.TemporaryDirectory(dir=directory) as temporary:
+        spool = Spool(pathlib.Path(temporary), conversations)
+        words, texts = spool.words(text)
+        turns = fit_turns(spool, unfit_of(words, texts, vocabulary))
+        if not len(turns):
             raise UserError("an index needs conversations with responses that are fit. Received: none")
-        kept = kept[np.argsort(kept[:, -1], kind="stable")]
-        responses = np.unique(kept[:, -1])
-        contexts = kept[:, -1 - TURNS : -1]
-        order = np.concatenate([responses, np.setdiff1d(contexts, [-1, *responses])])
-        number = np.full(len(texts.lengths) + 1, -1, np.int32)
-        number[order] = np.arange(len(order))  # that of -1, the last, stays -1
-        np.save(directory / files.PAIRS, number[kept[:, -1 - TURNS :]])
-        _save_texts(directory, [utterances.texts[i] for i in order])
-
+        responses, contexts = np.unique(spool.numbers[turns]), spool.before(turns, TURNS)
+        stored = _save_texts(directory, spool, turns, responses, contexts)
         Vocabulary(words[1:]).save(directory / files.WORDS)
-        _save_words(directory / files.CONTEXTS, joined(texts, contexts), len(words))
-        _save_words(directory / files.RESPONSES, joined(texts, responses[:, None]), len(words))
+        bm25.save(directory / files.CONTEXTS, lambda: _joined(texts, contexts), len(words))
+        bm25.save(directory / files.RESPONSES, lambda: _joined(texts, responses[:, None]), len(words))
 
-        known_ids = np.array([0, *vocabulary.encode(words[1:])], np.int32)[texts.ids]
-        known = Sequences(known_ids, texts.starts, texts.lengths)
-        drawn = kept[np.random.default_rng(seed).permutation(len(kept))[:FIT_PAIRS]]
-        encoder = PairEncoder.fit(joined(known, drawn[:, :-1]), joined(known, drawn[:, -1:]), vectors)
+        known = np.array([0, *vocabulary.encode(words[1:])], np.int32)
+        drawn = turns[np.random.default_rng(seed).permutation(len(turns))[:FIT_PAIRS]]
+        pairs = spool.before(drawn, READ), spool.numbers[drawn, None]
+        encoder = PairEncoder.fit(*(lambda n=n: _joined(texts, n, known) for n in pairs), vectors)
         encoder.save(directory / files.ENCODER)
-        _save_vectors(directory / files.VECTORS, encoder, known, responses, threads)
         config = {
             "index": files.VERSION,
             "vocabulary": files.vocabulary_hash(vocabulary),
             "text": text,
             "responses": len(responses),
-            "pairs": len(kept),
-            "utterances": len(order),
+            "pairs": len(turns),
+            "utterances": stored,
             "words": len(words) - 1,
-            "left_out": len(np.unique(pairs[:, -1])) - len(responses),
+            "left_out": len(np.unique(spool.numbers[spool.places > 0])) - len(responses),
             "dimension": encoder.dimension,
             **(facts or {}),
         }
+        del spool  # the graph of the vectors is the largest of all
+        _save_vectors(directory / files.VECTORS, encoder, _joined(texts, responses[:, None], known), threads)
         (directory / files.CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
     return config
 
 
 def unfit_of(words, texts, vocabulary):
-    """Which texts are no answers, bool `(texts,)`."""
-    known, letters = set(vocabulary.words).__contains__, np.array([any(map(str.isalnum, word)) for word in words])
-    lists = _Lists(texts, words)
-    unfit = np.array(addressing(lists, known), bool)
-    rows = np.repeat(np.arange(len(texts.lengths)), texts.lengths)
+    """Which texts are no answers, bool `(texts,)`.
+
+    Args:
+        words: Every word.
+        texts: `data.sequences.Sequences` of places in `words`.
+        vocabulary: The run's.
+    """
+    letters = np.array([any(map(str.isalnum, word)) for word in words])
     unknown = np.array([word.upper() == UNKNOWN for word in words])
-    unfit[rows[unknown[texts.ids]]] = True
-    return unfit | (np.bincount(rows, weights=letters[texts.ids], minlength=len(unfit)) == 0)
+    found = [addressing(texts, words, set(vocabulary.words).__contains__)]
+    for start, part in zip(range(0, len(texts), PART), texts.parts(PART), strict=True):
+        rows = np.repeat(np.arange(len(part)), part.lengths)
+        said = np.bincount(rows[letters[part.ids]], minlength=len(part))
+        found[0][start : start + PART] |= (said == 0) | (np.bincount(rows[unknown[part.ids]], minlength=len(part)) > 0)
+    return found[0]
 
 
-def _save_texts(directory, texts):
-    encoded = [text.encode() for text in texts]
+def fit_turns(spool, unfit):
+    """The turns that are responses, of which no two have one text and `TURNS` equal turns in front of them.
+
+    Args:
+        spool: A `tasks.selection.spool.Spool`.
+        unfit: Which of its texts are no answers, bool `(texts,)`.
+
+    Returns:
+        int `(pairs,)`, in the order of their texts' numbers.
+    """
+    turns = np.flatnonzero((spool.places > 0) & ~unfit[spool.numbers])
+    columns = [*spool.before(turns, TURNS).T, spool.numbers[turns]]
+    order = np.lexsort(columns)  # by the response first
+    differs = np.ones(len(order), bool)
+    differs[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+    return turns[order[differs]]
+
+
+def _joined(texts, numbers, ids=None):
+    """Yields `texts.joined(numbers)` in parts, with other ids: `ids[id]`."""
+    for start in range(0, len(numbers), PART):
+        part = texts.joined(numbers[start : start + PART])
+        yield part if ids is None else type(part)(ids[part.ids], part.starts, part.lengths)
+
+
+def _save_texts(directory, spool, turns, responses, contexts):
+    """Stores the responses, then all other texts that contexts need, and the pairs by these new numbers.
+
+    Returns:
+        How many texts there are.
+    """
+    others = np.zeros(len(spool), bool)
+    others[contexts[contexts >= 0]] = True
+    others[responses] = False
+    order = np.concatenate([responses, np.flatnonzero(others)])
+    number = np.full(len(spool) + 1, -1, np.int32)
+    number[order] = np.arange(len(order))  # that of -1, the last, stays -1
+    np.save(directory / files.PAIRS, number[np.column_stack([contexts, spool.numbers[turns]])])
+    ends = [0]
     with open(directory / files.TEXTS, "wb") as file:
-        file.writelines(encoded)
-    np.save(directory / files.OFFSETS, np.cumsum([0, *map(len, encoded)], dtype=np.int64))
+        for text in spool.texts(order):
+            ends.append(ends[-1] + file.write(text))
+    np.save(directory / files.OFFSETS, np.array(ends, np.int64))
+    return len(order)
 
 
-def _save_vectors(file, encoder, texts, responses, threads):
-    """The graph of the vectors of the responses, numbers of `texts`."""
+def _save_vectors(file, encoder, parts, threads):
+    """The graph of the vectors of the responses."""
     nearest = files.new_vectors(encoder.dimension)
-    for start in range(0, len(responses), CHUNK):
-        chunk = responses[start : start + CHUNK, None]
-        nearest.add(np.arange(start, start + len(chunk)), encoder.responses(joined(texts, chunk)), threads=threads)
+    for part in parts:
+        nearest.add(len(nearest) + np.arange(len(part)), encoder.responses(part), threads=threads)
     nearest.save(file)
-
-
-def _save_words(directory, texts, words):
-    """BM25 over some `Sequences`, by the ids of their words alone: the words themselves would be stored twice."""
-    index = bm25s.BM25()
-    index.scores = index.build_index_from_ids(range(words), _Lists(texts), show_progress=False)
-    index.vocab_dict = {}
-    index.save(directory, show_progress=False)
-
-
-class _Lists:
-    """`Sequences` as lists, made when they are asked for; of words where these are given."""
-
-    def __init__(self, texts, words=None):
-        self.texts, self.words = texts, words
-
-    def __len__(self):
-        return len(self.texts.lengths)
-
-    def __iter__(self):
-        for start in range(0, len(self), CHUNK):
-            begins, lengths = self.texts.starts[start : start + CHUNK], self.texts.lengths[start : start + CHUNK]
-            for begin, length in zip(begins.tolist(), lengths.tolist(), strict=True):
-                ids = self.texts.ids[begin : begin + length].tolist()
-                yield ids if self.words is None else [self.words[id] for id in ids]

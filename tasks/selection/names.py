@@ -4,8 +4,10 @@ No list of names is needed: in conversations a name stands where somebody is cal
 front of a comma or a colon, at its end behind a comma or a greeting, and hardly anywhere else.
 """
 
-import collections
+import numpy as np
 
+PART = 20_000
+"""Utterances that are looked at at once."""
 FRACTION = 0.2
 """A word is a name where this fraction of the utterances that have it call somebody by it."""
 SHORT = 4
@@ -22,45 +24,71 @@ NO_NAMES = frozenset(
 """Interjections and the like, which stand where names do."""
 
 
-def addressing(texts, known):
+def addressing(texts, words, known):
     """Which utterances call somebody by name.
 
     Args:
-        texts: Utterances as lists of lower-case words; can be iterated twice.
+        texts: Utterances, `data.sequences.Sequences` of the places of their words in `words`.
+        words: Lower-case words.
         known: Function of a word: does the model know it? An unknown word that an utterance begins with is taken for a
             name, as `kesroesweyth you could try dpkg`, and so is one in a short utterance, as `hello mernilio`.
 
     Returns:
-        List of booleans.
-
-    >>> texts = ["bob , look", "no , bob !", "yes , a dog", "the dog , and bob , eat", "zork it is", "is zork in ?"]
-    >>> addressing([text.split() for text in texts], "bob look no yes a the dog and eat it is".split().__contains__)
-    [True, True, False, True, True, True]
+        bool `(texts,)`.
     """
-    counts, called = collections.Counter(), collections.Counter()
-    for words in texts:
-        counts.update(set(words))
-        called.update({words[place] for place in _calls(words)})
-    names = {word for word, n in called.items() if n >= FRACTION * counts[word] and word not in NO_NAMES}
+    kinds = _kinds(words)
+    counts, called = np.zeros(len(words), np.int64), np.zeros(len(words), np.int64)
+    for part in texts.parts(PART):
+        for ids, total in ((part.ids, counts), (np.where(_calls(part, kinds), part.ids, -1), called)):
+            text = np.repeat(np.arange(len(part)), part.lengths)[ids >= 0]
+            distinct = np.unique(text * len(words) + ids[ids >= 0])
+            total += np.bincount(distinct % len(words), minlength=len(words))
+    names = (called > 0) & (called >= FRACTION * counts) & ~np.isin(words, list(NO_NAMES))
+    strange = kinds["alphabetic"] & ~np.array([known(word) for word in words], bool)
+    found = [
+        _any(part, strange[part.ids] & ((_places(part) == 0) | (part.lengths <= SHORT).repeat(part.lengths)))
+        | _any(part, names[part.ids] & _calls(part, kinds, inside=True))
+        for part in texts.parts(PART)
+    ]
+    return np.concatenate([np.zeros(0, bool), *found])
 
-    def addresses(words):
-        strange = [word[0].isalpha() and not known(word) for word in words]
-        stranger = any(strange[:1] if len(words) > SHORT else strange)
-        return stranger or any(words[place] in names for place in _calls(words, inside=True))
 
-    return [addresses(words) for words in texts]
+def _kinds(words):
+    """What each word is: `{kind: bool (words,)}`."""
+    return {
+        "alphabetic": np.array([word[:1].isalpha() for word in words], bool),
+        "alphanumeric": np.array([word[:1].isalnum() for word in words], bool),
+        "comma": np.array([word == "," for word in words], bool),
+        "colon": np.array([word == ":" for word in words], bool),
+        "greeting": np.array([word in GREETINGS for word in words], bool),
+    }
 
 
-def _calls(words, inside=False):
-    """The places where somebody may be called; in an enumeration something else stands between two commas."""
-    if len(words) > 2 and words[0][0].isalpha() and words[1] in (",", ":"):
-        yield 0
-    end = len(words)
-    while end and not words[end - 1][0].isalnum():
-        end -= 1
-    for place in range(2, end) if inside else [end - 1]:
-        last = place == end - 1 or words[place + 1] == ","
-        if place > 1 and words[place - 1] == "," and words[place][0].isalpha() and last:
-            yield place
-    if end == 2 and words[0] in GREETINGS and words[1][0].isalpha():
-        yield 1
+def _calls(part, kinds, inside=False):
+    """The words by which somebody may be called, bool as `part.ids`.
+
+    Args:
+        inside: Also between two commas; in an enumeration something else stands there.
+    """
+    place, length = _places(part), part.lengths.repeat(part.lengths)
+    is_ = {kind: flags[part.ids] for kind, flags in kinds.items()}
+    before = {kind: np.roll(flags, 1) & (place > 0) for kind, flags in is_.items()}
+    after = {kind: np.roll(flags, -1) & (place < length - 1) for kind, flags in is_.items()}
+    ends = np.zeros(len(part), np.int64)  # behind the last word that is no sign
+    text = np.repeat(np.arange(len(part)), part.lengths)
+    np.maximum.at(ends, text[is_["alphanumeric"]], place[is_["alphanumeric"]] + 1)
+    end = ends[text]
+    first = (place == 0) & (length > 2) & (after["comma"] | after["colon"])
+    last = (place > 1) & before["comma"] & ((place == end - 1) | (inside & (place < end) & after["comma"]))
+    greeted = (place == 1) & (end == 2) & before["greeting"]
+    return is_["alphabetic"] & (first | last | greeted)
+
+
+def _places(part):
+    """The place of each word in its utterance."""
+    return np.arange(len(part.ids)) - (np.cumsum(part.lengths) - part.lengths).repeat(part.lengths)
+
+
+def _any(part, flags):
+    """Whether a flag is set in each utterance."""
+    return np.bincount(np.repeat(np.arange(len(part)), part.lengths)[flags], minlength=len(part)) > 0

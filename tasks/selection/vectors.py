@@ -37,27 +37,35 @@ class PairEncoder:
         Each direction is scaled by the square root of its correlation, so that a dot product weighs it by that.
 
         Args:
-            contexts, responses: `data.sequences.Sequences` of word ids; list `i` of both are a pair.
+            contexts, responses: Functions that return an iterator of `data.sequences.Sequences` of word ids; list `i`
+                of both is a pair. The responses are read twice.
             vectors: The model's word vectors, float `(vocabulary + 1, E)`.
             dimension: `D`; at most `E`.
             ridge: Added to the variances, as a fraction of their mean.
         """
-        frequency = np.bincount(np.unique(_pairs(responses), axis=0)[:, 1], minlength=len(vectors))
-        weights = np.log1p((len(responses.lengths) - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+        n, frequency = 0, np.zeros(len(vectors), np.int64)
+        for part in responses():
+            text, word = _pairs(part)
+            distinct = np.unique(text * len(vectors) + word)
+            frequency += np.bincount(distinct % len(vectors), minlength=len(vectors))
+            n += len(part)
+        weights = np.log1p((n - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
         weights[[0, EOS_ID, UNK_ID]] = 0.0
         vectors = np.asarray(vectors, np.float32) - vectors[UNK_ID + 1 :].mean(axis=0)
 
-        X, Y = (_weighted_mean(texts, weights) @ vectors for texts in (contexts, responses))
-        X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
-        whiten_X, whiten_Y = _whitening(X, ridge), _whitening(Y, ridge)
-        left, correlations, right = np.linalg.svd(whiten_X @ (X.T @ Y / len(X)) @ whiten_Y)
+        x, y, XX, XY, YY = 0.0, 0.0, 0.0, 0.0, 0.0  # sums of the rows of X and Y, and of their products
+        for X, Y in zip(contexts(), responses(), strict=True):
+            X, Y = ((_weighted_mean(texts, weights) @ vectors).astype(np.float64) for texts in (X, Y))
+            x, y = x + X.sum(axis=0), y + Y.sum(axis=0)
+            XX, XY, YY = XX + X.T @ X, XY + X.T @ Y, YY + Y.T @ Y
+        x, y = x / n, y / n
+        C_XX, C_XY, C_YY = XX / n - np.outer(x, x), XY / n - np.outer(x, y), YY / n - np.outer(y, y)
+        whiten_X, whiten_Y = _whitening(C_XX, ridge), _whitening(C_YY, ridge)
+        left, correlations, right = np.linalg.svd(whiten_X @ C_XY @ whiten_Y)
         scale = np.sqrt(correlations[:dimension])
-        tables = vectors @ whiten_X @ left[:, :dimension] * scale, vectors @ whiten_Y @ right[:dimension].T * scale
-        tables = [table.astype(np.float32) for table in tables]
-        means = [
-            np.asarray((_weighted_mean(texts, weights) @ table).mean(axis=0))
-            for texts, table in zip((contexts, responses), tables, strict=True)
-        ]
+        projections = whiten_X @ left[:, :dimension] * scale, whiten_Y @ right[:dimension].T * scale
+        tables = [(vectors @ projection).astype(np.float32) for projection in projections]
+        means = [(m @ projection).astype(np.float32) for m, projection in zip((x, y), projections, strict=True)]
         return cls(*tables, weights, *means)
 
     @property
@@ -97,23 +105,21 @@ class PairEncoder:
 
 
 def _pairs(texts):
-    """Every word of every text as `(text, id)`."""
-    return np.stack([np.repeat(np.arange(len(texts.lengths)), texts.lengths), texts.ids], axis=1)
+    """Every word of every text: the numbers of the texts, and the ids."""
+    return np.repeat(np.arange(len(texts)), texts.lengths), texts.flat()
 
 
 def _weighted_mean(texts, weights):
     """A sparse matrix that maps word vectors to the weighted means of texts; a text without weight has zeros."""
-    text, word = _pairs(texts).T
-    total = np.bincount(text, weights=weights[word], minlength=len(texts.lengths))
+    text, word = _pairs(texts)
+    total = np.bincount(text, weights=weights[word], minlength=len(texts))
     data = weights[word] / np.maximum(total, 1e-6)[text]
-    shape = (len(texts.lengths), len(weights))
-    mean = scipy.sparse.csr_matrix((data.astype(np.float32), (text, word)), shape)
+    mean = scipy.sparse.csr_matrix((data.astype(np.float32), (text, word)), (len(texts), len(weights)))
     mean.eliminate_zeros()
     return mean
 
 
-def _whitening(X, ridge):
-    """`C^(-1/2)` of the covariance `C` of centered rows."""
-    C = X.T @ X / len(X)
-    values, directions = np.linalg.eigh(C + ridge * np.trace(C) / len(C) * np.eye(len(C), dtype=C.dtype))
+def _whitening(C, ridge):
+    """`C^(-1/2)` of a covariance."""
+    values, directions = np.linalg.eigh(C + ridge * np.trace(C) / len(C) * np.eye(len(C)))
     return (directions / np.sqrt(values)) @ directions.T
