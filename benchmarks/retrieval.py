@@ -6,7 +6,9 @@ python -m benchmarks.retrieval --what=cost --run=runs/dam --source=../shared/dat
 
 found: an index of the training conversations and of the true responses of dev, which stand in it without their
 contexts, so that these cannot give them away. How often is the true response among the first 1, 10, 100? By BM25 over
-responses alone, by each search, by their fusion; and first, when the model has ranked the first hundred of either?
+responses alone, by each search, by what they find together; and when the model has ranked the first of these. What was
+said already is no answer, and left out of all lists. How much words count beside the model's logit is chosen by the
+mean reciprocal rank on every second context; `chosen` says what comes of it on the others.
 cost: an index of every turn of all corpora, and where these are too few, of seeded recombinations: the first half of a
 turn with the second half of another one of its corpus. Seconds and memory to build it, and to answer contexts of dev.
 """
@@ -40,7 +42,9 @@ flags.DEFINE_integer("contexts", 0, "Contexts of dev, evenly spaced; 0: all.", l
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "What the model computes in.")
 flags.DEFINE_string("index", None, "cost: an index to measure in place of a new one.")
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
-SHOWN = (1, 10, 100)
+SHOWN = (1, 10, 50, 100)
+WEIGHTS = (0, 8, 16, 32, 50, 75, 100, 150)
+"""Of the cosine of words, that are tried."""
 
 
 def main():
@@ -57,50 +61,66 @@ def main():
 
 def found():
     """How often the true response is found, as fractions of all contexts."""
-    import numpy as np
-
-    from tasks.selection import indexing
-    from tasks.selection.index import READ, SEARCHES, best_by_words
-    from tasks.selection.retrieval import CANDIDATES
-
     predictor, dev = open_run(FLAGS.run, FLAGS.precision), conversations("smn", FLAGS.source, "dev")
     dev = dev[:: max(1, len(dev) // FLAGS.contexts)][: FLAGS.contexts] if FLAGS.contexts else dev
     with tempfile.TemporaryDirectory() as directory:
         train = conversations("smn", FLAGS.source, "train")
         index = build(pathlib.Path(directory) / "index", [*train, *(["", turns[-1]] for turns in dev)], predictor)
-        places = {}
-        for turns in track(dev, description="contexts"):
-            *said, true = turns
-            hits = index.search(said, CANDIDATES)
-            words = [word for turn in said[-READ:] for word in indexing.words_of(turn, **index.text)]
-            by_words = best_by_words(index._responses, index.words.encode(words), CANDIDATES)
-            lists = {
-                "BM25": [index.utterance(number) for number in by_words],
-                **{search: by_place(hits, search) for search in SEARCHES if search != "responses"},
-                "fused": [hit.text for hit in hits],
-            }
-            both = list(dict.fromkeys([*lists["BM25"], *lists["fused"]]))
-            [scores] = [answer["logits"] for answer in predictor.predict([{"turns": said, "candidates": both}])]
-            scores = dict(zip(both, scores, strict=True))
-            for name in ("BM25", "fused"):
-                lists[f"{name}, ranked by the model"] = sorted(lists[name], key=scores.get, reverse=True)
-            for name, texts in lists.items():
-                places.setdefault(name, []).append(texts.index(true) if true in texts else CANDIDATES)
+        places = [places_of(index, predictor, *turns) for turns in track(dev, description="contexts")]
         stored = {index.utterance(number) for number in range(index.size)}
+    names = list(places[0])
+    ranked = [name for name in names if name.startswith("model")]
+    chosen = max(ranked, key=lambda name: mean_reciprocal(places[::2], name))
     return {
         "contexts": len(dev),
         "responses": len(stored),
-        "true_response_in_index": round(float(np.mean([turns[-1] in stored for turns in dev])), 4),
-        "rows": [
-            {"found_by": name, **{f"R@{k}": round(float(np.mean(np.array(p) < k)), 4) for k in SHOWN}}
-            for name, p in places.items()
-        ],
+        "true_response_in_index": round(sum(turns[-1] in stored for turns in dev) / len(dev), 4),
+        "rows": [row_of(places, name) for name in names],
+        "chosen_on": len(places[::2]),
+        "chosen": [row_of(places[1::2], name) for name in dict.fromkeys(("BM25", "together", "model", chosen))],
     }
+
+
+def places_of(index, predictor, *turns):
+    """The place of the true response, the last of some turns, in each list, from 0; `SHOWN[-1]` where it is in none."""
+    from tasks.selection.index import READ, SEARCHED, SEARCHES, Hit, best_by_words
+    from tasks.selection.retrieval import CANDIDATES, without_duplicates, words_of
+
+    *said, true = turns
+    hits = index.search(said, len(SEARCHES) * SEARCHED)
+    words = [word for turn in said[-READ:] for word in words_of(turn, **index.text)]
+    by_words = best_by_words(index._responses, index.words.encode(words), SEARCHED)
+    ranked = without_duplicates(hits[: 2 * CANDIDATES], said)[:CANDIDATES]
+    [found] = predictor.predict([{"turns": said, "candidates": [hit.text for hit in ranked]}])
+    lists = {
+        "BM25": [index.utterance(number) for number in by_words],
+        **{search: by_place(hits, search) for search in SEARCHES if search != "responses"},
+        "together": [hit.text for hit in hits],
+    }
+    for weight in WEIGHTS:
+        total = {hit.text: x + weight * hit.cosine for hit, x in zip(ranked, found["logits"], strict=True)}
+        name = f"model and {weight} x words" if weight else "model"
+        lists[name] = [*sorted(total, key=total.get, reverse=True), *(h.text for h in hits if h.text not in total)]
+    every = {text for texts in lists.values() for text in texts}
+    new = {text for text in every if without_duplicates([Hit(text, [], {})], said)}
+    lists = {name: [text for text in texts if text in new][: SHOWN[-1]] for name, texts in lists.items()}
+    return {name: texts.index(true) if true in texts else SHOWN[-1] for name, texts in lists.items()}
 
 
 def by_place(hits, search):
     """The texts that a search found, in its order."""
     return [hit.text for hit in sorted((h for h in hits if search in h.places), key=lambda hit: hit.places[search])]
+
+
+def mean_reciprocal(places, name):
+    """Of the true response in a list; nothing where it is not in it."""
+    return sum(1 / (1 + place[name]) for place in places if place[name] < SHOWN[-1]) / len(places)
+
+
+def row_of(places, name):
+    """What is said of a list."""
+    recalls = {f"R@{k}": round(sum(place[name] < k for place in places) / len(places), 4) for k in SHOWN}
+    return {"found_by": name, **recalls, "MRR": round(mean_reciprocal(places, name), 4)}
 
 
 # === Cost ===
@@ -128,9 +148,15 @@ def build_large(path, run, sources, count):
     made_of = {corpus: conversations(corpus, source, "train") for corpus, source in sources}
     real = sum(map(len, made_of.values()))
     missing = missing_of(made_of, predictor, count)
-    every = [talk for talks in made_of.values() for talk in [*talks, *recombined(talks, missing * len(talks) // real)]]
+
+    def every():
+        for talks in made_of.values():
+            yield from talks
+            yield from recombined(talks, missing * len(talks) // real)
+
     begin, cpu, load = time.perf_counter(), time.process_time(), os.getloadavg()[0]
-    index = build(path, every, predictor)
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    index = build(path, every(), predictor)
     if index.size < count:
         raise UserError(f"--responses={count}: the corpora and their recombinations have {index.size}")
     return {
@@ -140,6 +166,7 @@ def build_large(path, run, sources, count):
         "seconds": round(time.perf_counter() - begin, 1),
         "cpu_seconds": round(time.process_time() - cpu, 1),
         "load_average": [round(load, 1), round(os.getloadavg()[0], 1)],
+        "megabytes_before": round(held / 2**10),
         "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10),
     }
 
@@ -148,12 +175,14 @@ def missing_of(made_of, predictor, count):
     """How many recombinations it takes to have `count` responses that an index keeps, if it keeps as many of them."""
     import numpy as np
 
-    from tasks.selection.indexing import read_pairs, unfit_of
+    from tasks.selection.indexing import unfit_of
+    from tasks.selection.spool import Spool
 
-    utterances, pairs = read_pairs((talk for talks in made_of.values() for talk in talks), predictor.text)
-    responses = np.unique(pairs[:, -1])
-    kept = ~unfit_of(*utterances.words(), predictor.vocabulary)[responses]
-    return max(0, int(1.1 * (count - kept.sum()) / kept.mean()))
+    with tempfile.TemporaryDirectory() as directory:
+        spool = Spool(pathlib.Path(directory), (talk for talks in made_of.values() for talk in talks))
+        responses = np.unique(spool.numbers[spool.places > 0])
+        kept = ~unfit_of(*spool.words(predictor.text), predictor.vocabulary)[responses]
+    return max(0, int(1.05 * (count - kept.sum()) / kept.mean()))
 
 
 def recombined(talks, count, seed=1):

@@ -10,6 +10,7 @@ from helpers import run_script
 
 from base.files import UserError
 from data.sequences import Sequences
+from data.tokenizers import words_of
 from data.vocabulary import Vocabulary
 from tasks.selection import bm25, indexing, names, spool
 from tasks.selection import index as files
@@ -245,14 +246,29 @@ def test_search_finds_by_the_words_of_contexts_and_responses(index):
     assert hits["A dog eats bones."].context == ["Hello!", "My dog barks."]
 
 
-def test_search_fuses_reciprocal_ranks(index):
-    hits = index.search(["My dog barks!"], count=9)
-    fused = [sum(1 / (60 + place) for place in hit.places.values()) for hit in hits]
-    assert fused == sorted(fused, reverse=True) and len({hit.text for hit in hits}) == len(hits)
+def test_search_orders_by_the_words_of_the_whole_conversation(index):
+    said = ["Rain is wet.", "Hello!", "Who?", "Hello!", "Look!", "Who?", "My dog barks!"]
+    hits = index.search(said, count=9)
+    cut = {text: set(words_of(text, **TEXT)) for text in [*said, *map(index.utterance, range(9))]}
+    documents = [cut[index.utterance(number)] for number in range(9)]
+    idf = {w: np.log((1 + 9) / (1 + sum(w in d for d in documents))) for w in index.words.words[2:]}
+    context = set().union(*(cut[text] for text in said)) & set(idf)
+
+    def squares(words):
+        return sum(idf[word] ** 2 for word in words)
+
+    vector = index._vector([word for text in said[-files.READ :] for word in words_of(text, **TEXT)])
+    scores = []
+    for hit in hits:
+        words = cut[hit.text]
+        assert hit.cosine == pytest.approx(squares(words & context) / np.sqrt(squares(words) * squares(context)))
+        [found] = index.encoder.responses(Sequences.of([VOCABULARY.encode(words_of(hit.text, **TEXT))]))
+        scores.append(hit.cosine + files.VECTOR_WEIGHT * float(found @ vector))
+    assert scores == pytest.approx(sorted(scores, reverse=True)) and len({hit.text for hit in hits}) == len(hits)
     for search in files.SEARCHES:
         places = sorted(hit.places[search] for hit in hits if search in hit.places)
         assert places == list(range(1, len(places) + 1))
-    assert len(index.search(["My dog barks!"], count=2)) == 2
+    assert [hit.text for hit in index.search(said, count=2)] == [hit.text for hit in hits[:2]]
 
 
 def test_vectors_are_searched_by_cosine(index):

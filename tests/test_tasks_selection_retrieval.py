@@ -48,16 +48,17 @@ def conversations(prepared):
     return list(of_corpus("smn", prepared.parent / "raw"))
 
 
-def test_answers_are_the_models_order_of_what_the_index_finds(retriever, predictor, conversations):
+def test_answers_are_ordered_by_the_model_and_by_their_words(retriever, predictor, conversations):
     turns = conversations[7][:-1]
-    hits = retriever.index.search(turns, 23)
-    [scores] = [
-        found["scores"] for found in predictor.predict([{"turns": turns, "candidates": [h.text for h in hits]}])
-    ]
-    best = {hit.text: score for hit, score in zip(hits, scores, strict=True)}
+    hits = without_duplicates(retriever.index.search(turns, 46), turns)[:23]
+    texts = [hit.text for hit in hits]
+    [found] = predictor.predict([{"turns": turns, "candidates": texts}])
     answers = retriever.answers(turns, 23)
-    assert 5 < len(answers) <= 23
-    assert [answer.score for answer in answers] == sorted((best[a.text] for a in answers), reverse=True)
+    assert sorted(answer.text for answer in answers) == sorted(texts) and len(texts) > 9
+    total = {hit.text: logit + 50 * hit.cosine for hit, logit in zip(hits, found["logits"], strict=True)}
+    assert len({hit.cosine for hit in hits}) > 3
+    assert [total[answer.text] for answer in answers] == sorted(total.values(), reverse=True)
+    assert {answer.text: answer.score for answer in answers} == dict(zip(texts, found["scores"], strict=True))
     assert all(answer.hit.text == answer.text and isinstance(answer.hit, Hit) for answer in answers)
 
 
@@ -119,19 +120,16 @@ def test_benchmark_counts_what_is_found(run, prepared, tmp_path):
     record = json.loads(out.read_text())
     assert record["contexts"] == 5 and record["true_response_in_index"] in (0.2, 0.4, 0.6, 0.8, 1.0)
     found = {row["found_by"]: row for row in record["rows"]}
-    assert set(found) == {
+    ranked = ["model", *(f"model and {weight} x words" for weight in (8, 16, 32, 50, 75, 100, 150))]
+    assert list(found) == ["BM25", "contexts", "vectors", "together", *ranked]
+    for name in ranked:  # ranking changes the order of the first 50 alone
+        assert found[name]["R@100"] == found["together"]["R@100"]
+        assert found[name]["R@1"] <= found[name]["R@10"] <= found[name]["R@100"] <= record["true_response_in_index"]
+    assert record["chosen_on"] == 3 and [row["found_by"] for row in record["chosen"]][:3] == [
         "BM25",
-        "contexts",
-        "vectors",
-        "fused",
-        "BM25, ranked by the model",
-        "fused, ranked by the model",
-    }
-    for name in ("BM25", "fused"):  # ranking changes the order alone
-        assert found[name]["R@100"] == found[f"{name}, ranked by the model"]["R@100"]
-        assert (
-            0 <= found[name]["R@1"] <= found[name]["R@10"] <= found[name]["R@100"] <= record["true_response_in_index"]
-        )
+        "together",
+        "model",
+    ]
     assert found["contexts"]["R@100"] == 0  # the true responses stand in the index without their contexts
 
 

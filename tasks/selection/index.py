@@ -11,7 +11,8 @@ responses.usearch  half-precision vectors of the distinct responses, and the gra
 encoder.npz        a `tasks.selection.vectors.PairEncoder`
 added.jsonl        pairs that were added since, if any
 
-All that is large is memory-mapped. Three searches are fused by rank alone (Cormack et al. 2009).
+All that is large is memory-mapped. What three searches find is put in order by the words that it shares with the whole
+conversation.
 """
 
 import contextlib
@@ -36,8 +37,10 @@ READ = 6
 """Turns of a conversation by which responses are searched."""
 POSTINGS = 2_000_000
 """Entries of words that a search by words reads at most, those of the rarest words first."""
-RANK = 60
-"""The constant of reciprocal rank fusion."""
+SEARCHED = 100
+"""Responses that each search gives at most."""
+VECTOR_WEIGHT = 0.1
+"""What the cosine of the vectors counts beside that of the words; chosen on dev, docs/retrieval.md."""
 VERSION = 1
 CONFIG, TEXTS, OFFSETS, PAIRS, WORDS = "config.json", "utterances.bin", "utterances.npy", "pairs.npy", "words.txt"
 CONTEXTS, RESPONSES, VECTORS, ENCODER = "contexts", "responses", "responses.usearch", "encoder.npz"
@@ -53,6 +56,8 @@ class Hit(NamedTuple):
     """The last turns of a context that it was a response to."""
     places: dict[str, int]
     """Its place in each of `SEARCHES` that found it, from 1."""
+    cosine: float = 0.0
+    """How alike it and the whole conversation are by their words, 0 to 1."""
 
 
 class RetrievalIndex:
@@ -88,6 +93,9 @@ class RetrievalIndex:
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise UserError(f"{path}: expected an index that tools.build_index wrote. {error}") from error
         self.size = self.config["responses"]
+        frequency = np.diff(self._responses.scores["indptr"])
+        self._idf = np.log((1 + self.size) / (1 + frequency)).astype(np.float32)
+        self._idf[: UNK_ID + 1] = 0.0
         self._added, self._added_vectors = [], new_vectors(self.encoder.dimension)
         if (path / ADDED).is_file():
             for turns, response in _read_added(path / ADDED):
@@ -95,7 +103,7 @@ class RetrievalIndex:
 
     # === Search ===
 
-    def search(self, turns, count=100):
+    def search(self, turns, count=SEARCHED):
         """The responses that may continue a conversation.
 
         Args:
@@ -105,40 +113,65 @@ class RetrievalIndex:
         Returns:
             List of `Hit`, the best first; none twice.
         """
-        turns = [words_of(turn, **self.text) for turn in turns]
-        last, read = ([word for turn in turns[-n:] for word in turn] for n in (TURNS, READ))
+        said = [words_of(turn, **self.text) for turn in turns]
+        last, read, whole = ([word for turn in said[-n:] for word in turn] for n in (TURNS, READ, len(said)))
         pair_of, places = {}, {}
-        pairs = best_by_words(self._contexts, self.words.encode(last), 2 * count)
-        for pair in pairs:
+        for pair in best_by_words(self._contexts, self.words.encode(last), 2 * SEARCHED):
             pair_of.setdefault(int(self._pairs[pair, -1]), pair)
         found = {
-            "contexts": list(pair_of)[:count],
-            "responses": best_by_words(self._responses, self.words.encode(read), count),
-            "vectors": self._nearest(read, count),
+            "contexts": list(pair_of)[:SEARCHED],
+            "responses": best_by_words(self._responses, self.words.encode(read), SEARCHED),
+            "vectors": self._nearest(read, SEARCHED),
         }
         for search, responses in found.items():
             for place, response in enumerate(responses, 1):
                 places.setdefault(response, {})[search] = place
-        fused = sorted(places, key=lambda response: -sum(1 / (RANK + place) for place in places[response].values()))
-        return [self._hit(response, pair_of.get(response), places[response]) for response in fused[:count]]
+        if not places:
+            return []
+        responses = list(places)
+        words = [words_of(self._response(response), **self.text) for response in responses]
+        cosines = self._cosines(whole, words)
+        scores = cosines + VECTOR_WEIGHT * (self._vectors_of(words) @ self._vector(read))
+        best = np.argsort(-scores, kind="stable")[:count].tolist()
+        return [self._hit(responses[i], pair_of.get(responses[i]), places[responses[i]], cosines[i]) for i in best]
+
+    def _cosines(self, context, responses):
+        """Cosines of TF-IDF vectors without counts, as of `layers.lexical_match`, of words and lists of words."""
+        weights = np.zeros_like(self._idf)
+        ids = np.unique(self.words.encode(context))
+        weights[ids] = self._idf[ids] ** 2
+        texts = Sequences.of([self.words.encode(words) for words in responses])
+        row = np.repeat(np.arange(len(texts)), texts.lengths)
+        row, ids = np.divmod(np.unique(row * len(weights) + texts.ids), len(weights))
+        shared, squares = (np.bincount(row, w[ids], len(texts)) for w in (weights, self._idf**2))
+        return shared / np.sqrt(np.maximum(squares * weights.sum(), 1e-9))
+
+    def _vector(self, words):
+        [vector] = self.encoder.contexts(Sequences.of([self.vocabulary.encode(words)]))
+        return vector
+
+    def _vectors_of(self, responses):
+        return self.encoder.responses(Sequences.of([self.vocabulary.encode(words) for words in responses]))
 
     def _nearest(self, words, count):
         """The numbers of the responses with the nearest vectors."""
-        [vector] = self.encoder.contexts(Sequences.of([self.vocabulary.encode(words)]))
+        vector = self._vector(words)
         if not vector.any():
             return []
         found = [index.search(vector, count) for index in (self._vectors, self._added_vectors) if len(index)]
         keys, distances = (np.concatenate([getattr(f, name) for f in found]) for name in ("keys", "distances"))
         return keys[np.argsort(distances, kind="stable")][:count].astype(int).tolist()
 
-    def _hit(self, response, pair, places):
+    def _response(self, number):
+        return self._added[number - self.size][1] if number >= self.size else self.utterance(number)
+
+    def _hit(self, response, pair, places, cosine):
         if response >= self.size:
-            turns, text = self._added[response - self.size]
-            return Hit(text, turns[-TURNS:], places)
-        if pair is None:
-            pair = np.searchsorted(self._pairs[:, -1], response)
-        context = [self.utterance(number) for number in self._pairs[pair, :-1] if number >= 0]
-        return Hit(self.utterance(response), context, places)
+            context = self._added[response - self.size][0][-TURNS:]
+        else:
+            pair = np.searchsorted(self._pairs[:, -1], response) if pair is None else pair
+            context = [self.utterance(number) for number in self._pairs[pair, :-1] if number >= 0]
+        return Hit(self._response(response), context, places, float(cosine))
 
     def utterance(self, number):
         """A stored text."""
@@ -161,8 +194,8 @@ class RetrievalIndex:
         self._add(turns, response)
 
     def _add(self, turns, response):
-        words = self.vocabulary.encode(words_of(response, **self.text))
-        self._added_vectors.add(len(self), self.encoder.responses(Sequences.of([words]))[0])
+        [vector] = self._vectors_of([words_of(response, **self.text)])
+        self._added_vectors.add(len(self), vector)
         self._added.append((turns, response))
 
 

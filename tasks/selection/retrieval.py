@@ -9,8 +9,10 @@ from typing import NamedTuple
 from data.tokenizers import words_of
 from tasks.selection.index import RetrievalIndex
 
-CANDIDATES = 100
-"""How many responses the index gives the model to rank."""
+CANDIDATES = 50
+"""How many responses of the index the model ranks; with 25 or 100 the answers are as good."""
+LEXICAL = 50.0
+"""What the cosine of the words counts beside the model's logit; chosen on dev, docs/retrieval.md."""
 ALIKE = 0.8
 """Texts are near-duplicates from this ratio of common words to all of their words."""
 
@@ -48,14 +50,15 @@ class Retriever:
             count: How many candidates the model ranks.
 
         Returns:
-            List of `Answer`, the best first; none is a near-duplicate of a better one or of what was said.
+            List of `Answer`, the best first: by the model's logit and `LEXICAL` times the cosine of their words and
+            the whole conversation's. None is a near-duplicate of another one or of what was said.
         """
-        hits = self.index.search(turns, count)
-        return without_duplicates(ranked(self.predictor, turns, [hit.text for hit in hits], hits), turns)
+        hits = without_duplicates(self.index.search(turns, 2 * count), turns)[:count]
+        return ranked(self.predictor, turns, [hit.text for hit in hits], hits)
 
 
 def ranked(predictor, turns, candidates, hits=None):
-    """Candidates as `Answer`s, the best first.
+    """Candidates as `Answer`s, the best first: by the model's logit, with hits also by their words, see `LEXICAL`.
 
     Args:
         predictor: A `tasks.selection.predictor.SelectionPredictor`.
@@ -64,14 +67,18 @@ def ranked(predictor, turns, candidates, hits=None):
         hits: The `tasks.selection.index.Hit` of each, if any.
     """
     [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
-    return [Answer(candidates[i], found["scores"][i], hits and hits[i]) for i in found["order"]]
+    if hits is None:
+        return [Answer(candidates[i], found["scores"][i]) for i in found["order"]]
+    total = [logit + LEXICAL * hit.cosine for logit, hit in zip(found["logits"], hits, strict=True)]
+    order = sorted(range(len(total)), key=lambda i: -total[i])
+    return [Answer(candidates[i], found["scores"][i], hits[i]) for i in order]
 
 
 def without_duplicates(answers, said):
-    """Answers that are not like a better one, nor like what was said already.
+    """Answers that are not like a better one, nor like what was said already: DAM finds that nothing fits as well.
 
     Args:
-        answers: List of `Answer`, the best first.
+        answers: List of `Answer` or `tasks.selection.index.Hit`, the best first.
         said: Texts.
 
     >>> found = [Answer(text, 0.0) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
