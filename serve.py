@@ -139,7 +139,7 @@ def chosen_models():
 def load_models():
     """The models to serve, warm; of those that nobody named, one that cannot be loaded is left out."""
     paths, indexes = chosen_models()
-    from serving.models import load
+    from serving.models import freeze, load
     from tasks import TASKS  # TensorFlow takes seconds to load
 
     models = {}
@@ -154,6 +154,7 @@ def load_models():
             print(f"{name} is left out: {error}", file=sys.stderr)
     if not models:
         raise UserError("no model is left to serve")
+    freeze()
     return models
 
 

@@ -147,11 +147,12 @@ def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
 def load_warm(name, path, index=None, threads=1):
     """What a replica loads: a model, warm; see `serving.models.load`."""
     runtime.prepare(threads=threads)
-    from serving.models import load
+    from serving.models import freeze, load
     from tasks import TASKS  # TensorFlow loads here, in the replica
 
     model = load(name, path, TASKS, index)
     model.warm_up()
+    freeze()
     return model
 
 

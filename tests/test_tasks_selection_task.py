@@ -1,5 +1,6 @@
 """tasks/selection: examples, losses, scoring."""
 
+import itertools
 import types
 
 import keras
@@ -10,7 +11,7 @@ from keras import ops
 from base.files import UserError
 from models.dam import DAM, DAMConfig
 from tasks import TASKS
-from tasks.selection import batches
+from tasks.selection import batches, ranking
 from tasks.selection.batches import SelectionSplit, candidate_lists
 from tasks.selection.losses import pointwise_loss, softmax_loss
 from tasks.selection.ranking import baseline_scores, ranking_batches, score
@@ -161,7 +162,8 @@ def test_score_gives_every_line_what_it_gets_alone(model, sizes):
 @pytest.mark.parametrize("masking", ["exact", "release"])
 @pytest.mark.parametrize("sizes", [(10, 10, 10), (1, 3, 25, 2), (7,), (1, 1), (0, 12)])
 @pytest.mark.parametrize("pairs", [1, 8, 80])
-def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, sizes, pairs):
+def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, sizes, pairs, monkeypatch):
+    monkeypatch.setattr(ranking, "CALL", 1)  # a batch by itself costs next to nothing
     rng = np.random.default_rng(0)
     contexts = [[10 + i, EOS] * (1 + i % 3) for i, size in enumerate(sizes) for _ in range(size)]
     lengths = np.where(rng.permutation(len(contexts)) % 2, 0, 30) + rng.integers(1, 10, len(contexts))
@@ -187,6 +189,29 @@ def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, 
     assert sizes[0] != 10 or len(whole) == 1
     if sizes == (10, 10, 10):
         assert halves >= 2 if masking == "exact" else halves == 0
+
+
+def test_batches_are_those_that_cost_least():
+    rng = np.random.default_rng(4)
+    T, K, J = rng.integers(1, 7, 9), 6 * rng.integers(1, 5, 9), 6 * rng.integers(1, 5, 9)
+
+    def cost(ends):
+        parts = np.split(np.arange(9), ends)
+        if max(map(len, parts)) > 4:
+            return np.inf
+        return sum(ranking.CALL + len(part) * 5 * T[part].max() * K[part].max() * J[part].max() for part in parts)
+
+    every = [ends for n in range(9) for ends in itertools.combinations(range(1, 9), n)]
+    found = ranking._cheapest_ends(T, K, J, 5, 4)
+    assert cost(found) == min(map(cost, every)) and 2 < len(found) < 8
+
+
+def test_a_few_small_contexts_are_one_batch():
+    contexts = [[10 + i, EOS] * (1 + i) for i in range(3) for _ in range(10)]
+    split = SelectionSplit.of(contexts, [[7] * (1 + i % 10) for i in range(30)], [1] * 30, EOS)
+    config = types.SimpleNamespace(max_turns=3, max_words=10, masking="exact")
+    [(chosen, lines)] = ranking_batches(split, config)
+    assert chosen.tolist() == [0, 1, 2] and sorted(lines.ravel()) == list(range(30))
 
 
 def test_baselines_know_overlap_from_chance():

@@ -3,6 +3,8 @@
 Letters: B batch   N candidates of a context   T turns   K utterance words   J response words
 """
 
+import math
+
 import numpy as np
 from keras import ops
 
@@ -13,14 +15,16 @@ from metrics.ranking import ranking_metrics
 from tasks.selection.batches import inputs_of
 
 CANDIDATES = 10  # scored at once against one encoded context
+CALL = 8000
+"""What a batch costs by itself, in cells of the match image: 2 to 4 ms of CPU time, measured with both recipes."""
 
 
 def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
     """Every line of a split once, in batches of contexts with some of their candidates.
 
-    What is computed for a batch goes by its longest response, unless padding counts. So the examples of a batch have
-    like lengths: one number of turns by threes, as poolings take them, one of response words by sixes, and utterances
-    as alike as they can be then.
+    What is computed for a batch goes by its longest response and utterance, unless padding counts, and every batch
+    costs something by itself. So examples in order of their turns and response words are cut into batches where the
+    cells of the match image, with `CALL` for each batch, are fewest.
 
     Args:
         split: A `tasks.selection.batches.SelectionSplit`.
@@ -33,30 +37,49 @@ def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
     """
     exact = config.masking == "exact"
     batches = []
-    for rows in _candidates_by_length(split, config.max_words, candidates, in_halves=exact):
+    for rows in _candidates_by_length(split, config, candidates, pairs if exact else 0):
         if not len(rows):
             continue
         contexts = split.context[rows[:, 0]]
-        T, K, J = split.sizes(contexts, rows, config.max_turns, config.max_words).T
-        alike = np.stack([-(-T // 3), -(-J // 6)] if exact else [T * 0])
-        order = np.lexsort([K, *alike[::-1]])
-        ends = np.flatnonzero(np.diff(alike[:, order]).any(axis=0)) + 1
-        for group in np.split(order, ends):
-            for chosen in np.array_split(group, -(-len(group) // max(1, pairs // rows.shape[1]))):
-                batches.append((contexts[chosen], rows[chosen]))
+        sizes = split.sizes(contexts, rows, config.max_turns, config.max_words)
+        sizes = sizes if exact else np.broadcast_to([config.max_turns, *[config.max_words] * 2], sizes.shape)
+        T, K, J = sizes[:, 0], *(np.minimum(-(-sizes[:, 1:] // 6) * 6, config.max_words).T)  # as they are padded
+        order = np.lexsort([K, J, -(-T // 3)])  # poolings take turns by threes
+        ends = _cheapest_ends(T[order], K[order], J[order], rows.shape[1], max(1, pairs // rows.shape[1]))
+        batches += [(contexts[chosen], rows[chosen]) for chosen in np.split(order, ends)]
     return batches
 
 
-def _candidates_by_length(split, max_words, candidates, in_halves):
+def _cheapest_ends(T, K, J, N, most):
+    """Where to cut a list of examples into batches of at most so many that together cost least, without its end."""
+    sizes, cost, begin = list(zip(T.tolist(), K.tolist(), J.tolist(), strict=True)), [0.0], [0]
+    for end in range(1, len(sizes) + 1):
+        t, k, j, best, at = 0, 0, 0, math.inf, 0
+        for start in range(end - 1, max(end - most, 0) - 1, -1):
+            t, k, j = (max(pair) for pair in zip((t, k, j), sizes[start], strict=True))
+            total = cost[start] + CALL + (end - start) * N * t * k * j
+            if total < best:
+                best, at = total, start
+        cost.append(best)
+        begin.append(at)
+    ends = [begin[-1]]
+    while ends[-1]:
+        ends.append(begin[ends[-1]])
+    return ends[-2::-1]
+
+
+def _candidates_by_length(split, config, candidates, pairs):
     """The lines of each context, so many at most in a row of an array, in order of length.
 
     Args:
-        in_halves: Cuts a row in two where the shorter half is at most two thirds as long as the longer one.
+        candidates: The most in a row.
+        pairs: In a batch. Rows are cut in two, the shorter half by itself, where that half is at most two thirds as
+            long, and saves more than another batch of so many pairs costs; 0: never.
 
     Returns:
         Two arrays, int `(rows, N)`: the whole rows, then the halves; -1: none.
     """
-    lengths = np.minimum(split.responses.kept(np.arange(len(split.context))), max_words)
+    lengths = np.minimum(split.responses.kept(np.arange(len(split.context))), config.max_words)
     order = np.lexsort((lengths, split.context))
     new = np.diff(split.context[order], prepend=-1) != 0
     start = np.flatnonzero(new)
@@ -68,8 +91,9 @@ def _candidates_by_length(split, max_words, candidates, in_halves):
 
     half = -(-lines.shape[1] // 2)
     longest = np.where(lines < 0, 0, lengths[lines])
-    apart = (longest[:, half - 1] <= longest.max(axis=1) * 2 / 3) & (lines[:, half:] >= 0).any(axis=1)
-    apart &= in_halves
+    short, long = longest[:, half - 1], longest.max(axis=1)
+    saved = min(len(lines) * half, pairs) * (long - short) * config.max_turns * config.max_words
+    apart = (short <= long * 2 / 3) & (lines[:, half:] >= 0).any(axis=1) & (saved > CALL)
     halves = [lines[apart, :half], np.pad(lines[apart, half:], ((0, 0), (0, lines.shape[1] % 2)), constant_values=-1)]
     return lines[~apart], np.concatenate(halves)
 
