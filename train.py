@@ -6,6 +6,8 @@ python train.py --name=douban --data=DIR --workdir=runs/douban   # the published
 python train.py --model=dam --show_settings
 """
 
+import functools
+
 from absl import flags
 
 from base import cli
@@ -53,6 +55,12 @@ flags.DEFINE_string("init_from", None, "A run, as pretrained/NAME, whose weights
 flags.DEFINE_enum(
     "devices", "one", ["one", "all"], "all: every device of this host shares each batch; docs/devices.md."
 )
+flags.DEFINE_integer(
+    "ray_hosts",
+    None,
+    "Trains by JAX on all devices of so many hosts of the Ray cluster of RAY_ADDRESS; docs/devices.md.",
+    lower_bound=1,
+)
 flags.DEFINE_bool("show_settings", False, "Only prints what --set reaches for --model: fields, defaults, meanings.")
 FIT = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
 
@@ -68,6 +76,7 @@ def main():
     settings = choose_settings()
     workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
 
+    from engine.cluster import train_on_cluster
     from engine.runs import Run
     from engine.settings import make_config
     from engine.training import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
@@ -84,7 +93,12 @@ def main():
         defaults = task.fit
     names = FIT[:1] if FLAGS.resume else FIT
     given = {name: FLAGS[name].value for name in names if FLAGS[name].value is not None}
-    train(
+    if FLAGS.ray_hosts:
+        cli.refuse_flags(["devices"], "--ray_hosts, which takes all")
+        start = functools.partial(train_on_cluster, FLAGS.ray_hosts)
+    else:
+        start = functools.partial(train, devices=FLAGS.devices)
+    start(
         task=task,
         model_name=FLAGS.model,
         data=FLAGS.data,
@@ -96,7 +110,6 @@ def main():
         name=FLAGS.name,
         save_minutes=FLAGS.save_minutes,
         init_from=FLAGS.init_from,
-        devices=FLAGS.devices,
     )
 
 

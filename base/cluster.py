@@ -9,12 +9,13 @@ from base.files import UserError
 
 
 @contextlib.contextmanager
-def connected(flag, needed=("ray",), **environment):
+def connected(flag, needed=("ray",), log=False, **environment):
     """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts on this machine.
 
     Args:
         flag: The user's, for the message.
         needed: Modules that must be installed.
+        log: Whether what the cluster's processes print appears here.
         **environment: Variables of the environment for the cluster's processes, which find this repository where it is
             on this machine.
 
@@ -29,7 +30,7 @@ def connected(flag, needed=("ray",), **environment):
     import ray
 
     root = str(pathlib.Path(__file__).resolve().parent.parent)
-    quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": logging.WARNING}
+    quiet = {"log_to_driver": log, "include_dashboard": False, "logging_level": logging.WARNING}
     try:
         ray.init(**quiet, runtime_env={"env_vars": {"PYTHONPATH": root, **environment}})
     except (ConnectionError, RuntimeError, ValueError) as error:

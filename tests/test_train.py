@@ -126,6 +126,11 @@ def _of_model(recipe):
     return {name: value for name, value in recipe.settings.items() if name in DAMConfig.__dataclass_fields__}
 
 
+def test_hosts_of_ray_take_all_devices(tmp_path):
+    done = run_script("train.py", f"--workdir={tmp_path / 'run'}", "--ray_hosts=2", "--devices=one")
+    assert (done.returncode, done.stderr) == (1, "error: --devices is not for --ray_hosts, which takes all\n")
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -1,0 +1,85 @@
+"""A training on several hosts of a Ray cluster: Ray Train starts them, joins their JAX, and starts them again."""
+
+import pathlib
+import tempfile
+
+from base.cluster import connected
+from base.files import UserError
+from engine.runs import LAST
+from engine.samples import sample_of
+
+ENVIRONMENT = {"KERAS_BACKEND": "jax", "RAY_TRAIN_V2_ENABLED": "1"}
+
+
+def train_on_cluster(hosts, *, task, data, workdir, resume=False, init_from=None, restarts=10, **how):
+    """As `engine.training.train`, on all devices of several hosts, which find files where this one does.
+
+    Where a host is lost, the others are ended, and all go on from the last save.
+
+    Args:
+        hosts: How many; one process runs on each.
+        task, data, workdir, resume, init_from, **how: As of `train`, without `devices`.
+        restarts: How often a lost host is made up for.
+
+    Raises:
+        UserError: where an input is at fault, the cluster has fewer hosts, or one is lost before anything was saved, or
+            too often.
+    """
+    if not resume:
+        data = data or sample_of(task)
+    paths = {"data": data, "workdir": workdir, "init_from": init_from}
+    job = {name: path and str(pathlib.Path(path).resolve()) for name, path in paths.items()}
+    job |= {"task": task, "resume": resume, **how}
+    saved = pathlib.Path(job["workdir"]) / LAST
+    saved.parent.parent.mkdir(parents=True, exist_ok=True)
+    with connected("--ray_hosts", ("ray", "fsspec"), log=True, **ENVIRONMENT) as ray:
+        alive = sum(node["Alive"] for node in ray.nodes())
+        if alive < hosts:
+            raise UserError(f"--ray_hosts={hosts}: expected so many hosts in the cluster. Received: {alive}")
+        for _ in range(1 + restarts):
+            lost = _start(hosts, int(ray.cluster_resources().get("GPU", 0)) // hosts, job)
+            if not lost:
+                return
+            if not saved.exists():
+                raise UserError(f"a host was lost before anything was saved: {lost}")
+            job["resume"] = True
+    raise UserError(f"{restarts + 1} times a host was lost; --resume goes on: {lost}")
+
+
+def _start(hosts, gpus, job):
+    """Trains to the end; returns what happened where a host was lost."""
+    from ray.train import RunConfig, ScalingConfig
+    from ray.train.v2.api.exceptions import WorkerGroupError
+    from ray.train.v2.jax import JaxConfig, JaxTrainer
+
+    with tempfile.TemporaryDirectory(dir=pathlib.Path(job["workdir"]).parent, prefix=".ray.") as directory:
+        trainer = JaxTrainer(
+            _train,
+            train_loop_config=job,
+            jax_config=JaxConfig(use_gpu=True),  # else it joins nothing; where JAX_PLATFORMS is cpu, it joins CPUs
+            scaling_config=ScalingConfig(
+                num_workers=hosts,
+                use_gpu=gpus > 0,
+                resources_per_worker={"CPU": 1, **({"GPU": gpus} if gpus else {})},
+                placement_strategy="STRICT_SPREAD",
+            ),
+            run_config=RunConfig(
+                storage_path=directory,
+                worker_runtime_env={"env_vars": {"JAX_PLATFORMS": "cuda" if gpus else "cpu"}},
+            ),
+        )
+        try:
+            trainer.fit()
+        except WorkerGroupError as error:
+            failures = error.worker_failures.values()
+            for failure in failures:
+                if isinstance(failure, UserError):
+                    raise failure from None
+            return "; ".join(str(failure).strip().splitlines()[-1] for failure in failures)
+    return None
+
+
+def _train(job):
+    from engine.training import train
+
+    train(**job, devices="all")
