@@ -19,6 +19,7 @@ from absl import flags
 from base import cli
 from base.files import UserError
 from benchmarks.turns import write_record
+from engine.interruption import LOCK
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("kills", 50, "Kills before the training may go on to its end.", lower_bound=1)
@@ -38,7 +39,7 @@ def killed_while_training(run, rng, *arguments):
     """Starts a training and kills it within three seconds after it saved for the first time; says where it stood then.
 
     Returns:
-        Whether the process was killed; `False` where it came to its end before.
+        `None` where the process came to its end before; else whether it has left an unfinished file.
     """
     process, last = start(*arguments), run / "last.npz"
     before = last.stat().st_mtime_ns if last.exists() else None
@@ -50,7 +51,7 @@ def killed_while_training(run, rng, *arguments):
     errors = process.communicate()[1]
     if process.returncode not in (0, -9):
         raise UserError(f"a resumed training failed: {errors[-500:]}")
-    return process.returncode == -9
+    return any(file.name != LOCK for file in run.glob(".*")) if process.returncode else None
 
 
 def states_of(run):
@@ -73,14 +74,15 @@ def main():
         whole, killed = root / "whole", root / "killed"
         if start(*common, f"--workdir={whole}").wait():
             raise UserError("the training that is left alone failed")
-        kills = int(killed_while_training(killed, rng, *common, f"--workdir={killed}"))
-        while kills < FLAGS.kills and killed_while_training(killed, rng, "--resume", f"--workdir={killed}"):
-            kills += 1
+        kills = [killed_while_training(killed, rng, *common, f"--workdir={killed}")]
+        while len(kills) < FLAGS.kills and kills[-1] is not None:
+            kills.append(killed_while_training(killed, rng, "--resume", f"--workdir={killed}"))
         if start("--resume", f"--workdir={killed}").wait():
             raise UserError("the last resume failed")
         (expected, steps), (found, reached) = states_of(whole), states_of(killed)
         record = {
-            "kills": kills,
+            "kills": sum(saving is not None for saving in kills),
+            "kills_while_writing": sum(saving is True for saving in kills),
             "steps": steps,
             "steps_reached": reached,
             "arrays": len(expected),
