@@ -8,6 +8,7 @@ import pytest
 from helpers import run_script
 
 from base.files import UserError
+from data.corpora import smn
 from engine.evaluation import evaluate
 from engine.runs import BEST, LAST, Run
 from tasks import TASKS
@@ -68,3 +69,18 @@ def test_what_half_precision_cannot_hold_is_refused(tmp_path):
         file.create_dataset("layers/x", data=np.array([1.0, 7e4], "float32"))
     with pytest.raises(UserError, match=r"layers/x has values beyond half precision"):
         halve(tmp_path / "a.h5", tmp_path / "b.h5")
+
+
+def test_a_model_of_selection_is_given_away_with_pairs_to_answer_from(trained_selection, tmp_path):
+    (tmp_path / "about.md").write_text("# A ranker\n")
+    (tmp_path / "train.txt").write_text("1\thi there\thello\n0\thi there\tno\n1\thi\thow are you\tfine\n")
+    flags = f"--run={trained_selection.path}", f"--about={tmp_path / 'about.md'}", f"--out={tmp_path / 'ranker'}"
+    done = run_script("tools/publish.py", *flags, f"--pairs={tmp_path / 'train.txt'}")
+    assert done.returncode == 0, done.stderr
+    lines = smn.read(smn.find_split(tmp_path / "ranker" / "pairs", "train"))
+    assert [(line.label, line.turns, line.response) for line in lines] == [
+        (1, ["hi there"], "hello"),
+        (1, ["hi", "how are you"], "fine"),
+    ]
+    told = run_script("chat.py", f"--run={tmp_path / 'ranker'}").stderr
+    assert f"`python -m tools.build_index --run={tmp_path / 'ranker'} --corpus=smn --source=" in told

@@ -3,11 +3,12 @@
 python -m tools.publish --run=runs/dam --about=docs/cards/dam-ubuntu-irc.md --out=pretrained/dam-ubuntu-irc
 
 The directory is a run: evaluate.py, export.py, chat.py and serve.py take it, train.py --init_from starts from it, and
-prepare.py --vocabulary_of makes data for it. It holds no path of the machine that it was trained on, no optimizer, and
-so cannot be resumed. Its `README.md` is the model card: what `--about` says, then settings, the curve and the scores,
-which are measured from the half-precision file.
+prepare.py --vocabulary_of makes data for it; --pairs adds the conversations from which it may answer. It holds no path
+of the machine that it was trained on, no optimizer, and so cannot be resumed. Its `README.md` is the model card: what
+`--about` says, then settings, the curve and the scores, which are measured from the half-precision file.
 """
 
+import gzip
 import json
 import pathlib
 import shutil
@@ -16,12 +17,14 @@ from absl import flags
 
 from base import cli
 from base.files import atomic_directory, checksum
+from data.corpora import smn
 from tools.half_precision import halve
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "The trained run.", required=True)
 flags.DEFINE_string("data", None, "Prepared dataset to measure it on; default: the run's own.")
 flags.DEFINE_list("splits", ["dev"], "What is measured.")
+flags.DEFINE_string("pairs", None, "Selection: SMN file whose contexts and positive responses become pairs/.")
 flags.DEFINE_string("about", None, "Text of the model card: data, licence, limits, examples.", required=True)
 flags.DEFINE_string("out", None, "Directory to make.", required=True)
 
@@ -42,6 +45,8 @@ def main():
                 and not file.name.startswith(".")
             ):
                 shutil.copyfile(file, directory / file.name)
+        if FLAGS.pairs:
+            _save_pairs(FLAGS.pairs, directory / "pairs")
         halve(run.path / BEST, directory / BEST)
         config = {**run.config, "dataset": {**run.config["dataset"], "path": None}}
         (directory / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -49,8 +54,20 @@ def main():
         evaluation = Evaluation(task, Run.open(directory), data, precision="float32")
         records = {split: evaluation.score(split) for split in FLAGS.splits}
         (directory / "README.md").write_text(card(Run.open(directory), about, records), encoding="utf-8")
-    size = sum(file.stat().st_size for file in pathlib.Path(FLAGS.out).iterdir())
+    size = sum(file.stat().st_size for file in pathlib.Path(FLAGS.out).rglob("*"))
     print(f"{FLAGS.out}: {size / 2**20:.1f} MB")
+
+
+def _save_pairs(source, directory):
+    """Writes the lines of an SMN file that are labelled 1, as `tools.build_index --corpus=smn` reads them."""
+    directory.mkdir()
+    with (
+        (directory / "train.txt.gz").open("wb") as file,
+        gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as pairs,
+    ):
+        for line in smn.read(pathlib.Path(source)):
+            if line.label == 1:
+                pairs.write(("\t".join(["1", *line.turns, line.response]) + "\n").encode())
 
 
 def card(run, about, records):
