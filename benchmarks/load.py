@@ -27,6 +27,8 @@ class Minute:
     errors: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     memory: int = 0
     """Of the server at the end, bytes."""
+    cpu: list = dataclasses.field(default_factory=list)
+    """The server's CPU time, seconds, now and then: where it grows slowly and requests wait, others have the cores."""
 
     def row(self, number):
         """A row of a record."""
@@ -37,6 +39,7 @@ class Minute:
             "p50_ms": round(found[len(found) // 2], 1),
             "p99_ms": round(found[min(len(found) - 1, int(0.99 * len(found)))], 1),
             "memory_MB": round(self.memory / 1e6),
+            "cpu_seconds": round(self.cpu[-1] - self.cpu[0], 1) if self.cpu else 0.0,
             "errors": sum(self.errors.values()),
         }
 
@@ -105,7 +108,7 @@ async def closed_loop(client, bodies, clients, seconds):
     return done / (time.perf_counter() - begin)
 
 
-async def open_loop(client, bodies, rate, seconds, rng, memory, hostile=0.0):
+async def open_loop(client, bodies, rate, seconds, rng, usage, hostile=0.0):
     """Requests at random moments, whatever the server does.
 
     Args:
@@ -114,7 +117,7 @@ async def open_loop(client, bodies, rate, seconds, rng, memory, hostile=0.0):
         rate: Requests per second.
         seconds: How long.
         rng: A `random.Random`.
-        memory: Function that returns the server's memory in bytes.
+        usage: Function that returns the server's memory in bytes, and its CPU time in seconds.
         hostile: The fraction of requests that come from hostile clients.
 
     Returns:
@@ -151,7 +154,9 @@ async def open_loop(client, bodies, rate, seconds, rng, memory, hostile=0.0):
         if work:
             tasks.add(task := asyncio.create_task(work))
             task.add_done_callback(tasks.discard)
-        minute.memory = memory() if sent % 100 == 0 or not minute.memory else minute.memory
+        if sent % 100 == 0 or not minute.cpu:
+            minute.memory, cpu = usage()
+            minute.cpu.append(cpu)
         sent, due = sent + 1, due + rng.expovariate(rate)
     await asyncio.wait_for(asyncio.gather(*tasks), 60)
     return [minutes[number] for number in sorted(minutes)], outcomes

@@ -56,10 +56,12 @@ class Server:
                 return
         raise UserError(f"the server did not start: {''.join(lines)}")
 
-    def memory(self):
-        """What it holds, bytes."""
-        fields = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
-        return 1024 * int(fields.partition("VmRSS:")[2].split()[0])
+    def usage(self):
+        """What it holds, bytes, and its CPU time, seconds."""
+        process = pathlib.Path("/proc", str(self.process.pid))
+        memory = process.joinpath("status").read_text(encoding="utf-8").partition("VmRSS:")[2].split()[0]
+        times = process.joinpath("stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
+        return 1024 * int(memory), sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
     def stop(self):
         """Ends it as a supervisor would.
@@ -101,7 +103,7 @@ async def measure(server, predictor, bodies, rng):
     found = await overhead(client, predictor, bodies, FLAGS.calls)
     found["capacity_per_second"] = await closed_loop(client, bodies, FLAGS.clients, FLAGS.capacity_seconds)
     rate = FLAGS.fraction * found["capacity_per_second"]
-    minutes, outcomes = await open_loop(client, bodies, rate, FLAGS.seconds, rng, server.memory, FLAGS.hostile)
+    minutes, outcomes = await open_loop(client, bodies, rate, FLAGS.seconds, rng, server.usage, FLAGS.hostile)
     client.close()
     rows = [minute.row(number + 1) for number, minute in enumerate(minutes)]
     errors = sum((minute.errors for minute in minutes), start=type(outcomes)())

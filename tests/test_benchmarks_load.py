@@ -50,8 +50,9 @@ def test_every_request_of_a_load_is_counted(client):
     async def main():
         status, answer = await client.post(body("hello"))
         capacity = await closed_loop(client, [body()], clients=3, seconds=0.3)
-        loaded = await open_loop(client, [body(), body("x")], 50.0, 1.0, random.Random(7), lambda: 123_000_000)
-        wrong = await open_loop(client, [b"{}"], 20.0, 0.5, random.Random(7), lambda: 1)
+        usage = iter([(123_000_000, 7.0), *[(5, 9.0)] * 9]).__next__
+        loaded = await open_loop(client, [body(), body("x")], 50.0, 1.0, random.Random(7), usage)
+        wrong = await open_loop(client, [b"{}"], 20.0, 0.5, random.Random(7), usage)
         client.close()
         return status, json.loads(answer), capacity, loaded, wrong
 
@@ -66,6 +67,8 @@ def test_every_request_of_a_load_is_counted(client):
 def test_a_minute_says_what_half_and_nearly_all_took():
     minute = Minute(milliseconds=[float(number) for number in range(200, 0, -1)])
     assert (minute.row(4)["p50_ms"], minute.row(4)["p99_ms"]) == (101.0, 199.0)
+    minute.cpu = [7.0, 8.0, 9.5]
+    assert minute.row(4)["cpu_seconds"] == 2.5
 
 
 def test_hostile_clients_get_what_they_deserve(client):

@@ -166,9 +166,9 @@ def test_an_encoder_saves_and_loads(texts, tmp_path):
 TALKS = [["a", "b", "c"], ["a", "b"], [], ["d", "a", "b ", "a"], ["e", "d", "a", "b"]]
 
 
-@pytest.fixture(params=[2**18, 3])
+@pytest.fixture(params=[20_000, 2])
 def talks(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(spool, "FLUSH", request.param)
+    monkeypatch.setattr(spool, "PART", request.param)
     return Spool(tmp_path, TALKS)
 
 

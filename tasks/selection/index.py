@@ -83,6 +83,7 @@ class RetrievalIndex:
             self._texts = np.memmap(path / TEXTS, np.uint8, "r")
             self._offsets = np.load(path / OFFSETS, mmap_mode="r")
             self._pairs = np.load(path / PAIRS, mmap_mode="r")
+            self._answers = self._pairs[:, -1].copy()  # searched often, as one piece
             options = {"mmap": True, "load_vocab": False, "show_progress": False}
             self._contexts, self._responses = (
                 bm25s.BM25.load(path / name, **options) for name in (CONTEXTS, RESPONSES)
@@ -117,7 +118,7 @@ class RetrievalIndex:
         last, read, whole = ([word for turn in said[-n:] for word in turn] for n in (TURNS, READ, len(said)))
         pair_of, places = {}, {}
         for pair in best_by_words(self._contexts, self.words.encode(last), 2 * SEARCHED):
-            pair_of.setdefault(int(self._pairs[pair, -1]), pair)
+            pair_of.setdefault(int(self._answers[pair]), pair)
         found = {
             "contexts": list(pair_of)[:SEARCHED],
             "responses": best_by_words(self._responses, self.words.encode(read), SEARCHED),
@@ -169,7 +170,7 @@ class RetrievalIndex:
         if response >= self.size:
             context = self._added[response - self.size][0][-TURNS:]
         else:
-            pair = np.searchsorted(self._pairs[:, -1], response) if pair is None else pair
+            pair = np.searchsorted(self._answers, response) if pair is None else pair
             context = [self.utterance(number) for number in self._pairs[pair, :-1] if number >= 0]
         return Hit(self._response(response), context, places, float(cosine))
 

@@ -7,6 +7,9 @@ turns.places.npy     turns in front of each in its conversation, int32
 words.npy            words of the distinct texts, ids, int32
 """
 
+import contextlib
+import itertools
+
 import numpy as np
 
 from data.flat_arrays import GrowingArray, StoredArray
@@ -14,8 +17,8 @@ from data.sequences import Sequences
 from data.tokenizers import words_of
 from data.vocabulary import SPECIALS
 
-FLUSH = 2**18
-"""Items that are kept in memory before they are written."""
+PART = 20_000
+"""Conversations or texts that are in memory at once."""
 
 
 class Spool:
@@ -46,20 +49,15 @@ class Spool:
     def _write(self, conversations):
         names = {"hashes": np.int64, "lengths": np.int32, "places": np.int32}
         files = [self._directory / f"turns.{name}.npy" for name in names]
-        arrays = [GrowingArray(file, dtype) for file, dtype in zip(files, names.values(), strict=True)]
-        hashes, lengths, places = (array.items for array in arrays)
-        with open(self._file, "wb") as texts:
-            for turns in conversations:
-                encoded = [turn.strip().encode() for turn in turns]
+        with contextlib.ExitStack() as stack:
+            arrays = [stack.enter_context(GrowingArray(*each)) for each in zip(files, names.values(), strict=True)]
+            texts = stack.enter_context(open(self._file, "wb"))
+            for part in _parts(conversations):
+                encoded = [turn.strip().encode() for turns in part for turn in turns]
                 texts.writelines(encoded)
-                hashes.extend(map(hash, encoded))
-                lengths.extend(map(len, encoded))
-                places.extend(range(len(encoded)))
-                if len(lengths) > FLUSH:
-                    for array in arrays:
-                        array.flush()
-        for array in arrays:
-            array.close()
+                places = itertools.chain.from_iterable(range(len(turns)) for turns in part)
+                for array, values in zip(arrays, (map(hash, encoded), map(len, encoded), places), strict=True):
+                    array.write(list(values))
         return [StoredArray(file) for file in files]
 
     def __len__(self):
@@ -101,14 +99,20 @@ class Spool:
             every text, a `Sequences` of ids, of which the ids are mapped into memory.
         """
         ids = {word: id for id, word in enumerate(("", *SPECIALS))}
-        lengths, file = np.zeros(len(self), np.int64), self._directory / "words.npy"
+        lengths, file = [], self._directory / "words.npy"
         with GrowingArray(file, np.int32) as stored:
-            for number, encoded in enumerate(self.texts(np.arange(len(self)))):
-                words = words_of(encoded.decode(), **text)
-                stored.items.extend([ids.setdefault(word, len(ids)) for word in words])
-                lengths[number] = len(words)
-                if len(stored.items) > FLUSH:
-                    stored.flush()
+            for part in _parts(self.texts(np.arange(len(self)))):
+                cut = [words_of(encoded.decode(), **text) for encoded in part]
+                lengths.append(np.fromiter(map(len, cut), np.int64, len(cut)))
+                stored.write([ids.setdefault(word, len(ids)) for words in cut for word in words])
+        lengths = np.concatenate([np.zeros(0, np.int64), *lengths])
         mapped = StoredArray(file)
         flat = mapped.mapped() if len(mapped) else np.zeros(0, np.int32)
         return list(ids), Sequences(flat, np.cumsum(lengths) - lengths, lengths)
+
+
+def _parts(items):
+    """Yields lists of so many items."""
+    items = iter(items)
+    while part := list(itertools.islice(items, PART)):
+        yield part
