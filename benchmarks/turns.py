@@ -206,7 +206,7 @@ def side_of_recipe(name):
 
 def make_model_config(side, path):
     """The config of a side's model, its task, its dataset, the task's `Training`, and its entry in `models.MODELS`."""
-    from engine.settings import expand_compatibility, make_config
+    from engine.settings import expand_compatibility, make_config, model_config
     from models import MODELS
     from tasks import TASKS
 
@@ -219,7 +219,7 @@ def make_model_config(side, path):
     known = entry.config.__dataclass_fields__
     chosen = {field: value for field, value in settings.items() if field in known}
     training = make_config(task.Training, {field: value for field, value in settings.items() if field not in known})
-    return make_config(entry.config, task.model_settings(dataset, chosen)), task, dataset, training, entry
+    return model_config(entry, task, dataset, chosen), task, dataset, training, entry
 
 
 def build(side, path, seed):

@@ -68,6 +68,26 @@ def with_decided(settings, decided, path):
     return {**settings, **decided}
 
 
+def model_config(entry, task, dataset, settings):
+    """The config of a model for a dataset, with what the dataset decides filled in.
+
+    Args:
+        entry: A `models.ModelEntry`.
+        task: A `engine.task.Task`.
+        dataset: As of `task.open_dataset`.
+        settings: `{field: value}`.
+
+    Raises:
+        UserError: on a field that does not exist, and where the dataset does not suit the settings or the model.
+    """
+    known = {field.name for field in dataclasses.fields(entry.config)}
+    settings = task.model_settings(dataset, settings)
+    lacking = set(task.optional_fields) - known
+    config = make_config(entry.config, {name: value for name, value in settings.items() if name not in lacking})
+    task.check_fits(config, dataset)
+    return config
+
+
 def check_sizes(config, sizes, path):
     """Refuses what was prepared with another vocabulary than the model's.
 
@@ -77,10 +97,12 @@ def check_sizes(config, sizes, path):
         path: A dataset or a run, for the message.
 
     Raises:
-        UserError: where a size differs.
+        UserError: where a size differs, or a config without its field meets one that is not zero.
     """
     for name, size in sizes.items():
-        if getattr(config, name) != size:
+        if size and not hasattr(config, name):
+            raise UserError(f"{path} has {name} {size}, and {type(config).__name__} no such field: take another model")
+        if getattr(config, name, 0) != size:
             raise UserError(
                 f"{path}: the run has {name} {getattr(config, name)}, here it is {size}: "
                 "they come from different preparations"

@@ -60,9 +60,10 @@ class Task(abc.ABC):
     """Names of what `load_dataset` takes beside a path; a run remembers them in its dataset's facts."""
     sample_path = "prepared"
     """Where the prepared dataset is in what `make_sample` writes."""
+    optional_fields = ()
+    """Names of what `decided` returns that a model's config may lack."""
     export_call, export_instance = ("found = model.answer", ()), {}
-    """How people call the exported `model`, an assignment without its arguments, and which outputs they look at; what
-    they may ask where a run keeps no examples, an instance."""
+    """An assignment that calls the exported `model`, and its outputs; what to ask where a run has no examples."""
     export_options = ()
     """Names of the flags of export.py that `export_archive` takes."""
 
@@ -283,10 +284,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def predictor(self, run):
-        """The best model of a `engine.runs.Run`, ready to answer: a `engine.predictor.Predictor`.
-
-        A run that lacks a file, or whose files do not fit, is a `UserError`.
-        """
+        """A `engine.predictor.Predictor` of the best model of a `engine.runs.Run`; a broken run is a `UserError`."""
 
     def export_inputs(self, instance):
         """The arguments of `export_call` for an instance: `{name: nested lists of texts}`, a batch of one."""

@@ -17,7 +17,7 @@ from engine.progress import Display
 from engine.provenance import provenance
 from engine.runs import BEST, LAST, Run, has_gpu, set_precision, set_seed
 from engine.samples import sample_of
-from engine.settings import check_fields, expand_compatibility, make_config
+from engine.settings import check_fields, expand_compatibility, make_config, model_config
 from engine.task import Task, Training
 from engine.validation import Outside, Validation, begin_of
 from engine.vocabularies import start_from
@@ -146,7 +146,7 @@ def _create_run(model_name, workdir, fit, settings, task, dataset, devices):
                 f"its training has {', '.join(known['training'])}"
             )
     training = make_config(task.Training, chosen["training"])
-    config = make_config(entry.config, task.model_settings(dataset, chosen["model"]))
+    config = model_config(entry, task, dataset, chosen["model"])
     for needed in ("train", "dev"):
         if not len(dataset.splits[needed]):
             raise UserError(f"{dataset.path}: training needs examples in the split {needed}")

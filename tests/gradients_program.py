@@ -14,7 +14,7 @@ import numpy as np
 from gradients import gradients_of
 from helpers import SMALL_RUNS, set_random_weights
 
-from engine.settings import make_config
+from engine.settings import make_config, model_config
 from models import MODELS
 from tasks import TASKS
 
@@ -31,7 +31,7 @@ def small(name, data):
         return {field: value for field, value in given.items() if field in names}
 
     training = make_config(task.Training, chosen(task.Training))
-    config = make_config(entry.config, task.model_settings(dataset, chosen(entry.config)))
+    config = model_config(entry, task, dataset, chosen(entry.config))
     model = entry.build(config)
     split = dataset.splits["train"]
     batch = task.training_batches(split, config, training, 7, np.random.default_rng(1))[0]

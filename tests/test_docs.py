@@ -1,18 +1,26 @@
 """docs/: what its pages name exists."""
 
+import dataclasses
 import doctest
 import itertools
 import pathlib
 import re
+import sys
+import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from base.files import UserError
 from data.corpora import CORPORA
 from data.vocabulary import Vocabulary
-from models import MODELS
-from tasks import RECIPES
+from engine.evaluation import Evaluation
+from engine.export import export
+from engine.settings import model_config
+from engine.training import Fit, train
+from models import MODELS, ModelEntry
+from tasks import RECIPES, TASKS
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.text import WHITESPACE_TEXT
 
@@ -88,18 +96,40 @@ def example(name):
     return names
 
 
-def test_the_model_to_follow_scores_and_ignores_padding():
-    names = example("models/bag_match.py")
-    model = names["BagMatch"](names["BagMatchConfig"](vocabulary_size=11, embedding_dim=3))
-    turns, responses = np.array([[[5, 2, 7], [1, 0, 0]]]), np.array([[[3, 4], [8, 0]]])
-    padded = np.pad(turns, ((0, 0), (0, 2), (0, 1))), np.pad(responses, ((0, 0), (0, 0), (0, 3)))
-    logits = np.asarray(model({"turns": turns, "responses": responses}))
-    assert logits.shape == (1, 2)
-    assert abs(logits[0, 0] - logits[0, 1]) > 1e-6
-    np.testing.assert_allclose(model(dict(zip(("turns", "responses"), padded, strict=True))), logits, atol=1e-6)
-    assert {field for field in names["BagMatchConfig"].__dataclass_fields__} <= {
-        *MODELS["dam"].config.__dataclass_fields__
-    }
+@pytest.fixture
+def bag_match(monkeypatch):
+    """The model to follow, where the page says that it stands: its file, its row."""
+    module = types.ModuleType("models.bag_match")
+    vars(module).update(example("models/bag_match.py"))
+    monkeypatch.setitem(sys.modules, "models.bag_match", module)
+    [row] = re.findall(r'`"bag-match": (ModelEntry\(.*?\)),`', (ROOT / "docs" / "extending.md").read_text("utf-8"))
+    monkeypatch.setitem(MODELS, "bag-match", eval(row, {"ModelEntry": ModelEntry}))
+
+
+def test_the_model_to_follow_passes_the_test_to_follow(bag_match):
+    example("tests/test_models_bag_match.py")["test_bag_match_follows_its_equation"]()
+
+
+def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared, tmp_path):
+    fit = Fit(epochs=3.0, batch_size=16, learning_rate=1e-2)
+    run = train(TASKS["selection"], "bag-match", prepared, tmp_path / "run", fit, {"validations_per_epoch": "1"})
+    assert run.config["settings"].keys() == MODELS["bag-match"].config.__dataclass_fields__.keys()
+    record = Evaluation(TASKS["selection"], run, None).score("test")
+    assert record["name"] == "Bag match" and record["counts"]["contexts"] == 11
+    first, *_, last = (row["loss"] for row in run.history())
+    assert last < 0.58 < first
+    export(TASKS["selection"], run, tmp_path / "exported")
+    turns, candidates = ["hello .", "good day ."], ["i would like a table .", "goodbye ."]
+    exported = tf.saved_model.load(str(tmp_path / "exported" / "1"))
+    found = exported.rank(turns=tf.constant([turns]), candidates=tf.constant([candidates]))["scores"]
+    [answer] = TASKS["selection"].predictor(run).predict([{"turns": turns, "candidates": candidates}])
+    np.testing.assert_allclose(found[0], answer["scores"], atol=1e-5)
+
+
+def test_a_model_without_hashed_words_refuses_a_dataset_with_them(bag_match, prepared):
+    dataset = dataclasses.replace(TASKS["selection"].open_dataset(prepared), hashed_words=7)
+    with pytest.raises(UserError, match="has hashed_words 7, and BagMatchConfig no such field: take another model"):
+        model_config(MODELS["bag-match"], TASKS["selection"], dataset, {})
 
 
 def test_the_model_to_follow_answers_text_and_shows_no_attention():

@@ -168,9 +168,9 @@ def _statistics(split):
     source, target = ([sum(id != EOS_ID for id in ids) for ids in split[name]] for name in ("source", "target"))
     unknown = sum(ids.count(UNK_ID) for ids in split["target"])
     return {
-        "source_words_95": float(np.percentile(source, 95)),
+        "source_words_95": round(float(np.percentile(source, 95)), 2),
         "target_words_mean": round(float(np.mean(target)), 2),
-        "target_words_95": float(np.percentile(target, 95)),
+        "target_words_95": round(float(np.percentile(target, 95)), 2),
         "target_words_most": max(target),
         "unknown_fraction_of_target": round(unknown / sum(target), 4),
         "seen": sum(split["seen"]),

@@ -142,6 +142,6 @@ def _logits(model, text, turns, candidates):
         return dict(zip(names, [contexts, tf.pad(text.words(candidates), [rows, columns, [0, 0]])], strict=True))
 
     inputs = ids(text, "turns", "responses")
-    if model.config.lexical_gain:
+    if getattr(model.config, "lexical_gain", 0.0):
         inputs |= ids(text.whole(model.config), "context", "candidates")
     return model(inputs, training=False)[:B, :N]

@@ -83,6 +83,7 @@ class SelectionTask(task.Task):
     groupings = tuple(GROUPINGS)
     headline = ("R10@1", "MAP")
     load_options = ("eos_id", "name")
+    optional_fields = ("hashed_words", "unknown_id")
     export_call = ("ranked = model.rank", ("order", "scores"))
     export_instance = {
         "turns": ["hi", "how do i mount a usb stick?"],
@@ -117,7 +118,7 @@ class SelectionTask(task.Task):
         if training.vector_norm:
             vectors = scale_to_norm(vectors, training.vector_norm)
         model.get_layer("word_embedding").set_weights([vectors])
-        if model.config.lexical_gain:
+        if getattr(model.config, "lexical_gain", 0.0):
             ids = 1 + model.config.vocabulary_size + model.config.hashed_words
             model.get_layer("lexical_match").idf.assign(document_weights(dataset.splits["train"], ids))
 
@@ -126,7 +127,7 @@ class SelectionTask(task.Task):
         schedule = keras.optimizers.schedules.ExponentialDecay(
             learning_rate, training.decay_steps, training.decay_rate, staircase=True
         )
-        adam = LazyAdam if config and config.lazy_embedding else OneOpAdam
+        adam = LazyAdam if getattr(config, "lazy_embedding", False) else OneOpAdam
         average = {"use_ema": True, "ema_momentum": training.ema} if training.ema else {}
         return adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None, **average)
 
