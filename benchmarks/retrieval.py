@@ -8,7 +8,7 @@ found: an index of the training conversations and of the true responses of dev, 
 contexts, so that these cannot give them away. How often is the true response among the first 1, 10, 100? By BM25 over
 responses alone, by each search, by what they find together; and when the model has ranked the first of these. What was
 said already is no answer, and left out of all lists. How much words count beside the model's logit is chosen by the
-mean reciprocal rank on every second context; `chosen` says what comes of it on the others.
+mean reciprocal rank on every second context; `of_the_others` says what comes of it on the others.
 cost: an index of every turn of all corpora, and where these are too few, of seeded recombinations: the first half of a
 turn with the second half of another one of its corpus. Seconds and memory to build it, and to answer contexts of dev.
 """
@@ -75,9 +75,9 @@ def found():
         "contexts": len(dev),
         "responses": len(stored),
         "true_response_in_index": round(sum(turns[-1] in stored for turns in dev) / len(dev), 4),
+        "chosen": chosen,
         "rows": [row_of(places, name) for name in names],
-        "chosen_on": len(places[::2]),
-        "chosen": [row_of(places[1::2], name) for name in dict.fromkeys(("BM25", "together", "model", chosen))],
+        "of_the_others": [row_of(places[1::2], name) for name in dict.fromkeys(("BM25", "together", "model", chosen))],
     }
 
 

@@ -226,8 +226,10 @@ def _iterations(name):
 
 
 def _rows(name, *fields):
-    """`rows: NAME FIELD FIELD`: fields of the rows of results/benchmarks/NAME.json, a column each."""
-    return benchmark_tables.fields_table(_benchmark(name)["rows"], fields)
+    """`rows: NAME FIELD FIELD`: fields of the rows of results/benchmarks/NAME.json, a column each; of other rows of it:
+    `NAME.ROWS`."""
+    name, _, rows = name.partition(".")
+    return benchmark_tables.fields_table(_benchmark(name)[rows or "rows"], fields)
 
 
 def _value(path, *keys, digits="3", times="1"):
