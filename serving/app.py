@@ -18,6 +18,7 @@ import pathlib
 import prometheus_client
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
+from starlette.requests import ClientDisconnect
 
 from base.files import UserError
 from serving.batching import Batched, Overloaded, Unavailable
@@ -262,6 +263,8 @@ async def _body(request, limits):
                 parts.append(part)
     except TimeoutError as error:
         raise RequestError(408, f"the body did not arrive within {limits.timeout_seconds:g} seconds") from error
+    except ClientDisconnect as error:
+        raise RequestError(499, "the client went before its body had arrived") from error  # for the counts alone
     return b"".join(parts)
 
 

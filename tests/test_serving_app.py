@@ -277,3 +277,18 @@ def test_closing_answers_what_waits():
         return await waiting
 
     assert asyncio.run(main()) == [7]
+
+
+def test_a_client_that_goes_while_it_asks_is_counted_and_no_error(echo):
+    app, sent = create_app({"echo": echo}, LIMITS, milliseconds=1.0), []
+    scope = {"type": "http", "method": "POST", "path": "/v1/models/echo:predict", "query_string": b"", "headers": []}
+    events = iter([{"type": "http.request", "body": b'{"inst', "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive():
+        return next(events)
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 499 and echo.calls == []
