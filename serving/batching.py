@@ -121,9 +121,10 @@ class Batcher:
         try:
             results = await asyncio.get_running_loop().run_in_executor(self._thread, self._compute, instances)
         except Exception as error:
-            if len(batch) > 1:  # one of them is at fault, and the others are not to suffer for it
-                for request in batch:
-                    await self._compute_batch([request])
+            if len(batch) > 1:  # one of them is at fault: the others shall neither fail nor wait long for it
+                half = len(batch) // 2
+                await self._compute_batch(batch[:half])
+                await self._compute_batch(batch[half:])
             elif not batch[0][1].done():
                 batch[0][1].set_exception(error)
             return

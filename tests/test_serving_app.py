@@ -215,6 +215,24 @@ def test_a_request_at_fault_fails_alone():
     assert (half, quarter, str(error)) == ([0.5], [0.25], "no zeros")
 
 
+def test_the_others_of_a_batch_do_not_wait_for_calls_of_their_own():
+    calls = []
+
+    def compute(instances):
+        calls.append(len(instances))
+        return [1 / instance for instance in instances]
+
+    async def main():
+        batcher = Batcher(compute, milliseconds=20)
+        found = await asyncio.gather(*(batcher([n]) for n in (1, 2, 3, 0, *range(4, 16))), return_exceptions=True)
+        await batcher.close()
+        return found
+
+    found = asyncio.run(main())
+    assert isinstance(found.pop(3), ZeroDivisionError) and found[-1] == [1 / 15]
+    assert calls == [16, 8, 4, 2, 2, 1, 1, 4, 8]
+
+
 def test_what_came_while_a_batch_was_computed_waits_no_longer():
     """A batch of two that came 60 ms ago, while another one was computed, does not wait for 40 ms once more."""
     started = []
