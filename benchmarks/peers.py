@@ -5,7 +5,7 @@ python -m benchmarks.peers --squad=build/squad --chat=build/dailydialog --torch_
 
 `--torch_python` is a Python that has `torch` and `numpy`. There `benchmarks/peers_torch.py` computes equal batches in
 float32 with as many threads. Sizes of the layers are the defaults of the models here; the networks differ in that the
-LSTM and GRU of PyTorch have two biases. A question is one on its own, behind its passage; beam search keeps five
+LSTM and GRU of PyTorch have two biases. A question is one on its own, after its passage; beam search keeps five
 hypotheses of at most 30 words for each source. Medians over blocks that are computed in turn.
 """
 

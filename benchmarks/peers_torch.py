@@ -115,7 +115,7 @@ class Seq2Seq(nn.Module):
         return self.cell(torch.cat([y, c], -1), s)
 
     def decode(self, y, s, cache):
-        """The outputs `(B, T, H)` behind words `(B, T)`, and the last state."""
+        """The outputs `(B, T, H)` after words `(B, T)`, and the last state."""
         y = self.drop(self.words(y))
         if self.attention == "additive":
             outputs = []

@@ -72,7 +72,7 @@ def in_turn(sides, blocks, warm_up=1):
 
     Args:
         sides: List of `(function, arguments)` or `(function, arguments, environment)`. In the side's process, which has
-            these environment variables, the function makes things ready and returns another without arguments, that
+            these environment variables, the function prepares its work and returns another without arguments, that
             computes a block and returns how many examples per second it did, or a `Block` where it had another
             process do it. The first must be importable, the arguments plain.
         blocks: Timed blocks of each side.

@@ -14,7 +14,7 @@ class GraphTokenizer:
     """Splits texts into words as `data.tokenizers.words_of`.
 
     One thing differs: of NFKC what concerns single characters is done, as full-width letters, but a letter and a
-    combining accent behind it stay two.
+    combining accent after it stay two.
 
     Args:
         tokenizer: `data.tokenizers.WHITESPACE`, which takes any bytes, or a key of `TOKENIZERS`.

@@ -48,7 +48,7 @@ class Sequences:
         return [self.ids[start : start + length].tolist() for start, length in zip(starts, lengths, strict=True)]
 
     def flat(self):
-        """The ids of all lists, one list behind the other."""
+        """The ids of all lists, concatenated."""
         if len(self.ids) == self.lengths.sum():
             return self.ids
         return np.array(list(itertools.chain.from_iterable(self.lists())), np.int32)

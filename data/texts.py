@@ -1,4 +1,4 @@
-"""Texts as numbers of words, one behind the other in a file: what a corpus takes of memory is its distinct words."""
+"""Texts as ids of words, concatenated in a file: of a corpus only the distinct words are in memory."""
 
 import collections
 
@@ -18,7 +18,7 @@ def numbering():
 
 
 def flatten(numbers, starts, lengths):
-    """The numbers of some texts, one text behind the other.
+    """The ids of some texts, concatenated.
 
     Args:
         numbers: A `data.flat_arrays.StoredArray` of all texts.

@@ -25,7 +25,7 @@ HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af
 """Han characters: the unified ideographs with extensions A to H, the compatibility ones, and the iteration mark, the
 closing mark and the zero of U+3005 to U+3007. Kana and Hangul are none."""
 FULL_WIDTH = {sign: chr(ord(sign) + 0xFEE0) for sign in ",!?:;"}
-"""Signs that NFKC made narrow, and how they are written behind a Han character."""
+"""Signs that NFKC made narrow, and how they are written after a Han character."""
 CJK_SIGNS = "\u3001-\u3004\u3008-\u3020\u3030\u30fb" + "".join(FULL_WIDTH.values())
 """Punctuation of Chinese and Japanese texts, which has its space in itself."""
 SIGNS = (

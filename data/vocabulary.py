@@ -175,7 +175,7 @@ class Vocabulary:
         for number, word in tokens:
             _, id = next(tokens, (number, ""))
             if not re.fullmatch("[0-9]{1,9}", id):
-                raise UserError(f"{path}, line {number}: expected an id behind {word!r:.60}. Received: {id!r:.60}")
+                raise UserError(f"{path}, line {number}: expected an id after {word!r:.60}. Received: {id!r:.60}")
             if int(id) not in (0, eos_id) and words.setdefault(int(id), word) != word:
                 known = words[int(id)]
                 raise UserError(f"{path}, line {number}: expected a word with an id of its own, {id} is {known!r:.60}")

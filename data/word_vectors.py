@@ -115,7 +115,7 @@ def train_word2vec(
 
 
 def _write_known(sentences, vocabulary, file):
-    """Writes sentences, one a line, as the ids of their words; how often each id occurs, and the number of lines."""
+    """Writes sentences, one per line, as the ids of their words; how often each id occurs, and the number of lines."""
     ids = {word: str(id) for id, word in enumerate(vocabulary.words, 1) if word not in SPECIALS}
     counts, written = collections.Counter(), 0
     for sentence in sentences:

@@ -16,7 +16,7 @@ class Chat(abc.ABC):
     """The commands, one per line, and what to know before the first line."""
 
     commands = {}
-    """`{name: function}`; a function takes the text behind the name and returns what is shown: a text or anything else
+    """`{name: function}`; a function takes the text after the name and returns what is shown: a text or anything else
     that `rich` prints."""
 
     def help(self):

@@ -38,7 +38,7 @@ class Interruption:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = signal.Signals(number).name
-        print(f"\n{self.requested}: saving behind this step; once more ends at once", file=sys.stderr)
+        print(f"\n{self.requested}: saving after this step; once more ends at once", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ def _git(*arguments):
 
 
 def hardware():
-    """What this process computes with: `2 cores, AMD EPYC ...`, and behind it the GPUs."""
+    """What this process computes with: `2 cores, AMD EPYC ...`, and after it the GPUs."""
     return ", ".join([f"{available_cpus()} cores, {_processor()}", *_gpus()])
 
 

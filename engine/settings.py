@@ -162,12 +162,12 @@ def describe_fields(config_class):
 
 
 def _docstrings(config_class):
-    """The string behind each field in the source of a class, on one line."""
+    """The string after each field in the source of a class, on one line."""
     [definition] = ast.parse(textwrap.dedent(inspect.getsource(config_class))).body
     found = {}
-    for field, behind in itertools.pairwise(definition.body):
-        if isinstance(field, ast.AnnAssign) and isinstance(behind, ast.Expr) and isinstance(behind.value, ast.Constant):
-            found[field.target.id] = " ".join(str(behind.value.value).split())
+    for field, after in itertools.pairwise(definition.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            found[field.target.id] = " ".join(str(after.value.value).split())
     return found
 
 

@@ -16,7 +16,7 @@ class CharacterCNN(keras.layers.Layer):
 
         c_n = max_l relu(W [e_l; ..; e_{l + width - 1}] + b)
 
-    A window counts if it starts inside the word; what it holds behind the word's end is zeros. So a word has the same
+    A window counts if it starts inside the word; what it holds after the word's end is zeros. So a word has the same
     vector however far it is padded, and a word of one letter has one window.
 
     Args:

@@ -40,7 +40,7 @@ class ReadingCell(AttentionCell):
 
 
 def reverse_words(x, mask):
-    """Each example's own words from the last to the first; padding stays behind them.
+    """Each example's own words from the last to the first; padding stays after them.
 
     Args:
         x: Float `(B, T, D)`.

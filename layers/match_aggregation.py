@@ -143,7 +143,7 @@ def convolve_and_pool(x, mask, kernel, bias):
         `(P, t, k, j)`.
     """
     # The convolution's own padding is part of what `_pad_ends` puts around x: with oneDNN, TensorFlow 2.21 makes one
-    # operation of a padding and a convolution behind it, which forgets that the convolution is a "same" one.
+    # operation of a padding and a convolution after it, which forgets that the convolution is a "same" one.
     x, mask = _pad_ends(x, around=1), _pad_ends(mask)
     x = ops.conv(x, ops.cast(kernel, x.dtype), padding="valid")
     x, mask = max_pool_3d(x, POOL, mask)

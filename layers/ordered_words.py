@@ -28,7 +28,7 @@ class OrderedWords(BagOfWords):
 
     Args:
         vocabulary_size, dimension: As of `BagOfWords`.
-        max_words: The longest sentence; words behind that have the sinusoids of the last place.
+        max_words: The longest sentence; words after that have the sinusoids of the last place.
         encoding: `"position"` or `"attention"`.
         heads: H, of `attention`.
         trainable_embeddings: `False` leaves the word vectors random; the attention is trained.

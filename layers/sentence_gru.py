@@ -12,7 +12,7 @@ from layers.word_embedding import WordEmbedding
 
 @keras.saving.register_keras_serializable("colloquy")
 class SentenceGRU(keras.layers.Layer):
-    """A sentence is the state of a GRU behind its last word.
+    """A sentence is the state of a GRU after its last word.
 
     Args:
         vocabulary_size: Words with an id, 1 to this.

@@ -2,7 +2,7 @@
 
 Texts are tokens separated by spaces, as a prepared dataset has them. All metrics count these tokens, of whatever unit
 the dataset's tokenizer makes (words, or for Chinese characters); sacrebleu, which computes BLEU, does not tokenize
-again. Metrics are from 0 to 1, apart from perplexity and `length`, which counts tokens.
+again. Metrics are from 0 to 1, except perplexity and `length`, which counts tokens.
 """
 
 import collections
@@ -101,7 +101,7 @@ def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int]
 def baselines_of(
     train: Sequence[str], sources: Sequence[str], targets: Sequence[str], seed: int = 1, several: bool = False
 ) -> dict:
-    """What needs no model: the commonest target of train, and random ones; and what other people said.
+    """What needs no model: the most frequent target of train, and random ones; and what other people said.
 
     Args:
         train: The targets of train; without any, only people are a baseline.
@@ -117,9 +117,9 @@ def baselines_of(
     references = groups if several else [[target] for target in targets]
     found = {}
     if train:
-        commonest = min(collections.Counter(train).items(), key=lambda item: (-item[1], item[0]))[0]
+        most_frequent = min(collections.Counter(train).items(), key=lambda item: (-item[1], item[0]))[0]
         rng = random.Random(seed)
-        found[f"constant, {commonest}"] = generation_metrics([commonest] * len(references), references)
+        found[f"constant, {most_frequent}"] = generation_metrics([most_frequent] * len(references), references)
         found["random reply of train"] = generation_metrics([rng.choice(train) for _ in references], references)
     with_others = [texts for texts in groups if len(texts) > 1]
     if with_others:

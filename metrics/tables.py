@@ -78,7 +78,7 @@ def by_corpus(records, metrics):
 
 
 def _labels(records):
-    """The name of each record, and behind it the settings that others of its name, corpus and split have otherwise."""
+    """The name of each record, and after it the settings that others of its name, corpus and split have otherwise."""
     settings = [
         {field: _text(value) for kind in record.get("settings", {}).values() for field, value in kind.items()}
         for record in records

@@ -188,6 +188,6 @@ class BiDAF(keras.Model):
 
 def _place(c, words):
     """Where the trained part of a word's vector stands: 0 nowhere, 1 the unknown word, then the last words."""
-    behind = words - (c.vocabulary_size - c.trained_words)  # 1 is the first of the last words
-    place = ops.where(behind > 0, behind + 1, ops.zeros_like(behind))
+    after = words - (c.vocabulary_size - c.trained_words)  # 1 is the first of the last words
+    place = ops.where(after > 0, after + 1, ops.zeros_like(after))
     return ops.where(ops.equal(words, c.unknown_id), ops.ones_like(place), place)

@@ -68,7 +68,7 @@ class DAMConfig:
     """`True` lays the match image out with the response's words before the utterance's, as the
     release's `last_net` does, and none of its other networks."""
     hashed_words: int = 0
-    """Ids behind `vocabulary_size`, of unknown words by their hash; they share the vector of `unknown_id`."""
+    """Ids after `vocabulary_size`, of unknown words by their hash; they share the vector of `unknown_id`."""
     unknown_id: int = 0
     """The id of `_UNK_`; 0: there is none."""
     lexical_gain: float = 0.0

@@ -131,7 +131,7 @@ def write(model, source, decoding, eos_id, unk_id, noise=None):
         noise: For sampling, `(1, 1, L)`.
 
     Yields:
-        The id of each word in turn, the last one mostly `_EOS_`, and the attention weights behind it `(S,)`, or `None`.
+        The id of each word in turn, the last one mostly `_EOS_`, and its attention weights `(S,)`, or `None`.
     """
     d, ids_L, word = decoding, [0] * decoding.max_length, model.begin_id
     states, cache = model.encode(source)

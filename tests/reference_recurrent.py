@@ -11,7 +11,7 @@ def sigmoid(x):
 
 
 def gru_in_loops(x, weights, states):
-    """As Keras has it: the reset gate acts behind the product, and both products have a bias."""
+    """As Keras has it: the reset gate acts after the product, and both products have a bias."""
     kernel, recurrent, (input_bias, recurrent_bias) = weights
     h, outputs = states[0], []
     for x_t in x:
@@ -38,7 +38,7 @@ RECURRENT = {"gru": gru_in_loops, "lstm": lstm_in_loops}
 
 
 def sentence_in_loops(ids, layer):
-    """The state of a `SentenceGRU` behind the last word of one sentence."""
+    """The state of a `SentenceGRU` after the last word of one sentence."""
     table = layer.embedding.embeddings.numpy().astype("float64")
     weights = [w.numpy().astype("float64") for w in layer.gru.weights]
     return gru_in_loops([table[id] for id in ids if id], weights, [np.zeros(table.shape[1])])[1][0]

@@ -31,7 +31,7 @@ def biased(**bias):
 
 
 def log_p(model, source, targets):
-    """Log probabilities of each word of some targets behind one source, by teacher forcing: a list for each."""
+    """Log probabilities of each word of some targets after one source, by teacher forcing: a list for each."""
     width = max(map(len, targets))
     before = [[model.begin_id, *target[:-1]] + [0] * (width - len(target)) for target in targets]
     source = np.repeat(source[source > 0][None], len(targets), axis=0)
@@ -55,7 +55,7 @@ def repeats(words, n):
 
 
 def may_follow(words, word, d):
-    """Whether a word may come behind others."""
+    """Whether a word may come after others."""
     if word == 0 or (word == UNK and not d.allow_unknown) or (word == EOS and len(words) < d.min_length):
         return False
     return not (d.block_ngrams and repeats([*words, word], d.block_ngrams))
@@ -80,7 +80,7 @@ def beam_in_loops(model, source, d):
 
 
 def replies(ids):
-    """Lists of words of `(K, L)` ids; nothing may stand behind `_EOS_`."""
+    """Lists of words of `(K, L)` ids; nothing may stand after `_EOS_`."""
     found = []
     for row in ids.tolist():
         words = row[: row.index(EOS) + 1] if EOS in row else row

@@ -168,14 +168,14 @@ GOOD_LINES = {
     read_candidates: (b"1 hi , hello\n", b"\n1 bye\n"),
     read_knowledge: (b"1 prezzo R_area north\n", b"\n"),
 }
-"""What stands before and behind a bad line."""
+"""What stands before and after a bad line."""
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: f"{case[0].__name__}-{str(case[1])[:30]}")
 def test_a_bad_line_is_named(file, case):
     read, line, expected, *received = case
-    before, behind = GOOD_LINES[read]
-    path = file(before + (line.encode() if isinstance(line, str) else line) + behind, "x.txt")
+    before, after = GOOD_LINES[read]
+    path = file(before + (line.encode() if isinstance(line, str) else line) + after, "x.txt")
     with pytest.raises(UserError) as caught:
         read(path)
     shown = received[0] if received else repr(line)

@@ -149,8 +149,8 @@ def test_patterns_mean_the_same_to_re2(name):
 
     tokenizer = TOKENIZERS[name]
     texts = [normalize(text) for text in TEXTS]
-    parted = tf.strings.regex_replace(texts, f"({tokenizer.pattern})", r" \1 ").numpy()
-    assert [text.decode().split() for text in parted] == [tokenizer.tokenize(text) for text in texts]
+    separated = tf.strings.regex_replace(texts, f"({tokenizer.pattern})", r" \1 ").numpy()
+    assert [text.decode().split() for text in separated] == [tokenizer.tokenize(text) for text in texts]
     joined = [tokenizer.glue.join(tokenizer.tokenize(text)) for text in texts]
     for pattern, replacement in tokenizer.join:
         joined = tf.strings.regex_replace(joined, pattern, replacement)

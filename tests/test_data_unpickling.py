@@ -30,7 +30,7 @@ class Plain:
 
 
 def array(dtype, shape, data):
-    """The pickle of an array, its dtype being any pickled thing."""
+    """The pickle of an array, its dtype being any pickled object."""
     reconstruct = np._core.multiarray._reconstruct
     return Call(reconstruct, np.ndarray, (0,), b"b", state=(1, shape, dtype, False, data))
 

@@ -33,7 +33,7 @@ def resume(path):
 
 
 def at_step(monkeypatch, number, action):
-    """Calls `action` behind a step of the training."""
+    """Calls `action` after a step of the training."""
     original, count = Validation.on_train_batch_end, [0]
 
     def counting(self, batch, logs=None):

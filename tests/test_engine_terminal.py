@@ -100,7 +100,7 @@ def typing(lines, monkeypatch, home):
 
     def prompting(session, message):
         pipe.send_text(next(left))
-        monkeypatch.setattr(session.history, "_loaded", True)  # else it may be loaded only behind the first keys
+        monkeypatch.setattr(session.history, "_loaded", True)  # else it may be loaded only after the first keys
         session.history._loaded_strings = list(session.history.load_history_strings())
         return PROMPT(session, message)
 

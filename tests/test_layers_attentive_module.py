@@ -127,7 +127,7 @@ def test_attentive_module_counts_as_many_parameters_as_the_release():
 
 
 def test_attentive_module_takes_away_a_scalar_b2(q_k_v):
-    """The release's b2, added to every feature alike, falls to the layer norm behind it."""
+    """The release's b2, added to every feature alike, falls to the layer norm after it."""
     layer = built(scalar_bias=True)
     before = to_numpy(layer(*q_k_v))
     layer.b2.assign([3.0])

@@ -75,11 +75,11 @@ def test_tfidf_by_hand():
 
 def test_tfidf_parts_documents_at_the_end_of_turn():
     contexts, responses = [[1, 2, 9, 3], [2]], [[1, 3], [2, 2, 1]]
-    parted = tfidf_scores([[1, 2, 9, 3, 9], [2]], contexts, responses, end_of_turn=9)
+    separated = tfidf_scores([[1, 2, 9, 3, 9], [2]], contexts, responses, end_of_turn=9)
     given = tfidf_scores([[1, 2], [3], [2]], contexts, responses, ignore=[9])
-    np.testing.assert_array_equal(parted, given)
+    np.testing.assert_array_equal(separated, given)
     whole = tfidf_scores([[1, 2, 9, 3, 9], [2]], contexts, responses, ignore=[9])
-    assert abs(parted[0] - whole[0]) > 0.01
+    assert abs(separated[0] - whole[0]) > 0.01
 
 
 def test_tfidf_ignores_padding_and_takes_generators_and_arrays():

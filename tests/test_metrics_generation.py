@@ -120,7 +120,7 @@ TARGETS = ["a b c d", "b c", "a b d d", "c", "b c", "d a b c"]
 TRAIN = ["b c", "c", "a b", "c", "b c", "a b c"]
 
 
-def test_the_commonest_target_of_train_is_a_baseline():
+def test_the_most_frequent_target_of_train_is_a_baseline():
     """Of those of the same count the first by its letters."""
     found = baselines_of(TRAIN, SOURCES, TARGETS)
     assert next(iter(found)) == "constant, b c"
@@ -140,7 +140,7 @@ def test_random_targets_of_train_are_a_baseline():
 
 
 def test_what_people_said_is_compared_where_they_said_several_things():
-    """Source `q` has the same target twice: one thing."""
+    """Source `q` has the same target twice, which counts once."""
     found = baselines_of(TRAIN, SOURCES, TARGETS)
     assert list(found) == ["constant, b c", "random reply of train", "human, 1 sources with several targets"]
     expected = generation_metrics(["a b c d"], [["a b d d", "d a b c"]])

@@ -44,7 +44,7 @@ def test_a_beam_of_one_is_greedy_search(settings):
         assert len(words) == L or words[-1] == EOS
         [rows] = log_p(model, source, [words])
         rows[:, [0, UNK]] = -np.inf
-        assert words == rows.argmax(axis=1).tolist()  # word for word, each behind those before it
+        assert words == rows.argmax(axis=1).tolist()  # word for word, each after those before it
         assert score[0] == pytest.approx(rows.max(axis=1).sum(), abs=1e-4)
 
 

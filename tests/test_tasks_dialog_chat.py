@@ -201,7 +201,7 @@ def test_a_predictor_answers_a_batch_as_it_answers_one(chat):
         {"history": said[:1]},
         {"history": [*said, {"speaker": "user", "text": "thai food please"}], "facts": ["prezzo R_cuisine thai"]},
         {"history": []},
-        {"history": said},  # behind the bot: silence
+        {"history": said},  # after the bot: silence
     ]
     together = predictor.predict(instances)
     for instance, found in zip(instances, together, strict=True):

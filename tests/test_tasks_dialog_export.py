@@ -105,7 +105,7 @@ def histories(run, chat_length=None):
         found += [{"history": said[: turn + 1]} for turn in each["turns"]]
     said = [{"speaker": "user", "text": "Hello, XYZZY!"}, {"speaker": "bot", "text": world.candidates[5]}]
     found += [
-        {"history": said, "facts": [" ".join(fact) for fact in world.knowledge[:3]]},  # behind the bot: silence
+        {"history": said, "facts": [" ".join(fact) for fact in world.knowledge[:3]]},  # after the bot: silence
         {"history": [*said, {"speaker": "user", "text": "a  Pizza place, please."}], "facts": FACTS},
         {"history": []},
         {"history": [{"speaker": "user", "text": ""}], "candidates": world.candidates[7:10]},

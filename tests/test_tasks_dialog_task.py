@@ -136,7 +136,7 @@ def test_set_world_gives_an_entity_model_types_and_entities(dataset):
     words, rows = (built.get_layer(f"candidate_{name}").get_weights()[0] for name in ("words", "rows"))
     typed = [row[row > 0].tolist() for row in expected.typed_words]
     assert [[id for id in row if id] for row in rows_of(words, rows)] == typed
-    assert words.max() > len(dataset.vocabulary)  # types have ids behind those of the words
+    assert words.max() > len(dataset.vocabulary)  # types have ids after those of the words
 
 
 # === Batches and scoring ===

@@ -159,7 +159,7 @@ def test_a_chat_says_the_reply_that_a_reverse_model_chooses(dataset, model, reve
             yield said
             assert float(note.split("\n")[1].split()[0]) > -99
             chat.reset()
-        assert note.startswith(f"log probability, {chat.predictor.reverse_weight:g} of it that of what was said")
+        assert f"log probability, times {1 - weight:g}, plus the reverse model's, times {weight:g}, and reply:" in note
 
     for weight in (1.0, 0.0):
         assert chat.commands["/reverse"](str(weight)) == f"the reverse model counts {weight:g}"

@@ -1,4 +1,4 @@
-"""The exported reading model: its tokens are data.corpora.squad's, its answers those of the run."""
+"""The exported reading comprehension model: its tokens are data.corpora.squad's, its answers those of the run."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""tools.fuzz: a small share of its inputs, and that it sees the faults it looks for."""
+"""tools.fuzz: a small fraction of its inputs, and that it sees the faults it looks for."""
 
 import ctypes
 import pickle

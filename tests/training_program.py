@@ -64,7 +64,7 @@ def train_one(plan, run, task, data):
 
 
 class at_step:
-    """For the block, calls `action` behind a step of the training."""
+    """For the block, calls `action` after a step of the training."""
 
     def __init__(self, number, action):
         self.number, self.action = number, action

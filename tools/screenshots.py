@@ -22,7 +22,7 @@ flags.DEFINE_string("out", None, "Directory of the pictures.", required=True)
 TABS = {"selection": "Rank", "reading_comprehension": "Ask", "generation": "Say", "dialog": "Say"}
 """A tab's task, and the button that asks."""
 SAID = ("", "four of us")
-"""What is said in a dialog behind its example; nothing: the bot goes on."""
+"""What is said in a dialog after its example; nothing: the bot goes on."""
 WINDOWS = {"wide": (1100, 800), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
 HEIGHT = 1400  # pixels of a picture at most

@@ -93,7 +93,7 @@ def bars(measured, recipe):
 
 def draw(measured, path):
     """Writes the article's figure 5 as a PNG: per cent of correct responses by task, a panel without and one with
-    features, and behind the tasks the mean of the ten; the legend has its value.
+    features, and after the tasks the mean of the ten; the legend has its value.
 
     Args:
         measured: As of `records`.

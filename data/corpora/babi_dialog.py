@@ -1,12 +1,12 @@
 r"""Dialog bAbI (Bordes, Boureau and Weston 2017): six tasks of restaurant talk, with a knowledge base and candidates.
 
-A dialog file: `number text` a line, numbered from 1 in each dialog, a blank line behind each dialog.
+A dialog file: `number text` per line, numbered from 1 in each dialog, a blank line after each dialog.
 
     1 hi TAB hello what can i help you with today       a turn: user, then bot; an empty user part is `<SILENCE>`
     2 resto_rome_cheap_thai_2stars R_rating 2           a fact
     3 api_call no result                                a search that found nothing, also a fact
 
-A candidates file: `1 text` a line. A knowledge file: `1 subject R_relation TAB value`, or a space for the tab.
+A candidates file: `1 text` per line. A knowledge file: `1 subject R_relation TAB value`, or a space for the tab.
 """
 
 import pathlib

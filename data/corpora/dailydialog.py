@@ -2,8 +2,8 @@
 
     UTTERANCE __eou__ UTTERANCE __eou__ ... __eou__
 
-One conversation a line. XDailyDialog leaves out the last `__eou__`, or puts labels behind a tab, which are not read; it
-is prepared with the tokenizer of its language, `mixed` for Chinese.
+One conversation per line. XDailyDialog leaves out the last `__eou__`, or puts labels after a tab, which are not read;
+it is prepared with the tokenizer of its language, `mixed` for Chinese.
 """
 
 import re

@@ -69,7 +69,7 @@ def spans(path, size):
         size: Bytes of a part, at least; the last may have fewer.
 
     Yields:
-        `(start, stop)`, the first byte of a part and the one behind its last. Together they are the file.
+        `(start, stop)`, the first byte of a part and the one after its last. Together they are the file.
     """
     start, length = 0, path.stat().st_size
     with open(path, "rb") as file:

@@ -51,7 +51,7 @@ class Machine:
         """The value of the pickle.
 
         Args:
-            opcodes: For each byte, a function `(machine, place behind it) -> place of the next opcode`.
+            opcodes: For each byte, a function `(machine, place after it) -> place of the next opcode`.
 
         Raises:
             Refused: where it holds anything but plain values; any other exception means that it is no pickle.

@@ -1,4 +1,4 @@
-"""The opcodes that plain values need, as functions `(machine, place behind the opcode) -> place of the next one`."""
+"""The opcodes that plain values need, as functions `(machine, place after the opcode) -> place of the next one`."""
 
 import codecs
 import pickle
@@ -11,7 +11,7 @@ from data.unpickling.names import MAX_DEPTH, Forbidden, Refused
 INTS = re.compile(rb"((?:(?:K.)++|(?:M..)++|(?:J....)++)++)e", re.DOTALL)
 """Integers up to APPENDS: nearly all that a dataset is. They are the one thing that Python's own unpickler makes."""
 TEXT_INTS = re.compile(rb"(?:(?:-?[1-9][0-9]{0,8}|0)\naI)++")
-"""The same by protocol 0, `I5 a I6 a I7` in lines, behind the first `I` and up to the last one."""
+"""The same by protocol 0, `I5 a I6 a I7` in lines, after the first `I` and up to the last one."""
 
 
 def _take(machine, at, size):

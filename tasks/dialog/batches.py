@@ -1,4 +1,4 @@
-"""Dialogs in memory, and their batches as NumPy arrays: a whole dialog an example, all its turns at once.
+"""Dialogs in memory, and their batches as NumPy arrays: an example is a whole dialog, all its turns at once.
 
 A turn's history is what stands before it in its dialog, so each sentence is stored, sent and encoded once for all the
 turns that remember it, and once for all the dialogs of a batch that have it.
@@ -21,7 +21,7 @@ NO_ANSWER = -1  # the label of a turn that only pads
 
 @dataclasses.dataclass(frozen=True)
 class Sentences:
-    """Encoded sentences, one a row, padded with 0."""
+    """Encoded sentences, one per row, padded with 0."""
 
     words: np.ndarray
     """Word ids, int32 `(sentences, W)`."""

@@ -28,7 +28,7 @@ class World:
     """What a bot knows before its first user comes: words, responses, and the entities of its knowledge base.
 
     Types of entities are *open* where they have more than 8 values: places, cuisines, restaurants, phone numbers. A new
-    value of such a type may turn up any day; `typed_words` give all its values one id, behind those of the words.
+    value of such a type may turn up any day; `typed_words` give all its values one id, after those of the words.
     """
 
     vocabulary: Vocabulary

@@ -146,7 +146,7 @@ class _Responder:
         allowed = tf.logical_or(given, tf.logical_not(tf.reduce_any(given, axis=1, keepdims=True)))
         probabilities = tf.pad(masked_softmax(logits, allowed), [[0, 0], [0, 1]])
         _, best = tf.math.top_k(tf.where(allowed, logits, LOWEST), min(BEST, self.count))
-        best = tf.where(tf.gather(allowed, best, batch_dims=1), best, self.count)  # "", behind the others
+        best = tf.where(tf.gather(allowed, best, batch_dims=1), best, self.count)  # "", after the others
         return {"responses": tf.gather(self.texts, best), "scores": tf.gather(probabilities, best, batch_dims=1)}
 
     def inputs(self, history, speakers, facts):
@@ -179,7 +179,7 @@ class _Responder:
 
 
 def _order(who, facts):
-    """Puts facts in front of a history, and behind it the silence of a user where somebody else spoke last.
+    """Puts facts in front of a history, and after it the silence of a user where somebody else spoke last.
 
     Args:
         who: Speakers of the history, int32 `(B, M)`.
@@ -205,7 +205,7 @@ def dialog_archive(model, world):
     """The endpoint `respond`, also `serving_default`, of a dialog model.
 
         history     string (B, M)   what was said, the oldest sentence first, filled up with "" at the end; "" of a user
-                                    is silence, and behind another than the user's the user is silent
+                                    is silence, and after another than the user's the user is silent
         speakers    string (B, M)   who said it: "user", "bot", or "fact" for what a search brought; "" where filled up
         facts       string (B, F)   what a search brought, known before the last sentence of the user; "" is none
         candidates  string (B, N)   only these of the bot's candidates are chosen from; "" is none, and of none are all

@@ -46,7 +46,7 @@ class DialogPredictor(Predictor):
                     "text": {"type": "string", "description": "Empty: silence, after which the bot goes on."},
                 },
             },
-            "description": "The conversation, the oldest sentence first; behind another than the user's, silence.",
+            "description": "The conversation, the oldest sentence first; after another than the user's, silence.",
         },
         "facts": {**TEXTS, "description": "What a search brought, known before the last sentence of the user."},
         "candidates": {
@@ -185,5 +185,5 @@ class DialogPredictor(Predictor):
 
 
 def _lines(sentences):
-    """All sentences but the last, which asks, each behind its speaker."""
+    """All sentences but the last, which asks, each after its speaker."""
     return [f"{speaker}: {text}" for speaker, text in sentences[:-1]]

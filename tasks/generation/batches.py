@@ -19,7 +19,7 @@ class GenerationSplit:
     """The pairs of a split."""
 
     source: Sequences
-    """Word ids of the turns before, `_EOS_` behind each."""
+    """Word ids of the turns before, `_EOS_` after each."""
     target: Sequences
     """Word ids of the answers, `_EOS_` at the end."""
     source_texts: list[str]

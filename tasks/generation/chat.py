@@ -56,8 +56,8 @@ class GenerationChat(Chat):
         best = "\n".join(f"{each['score']:8.2f}  {each['text']}" for each in found["best"])
         penalty = " by the length penalty" if self.predictor.decoding.length_penalty else ""
         weight = self.predictor.reverse_weight
-        share = f", {weight:g} of it that of what was said given the reply" if self.predictor.reverse else ""
-        yield Note(f"log probability{penalty}{share}, and reply:\n{best}")
+        both = f", times {1 - weight:g}, plus the reverse model's, times {weight:g}" if self.predictor.reverse else ""
+        yield Note(f"log probability{penalty}{both}, and reply:\n{best}")
 
     def _written(self, turns):
         found = None

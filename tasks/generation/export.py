@@ -34,7 +34,7 @@ class GenerationText:
         self.join, self.glue = TOKENIZERS[tokenizer].join, TOKENIZERS[tokenizer].glue
 
     def source(self, turns):
-        """The ids of the last turns that are not empty, `_EOS_` behind each; of none it is `_EOS_` alone.
+        """The ids of the last turns that are not empty, `_EOS_` after each; of none it is `_EOS_` alone.
 
         Args:
             turns: string `(B, T)`, the oldest first.

@@ -128,7 +128,7 @@ class GenerationPredictor(Predictor):
         return [{"title": "source", "rows": written, "columns": source, "weights": weights.tolist()}]
 
     def source(self, turns):
-        """What the model reads of some turns: words, with `_EOS_` behind each turn, and their ids."""
+        """What the model reads of some turns: words, with `_EOS_` after each turn, and their ids."""
         said = [self.tokenizer.tokenize(normalize(text, self.lower)) for text in turns]
         said = [words for words in said if words][-self.turns :]
         words = [word for words in said for word in (*words, "_EOS_")] or ["_EOS_"]

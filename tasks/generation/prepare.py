@@ -6,8 +6,8 @@
 and the files of `data.prepared`, word vectors only where some were given.
 
 Every utterance but the first of a conversation is a target; its source are the utterances before it, the last ones.
-`source` has `_EOS_` behind every turn, `target` at its end. The texts are the normalized tokens separated by spaces,
-with a tab between turns. `seen` says whether the pair, apart from case and punctuation, also occurs in train: what a
+`source` has `_EOS_` after every turn, `target` at its end. The texts are the normalized tokens separated by spaces,
+with a tab between turns. `seen` says whether the pair, but for case and punctuation, also occurs in train: what a
 model can know by heart.
 """
 

@@ -74,7 +74,7 @@ def _best_threshold(scores, right):
     """
     order = np.argsort(scores)
     scores, right = scores[order], right[order]
-    below = np.cumsum(~right) / (~right).sum() - np.cumsum(right) / right.sum()  # the threshold behind each score
+    below = np.cumsum(~right) / (~right).sum() - np.cumsum(right) / right.sum()  # the threshold after each score
     gaps = np.flatnonzero(np.diff(scores) > 0)
     if not len(gaps):
         return float(scores[0])
@@ -92,8 +92,8 @@ def measure_confidence(model, split, multiple=4):
 
     Returns:
         `{"slope", "offset", "threshold", "questions", "right_kept", "wrong_refused"}`: a `Scale`, how many questions
-        were asked twice, and of those that it was not fitted to, the fractions of right answers that count as good and
-        of wrong ones that do not. `None` where no scale can be fitted.
+        were asked twice, and of those that it was not fitted to, the fractions of correct answers that count as good
+        and of wrong ones that do not. `None` where no scale can be fitted.
     """
     rows = np.unique(np.linspace(0, len(split) - 1, QUESTIONS).astype(int))
     others = np.array([_foreign_context(split, row) for row in rows])

@@ -1,4 +1,4 @@
-"""The SavedModel of a reading model: passages and questions as strings in, answers and where they stand out.
+"""Reading comprehension as a SavedModel: passages and questions as strings in, answers and where they stand out.
 
 Letters: B questions   T context words   J query words   N distinct tokens   L characters   K answers
 """
@@ -26,7 +26,7 @@ BEGIN, END = "\x02", "\x03"  # put round each token; where a text has them, they
 
 
 class ReadingText:
-    """Makes a reading model's inputs out of strings, as prepare.py and `ReadingSplit.collate` do.
+    """Makes the model's inputs out of strings, as prepare.py and `ReadingSplit.collate` do.
 
     Args:
         vocabulary: `data.vocabulary.Vocabulary` of lower-case words.
@@ -75,7 +75,7 @@ class ReadingText:
 
 
 def reading_archive(model, vocabulary, characters):
-    """The endpoint `answer`, also `serving_default`, of a reading model.
+    """The endpoint `answer`, also `serving_default`, of a model.
 
         passage      string (B,)     UTF-8; anything else is refused
         question     string (B,)

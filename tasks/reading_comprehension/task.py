@@ -34,7 +34,7 @@ class Training(task.Training):
     ema: float = 0.999
     """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are kept."""
     max_context: int = 400
-    """Words of a context that training reads; a question whose answer stands behind them is left out."""
+    """Words of a context that training reads; a question whose answer stands after them is left out."""
     max_question: int = 30
     """Words of a question that training reads."""
 

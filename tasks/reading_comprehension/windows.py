@@ -14,7 +14,7 @@ class Window(NamedTuple):
     """Number of the passage."""
     first: int
     end: int
-    """The word behind the last one."""
+    """The word after the last one."""
 
 
 class Span(NamedTuple):

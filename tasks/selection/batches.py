@@ -54,7 +54,7 @@ def _cut_turns(contexts, eos_id):
     context = np.repeat(np.arange(len(contexts)), count)
     turn = np.arange(len(context)) - np.repeat(np.cumsum(count) - count, count)
     mark = first[context] + turn
-    padded = np.concatenate([[-1], ends, [0]])  # one before the first, one behind the last
+    padded = np.concatenate([[-1], ends, [0]])  # one before the first, one after the last
     starts = np.where(turn == 0, contexts.starts[context], padded[mark] + 1)
     turn_ends = np.where(turn < marks[context], padded[mark + 1], stop[context])
     return Sequences(contexts.ids, starts, turn_ends - starts), count

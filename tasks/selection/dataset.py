@@ -35,7 +35,7 @@ class SelectionDataset(Dataset):
     unk_id: int | None
     """The id of `_UNK_`; `None` where it is not known."""
     hashed_words: int
-    """Ids of unknown words behind those of the vocabulary, see `data.vocabulary.Vocabulary`."""
+    """Ids of unknown words after those of the vocabulary, see `data.vocabulary.Vocabulary`."""
     text: dict
     """`tokenizer` and `lower` of `data.tokenizers.words_of`: how texts become its words."""
 

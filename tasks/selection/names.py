@@ -1,7 +1,7 @@
 """Which answers address somebody by name? They are right for one person alone, and the user is another.
 
 No list of names is needed: in conversations a name stands where somebody is called, at the beginning of an utterance in
-front of a comma or a colon, at its end behind a comma or a greeting, and hardly anywhere else.
+front of a comma or a colon, at its end after a comma or a greeting, and hardly anywhere else.
 """
 
 import numpy as np
@@ -74,7 +74,7 @@ def _calls(part, kinds, inside=False):
     is_ = {kind: flags[part.ids] for kind, flags in kinds.items()}
     before = {kind: np.roll(flags, 1) & (place > 0) for kind, flags in is_.items()}
     after = {kind: np.roll(flags, -1) & (place < length - 1) for kind, flags in is_.items()}
-    ends = np.zeros(len(part), np.int64)  # behind the last word that is no sign
+    ends = np.zeros(len(part), np.int64)  # after the last word that is no sign
     text = np.repeat(np.arange(len(part)), part.lengths)
     np.maximum.at(ends, text[is_["alphanumeric"]], place[is_["alphanumeric"]] + 1)
     end = ends[text]

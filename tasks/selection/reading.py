@@ -121,7 +121,7 @@ class _Block:
 
 
 def write_blocks(blocks, directory, split, words):
-    """Writes the blocks of a file, one behind the other, into the arrays of a split.
+    """Writes the blocks of a file, in order, into the arrays of a split.
 
     Args:
         blocks: As `blocks_of` yields them.

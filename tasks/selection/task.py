@@ -175,7 +175,7 @@ class SelectionTask(task.Task):
             ties: See `metrics.ranking.ranking_metrics`.
             scores_out: File for the scores, one per line, `score TAB label`, as DAM's release has them.
             partial_batches: `"keep"` measures every line. `"drop"` leaves out what DAM's release leaves out: the lines
-                behind the last whole batch of the run's batch size, and then the context that this cuts short (49,996
+                after the last whole batch of the run's batch size, and then the context that this cuts short (49,996
                 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain at 256).
             examples: How many contexts the record shows with their ranked candidates.
 

@@ -79,7 +79,7 @@ def test_the_answer_is_marked_where_it_stands(page):
     panel.get_by_label("Question").fill("Who lives in Rome?")
     panel.get_by_label("Question").press("Enter")
     panel.locator("mark").wait_for()
-    assert panel.locator("mark").inner_text() == "Rome"  # behind a character of two UTF-16 units
+    assert panel.locator("mark").inner_text() == "Rome"  # after a character of two UTF-16 units
 
 
 def test_talk_goes_on_and_starts_again(page, models):
@@ -113,7 +113,7 @@ def test_a_table_is_booked_with_the_history_kept_by_the_page(page, models):
     ]
     panel.get_by_label("You").fill("search")
     panel.get_by_label("You").press("Enter")
-    panel.get_by_text("turn 8: noted").wait_for()  # the fact that was found, and the silence behind it
+    panel.get_by_text("turn 8: noted").wait_for()  # the fact that was found, and the silence after it
     history = models["fake-dialog"].asked[-1]["history"]
     assert [each["speaker"] for each in history[4:]] == ["user", "bot", "fact", "user"]
     panel.locator("summary").click()
