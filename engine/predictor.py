@@ -24,8 +24,16 @@ class Predictor(abc.ABC):
         Raises:
             UserError: where an instance is not what `fields` says; it names the instance by its number.
         """
-        checked = [self._checked(instance, number) for number, instance in enumerate(instances)]
+        checked = self.checked(instances)
         return self.answer(checked) if checked else []
+
+    def checked(self, instances):
+        """The instances with all their fields, without an answer.
+
+        Raises:
+            UserError: as of `predict`.
+        """
+        return [self._checked(instance, number) for number, instance in enumerate(instances)]
 
     def check(self, instance, where):
         """Refuses what `fields` cannot say; nothing here.

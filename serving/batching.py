@@ -32,7 +32,8 @@ class Batched:
         """Gets ready to answer; called once."""
 
     async def predict(self, instances):
-        """The results of one request's instances, in their order."""
+        """The results of one request's instances, in their order; those at fault are refused before they can wait."""
+        self._model.check(instances)
         return await self._batcher(instances)
 
     async def explain(self, instance):

@@ -38,6 +38,14 @@ class ServedRun:
     def __init__(self, name, path, predictor):
         self.name, self.run, self._predictor = name, Run.open(path), predictor
 
+    def check(self, instances):
+        """Refuses what is no instance, before it can fail a batch.
+
+        Raises:
+            UserError: where one is not what the model takes.
+        """
+        self._predictor.checked(instances)
+
     def predict(self, instances):
         """A dict of plain values per instance."""
         return self._predictor.predict(instances)
@@ -95,15 +103,23 @@ class ServedSavedModel:
         self._call = self._loaded.signatures[self._signature]
         self._inputs = {tensor.name: tensor for tensor in self._call.structured_input_signature[1].values()}
 
-    def predict(self, instances):
-        """The signature's outputs for each instance; shorter lists of texts are filled up with "" as it expects."""
-        import tensorflow as tf
+    def check(self, instances):
+        """Refuses an instance with other fields than the signature's.
 
+        Raises:
+            UserError: where one has.
+        """
         for instance in instances:
             if set(instance) != set(self._inputs):
                 raise UserError(
                     f"{self.name} takes {', '.join(self._inputs)}. Received: {', '.join(map(str, instance))[:200]}"
                 )
+
+    def predict(self, instances):
+        """The signature's outputs for each instance; shorter lists of texts are filled up with "" as it expects."""
+        import tensorflow as tf
+
+        self.check(instances)
         columns = {
             field: tf.constant(_filled([instance[field] for instance in instances], field, len(spec.shape)), spec.dtype)
             for field, spec in self._inputs.items()

@@ -19,9 +19,11 @@ from serving.limits import Limits
 class Echo:
     name, version = "m", "1"
 
-    def predict(self, instances):
+    def check(self, instances):
         if any("text" not in instance for instance in instances):
             raise UserError("expected `text`")
+
+    def predict(self, instances):
         return [{"length": len(instance["text"])} for instance in instances]
 
     def metadata(self):

@@ -25,6 +25,10 @@ class Echo:
     def __init__(self):
         self.event, self.calls = threading.Event(), []
 
+    def check(self, instances):
+        if any(instance.get("text") == 0 for instance in instances):
+            raise UserError("`text` is no text")
+
     def predict(self, instances):
         self.calls.append(len(instances))
         if any(instance.get("wait") for instance in instances):
@@ -62,6 +66,12 @@ def test_instances_and_columns_are_answered_in_order(client):
         "predictions": [{"length": 2, "text": "ab"}, {"length": 0, "text": ""}, {"length": 3, "text": "日本語"}]
     }
     assert predict(client, inputs={"text": ["a", "bc"]}).json() == {"outputs": {"length": [1, 2], "text": ["a", "bc"]}}
+
+
+def test_what_a_model_does_not_take_is_refused_before_it_waits(client, echo):
+    answer = predict(client, instances=[{"text": 0}])
+    assert (answer.status_code, answer.json()) == (400, {"error": "`text` is no text"})
+    assert echo.calls == []
 
 
 def test_versions_metadata_health_and_explanations(client):

@@ -29,10 +29,12 @@ def make_model():
     class Echo:
         name, version = "echo", "3"
 
-        def predict(self, instances):
-            time.sleep(0.02)
+        def check(self, instances):
             if any("text" not in instance for instance in instances):
                 raise UserError("echo needs `text`")
+
+        def predict(self, instances):
+            time.sleep(0.02)
             return [{"text": instance["text"], "process": os.getpid()} for instance in instances]
 
         def explain(self, instance):

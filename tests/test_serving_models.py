@@ -45,7 +45,7 @@ def test_a_run_with_an_index_finds_candidates_itself(selection_run):
             return answer.json()["predictions" if verb == "predict" else "explanations"]
 
         found, given = ask("predict", {"turns": turns}, instance)
-        assert found["scores"] == sorted(found["scores"], reverse=True) and found["order"][:3] == [0, 1, 2]
+        assert found["order"] == list(range(len(found["scores"])))
         assert len(found["candidates"]) == len(found["said_to"]) == len(found["scores"]) <= 20
         [again] = ask("predict", {"turns": turns, "candidates": found["candidates"]})
         assert again["scores"] == pytest.approx(found["scores"], abs=1e-4) and "candidates" not in again
