@@ -8,7 +8,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from helpers import SMALL_RECIPE, train_small
+from helpers import SMALL_RECIPE, random_seq2seq, train_small
 
 from data.samples.dialog import write_babi
 from data.samples.selection import write_smn
@@ -17,6 +17,7 @@ from engine.sweep import sweep
 from tasks import TASKS
 from tasks.dialog import prepare as prepare_dialog
 from tasks.generation import prepare as prepare_generation
+from tasks.generation.dataset import load_dataset as load_generation
 from tasks.reading_comprehension import prepare as prepare_reading
 from tasks.selection.prepare import Settings, prepare
 
@@ -148,6 +149,17 @@ trained_selection = trained("selection", "prepared")
 trained_dialog = trained("dialog", "prepared_dialog")
 trained_generation = trained("generation", "prepared_generation")
 trained_reading_comprehension = trained("reading_comprehension", "prepared_reading")
+
+
+@pytest.fixture(scope="module")
+def generation_dataset(prepared_generation):
+    return load_generation(prepared_generation)
+
+
+@pytest.fixture(scope="module")
+def generation_model(generation_dataset):
+    """A model with random weights, shared by the tests: do not change it."""
+    return random_seq2seq(generation_dataset)
 
 
 @pytest.fixture(scope="module")

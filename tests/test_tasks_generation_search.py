@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from helpers import copy_of, random_seq2seq, randomised, to_numpy
+from helpers import copy_of, randomised, to_numpy
 from reference_recurrent import nll_in_loops
 
 from base.files import UserError
@@ -13,21 +13,9 @@ from engine.runs import Run
 from models.decoding import Decoding
 from tasks import TASKS
 from tasks.generation.chat import GenerationChat
-from tasks.generation.dataset import load_dataset
 from tasks.generation.search import parse_decoding, reply, rerank, search_of, words_of
 
 generation = TASKS["generation"]
-
-
-@pytest.fixture(scope="module")
-def dataset(prepared_generation):
-    return load_dataset(prepared_generation)
-
-
-@pytest.fixture(scope="module")
-def model(dataset):
-    """A model with random weights, shared by the tests: do not change it."""
-    return random_seq2seq(dataset)
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +28,22 @@ def run(trained_generation, tmp_path_factory):
 
 
 @pytest.mark.parametrize("settings", [{}, {"beam": 3, "sample": True, "temperature": 2.0}], ids=str)
-def test_replies_are_the_same_in_any_batch(dataset, model, settings):
-    split, decoding = dataset.splits["dev"], Decoding(max_length=5, **settings)
+def test_replies_are_the_same_in_any_batch(generation_dataset, generation_model, settings):
+    split, decoding = generation_dataset.splits["dev"], Decoding(max_length=5, **settings)
     rows = np.array([7, 0, 20, 11, 4])
-    ids, scores = reply(model, split, rows, decoding)
+    ids, scores = reply(generation_model, split, rows, decoding)
     assert ids.shape == (5, decoding.beam, 5) and scores.shape == (5, decoding.beam)
     assert (ids[:, :, 0] > 0).all()
-    again, ranked = reply(model, split, rows, decoding, batch_size=2)
+    again, ranked = reply(generation_model, split, rows, decoding, batch_size=2)
     np.testing.assert_array_equal(again, ids)
     np.testing.assert_allclose(ranked, scores, atol=1e-4)
-    other, _ = reply(model, split, rows, decoding, seed=2)
+    other, _ = reply(generation_model, split, rows, decoding, seed=2)
     assert (other != ids).any() == decoding.sample
 
 
-def test_words_of_leaves_out_what_is_no_word(dataset):
-    ids = dataset.vocabulary.encode(["hello", "ann", "nobody"])
-    assert words_of(np.array([*ids, 1, 0, 0]), dataset.vocabulary) == ["hello", "ann", "_UNK_"]
+def test_words_of_leaves_out_what_is_no_word(generation_dataset):
+    ids = generation_dataset.vocabulary.encode(["hello", "ann", "nobody"])
+    assert words_of(np.array([*ids, 1, 0, 0]), generation_dataset.vocabulary) == ["hello", "ann", "_UNK_"]
 
 
 @pytest.mark.parametrize(
@@ -91,25 +79,25 @@ def test_parse_decoding_rejects(text, message):
 
 
 @pytest.fixture(scope="module")
-def reverse_run(dataset, model, run, tmp_path_factory):
+def reverse_run(generation_dataset, generation_model, run, tmp_path_factory):
     """The directory of a run whose model reads replies and writes sources, with random weights."""
     path = tmp_path_factory.mktemp("reverse") / "run"
-    _create(path, run, dataset, dataclasses.replace(model.config, reverse=True), seed=2)
+    _create(path, run, generation_dataset, dataclasses.replace(generation_model.config, reverse=True), seed=2)
     return path
 
 
-def _create(path, run, dataset, config, seed):
+def _create(path, run, generation_dataset, config, seed):
     """A run like another, with random weights."""
-    made = Run.create(path, {**run.config, "settings": dataclasses.asdict(config)}, dataset.vocabulary)
+    made = Run.create(path, {**run.config, "settings": dataclasses.asdict(config)}, generation_dataset.vocabulary)
     made.save_best(randomised(made.build_model(), seed, 0.7))
     return made
 
 
 @pytest.mark.parametrize("weight", (0.0, 0.3, 1.0))
-def test_rerank_matches_loops(dataset, model, reverse_run, weight):
-    split, rows = dataset.splits["dev"], np.array([7, 1])
+def test_rerank_matches_loops(generation_dataset, generation_model, reverse_run, weight):
+    split, rows = generation_dataset.splits["dev"], np.array([7, 1])
     reverse = Run.open(reverse_run).load_model()
-    ids, scores = reply(model, split, rows, Decoding(beam=3, max_length=5))
+    ids, scores = reply(generation_model, split, rows, Decoding(beam=3, max_length=5))
     sources = [split.source.lists()[row] for row in rows]
     found, ranked = rerank(reverse, sources, ids, scores, weight)
     for row, of_source, forward, after, values in zip(rows, ids, scores, found, ranked, strict=True):
@@ -127,29 +115,33 @@ def test_rerank_matches_loops(dataset, model, reverse_run, weight):
     assert (found != ids).any() == (weight > 0)
 
 
-def test_measure_takes_the_reply_that_a_reverse_model_chooses(dataset, model, reverse_run, run, tmp_path):
-    split, decode = dataset.splits["dev"], "beam=3,max_length=5"
+def test_measure_takes_the_reply_that_a_reverse_model_chooses(
+    generation_dataset, generation_model, reverse_run, run, tmp_path
+):
+    split, decode = generation_dataset.splits["dev"], "beam=3,max_length=5"
     given = {"baselines": False, "decode": decode, "scores_out": tmp_path / "replies", "reverse_run": reverse_run}
-    record = generation.measure(model, dataset, "dev", None, **given, reverse_weight=0.7)
+    record = generation.measure(generation_model, generation_dataset, "dev", None, **given, reverse_weight=0.7)
     replies = [line.split("\t")[2] for line in (tmp_path / "replies").read_text(encoding="utf-8").splitlines()]
-    ids, scores = reply(model, split, range(21), Decoding(beam=3, max_length=5))
+    ids, scores = reply(generation_model, split, range(21), Decoding(beam=3, max_length=5))
     reverse = Run.open(reverse_run).load_model()
     chosen, _ = rerank(reverse, split.source.lists(), ids, scores, 0.7)
-    assert replies == [" ".join(words_of(row[0], dataset.vocabulary)) for row in chosen]
-    assert replies != [" ".join(words_of(row[0], dataset.vocabulary)) for row in ids]
+    assert replies == [" ".join(words_of(row[0], generation_dataset.vocabulary)) for row in chosen]
+    assert replies != [" ".join(words_of(row[0], generation_dataset.vocabulary)) for row in ids]
     assert record["decoding"]["reverse_weight"] == 0.7
     assert generation.describe(record)[0].endswith("; beam of 3, reranked")
     with pytest.raises(UserError, match=r"expected a run trained with --set reverse=true\. Received: seq2seq$"):
-        generation.measure(model, dataset, "dev", None, reverse_run=run.path)
+        generation.measure(generation_model, generation_dataset, "dev", None, reverse_run=run.path)
 
 
-def test_a_chat_says_the_reply_that_a_reverse_model_chooses(dataset, model, reverse_run, run, tmp_path):
-    run = _create(tmp_path / "run", run, dataset, model.config, seed=1)
+def test_a_chat_says_the_reply_that_a_reverse_model_chooses(
+    generation_dataset, generation_model, reverse_run, run, tmp_path
+):
+    run = _create(tmp_path / "run", run, generation_dataset, generation_model.config, seed=1)
     decoding = Decoding(beam=3, min_length=2, max_length=5)
     chat = GenerationChat(generation.predictor(run), reverse_run, reverse_weight=0.7)
     assert chat.predictor.decoding == Decoding(beam=10) and "/reverse W" in chat.HELP
     chat.predictor.decode_by(decoding)
-    split, forward, reverse = dataset.splits["dev"], run.load_model(), Run.open(reverse_run).load_model()
+    split, forward, reverse = generation_dataset.splits["dev"], run.load_model(), Run.open(reverse_run).load_model()
     rows = [i for i, text in enumerate(split.source_texts) if "\t" not in text]
     ids, scores = reply(forward, split, rows, decoding)
 
@@ -164,7 +156,10 @@ def test_a_chat_says_the_reply_that_a_reverse_model_chooses(dataset, model, reve
     for weight in (1.0, 0.0):
         assert chat.commands["/reverse"](str(weight)) == f"the reverse model counts {weight:g}"
         expected, _ = rerank(reverse, [split.source.lists()[row] for row in rows], ids, scores, weight)
-        texts = [chat.predictor.tokenizer.detokenize(words_of(best, dataset.vocabulary)) for best in expected[:, 0]]
+        texts = [
+            chat.predictor.tokenizer.detokenize(words_of(best, generation_dataset.vocabulary))
+            for best in expected[:, 0]
+        ]
         assert list(answers()) == texts
         assert (expected[:, 0] != ids[:, 0]).any() == (weight > 0)
     assert chat.sample("0.7") and chat.predictor.decoding == Decoding(sample=True, temperature=0.7, beam=10)
@@ -173,7 +168,7 @@ def test_a_chat_says_the_reply_that_a_reverse_model_chooses(dataset, model, reve
     assert "/reverse" not in GenerationChat(generation.predictor(run)).commands
 
 
-def test_a_reverse_model_of_other_words_is_refused(dataset, reverse_run, run, tmp_path):
+def test_a_reverse_model_of_other_words_is_refused(generation_dataset, reverse_run, run, tmp_path):
     other = Run.create(tmp_path / "run", Run.open(reverse_run).config, Vocabulary.of(["other", "words"]))
     with pytest.raises(UserError, match="expected the words of the model that writes the replies"):
         generation.predictor(run).rerank_by(other.path)
@@ -181,13 +176,13 @@ def test_a_reverse_model_of_other_words_is_refused(dataset, reverse_run, run, tm
         generation.predictor(run).rerank_by(run.path)
 
 
-def test_measure_has_no_parts_where_all_pairs_are_of_one_kind(dataset, model):
+def test_measure_has_no_parts_where_all_pairs_are_of_one_kind(generation_dataset, generation_model):
     """All pairs of train stand in train."""
-    split = dataset.splits["dev"]
+    split = generation_dataset.splits["dev"]
     for seen in (True, False):
-        splits = {**dataset.splits, "dev": dataclasses.replace(split, seen=np.full(21, seen))}
-        given = dataclasses.replace(dataset, splits=splits)
-        record = generation.measure(model, given, "dev", None, baselines=False, decode="max_length=1")
+        splits = {**generation_dataset.splits, "dev": dataclasses.replace(split, seen=np.full(21, seen))}
+        given = dataclasses.replace(generation_dataset, splits=splits)
+        record = generation.measure(generation_model, given, "dev", None, baselines=False, decode="max_length=1")
         assert record["parts"] == {} and record["counts"]["unseen"] == 21 * (not seen)
 
 

@@ -15,23 +15,11 @@ from metrics.generation import baselines_of, bleu, generation_metrics
 from models.decoding import Decoding
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
-from tasks.generation.dataset import load_dataset
 from tasks.generation.likelihood import likelihood
 from tasks.generation.search import reply, words_of
 from tasks.generation.task import Training
 
 generation = TASKS["generation"]
-
-
-@pytest.fixture(scope="module")
-def dataset(prepared_generation):
-    return load_dataset(prepared_generation)
-
-
-@pytest.fixture(scope="module")
-def model(dataset):
-    """A model with random weights, shared by the tests: do not change it."""
-    return random_seq2seq(dataset)
 
 
 @pytest.fixture(scope="module")
@@ -43,34 +31,34 @@ def run(trained_generation, tmp_path_factory):
 # === Data ===
 
 
-def test_the_small_conversations_have_pairs_that_train_has_and_others(dataset):
-    split = dataset.splits["dev"]
-    assert (len(dataset.splits["train"]), len(split), int(split.seen.sum())) == (69, 21, 14)
+def test_the_small_conversations_have_pairs_that_train_has_and_others(generation_dataset):
+    split = generation_dataset.splits["dev"]
+    assert (len(generation_dataset.splits["train"]), len(split), int(split.seen.sum())) == (69, 21, 14)
     # 23 is 3 of 5, 2 of 3, 1 of 2
     assert split.source_texts[:2] == ["i am dee .", "i am dee .\thello dee , what do you like ?"]
     assert split.target_texts[1:3] == ["i like noise .", "noise ? noise is too loud"]
 
 
-def test_a_reverse_model_reads_targets_and_writes_sources(dataset, model):
-    split, rows = dataset.splits["dev"], np.array([2, 0, 5])
-    reverse = dataclasses.replace(model.config, reverse=True)
+def test_a_reverse_model_reads_targets_and_writes_sources(generation_dataset, generation_model):
+    split, rows = generation_dataset.splits["dev"], np.array([2, 0, 5])
+    reverse = dataclasses.replace(generation_model.config, reverse=True)
     inputs, target = generation.collate(split, reverse, rows, 1)
-    expected, other = generation.collate(split, model.config, rows, 1)
+    expected, other = generation.collate(split, generation_model.config, rows, 1)
     np.testing.assert_array_equal(inputs["source"], other)
     np.testing.assert_array_equal(target, expected["source"])
     assert (inputs["target_in"][:, 0] == split.bos).all()
     np.testing.assert_array_equal(inputs["target_in"][0, 1:], target[0, :-1])
-    nll, words = likelihood(model, split, reverse)
+    nll, words = likelihood(generation_model, split, reverse)
     assert words.tolist() == split.source.lengths.tolist()
-    logits = to_numpy(model(generation.collate(split, reverse, [2], 1)[0]))[0]
+    logits = to_numpy(generation_model(generation.collate(split, reverse, [2], 1)[0]))[0]
     by_hand = sum(nll_in_loops(word, row) for word, row in zip(target[0], logits, strict=True))
     assert nll[2] == pytest.approx(by_hand, rel=1e-4)
 
 
-def test_training_batches_hold_each_pair_once_beside_its_like(dataset, model):
-    split = dataset.splits["train"]
+def test_training_batches_hold_each_pair_once_beside_its_like(generation_dataset, generation_model):
+    split = generation_dataset.splits["train"]
     for reverse in (False, True):
-        config = dataclasses.replace(model.config, reverse=reverse)
+        config = dataclasses.replace(generation_model.config, reverse=reverse)
         batches = generation.training_batches(split, config, Training(), 8, np.random.default_rng(0))
         assert sorted(np.concatenate(batches)) == list(range(69)) and len(batches) == 9
         written = split.source.lengths if reverse else split.target.lengths
@@ -81,86 +69,92 @@ def test_training_batches_hold_each_pair_once_beside_its_like(dataset, model):
 # === A model's start ===
 
 
-def test_word_vectors_of_the_dataset_are_put_into_a_model(dataset):
-    words = len(dataset.vocabulary)
+def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset):
+    words = len(generation_dataset.vocabulary)
     vectors = np.random.default_rng(0).normal(size=(words + 1, 3)).astype("float32")
-    given = dataclasses.replace(dataset, vectors=vectors)
+    given = dataclasses.replace(generation_dataset, vectors=vectors)
     assert generation.model_settings(given, {}) == {"vocabulary_size": words, "embedding_dim": 3}
-    assert generation.model_settings(dataset, {"hidden": 5}) == {"vocabulary_size": words, "hidden": 5}
+    assert generation.model_settings(generation_dataset, {"hidden": 5}) == {"vocabulary_size": words, "hidden": 5}
     for settings in ({}, {"shared_embedding": False}):
-        model = Seq2Seq(Seq2SeqConfig(words, embedding_dim=3, hidden=10, **settings))
-        tables = [layer for layer in model.layers if layer.name.endswith("_embedding")]
+        generation_model = Seq2Seq(Seq2SeqConfig(words, embedding_dim=3, hidden=10, **settings))
+        tables = [layer for layer in generation_model.layers if layer.name.endswith("_embedding")]
         begins = [layer.get_weights()[0][-1] for layer in tables]
-        generation.initialise(model, given, Training())
+        generation.initialise(generation_model, given, Training())
         for layer, begin in zip(tables, begins, strict=True):
             np.testing.assert_array_equal(layer.get_weights()[0], [*vectors, begin])
-        generation.initialise(model, dataset, Training())
+        generation.initialise(generation_model, generation_dataset, Training())
         np.testing.assert_array_equal(tables[0].get_weights()[0][:-1], vectors)
 
 
-def test_settings_that_the_dataset_decides_are_refused(dataset, model):
-    given = dataclasses.replace(dataset, vectors=np.zeros((len(dataset.vocabulary) + 1, 3), "float32"))
-    for name, of in (("vocabulary_size", dataset), ("embedding_dim", given)):
+def test_settings_that_the_dataset_decides_are_refused(generation_dataset, generation_model):
+    given = dataclasses.replace(
+        generation_dataset, vectors=np.zeros((len(generation_dataset.vocabulary) + 1, 3), "float32")
+    )
+    for name, of in (("vocabulary_size", generation_dataset), ("embedding_dim", given)):
         with pytest.raises(UserError, match=rf"--set {name}=5: .* decides {name}, it is \d+$"):
             generation.model_settings(of, {name: 5})
-    generation.check_fits(model.config, dataset)
-    other = dataclasses.replace(model.config, vocabulary_size=5)
-    with pytest.raises(UserError, match=rf"the run has vocabulary_size 5, here it is {len(dataset.vocabulary)}: they"):
-        generation.check_fits(other, dataset)
+    generation.check_fits(generation_model.config, generation_dataset)
+    other = dataclasses.replace(generation_model.config, vocabulary_size=5)
+    with pytest.raises(
+        UserError, match=rf"the run has vocabulary_size 5, here it is {len(generation_dataset.vocabulary)}: they"
+    ):
+        generation.check_fits(other, generation_dataset)
 
 
 # === Scoring ===
 
 
-def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(dataset, model):
-    split = dataset.splits["dev"]
-    nll, words = likelihood(model, split, model.config)
+def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(generation_dataset, generation_model):
+    split = generation_dataset.splits["dev"]
+    nll, words = likelihood(generation_model, split, generation_model.config)
     assert words.tolist() == split.target.lengths.tolist()
-    other, _ = likelihood(model, split, model.config, batch_size=5)
+    other, _ = likelihood(generation_model, split, generation_model.config, batch_size=5)
     np.testing.assert_allclose(other, nll, rtol=1e-4)
     for row in (0, 11, 20):
         inputs, target = split.collate([row])
-        logits = to_numpy(model(inputs))[0]
+        logits = to_numpy(generation_model(inputs))[0]
         by_hand = sum(nll_in_loops(word, scores) for word, scores in zip(target[0], logits, strict=True))
         assert nll[row] == pytest.approx(by_hand, rel=1e-4)
-    metrics, score = generation.validate(model, split)
+    metrics, score = generation.validate(generation_model, split)
     assert metrics == {"perplexity": pytest.approx(np.exp(nll.sum() / words.sum()), rel=1e-5)}
     assert score == pytest.approx(1 / metrics["perplexity"])
 
 
-def test_a_second_validation_compiles_nothing_anew(dataset, model):
+def test_a_second_validation_compiles_nothing_anew(generation_dataset, generation_model):
     from tasks.generation.likelihood import scorer_of
 
     for _ in range(2):
-        generation.validate(model, dataset.splits["dev"])
-    assert scorer_of(model).predict_function.experimental_get_tracing_count() == 1
+        generation.validate(generation_model, generation_dataset.splits["dev"])
+    assert scorer_of(generation_model).predict_function.experimental_get_tracing_count() == 1
 
 
-def test_the_likelihood_cuts_nothing(dataset, model, monkeypatch):
+def test_the_likelihood_cuts_nothing(generation_dataset, generation_model, monkeypatch):
     """Though training does."""
-    split = dataset.splits["dev"]
-    nll, _ = likelihood(model, split, model.config)
+    split = generation_dataset.splits["dev"]
+    nll, _ = likelihood(generation_model, split, generation_model.config)
     monkeypatch.setattr("tasks.generation.task.LENGTHS", {"max_source": 3, "max_target": 2})
-    inputs, target = generation.collate(split, model.config, [1], 1)
+    inputs, target = generation.collate(split, generation_model.config, [1], 1)
     assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)
-    np.testing.assert_array_equal(likelihood(model, split, model.config)[0], nll)
+    np.testing.assert_array_equal(likelihood(generation_model, split, generation_model.config)[0], nll)
 
 
 # === Metrics ===
 
 
-def test_measure_compares_replies_with_targets(dataset, model, tmp_path):
-    split, file = dataset.splits["dev"], tmp_path / "replies.txt"
-    record = generation.measure(model, dataset, "dev", None, scores_out=file, decode="beam=2,max_length=5")
+def test_measure_compares_replies_with_targets(generation_dataset, generation_model, tmp_path):
+    split, file = generation_dataset.splits["dev"], tmp_path / "replies.txt"
+    record = generation.measure(
+        generation_model, generation_dataset, "dev", None, scores_out=file, decode="beam=2,max_length=5"
+    )
     lines = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
     assert [source for source, _, _ in lines] == [text.replace("\t", " / ") for text in split.source_texts]
     assert [target for _, target, _ in lines] == split.target_texts
     replies = [text for _, _, text in lines]
-    ids, _ = reply(model, split, range(21), Decoding(beam=2, max_length=5))
-    assert replies == [" ".join(words_of(row[0], dataset.vocabulary)) for row in ids]
+    ids, _ = reply(generation_model, split, range(21), Decoding(beam=2, max_length=5))
+    assert replies == [" ".join(words_of(row[0], generation_dataset.vocabulary)) for row in ids]
     assert len(set(replies)) > 2 and "_EOS_" not in " ".join(replies)
 
-    nll, words = likelihood(model, split, model.config)
+    nll, words = likelihood(generation_model, split, generation_model.config)
     unseen = [row for row in range(21) if not split.seen[row]]
     assert unseen == list(range(2, 21, 3))
     for found, rows in (
@@ -177,21 +171,23 @@ def test_measure_compares_replies_with_targets(dataset, model, tmp_path):
     assert record["samples"] == [
         {"source": split.source_texts[i], "target": split.target_texts[i], "reply": replies[i]} for i in shown
     ]
-    train_targets = dataset.splits["train"].target_texts
+    train_targets = generation_dataset.splits["train"].target_texts
     assert record["baselines"] == baselines_of(train_targets, split.source_texts, split.target_texts)
     assert "human, 2 sources with several targets" in record["baselines"]
-    assert "baselines" not in generation.measure(model, dataset, "dev", None, baselines=False, decode="max_length=1")
+    assert "baselines" not in generation.measure(
+        generation_model, generation_dataset, "dev", None, baselines=False, decode="max_length=1"
+    )
 
 
-def test_a_reverse_model_is_measured_in_its_direction(dataset):
-    reverse, split = random_seq2seq(dataset, reverse=True), dataset.splits["dev"]
-    record = generation.measure(reverse, dataset, "dev", None, decode="max_length=3")
+def test_a_reverse_model_is_measured_in_its_direction(generation_dataset):
+    reverse, split = random_seq2seq(generation_dataset, reverse=True), generation_dataset.splits["dev"]
+    record = generation.measure(reverse, generation_dataset, "dev", None, decode="max_length=3")
     swapped = dataclasses.replace(split, source=split.target, target=split.source)
     ids, _ = reply(reverse, swapped, range(21), Decoding(max_length=3))
-    replies = [" ".join(words_of(row[0], dataset.vocabulary)) for row in ids]
+    replies = [" ".join(words_of(row[0], generation_dataset.vocabulary)) for row in ids]
     expected = generation_metrics(replies, [[text] for text in split.source_texts])
     assert {name: record["metrics"][name] for name in expected} == expected
-    train_sources = dataset.splits["train"].source_texts
+    train_sources = generation_dataset.splits["train"].source_texts
     assert record["baselines"] == baselines_of(train_sources, split.target_texts, split.source_texts)
     assert record["counts"]["words"] == split.source.lengths.sum()
 
@@ -199,14 +195,14 @@ def test_a_reverse_model_is_measured_in_its_direction(dataset):
 # === Training ===
 
 
-def test_a_run_holds_all_that_is_needed(run, dataset):
+def test_a_run_holds_all_that_is_needed(run, generation_dataset):
     names = {"config.json", "vocabulary.txt", "best.weights.h5", "last.npz", "history.jsonl"}
     assert names <= {file.name for file in run.path.iterdir()}
     rows = run.history()
     assert [(row["step"], row["epoch"]) for row in rows] == [(5, 0.556), (9, 1.0)]  # 69 pairs, 8 per step
-    assert rows[1]["loss"] < rows[0]["loss"] < np.log(len(dataset.vocabulary) + 1) + 0.1
+    assert rows[1]["loss"] < rows[0]["loss"] < np.log(len(generation_dataset.vocabulary) + 1) + 0.1
     assert rows[1]["perplexity"] < rows[0]["perplexity"]
-    assert run.config["settings"]["vocabulary_size"] == len(dataset.vocabulary)
+    assert run.config["settings"]["vocabulary_size"] == len(generation_dataset.vocabulary)
     assert run.config["dataset"]["name"] == "small"
 
 
@@ -229,7 +225,7 @@ def test_an_interrupted_training_goes_on_exactly(run, prepared_generation, tmp_p
     check_same_training(resumed, run)
 
 
-def test_evaluate_measures_writes_and_prints(run, dataset, tmp_path, capsys):
+def test_evaluate_measures_writes_and_prints(run, generation_dataset, tmp_path, capsys):
     replies_file, measured_file = tmp_path / "replies.txt", tmp_path / "measured.json"
     decode = "beam=2,max_length=5"
     record = evaluate(generation, run.path, "dev", measured_out=measured_file, scores_out=replies_file, decode=decode)

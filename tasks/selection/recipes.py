@@ -10,6 +10,15 @@ DAM_RELEASE = {"epochs": 2.0, "batch_size": 256, "learning_rate": 1e-3}
 """The DAM release's configuration; the paper's section 4.3."""
 DAM_SMALL = {"loss": "softmax", "decay_steps": 300, "vector_center": True, "vector_norm": 3.5}
 """What suits corpora that are smaller than those."""
+DAM_UBUNTU_IRC = {
+    "levels": 2,
+    "max_turns": 6,
+    "max_words": 24,
+    "negatives": "fresh",
+    "embedding_dropout": 0.2,
+    "validations_per_epoch": 4,
+    **DAM_SMALL,
+}
 
 RECIPES = {
     "dam-ubuntu-v1": Recipe("dam", "ubuntu-v1", DAM_RELEASE, {}),  # all else is the default
@@ -31,17 +40,17 @@ RECIPES = {
         model="dam",
         corpus="ubuntu-irc",
         flags={"epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3, "precision": "float32"},
-        settings={
-            "levels": 2,
-            "max_turns": 6,
-            "max_words": 24,
-            "negatives": "fresh",
-            "embedding_dropout": 0.2,
-            "validations_per_epoch": 4,
-            **DAM_SMALL,
-        },
+        settings=DAM_UBUNTU_IRC,
         results="dam-ubuntu-irc-full.json",
         score="dev R10@1 .567; seed 1, 33 minutes, 2 cores, AMD EPYC",
+    ),
+    "dam-ubuntu-irc-lexical": Recipe(  # what pretrained/dam-ubuntu-irc was trained with: an extension, see docs/dam.md
+        model="dam",
+        corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000",
+        flags={"epochs": 3.0, "batch_size": 32, "learning_rate": 1e-3, "precision": "bfloat16"},
+        settings={**DAM_UBUNTU_IRC, "lexical_gain": 16.0, "ema": 0.998},
+        results="dam-ubuntu-irc-lexical.json",
+        score="dev R10@1 .606; seed 1, 111 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
     "dam-sample": Recipe(
         model="dam",

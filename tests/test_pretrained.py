@@ -1,0 +1,47 @@
+"""`pretrained/`: the models that come with the project work as they are, from a fresh clone."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from engine.runs import METRICS, Run
+from tasks import TASKS
+
+ROOT = pathlib.Path(__file__).parent.parent
+PRETRAINED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/config.json"))
+MEGABYTE = 2**20
+
+
+def test_there_is_a_model_of_what_the_readme_says():
+    names = {path.name for path in PRETRAINED}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert names and all(f"pretrained/{name}" in readme for name in names)
+
+
+def test_a_clone_stays_small():
+    sizes = [sum(file.stat().st_size for file in path.rglob("*") if "index" not in file.parts) for path in PRETRAINED]
+    assert max(sizes) <= 15 * MEGABYTE and sum(sizes) <= 60 * MEGABYTE
+
+
+@pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.name)
+def test_a_model_answers_its_examples(path):
+    run = Run.open(path)
+    predictor = TASKS[run.entry.task].predictor(run)
+    instances = [example["instance"] for example in run.examples()]
+    answers = predictor.predict(instances)
+    assert len(answers) == len(instances) > 0
+    for answer in answers:
+        scores = np.array(answer["scores"] if "scores" in answer else [best["score"] for best in answer["best"]])
+        assert scores.size and np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.name)
+def test_a_card_says_what_was_measured_and_names_no_machine(path):
+    run, card = Run.open(path), (path / "README.md").read_text(encoding="utf-8")
+    assert run.config["dataset"]["path"] is None
+    assert "licence" in card.lower() and "## Limits" in card
+    for split, record in json.loads((path / METRICS).read_text()).items():
+        assert f"| {run.config['dataset']['name']}, {split} | " in card
+        assert all(f"{value:.4f}" in card for value in record["metrics"].values() if isinstance(value, float))
