@@ -172,17 +172,24 @@ def build_large(path, run, sources, count):
 
 
 def missing_of(made_of, predictor, count):
-    """How many recombinations it takes to have `count` responses that an index keeps, if it keeps as many of them."""
+    """How many recombinations it takes to have `count` responses that an index keeps, by how many of some it keeps."""
+    every = [talk for talks in made_of.values() for talk in talks]
+    some = 20_000
+    real, more = kept_of(every, predictor), kept_of(recombined(every, some, seed=2), predictor)
+    return max(0, int(1.05 * (count - real) * some / more))
+
+
+def kept_of(talks, predictor):
+    """How many distinct responses an index of some conversations keeps."""
     import numpy as np
 
     from tasks.selection.indexing import unfit_of
     from tasks.selection.spool import Spool
 
     with tempfile.TemporaryDirectory() as directory:
-        spool = Spool(pathlib.Path(directory), (talk for talks in made_of.values() for talk in talks))
+        spool = Spool(pathlib.Path(directory), talks)
         responses = np.unique(spool.numbers[spool.places > 0])
-        kept = ~unfit_of(*spool.words(predictor.text), predictor.vocabulary)[responses]
-    return max(0, int(1.05 * (count - kept.sum()) / kept.mean()))
+        return int((~unfit_of(*spool.words(predictor.text), predictor.vocabulary)[responses]).sum())
 
 
 def recombined(talks, count, seed=1):

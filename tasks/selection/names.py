@@ -43,7 +43,8 @@ def addressing(texts, words, known):
             text = np.repeat(np.arange(len(part)), part.lengths)[ids >= 0]
             distinct = np.unique(text * len(words) + ids[ids >= 0])
             total += np.bincount(distinct % len(words), minlength=len(words))
-    names = (called > 0) & (called >= FRACTION * counts) & ~np.isin(words, list(NO_NAMES))
+    never = np.array([word in NO_NAMES for word in words], bool)
+    names = (called > 0) & (called >= FRACTION * counts) & ~never
     strange = kinds["alphabetic"] & ~np.array([known(word) for word in words], bool)
     found = [
         _any(part, strange[part.ids] & ((_places(part) == 0) | (part.lengths <= SHORT).repeat(part.lengths)))

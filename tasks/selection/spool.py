@@ -80,13 +80,14 @@ class Spool:
 
     def texts(self, numbers):
         """Yields texts, UTF-8; reads the file from front to end where the numbers ascend."""
-        turns = self._first[numbers]
-        starts = np.where(turns > 0, self._ends[turns - 1], 0)
         with open(self._file, "rb") as file:
-            for start, end in zip(starts.tolist(), self._ends[turns].tolist(), strict=True):
-                if file.tell() != start:
-                    file.seek(start)
-                yield file.read(end - start)
+            for part in range(0, len(numbers), PART):
+                turns = self._first[numbers[part : part + PART]]
+                starts = np.where(turns > 0, self._ends[turns - 1], 0)
+                for start, end in zip(starts.tolist(), self._ends[turns].tolist(), strict=True):
+                    if file.tell() != start:
+                        file.seek(start)
+                    yield file.read(end - start)
 
     def words(self, text):
         """Cuts the distinct texts into words.
