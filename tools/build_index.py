@@ -7,7 +7,6 @@ The training split is used: of a prepared dataset with its rare words as `_UNK_`
 words. --corpus and --source may be repeated, one for the other.
 """
 
-import dataclasses
 import time
 
 from absl import flags
@@ -52,8 +51,7 @@ def main():
         sources = zip(FLAGS.corpus, FLAGS.source, strict=True)
         conversations = (turns for corpus, source in sources for turns in of_corpus(corpus, source))
     facts = {"made_of": [FLAGS.data] if FLAGS.data else FLAGS.source}
-    known = dataclasses.replace(predictor.vocabulary, hashed=0)
-    config = build(FLAGS.out, conversations, known, vectors, predictor.text, facts)
+    config = build(FLAGS.out, conversations, predictor.vocabulary, vectors, predictor.text, facts)
     print(
         f"{FLAGS.out}: {config['responses']:,} responses to {config['pairs']:,} contexts in "
         f"{time.perf_counter() - begin:.0f} s; {config['left_out']:,} left out (names, unknown words)"

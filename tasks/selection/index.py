@@ -16,6 +16,7 @@ conversation.
 """
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import pathlib
@@ -76,7 +77,8 @@ class RetrievalIndex:
         self.config = read_config(path)
         if self.config["vocabulary"] != vocabulary_hash(vocabulary):
             raise UserError(f"{path} was built for a run of another vocabulary: build one with --run of this run")
-        self.vocabulary, self.text = vocabulary, self.config["text"]
+        self.vocabulary = dataclasses.replace(vocabulary, hashed=0)  # hashed words have no vector
+        self.text = self.config["text"]
         try:
             self.words = Vocabulary.load(path / WORDS)
             self.encoder = PairEncoder.load(path / ENCODER)

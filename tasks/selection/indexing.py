@@ -3,6 +3,7 @@
 Texts stay in files and are worked on in parts: the memory that it takes is mostly that of what it writes.
 """
 
+import dataclasses
 import json
 import pathlib
 import tempfile
@@ -47,6 +48,7 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
     Raises:
         UserError: where no response is left, or `out` is in use.
     """
+    vocabulary = dataclasses.replace(vocabulary, hashed=0)  # hashed words have no vector
     with atomic_directory(out) as directory, tempfile.TemporaryDirectory(dir=directory) as temporary:
         spool = Spool(pathlib.Path(temporary), conversations)
         words, texts = spool.words(text)

@@ -3,7 +3,6 @@
 The model encodes the conversation once for all its candidates.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 from data.tokenizers import words_of
@@ -40,7 +39,7 @@ class Retriever:
 
     def __init__(self, predictor, path):
         self.predictor = predictor
-        self.index = RetrievalIndex(path, dataclasses.replace(predictor.vocabulary, hashed=0))
+        self.index = RetrievalIndex(path, predictor.vocabulary)
 
     def answers(self, turns, count=CANDIDATES):
         """Answers to a conversation.
