@@ -175,8 +175,8 @@ def missing_of(made_of, predictor, count):
     """How many recombinations it takes to have `count` responses that an index keeps, by how many of some it keeps."""
     every = [talk for talks in made_of.values() for talk in talks]
     some = 20_000
-    real, more = kept_of(every, predictor), kept_of(recombined(every, some, seed=2), predictor)
-    return max(0, int(1.05 * (count - real) * some / more))
+    real, both = kept_of(every, predictor), kept_of([*every, *recombined(every, some, seed=2)], predictor)
+    return max(0, int(1.05 * (count - real) * some / (both - real)))
 
 
 def kept_of(talks, predictor):
