@@ -208,6 +208,19 @@ on_tensorflow = pytest.mark.skipif(
 not_on_jax = pytest.mark.skipif(keras.config.backend() == "jax", reason="is about what JAX, or Keras on it, has not")
 
 
+@contextlib.contextmanager
+def ray_nodes():
+    """The address of a Ray cluster of two nodes, on this machine, which `RAY_ADDRESS` names meanwhile."""
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8})
+    nodes.add_node(num_cpus=1, object_store_memory=10**8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", nodes.address)
+        yield nodes.address
+    nodes.shutdown()
+
+
 def rebuilt(layer):
     """A second layer from the first one's configs, with its weights."""
     again = type(layer).from_config(layer.get_config())

@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from helpers import ray_nodes
 
 from base import cluster as base_cluster
 from base.files import UserError
@@ -20,14 +21,8 @@ SMALL = Settings(name="sample", dimension=7, word2vec_epochs=1)
 def two_nodes():
     """The address of a cluster."""
     pytest.importorskip("ray.data", reason="requirements-ray.txt is not installed", exc_type=ImportError)
-    from ray.cluster_utils import Cluster
-
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8})
-    nodes.add_node(num_cpus=1, object_store_memory=10**8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_ADDRESS", nodes.address)
-        yield nodes.address
-    nodes.shutdown()
+    with ray_nodes() as address:
+        yield address
 
 
 def where(item):

@@ -8,7 +8,7 @@ import signal
 import sys
 
 import pytest
-from helpers import SMALL_RUNS, run_process
+from helpers import SMALL_RUNS, ray_nodes, run_process
 from test_engine_devices import EPOCHS, RATE, assert_equal_states, plan_of, result_of
 
 from base.files import UserError
@@ -22,15 +22,10 @@ def two_nodes():
     pytest.importorskip("ray.train", reason="requirements-ray.txt is not installed", exc_type=ImportError)
     pytest.importorskip("jax", reason="requirements-jax.txt is not installed")
     from ray.cloudpickle import register_pickle_by_value
-    from ray.cluster_utils import Cluster
 
     register_pickle_by_value(sys.modules[__name__])  # its task travels to processes without tests/
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8})
-    nodes.add_node(num_cpus=1, object_store_memory=10**8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_ADDRESS", nodes.address)
-        yield nodes.address
-    nodes.shutdown()
+    with ray_nodes() as address:
+        yield address
 
 
 class KilledOnce(DialogTask):
