@@ -44,4 +44,5 @@ def _results(ray, function, items):
         for row in data.from_items(rows, override_num_blocks=len(rows)).flat_map(compute).iter_rows():
             yield pickle.loads(row["result"])
     except RayError as error:
-        raise Lost(str(error).strip().splitlines()[-1][:300]) from error
+        reason = getattr(error, "cause", None) or str(error).strip().splitlines()[-1]
+        raise Lost(str(reason)[:300]) from error
