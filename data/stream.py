@@ -26,4 +26,6 @@ def as_dataset(batches):
         yield first
         yield from batches
 
-    return tf.data.Dataset.from_generator(all_batches, output_signature=signature).prefetch(4)
+    options = tf.data.Options()
+    options.autotune.enabled = False  # nothing to tune, and its thread sleeps ever longer, which the end waits for
+    return tf.data.Dataset.from_generator(all_batches, output_signature=signature).prefetch(4).with_options(options)

@@ -7,8 +7,8 @@ import keras
 
 
 def can_run_block_lstm(dtype):
-    """Whether `block_bilstm` is there for this dtype and faster: on TensorFlow, in float32, without a GPU."""
-    if keras.config.backend() != "tensorflow" or keras.backend.standardize_dtype(dtype) != "float32":
+    """Whether `block_bilstm` is there for this dtype and faster: on TensorFlow, without a GPU."""
+    if keras.config.backend() != "tensorflow" or keras.backend.standardize_dtype(dtype) not in ("float32", "bfloat16"):
         return False
     return _on_cpu()
 
@@ -23,12 +23,12 @@ def block_bilstm(x_BTD, mask_BT, forward, backward):
     """What `keras.layers.Bidirectional` of two LSTMs computes, each direction in one operation instead of a loop.
 
     Args:
-        x_BTD: Float32.
+        x_BTD: Float32 or bfloat16.
         mask_BT: Boolean, `True` = real; padding stands at the end.
         forward, backward: Kernel `(D, 4H)`, recurrent kernel `(H, 4H)` and bias `(4H,)` of a `keras.layers.LSTM`.
 
     Returns:
-        Float32 `(B, T, 2H)`, arbitrary but finite at padding.
+        `(B, T, 2H)` of the dtype of `x_BTD`, arbitrary but finite at padding.
     """
     import tensorflow as tf
 
@@ -44,7 +44,12 @@ def block_bilstm(x_BTD, mask_BT, forward, backward):
 
 
 def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
-    """An LSTM's outputs, float32 `(T, B, H)`, with the gradient that TensorFlow has for it and does not register."""
+    """An LSTM's outputs `(T, B, H)`, of the dtype of `x_TBD`; its states are float32.
+
+    TensorFlow's own gradient, `BlockLSTMGrad`, multiplies by `x` and by the weights in each step and takes four times
+    as long as the outputs. Here only what one step hands to the step before it is computed step by step; the products
+    are of all steps at once, in the dtype of `x_TBD`.
+    """
     import tensorflow as tf
 
     def gates(w):
@@ -52,24 +57,61 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
         return tf.concat([i, c, f, o], axis=-1)  # the operation's order
 
     @tf.custom_gradient
-    def run(x, w, b):
-        H = b.shape[0] // 4
+    def run(x, w_x, w_h, b):
+        H = w_h.shape[0]
         zeros_BH, no_peephole_H = tf.zeros((tf.shape(x)[1], H)), tf.zeros(H)
-        given = {
-            **{"seq_len_max": tf.shape(x, out_type="int64")[0], "x": x, "w": w, "b": b, "use_peephole": False},
-            **{"cs_prev": zeros_BH, "h_prev": zeros_BH},
-            **dict.fromkeys(("wci", "wcf", "wco"), no_peephole_H),
-        }
-        found = tf.raw_ops.BlockLSTM(forget_bias=0.0, cell_clip=0.0, **given)
+        found = tf.raw_ops.BlockLSTM(
+            **{"seq_len_max": tf.shape(x, out_type="int64")[0], "x": tf.cast(x, "float32")},
+            **{"w": tf.cast(tf.concat([w_x, w_h], axis=0), "float32"), "b": tf.cast(b, "float32")},
+            **{"cs_prev": zeros_BH, "h_prev": zeros_BH, **dict.fromkeys(("wci", "wcf", "wco"), no_peephole_H)},
+            **{"use_peephole": False, "forget_bias": 0.0, "cell_clip": 0.0},
+        )
 
         def gradient(g):
-            states = found._asdict()
-            found_gradients = tf.raw_ops.BlockLSTMGrad(cs_grad=tf.zeros_like(g), h_grad=g, **given, **states)
-            return found_gradients.x_grad, found_gradients.w_grad, found_gradients.b_grad
+            d_TBG = _lstm_gate_gradients(tf.cast(g, "float32"), found, tf.cast(w_h, "float32"))
+            b_grad = tf.reduce_sum(d_TBG, axis=(0, 1))
+            d = tf.cast(d_TBG, x.dtype)
+            return (
+                tf.tensordot(d, w_x, [[2], [1]]),
+                tf.tensordot(x, d, [[0, 1], [0, 1]]),
+                tf.tensordot(tf.cast(found.h[:-1], x.dtype), d[1:], [[0, 1], [0, 1]]),
+                tf.cast(b_grad, b.dtype),
+            )
 
-        return found.h, gradient
+        return tf.cast(found.h, x.dtype), gradient
 
-    return run(x_TBD, gates(tf.concat([kernel, recurrent_kernel], axis=0)), gates(tf.convert_to_tensor(bias)))
+    return run(x_TBD, gates(kernel), gates(recurrent_kernel), gates(tf.convert_to_tensor(bias)))
+
+
+def _lstm_gate_gradients(g_TBH, found, w_hG):
+    """The gradients of an LSTM's gates before their sigmoid or tanh, `(T, B, 4H)`, from the last step to the first.
+
+    Args:
+        g_TBH: Gradient of the outputs.
+        found: What `BlockLSTM` returned: the gates i, f, o, the new content ci, the cell cs, its tanh co.
+        w_hG: The recurrent weights, `(H, 4H)`, gates in the order i, c, f, o.
+    """
+    import tensorflow as tf
+
+    before = tf.concat([tf.zeros_like(found.cs[:1]), found.cs[:-1]], axis=0)
+    to_gates = [  # of the cell's gradient, and for o of the output's
+        found.ci * found.i * (1 - found.i),
+        found.i * (1 - found.ci**2),
+        before * found.f * (1 - found.f),
+        found.co * found.o * (1 - found.o),
+    ]
+    to_gates, to_cell = tf.concat(to_gates, axis=-1), found.o * (1 - found.co**2)
+    T = tf.shape(g_TBH)[0]
+
+    def step(t, h_BG, c_BH, result):
+        h_BH = g_TBH[t] + tf.matmul(h_BG, w_hG, transpose_b=True)
+        c_BH = c_BH + h_BH * to_cell[t]
+        d_BG = tf.concat([c_BH, c_BH, c_BH, h_BH], axis=-1) * to_gates[t]
+        return t - 1, d_BG, c_BH * found.f[t], result.write(t, d_BG)
+
+    start = T - 1, tf.zeros_like(to_gates[0]), tf.zeros_like(to_cell[0]), tf.TensorArray("float32", T)
+    *_, result = tf.while_loop(lambda t, *_: t >= 0, step, start, parallel_iterations=1)
+    return result.stack()
 
 
 def can_normalize_rows(dtype):

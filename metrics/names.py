@@ -102,6 +102,7 @@ def _bidaf(settings, training):
         notes.append("similarity starts as a dot product")
     notes += [f"{name} by MLP" for name in ("similarity", "fusion") if settings.get(name) == "mlp"]
     notes += ["dynamic attention"] * (settings.get("attention", "flow") == "dynamic")
+    notes += ["exact match"] * settings.get("exact_match", False)
     notes += ["trained unknown words"] * settings.get("train_unknown", False)
     return notes
 

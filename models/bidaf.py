@@ -49,6 +49,9 @@ class BiDAFConfig:
     """Filters of the character CNN: features of a word by its characters."""
     character_width: int = 5
     """Characters that a filter spans."""
+    exact_match: bool = False
+    """`True`: what goes into the first LSTM says of each word whether the other text, context or query, has it too
+    (Chen et al. 2017, section 3.2); not in the paper."""
     dropout: float = 0.2
     """Fraction dropped before each LSTM, before the logits and on the character vectors, in [0, 1)."""
     end_pointer: str = "paper"
@@ -142,8 +145,11 @@ class BiDAF(keras.Model):
 
         # === Layer 3: H (B, T, 2d), U (B, J, 2d) ===
         t_mask, j_mask = mask_from_ids(context_BT), mask_from_ids(query_BJ)
-        H = contextual(drop[0](ops.take(x_ND, context_BT, axis=0)), t_mask)
-        U = contextual(drop[1](ops.take(x_ND, query_BJ, axis=0)), j_mask)
+        X, Q = drop[0](ops.take(x_ND, context_BT, axis=0)), drop[1](ops.take(x_ND, query_BJ, axis=0))
+        if c.exact_match:
+            same_BTJ = _same_words(words_N, context_BT, query_BJ, c.unknown_id)
+            X, Q = _with_feature(X, ops.any(same_BTJ, axis=2)), _with_feature(Q, ops.any(same_BTJ, axis=1))
+        H, U = contextual(X, t_mask), contextual(Q, j_mask)
 
         # === Layer 4: G (B, T, 8d); layer 5: M (B, T, 2d) ===
         if c.attention == "dynamic":
@@ -184,6 +190,20 @@ class BiDAF(keras.Model):
     @classmethod
     def from_config(cls, config):
         return cls(BiDAFConfig(**config["config"]), name=config["name"])
+
+
+def _same_words(words_N, context_BT, query_BJ, unknown):
+    """Whether a context word is a query word, bool `(B, T, J)`: the same token, or the same known word."""
+    context_BT1, query_B1J = context_BT[:, :, None], query_BJ[:, None, :]
+    t_word, j_word = ops.take(words_N, context_BT1, axis=0), ops.take(words_N, query_B1J, axis=0)
+    same = ops.logical_or(
+        ops.equal(context_BT1, query_B1J), ops.logical_and(ops.equal(t_word, j_word), ops.not_equal(t_word, unknown))
+    )
+    return ops.logical_and(same, ops.logical_and(mask_from_ids(context_BT1), mask_from_ids(query_B1J)))
+
+
+def _with_feature(x, flag):
+    return ops.concatenate([x, ops.cast(flag, x.dtype)[..., None]], axis=-1)
 
 
 def _place(c, words):

@@ -195,8 +195,25 @@ def test_bilstm_in_one_operation_is_keras_own_also_backwards():
 
 
 @on_tensorflow
-def test_bilstm_is_keras_own_in_half_precision_and_where_xla_compiles():
-    assert not BiLSTM(3, dtype="mixed_bfloat16").one_operation
+def test_bilstm_in_one_operation_rounds_in_bfloat16_and_nothing_more():
+    """Weights and inputs that bfloat16 holds exactly, so that only what is computed from them is rounded."""
+    x, upstream = (ops.convert_to_numpy(ops.cast(array(B, T, size, seed=size), "bfloat16")) for size in (D, 6))
+    found = []
+    for dtype in ("float32", "mixed_bfloat16"):
+        layer = BiLSTM(3, dtype=dtype)
+        layer(x, mask(LENGTHS_T, T))
+        randomise(layer)
+        layer.set_weights([ops.convert_to_numpy(ops.cast(ops.cast(w, "bfloat16"), "float32")) for w in layer.weights])
+        assert layer.one_operation and layer(x, mask(LENGTHS_T, T)).dtype == layer.compute_dtype
+        found.append(gradients_of(lambda x, *_: layer(x, mask(LENGTHS_T, T)), [x, *layer.trainable_variables], upstream))
+    for exact, rounded in zip(*([y, *gradients] for y, gradients in found), strict=True):
+        assert np.abs(rounded.astype("float32") - exact).max() < 0.02 * np.abs(exact).max()
+
+
+@on_tensorflow
+def test_bilstm_is_keras_own_in_float16_and_where_xla_compiles():
+    assert BiLSTM(3, dtype="mixed_bfloat16").one_operation
+    assert not BiLSTM(3, dtype="mixed_float16").one_operation
     model = BiDAF(BiDAFConfig(7, 5, 3, hidden=2))
     layers = [layer for layer in model.layers if isinstance(layer, BiLSTM)]
     assert len(layers) == 4 and all(layer.one_operation for layer in layers)

@@ -8,7 +8,7 @@ from helpers import train_small
 from keras import ops
 
 from engine.validation import averaged_weights
-from models.bidaf import BiDAF, BiDAFConfig
+from models.bidaf import BiDAF, BiDAFConfig, _same_words
 from tasks import TASKS
 from tasks.reading_comprehension import prepare as prepare_reading
 from tasks.reading_comprehension.dataset import load_dataset
@@ -52,6 +52,7 @@ VARIANTS = [
     {"attention": "dynamic"},
     {"similarity": "mlp", "fusion": "mlp"},
     {"train_unknown": True, "trained_words": 4},
+    {"exact_match": True},
 ]
 
 
@@ -70,6 +71,14 @@ def test_bidaf_trains_every_weight_but_the_word_vectors(settings):
     model, spans = small_model(dropout=0.0, **settings), np.array([[[1, 2]], [[0, 5]]], "int32")
     assert all("word_embedding" not in weight.path for weight in model.trainable_weights)
     assert weights_without_gradient(model, span_loss, small_batch(), spans) == []
+
+
+def test_exact_match_says_which_words_the_other_text_has_too():
+    """Token 3 and token 4 are one word in two spellings; 5 and 6 are unknown words, which are not the same."""
+    words = np.array([0, 7, 8, 9, 9, 2, 2], "int32")
+    context, query = np.array([[1, 3, 5, 6, 0]], "int32"), np.array([[4, 6, 2, 0]], "int32")
+    same = ops.convert_to_numpy(_same_words(*map(ops.convert_to_tensor, (words, context, query)), 2))
+    assert same.shape == (1, 5, 4) and np.argwhere(same[0]).tolist() == [[1, 0], [3, 1]]
 
 
 def test_trained_vectors_are_those_of_words_without_one():

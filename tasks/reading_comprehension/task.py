@@ -15,6 +15,7 @@ from data.text_files import read_json
 from data.vocabulary import Vocabulary
 from engine import task
 from engine.evaluation import print_record
+from engine.optimizers import linear_decay
 from metrics.reading_comprehension import METRICS, squad_metrics
 from tasks.reading_comprehension.confidence import measure_confidence
 from tasks.reading_comprehension.dataset import load_dataset
@@ -31,6 +32,8 @@ class Training(task.Training):
 
     optimizer: str = "adam"
     """`adam`, or the paper's `adadelta`, whose learning rate there is 0.5."""
+    decay: float = 1.0
+    """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not at all."""
     ema: float = 0.999
     """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are kept."""
     max_context: int = 400
@@ -41,6 +44,7 @@ class Training(task.Training):
     limits = {
         **task.Training.limits,
         "optimizer": OPTIMIZERS,
+        "decay": "[0, 1]",
         "ema": "[0, 1)",
         "max_context": "[1, inf)",
         "max_question": "[1, inf)",
@@ -87,11 +91,12 @@ class ReadingComprehensionTask(task.Task):
             model.get_layer("word_embedding").set_weights([dataset.vectors])
 
     def optimizer(self, training, learning_rate, steps=None, config=None):
-        """The optimizer that a `Training` names, with moving averages of the weights."""
+        """The optimizer that a `Training` names, with a linear decay and moving averages of the weights."""
         kind = {"adam": keras.optimizers.Adam, "adadelta": keras.optimizers.Adadelta}[training.optimizer]
         exact = {"epsilon": 1e-8} if training.optimizer == "adadelta" else {}  # that of the authors' TensorFlow 1
         average = {"use_ema": True, "ema_momentum": training.ema} if training.ema else {}
-        return kind(learning_rate, global_clipnorm=training.gradient_clip or None, **exact, **average)
+        schedule = learning_rate if training.decay == 1 else linear_decay(learning_rate, steps, training.decay)
+        return kind(schedule, global_clipnorm=training.gradient_clip or None, **exact, **average)
 
     def loss(self, training):
         return span_loss
