@@ -121,7 +121,7 @@ OF_RUN = (
 def main():
     task = CORPORA[FLAGS.corpus].task
     if FLAGS.vocabulary_of:
-        cli.refuse_flags(OF_RUN, "--vocabulary_of, which whose words are the run's")
+        cli.refuse_flags(OF_RUN, "--vocabulary_of, which takes the run's")
     others = {name for names in OF_TASK.values() for name in names} - set(OF_TASK[task])
     others |= set() if task == "selection" else {"ray"}
     cli.refuse_flags(sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(OF_TASK[task])}")
