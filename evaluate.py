@@ -18,7 +18,8 @@ from base.files import UserError
 from metrics.ranking import TIES
 
 FLAGS = flags.FLAGS
-SCORING = ("ties", "scores_out", "measured_out", "partial_batches")  # flags that only scoring takes
+SCORING = ("ties", "scores_out", "measured_out", "partial_batches", "examples")  # flags that only scoring takes
+SEARCH = ("decode", "reverse_run", "reverse_weight")  # flags of generation
 flags.DEFINE_string(
     "run",
     None,
@@ -69,7 +70,7 @@ def main():
         raise UserError("expected one of --run and --predictions")
     if FLAGS.predictions and (not FLAGS.data or len(FLAGS.split) != 1):
         raise UserError("--predictions needs --data and one --split")
-    options = ("ties", "scores_out", "partial_batches", "examples", "decode", "reverse_run", "reverse_weight")
+    options = ("ties", "scores_out", "partial_batches", "examples", *SEARCH)
     if FLAGS.predictions:
         cli.refuse_flags((*options, "measured_out", "precision", "jit", "baselines"), "--predictions")
     if FLAGS.references:
@@ -109,19 +110,26 @@ def predict():
     from engine.prediction import predict_lines
     from engine.runs import Run, set_precision
     from tasks import TASKS
+    from tasks.generation.search import parse_decoding
 
     if not FLAGS.run:
         raise UserError("--predict needs a --run")
     run = Run.open(FLAGS.run)
     set_precision("float32")
     predictor = TASKS[run.entry.task].predictor(run)
+    if run.entry.task != "generation":
+        cli.refuse_flags(SEARCH, f"models of {run.entry.task}")
+    if FLAGS.reverse_run:
+        predictor.rerank_by(FLAGS.reverse_run, FLAGS.reverse_weight)
+    if FLAGS.decode:
+        predictor.decode_by(parse_decoding(FLAGS.decode))
     answered, errors = predict_lines(predictor, FLAGS.predict, FLAGS.out, FLAGS.attention)
     print(f"{answered:,} lines answered, {errors:,} of them errors", file=sys.stderr)
 
 
 def explain():
     """Shows what a model attended to."""
-    cli.refuse_flags(SCORING, "--explain")
+    cli.refuse_flags((*SCORING, *SEARCH), "--explain")
     if not FLAGS.run or FLAGS.out == "-" or len(FLAGS.split) != 1:
         raise UserError("--explain needs --run, --out=DIR and one --split")
     from rich.console import Console

@@ -31,7 +31,7 @@ def predict_lines(predictor, source, out, explain=False):
     """
     done = _lines_done(out)
     answered = errors = 0
-    with _opened(source, "rb", sys.stdin.buffer) as lines, _opened(out, "ab", sys.stdout.buffer) as written:
+    with _opened(source, "rb", sys.stdin) as lines, _opened(out, "ab", sys.stdout) as written:
         if sum(1 for _ in itertools.islice(lines, done)) < done:
             raise UserError(f"{out} has {done:,} lines already, more than {source}: give another file")
         numbers = itertools.count(done + 1)

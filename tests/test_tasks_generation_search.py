@@ -1,10 +1,11 @@
 """`tasks.generation.search`: replies, how they are asked for, and how a reverse model reranks them."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
-from helpers import copy_of, randomised, to_numpy
+from helpers import copy_of, randomised, run_script, to_numpy
 from reference_recurrent import nll_in_loops
 
 from base.files import UserError
@@ -166,6 +167,25 @@ def test_a_chat_says_the_reply_that_a_reverse_model_chooses(
     for wrong in ("2", "-1", "x", "nan", ""):
         assert chat.reverse(wrong) == f"/reverse expects a number from 0 to 1. Received: {wrong}"
     assert "/reverse" not in GenerationChat(generation.predictor(run)).commands
+
+
+def test_answers_to_a_file_are_searched_for_as_asked(generation_dataset, generation_model, reverse_run, run, tmp_path):
+    run = _create(tmp_path / "run", run, generation_dataset, generation_model.config, seed=1)
+    lines = [{"turns": ["i am dee ."]}, {"turns": ["hello", "i like tea ."]}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    flags = [f"--reverse_run={reverse_run}", "--reverse_weight=1", "--decode=beam=3,min_length=2,max_length=5"]
+    given = f"--run={run.path}", f"--predict={tmp_path}/in.jsonl", f"--out={tmp_path}/out.jsonl"
+    done = run_script("evaluate.py", *given, *flags)
+    assert done.returncode == 0, done.stderr
+    predictor = generation.predictor(run)
+    predictor.decode_by(Decoding(beam=3, min_length=2, max_length=5))
+    forward = predictor.predict(lines)
+    predictor.rerank_by(reverse_run, 1.0)
+    predictor.decode_by(Decoding(beam=3, min_length=2, max_length=5))
+    expected = predictor.predict(lines)
+    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [answer["response"] for answer in found] == [answer["response"] for answer in expected]
+    assert [answer["response"] for answer in found] != [answer["response"] for answer in forward]
 
 
 def test_a_reverse_model_of_other_words_is_refused(generation_dataset, reverse_run, run, tmp_path):
