@@ -26,8 +26,14 @@ def read_record(path):
     return record
 
 
+NO_FRACTIONS = {"perplexity", "length"}
+LOWER_IS_BETTER = {"perplexity"}
+
+
 def by_corpus(records, metrics):
-    """A row per model, a column per corpus and split; mean and standard deviation over seeds, in per cent.
+    """A row per model, a column per corpus and split; mean and standard deviation over seeds.
+
+    Scores are in per cent, but for perplexity and length.
 
     Args:
         records: Dicts with `name`, `corpus`, `split`, `seed`, `metrics` and, if known, `settings`, which are
@@ -63,17 +69,15 @@ def by_corpus(records, metrics):
         seeds = sorted({len(of_column) for of_column in row.values()})
         shown = [_cell(list(row[column].values()), metrics) if column in row else "" for column in columns]
         means[name] = _mean([list(of_column.values()) for of_column in row.values()], metrics[0])
-        mean = [f"{100 * means[name]:.1f}" if len(row) == len(columns) else ""] * (len(columns) > 1)
+        mean = [_shown(metrics[0], means[name]) if len(row) == len(columns) else ""] * (len(columns) > 1)
         rows.append([name, *shown, *mean, "-".join(map(str, seeds))])
-    rows.sort(key=lambda row: -means[row[0]])
+    rows.sort(key=lambda row: means[row[0]], reverse=metrics[0] not in LOWER_IS_BETTER)
     for kind, found in below.items():
         for name, row in found.items():
             shown = [_cell([row[column]], metrics) if column in row else "" for column in columns]
             full = len(row) == len(columns) and all(metrics[0] in scores for scores in row.values())
-            mean = [f"{100 * _mean([[scores] for scores in row.values()], metrics[0]):.1f}" if full else ""] * (
-                len(columns) > 1
-            )
-            rows.append([f"{REFERENCES[kind]}: {name}", *shown, *mean, ""])
+            mean = _shown(metrics[0], _mean([[scores] for scores in row.values()], metrics[0])) if full else ""
+            rows.append([f"{REFERENCES[kind]}: {name}", *shown, *[mean] * (len(columns) > 1), ""])
     return header, rows
 
 
@@ -107,12 +111,15 @@ def _mean(columns, metric):
     return statistics.mean(statistics.mean(scores[metric] for scores in column) for column in columns)
 
 
+def _shown(metric, value):
+    return f"{value if metric in NO_FRACTIONS else 100 * value:.1f}"
+
+
 def _cell(scores, metrics):
     def shown(metric):
-        values = [100 * found[metric] for found in scores if metric in found]
-        if not values:
-            return ""
-        return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
+        values = [found[metric] for found in scores if metric in found]
+        spread = f" ± {_shown(metric, statistics.stdev(values))}" if len(values) > 1 else ""
+        return _shown(metric, statistics.mean(values)) + spread if values else ""
 
     first, *others = map(shown, metrics)
     return first + (f" ({', '.join(others)})" if any(others) else "")

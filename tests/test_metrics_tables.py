@@ -34,6 +34,15 @@ def test_the_best_model_stands_first():
     assert [row[0] for row in rows] == ["MEMMA", "MEMR", "MemN2N"]
 
 
+def test_perplexity_is_no_fraction_and_less_of_it_is_better():
+    def of(name, perplexity):
+        scores = {"perplexity": perplexity, "BLEU-1": 0.25}
+        return {"name": name, "corpus": "chat", "split": "dev", "seed": 1, "metrics": scores}
+
+    _, rows = by_corpus([of("bad", 70.0), of("good", 34.28)], ["perplexity", "BLEU-1"])
+    assert rows == [["good", "34.3 (25.0)", "1"], ["bad", "70.0 (25.0)", "1"]]
+
+
 def test_models_of_one_name_with_different_settings_are_rows_of_their_own():
     def of(seed, value, corpus="babi-task1", **settings):
         more = {"settings": {"model": settings, "fit": {"seed": seed}}}
