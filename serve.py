@@ -41,6 +41,8 @@ flags.DEFINE_multi_string(
     "With --ray, NAME=N or NAME=FEWEST:MOST: replicas of a model, between them as the load needs; or for all: N.",
 )
 
+KEEP_ALIVE = 75
+"""Seconds that an idle connection stays open: longer than the usual client keeps one, or a request may meet its end."""
 SAMPLES = {
     "sample-dam": ["--model=dam"],
     "sample-reader": ["--model=bidaf", "--epochs=7", "--set=hidden=32", "--set=character_filters=16"],
@@ -187,7 +189,13 @@ def listen(app):
                 print(f"http://{FLAGS.host}:{port}/ is open; Ctrl-C ends it", flush=True)
 
     config = uvicorn.Config(
-        app, host=FLAGS.host, port=FLAGS.port, log_level="warning", timeout_graceful_shutdown=10, server_header=False
+        app,
+        host=FLAGS.host,
+        port=FLAGS.port,
+        log_level="warning",
+        timeout_graceful_shutdown=10,
+        timeout_keep_alive=KEEP_ALIVE,
+        server_header=False,
     )
     Server(config).run()
 

@@ -137,21 +137,37 @@ def available_cpus(root="/"):
     return max(1, min([affinity, *map(math.ceil, _quotas(pathlib.Path(root)))]))
 
 
+def memory_limit(root="/"):
+    """Bytes, page cache included, that this process's control groups allow it; `None`: no limit.
+
+    Args:
+        root: Directory that holds `proc` and `sys`.
+    """
+    limits = []
+    for directory in _control_groups(pathlib.Path(root), "memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            limit = _read(directory / name).strip()
+            limits += [int(limit)] if limit.isdigit() and int(limit) < 2**60 else []
+    return min(limits, default=None)
+
+
 def _quotas(root):
-    """CPUs that each control group (version 1 or 2) above this process grants; in a container some are not visible."""
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        mount = root / "sys/fs/cgroup" / controllers
-        group = mount / path.lstrip("/")
-        for directory in {mount, group, *(parent for parent in group.parents if mount in parent.parents)}:
-            if controllers:
-                quota = [_read(directory / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
-            else:
-                quota = _read(directory / "cpu.max").split()
+    """CPUs that each control group above this process grants."""
+    for directory in _control_groups(root, "cpu"):
+        one = [_read(directory / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+        for quota in (one, _read(directory / "cpu.max").split()):
             if len(quota) == 2 and quota[0].isdigit() and quota[1].isdigit():  # `max` and -1: no limit
                 yield int(quota[0]) / int(quota[1])
+
+
+def _control_groups(root, controller):
+    """The directories of each control group (version 1 or 2) above this process; in a container some do not exist."""
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers or controller in controllers.split(","):
+            mount = root / "sys/fs/cgroup" / controllers
+            group = mount / path.lstrip("/")
+            yield from {mount, group, *(parent for parent in group.parents if mount in parent.parents)}
 
 
 # === Precision ===

@@ -11,6 +11,8 @@ said already is no answer, and left out of all lists. How much words count besid
 mean reciprocal rank on every second context; `of_the_others` says what comes of it on the others.
 cost: an index of every turn of all corpora, and where these are too few, of seeded recombinations: the first half of a
 turn with the second half of another one of its corpus. Seconds and memory to build it, and to answer contexts of dev.
+What the files of an index take of the memory, the system may take back; so start this in a control group with a limit,
+as a container has one, to see whether it is enough.
 """
 
 import multiprocessing
@@ -26,7 +28,7 @@ from concurrent.futures import ProcessPoolExecutor
 from absl import flags
 from rich.progress import track
 
-from base import cli
+from base import cli, runtime
 from base.files import UserError
 from benchmarks.turns import write_record
 
@@ -52,6 +54,8 @@ def main():
     measured = measure()
     for name, value in measured.items():
         print(f"{name}: {value}")
+    limit = runtime.memory_limit()
+    measured["memory_limit_megabytes"] = limit and limit >> 20
     load = [round(minutes, 1) for minutes in os.getloadavg()]
     write_record(FLAGS.out, "retrieval", **measured, precision=FLAGS.precision, load_average=load)
 
