@@ -244,9 +244,11 @@ class Run:
             return json.loads(str(state["position"])).get("stopped", False)
 
     def save_metrics(self, split, result):
-        """Sets the entry of `split` in `metrics.json`."""
+        """Sets the entry of `split` in `metrics.json`; that of a published model stays what its card says."""
         file = self.path / METRICS
         metrics = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        if split in metrics and self.config["dataset"]["path"] is None:
+            return
         with atomic_file(file) as out:
             json.dump({**metrics, split: result}, out, indent=1)
 

@@ -222,8 +222,8 @@ def _fit(job):
 
     with devices.fitting(), Interruption() as interruption, Display(begin_of(position), total) as display:
         display.line(
-            f"{run.path}: {model.count_params():,} parameters, {steps:,} steps per epoch, "
-            f"a validation every {interval:,} steps{f', {devices.count} devices' * (devices.count > 1)}"
+            f"{run.path}: {model.count_params():,} parameters, steps per epoch: {steps:,}, "
+            f"steps between validations: {interval:,}{f', {devices.count} devices' * (devices.count > 1)}"
         )
         outside = Outside(display, interruption, job.save_seconds)
         dev = job.dataset.splits["dev"]

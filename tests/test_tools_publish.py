@@ -10,7 +10,7 @@ from helpers import run_script
 from base.files import UserError
 from data.corpora import smn
 from engine.evaluation import evaluate
-from engine.runs import BEST, LAST, Run
+from engine.runs import BEST, LAST, METRICS, Run
 from tasks import TASKS
 from tools.half_precision import halve
 
@@ -44,8 +44,9 @@ def test_nothing_of_the_machine_is_left_and_all_that_use_takes_is_there(publishe
 
 
 def test_the_card_says_what_was_measured_from_the_file(published, prepared_reading):
-    task = TASKS["reading_comprehension"]
+    task, before = TASKS["reading_comprehension"], (published / METRICS).read_bytes()
     record = evaluate(task, published, "dev", data=prepared_reading, precision="float32", baselines=False)
+    assert (published / METRICS).read_bytes() == before
     card = (published / "README.md").read_text()
     assert card.startswith("# A reader\n")
     assert f"| bidaf, half-precision weights | {record['metrics']['EM']:.4f} |" in card

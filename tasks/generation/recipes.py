@@ -3,12 +3,12 @@
 from engine.recipe import Recipe
 
 
-def _chat(attention, *, results="", score=Recipe.score, **settings):
-    """A GRU chatbot on DailyDialog; the rows differ in attention and output alone."""
+def _chat(attention, *, corpus="dailydialog", epochs=8.0, results="", score=Recipe.score, **settings):
+    """A GRU chatbot; the rows for the article differ in attention and output alone."""
     return Recipe(
         model="seq2seq",
-        corpus="dailydialog",
-        flags={"epochs": 8.0, "batch_size": 64, "learning_rate": 1e-3},
+        corpus=corpus,
+        flags={"epochs": epochs, "batch_size": 64, "learning_rate": 1e-3},
         settings={"attention": attention, "tied_output": True, "dropout": 0.3, **settings},
         results=results,
         score=score,
@@ -28,6 +28,14 @@ RECIPES = {
     ),
     "chat-dot-before": _chat("dot"),
     "chat-dot-before-all": _chat("dot", output="all"),
+    "chat-dailydialog": _chat(  # larger, three turns of context, starts from the next; ours
+        "luong_dot", hidden=512, dropout=0.4, epochs=5.0, decay=0.05
+    ),
+    "chat-cornell-first": _chat(
+        "luong_dot",
+        corpus="cornell, prepared with --vocabulary_of of a run on dailydialog of three turns",
+        **{"hidden": 512, "dropout": 0.2, "epochs": 1.5, "decay": 0.5, "validations_per_epoch": 0.666},
+    ),
     "chat-none": _chat(
         "none",
         results="chat/chat-none-dailydialog-?-dev.json",
