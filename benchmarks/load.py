@@ -94,18 +94,31 @@ async def answer_of(reader):
 # === Ordinary clients ===
 
 
-async def closed_loop(client, bodies, clients, seconds):
-    """Requests per second where each of some clients sends the next one as soon as it is answered."""
+async def closed_loop(client, bodies, clients, seconds, rng, hostile=0.0):
+    """Requests per second where each of some clients sends the next one as soon as it is answered.
+
+    Args:
+        client, bodies, rng, hostile: As of `open_loop`; hostile requests count too, and nobody waits for them.
+        clients: How many.
+        seconds: How long.
+    """
+    attackers, attacks = Hostile(client, bodies[0], collections.Counter()), []
     begin, done = time.perf_counter(), 0
 
-    async def ask(number):
+    async def ask():
         nonlocal done
         while time.perf_counter() - begin < seconds:
-            status, _ = await client.post(bodies[(number + done) % len(bodies)])
-            done += status == 200
+            if rng.random() < hostile:
+                attacks.append(asyncio.create_task(attackers.attack(KINDS[done % len(KINDS)])))
+                done += 1
+            else:
+                status, _ = await client.post(bodies[done % len(bodies)])
+                done += status == 200
 
-    await asyncio.gather(*(ask(number) for number in range(clients)))
-    return done / (time.perf_counter() - begin)
+    await asyncio.gather(*(ask() for _ in range(clients)))
+    speed = done / (time.perf_counter() - begin)
+    await asyncio.gather(*attacks)
+    return speed
 
 
 async def open_loop(client, bodies, rate, seconds, rng, usage, hostile=0.0):

@@ -4,8 +4,8 @@ python -m benchmarks.serving --run=build/demo/run --seconds=600 --out=results/be
 python -m benchmarks.serving --run=build/demo/run --seconds=600 --hostile=0.1 --out=results/benchmarks/hostile.json
 
 Starts `serve.py` on a free port of this machine and ends it. First the model is called with and without the server, in
-turn: what lies between is REST's. Then as many clients as `--clients` ask without a pause: that is the capacity. Then
-requests come at random moments, at a fraction of the capacity, for `--seconds`. Server and clients share the cores.
+turn: what lies between is REST's. Then as many clients as `--clients` ask without a pause, hostile ones among them where
+there are to be some: that is the capacity. Then requests come at random moments, at a fraction of the capacity, for `--seconds`. Server and clients share the cores.
 """
 
 import asyncio
@@ -102,7 +102,9 @@ async def measure(server, predictor, bodies, rng):
     """All that is measured, as a dict."""
     client = Client(server.port, f"/v1/models/{NAME}:predict")
     found = await overhead(client, predictor, bodies, FLAGS.calls)
-    found["capacity_per_second"] = await closed_loop(client, bodies, FLAGS.clients, FLAGS.capacity_seconds)
+    found["capacity_per_second"] = await closed_loop(
+        client, bodies, FLAGS.clients, FLAGS.capacity_seconds, rng, FLAGS.hostile
+    )
     rate = FLAGS.fraction * found["capacity_per_second"]
     minutes, outcomes = await open_loop(client, bodies, rate, FLAGS.seconds, rng, server.usage, FLAGS.hostile)
     client.close()
