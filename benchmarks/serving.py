@@ -4,8 +4,9 @@ python -m benchmarks.serving --run=build/demo/run --seconds=600 --out=results/be
 python -m benchmarks.serving --run=build/demo/run --seconds=600 --hostile=0.1 --out=results/benchmarks/hostile.json
 
 Starts `serve.py` on a free port of this machine and ends it. First the model is called with and without the server, in
-turn: what lies between is REST's. Then as many clients as `--clients` ask without a pause, hostile ones among them where
-there are to be some: that is the capacity. Then requests come at random moments, at a fraction of the capacity, for `--seconds`. Server and clients share the cores.
+turn: what lies between is REST's. Then as many clients as `--clients` ask without a pause, hostile ones among them if
+there are any: that is the capacity. Then requests come at random moments, at a fraction of the capacity, for
+`--seconds`. Server and clients share the cores.
 """
 
 import asyncio

@@ -51,7 +51,7 @@ def body(text="hello"):
 def test_every_request_of_a_load_is_counted(client):
     async def main():
         status, answer = await client.post(body("hello"))
-        capacity = await closed_loop(client, [body()], clients=3, seconds=0.3)
+        capacity = await closed_loop(client, [body()], clients=3, seconds=0.3, rng=random.Random(1), hostile=0.2)
         usage = iter([(123_000_000, 7.0), *[(5, 9.0)] * 9]).__next__
         loaded = await open_loop(client, [body(), body("x")], 50.0, 1.0, random.Random(7), usage)
         wrong = await open_loop(client, [b"{}"], 20.0, 0.5, random.Random(7), usage)
