@@ -289,6 +289,7 @@ def _measured(run, task, dataset, split, record):
         "model": config["model"],
         "corpus": dataset.name,
         "split": split,
+        "text": config["dataset"].get("text", {}),
         "settings": {"model": config["settings"], "training": config["training"], "fit": config["fit"]},
         "seed": config["fit"]["seed"],
         "seconds": _seconds(run),

@@ -35,7 +35,8 @@ def of_today(model, settings):
 
 
 def record_name(record):
-    """The name of a record of results/measured: the model's and, unless it was greedy, how replies were searched for.
+    """The name of a record of results/measured: the model's, whether it was trained on other data before, of how many
+    turns its sources are if not of one and, unless it was greedy, how replies were searched for.
 
     A record without settings, as of published rows, keeps the name it has.
     """
@@ -44,8 +45,9 @@ def record_name(record):
     if settings and "model" in record:
         present = of_today(record["model"], settings["model"])
         name = model_name(record["model"], present, settings.get("training", {}))
-    search = record.get("search", "greedy")
-    return name if search == "greedy" else f"{name}, {search}"
+    turns, search = record.get("text", {}).get("turns", 1), record.get("search", "greedy")
+    notes = ["pre-trained"] * ("--init_from=" in record.get("command", "")) + [f"{turns} turns"] * (turns != 1)
+    return ", ".join([name, *notes, *([] if search == "greedy" else [search])])
 
 
 TITLES = {
@@ -110,7 +112,8 @@ def _bidaf(settings, training):
 def _seq2seq(settings, training):
     attention = settings["attention"].replace("luong", "Luong's").replace("_", " ").replace("none", "no")
     output = ["output from all"] * (settings.get("output", "state") == "all")
-    return [f"{attention} attention", *output, *(["reverse"] * settings.get("reverse", False))]
+    size = [f"{settings['hidden']} units"] * (settings.get("hidden", 256) != 256)
+    return [f"{attention} attention", *size, *output, *(["reverse"] * settings.get("reverse", False))]
 
 
 def _memory(settings, training):

@@ -29,9 +29,9 @@ RECIPES = {
     "chat-dot-before": _chat("dot"),
     "chat-dot-before-all": _chat("dot", output="all"),
     "chat-dailydialog": _chat(  # larger, three turns of context, starts from the next; ours
-        "luong_dot", hidden=512, dropout=0.4, epochs=5.0, decay=0.05
+        "luong_dot", hidden=512, dropout=0.4, epochs=4.0, decay=0.05
     ),
-    "chat-cornell-first": _chat(
+    "chat-cornell-first": _chat(  # what the one above starts from
         "luong_dot",
         corpus="cornell, prepared with --vocabulary_of of a run on dailydialog of three turns",
         **{"hidden": 512, "dropout": 0.2, "epochs": 1.5, "decay": 0.5, "validations_per_epoch": 0.666},
