@@ -23,6 +23,9 @@ class Fake:
         self.name, self.task, self.answer, self.asked = f"fake-{task}", task, answer, []
         self.examples, self.more = list(examples), more
 
+    def check(self, instances):
+        """Takes whatever comes."""
+
     def predict(self, instances):
         self.asked += instances
         return [self.answer(instance) for instance in instances]
