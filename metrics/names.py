@@ -112,7 +112,8 @@ def _bidaf(settings, training):
 def _seq2seq(settings, training):
     attention = settings["attention"].replace("luong", "Luong's").replace("_", " ").replace("none", "no")
     output = ["output from all"] * (settings.get("output", "state") == "all")
-    size = [f"{settings['hidden']} units"] * (settings.get("hidden", 256) != 256)
+    hidden = settings.get("hidden", 256)
+    size = [f"{hidden} units"] * (hidden != 256)
     return [f"{attention} attention", *size, *output, *(["reverse"] * settings.get("reverse", False))]
 
 

@@ -235,7 +235,8 @@ def test_evaluate_measures_writes_and_prints(run, generation_dataset, tmp_path, 
     assert record["metrics"]["perplexity"] == pytest.approx(min(row["perplexity"] for row in run.history()), rel=1e-4)
     assert json.loads(measured_file.read_text())["metrics"] == record["metrics"]
     assert json.loads((run.path / "metrics.json").read_text())["dev"]["metrics"] == record["metrics"]
-    assert (record["name"], record["task"], record["corpus"]) == ("Seq2seq, additive attention", "generation", "small")
+    assert record["name"] == "Seq2seq, additive attention, 10 units"
+    assert (record["task"], record["corpus"], record["text"]["turns"]) == ("generation", "small", 1)
     printed = " ".join(capsys.readouterr().out.split())
     assert "21 pairs, 7 of them not in train; beam of 2" in printed
     assert f"{record['metrics']['BLEU-2']:.4f}" in printed and "without the pairs of train" in printed
