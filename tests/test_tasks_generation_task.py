@@ -236,7 +236,7 @@ def test_evaluate_measures_writes_and_prints(run, generation_dataset, tmp_path, 
     assert json.loads(measured_file.read_text())["metrics"] == record["metrics"]
     assert json.loads((run.path / "metrics.json").read_text())["dev"]["metrics"] == record["metrics"]
     assert record["name"] == "Seq2seq, additive attention, 10 units"
-    assert (record["task"], record["corpus"], record["text"]["turns"]) == ("generation", "small", 1)
+    assert (record["task"], record["corpus"], record["text"]["turns"]) == ("generation", "small", 2)
     printed = " ".join(capsys.readouterr().out.split())
     assert "21 pairs, 7 of them not in train; beam of 2" in printed
     assert f"{record['metrics']['BLEU-2']:.4f}" in printed and "without the pairs of train" in printed
