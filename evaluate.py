@@ -116,9 +116,9 @@ def predict():
         raise UserError("--predict needs a --run")
     run = Run.open(FLAGS.run)
     set_precision("float32")
-    predictor = TASKS[run.entry.task].predictor(run)
-    if run.entry.task != "generation":
-        cli.refuse_flags(SEARCH, f"models of {run.entry.task}")
+    task = TASKS[run.entry.task]
+    cli.refuse_flags([name for name in SEARCH if name not in task.options], f"models of {task.name}")
+    predictor = task.predictor(run)
     if FLAGS.reverse_run:
         predictor.rerank_by(FLAGS.reverse_run, FLAGS.reverse_weight)
     if FLAGS.decode:
