@@ -72,6 +72,11 @@ RECIPES = {
         results="chat/chat-subtitles-subtitles-?-dev.json",
         score="dev perplexity 52.08; seed 1, 34 minutes, 2 cores, AMD EPYC",
     ),
+    "chat-subtitles-long": _chat(  # larger, three turns of context, twice the epochs; ours
+        "luong_dot",
+        corpus="subtitles, prepared with --turns=3",
+        **{"hidden": 512, "epochs": 4.0, "decay": 0.05},
+    ),
     "seq2seq-sample": Recipe(
         model="seq2seq",
         corpus="the embedded sample",
