@@ -37,7 +37,7 @@ flags.DEFINE_bool(
     False,
     "Go on with the run in --workdir from where it was last saved, under its own settings or more --epochs.",
 )
-flags.DEFINE_float("epochs", None, "Passes over the training examples.", lower_bound=0.0)
+flags.DEFINE_float("epochs", None, "Passes over the training examples, more than 0.", lower_bound=0.0)
 flags.DEFINE_integer("batch_size", None, "Contexts, dialogs, pairs or questions per step.", lower_bound=1)
 flags.DEFINE_float("learning_rate", None, "Initial learning rate.", lower_bound=0.0)
 flags.DEFINE_enum(
