@@ -22,7 +22,7 @@ def provenance():
         `None` outside of a git repository), `versions`.
     """
     return {
-        "command": shlex.join(["python", *sys.argv]),
+        "command": command(),
         "hardware": hardware(),
         **revision(),
         "versions": {
@@ -32,6 +32,13 @@ def provenance():
             keras.config.backend(): _backend_version(),
         },
     }
+
+
+def command():
+    """What was called, for a shell: `python train.py --model=dam`, `python -m tools.sweep --recipe=bidaf-short`."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    by_name = spec is not None and spec.origin == sys.argv[0]  # python -m NAME, whose argv[0] is a path of this machine
+    return shlex.join(["python", *(["-m", spec.name] if by_name else sys.argv[:1]), *sys.argv[1:]])
 
 
 @functools.cache

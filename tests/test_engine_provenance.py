@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 
 import keras
 import pytest
@@ -55,6 +56,17 @@ def test_provenance_names_command_hardware_and_versions(monkeypatch):
     assert found["versions"]["keras"] == keras.__version__
     assert found["versions"]["backend"] in found["versions"]
     assert set(found) == {"command", "hardware", "commit", "dirty", "versions"}
+
+
+def test_a_module_is_called_by_its_name(tmp_path):
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "say.py").write_text("from engine.provenance import command\n\nprint(command())\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(provenance.ROOT)])}
+    for call, said in (["-m", "kit.say"], "-m kit.say"), (["kit/say.py"], "kit/say.py"):
+        done = subprocess.run(
+            [sys.executable, *call, "a b"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == f"python {said} 'a b'\n"
 
 
 def test_cores_are_those_that_the_process_may_use(monkeypatch):

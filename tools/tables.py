@@ -232,6 +232,16 @@ def _rows(name, *fields):
     return benchmark_tables.fields_table(_benchmark(name)[rows or "rows"], fields)
 
 
+def _groups(name, *metrics):
+    """`groups: NAME METRIC METRIC`: what tools.analyses found by groups, results/analyses/NAME.json."""
+    found = json.loads((ROOT / "results" / "analyses" / f"{name}.json").read_text(encoding="utf-8"))
+    cells = [
+        [each["group"], f"{each['examples']:,}", *(markdown.number(each["metrics"][m]) for m in metrics)]
+        for each in found["groups"]
+    ]
+    return markdown.markdown([found["by"].replace("_", " "), "n", *metrics], cells)
+
+
 def _value(path, *keys, digits="3", times="1"):
     """`value: FILE KEY KEY`: one number of results/FILE.json, `times` a factor, with so many `digits`."""
     found = json.loads((ROOT / "results" / f"{path}.json").read_text(encoding="utf-8"))
@@ -252,6 +262,7 @@ KINDS = {
     "sides": _sides,
     "iterations": _iterations,
     "rows": _rows,
+    "groups": _groups,
     "models": _models,
     "recipes": _recipes,
     "tree": _tree,

@@ -11,6 +11,7 @@ from data.samples.dialog import write_babi
 from engine import task
 from engine.optimizers import linear_decay
 from metrics.dialog import METRICS, dialog_metrics
+from tasks.dialog.analysis import GROUPINGS, metrics_by
 from tasks.dialog.answers import predict
 from tasks.dialog.baselines import baselines_and_upper_bounds
 from tasks.dialog.batches import NO_ANSWER
@@ -49,6 +50,7 @@ class DialogTask(task.Task):
     Training = Training
     fit = {"epochs": 20.0, "batch_size": 8, "learning_rate": 2e-3}  # the batch size counts dialogs with all their turns
     options = ("scores_out",)
+    groupings = tuple(GROUPINGS)
     headline = METRICS
     sample_path = "prepared/task1"
     export_call = ("answer = model.respond", ("responses", "scores"))
@@ -131,6 +133,11 @@ class DialogTask(task.Task):
                 for row in zip(examples.dialog, predicted, examples.answers, strict=True):
                     file.write(f"{row[0] + 1}\t{texts[row[1]]}\t{texts[row[2]]}\n")
         return record
+
+    def metrics_by(self, model, dataset, split, groupings, progress=iter, multiple=4):
+        examples = dataset.splits[split]
+        predicted = predict(model, examples, model.config, progress=progress, multiple=multiple)
+        return metrics_by(dataset, examples, predicted, groupings)
 
     def describe(self, record):
         counts = record["counts"]
