@@ -44,9 +44,9 @@ def test_a_candidate_is_a_template_and_its_entities(dataset):
     responses = Responses(dataset.world)
     assert responses.templates == [
         "hello there",
-        *["api_call <cuisine> <location>"] * 2,
-        *["<restaurant> is in the <location>"] * 2,
-        "<restaurant> is cheap , <location>",
+        *["api_call {cuisine} {location}"] * 2,
+        *["{restaurant} is in the {location}"] * 2,
+        "{restaurant} is cheap , {location}",
     ]
     assert responses.entities == [(), ((0,), (2,)), ((1,), (2,)), ((2,), (4,)), ((3,), (4,)), ((3,), (4,))]
     assert responses.calls.tolist() == [False, True, True, False, False, False]
@@ -68,7 +68,7 @@ def test_groups_say_what_is_wrong(dataset):
     ]
     assert rows["seen"] == [("not in train", 3, 1 / 3, 2 / 3, 2 / 3), ("in train", 2, 0.5, 1.0, 0.5)]
     assert rows["turns"] == [("1-2", 4, 0.25, 0.75, 0.5), ("3-4", 1, 1.0, 1.0, 1.0)]
-    assert rows["template"][0] == ("api_call <cuisine> <location>", 2, 0.0, 1.0, 0.0)
+    assert rows["template"][0] == ("api_call {cuisine} {location}", 2, 0.0, 1.0, 0.0)
     assert sum(each[1] for each in rows["template"]) == 5
 
 
@@ -77,7 +77,7 @@ def test_rare_templates_are_one_group(dataset, monkeypatch):
     split = dataset.splits["dev"]
     [groups] = metrics_by(dataset, split, split.answers, ["template"]).values()
     assert [(each["group"], each["examples"]) for each in groups] == [
-        ("api_call <cuisine> <location>", 2),
+        ("api_call {cuisine} {location}", 2),
         ("the rest", 3),
     ]
 

@@ -18,7 +18,7 @@ class Responses:
         world: A `tasks.dialog.dataset.World`.
 
     Attributes:
-        templates: Of each candidate its words, with `<type>` in place of an entity; a list of texts.
+        templates: Of each candidate its words, with `{type}` in place of an entity; a list of texts.
         entities: Of each candidate the entities it names, a list of tuples of numbers.
         calls: Of each candidate whether it asks the knowledge base, boolean `(C,)`.
     """
@@ -27,7 +27,7 @@ class Responses:
         self.templates, self.entities, calls = [], [], []
         for candidate in world.candidates:
             parts = world.link(candidate.split())
-            words = [[f"<{world.entities[numbers[0]][1]}>"] if numbers else part for part, numbers in parts]
+            words = [[f"{{{world.entities[numbers[0]][1]}}}"] if numbers else part for part, numbers in parts]
             self.templates.append(" ".join(word for part in words for word in part))
             self.entities.append(tuple(sorted(tuple(numbers) for _, numbers in parts if numbers)))
             calls.append(candidate.startswith(CALL))
