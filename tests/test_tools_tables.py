@@ -12,7 +12,8 @@ from tasks import RECIPES
 from tools import tables
 from tools.benchmark_tables import sides
 from tools.markdown import chosen, curve, samples, score_text, table
-from tools.tables import MEASURED, ROOT, main, pages, recipe_score, render
+from tools.model_tables import MEASURED, ROOT, recipe_records, recipe_score
+from tools.tables import main, pages, render
 from tools.tree import tree
 
 
@@ -94,7 +95,7 @@ def test_a_recipe_says_what_its_records_say(name):
 
 def test_the_records_of_a_recipe_are_its_own():
     for name, recipe in RECIPES.items():
-        for found in tables.recipe_records(recipe):
+        for found in recipe_records(recipe):
             settings = {**of_today(found["model"], found["settings"]["model"]), **found["settings"]["training"]}
             assert found["model"] == recipe.model, name
             for field, value in recipe.settings.items():

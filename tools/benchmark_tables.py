@@ -2,7 +2,7 @@
 
 import collections
 
-from tools.markdown import markdown
+from tools.markdown import markdown, number
 
 
 def speed(rows):
@@ -51,6 +51,22 @@ def iterations(found, count=200):
         shown = [f"{count / found['steps'] * seconds:.1f}" for seconds in (*row["seconds"], *row["cpu_seconds"])]
         lines.append([corpus, *shown, f"{row['cpu_seconds'][0] / row['cpu_seconds'][1]:.2f}"])
     return markdown([*header, "CPU time of one to other"], lines)
+
+
+def groups(found, metrics):
+    """What tools.analyses found, a row per group.
+
+    >>> metrics = {"EM": 0.5, "F1": 0.6251}
+    >>> print(groups({"by": "last_turn", "groups": [{"group": "0-5", "examples": 1200, "metrics": metrics}]}, ["F1"]))
+    | last turn | n | F1 |
+    |---|---|---|
+    | 0-5 | 1,200 | .625 |
+    """
+    lines = [
+        [each["group"], f"{each['examples']:,}", *(number(each["metrics"][metric]) for metric in metrics)]
+        for each in found["groups"]
+    ]
+    return markdown([found["by"].replace("_", " "), "n", *metrics], lines)
 
 
 def fields_table(rows, fields):

@@ -8,27 +8,21 @@ say what each makes and takes; arguments are separated by spaces, and quoted whe
 """
 
 import collections
-import fnmatch
 import json
-import pathlib
 import re
 import shlex
-import statistics
 
 from absl import flags
 
 from base import cli
 from base.files import UserError
-from engine.recipe import Recipe
 from metrics.names import record_name
 from metrics.published import PUBLISHED, published
 from metrics.tables import read_record
-from tasks import RECIPES
-from tools import benchmark_tables, markdown, ten_tasks
+from tools import benchmark_tables, markdown, model_tables, ten_tasks
+from tools.model_tables import MEASURED, ROOT
 from tools.tree import tree
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-MEASURED = ROOT / "results" / "measured"
 BENCHMARKS = ROOT / "results" / "benchmarks"
 MARKER = re.compile(
     r"(?P<begin><!-- (?P<kind>[a-z-]+)(?:: (?P<arguments>[^\n]*?))? -->)(?P<body>.*?)(?P<end><!-- end -->)", re.DOTALL
@@ -138,69 +132,6 @@ def _ten_tasks():
     return ten_tasks.table(MEASURED, json.loads(PUBLISHED.read_text(encoding="utf-8")))
 
 
-def recipe_records(recipe):
-    """The records of a `engine.recipe.Recipe`, or an empty list."""
-    return [read_record(path) for path in sorted(MEASURED.glob(recipe.results))] if recipe.results else []
-
-
-def recipe_score(recipe):
-    """What `Recipe.score` should say."""
-    records = recipe_records(recipe)
-    return markdown.score_text(records, recipe.flags["epochs"]) if records else Recipe.score
-
-
-def _recipes(*models):
-    """`recipes: MODEL MODEL`: the recipes of these models, with what they reached."""
-    rows = [(name, recipe) for name, recipe in RECIPES.items() if recipe.model in models]
-    lines = [[f"`{name}`", recipe.corpus, recipe.score] for name, recipe in rows]
-    return markdown.markdown(["recipe", "corpus", "score"], lines)
-
-
-PAPERS = (
-    ("DAM", "[Zhou et al. 2018](https://aclanthology.org/P18-1103)", "dam-ubuntu-irc", ("ubuntu-v1", "DAM")),
-    ("BiDAF", "[Seo et al. 2017](https://arxiv.org/abs/1611.01603)", "bidaf-squad", ("squad", "BiDAF, single (dev)")),
-    (
-        "Seq2seq, Luong's dot attention",
-        "[Luong et al. 2015](https://aclanthology.org/D15-1166)",
-        "chat-dot",
-        ("dailydialog", "Attn-Seq2Seq (test)"),
-    ),
-    (
-        "Seq2seq, additive attention",
-        "[Bahdanau et al. 2015](https://arxiv.org/abs/1409.0473)",
-        "chat-additive",
-        ("dailydialog", "Attn-Seq2Seq (test)"),
-    ),
-    ("MEMMA", "[Ren et al. 2019](http://www.c-s-a.org.cn/csa/article/abstract/7057)", "babi-memma", None),
-    ("MemN2N", "[Bordes et al. 2017](https://arxiv.org/abs/1605.07683)", "babi-memn2n", ("babi-*", "MemNN (test)")),
-    (
-        "Gated MemN2N",
-        "[Liu and Perez 2017](https://aclanthology.org/E17-1001)",
-        "babi-gmemn2n",
-        ("babi-*", "GMemN2N (test)"),
-    ),
-    ("Entity MEMMA", "ours", "babi-entity-memma", None),
-)
-"""Rows of `models`: name, paper, recipe, and patterns of the published corpus and row to show beside it."""
-
-
-def _models():
-    """`models`: each model with its paper, its recipe, our score, the published one and what each was measured on."""
-    every = json.loads(PUBLISHED.read_text(encoding="utf-8"))
-    lines = []
-    for name, paper, recipe, other in PAPERS:
-        records = recipe_records(RECIPES[recipe])
-        theirs = []
-        if other:
-            theirs = [row for row in every if fnmatch.fnmatchcase(row["corpus"], other[0])]
-            theirs = markdown.chosen(theirs, other[1])
-        minutes = statistics.mean(record["seconds"] for record in records) / 60
-        took = f"{minutes:.0f}" if minutes >= 1.5 else f"{minutes:.1f}"
-        cells = [markdown.headline_text(group) if group else "" for group in (records, theirs)]
-        lines.append([name, paper, f"`{recipe}`", *cells, took])
-    return markdown.markdown(["model", "paper", "recipe", "ours", "published", "minutes"], lines)
-
-
 def _benchmark(name):
     return json.loads((BENCHMARKS / f"{name}.json").read_text(encoding="utf-8"))
 
@@ -235,11 +166,7 @@ def _rows(name, *fields):
 def _groups(name, *metrics):
     """`groups: NAME METRIC METRIC`: what tools.analyses found by groups, results/analyses/NAME.json."""
     found = json.loads((ROOT / "results" / "analyses" / f"{name}.json").read_text(encoding="utf-8"))
-    cells = [
-        [each["group"], f"{each['examples']:,}", *(markdown.number(each["metrics"][m]) for m in metrics)]
-        for each in found["groups"]
-    ]
-    return markdown.markdown([found["by"].replace("_", " "), "n", *metrics], cells)
+    return benchmark_tables.groups(found, metrics)
 
 
 def _value(path, *keys, digits="3", times="1"):
@@ -263,8 +190,9 @@ KINDS = {
     "iterations": _iterations,
     "rows": _rows,
     "groups": _groups,
-    "models": _models,
-    "recipes": _recipes,
+    "models": model_tables.models,
+    "pretrained": model_tables.pretrained,
+    "recipes": model_tables.recipes,
     "tree": _tree,
     "value": _value,
 }
