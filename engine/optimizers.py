@@ -14,6 +14,11 @@ def linear_decay(learning_rate, steps, fraction):
     )
 
 
+def averaging(momentum):
+    """The arguments of an optimizer that keeps moving averages of the weights; 0: none are kept."""
+    return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
+
+
 class OneOpAdam(keras.optimizers.Adam):
     """`keras.optimizers.Adam`, exactly; on TensorFlow each variable is updated by one operation.
 

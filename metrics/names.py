@@ -106,6 +106,7 @@ def _bidaf(settings, training):
     notes += ["dynamic attention"] * (settings.get("attention", "flow") == "dynamic")
     notes += ["exact match"] * settings.get("exact_match", False)
     notes += ["trained unknown words"] * settings.get("train_unknown", False)
+    notes += ["linear decay"] * (training.get("decay", 1) != 1)
     return notes
 
 
@@ -146,7 +147,9 @@ def _shared_memory(settings, training):
         notes += [f"{count} {field}".removesuffix("s" if count == 1 else "")] * (count != usual)
     if settings.get("encoding", "sum") != "sum":
         notes.append({"position": "weighted by position", "attention": "attention between words"}[settings["encoding"]])
-    return notes
+    if settings.get("dropout"):
+        notes.append(f"dropout {settings['dropout']:g}")
+    return notes + ["averaged weights"] * bool(training.get("ema"))
 
 
 _NOTES = {

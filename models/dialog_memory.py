@@ -49,6 +49,8 @@ class MemoryConfig:
     """Candidates know the types of their words that occur in the conversation."""
     train_embedding: bool = True
     """`False` keeps the word vectors random, so that an unseen entity is like any other."""
+    dropout: float = 0.0
+    """Share of the features of each sentence's vector, and of each turn's state, that training drops; ours."""
 
     def __post_init__(self):
         for field in ("candidates", "candidate_entities", "match_groups", "match_candidates"):
@@ -56,6 +58,8 @@ class MemoryConfig:
         for field in ("vocabulary_size", "max_words", "embedding_dim", "time_limit"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be from 0 to below 1. Received: dropout={self.dropout}")
 
     @property
     def reads(self):
@@ -156,10 +160,16 @@ def encoded_words(config, name, max_words=0, words=None, heads=1):
     )
 
 
-def encode_sentences(encode, inputs):
+def dropped(config, x):
+    """`x` with the config's dropout; without it no layer is added."""
+    return keras.layers.Dropout(config.dropout)(x) if config.dropout else x
+
+
+def encode_sentences(config, encode, inputs):
     """The sentences of all dialogs, each distinct one encoded once.
 
     Args:
+        config: A `MemoryConfig`.
         encode: Layer from word ids `(S, W)` to vectors `(S, D)`.
         inputs: As of `DialogModel`.
 
@@ -167,7 +177,7 @@ def encode_sentences(encode, inputs):
         Float `(B, M, D)`.
     """
     words = inputs["typed_words" if "typed_words" in inputs else "words"]
-    return ops.take(encode(words), inputs["sentences"], axis=0)
+    return dropped(config, ops.take(encode(words), inputs["sentences"], axis=0))
 
 
 def read_history(config, encode, inputs):
@@ -182,7 +192,7 @@ def read_history(config, encode, inputs):
         Float `(B, T, D)`, and what `layers.memory_attention.MemoryAttention` takes after the query: memory, mask, and
         where the config has time, the vectors and distances of time.
     """
-    x_BMD = encode_sentences(encode, inputs)
+    x_BMD = encode_sentences(config, encode, inputs)
     speakers, turns = inputs["speakers"], inputs["turns"]
     memory = [SpeakerFeature(name="speaker")(x_BMD, speakers) if config.speaker else x_BMD]
     memory.append(history_mask(speakers, turns))
@@ -203,7 +213,7 @@ def score_candidates(config, state, encode, inputs):
     Returns:
         Float32 `(B, T, C)`.
     """
-    count, words = config.candidates
+    state, (count, words) = dropped(config, state), config.candidates
     words_N, rows_N = (IdTable((words,), name=f"candidate_{name}")(inputs["turns"]) for name in ("words", "rows"))
     candidates_CD = encode(words_N, rows=rows_N, count=count)
     logits = ops.einsum("btd,cd->btc", state, candidates_CD)

@@ -39,7 +39,7 @@ class SupervisedEmbeddings(DialogModel):
     @staticmethod
     def network(c, inputs):
         A, B = word_sums(c, "conversation_embedding"), word_sums(c, "candidate_embedding")
-        x_BMD = encode_sentences(A, inputs)
+        x_BMD = encode_sentences(c, A, inputs)
         said_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         x_BTD = ops.matmul(ops.cast(said_BTM, x_BMD.dtype), x_BMD)
         return score_candidates(c, x_BTD, B, inputs), []

@@ -68,6 +68,12 @@ def test_memory_networks_say_what_they_are_given(model, settings, name):
     assert model_name(model, {**FEATURES, **settings}, {}) == name
 
 
+def test_memory_networks_say_how_they_are_kept_from_learning_by_heart():
+    found = model_name("memma", {**FEATURES, "shortcut": "identity", "dropout": 0.3}, {"ema": 0.99, "decay": 0.1})
+    assert found == "MEMMA, identity shortcut, dropout 0.3, averaged weights"
+    assert model_name("memma", {**FEATURES, "dropout": 0.0}, {"ema": 0.0}) == "MEMMA"
+
+
 def test_bidaf_says_what_is_left_out_and_how_large_it_is():
     paper = {
         "hidden": 100,
@@ -79,6 +85,9 @@ def test_bidaf_says_what_is_left_out_and_how_large_it_is():
     assert model_name("bidaf", paper, {}) == "BiDAF"
     other = {**paper, "use_characters": False, "q2c": False, "end_pointer": "official"}
     assert model_name("bidaf", other, {}) == "BiDAF, no characters, no Q2C, official end pointer"
+    more = {**paper, "exact_match": True}
+    assert model_name("bidaf", more, {"decay": 0.02}) == "BiDAF, exact match, linear decay"
+    assert model_name("bidaf", more, {"decay": 1.0}) == "BiDAF, exact match"
     small = {**paper, "hidden": 40, "embedding_dim": 50, "similarity_start": "dot"}
     assert model_name("bidaf", small, {}) == "BiDAF, 40 units, 50-d vectors, similarity starts as a dot product"
 

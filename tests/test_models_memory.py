@@ -132,6 +132,28 @@ def test_attention_weights_are_those_of_the_history(name, heads):
     assert not MODELS["supervised-embeddings"].build(config("supervised-embeddings")).attention_weights
 
 
+# === Dropout ===
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dropout_is_of_training_alone(name):
+    whole, model = made(name), fresh(name, dropout=0.5)
+    model.set_weights(whole.get_weights())
+    inputs, _ = batch(model)
+    expected = to_numpy(whole(inputs))
+    np.testing.assert_allclose(to_numpy(model(inputs)), expected, atol=1e-6)
+    keras.utils.set_random_seed(1)
+    first, second = (to_numpy(model(inputs, training=True)) for _ in range(2))
+    assert np.abs(first - expected).max() > 0.01 and np.abs(first - second).max() > 0.01
+    np.testing.assert_array_equal(to_numpy(whole(inputs, training=True)), expected)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0])
+def test_dropout_is_a_share(rate):
+    with pytest.raises(ValueError, match=rf"dropout must be from 0 to below 1. Received: dropout={rate}$"):
+        config("memma", dropout=rate)
+
+
 # === Padding and time ===
 
 

@@ -102,7 +102,10 @@ def test_learning_rate_decays_linearly_to_a_fraction():
 
 
 def test_learning_rate_and_gradients_can_stay_as_they_are():
+    averaged = dialog.optimizer(Training(ema=0.75), 0.08, 40)
+    assert averaged.use_ema and averaged.ema_momentum == 0.75
     optimizer = dialog.optimizer(Training(decay=1.0, gradient_clip=0.0), 0.08, 0)
+    assert not optimizer.use_ema
     assert optimizer.global_clipnorm is None
     optimizer.iterations.assign(5)
     assert float(optimizer.learning_rate) == pytest.approx(0.08)

@@ -9,7 +9,7 @@ from base.files import atomic_file
 from data.batching import batches_by_size
 from data.samples.dialog import write_babi
 from engine import task
-from engine.optimizers import linear_decay
+from engine.optimizers import averaging, linear_decay
 from metrics.dialog import METRICS, dialog_metrics
 from tasks.dialog.analysis import GROUPINGS, metrics_by
 from tasks.dialog.answers import predict
@@ -37,10 +37,12 @@ class Training(task.Training):
     """Gradients are scaled down to this global norm; 0: not at all."""
     decay: float = 0.1
     """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not at all."""
+    ema: float = 0.0
+    """Momentum of moving averages of the weights, which stand in for the weights in scoring; 0: none are kept."""
     validations_per_epoch: float = 0.5
     """How often the split dev is scored in a pass over the training examples; 0.5 is every other epoch."""
 
-    limits = {**task.Training.limits, "loss": LOSSES, "margin": "[0, inf)", "decay": "[0, 1]"}
+    limits = {**task.Training.limits, "loss": LOSSES, "margin": "[0, inf)", "decay": "[0, 1]", "ema": "[0, 1)"}
 
 
 class DialogTask(task.Task):
@@ -85,9 +87,10 @@ class DialogTask(task.Task):
         set_world(model, dataset.world)
 
     def optimizer(self, training, learning_rate, steps, config=None):
-        """Adam with a linear decay."""
+        """Adam with a linear decay and, where asked for, moving averages of the weights."""
         schedule = linear_decay(learning_rate, steps, training.decay)
-        return keras.optimizers.Adam(schedule, global_clipnorm=training.gradient_clip or None)
+        clip = training.gradient_clip or None
+        return keras.optimizers.Adam(schedule, global_clipnorm=clip, **averaging(training.ema))
 
     def loss(self, training):
         if training.loss == "softmax":

@@ -15,7 +15,7 @@ from data.text_files import read_json
 from data.vocabulary import Vocabulary
 from engine import task
 from engine.evaluation import print_record
-from engine.optimizers import linear_decay
+from engine.optimizers import averaging, linear_decay
 from metrics.reading_comprehension import METRICS, squad_metrics
 from tasks.reading_comprehension.confidence import measure_confidence
 from tasks.reading_comprehension.dataset import load_dataset
@@ -94,9 +94,8 @@ class ReadingComprehensionTask(task.Task):
         """The optimizer that a `Training` names, with a linear decay and moving averages of the weights."""
         kind = {"adam": keras.optimizers.Adam, "adadelta": keras.optimizers.Adadelta}[training.optimizer]
         exact = {"epsilon": 1e-8} if training.optimizer == "adadelta" else {}  # that of the authors' TensorFlow 1
-        average = {"use_ema": True, "ema_momentum": training.ema} if training.ema else {}
         schedule = learning_rate if training.decay == 1 else linear_decay(learning_rate, steps, training.decay)
-        return kind(schedule, global_clipnorm=training.gradient_clip or None, **exact, **average)
+        return kind(schedule, global_clipnorm=training.gradient_clip or None, **exact, **averaging(training.ema))
 
     def loss(self, training):
         return span_loss

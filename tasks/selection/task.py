@@ -13,7 +13,7 @@ from base.files import atomic_file
 from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
 from engine import task
-from engine.optimizers import LazyAdam, OneOpAdam
+from engine.optimizers import LazyAdam, OneOpAdam, averaging
 from tasks.selection import batches
 from tasks.selection.analysis import GROUPINGS, metrics_by
 from tasks.selection.dataset import load_dataset
@@ -128,8 +128,7 @@ class SelectionTask(task.Task):
             learning_rate, training.decay_steps, training.decay_rate, staircase=True
         )
         adam = LazyAdam if getattr(config, "lazy_embedding", False) else OneOpAdam
-        average = {"use_ema": True, "ema_momentum": training.ema} if training.ema else {}
-        return adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None, **average)
+        return adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None, **averaging(training.ema))
 
     def loss(self, training):
         if training.loss == "softmax":
