@@ -24,7 +24,7 @@ flags.DEFINE_string(
     "run",
     None,
     "Run directory that train.py made; a quoted pattern of several; or A,B,C, scored together as an ensemble by the "
-    "mean of their probabilities (selection, reading comprehension).",
+    "mean of their probabilities (not generation).",
 )
 flags.DEFINE_string(
     "predictions", None, "Instead of a run: JSON {question id: answer} for a reading comprehension --data."

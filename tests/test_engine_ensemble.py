@@ -74,6 +74,22 @@ def test_candidates_are_ranked_by_the_mean_of_probabilities(trained_selection, t
     np.testing.assert_allclose(found, np.log(p / (1 - p)), atol=1e-4)
 
 
+def test_responses_are_chosen_by_the_mean_of_probabilities(trained_dialog, tmp_path):
+    run = trained_dialog
+    other, out = second(run, tmp_path / "other"), tmp_path / "said"
+    evaluate_all(TASKS, f"{run.path},{other.path}", ["dev"], baselines=False, scores_out=str(out), precision="float32")
+    dataset = TASKS["dialog"].dataset_of(run)
+    split, models, expected = dataset.splits["dev"], [each.load_model() for each in (run, other)], []
+    for row in range(len(split)):
+        inputs, answers = split.collate([row], models[0].config.reads, models[0].config.entities)
+        p = 0.0
+        for model in models:
+            e = np.exp(np.asarray(model.predict_on_batch(inputs), "float64"))
+            p = p + e / e.sum(axis=-1, keepdims=True)
+        expected += [dataset.world.candidates[best] for best in p.argmax(axis=-1)[answers >= 0]]
+    assert [line.split("\t")[1] for line in out.read_text(encoding="utf-8").splitlines()] == expected
+
+
 def test_what_makes_no_ensemble(trained_generation, trained_selection, tmp_path):
     pattern = f"{trained_generation.path},{trained_generation.path}"
     with pytest.raises(UserError, match="models of generation make no ensemble here"):

@@ -9,6 +9,7 @@ from base.files import atomic_file
 from data.batching import batches_by_size
 from data.samples.dialog import write_babi
 from engine import task
+from engine.averages import mean_of_softmaxes
 from engine.optimizers import averaging, linear_decay
 from metrics.dialog import METRICS, dialog_metrics
 from tasks.dialog.analysis import GROUPINGS, metrics_by
@@ -108,6 +109,9 @@ class DialogTask(task.Task):
         return split.collate(batch, config.reads, config.entities, multiple)
 
     # === Scoring ===
+
+    def average(self, logits):
+        return mean_of_softmaxes(logits)
 
     def validate(self, model, split, multiple=4):
         """Chooses by the accuracy per response."""

@@ -35,23 +35,6 @@ def span_loss(spans, logits):
     return -ops.logsumexp(masked_logits(each, spans[..., 0] >= 0), axis=-1)
 
 
-def average(logits):
-    """The logits of the mean of several models' `p1` and of their `p2`.
-
-    Args:
-        logits: List of float `(B, 2, T)`.
-
-    Returns:
-        Float32 `(B, 2, T)`: log probabilities.
-
-    >>> one, other = (np.log(np.array([[p, p]], "float32")) for p in ([0.5, 0.5], [1.0, 3.0]))
-    >>> np.exp(average([one, other])).round(3).tolist()
-    [[[0.375, 0.625], [0.375, 0.625]]]
-    """
-    log_p = ops.stack([ops.log_softmax(ops.cast(each, "float32"), axis=-1) for each in logits])
-    return ops.logsumexp(log_p, axis=0) - np.log(len(logits))
-
-
 def predict(model, split, batch_size=60, progress=iter, multiple=4):
     """The best span of each question; nothing is cut.
 

@@ -14,6 +14,7 @@ from data.samples.reading_comprehension import write_squad
 from data.text_files import read_json
 from data.vocabulary import Vocabulary
 from engine import task
+from engine.averages import mean_of_softmaxes
 from engine.evaluation import print_record
 from engine.optimizers import averaging, linear_decay
 from metrics.reading_comprehension import METRICS, squad_metrics
@@ -21,7 +22,7 @@ from tasks.reading_comprehension.confidence import measure_confidence
 from tasks.reading_comprehension.dataset import load_dataset
 from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.reading_comprehension.prepare import CHARACTERS, Settings, prepare
-from tasks.reading_comprehension.spans import answers, average, predict, span_loss
+from tasks.reading_comprehension.spans import answers, predict, span_loss
 
 OPTIMIZERS = ("adam", "adadelta")
 
@@ -114,7 +115,8 @@ class ReadingComprehensionTask(task.Task):
     # === Scoring ===
 
     def average(self, logits):
-        return average(logits)
+        """Of `p1` and of `p2`."""
+        return mean_of_softmaxes(logits)
 
     def validate(self, model, split, multiple=4):
         """Chooses by F1."""
