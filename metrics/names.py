@@ -35,8 +35,9 @@ def of_today(model, settings):
 
 
 def record_name(record):
-    """The name of a record of results/measured: the model's, whether it was trained on other data before, of how many
-    turns its sources are if not of one and, unless it was greedy, how replies were searched for.
+    """The name of a record of results/measured: of how many models it is if of several, the model's name, whether it was
+    trained on other data before, of how many turns its sources are if not of one and, unless it was greedy, how
+    replies were searched for.
 
     A record without settings, as of published rows, keeps the name it has.
     """
@@ -47,7 +48,8 @@ def record_name(record):
         name = model_name(record["model"], present, settings.get("training", {}))
     turns, search = record.get("text", {}).get("turns", 1), record.get("search", "greedy")
     notes = ["pre-trained"] * ("--init_from=" in record.get("command", "")) + [f"{turns} turns"] * (turns != 1)
-    return ", ".join([name, *notes, *([] if search == "greedy" else [search])])
+    several = f"Ensemble of {len(record['seeds'])}: " if settings and "seeds" in record else ""
+    return several + ", ".join([name, *notes, *([] if search == "greedy" else [search])])
 
 
 TITLES = {

@@ -115,6 +115,8 @@ def test_a_record_is_named_by_its_settings_and_its_search():
     assert record_name({"name": "HRED"}) == "HRED"
     found = {"name": "x", "model": "seq2seq", "settings": {"model": {"attention": "dot"}}, "search": "beam of 5"}
     assert record_name(found) == "Seq2seq, Luong's dot attention, beam of 5"  # written before there was `output`
+    several = {"name": "y", "model": "dam", "settings": {"model": {"levels": 2}}, "seeds": [1, 2, 3]}
+    assert record_name(several) == "Ensemble of 3: DAM, 2 levels"
     found["settings"]["model"]["output"] = "state"
     assert record_name(found) == "Seq2seq, dot attention, beam of 5"
     found |= {"settings": {"model": {"attention": "dot", "output": "state", "hidden": 512}}, "text": {"turns": 3}}
