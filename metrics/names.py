@@ -35,8 +35,8 @@ def of_today(model, settings):
 
 
 def record_name(record):
-    """The name of a record of results/measured: of how many models it is if of several, the model's name, whether it was
-    trained on other data before, of how many turns its sources are if not of one and, unless it was greedy, how
+    """The name of a record of results/measured: of how many models it is if of several, the model's name, whether it
+    was trained on other data before, of how many turns its sources are if not of one and, unless it was greedy, how
     replies were searched for.
 
     A record without settings, as of published rows, keeps the name it has.

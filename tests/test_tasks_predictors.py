@@ -1,9 +1,13 @@
 """Predictors of all tasks: runs keep examples that their predictors answer, what is said of a wrong instance."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 
 from base.files import UserError
+from engine.runs import Run
 from tasks import TASKS
 
 
@@ -107,3 +111,23 @@ def test_a_call_brings_what_it_finds(predictors, monkeypatch):
     other = next(text for text in predictor.world.candidates if not text.startswith("api_call"))
     assert predictor.predict([{"history": history, "candidates": [other]}])[0]["facts"] == []
     assert " ".join(predictor.world.knowledge[0]) == predictor.knowledge[0]
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(trained_dialog, tmp_path, silent):
+    path = tmp_path / "run"
+    shutil.copytree(trained_dialog.path, path)
+    first = {"speaker": "user", "text": "<SILENCE>" if silent else "hello"}
+    (path / "examples.json").write_text(json.dumps([{"title": "dev, dialog 1", "instance": {"history": [first]}}]))
+    predictor = TASKS["dialog"].predictor(Run.open(path))
+    silence, hello = {"speaker": "user", "text": ""}, {"speaker": "user", "text": "hello"}
+    [greeting] = predictor.predict([{"history": [silence]}])
+    said = [silence, {"speaker": "bot", "text": greeting["response"]}, hello]
+    asked = predictor.explain({"history": [hello]})
+    whole = predictor.explain({"history": said})
+    rows = [table["rows"] for table in asked["attention"]]
+    assert rows == ([table["rows"] for table in whole["attention"]] if silent else [])
+    if silent:
+        assert asked == whole
+    begun = predictor.explain({"history": [{"speaker": "bot", "text": "hello"}, hello]})["attention"]
+    assert [table["rows"] for table in begun] == [["bot: hello"]]  # the bot did speak first

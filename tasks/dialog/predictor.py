@@ -67,6 +67,12 @@ class DialogPredictor(Predictor):
         self.phrases = [line for _, line in read_lines(said, None)] if said.is_file() else []
         self._known = set(self.world.vocabulary.words) - set(SPECIALS)
         self._place = {text: number for number, text in enumerate(self.world.candidates)}
+        self.opening = []
+        """What goes before a history in which the user speaks first, if in the dataset the bot always did."""
+        firsts = [example["instance"]["history"][0]["text"] for example in run.examples()]
+        if firsts and set(firsts) == {SILENCE}:
+            [greeting] = self.answer([{"history": [], "facts": [], "candidates": []}])
+            self.opening = [("user", ""), ("bot", greeting["response"])]
 
     def read(self, text):
         """The words of a user, near to those that the model knows: also without capitals and punctuation.
@@ -158,6 +164,8 @@ class DialogPredictor(Predictor):
     def _sentences(self, instance):
         """All that was said, and the facts, as `(speaker, text)`; the last is the user's."""
         said = [(sentence["speaker"], sentence["text"]) for sentence in instance["history"]]
+        if said and said[0][0] == "user" and self.read(said[0][1]) != [SILENCE]:
+            said = [*self.opening, *said]
         if not said or said[-1][0] != "user":
             said.append(("user", ""))
         said[-1:-1] = [("fact", text) for text in instance["facts"]]
