@@ -77,6 +77,11 @@ RECIPES = {
         corpus="subtitles, prepared with --turns=3",
         **{"hidden": 512, "epochs": 4.0, "decay": 0.05},
     ),
+    "chat-xdailydialog": _chat(  # everyday talk in Chinese; starts from the one above
+        "luong_dot",
+        corpus="xdailydialog, prepared with --vocabulary_of of a run of the one above",
+        **{"hidden": 512, "dropout": 0.4, "epochs": 5.0, "decay": 0.05},
+    ),
     "seq2seq-sample": Recipe(
         model="seq2seq",
         corpus="the embedded sample",
