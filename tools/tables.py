@@ -92,9 +92,9 @@ def _curve(corpus, steps=None):
     return markdown.curve(longest, [int(step) for step in steps.split(",")], others)
 
 
-def _samples(corpus):
-    """`samples: CORPUS`: replies of its records."""
-    return markdown.samples([record for record in measured(corpus) if record.get("samples")])
+def _samples(corpus, only=""):
+    """`samples: CORPUS`: replies of its records. `only=TEXT`: of those whose name has that text."""
+    return markdown.samples([r for r in measured(corpus) if r.get("samples") and only in record_name(r)])
 
 
 def _dialog(split):
