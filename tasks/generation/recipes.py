@@ -76,11 +76,15 @@ RECIPES = {
         "luong_dot",
         corpus="subtitles, prepared with --turns=3",
         **{"hidden": 512, "epochs": 4.0, "decay": 0.05},
+        results="chat/chat-subtitles-long-subtitles-?-dev.json",
+        score="dev perplexity 43.39 after 3 of 4 epochs; seed 1, 104 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
     "chat-xdailydialog": _chat(  # everyday talk in Chinese; starts from the one above
         "luong_dot",
         corpus="xdailydialog, prepared with --vocabulary_of of a run of the one above",
         **{"hidden": 512, "dropout": 0.4, "epochs": 5.0, "decay": 0.05},
+        results="chat/chat-xdailydialog-xdailydialog-?-dev.json",
+        score="dev perplexity 31.53; seed 1, 7 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
     "seq2seq-sample": Recipe(
         model="seq2seq",
