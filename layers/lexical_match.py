@@ -10,9 +10,9 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("colloquy")
 class LexicalMatch(keras.layers.Layer):
-    """The cosine of TF-IDF vectors (without counts), times a gain; added to a model's logits where it does not learn.
+    """The cosine of TF-IDF vectors, times a gain; added to a model's logits where it does not learn.
 
-        logit = gain sum_{w, x: c_w = r_x} idf(c_w)^2 / sqrt(sum_w idf(c_w)^2  sum_x idf(r_x)^2)
+        logit = gain sum_{w, x: c_w = r_x} v(c_w)^2 / sqrt(sum_w v(c_w)^2  sum_x v(r_x)^2),  v(w) = idf(w)^power
 
     A word that the vocabulary has not matches itself where it has a hashed id (`data.vocabulary.Vocabulary`): file
     names, versions and error messages decide which answer belongs to a question, and word vectors say nothing of them.
@@ -22,6 +22,7 @@ class LexicalMatch(keras.layers.Layer):
         words: V, ids that occur, 1 to this; 0 is padding.
         unknown_id: An id that stands for many words, and matches nothing; 0: there is none.
         gain: Of the cosine.
+        power: Of the inverse document frequencies: the higher, the more rare words count.
 
     Call arguments:
         context: Word ids `(B, ...)`, int32, 0 = padding.
@@ -32,11 +33,12 @@ class LexicalMatch(keras.layers.Layer):
         Logits, float32 `(B, N)`.
     """
 
-    def __init__(self, words, unknown_id=0, gain=16.0, **kwargs):
+    def __init__(self, words, unknown_id=0, gain=16.0, power=1.0, **kwargs):
         super().__init__(**kwargs)
         self.words = words
         self.unknown_id = unknown_id
         self.gain = gain
+        self.power = power
 
     def build(self, context_shape, responses_shape):
         self.idf = self.add_weight(name="idf", shape=(self.words + 1,), initializer="ones", trainable=False)
@@ -54,10 +56,12 @@ class LexicalMatch(keras.layers.Layer):
     def _weights(self, ids):
         """The words' weights, float32, 0 for padding and `unknown_id`."""
         matters = ops.logical_and(ids != 0, ids != self.unknown_id)
-        return ops.where(matters, ops.take(ops.cast(self.idf, "float32"), ids, axis=0), 0.0)
+        weights = ops.power(ops.cast(self.idf, "float32"), self.power)
+        return ops.where(matters, ops.take(weights, ids, axis=0), 0.0)
 
     def compute_output_spec(self, context, responses, training=False):
         return keras.KerasTensor(responses.shape[:2], "float32")
 
     def get_config(self):
-        return {**super().get_config(), "words": self.words, "unknown_id": self.unknown_id, "gain": self.gain}
+        own = {name: getattr(self, name) for name in ("words", "unknown_id", "gain", "power")}
+        return {**super().get_config(), **own}

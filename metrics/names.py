@@ -86,7 +86,8 @@ def _dam(settings, training):
     if settings.get("masking") == "release":
         notes.append("release mode")
     if settings.get("lexical_gain"):
-        notes.append(f"{settings['lexical_gain']:g} x TF-IDF")
+        power = settings.get("lexical_power", 1.0)
+        notes.append(f"{settings['lexical_gain']:g} x TF-IDF" + (f"^{power:g}" if power != 1 else ""))
     if training.get("ema"):
         notes.append("averaged weights")
     return notes

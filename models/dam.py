@@ -74,6 +74,8 @@ class DAMConfig:
     lexical_gain: float = 0.0
     """An extension, not the paper's: so many times the TF-IDF cosine of context and response are added to the logit
     where the model does not learn, see `layers.lexical_match`; 0: nothing."""
+    lexical_power: float = 1.0
+    """Power of the words' inverse document frequencies in that cosine: the higher, the more rare words count."""
     lexical_turns: int = 20
     """Turns that it reads, the last ones: more than the network, as it costs next to nothing."""
     lexical_words: int = 100
@@ -198,7 +200,8 @@ class DAM(keras.Model):
         if c.lexical_gain:
             ids = c.vocabulary_size + c.hashed_words
             whole = {name: keras.Input((None, None), dtype="int32", name=name) for name in ("context", "candidates")}
-            logits = logits + LexicalMatch(ids, c.unknown_id, c.lexical_gain, name="lexical_match")(*whole.values())
+            lexical_match = LexicalMatch(ids, c.unknown_id, c.lexical_gain, c.lexical_power, name="lexical_match")
+            logits = logits + lexical_match(*whole.values())
             inputs |= whole
         super().__init__(inputs, logits, **kwargs)
         self.config = config

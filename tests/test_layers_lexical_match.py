@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import rebuilt, set_random_weights, to_numpy
+from helpers import rebuilt, to_numpy
 
 from layers.lexical_match import LexicalMatch
 
@@ -11,20 +11,21 @@ B, N, T, K, X, V, UNKNOWN = 2, 3, 5, 7, 11, 13, 2
 
 def cosine_of_words(context, response, layer):
     """The logit of a context and a response, lists of ids without padding."""
-    idf = layer.idf.numpy().astype("float64")
+    value = layer.idf.numpy().astype("float64") ** layer.power
     known = [[id for id in ids if id != layer.unknown_id] for ids in (context, response)]
-    shared = sum(idf[c] ** 2 for c in known[0] for r in known[1] if c == r)
-    squares = [sum(idf[id] ** 2 for id in ids) for ids in known]
+    shared = sum(value[c] ** 2 for c in known[0] for r in known[1] if c == r)
+    squares = [sum(value[id] ** 2 for id in ids) for ids in known]
     return layer.gain * shared / np.sqrt(max(squares[0] * squares[1], 1e-6))
 
 
-@pytest.fixture
-def case():
+@pytest.fixture(params=[1.0, 1.7])
+def case(request):
     rng = np.random.default_rng(3)
     context, responses = rng.integers(0, V + 1, (B, T, K)), rng.integers(0, V + 1, (B, N, X))
-    layer = LexicalMatch(V, unknown_id=UNKNOWN, gain=1.5)
+    layer = LexicalMatch(V, unknown_id=UNKNOWN, gain=1.5, power=request.param)
     layer(context, responses)
-    return set_random_weights(layer, 1), context, responses
+    layer.idf.assign(rng.uniform(0.0, 1.0, V + 1))
+    return layer, context, responses
 
 
 def test_logits_are_those_of_loops(case):

@@ -16,7 +16,8 @@ FEATURES = {"speaker": True, "time": True, "match_types": False, "train_embeddin
         ({"max_turns": 6, "max_words": 24}, {"negatives": "fresh"}, "DAM, 6 x 24 words, fresh negatives"),
         ({"levels": 1, "masking": "release"}, {}, "DAM, 1 level, release mode"),
         ({"lexical_gain": 16.0}, {"ema": 0.99}, "DAM, 16 x TF-IDF, averaged weights"),
-        ({"lexical_gain": 0.0}, {"ema": 0.0}, "DAM"),
+        ({"lexical_gain": 16.0, "lexical_power": 1.5}, {}, "DAM, 16 x TF-IDF^1.5"),
+        ({"lexical_gain": 0.0, "lexical_power": 1.5}, {"ema": 0.0}, "DAM"),
         ({"max_turns": 9, "max_words": 24}, {"negatives": "fresh", "negatives_per_positive": 3},
          "DAM, 9 x 24 words, 3 fresh negatives"),
         # One that is drawn is not said to be: the file's are used.

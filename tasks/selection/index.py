@@ -139,7 +139,7 @@ class RetrievalIndex:
         return [self._hit(responses[i], pair_of.get(responses[i]), places[responses[i]], cosines[i]) for i in best]
 
     def _cosines(self, context, responses):
-        """Cosines of TF-IDF vectors without counts, as of `layers.lexical_match`, of words and lists of words."""
+        """Cosines of TF-IDF vectors without counts, of words and lists of words."""
         weights = np.zeros_like(self._idf)
         ids = np.unique(self.words.encode(context))
         weights[ids] = self._idf[ids] ** 2
