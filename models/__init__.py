@@ -41,6 +41,6 @@ MODELS = {
     "entity-memma": ModelEntry("models.entity_memma", "EntityMEMMA", task="dialog"),
     "memn2n": ModelEntry("models.memn2n", "MemN2N", task="dialog"),
     "memr": ModelEntry("models.memr", "MEMR", task="dialog"),
-    "seq2seq": ModelEntry("models.seq2seq", "Seq2Seq", task="generation"),
+    "seq2seq": ModelEntry("models.seq2seq", "Seq2Seq", task="generation", gains_in_bfloat16=True),
     "supervised-embeddings": ModelEntry("models.supervised_embeddings", "SupervisedEmbeddings", task="dialog"),
 }

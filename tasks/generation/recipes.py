@@ -3,12 +3,14 @@
 from engine.recipe import Recipe
 
 
-def _chat(attention, *, corpus="dailydialog", epochs=8.0, results="", score=Recipe.score, **settings):
+def _chat(
+    attention, *, corpus="dailydialog", epochs=8.0, precision="float32", results="", score=Recipe.score, **settings
+):
     """A GRU chatbot; the rows for the article differ in attention and output alone."""
     return Recipe(
         model="seq2seq",
         corpus=corpus,
-        flags={"epochs": epochs, "batch_size": 64, "learning_rate": 1e-3},
+        flags={"epochs": epochs, "batch_size": 64, "learning_rate": 1e-3, "precision": precision},
         settings={"attention": attention, "tied_output": True, "dropout": 0.3, **settings},
         results=results,
         score=score,
@@ -30,14 +32,21 @@ RECIPES = {
     "chat-dot-before-all": _chat("dot", output="all"),
     "chat-dailydialog": _chat(  # larger, three turns of context, starts from the next; ours
         "luong_dot",
-        **{"hidden": 512, "dropout": 0.4, "epochs": 4.0, "decay": 0.05},
+        **{"precision": "bfloat16", "hidden": 512, "dropout": 0.4, "epochs": 4.0, "decay": 0.05},
         results="chat/chat-dailydialog-dailydialog-?-dev.json",
         score="dev perplexity 30.95; seed 1, 35 minutes, 2 cores, Intel(R) Xeon(R) Processor",
     ),
     "chat-cornell-first": _chat(  # what the one above starts from
         "luong_dot",
         corpus="cornell, prepared with --vocabulary_of of a run on dailydialog of three turns",
-        **{"hidden": 512, "dropout": 0.2, "epochs": 1.5, "decay": 0.5, "validations_per_epoch": 0.666},
+        **{
+            "precision": "bfloat16",
+            "hidden": 512,
+            "dropout": 0.2,
+            "epochs": 1.5,
+            "decay": 0.5,
+            "validations_per_epoch": 0.666,
+        },
     ),
     "chat-none": _chat(
         "none",
@@ -47,7 +56,7 @@ RECIPES = {
     "chat-cornell": Recipe(  # the PyTorch chatbot tutorial's, 4,000 steps
         model="seq2seq",
         corpus="cornell, prepared with --max_words=9 --min_count=3 --vocabulary_size=0 --drop_unknown",
-        flags={"epochs": 6.61, "batch_size": 64, "learning_rate": 1e-4},
+        flags={"epochs": 6.61, "batch_size": 64, "learning_rate": 1e-4, "precision": "float32"},
         settings={
             "embedding_dim": 500,
             "embedding_start": "normal",
@@ -67,7 +76,7 @@ RECIPES = {
     "chat-subtitles": Recipe(
         model="seq2seq",
         corpus="subtitles",
-        flags={"epochs": 2.0, "batch_size": 64, "learning_rate": 1e-3},
+        flags={"epochs": 2.0, "batch_size": 64, "learning_rate": 1e-3, "precision": "float32"},
         settings={"attention": "luong_dot", "tied_output": True, "dropout": 0.2, "validations_per_epoch": 2},
         results="chat/chat-subtitles-subtitles-?-dev.json",
         score="dev perplexity 52.08; seed 1, 34 minutes, 2 cores, AMD EPYC",
@@ -75,21 +84,21 @@ RECIPES = {
     "chat-subtitles-long": _chat(  # larger, three turns of context, twice the epochs; ours
         "luong_dot",
         corpus="subtitles, prepared with --turns=3",
-        **{"hidden": 512, "epochs": 4.0, "decay": 0.05},
+        **{"precision": "bfloat16", "hidden": 512, "epochs": 4.0, "decay": 0.05},
         results="chat/chat-subtitles-long-subtitles-?-dev.json",
         score="dev perplexity 43.39 after 3 of 4 epochs; seed 1, 104 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
     "chat-xdailydialog": _chat(  # everyday talk in Chinese; starts from the one above
         "luong_dot",
         corpus="xdailydialog, prepared with --vocabulary_of of a run of the one above",
-        **{"hidden": 512, "dropout": 0.4, "epochs": 5.0, "decay": 0.05},
+        **{"precision": "bfloat16", "hidden": 512, "dropout": 0.4, "epochs": 5.0, "decay": 0.05},
         results="chat/chat-xdailydialog-xdailydialog-?-dev.json",
         score="dev perplexity 31.53; seed 1, 7 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
     "seq2seq-sample": Recipe(
         model="seq2seq",
         corpus="the embedded sample",
-        flags={"epochs": 6.0, "batch_size": 64, "learning_rate": 3e-3},
+        flags={"epochs": 6.0, "batch_size": 64, "learning_rate": 3e-3, "precision": "float32"},
         settings={"embedding_dim": 128, "hidden": 128},
         results="seq2seq-sample.json",
         score="dev perplexity 1.92; seed 1, 3 minutes, 2 cores, AMD EPYC",
