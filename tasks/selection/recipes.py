@@ -44,13 +44,20 @@ RECIPES = {
         results="dam-ubuntu-irc-full.json",
         score="dev R10@1 .567; seed 1, 33 minutes, 2 cores, AMD EPYC",
     ),
-    "dam-ubuntu-irc-lexical": Recipe(  # what pretrained/dam-ubuntu-irc was trained with: an extension, see docs/dam.md
+    "dam-ubuntu-irc-lexical": Recipe(  # an extension, see docs/dam.md
         model="dam",
         corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000",
         flags={"epochs": 3.0, "batch_size": 32, "learning_rate": 1e-3, "precision": "bfloat16"},
         settings={**DAM_UBUNTU_IRC, "lexical_gain": 16.0, "ema": 0.998},
         results="dam-ubuntu-irc-lexical.json",
         score="dev R10@1 .606; seed 1, 111 minutes, 1 core, Intel(R) Xeon(R) Processor",
+    ),
+    "dam-ubuntu-irc-candidates": Recipe(  # goes on from the one above with four negatives at a time, see docs/dam.md
+        model="dam",
+        corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000",
+        flags={"epochs": 0.5, "batch_size": 16, "learning_rate": 3e-4, "precision": "bfloat16"},
+        settings={**DAM_UBUNTU_IRC, "lexical_gain": 18.0, "lexical_power": 1.5, "ema": 0.998}
+        | {"negatives_per_positive": 4, "validations_per_epoch": 8},
     ),
     "dam-sample": Recipe(
         model="dam",
