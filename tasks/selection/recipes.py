@@ -58,6 +58,8 @@ RECIPES = {
         flags={"epochs": 0.5, "batch_size": 16, "learning_rate": 3e-4, "precision": "bfloat16"},
         settings={**DAM_UBUNTU_IRC, "lexical_gain": 18.0, "lexical_power": 1.5, "ema": 0.998}
         | {"negatives_per_positive": 4, "validations_per_epoch": 8},
+        results="dam-ubuntu-irc-candidates.json",
+        score="dev R10@1 .632; seed 1, 18 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
     "dam-sample": Recipe(
         model="dam",
