@@ -33,7 +33,10 @@ def test_a_model_answers_its_examples(path):
     answers = predictor.predict(instances)
     assert len(answers) == len(instances) > 0
     for answer in answers:
-        scores = np.array(answer["scores"] if "scores" in answer else [best["score"] for best in answer["best"]])
+        if "scores" in answer:
+            scores = np.array(answer["scores"])
+        else:  # of the best responses, or of a single answer
+            scores = np.array([best["score"] for best in answer.get("best", [answer])])
         assert scores.size and np.isfinite(scores).all()
 
 

@@ -151,6 +151,15 @@ def test_a_curve_at_some_steps_stands_beside_the_published_one():
     assert shown[2:] == ["| 500 | 5.00 | 3.77 | 9.00 | 1 |", "| 1,000 | 4.00 | 3.47 | 9.00 | 1 |"]
 
 
+def test_a_curve_is_that_of_the_longest_run_whose_name_is_not_left_out(monkeypatch):
+    runs = [("a, more", 2.0), ("a", 1.0)]
+    history = {name: [{"epoch": last, "loss": last, "seconds": 60.0, "R10@1": 0.5}] for name, last in runs}
+    records = [record(name, 1, 0.5, epochs=last, task="selection", history=history[name]) for name, last in runs]
+    monkeypatch.setattr(tables, "measured", lambda corpus: records)
+    for option, epoch in (("", 2), (' without="more"', 1)):
+        assert f"\n| {epoch} | {epoch}.00 |" in render(f"<!-- curve: x{option} -->\n<!-- end -->")
+
+
 def test_samples_have_a_column_per_search():
     pair = {"source": "a | b", "target": "c ."}
     records = [

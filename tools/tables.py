@@ -83,9 +83,11 @@ def _published(corpus):
     return [row for row in published(corpus) if row["metrics"]]
 
 
-def _curve(corpus, steps=None):
-    """`curve: CORPUS`: each validation of its longest run. `steps=N,N`: those, beside a published curve if any."""
-    longest = max(measured(corpus), key=lambda record: record["epochs"])
+def _curve(corpus, steps=None, without=""):
+    """`curve: CORPUS`: each validation of its longest run. `steps=N,N`: those, beside a published curve if any.
+    `without=TEXT`: of runs whose name has not that text."""
+    records = [record for record in measured(corpus) if not without or without not in record_name(record)]
+    longest = max(records, key=lambda record: record["epochs"])
     if not steps:
         return markdown.curve(longest)
     others = [row for row in published(corpus) if "curve" in row]

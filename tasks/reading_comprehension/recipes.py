@@ -35,8 +35,10 @@ RECIPES = {
     "bidaf-squad-match": Recipe(  # ours, past the paper: a feature, and a start and a decay that suit few epochs
         model="bidaf",
         corpus="squad",
-        flags={"epochs": 3.0, "batch_size": 60, "learning_rate": 2e-3},
+        flags={"epochs": 6.0, "batch_size": 60, "learning_rate": 2e-3, "precision": "bfloat16"},
         settings={"exact_match": True, "similarity_start": "dot", "decay": 0.02, "validations_per_epoch": 2},
+        results="bidaf/bidaf-squad-match-squad-?-dev.json",
+        score="dev EM .645, F1 .753; seed 1, 262 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
     "bidaf-paper": Recipe(  # as published (section 4.1), on 100-d vectors where the prepared dataset has them
         model="bidaf",
