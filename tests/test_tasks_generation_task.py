@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -244,3 +245,10 @@ def test_evaluate_measures_writes_and_prints(run, generation_dataset, tmp_path, 
         UserError, match="--ties is not for generation, which has scores_out, decode, reverse_run, reverse_weight"
     ):
         evaluate(generation, run.path, "dev", ties="release")
+
+
+def test_examples_read_as_people_write():
+    split = SimpleNamespace(source_texts=["你 会 用 筷 子 吗 ?\tyes , a little ."])
+    dataset = SimpleNamespace(tokenizer="mixed", splits={"dev": split})
+    [example] = generation.examples(dataset)
+    assert example == {"title": "dev, pair 1", "instance": {"turns": ["你会用筷子吗？", "yes, a little."]}}

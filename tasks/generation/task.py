@@ -8,6 +8,7 @@ import numpy as np
 from base.files import atomic_file
 from data.batching import batches_by_size
 from data.samples.generation import write_conversations
+from data.tokenizers import TOKENIZERS
 from data.vocabulary import PADDING_ID
 from engine import task
 from engine.optimizers import TwoRateAdam, linear_decay
@@ -214,9 +215,10 @@ class GenerationTask(task.Task):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        texts = dataset.splits[split].source_texts
+        texts, text_of = dataset.splits[split].source_texts, TOKENIZERS[dataset.tokenizer].detokenize
         rows = np.unique(np.linspace(0, len(texts) - 1, count).astype(int)) if texts else ()
-        return [{"title": f"{split}, pair {row + 1}", "instance": {"turns": texts[row].split("\t")}} for row in rows]
+        found = {row: [text_of(turn.split(" ")) for turn in texts[row].split("\t")] for row in rows}
+        return [{"title": f"{split}, pair {row + 1}", "instance": {"turns": found[row]}} for row in rows]
 
     def predictor(self, run):
         return GenerationPredictor(run)
