@@ -248,7 +248,7 @@ def test_evaluate_measures_writes_and_prints(run, generation_dataset, tmp_path, 
 
 
 def test_examples_read_as_people_write():
-    split = SimpleNamespace(source_texts=["你 会 用 筷 子 吗 ?\tyes , a little ."])
+    split = SimpleNamespace(source_texts=["我 会 用 筷 子 。\tyes , a little ."])
     dataset = SimpleNamespace(tokenizer="mixed", splits={"dev": split})
     [example] = generation.examples(dataset)
-    assert example == {"title": "dev, pair 1", "instance": {"turns": ["你会用筷子吗？", "yes, a little."]}}
+    assert example == {"title": "dev, pair 1", "instance": {"turns": ["我会用筷子。", "yes, a little."]}}
