@@ -76,7 +76,11 @@ RECIPES = {
         results="bidaf/bidaf-short-no-q2c-squad-?-dev.json",
         score="dev EM .436, F1 .568; seed 1, 23 minutes, 2 cores, AMD EPYC",
     ),
-    "bidaf-short-match": _bidaf_short(exact_match=True),
+    "bidaf-short-match": _bidaf_short(
+        exact_match=True,
+        results="bidaf/bidaf-short-match-squad-?-dev.json",
+        score="dev EM .451, F1 .584; seed 1, 16 minutes, 1 core, Intel(R) Xeon(R) Processor",
+    ),
     "bidaf-short-decay": _bidaf_short(decay=0.02),
     "bidaf-short-dynamic": _bidaf_short(attention="dynamic"),
     "bidaf-short-mlp-similarity": _bidaf_short(similarity="mlp"),
