@@ -99,7 +99,8 @@ RECIPES = {
         speaker=False,
         time=False,
         results="babi/babi-memr-plain-task?-?-dev.json",
-        score="dev per_response .808, the mean of 6 tasks; seeds 1, 2, 3, 2 minutes per task, 1 core, Intel(R) Xeon(R) Processor, 2 cores, AMD EPYC",
+        score="dev per_response .808, the mean of 6 tasks; seeds 1, 2, 3, 2 minutes per task, "
+        "1 core, Intel(R) Xeon(R) Processor, 2 cores, AMD EPYC",
     ),
     "babi-memr-match": _babi("memr", match_types=True),
     "babi-embeddings": _babi(
