@@ -56,8 +56,8 @@ class LexicalMatch(keras.layers.Layer):
     def _weights(self, ids):
         """The words' weights, float32, 0 for padding and `unknown_id`."""
         matters = ops.logical_and(ids != 0, ids != self.unknown_id)
-        weights = ops.power(ops.cast(self.idf, "float32"), self.power)
-        return ops.where(matters, ops.take(weights, ids, axis=0), 0.0)
+        idf = ops.take(ops.cast(self.idf, "float32"), ids, axis=0)
+        return ops.where(matters, ops.power(idf, self.power), 0.0)
 
     def compute_output_spec(self, context, responses, training=False):
         return keras.KerasTensor(responses.shape[:2], "float32")

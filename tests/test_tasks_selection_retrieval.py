@@ -14,7 +14,7 @@ from tasks import TASKS
 from tasks.selection.chat import SelectionChat
 from tasks.selection.conversations import of_corpus
 from tasks.selection.index import Hit
-from tasks.selection.retrieval import LEXICAL, Answer, Retriever, ranked, without_duplicates
+from tasks.selection.retrieval import Answer, Retriever, ranked, without_duplicates
 
 selection = TASKS["selection"]
 
@@ -55,7 +55,7 @@ def test_answers_are_ordered_by_the_model_and_by_their_words(retriever, predicto
     [found] = predictor.predict([{"turns": turns, "candidates": texts}])
     answers = retriever.answers(turns, 23)
     assert sorted(answer.text for answer in answers) == sorted(texts) and len(texts) > 9
-    total = {hit.text: logit + LEXICAL * hit.cosine for hit, logit in zip(hits, found["logits"], strict=True)}
+    total = {hit.text: logit + 16 * hit.cosine for hit, logit in zip(hits, found["logits"], strict=True)}
     assert len({hit.cosine for hit in hits}) > 3
     assert [total[answer.text] for answer in answers] == sorted(total.values(), reverse=True)
     assert {answer.text: answer.score for answer in answers} == dict(zip(texts, found["scores"], strict=True))

@@ -69,14 +69,19 @@ def _table(corpus, epochs=None, only="", without="", published=""):
     """`table: CORPUS`: all its measured rows. `epochs=N`: the best validation within the first N epochs, of runs that
     had as many, so that models stand side by side at equal budgets. `only=TEXT`, `without=TEXT`: rows whose name has
     that text, or lacks it. `published="PATTERN; PATTERN"`: rows of published.json, see `tools.markdown.chosen`."""
-    records = [record for record in measured(corpus) if only in record_name(record)]
-    records = [record for record in records if not (without and without in record_name(record))]
+    records = _named(corpus, only, without)
     if epochs:
         limit = float(epochs)
         records = [markdown.within(record, limit) for record in records if record["epochs"] > limit - 0.01]
     if not records:
         raise ValueError("no measured record is like this")
     return markdown.table(records, markdown.chosen(_published(corpus), published))
+
+
+def _named(corpus, only="", without=""):
+    """The measured records of a corpus whose name has the text `only`, and lacks the text `without` unless it is ""."""
+    named = [(record_name(record), record) for record in measured(corpus)]
+    return [record for name, record in named if only in name and not (without and without in name)]
 
 
 def _published(corpus):
@@ -86,8 +91,7 @@ def _published(corpus):
 def _curve(corpus, steps=None, without=""):
     """`curve: CORPUS`: each validation of its longest run. `steps=N,N`: those, beside a published curve if any.
     `without=TEXT`: of runs whose name has not that text."""
-    records = [record for record in measured(corpus) if not without or without not in record_name(record)]
-    longest = max(records, key=lambda record: record["epochs"])
+    longest = max(_named(corpus, without=without), key=lambda record: record["epochs"])
     if not steps:
         return markdown.curve(longest)
     others = [row for row in published(corpus) if "curve" in row]
@@ -96,7 +100,7 @@ def _curve(corpus, steps=None, without=""):
 
 def _samples(corpus, only=""):
     """`samples: CORPUS`: replies of its records. `only=TEXT`: of those whose name has that text."""
-    return markdown.samples([r for r in measured(corpus) if r.get("samples") and only in record_name(r)])
+    return markdown.samples([record for record in _named(corpus, only) if record.get("samples")])
 
 
 def _dialog(split):

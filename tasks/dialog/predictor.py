@@ -1,5 +1,7 @@
 """A dialog model that answers plain text."""
 
+import functools
+
 import keras
 import numpy as np
 
@@ -67,12 +69,15 @@ class DialogPredictor(Predictor):
         self.phrases = [line for _, line in read_lines(said, None)] if said.is_file() else []
         self._known = set(self.world.vocabulary.words) - set(SPECIALS)
         self._place = {text: number for number, text in enumerate(self.world.candidates)}
-        self.opening = []
+        self._firsts = {example["instance"]["history"][0]["text"] for example in run.examples()}
+
+    @functools.cached_property
+    def opening(self):
         """What goes before a history in which the user speaks first, if in the dataset the bot always did."""
-        firsts = [example["instance"]["history"][0]["text"] for example in run.examples()]
-        if firsts and set(firsts) == {SILENCE}:
-            [greeting] = self.answer([{"history": [], "facts": [], "candidates": []}])
-            self.opening = [("user", ""), ("bot", greeting["response"])]
+        if self._firsts != {SILENCE}:
+            return []
+        [greeting] = self.answer([{"history": [], "facts": [], "candidates": []}])
+        return [("user", ""), ("bot", greeting["response"])]
 
     def read(self, text):
         """The words of a user, near to those that the model knows: also without capitals and punctuation.
