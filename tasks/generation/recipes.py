@@ -2,6 +2,8 @@
 
 from engine.recipe import Recipe
 
+THREE_TURNS = "dailydialog, prepared with --turns=3"
+
 
 def _chat(
     attention, *, corpus="dailydialog", epochs=8.0, precision="float32", results="", score=Recipe.score, **settings
@@ -17,19 +19,22 @@ def _chat(
     )
 
 
+def _chat_short(attention, **settings):
+    """Two epochs of DailyDialog: compares attentions, and what `chat-dailydialog` adds, at a small equal budget."""
+    return _chat(attention, epochs=2.0, precision="bfloat16", **settings)
+
+
 RECIPES = {
     "chat-additive": _chat(
         "additive",
         results="chat/chat-additive-dailydialog-?-dev.json",
         score="dev perplexity 34.97; seed 1, 119 minutes, 2 cores, AMD EPYC",
     ),
-    "chat-dot": _chat(  # Luong's; the article's own is the next
+    "chat-dot": _chat(  # Luong's; the article's own is `chat-short-dot`
         "luong_dot",
         results="chat/chat-dot-dailydialog-?-dev.json",
         score="dev perplexity 34.28; seed 1, 77 minutes, 2 cores, AMD EPYC",
     ),
-    "chat-dot-before": _chat("dot"),
-    "chat-dot-before-all": _chat("dot", output="all"),
     "chat-dailydialog": _chat(  # larger, three turns of context, starts from the next; ours
         "luong_dot",
         **{"precision": "bfloat16", "hidden": 512, "dropout": 0.4, "decay": 0.05},
@@ -52,6 +57,16 @@ RECIPES = {
         "none",
         results="chat/chat-none-dailydialog-?-dev.json",
         score="dev perplexity 35.54; seed 1, 88 minutes, 2 cores, AMD EPYC",
+    ),
+    "chat-short": _chat_short("luong_dot"),
+    "chat-short-additive": _chat_short("additive"),
+    "chat-short-none": _chat_short("none"),
+    "chat-short-dot": _chat_short("dot"),  # the article's own
+    "chat-short-dot-all": _chat_short("dot", output="all"),
+    "chat-short-turns": _chat_short("luong_dot", corpus=THREE_TURNS),
+    "chat-short-units": _chat_short("luong_dot", corpus=THREE_TURNS, hidden=512, dropout=0.4),
+    "chat-short-pretrained": _chat_short(  # starts from `chat-cornell-first`
+        "luong_dot", corpus=THREE_TURNS, hidden=512, dropout=0.4
     ),
     "chat-cornell": Recipe(  # the PyTorch chatbot tutorial's, 4,000 steps
         model="seq2seq",
