@@ -155,7 +155,7 @@ def test_a_curve_is_that_of_the_longest_run_whose_name_is_not_left_out(monkeypat
     runs = [("a, more", 2.0), ("a", 1.0)]
     history = {name: [{"epoch": last, "loss": last, "seconds": 60.0, "R10@1": 0.5}] for name, last in runs}
     records = [record(name, 1, 0.5, epochs=last, task="selection", history=history[name]) for name, last in runs]
-    monkeypatch.setattr(tables, "measured", lambda corpus: records)
+    monkeypatch.setattr(tables, "measured", lambda corpus, files: records)
     for option, epoch in (("", 2), (' without="more"', 1)):
         assert f"\n| {epoch} | {epoch}.00 |" in render(f"<!-- curve: x{option} -->\n<!-- end -->")
 
@@ -184,7 +184,7 @@ def test_rows_of_a_benchmark_are_shown_by_field():
 
 def test_models_are_shown_or_left_out_by_a_part_of_their_name(monkeypatch):
     records = [record("a, 5 units", 1, 0.2), record("a, no b", 1, 0.5)]
-    monkeypatch.setattr(tables, "measured", lambda corpus: records)
+    monkeypatch.setattr(tables, "measured", lambda corpus, files: records)
     for option, kept, gone in (
         ('only="no b"', "| a, no b |", "| a, 5"),
         ('without="no b"', "| a, 5 units |", "| a, no"),
@@ -194,10 +194,16 @@ def test_models_are_shown_or_left_out_by_a_part_of_their_name(monkeypatch):
         assert gone not in shown
 
 
+def test_a_table_is_of_the_records_in_files_like_a_pattern():
+    shown = render('<!-- table: dailydialog files="chat/chat-none-*-1-dev.json" -->\n<!-- end -->')
+    names = [line.split(" | ")[0] for line in shown.splitlines()[3:-1] if "baseline" not in line]
+    assert names == ["| Seq2seq, no attention", "| Seq2seq, no attention, without the pairs of train"]
+
+
 def test_budgets_leave_out_runs_that_had_less(monkeypatch):
     history = [{"epoch": epoch, "seconds": 60 * epoch, "R10@1": 0.1 * epoch} for epoch in (1.0, 2.0, 3.0)]
     records = [record("a", 1, 0.3, history=history), record("b", 1, 0.1, history=history[:1], epochs=1.0)]
-    monkeypatch.setattr(tables, "measured", lambda corpus: records)
+    monkeypatch.setattr(tables, "measured", lambda corpus, files: records)
     assert tables._table("x", epochs="2").splitlines()[2:] == ["| a | | .200 | | | | | 2 | 1 | 2 |"]
 
 

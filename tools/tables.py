@@ -56,20 +56,23 @@ def render(text):
     return MARKER.sub(fill, text)
 
 
-def measured(corpus=None):
-    """The records of results/measured, for one corpus or all, in the order of their file names."""
-    records = [read_record(path) for path in sorted(MEASURED.rglob("*.json"))]
+def measured(corpus=None, files="*"):
+    """The records of results/measured, for one corpus or all, in the order of their file names; `files`: a pattern of
+    these, from results/measured on."""
+    paths = [path for path in sorted(MEASURED.rglob("*.json")) if path.relative_to(MEASURED).match(files)]
+    records = [read_record(path) for path in paths]
     return [record for record in records if corpus in (None, record["corpus"])]
 
 
 # === What markers make ===
 
 
-def _table(corpus, epochs=None, only="", without="", published=""):
+def _table(corpus, epochs=None, only="", without="", published="", files="*"):
     """`table: CORPUS`: all its measured rows. `epochs=N`: the best validation within the first N epochs, of runs that
     had as many, so that models stand side by side at equal budgets. `only=TEXT`, `without=TEXT`: rows whose name has
-    that text, or lacks it. `published="PATTERN; PATTERN"`: rows of published.json, see `tools.markdown.chosen`."""
-    records = _named(corpus, only, without)
+    that text, or lacks it. `files=PATTERN`: of records in such files of results/measured. `published="PATTERN;
+    PATTERN"`: rows of published.json, see `tools.markdown.chosen`."""
+    records = _named(corpus, only, without, files)
     if epochs:
         limit = float(epochs)
         records = [markdown.within(record, limit) for record in records if record["epochs"] > limit - 0.01]
@@ -78,9 +81,9 @@ def _table(corpus, epochs=None, only="", without="", published=""):
     return markdown.table(records, markdown.chosen(_published(corpus), published))
 
 
-def _named(corpus, only="", without=""):
+def _named(corpus, only="", without="", files="*"):
     """The measured records of a corpus whose name has the text `only`, and lacks the text `without` unless it is ""."""
-    named = [(record_name(record), record) for record in measured(corpus)]
+    named = [(record_name(record), record) for record in measured(corpus, files)]
     return [record for name, record in named if only in name and not (without and without in name)]
 
 

@@ -20,8 +20,8 @@ def _chat(
 
 
 def _chat_short(attention, **settings):
-    """Two epochs of DailyDialog: compares attentions, and what `chat-dailydialog` adds, at a small equal budget."""
-    return _chat(attention, epochs=2.0, precision="bfloat16", **settings)
+    """One epoch of DailyDialog: compares attentions, and what `chat-dailydialog` adds, at a small equal budget."""
+    return _chat(attention, epochs=1.0, precision="bfloat16", **settings)
 
 
 RECIPES = {
@@ -63,6 +63,7 @@ RECIPES = {
     "chat-short-none": _chat_short("none"),
     "chat-short-dot": _chat_short("dot"),  # the article's own
     "chat-short-dot-all": _chat_short("dot", output="all"),
+    "chat-short-reverse": _chat_short("luong_dot", reverse=True),  # for `--reverse_run`
     "chat-short-turns": _chat_short("luong_dot", corpus=THREE_TURNS),
     "chat-short-units": _chat_short("luong_dot", corpus=THREE_TURNS, hidden=512, dropout=0.4),
     "chat-short-pretrained": _chat_short(  # starts from `chat-cornell-first`
