@@ -46,6 +46,11 @@ flags.DEFINE_integer(
     lower_bound=1,
 )
 flags.DEFINE_string("vectors", None, "File of word2vec or GloVe vectors to take; reading comprehension: also .npz.")
+flags.DEFINE_string(
+    "general_vectors",
+    None,
+    "Selection: file of word2vec or GloVe vectors, also .npz, that each word has beside its own of the corpus.",
+)
 flags.DEFINE_integer("seed", 1, "Seed for every random number generator.", lower_bound=0, upper_bound=2**32 - 1)
 flags.DEFINE_integer(
     "candidates",
@@ -100,8 +105,8 @@ flags.mark_flags_as_required(["corpus", "source", "out"])
 
 OF_TASK = {
     "selection": (
-        *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs", "vectors", "word2vec_workers"),
-        *("seed", "candidates", "storage", "tokenizer", "lower", "hashed_words"),
+        *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs", "vectors", "general_vectors"),
+        *("word2vec_workers", "seed", "candidates", "storage", "tokenizer", "lower", "hashed_words"),
     ),
     "dialog": ("words_of",),
     "reading_comprehension": ("vectors", "words_of", "min_count", "trained_words", "seed"),
@@ -113,7 +118,7 @@ OF_TASK = {
 """Flags of each task, the fields of its `Settings`; all take --corpus, --source, --out, --name, --vocabulary_of."""
 OF_RUN = (
     *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs", "vectors", "hashed_words"),
-    *("words_of", "tokenizer", "lower", "turns", "vocabulary_size", "trained_words"),
+    *("general_vectors", "words_of", "tokenizer", "lower", "turns", "vocabulary_size", "trained_words"),
 )
 """Flags that --vocabulary_of answers."""
 

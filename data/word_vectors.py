@@ -2,17 +2,13 @@
 
 import collections
 import logging
-import math
-import pathlib
 import tempfile
-import zipfile
 
 import numpy as np
 
 from base.files import UserError
 from base.runtime import available_cpus
-from data.flat_arrays import read_header
-from data.text_files import largest_content, read_lines
+from data.vector_files import read_vectors
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
 WORDS_READ = 50_000_000
@@ -183,7 +179,7 @@ def scale_to_norm(vectors, norm):
 
 
 def load_text_vectors(path, vocabulary, seed=1):
-    """The vectors of a vocabulary's words from a file, see `read_vectors`.
+    """The vectors of a vocabulary's words from a file, see `data.vector_files.read_vectors`.
 
     Args:
         path: The file.
@@ -196,95 +192,41 @@ def load_text_vectors(path, vocabulary, seed=1):
     Raises:
         UserError: as `read_vectors`, and where no word of the vocabulary is in it.
     """
-    found = read_vectors(path, set(vocabulary.words) - set(SPECIALS))
-    if not found:
-        raise UserError(f"{path}: expected vectors of the corpus's words. Received: none of them")
+    found = _found_vectors(path, vocabulary)
     return complete(found, vocabulary, len(next(iter(found.values()))), seed), len(found)
 
 
-def read_vectors(path, words=None):
-    """Reads word vectors: a text file of word2vec (line 1: count and dimension) or GloVe, or arrays.
+def append_vectors(vectors, path, vocabulary):
+    """Gives each word a second vector, out of a file: its own of the corpus and a general one (Dong and Huang 2018).
+
+    The file's vectors are scaled so that, on average, they are as far from their mean as the others from theirs. A word
+    that the file lacks has their mean.
 
     Args:
-        path: Text: one word per line, then its vector, separated by single spaces, UTF-8. `.npz`: the arrays `words`
-            and `vectors`.
-        words: Only these are kept, so that a file larger than the memory can be read; `None`: all.
+        vectors: float32 `(len(vocabulary) + 1, dimension)`; row 0 is padding.
+        path: See `read_vectors`.
+        vocabulary: A `data.vocabulary.Vocabulary`.
 
     Returns:
-        `{word: float32 vector}`, in the file's order.
+        float32 `(len(vocabulary) + 1, dimension + dimension of the file)`, and how many words the file has.
 
     Raises:
-        UserError: where the file is missing, a line has fewer values than the first, the values of a word are no
-            finite numbers, or arrays are other than that.
+        UserError: as `load_text_vectors`.
     """
-    path = pathlib.Path(path)
-    try:
-        path.stat()
-    except OSError as error:
-        raise UserError(f"{path}: expected word vectors. Received: {error.strerror}") from error
-    if path.suffix == ".npz":
-        return _read_arrays(path, words)
-    found, dimension = {}, None
-    for number, line in read_lines(path, None, fallback="utf-8"):
-        # From the right: GloVe 840B has words with spaces.
-        word, *values = line.rstrip(" \r").rsplit(" ", dimension or -1)
-        if number == 1 and len(values) == 1:
-            continue
-        dimension = dimension or len(values)
-        if not values or len(values) != dimension:
-            raise UserError(
-                f"{path}, line {number}: expected a word and {dimension or 'its'} values. "
-                f"Received: {len(values)} values"
-            )
-        if words is None or word in words:
-            found[word] = _numbers(path, number, values)
+    found = _found_vectors(path, vocabulary)
+    mean = np.mean(list(found.values()), axis=0)
+    distance = np.mean([np.linalg.norm(vector - mean) for vector in found.values()])
+    own = np.linalg.norm(vectors[1:] - vectors[1:].mean(axis=0), axis=1).mean()
+    general = np.tile(mean, (len(vectors), 1))
+    for id, word in enumerate(vocabulary.words, 1):
+        general[id] = found.get(word, mean)
+    general[PADDING_ID] = 0
+    scale = own / distance if distance else 1.0
+    return np.concatenate([vectors, general * scale], axis=1, dtype=np.float32), len(found)
+
+
+def _found_vectors(path, vocabulary):
+    found = read_vectors(path, set(vocabulary.words) - set(SPECIALS))
+    if not found:
+        raise UserError(f"{path}: expected vectors of the corpus's words. Received: none of them")
     return found
-
-
-def _read_arrays(path, words):
-    try:
-        _check_sizes(path)
-        with np.load(path, allow_pickle=False) as arrays:
-            names, vectors = arrays["words"], arrays["vectors"].astype(np.float32)
-        if names.dtype.kind != "U" or names.ndim != 1 or vectors.ndim != 2 or len(names) != len(vectors):
-            raise ValueError(f"{names.dtype} {names.shape}, {vectors.shape}")
-        if not np.isfinite(vectors).all():
-            raise ValueError("a value that is not finite")
-        names = names.tolist()
-        "".join(names).encode()  # no half of a surrogate pair
-    except OSError as error:
-        raise UserError(f"{path}: expected word vectors. Received: {error.strerror or error}") from error
-    except MemoryError:
-        raise
-    except Exception as error:  # a damaged archive can make its readers raise anything
-        raise UserError(
-            f"{path}: expected the arrays words and vectors, texts (n,) and finite numbers (n, dimension). "
-            f"Received: {str(error)[:200]}"
-        ) from error
-    return {word: vector for word, vector in zip(names, vectors, strict=True) if words is None or word in words}
-
-
-def _check_sizes(path):
-    """Refuses an archive whose arrays are far larger than itself, before they are made.
-
-    Raises:
-        ValueError: where they are.
-    """
-    with zipfile.ZipFile(path) as archive:
-        for name in ("words", "vectors"):
-            member = archive.getinfo(f"{name}.npy")
-            with archive.open(member) as file:
-                shape, dtype = read_header(file)
-            if max(math.prod(shape) * dtype.itemsize, 1) > min(member.file_size, largest_content(path)):
-                raise ValueError(f"{name} of shape {shape!s:.60} in a file of {path.stat().st_size:,} bytes")
-
-
-def _numbers(path, number, values):
-    try:
-        vector = np.array(values, np.float32)
-        if np.isfinite(vector).all():
-            return vector
-        reason = "a value that is not finite"
-    except ValueError as error:
-        reason = error
-    raise UserError(f"{path}, line {number}: expected a word and numbers. Received: {str(reason)[:100]}")

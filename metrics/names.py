@@ -78,6 +78,8 @@ def _dam(settings, training):
         notes.append(f"{settings['levels']} level{'s' * (settings['levels'] != 1)}")
     if (turns, words) != (9, 50):
         notes.append(f"{turns} x {words} words")
+    if settings.get("embedding_dim", 200) != 200:
+        notes.append(f"{settings['embedding_dim']}-d vectors")
     if training.get("negatives", "file") == "fresh":
         count = training.get("negatives_per_positive", 1)
         notes.append("fresh negatives" if count == 1 else f"{count} fresh negatives")

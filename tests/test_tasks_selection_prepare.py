@@ -12,7 +12,7 @@ from helpers import run_process, run_script
 from base.files import UserError
 from data import pickles
 from data.vocabulary import Vocabulary
-from data.word_vectors import complete, train_word2vec
+from data.word_vectors import append_vectors, complete, train_word2vec
 from tasks.selection.batches import split_turns
 from tasks.selection.dataset import load_dataset
 from tasks.selection.examples import in_words
@@ -122,6 +122,16 @@ def test_prepare_takes_vectors_from_a_file(source, tmp_path, capsys):
     assert "vectors of 2 of 3 words" in capsys.readouterr().out
 
 
+def test_prepare_gives_words_general_vectors_beside_their_own(source, tmp_path, capsys):
+    own = run(source, tmp_path / "own", seed=3)[1]
+    (tmp_path / "general.txt").write_text("a 1 2 3\nx 4 5 6\nd 7 8 9\n")
+    path = str(tmp_path / "general.txt")
+    _, vectors, vocabulary, facts = run(source, tmp_path / "both", general_vectors=path, seed=3)
+    np.testing.assert_array_equal(vectors, append_vectors(own, path, vocabulary)[0])
+    assert vectors.shape == (6, 8) and facts["settings"]["general_vectors"] == path
+    assert "vectors of 2 of 3 words" in capsys.readouterr().out
+
+
 def test_prepare_splits_raw_texts_as_told(source, tmp_path):
     (source / "train.txt").write_text("1\tHello there!\tHow are YOU?\n0\tHello there!\thello, you!\n1\tyou\tyou!\n")
     found = {}
@@ -153,6 +163,7 @@ def test_prepare_reports_facts(source, tmp_path):
     assert facts["settings"] == {
         **{"name": None, "tokenizer": "whitespace", "lower": False, "seed": 1, "candidates": 10, "storage": "auto"},
         **{"min_count": 2, "vocabulary_of": None, "hashed_words": 0, "vectors": None},
+        "general_vectors": None,
         **{**SMALL, "sample": 1e-4, "word2vec_workers": 1},
     }
     statistics = facts["statistics"]

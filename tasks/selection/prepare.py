@@ -31,7 +31,7 @@ from data.prepared import VECTORS, VOCABULARY, print_summary, write
 from data.texts import numbering
 from data.tokenizers import WHITESPACE, words_of
 from data.vocabulary import SPECIALS, Vocabulary
-from data.word_vectors import load_text_vectors, passes, threads, train_word2vec
+from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec
 from engine.vocabularies import run_of, vocabulary_of, word_vectors_of
 from tasks.selection.arrays import ARRAYS, read_split
 from tasks.selection.reading import Utterances, blocks_of, blocks_on_cluster, clear, encode, write_blocks
@@ -75,6 +75,8 @@ class Settings:
     """Word2vec: threads; with one, vectors repeat exactly with their seed. `None`: see `data.word_vectors.threads`."""
     vectors: str | None = None
     """Text file of word vectors to take instead of training them."""
+    general_vectors: str | None = None
+    """File of word vectors, text or `.npz`, that each word has beside its own of the corpus; `None`: it has one."""
     seed: int = 1
     """Seed for every random number generator."""
     vocabulary_of: str | None = None
@@ -122,6 +124,9 @@ def prepare(corpus, source, out, settings, ray=False):
             counts = utterances.counts()
             vocabulary = _vocabulary(files["train"], counts, settings)
             settings, vectors = _word_vectors(utterances, counts, vocabulary, settings, directory, progress)
+            if settings.general_vectors:
+                vectors, found = append_vectors(vectors, settings.general_vectors, vocabulary)
+                print(f"{settings.general_vectors}: vectors of {found:,} of {len(vocabulary) - 2:,} words")
         splits, unknown = _encoded(arrays, vocabulary, words, len(vectors))
         statistics = _statistics(files, splits, unknown, settings.candidates)
         made = {VECTORS: vectors, VOCABULARY: vocabulary} | _stored(arrays, splits, vocabulary.eos_id, settings.storage)
