@@ -7,13 +7,13 @@ import pathlib
 import sys
 import time
 
-import keras
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from base.files import UserError, atomic_file, check_output
 from base.runtime import choose_precision
+from engine.ensemble import ensemble
 from engine.provenance import provenance
 from engine.runs import Run, has_gpu, set_precision
 from engine.xla import choose_xla
@@ -130,25 +130,6 @@ class Evaluation:
             raise UserError(f"{self.dataset.path} has no examples in the split {split}")
         model, multiple = self._model
         return self.task.metrics_by(model, self.dataset, split, groupings, _progress, multiple)
-
-
-def ensemble(task, models):
-    """One model of several: its logits are those of the mean of their probabilities.
-
-    Args:
-        task: The `engine.task.Task`.
-        models: List of models that take the same inputs.
-
-    Returns:
-        A functional `keras.Model` with the `config` of the first.
-
-    Raises:
-        UserError: where the task's models make no ensemble.
-    """
-    first, *others = models
-    model = keras.Model(first.input, task.average([first.output, *(each(first.input) for each in others)]))
-    model.config = first.config
-    return model
 
 
 def evaluate(task, run_path, split="dev", data=None, precision="auto", jit="auto", **options):

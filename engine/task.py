@@ -56,6 +56,8 @@ class Task(abc.ABC):
     """What `metrics_by` can group examples by."""
     headline = ()
     """Metrics that a table of several runs shows, the most important first."""
+    batch_fields = ()
+    """Fields of a model's config that its batches are made by: the models of an ensemble have the same."""
     load_options = ()
     """Names of what `load_dataset` takes beside a path; a run remembers them in its dataset's facts."""
     sample_path = "prepared"

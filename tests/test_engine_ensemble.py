@@ -5,9 +5,11 @@ import shutil
 
 import numpy as np
 import pytest
+from helpers import train_small
 
 from base.files import UserError
 from data.batching import batches_by_size
+from engine.ensemble import ensemble
 from engine.evaluation import evaluate_all
 from engine.runs import Run
 from layers.span_search import best_spans
@@ -96,3 +98,33 @@ def test_what_makes_no_ensemble(trained_generation, trained_selection, tmp_path)
         evaluate_all(TASKS, pattern, ["dev"], baselines=False)
     with pytest.raises(UserError, match="an ensemble has one task: "):
         evaluate_all(TASKS, f"{trained_selection.path},{trained_generation.path}", ["dev"])
+
+
+def test_models_of_an_ensemble_may_read_fewer_fields_than_others(trained_dialog, tmp_path):
+    run = trained_dialog
+    typed = train_small("dialog", run.config["dataset"]["path"], tmp_path, {"match_types": "true"}, epochs=1.0)
+    one, two = run.load_model(), typed.load_model()
+    assert one.input.keys() < two.input.keys()
+    joint = ensemble(TASKS["dialog"], [one, two])
+    inputs, _ = TASKS["dialog"].dataset_of(run).splits["dev"].collate([0, 3], two.config.reads, two.config.entities)
+    p = 0.0
+    for model in (one, two):
+        e = np.exp(np.asarray(model({name: inputs[name] for name in model.input}), "float64"))
+        p = p + e / e.sum(axis=-1, keepdims=True) / 2
+    np.testing.assert_allclose(np.exp(np.asarray(joint(inputs), "float64")), p, atol=1e-5)
+
+
+def test_models_of_an_ensemble_take_the_same_batches(trained_selection, tmp_path):
+    shutil.copytree(trained_selection.path, tmp_path / "shorter")
+    config = json.loads((tmp_path / "shorter" / "config.json").read_text(encoding="utf-8"))
+    width = config["settings"]["max_words"]
+    config["settings"]["max_words"] = width - 1
+    (tmp_path / "shorter" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(UserError, match=f"have the same max_words. Received: {width} and {width - 1}"):
+        evaluate_all(TASKS, f"{trained_selection.path},{tmp_path / 'shorter'}", ["dev"], baselines=False)
+
+
+def test_models_of_an_ensemble_read_the_same_fields(trained_dialog, trained_selection):
+    models = [run.load_model() for run in (trained_dialog, trained_selection)]
+    with pytest.raises(UserError, match=r"read the same fields\. Received: .*words.* and responses, turns"):
+        ensemble(TASKS["dialog"], models)

@@ -9,7 +9,7 @@ from base.files import atomic_file
 from data.batching import batches_by_size
 from data.samples.dialog import write_babi
 from engine import task
-from engine.averages import mean_of_softmaxes
+from engine.ensemble import mean_of_softmaxes
 from engine.optimizers import averaging, linear_decay
 from metrics.dialog import METRICS, dialog_metrics
 from tasks.dialog.analysis import GROUPINGS, metrics_by

@@ -14,7 +14,7 @@ from data.samples.reading_comprehension import write_squad
 from data.text_files import read_json
 from data.vocabulary import Vocabulary
 from engine import task
-from engine.averages import mean_of_softmaxes
+from engine.ensemble import mean_of_softmaxes
 from engine.evaluation import print_record
 from engine.optimizers import averaging, linear_decay
 from metrics.reading_comprehension import METRICS, squad_metrics

@@ -82,6 +82,7 @@ class SelectionTask(task.Task):
     options = ("ties", "scores_out", "partial_batches", "examples")
     groupings = tuple(GROUPINGS)
     headline = ("R10@1", "MAP")
+    batch_fields = ("max_turns", "max_words", "masking", "lexical_turns", "lexical_words")
     load_options = ("eos_id", "name")
     optional_fields = ("hashed_words", "unknown_id")
     export_call = ("ranked = model.rank", ("order", "scores"))

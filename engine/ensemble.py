@@ -1,0 +1,54 @@
+"""Ensembles: one model of several, and the mean of what they say."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from base.files import UserError
+
+
+def mean_of_softmaxes(logits):
+    """The logits of the mean of several models' probabilities, the softmax over the last axis.
+
+    Args:
+        logits: List of float `(..., N)`.
+
+    Returns:
+        Float32 `(..., N)`: log probabilities.
+
+    >>> one, other = (np.log(np.array([p], "float32")) for p in ([0.5, 0.5], [1.0, 3.0]))
+    >>> np.exp(mean_of_softmaxes([one, other])).round(3).tolist()
+    [[0.375, 0.625]]
+    """
+    log_p = ops.stack([ops.log_softmax(ops.cast(each, "float32"), axis=-1) for each in logits])
+    return ops.logsumexp(log_p, axis=0) - np.log(len(logits))
+
+
+def ensemble(task, models):
+    """One model of several: its logits are those of the mean of their probabilities.
+
+    Args:
+        task: The `engine.task.Task`.
+        models: List of models; one of them takes all inputs that any of them takes.
+
+    Returns:
+        A functional `keras.Model` with the `config` of that one.
+
+    Raises:
+        UserError: where the task's models make no ensemble, or these would need different batches.
+    """
+    widest = max(models, key=lambda model: len(model.input))
+    for model in models:
+        if not model.input.keys() <= widest.input.keys():
+            raise UserError(
+                "models of an ensemble read the same fields. "
+                f"Received: {', '.join(sorted(widest.input))} and {', '.join(sorted(model.input))}"
+            )
+        for field in task.batch_fields:
+            mine, others = (getattr(each.config, field, None) for each in (model, widest))
+            if mine != others:
+                raise UserError(f"models of an ensemble have the same {field}. Received: {others} and {mine}")
+    logits = [model({name: widest.input[name] for name in model.input}) for model in models]
+    joint = keras.Model(widest.input, task.average(logits))
+    joint.config = widest.config
+    return joint
