@@ -30,6 +30,12 @@ flags.DEFINE_integer(
     upper_bound=2**24,
 )
 flags.DEFINE_integer("dimension", 200, "Dimension of the word vectors.", lower_bound=1)
+flags.DEFINE_enum(
+    "word2vec_text",
+    "utterances",
+    ["utterances", "conversations"],
+    "Word2vec: what a window stays within; conversations bring words of questions and answers together.",
+)
 flags.DEFINE_integer("window", 10, "Word2vec: context words to each side.", lower_bound=1)
 flags.DEFINE_integer("negative", 25, "Word2vec: negative samples per word.", lower_bound=1)
 flags.DEFINE_float("sample", 1e-4, "Word2vec: subsamples words above this frequency.", lower_bound=0.0)
@@ -106,7 +112,7 @@ flags.mark_flags_as_required(["corpus", "source", "out"])
 OF_TASK = {
     "selection": (
         *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs", "vectors", "general_vectors"),
-        *("word2vec_workers", "seed", "candidates", "storage", "tokenizer", "lower", "hashed_words"),
+        *("word2vec_text", "word2vec_workers", "seed", "candidates", "storage", "tokenizer", "lower", "hashed_words"),
     ),
     "dialog": ("words_of",),
     "reading_comprehension": ("vectors", "words_of", "min_count", "trained_words", "seed"),
@@ -118,7 +124,8 @@ OF_TASK = {
 """Flags of each task, the fields of its `Settings`; all take --corpus, --source, --out, --name, --vocabulary_of."""
 OF_RUN = (
     *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs", "vectors", "hashed_words"),
-    *("general_vectors", "words_of", "tokenizer", "lower", "turns", "vocabulary_size", "trained_words"),
+    *("general_vectors", "word2vec_text", "words_of", "tokenizer", "lower", "turns", "vocabulary_size"),
+    "trained_words",
 )
 """Flags that --vocabulary_of answers."""
 

@@ -113,6 +113,19 @@ def test_prepare_trains_vectors_on_distinct_right_utterances(source, tmp_path):
     np.testing.assert_array_equal(vectors, expected)
 
 
+def test_prepare_trains_vectors_on_whole_conversations(source, tmp_path):
+    lines = ["1\tx\ty\tz", "1\tx\ty\tw w", "1\ty\tw w\ta", "1\tz\tx", "1\ta\tb", "0\ta\tq", "1\ta\tc"]
+    (source / "train.txt").write_text(TRAIN + "\n".join(lines) + "\n")
+    options = {"min_count": 1, "seed": 3, "sample": 0.0, "window": 4}
+    _, vectors, vocabulary, facts = run(source, tmp_path / "out", word2vec_text="conversations", **options)
+    said = ["a b c b d a e d _EOS_", "f b", "x y z w w a", "z x", "a b c"]
+    settings = {"dimension": 5, "window": 4, "negative": 3, "epochs": 2, "sample": 0.0, "seed": 3}
+    expected = train_word2vec(map(str.split, said), vocabulary, **settings)
+    np.testing.assert_array_equal(vectors, expected)
+    assert facts["settings"]["word2vec_text"] == "conversations"
+    assert np.abs(run(source, tmp_path / "other", **options)[1] - vectors).max() > 1e-4
+
+
 def test_prepare_takes_vectors_from_a_file(source, tmp_path, capsys):
     (tmp_path / "vectors.txt").write_text("a 1 2 3\nx 4 5 6\nd 7 8 9\n")
     vectors = run(source, tmp_path / "out", vectors=str(tmp_path / "vectors.txt"), seed=3)[1]
@@ -163,7 +176,7 @@ def test_prepare_reports_facts(source, tmp_path):
     assert facts["settings"] == {
         **{"name": None, "tokenizer": "whitespace", "lower": False, "seed": 1, "candidates": 10, "storage": "auto"},
         **{"min_count": 2, "vocabulary_of": None, "hashed_words": 0, "vectors": None},
-        "general_vectors": None,
+        **{"general_vectors": None, "word2vec_text": "utterances"},
         **{**SMALL, "sample": 1e-4, "word2vec_workers": 1},
     }
     statistics = facts["statistics"]

@@ -34,7 +34,15 @@ from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec
 from engine.vocabularies import run_of, vocabulary_of, word_vectors_of
 from tasks.selection.arrays import ARRAYS, read_split
-from tasks.selection.reading import Utterances, blocks_of, blocks_on_cluster, clear, encode, write_blocks
+from tasks.selection.reading import (
+    Utterances,
+    blocks_of,
+    blocks_on_cluster,
+    clear,
+    conversations,
+    encode,
+    write_blocks,
+)
 from tasks.selection.statistics import ROWS, statistics_of, warn_of_candidates
 from tasks.selection.text import text_settings
 
@@ -63,6 +71,9 @@ class Settings:
     whether two are the same; 0: all are `_UNK_`, as DAM's release has it."""
     dimension: int = 200
     """Dimension of the word vectors; a file of `vectors` has its own."""
+    word2vec_text: str = "utterances"
+    """Word2vec: what a window stays within, each distinct training utterance, or with `"conversations"` a conversation
+    from its first turn to its last, so that words of a question and of its answer come together."""
     window: int = 10
     """Word2vec: context words to each side."""
     negative: int = 25
@@ -123,7 +134,8 @@ def prepare(corpus, source, out, settings, ray=False):
         else:
             counts = utterances.counts()
             vocabulary = _vocabulary(files["train"], counts, settings)
-            settings, vectors = _word_vectors(utterances, counts, vocabulary, settings, directory, progress)
+            sentences = utterances if settings.word2vec_text == "utterances" else conversations(arrays, words)
+            settings, vectors = _word_vectors(sentences, counts, vocabulary, settings, directory, progress)
             if settings.general_vectors:
                 vectors, found = append_vectors(vectors, settings.general_vectors, vocabulary)
                 print(f"{settings.general_vectors}: vectors of {found:,} of {len(vocabulary) - 2:,} words")
@@ -149,7 +161,7 @@ def _vocabulary(file, counts, settings):
     return dataclasses.replace(vocabulary, hashed=settings.hashed_words)
 
 
-def _word_vectors(utterances, counts, vocabulary, settings, directory, progress):
+def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
     """The settings with what they left open, and the vectors."""
     if settings.vectors:
         vectors, found = load_text_vectors(settings.vectors, vocabulary, settings.seed)
@@ -159,7 +171,7 @@ def _word_vectors(utterances, counts, vocabulary, settings, directory, progress)
     epochs, workers = settings.word2vec_epochs or passes(known), settings.word2vec_workers or threads(known)
     task = progress.add_task("word vectors", total=epochs)
     vectors = train_word2vec(
-        utterances,
+        sentences,
         vocabulary,
         dimension=settings.dimension,
         window=settings.window,

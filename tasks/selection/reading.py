@@ -177,6 +177,38 @@ class Utterances:
                 end += length
 
 
+def conversations(directory, words):
+    """The training conversations: contexts with their correct responses, joined where a line goes on with the last one.
+
+    Args:
+        directory, words: As of `Utterances`.
+
+    Yields:
+        List of the words of a conversation, all its turns one after the other.
+    """
+    names = ("words", *TYPES)
+    arrays = {name: StoredArray(path_of(directory, "train", name)).mapped() for name in names}
+    texts, spoken = list(words), []
+
+    def turn(kind, place):
+        start = arrays[f"{kind}_starts"][place]
+        return tuple(arrays["words"][start : start + arrays[f"{kind}_lengths"][place]].tolist())
+
+    def said():
+        return [texts[number] for each in spoken for number in each]
+
+    for line in np.flatnonzero(arrays["label"] == 1):
+        first, count = (int(arrays[name][arrays["context"][line]]) for name in ("context_start", "context_turns"))
+        context = [turn("turn", place) for place in range(first, first + count)]
+        if context not in (spoken[-count:], spoken[-count - 1 : -1]):  # the latter: another response to the same
+            if spoken:
+                yield said()
+            spoken = context
+        spoken = [*spoken, turn("response", line)]
+    if spoken:
+        yield said()
+
+
 def encode(directory, split, ids, unknown):
     """Writes the words of a split as ids.
 

@@ -63,6 +63,14 @@ RECIPES = {
         results="dam-ubuntu-irc-candidates.json",
         score="dev R10@1 .632; seed 1, 18 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
+    "dam-ubuntu-irc-vectors": Recipe(  # all at once, from vectors of whole conversations and general ones, see docs/dam.md
+        model="dam",
+        corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000 --word2vec_text=conversations "
+        "--window=30 --general_vectors=GLOVE",
+        flags={"epochs": 2.0, "batch_size": 16, "learning_rate": 1e-3, "precision": "bfloat16"},
+        settings={**DAM_UBUNTU_IRC, "max_turns": 9, "max_words": 27, "decay_steps": 400, "negatives_per_positive": 4}
+        | {"lexical_gain": 18.0, "lexical_power": 1.5, "ema": 0.998},
+    ),
     "dam-sample": Recipe(
         model="dam",
         corpus="the embedded sample",
