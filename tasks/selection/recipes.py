@@ -63,7 +63,7 @@ RECIPES = {
         results="dam-ubuntu-irc-candidates.json",
         score="dev R10@1 .632; seed 1, 18 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
-    "dam-ubuntu-irc-vectors": Recipe(  # all at once, from vectors of whole conversations and general ones, see docs/dam.md
+    "dam-ubuntu-irc-vectors": Recipe(  # all at once, vectors of whole conversations and general ones: docs/dam.md
         model="dam",
         corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000 --word2vec_text=conversations "
         "--window=30 --general_vectors=GLOVE",
