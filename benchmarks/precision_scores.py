@@ -49,7 +49,7 @@ def main():
             f"--data expects one dataset for each of {len(FLAGS.recipe)} recipes. Received: {len(datasets)}"
         )
     rows, runs = [], []
-    table = Table("", "metric", *FLAGS.precision)
+    table = Table("", "corpus", "metric", *FLAGS.precision)
     for recipe, data in zip(FLAGS.recipe, datasets, strict=True):
         metric = TASKS[MODELS[RECIPES[recipe].model].task].headline[0]
         row = {"recipe": recipe, "corpus": pathlib.Path(data).name, "metric": metric}
