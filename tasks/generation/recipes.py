@@ -81,7 +81,14 @@ RECIPES = {
         results="chat/chat-short-turns-dailydialog-3-?-dev.json",
         score="dev perplexity 74.21; seed 1, 18 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
-    "chat-short-units": _chat_short("luong_dot", corpus=THREE_TURNS, hidden=512, dropout=0.4),
+    "chat-short-units": _chat_short(
+        "luong_dot",
+        corpus=THREE_TURNS,
+        hidden=512,
+        dropout=0.4,
+        results="chat/chat-short-units-dailydialog-3-?-dev.json",
+        score="dev perplexity 67.50; seed 1, 14 minutes, 1 core, Intel(R) Xeon(R) Processor",
+    ),
     "chat-short-pretrained": _chat_short(  # starts from `chat-cornell-first`
         "luong_dot",
         corpus=THREE_TURNS,
