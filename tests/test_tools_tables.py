@@ -200,9 +200,10 @@ def test_a_table_is_of_the_records_in_files_like_a_pattern():
     assert names == ["| Seq2seq, no attention", "| Seq2seq, no attention, without the pairs of train"]
 
 
-def test_budgets_leave_out_runs_that_had_less(monkeypatch):
+def test_budgets_leave_out_ensembles_and_runs_that_had_less(monkeypatch):
     history = [{"epoch": epoch, "seconds": 60 * epoch, "R10@1": 0.1 * epoch} for epoch in (1.0, 2.0, 3.0)]
     records = [record("a", 1, 0.3, history=history), record("b", 1, 0.1, history=history[:1], epochs=1.0)]
+    records.append({**record("Ensemble of 2: a", 1, 0.4, history=history), "seeds": [1, 2]})
     monkeypatch.setattr(tables, "measured", lambda corpus, files: records)
     assert tables._table("x", epochs="2").splitlines()[2:] == ["| a | | .200 | | | | | 2 | 1 | 2 |"]
 

@@ -69,13 +69,14 @@ def measured(corpus=None, files="*"):
 
 def _table(corpus, epochs=None, only="", without="", published="", files="*"):
     """`table: CORPUS`: all its measured rows. `epochs=N`: the best validation within the first N epochs, of runs that
-    had as many, so that models stand side by side at equal budgets. `only=TEXT`, `without=TEXT`: rows whose name has
-    that text, or lacks it. `files=PATTERN`: of records in such files of results/measured. `published="PATTERN;
-    PATTERN"`: rows of published.json, see `tools.markdown.chosen`."""
+    had as many, so that models stand side by side at equal budgets; ensembles have no validations. `only=TEXT`,
+    `without=TEXT`: rows whose name has that text, or lacks it. `files=PATTERN`: of records in such files of
+    results/measured. `published="PATTERN; PATTERN"`: rows of published.json, see `tools.markdown.chosen`."""
     records = _named(corpus, only, without, files)
     if epochs:
         limit = float(epochs)
-        records = [markdown.within(record, limit) for record in records if record["epochs"] > limit - 0.01]
+        alone = [record for record in records if "seeds" not in record]
+        records = [markdown.within(record, limit) for record in alone if record["epochs"] > limit - 0.01]
     if not records:
         raise ValueError("no measured record is like this")
     return markdown.table(records, markdown.chosen(_published(corpus), published))
