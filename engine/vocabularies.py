@@ -40,6 +40,8 @@ def word_vectors_of(run):
 def start_from(path, model, dataset, task):
     """Gives a fresh model the weights of a trained one.
 
+    A layer that the trained one has not, such as an extension, keeps its fresh weights, and a line says so.
+
     Args:
         path: The run of the trained one.
         model: The fresh one.
@@ -47,19 +49,23 @@ def start_from(path, model, dataset, task):
         task: The `engine.task.Task` of both.
 
     Raises:
-        UserError: where the two differ in their words or in the shape of a weight.
+        UserError: where the two differ in their words or in the shape of a weight, or the fresh one lacks a layer.
     """
     run = run_of(path, task.name, "init_from")
     if dataset.vocabulary is None or dataset.vocabulary.words != vocabulary_of(run).words:
         raise UserError(
             f"--init_from={path}: {dataset.path} has other words; prepare.py --vocabulary_of={path} gives it the run's"
         )
-    trained = run.load_model()
-    for weight, other in zip(model.weights, trained.weights, strict=False):
-        if weight.shape != other.shape:
-            name, here, there = other.path, tuple(weight.shape), tuple(other.shape)
+    trained = {weight.path: weight for weight in run.load_model().weights}
+    weights = {weight.path: weight for weight in model.weights}
+    for name in sorted(trained.keys() & weights.keys()):
+        here, there = tuple(weights[name].shape), tuple(trained[name].shape)
+        if here != there:
             raise UserError(f"--init_from={path}: expected {name} of shape {there}, as in the run. Received: {here}")
-    if len(model.weights) != len(trained.weights):
-        numbers = len(trained.weights), len(model.weights)
-        raise UserError("--init_from={}: expected {} weights, as in the run. Received: {}".format(path, *numbers))
-    model.set_weights(trained.get_weights())
+    for name in sorted(trained.keys() - weights.keys()):
+        raise UserError(f"--init_from={path}: expected {name}, as in the run. Received: a model without it")
+    for name, weight in trained.items():
+        weights[name].assign(weight)
+    fresh = sorted({name.partition("/")[0] for name in weights.keys() - trained.keys()})
+    if fresh:
+        print(f"{path} has no {', '.join(fresh)}: trained from fresh weights")

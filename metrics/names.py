@@ -109,6 +109,7 @@ def _bidaf(settings, training):
         notes.append("similarity starts as a dot product")
     notes += [f"{name} by MLP" for name in ("similarity", "fusion") if settings.get(name) == "mlp"]
     notes += ["dynamic attention"] * (settings.get("attention", "flow") == "dynamic")
+    notes += ["self-attention"] * settings.get("self_attention", False)
     notes += ["exact match"] * settings.get("exact_match", False)
     notes += ["trained unknown words"] * settings.get("train_unknown", False)
     notes += ["linear decay"] * (training.get("decay", 1) != 1)

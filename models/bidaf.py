@@ -19,6 +19,7 @@ from layers.char_cnn import CharacterCNN
 from layers.dynamic_attention import DynamicBiLSTM
 from layers.highway import Highway
 from layers.masking import mask_from_ids, masked_logits, masked_softmax, zero_padding
+from layers.self_attention import SelfAttention
 from layers.word_embedding import WordEmbedding
 
 END_POINTERS = ("paper", "official")
@@ -52,6 +53,9 @@ class BiDAFConfig:
     exact_match: bool = False
     """`True`: what goes into the first LSTM says of each word whether the other text, context or query, has it too
     (Chen et al. 2017, section 3.2); not in the paper."""
+    self_attention: bool = False
+    """`True`: between the two modelling LSTMs each word of the context attends to the others (Clark and Gardner 2018);
+    not in the paper."""
     dropout: float = 0.2
     """Fraction dropped before each LSTM, before the logits and on the character vectors, in [0, 1)."""
     end_pointer: str = "paper"
@@ -159,6 +163,8 @@ class BiDAF(keras.Model):
             flow = AttentionFlow(c.c2q, c.q2c, c.similarity_start, c.similarity, c.fusion, name="attention_flow")
             G = flow(H, U, t_mask, j_mask)
             M = modelling[0](drop[2](G), t_mask)
+        if c.self_attention:
+            M = SelfAttention(name="self_attention")(M, t_mask)
         M = modelling[1](drop[3](M), t_mask)
 
         # === Layer 6: p1 = softmax(w1 [G; M]), p2 = softmax(w2 [G; M2]) ===

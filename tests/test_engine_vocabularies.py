@@ -54,6 +54,26 @@ def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
         np.testing.assert_allclose(weight, other, atol=1e-6)
 
 
+def test_a_layer_that_the_run_has_not_starts_fresh_and_one_too_many_is_refused(
+    trained_reading_comprehension, tmp_path, capsys
+):
+    data = TASKS["reading_comprehension"].dataset_of(trained_reading_comprehension).path
+    start = {"init_from": trained_reading_comprehension.path, "epochs": 1e-6, "learning_rate": 0.0}
+    grown = train_small("reading_comprehension", data, tmp_path / "grown", {"self_attention": "true"}, **start)
+    assert (
+        f"{trained_reading_comprehension.path} has no self_attention: trained from fresh weights"
+        in capsys.readouterr().out
+    )
+    how = {"data": data, "baselines": False, "precision": "float32"}
+    task = TASKS["reading_comprehension"]
+    scores = [evaluate(task, run.path, "dev", **how)["metrics"] for run in (trained_reading_comprehension, grown)]
+    assert scores[0] == scores[1]  # self-attention starts as the identity
+    with pytest.raises(
+        UserError, match=r"expected self_attention/fusion/bias, as in the run. Received: a model without"
+    ):
+        train_small("reading_comprehension", data, tmp_path / "less", **{**start, "init_from": grown.path})
+
+
 def test_another_task_is_refused(trained_selection, trained_dialog, tmp_path):
     path = trained_dialog.path
     done = run_script(

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from gradients import weights_without_gradient
-from helpers import train_small
+from helpers import randomised, train_small
 from keras import ops
 
 from engine.validation import averaged_weights
@@ -53,6 +53,7 @@ VARIANTS = [
     {"similarity": "mlp", "fusion": "mlp"},
     {"train_unknown": True, "trained_words": 4},
     {"exact_match": True},
+    {"self_attention": True},
 ]
 
 
@@ -68,7 +69,8 @@ def test_bidaf_ignores_padding(settings):
 
 @pytest.mark.parametrize("settings", VARIANTS)
 def test_bidaf_trains_every_weight_but_the_word_vectors(settings):
-    model, spans = small_model(dropout=0.0, **settings), np.array([[[1, 2]], [[0, 5]]], "int32")
+    model = randomised(small_model(dropout=0.0, **settings), 1, 0.1)
+    spans = np.array([[[1, 2]], [[0, 5]]], "int32")
     assert all("word_embedding" not in weight.path for weight in model.trainable_weights)
     assert weights_without_gradient(model, span_loss, small_batch(), spans) == []
 

@@ -3,13 +3,13 @@
 from engine.recipe import Recipe
 
 
-def _bidaf_short(*, results="", score=Recipe.score, **settings):
+def _bidaf_short(*, learning_rate=2e-3, results="", score=Recipe.score, **settings):
     """Three quarters of an epoch of SQuAD at half the paper's width: for comparing ablations at a small equal budget.
 
     `ema` is small enough that the averaged weights forget the initial ones, and the similarity starts as a dot product;
     otherwise the attention hardly trains in so few steps.
     """
-    flags = {"epochs": 0.75, "batch_size": 60, "learning_rate": 2e-3}
+    flags = {"epochs": 0.75, "batch_size": 60, "learning_rate": learning_rate}
     small = {"hidden": 50, "character_filters": 50, "similarity_start": "dot", "ema": 0.995}
     small["validations_per_epoch"] = 4 / 3  # one, at the end
     return Recipe("bidaf", "squad", flags, {**small, **settings}, results, score)
@@ -39,6 +39,18 @@ RECIPES = {
         settings={"exact_match": True, "similarity_start": "dot", "decay": 0.02, "validations_per_epoch": 2},
         results="bidaf/bidaf-squad-match-squad-?-dev.json",
         score="dev EM .645, F1 .753; seed 1, 262 minutes, 1 core, Intel(R) Xeon(R) Processor",
+    ),
+    "bidaf-squad-self": Recipe(  # ours: self-attention put into bidaf-squad-match, by --init_from
+        model="bidaf",
+        corpus="squad",
+        flags={"epochs": 2.5, "batch_size": 60, "learning_rate": 1e-3, "precision": "bfloat16"},
+        settings={
+            "exact_match": True,
+            "self_attention": True,
+            "similarity_start": "dot",
+            "decay": 0.02,
+            "validations_per_epoch": 2,
+        },
     ),
     "bidaf-paper": Recipe(  # as published (section 4.1), on 100-d vectors where the prepared dataset has them
         model="bidaf",
@@ -81,6 +93,8 @@ RECIPES = {
         results="bidaf/bidaf-short-match-squad-?-dev.json",
         score="dev EM .451, F1 .584; seed 1, 16 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
+    "bidaf-short-self": _bidaf_short(self_attention=True),
+    "bidaf-short-adadelta": _bidaf_short(learning_rate=0.5, optimizer="adadelta", gradient_clip=0.0),
     "bidaf-short-decay": _bidaf_short(decay=0.02),
     "bidaf-short-dynamic": _bidaf_short(attention="dynamic"),
     "bidaf-short-mlp-similarity": _bidaf_short(similarity="mlp"),

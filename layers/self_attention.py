@@ -1,0 +1,59 @@
+"""What each word of a text takes from the text's other words (Clark and Gardner 2018, section 4.1).
+
+Shape suffixes:  B batch   T, K words   D features
+"""
+
+import keras
+from keras import ops
+
+from layers.attention_flow import AttentionFlow
+from layers.dense import Dense
+from layers.masking import masked_softmax
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class SelfAttention(keras.layers.Layer):
+    """Adds to every word of a text what it attends to among the others.
+
+        S_tk = w . [m_t; m_k; m_t * m_k]                         (BiDAF's eq. 1, of a text with itself)
+        a_t = softmax_{k != t}(S_tk),    m~_t = sum_k a_tk m_k
+        y_t = m_t + W [m_t; m~_t; m_t * m~_t] + b
+
+    The authors take the positive part of the sum's second term. Here `W` starts at zero and no part is taken, so the
+    layer starts as the identity: it can be put into a network that is trained already.
+
+    Args:
+        start: How `w` starts, as of `layers.attention_flow.AttentionFlow`.
+
+    Call arguments:
+        x: `m`, float `(B, T, D)`.
+        mask: Boolean `(B, T)`, `True` = real. A word without others takes nothing from them: `m~ = 0`.
+
+    Returns:
+        `y`, float `(B, T, D)`.
+    """
+
+    def __init__(self, start="dot", **kwargs):
+        super().__init__(**kwargs)
+        self.start = start
+        self.match = AttentionFlow(q2c=False, start=start, name="match", dtype=self.dtype_policy)
+
+    def build(self, shape, *_):
+        D = shape[-1]
+        self.match.build(shape, shape)
+        self.fusion = Dense(D, kernel_initializer="zeros", name="fusion", dtype=self.dtype_policy)
+        self.fusion.build((None, None, 3 * D))
+
+    def call(self, x, mask):
+        m_BTD = x
+        t = ops.arange(ops.shape(x)[1], dtype="int32")
+        others_BTK = ops.logical_and(ops.not_equal(t[:, None], t[None, :])[None], mask[:, None, :])
+        a_BTK = masked_softmax(self.match.similarity(m_BTD, m_BTD), others_BTK)
+        m_tilde_BTD = ops.matmul(a_BTK, m_BTD)
+        return m_BTD + self.fusion(ops.concatenate([m_BTD, m_tilde_BTD, m_BTD * m_tilde_BTD], axis=-1))
+
+    def compute_output_shape(self, shape, *_):
+        return shape
+
+    def get_config(self):
+        return {**super().get_config(), "start": self.start}
