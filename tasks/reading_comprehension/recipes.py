@@ -43,7 +43,7 @@ RECIPES = {
     "bidaf-squad-self": Recipe(  # ours: self-attention put into bidaf-squad-match, by --init_from
         model="bidaf",
         corpus="squad",
-        flags={"epochs": 2.5, "batch_size": 60, "learning_rate": 1e-3, "precision": "bfloat16"},
+        flags={"epochs": 3.0, "batch_size": 60, "learning_rate": 1e-3, "precision": "bfloat16"},
         settings={
             "exact_match": True,
             "self_attention": True,
