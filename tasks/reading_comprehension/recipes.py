@@ -98,5 +98,9 @@ RECIPES = {
     "bidaf-short-decay": _bidaf_short(decay=0.02),
     "bidaf-short-dynamic": _bidaf_short(attention="dynamic"),
     "bidaf-short-mlp-similarity": _bidaf_short(similarity="mlp"),
-    "bidaf-short-mlp-fusion": _bidaf_short(fusion="mlp"),
+    "bidaf-short-mlp-fusion": _bidaf_short(
+        fusion="mlp",
+        results="bidaf/bidaf-short-mlp-fusion-squad-?-dev.json",
+        score="dev EM .449, F1 .583; seed 1, 23 minutes, 1 core, Intel(R) Xeon(R) Processor",
+    ),
 }
