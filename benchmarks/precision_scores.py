@@ -27,7 +27,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_list("recipe", None, "Keys of tasks.RECIPES.", required=True)
 flags.DEFINE_list("data", None, "Prepared dataset for each recipe; `sample`, the default for all: the embedded sample.")
 flags.DEFINE_list("precision", ["float32", "bfloat16", "float16"], "Precisions, or `plain`.")
-flags.DEFINE_float("epochs", None, "Passes over the training examples; default: the recipe's.", lower_bound=0.0)
+flags.DEFINE_list("epochs", None, "Passes over the training examples, of all or of each recipe; default: the recipe's.")
 flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds of weights and batches.")
 flags.DEFINE_float("minutes", 60.0, "The longest that a training may take.", lower_bound=0.0)
 flags.DEFINE_string("runs", "runs/precision-scores", "Directory of the runs.")
@@ -48,13 +48,14 @@ def main():
         raise UserError(
             f"--data expects one dataset for each of {len(FLAGS.recipe)} recipes. Received: {len(datasets)}"
         )
+    epochs = _epochs(FLAGS.epochs, len(FLAGS.recipe))
     rows, runs = [], []
     table = Table("", "corpus", "metric", *FLAGS.precision)
-    for recipe, data in zip(FLAGS.recipe, datasets, strict=True):
+    for recipe, data, passes in zip(FLAGS.recipe, datasets, epochs, strict=True):
         metric = TASKS[MODELS[RECIPES[recipe].model].task].headline[0]
         row = {"recipe": recipe, "corpus": pathlib.Path(data).name, "metric": metric}
         for precision in FLAGS.precision:
-            found = [_last_validation(recipe, data, precision, int(seed)) for seed in FLAGS.seeds]
+            found = [_last_validation(recipe, data, passes, precision, int(seed)) for seed in FLAGS.seeds]
             runs += [
                 {"recipe": recipe, "precision": precision, "seed": int(seed), **(last or {"minutes": FLAGS.minutes})}
                 for seed, last in zip(FLAGS.seeds, found, strict=True)
@@ -78,14 +79,29 @@ def summary(scores, count):
     return f"{statistics.mean(scores):.3f}{deviation}" + (f", {len(scores)} of {count} done" * (len(scores) < count))
 
 
-def _last_validation(recipe, data, precision, seed):
+def _epochs(given, recipes):
+    """Passes over the training examples of each of so many recipes; `None`: its own.
+
+    >>> _epochs(None, 2), _epochs(["0.5"], 2), _epochs(["1", "2.5"], 2)
+    ([None, None], [0.5, 0.5], [1.0, 2.5])
+    """
+    try:
+        epochs = [float(number) for number in given or []]
+    except ValueError:
+        epochs = [0.0]
+    if given and (len(epochs) not in (1, recipes) or not all(0 < number < math.inf for number in epochs)):
+        raise UserError(f"--epochs expects one positive number, or one for each recipe. Received: {','.join(given)}")
+    return epochs if len(epochs) == recipes else (epochs or [None]) * recipes
+
+
+def _last_validation(recipe, data, epochs, precision, seed):
     """Of a training that is done, what its last validation found; of one that was stopped, `None`."""
     from engine.runs import LAST, Run
 
     path = pathlib.Path(FLAGS.runs) / f"{recipe}-{precision}-{seed}"
     if not (path / LAST).exists() or not Run.open(path).finished():
         process = multiprocessing.get_context("spawn").Process(
-            target=train_one, args=(recipe, data, path, FLAGS.epochs, precision, seed)
+            target=train_one, args=(recipe, data, path, epochs, precision, seed)
         )
         process.start()
         process.join(FLAGS.minutes * 60)
