@@ -12,6 +12,7 @@ from absl import flags
 
 from base import cli
 from base.files import UserError
+from engine.settings import parse_assignments
 from models import MODELS
 from tasks import RECIPES
 from tasks.selection.recipes import PUBLISHED_CORPORA
@@ -139,12 +140,7 @@ def choose_settings():
                 FLAGS[name].value = value
         if recipe.corpus in PUBLISHED_CORPORA and FLAGS.data and not FLAGS.name:
             FLAGS.name = recipe.corpus
-    for assignment in FLAGS.set:
-        field, equals, value = assignment.partition("=")
-        if not equals:
-            raise UserError(f"--set expects field=value. Received: {assignment!r}")
-        settings[field] = value
-    return settings
+    return {**settings, **parse_assignments(FLAGS.set)}
 
 
 def show_settings(entry, tasks):

@@ -12,6 +12,24 @@ import typing
 from base.files import UserError
 
 
+def parse_assignments(assignments):
+    """Settings out of what was given to --set.
+
+    Raises:
+        UserError: on one that is no `field=value`.
+
+    >>> parse_assignments(["levels=2", "variant=cross"])
+    {'levels': '2', 'variant': 'cross'}
+    """
+    settings = {}
+    for assignment in assignments:
+        field, equals, value = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--set expects field=value. Received: {assignment!r}")
+        settings[field] = value
+    return settings
+
+
 def make_config(config_class, settings, flag="set"):
     """Builds a config dataclass from `field=value` settings.
 

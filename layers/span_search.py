@@ -8,15 +8,16 @@ from keras import ops
 from layers.masking import masked_logits
 
 
-def best_spans(logits, max_length, count=1):
+def best_spans(logits, max_length, count=1, length_penalty=0.0):
     """The spans with the highest sum of start and end logits, which is also the highest `p1 p2`; O(L T).
 
-        score(t, t + l) = start_t + end_{t + l},   0 <= l < L
+        score(t, t + l) = start_t + end_{t + l} - penalty * l,   0 <= l < L
 
     Args:
         logits: Float `(B, 2, T)`, `layers.masking.MASKED_LOGIT` at padding.
         max_length: L, words of the longest span.
         count: K; at most the number of spans there are.
+        length_penalty: In nats per word after the first: a prior under which longer answers are rarer; not in the paper.
 
     Returns:
         First and last words, int32 `(B, K)` each, and the scores, float32 `(B, K)`, the best first. Scores are sums of
@@ -31,7 +32,8 @@ def best_spans(logits, max_length, count=1):
     T = ops.shape(start_BT)[1]
     ends_BTL = ops.stack([ops.roll(end_BT, -l, axis=1) for l in range(max_length)], axis=2)
     inside_TL = ops.arange(T)[:, None] + ops.arange(max_length) < T  # the others were rolled round
-    score_BTL = masked_logits(start_BT[:, :, None] + ends_BTL, inside_TL)
+    score_BTL = start_BT[:, :, None] + ends_BTL - length_penalty * ops.arange(max_length, dtype="float32")
+    score_BTL = masked_logits(score_BTL, inside_TL)
     score_BK, place_BK = ops.top_k(ops.reshape(score_BTL, (-1, T * max_length)), count)
     first_BK = place_BK // max_length
     return ops.cast(first_BK, "int32"), ops.cast(first_BK + place_BK % max_length, "int32"), score_BK

@@ -113,6 +113,8 @@ def _bidaf(settings, training):
     notes += ["exact match"] * settings.get("exact_match", False)
     notes += ["trained unknown words"] * settings.get("train_unknown", False)
     notes += ["linear decay"] * (training.get("decay", 1) != 1)
+    if settings.get("length_penalty"):
+        notes.append(f"length penalty {settings['length_penalty']:g}")
     return notes
 
 

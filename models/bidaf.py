@@ -75,6 +75,9 @@ class BiDAFConfig:
     """`trilinear`, eq. 1, or `mlp`, a perceptron with one hidden layer."""
     fusion: str = "concat"
     """How `G` is made: `concat`, eq. 2, or `mlp`, a perceptron on that, which the paper names as a choice."""
+    length_penalty: float = 0.0
+    """Nats that each word of an answer after the first takes from its score, where the best is looked for; training does
+    not see it. Not in the paper."""
     attention: str = "flow"
     """`flow`, or `dynamic`, an ablation of the paper: computed inside of the first modelling LSTM, by its state; then
     `G` is `H`."""
@@ -89,6 +92,8 @@ class BiDAFConfig:
             raise ValueError("train_unknown=True needs use_words=True. Received: use_words=False")
         if not (self.use_characters or self.use_words):
             raise ValueError("use_characters and use_words must not both be False")
+        if self.length_penalty < 0:
+            raise ValueError(f"length_penalty must not be negative. Received: length_penalty={self.length_penalty}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be in [0, 1). Received: dropout={self.dropout}")
         for field in ("vocabulary_size", "characters", "embedding_dim", "hidden", "character_width"):

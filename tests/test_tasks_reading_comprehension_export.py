@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from helpers import copy_of
 
 from data.corpora.squad import tokenize
 from data.vocabulary import Vocabulary
@@ -24,8 +25,11 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def run(trained_reading_comprehension):
-    return trained_reading_comprehension
+def run(trained_reading_comprehension, tmp_path_factory):
+    """With a penalty that makes some answers shorter."""
+    run = copy_of(trained_reading_comprehension, tmp_path_factory)
+    run.update_config({"settings": {**run.config["settings"], "length_penalty": 0.5}})
+    return run
 
 
 @pytest.fixture(scope="module")

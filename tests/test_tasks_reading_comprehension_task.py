@@ -125,14 +125,16 @@ def test_span_loss_sums_over_all_places_of_an_answer():
     np.testing.assert_allclose(ops.convert_to_numpy(span_loss(spans, logits)), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("penalty", [0.0, 0.7])
 @pytest.mark.parametrize("length", [1, 3, 7, 9])
-def test_best_spans_finds_what_a_loop_over_all_spans_finds(length):
+def test_best_spans_finds_what_a_loop_over_all_spans_finds(length, penalty):
     B, T, K = 3, 7, 5
     logits = np.random.default_rng(length).normal(size=(B, 2, T)).astype("float32")
     logits[1, :, 4:] = -1e30  # padding
-    first, last, score = (ops.convert_to_numpy(found) for found in best_spans(logits, length, K))
+    first, last, score = (ops.convert_to_numpy(found) for found in best_spans(logits, length, K, penalty))
     for b in range(B):
-        spans = [(logits[b, 0, i] + logits[b, 1, j], i, j) for i in range(T) for j in range(i, min(T, i + length))]
+        places = [(i, j) for i in range(T) for j in range(i, min(T, i + length))]
+        spans = [(logits[b, 0, i] + logits[b, 1, j] - penalty * (j - i), i, j) for i, j in places]
         expected = sorted(spans, reverse=True)[:K]
         real = [entry for entry in expected if entry[0] > -1e29]
         np.testing.assert_allclose(score[b, : len(real)], [entry[0] for entry in real], rtol=1e-5)

@@ -43,6 +43,22 @@ def test_nothing_of_the_machine_is_left_and_all_that_use_takes_is_there(publishe
     assert config["settings"] == trained_reading_comprehension.config["settings"]
 
 
+def test_settings_on_which_no_weight_depends_are_given_anew(trained_reading_comprehension, tmp_path):
+    (tmp_path / "about.md").write_text("# A reader\n")
+    run, out = trained_reading_comprehension, tmp_path / "reader"
+    flags = f"--run={run.path}", f"--about={tmp_path / 'about.md'}", f"--out={out}"
+    done = run_script("tools/publish.py", *flags, "--set=hidden=3")
+    assert done.returncode == 1 and "the weights do not fit" in done.stderr and not out.exists()
+    done = run_script("tools/publish.py", *flags, "--set=length_penalty=-1")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: length_penalty must not be negative. Received: length_penalty=-1.0\n",
+    )
+    done = run_script("tools/publish.py", *flags, "--set=length_penalty=0.25")
+    assert done.returncode == 0, done.stderr
+    assert Run.open(out).config["settings"] == {**run.config["settings"], "length_penalty": 0.25}
+
+
 def test_the_card_says_what_was_measured_from_the_file(published, prepared_reading):
     task, before = TASKS["reading_comprehension"], (published / METRICS).read_bytes()
     record = evaluate(task, published, "dev", data=prepared_reading, precision="float32", baselines=False)

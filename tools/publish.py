@@ -8,6 +8,7 @@ of the machine that it was trained on, no optimizer, and so cannot be resumed. I
 `--about` says, then settings, the curve and the scores, which are measured from the half-precision file.
 """
 
+import dataclasses
 import gzip
 import json
 import pathlib
@@ -26,16 +27,20 @@ flags.DEFINE_string("data", None, "Prepared dataset to measure it on; default: t
 flags.DEFINE_list("splits", ["dev"], "What is measured.")
 flags.DEFINE_string("pairs", None, "Selection: SMN file whose contexts and positive responses become pairs/.")
 flags.DEFINE_string("about", None, "Text of the model card: data, licence, limits, examples.", required=True)
+flags.DEFINE_multi_string("set", [], "field=value of the model's config on which its weights do not depend.")
 flags.DEFINE_string("out", None, "Directory to make.", required=True)
 
 
 def main():
     from engine.evaluation import Evaluation
     from engine.runs import BEST, CHECKSUMS, CONFIG, LAST, METRICS, Run
+    from engine.settings import make_config, parse_assignments
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)
     about = pathlib.Path(FLAGS.about).read_text(encoding="utf-8")
+    settings = {**run.config["settings"], **parse_assignments(FLAGS.set)}
+    settings = dataclasses.asdict(make_config(run.entry.config, settings))
     task, data = TASKS[run.entry.task], FLAGS.data or run.config["dataset"]["path"]
     with atomic_directory(FLAGS.out) as directory:
         for file in run.path.iterdir():
@@ -48,7 +53,7 @@ def main():
         if FLAGS.pairs:
             _save_pairs(FLAGS.pairs, directory / "pairs")
         halve(run.path / BEST, directory / BEST)
-        config = {**run.config, "dataset": {**run.config["dataset"], "path": None}}
+        config = {**run.config, "dataset": {**run.config["dataset"], "path": None}, "settings": settings}
         (directory / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
         (directory / CHECKSUMS).write_text(json.dumps({BEST: [checksum(directory / BEST)]}, indent=1))
         evaluation = Evaluation(task, Run.open(directory), data, precision="float32")

@@ -105,13 +105,15 @@ def reading_archive(model, vocabulary, characters):
         tokens, starts, ends = text.tokens(passage)
         query, _, _ = text.tokens(question)
         logits = model(text.inputs(tokens, query), training=False)
-        first, last, score = best_spans(logits, MAX_LENGTH, COUNT)
+        penalty = model.config.length_penalty
+        first, last, score = best_spans(logits, MAX_LENGTH, COUNT, penalty)
         real = tf.logical_and(score > LOWEST, (query.row_lengths() > 0)[:, None])
         start = tf.gather(_at_least_one(starts.to_tensor()), first, batch_dims=1)
         end = tf.gather(_at_least_one(ends.to_tensor()), tf.where(real, last, 0), batch_dims=1)
         start, length = tf.where(real, start, 0), tf.where(real, end - start, 0)
         found = tf.strings.substr(tf.repeat(passage[:, None], COUNT, axis=1), start, length, unit="UTF8_CHAR")
-        log_p = score - tf.reduce_sum(tf.reduce_logsumexp(logits, axis=2), axis=1, keepdims=True)
+        log_z = tf.reduce_sum(tf.reduce_logsumexp(logits, axis=2), axis=1, keepdims=True)
+        log_p = score + penalty * tf.cast(last - first, tf.float32) - log_z
         return {
             "answers": found,
             "starts": tf.where(real, start, -1),

@@ -120,7 +120,8 @@ class ReadingComprehensionPredictor(Predictor):
                 range(len(batch)), multiple=16
             )
             logits = np.asarray(self.model.predict_on_batch(inputs), np.float32)
-            best = zip(*(np.asarray(out) for out in best_spans(logits, MAX_LENGTH, SPANS)), strict=True)
+            found = best_spans(logits, MAX_LENGTH, SPANS, self.model.config.length_penalty)
+            best = zip(*(np.asarray(out) for out in found), strict=True)
             for window, l_2T, (first, last, score) in zip(batch, logits, best, strict=True):
                 found = [
                     Span(float(s), window.first + int(i), window.first + int(j))
@@ -152,12 +153,13 @@ class ReadingComprehensionPredictor(Predictor):
 
     def _described(self, text, places, span, log_z):
         start, end = places[span.first][0], places[span.last][1]
+        log_p = span.score + self.model.config.length_penalty * (span.last - span.first) - log_z
         return {
             "answer": text[start:end],
             "start": start,
             "end": end,
             "score": span.score,
-            "probability": float(np.exp(span.score - log_z)),
+            "probability": float(np.exp(log_p)),
             "confidence": None if self.scale is None else self.scale.confidence(span.score),
         }
 

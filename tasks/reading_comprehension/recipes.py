@@ -47,6 +47,7 @@ RECIPES = {
         settings={
             "exact_match": True,
             "self_attention": True,
+            "length_penalty": 0.05,
             "similarity_start": "dot",
             "decay": 0.02,
             "validations_per_epoch": 2,

@@ -46,13 +46,14 @@ def predict(model, split, batch_size=60, progress=iter, multiple=4):
         multiple: Lengths are rounded up to twice this.
 
     Returns:
-        First and last words, int `(questions, 2)`, and the sums of their logits, float32 `(questions,)`.
+        First and last words, int `(questions, 2)`, and their scores, float32 `(questions,)`, see
+        `layers.span_search.best_spans`.
     """
     spans, scores = np.zeros((len(split), 2), np.int32), np.zeros(len(split), np.float32)
 
     def spans_of(rows):
         inputs, _ = split.collate(rows, multiple=2 * multiple)
-        return best_spans(model.predict_on_batch(inputs), MAX_LENGTH)
+        return best_spans(model.predict_on_batch(inputs), MAX_LENGTH, length_penalty=model.config.length_penalty)
 
     found = results_of(spans_of, batches_by_size(split.sizes, batch_size), model, progress)
     for rows, (first, last, score) in found:
