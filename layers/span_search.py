@@ -17,7 +17,7 @@ def best_spans(logits, max_length, count=1, length_penalty=0.0):
         logits: Float `(B, 2, T)`, `layers.masking.MASKED_LOGIT` at padding.
         max_length: L, words of the longest span.
         count: K; at most the number of spans there are.
-        length_penalty: In nats per word after the first: a prior under which longer answers are rarer; not in the paper.
+        length_penalty: In nats per word after the first: as if longer answers were rarer; not in the paper.
 
     Returns:
         First and last words, int32 `(B, K)` each, and the scores, float32 `(B, K)`, the best first. Scores are sums of

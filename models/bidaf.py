@@ -76,8 +76,8 @@ class BiDAFConfig:
     fusion: str = "concat"
     """How `G` is made: `concat`, eq. 2, or `mlp`, a perceptron on that, which the paper names as a choice."""
     length_penalty: float = 0.0
-    """Nats that each word of an answer after the first takes from its score, where the best is looked for; training does
-    not see it. Not in the paper."""
+    """Nats that each word of an answer after the first takes from its score, where the best is looked for; training
+    does not see it. Not in the paper."""
     attention: str = "flow"
     """`flow`, or `dynamic`, an ablation of the paper: computed inside of the first modelling LSTM, by its state; then
     `G` is `H`."""
