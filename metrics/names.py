@@ -112,6 +112,8 @@ def _bidaf(settings, training):
     notes += ["self-attention"] * settings.get("self_attention", False)
     notes += ["exact match"] * settings.get("exact_match", False)
     notes += ["trained unknown words"] * settings.get("train_unknown", False)
+    if settings.get("tuned_words"):
+        notes.append(f"{settings['tuned_words']:,} words tuned")
     notes += ["linear decay"] * (training.get("decay", 1) != 1)
     if settings.get("length_penalty"):
         notes.append(f"length penalty {settings['length_penalty']:g}")

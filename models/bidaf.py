@@ -39,9 +39,12 @@ class BiDAFConfig:
     unknown_id: int = 2
     """The id of the unknown word."""
     embedding_dim: int = 100
-    """Features of a word vector; the vectors stay as they are given."""
+    """Features of a word vector; the vectors stay as they are given, but for the next two settings."""
     train_unknown: bool = False
     """`True`: the vector of the unknown word and those of `trained_words` are trained; `prepare.py --trained_words`."""
+    tuned_words: int = 0
+    """How many of the first words, in GloVe's files the commonest, have vectors that are trained (Chen et al. 2017,
+    section 3.2); not in the paper."""
     hidden: int = 100
     """`d`: units of each LSTM in each direction."""
     character_dim: int = 8
@@ -88,8 +91,12 @@ class BiDAFConfig:
         for field, known in choices.items():
             if getattr(self, field) not in known:
                 raise ValueError(f"{field} must be one of {known}. Received: {field}={getattr(self, field)!r}")
-        if self.train_unknown and not self.use_words:
-            raise ValueError("train_unknown=True needs use_words=True. Received: use_words=False")
+        if (self.train_unknown or self.tuned_words) and not self.use_words:
+            raise ValueError("train_unknown or tuned_words needs use_words=True. Received: use_words=False")
+        if not 0 <= self.tuned_words <= self.vocabulary_size:
+            raise ValueError(
+                f"tuned_words must be in 0 to {self.vocabulary_size}. Received: tuned_words={self.tuned_words}"
+            )
         if not (self.use_characters or self.use_words):
             raise ValueError("use_characters and use_words must not both be False")
         if self.length_penalty < 0:
@@ -127,6 +134,7 @@ class BiDAF(keras.Model):
             c.characters, c.character_dim, c.character_filters, c.character_width, c.dropout, name="character_cnn"
         )
         unknown = WordEmbedding(c.trained_words + 2, c.embedding_dim, "zeros", name="unknown_words")
+        tuned = WordEmbedding(c.tuned_words + 1, c.embedding_dim, "zeros", name="tuned_words")
         highway = [Highway(name=f"highway_{i}") for i in range(2)]
         drop = [keras.layers.Dropout(c.dropout, name=f"dropout_{i}") for i in range(7)]
         contextual, end_lstm = BiLSTM(c.hidden, name="contextual"), BiLSTM(c.hidden, name="end")
@@ -143,11 +151,12 @@ class BiDAF(keras.Model):
         query_BJ = keras.Input((None,), dtype="int32", name="query")
         parts = [characters(characters_NL)] * c.use_characters
         if c.use_words:
-            given_ND = words(words_N)
-            if c.train_unknown:  # a trained vector is what was given and what is learnt besides
-                place_N = _place(c, words_N)
-                given_ND = given_ND + zero_padding(unknown(place_N), mask_from_ids(place_N)[:, None])
-            parts.append(given_ND)
+            vector_ND = words(words_N)  # a trained vector is what was given and what is learnt besides
+            if c.train_unknown:
+                vector_ND = vector_ND + _learnt(unknown, _place(c, words_N))
+            if c.tuned_words:
+                vector_ND = vector_ND + _learnt(tuned, words_N * ops.cast(words_N <= c.tuned_words, "int32"))
+            parts.append(vector_ND)
         x_ND = ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
         for layer in highway:
             x_ND = layer(x_ND)
@@ -215,6 +224,11 @@ def _same_words(words_N, context_BT, query_BJ, unknown):
 
 def _with_feature(x, flag):
     return ops.concatenate([x, ops.cast(flag, x.dtype)[..., None]], axis=-1)
+
+
+def _learnt(table, place):
+    """What a table adds to the vectors of words by their places in it, 0 where a word has none."""
+    return zero_padding(table(place), mask_from_ids(place)[:, None])
 
 
 def _place(c, words):

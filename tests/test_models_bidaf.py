@@ -52,6 +52,7 @@ VARIANTS = [
     {"attention": "dynamic"},
     {"similarity": "mlp", "fusion": "mlp"},
     {"train_unknown": True, "trained_words": 4},
+    {"tuned_words": 5},
     {"exact_match": True},
     {"self_attention": True},
 ]
@@ -106,6 +107,21 @@ def test_trained_vectors_are_those_of_words_without_one():
         table.set_weights([np.zeros((6, 3), "float32")])
 
 
+def test_tuned_vectors_are_those_of_the_first_words():
+    """Of 11 words the first 3 learn a change of their vectors, each its own; padding and the others do not."""
+    model, batch = small_model(tuned_words=3, dropout=0.0), small_batch()
+    table = model.get_layer("tuned_words")
+    assert table.get_weights()[0].shape == (4, 3) and not table.get_weights()[0].any()
+    for word in range(1, 12):
+        batch["words"][1:] = word
+        table.set_weights([np.zeros((4, 3), "float32")])
+        before = ops.convert_to_numpy(model(batch))
+        for row in range(4):
+            table.set_weights([5.0 * np.eye(4)[row][:, None] * np.ones(3)])
+            changed = np.abs(ops.convert_to_numpy(model(batch)) - before).max() > 1e-4
+            assert changed == (word == row), (word, row)
+
+
 def test_words_without_a_vector_get_one_by_how_often_they_occur(prepared_reading, tmp_path):
     raw = prepared_reading.parent / "raw"
     prepare_reading.prepare("squad", raw, tmp_path / "out", Settings(trained_words=7))
@@ -148,6 +164,8 @@ def test_bidaf_is_made_again_from_its_config(tmp_path):
         ({"attention": "none"}, "attention must be one of"),
         ({"similarity": "dot"}, "similarity must be one of"),
         ({"train_unknown": True, "use_words": False}, "needs use_words=True"),
+        ({"tuned_words": 3, "use_words": False}, "needs use_words=True"),
+        ({"tuned_words": -1}, "tuned_words must be in 0 to"),
     ],
 )
 def test_bidaf_config_rejects(settings, message):

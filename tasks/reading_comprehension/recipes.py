@@ -95,6 +95,7 @@ RECIPES = {
         score="dev EM .451, F1 .584; seed 1, 16 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
     "bidaf-short-self": _bidaf_short(self_attention=True),
+    "bidaf-short-tuned": _bidaf_short(tuned_words=1000),
     "bidaf-short-adadelta": _bidaf_short(learning_rate=0.5, optimizer="adadelta", gradient_clip=0.0),
     "bidaf-short-decay": _bidaf_short(decay=0.02),
     "bidaf-short-dynamic": _bidaf_short(attention="dynamic"),
