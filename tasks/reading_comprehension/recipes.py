@@ -94,8 +94,16 @@ RECIPES = {
         results="bidaf/bidaf-short-match-squad-?-dev.json",
         score="dev EM .451, F1 .584; seed 1, 16 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
-    "bidaf-short-self": _bidaf_short(self_attention=True),
-    "bidaf-short-tuned": _bidaf_short(tuned_words=1000),
+    "bidaf-short-self": _bidaf_short(
+        self_attention=True,
+        results="bidaf/bidaf-short-self-squad-?-dev.json",
+        score="dev EM .389, F1 .517; seed 1, 10 minutes, 1 core, AMD EPYC",
+    ),
+    "bidaf-short-tuned": _bidaf_short(
+        tuned_words=1000,
+        results="bidaf/bidaf-short-tuned-squad-?-dev.json",
+        score="dev EM .411, F1 .544; seed 1, 9 minutes, 1 core, AMD EPYC",
+    ),
     "bidaf-short-adadelta": _bidaf_short(learning_rate=0.5, optimizer="adadelta", gradient_clip=0.0),
     "bidaf-short-decay": _bidaf_short(decay=0.02),
     "bidaf-short-dynamic": _bidaf_short(attention="dynamic"),
