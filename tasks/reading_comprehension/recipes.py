@@ -104,6 +104,9 @@ RECIPES = {
         results="bidaf/bidaf-short-tuned-squad-?-dev.json",
         score="dev EM .411, F1 .544; seed 1, 9 minutes, 1 core, AMD EPYC",
     ),
+    "bidaf-short-unknown": _bidaf_short(  # prepared with --trained_words=10
+        train_unknown=True,
+    ),
     "bidaf-short-adadelta": _bidaf_short(learning_rate=0.5, optimizer="adadelta", gradient_clip=0.0),
     "bidaf-short-decay": _bidaf_short(decay=0.02),
     "bidaf-short-dynamic": _bidaf_short(attention="dynamic"),
