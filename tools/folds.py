@@ -43,9 +43,8 @@ def main():
     with atomic_directory(FLAGS.out) as directory:
         for name, dev in parts.items():
             _write(directory / name, task, dialogs, dev)
-            print(
-                f"{FLAGS.out}/{name}: {len(dev):,} dialogs in dev, {seen_share(responses, dev):.1%} of responses in train"
-            )
+            seen = seen_share(responses, dev)
+            print(f"{FLAGS.out}/{name}: {len(dev):,} dialogs in dev, {seen:.1%} of their responses in train")
 
 
 def seen_share(responses, dev):
