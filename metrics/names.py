@@ -114,6 +114,7 @@ def _bidaf(settings, training):
     notes += ["trained unknown words"] * settings.get("train_unknown", False)
     if settings.get("tuned_words"):
         notes.append(f"{settings['tuned_words']:,} words tuned")
+    notes += ["AdaDelta"] * (training.get("optimizer") == "adadelta")
     notes += ["linear decay"] * (training.get("decay", 1) != 1)
     if settings.get("length_penalty"):
         notes.append(f"length penalty {settings['length_penalty']:g}")

@@ -89,6 +89,8 @@ def test_bidaf_says_what_is_left_out_and_how_large_it_is():
     more = {**paper, "exact_match": True}
     assert model_name("bidaf", more, {"decay": 0.02}) == "BiDAF, exact match, linear decay"
     assert model_name("bidaf", more, {"decay": 1.0}) == "BiDAF, exact match"
+    assert model_name("bidaf", {"tuned_words": 1000}, {"optimizer": "adam"}) == "BiDAF, 1,000 words tuned"
+    assert model_name("bidaf", {"tuned_words": 0}, {"optimizer": "adadelta"}) == "BiDAF, AdaDelta"
     small = {**paper, "hidden": 40, "embedding_dim": 50, "similarity_start": "dot"}
     assert model_name("bidaf", small, {}) == "BiDAF, 40 units, 50-d vectors, similarity starts as a dot product"
 

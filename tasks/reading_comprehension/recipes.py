@@ -107,9 +107,19 @@ RECIPES = {
     "bidaf-short-unknown": _bidaf_short(  # prepared with --trained_words=10
         train_unknown=True,
     ),
-    "bidaf-short-adadelta": _bidaf_short(learning_rate=0.5, optimizer="adadelta", gradient_clip=0.0),
+    "bidaf-short-adadelta": _bidaf_short(
+        learning_rate=0.5,
+        optimizer="adadelta",
+        gradient_clip=0.0,
+        results="bidaf/bidaf-short-adadelta-squad-?-dev.json",
+        score="dev EM .080, F1 .159; seed 1, 9 minutes, 1 core, AMD EPYC",
+    ),
     "bidaf-short-decay": _bidaf_short(decay=0.02),
-    "bidaf-short-dynamic": _bidaf_short(attention="dynamic"),
+    "bidaf-short-dynamic": _bidaf_short(
+        attention="dynamic",
+        results="bidaf/bidaf-short-dynamic-squad-?-dev.json",
+        score="dev EM .382, F1 .516; seed 1, 11 minutes, 1 core, AMD EPYC",
+    ),
     "bidaf-short-mlp-similarity": _bidaf_short(similarity="mlp"),
     "bidaf-short-mlp-fusion": _bidaf_short(
         fusion="mlp",
