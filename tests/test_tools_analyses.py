@@ -72,6 +72,10 @@ def test_runs_by_a_setting(runs, tmp_path):
     assert [each["metrics"]["R10@1"] for each in groups] == [0.125, 0.375, 0.75]
     assert groups[1]["deviations"]["R10@1"] == pytest.approx(0.125 * 2**0.5) and groups[0]["deviations"]["MAP"] == 0
     assert bars(tmp_path / "out" / "levels.png") == 3
+    done = run_script("tools/analyses.py", f"--run={runs}/*", "--by=model", f"--out={tmp_path / 'out'}")
+    groups = json.loads((tmp_path / "out" / "model.json").read_text(encoding="utf-8"))["groups"]
+    levels = [each["group"].removeprefix("DAM, ").split(",")[0] for each in groups]
+    assert done.returncode == 0 and levels == ["0 levels", "10 levels", "2 levels"]
     done = run_script("tools/analyses.py", f"--run={runs}/0", "--by=variant,seed", f"--out={tmp_path / 'out'}")
     assert done.returncode == 0 and (tmp_path / "out" / "seed.png").exists()
 

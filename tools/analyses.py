@@ -5,14 +5,15 @@ python -m tools.analyses --run=runs/bidaf --by=question --out=build/analyses
 python -m tools.analyses --run='runs/sweep/*' --by=levels --out=build/analyses
 
 `--by` names groups of a split's examples (selection: turns, last_turn, words; reading comprehension: question) or a
-setting of the runs' models or trainings: then what evaluate.py or tools.sweep measured before is shown. OUT gets BY.png
-and BY.json for each.
+setting of the runs' models or trainings, or is `model`, what tables call them: then what evaluate.py or tools.sweep
+measured before is shown, the mean over the runs of a group. OUT gets BY.png and BY.json for each.
 """
 
 import glob
 import json
 import pathlib
 import statistics
+import textwrap
 
 from absl import flags
 from rich.console import Console
@@ -20,6 +21,7 @@ from rich.table import Table
 
 from base import cli
 from base.files import UserError, atomic_file
+from metrics.names import model_name
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory, or a quoted pattern of several.", required=True)
@@ -67,7 +69,7 @@ def by_setting(runs, field, split):
 
     Args:
         runs: List of `engine.runs.Run`.
-        field: Of the models' configs or of the tasks' trainings.
+        field: Of the models' configs or of the tasks' trainings; `model`: the whole model by its name in tables.
         split: What evaluate.py has measured.
 
     Returns:
@@ -78,7 +80,8 @@ def by_setting(runs, field, split):
     """
     values = {}
     for run in runs:
-        settings = {**run.config["settings"], **run.config["training"], **run.config["fit"]}
+        parts = run.config["settings"], run.config["training"]
+        settings = {**parts[0], **parts[1], **run.config["fit"], "model": model_name(run.config["model"], *parts)}
         if field not in settings:
             raise UserError(f"{run.path} has no setting {field}, nor are its examples grouped by it")
         file = run.path / "metrics.json"
@@ -113,7 +116,8 @@ def draw(name, groups, metric, path):
     heights = [each["metrics"][metric] for each in groups]
     errors = [each["deviations"][metric] for each in groups] if "deviations" in groups[0] else None
     axes.bar(range(len(groups)), heights, yerr=errors, color="tab:blue", capsize=3)
-    axes.set_xticks(range(len(groups)), [f"{each['group']}\nn = {each['examples']:,}" for each in groups], fontsize=7)
+    labels = [f"{textwrap.fill(each['group'], 12)}\nn = {each['examples']:,}" for each in groups]
+    axes.set_xticks(range(len(groups)), labels, fontsize=7)
     axes.set_xlabel(name.replace("_", " "))
     axes.set_ylabel(metric)
     with atomic_file(path, "wb") as file:

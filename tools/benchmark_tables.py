@@ -54,16 +54,24 @@ def iterations(found, count=200):
 
 
 def groups(found, metrics):
-    """What tools.analyses found, a row per group.
+    """What tools.analyses found, a row per group; with the standard deviation where a group is of several runs.
 
     >>> metrics = {"EM": 0.5, "F1": 0.6251}
     >>> print(groups({"by": "last_turn", "groups": [{"group": "0-5", "examples": 1200, "metrics": metrics}]}, ["F1"]))
     | last turn | n | F1 |
     |---|---|---|
     | 0-5 | 1,200 | .625 |
+    >>> runs = {"group": "2", "examples": 3, "metrics": metrics, "deviations": {"EM": 0.01, "F1": 0.02}}
+    >>> print(groups({"by": "levels", "groups": [runs]}, ["EM"]).split("\\n")[-1])
+    | 2 | 3 | .500 ± .010 |
     """
+
+    def shown(group, metric):
+        deviation = group.get("deviations", {}).get(metric)
+        return number(group["metrics"][metric]) + (f" ± {number(deviation)}" if deviation else "")
+
     lines = [
-        [each["group"], f"{each['examples']:,}", *(number(each["metrics"][metric]) for metric in metrics)]
+        [each["group"], f"{each['examples']:,}", *(shown(each, metric) for metric in metrics)]
         for each in found["groups"]
     ]
     return markdown([found["by"].replace("_", " "), "n", *metrics], lines)
