@@ -6,7 +6,7 @@ from terminals import talk_plain
 
 from tasks import TASKS
 from tasks.dialog.chat import DialogChat
-from tasks.reading_comprehension.chat import ReadingComprehensionChat
+from tasks.reading_comprehension.chat import ReadingComprehensionChat, _in_its_sentence
 
 reading = TASKS["reading_comprehension"]
 
@@ -29,6 +29,21 @@ def test_an_answer_is_shown_in_its_sentence_and_stands_where_it_says(reader):
     [span] = shown.spans
     assert shown.plain[span.start : span.end] == best["answer"]
     assert note == f"{best['answer']}  (score {best['score']:.1f})"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Ann is tall. Bob lives\nin Rome, the\n  city. Cyd.", "Bob lives in Rome, the   city."),
+        ("Plans\nBob lives in Rome\nCyd in Oslo", "Bob lives in Rome"),
+        ("Bob lives in Rome!\nhe says. Cyd.", "Bob lives in Rome!"),
+    ],
+)
+def test_a_sentence_may_go_on_in_the_next_line(text, shown):
+    at = text.index("Rome")
+    sentence = _in_its_sentence(text, at, at + 4)
+    [span] = sentence.spans
+    assert sentence.plain == shown and sentence.plain[span.start : span.end] == "Rome"
 
 
 def test_the_best_of_several_paragraphs_is_taken(reader):

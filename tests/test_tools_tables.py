@@ -156,7 +156,8 @@ def test_a_curve_is_that_of_the_longest_run_whose_name_is_not_left_out(monkeypat
     history = {name: [{"epoch": last, "loss": last, "seconds": 60.0, "R10@1": 0.5}] for name, last in runs}
     records = [record(name, 1, 0.5, epochs=last, task="selection", history=history[name]) for name, last in runs]
     monkeypatch.setattr(tables, "measured", lambda corpus, files: records)
-    for option, epoch in (("", 2), (' without="more"', 1)):
+    records.append({**record("ensemble of more", 1, 0.5, epochs=3.0, task="selection"), "seeds": [1, 2]})
+    for option, epoch in (("", 2), (' without="more"', 1), (' only="more"', 2)):
         assert f"\n| {epoch} | {epoch}.00 |" in render(f"<!-- curve: x{option} -->\n<!-- end -->")
 
 

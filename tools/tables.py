@@ -92,10 +92,11 @@ def _published(corpus):
     return [row for row in published(corpus) if row["metrics"]]
 
 
-def _curve(corpus, steps=None, without=""):
+def _curve(corpus, steps=None, only="", without=""):
     """`curve: CORPUS`: each validation of its longest run. `steps=N,N`: those, beside a published curve if any.
-    `without=TEXT`: of runs whose name has not that text."""
-    longest = max(_named(corpus, without=without), key=lambda record: record["epochs"])
+    `only=TEXT`, `without=TEXT`: of runs whose name has that text, or lacks it."""
+    alone = [record for record in _named(corpus, only, without) if "seeds" not in record]
+    longest = max(alone, key=lambda record: record["epochs"])
     if not steps:
         return markdown.curve(longest)
     others = [row for row in published(corpus) if "curve" in row]

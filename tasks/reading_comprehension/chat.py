@@ -11,7 +11,9 @@ from engine.explanations import draw_if_named
 
 SHOWN = ("probabilities", "passage attends to question")
 UNKNOWN = 15  # per cent of words without a vector from which it is said
-SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n")
+SENTENCE_END = re.compile(
+    "[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])"
+)  # a line in lower case goes on with a sentence
 
 
 class ReadingComprehensionChat(Chat):
@@ -93,7 +95,7 @@ def _in_its_sentence(text, start, end):
     ends = [match.end() for match in SENTENCE_END.finditer(text)]
     first = max([at for at in ends if at <= start], default=0)
     last = min([at for at in ends if at >= end], default=len(text))
-    shown = Text(text[first:last].strip())
+    shown = Text(text[first:last].strip().replace("\n", " "))
     lead = len(text[first:last]) - len(text[first:last].lstrip())
     shown.stylize("bold reverse", start - first - lead, end - first - lead)
     return shown

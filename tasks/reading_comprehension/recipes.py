@@ -43,7 +43,7 @@ RECIPES = {
     "bidaf-squad-self": Recipe(  # ours: self-attention put into bidaf-squad-match, by --init_from
         model="bidaf",
         corpus="squad",
-        flags={"epochs": 3.0, "batch_size": 60, "learning_rate": 1e-3, "precision": "bfloat16"},
+        flags={"epochs": 4.0, "batch_size": 60, "learning_rate": 1e-3, "precision": "bfloat16"},
         settings={
             "exact_match": True,
             "self_attention": True,
@@ -52,6 +52,8 @@ RECIPES = {
             "decay": 0.02,
             "validations_per_epoch": 2,
         },
+        results="bidaf/bidaf-squad-self-squad-?-dev.json",
+        score="dev EM .670, F1 .766; seed 1, 110 minutes, 1 core, AMD EPYC",
     ),
     "bidaf-paper": Recipe(  # as published (section 4.1), on 100-d vectors where the prepared dataset has them
         model="bidaf",
