@@ -11,9 +11,8 @@ from engine.explanations import draw_if_named
 
 SHOWN = ("probabilities", "passage attends to question")
 UNKNOWN = 15  # per cent of words without a vector from which it is said
-SENTENCE_END = re.compile(
-    "[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])"
-)  # a line in lower case goes on with a sentence
+# A line that begins in lower case goes on with the sentence of the line before.
+SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])")
 
 
 class ReadingComprehensionChat(Chat):
