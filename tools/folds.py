@@ -18,12 +18,6 @@ from base.files import UserError, atomic_directory
 from data.corpora import babi_dialog
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("source", None, "Directory of the corpus.", required=True)
-flags.DEFINE_integer("task", 6, "Number of the task.", lower_bound=1, upper_bound=6)
-flags.DEFINE_integer("folds", 4, "Parts, each of which is dev once.", lower_bound=2)
-flags.DEFINE_float("seen", None, "Share of the responses of OUT/seen's dev that its train has; default: none made.")
-flags.DEFINE_integer("seed", 1, "Seed of the order of the dialogs.", lower_bound=0)
-flags.DEFINE_string("out", None, "Directory to make.", required=True)
 
 
 def main():
@@ -107,4 +101,10 @@ def _text(dialog):
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string("source", None, "Directory of the corpus.", required=True)
+    flags.DEFINE_integer("task", 6, "Number of the task.", lower_bound=1, upper_bound=6)
+    flags.DEFINE_integer("folds", 4, "Parts, each of which is dev once.", lower_bound=2)
+    flags.DEFINE_float("seen", None, "Share of the responses of OUT/seen's dev that its train has; default: none made.")
+    flags.DEFINE_integer("seed", 1, "Seed of the order of the dialogs.", lower_bound=0)
+    flags.DEFINE_string("out", None, "Directory to make.", required=True)
     cli.run(main)

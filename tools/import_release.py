@@ -16,10 +16,6 @@ from base.files import UserError, atomic_directory
 from data.text_files import read_json
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("checkpoint", None, "Path of the checkpoint without .index.", required=True)
-flags.DEFINE_string("config", None, "JSON file of the release's conf dict.", required=True)
-flags.DEFINE_string("out", None, "Run directory to make.", required=True)
-flags.DEFINE_string("data", None, "Prepared dataset that it belongs to, for its vocabulary.")
 
 NEEDED = ("max_turn_num", "max_turn_len", "_EOS_", "learning_rate", "batch_size")
 """Keys of the release's conf."""
@@ -236,4 +232,8 @@ def main():
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string("checkpoint", None, "Path of the checkpoint without .index.", required=True)
+    flags.DEFINE_string("config", None, "JSON file of the release's conf dict.", required=True)
+    flags.DEFINE_string("out", None, "Run directory to make.", required=True)
+    flags.DEFINE_string("data", None, "Prepared dataset that it belongs to, for its vocabulary.")
     cli.run(main)
