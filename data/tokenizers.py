@@ -62,8 +62,10 @@ JOIN = (
     (r" ([.,!?;:%)\]}])", r"\1"),
     (r"([(\[{$#]) ", r"\1"),
     ('" ([^"]*) "', r'"\1"'),
-    (f"([^ {SIGNS}]) - ([^ {SIGNS}])", r"\1-\2"),
 )
+HYPHENS = ((f"([^ {SIGNS}]) - ([^ {SIGNS}])", r"\1-\2"),)
+OPTIONS = (("(^| )- ([a-z0-9])( |$)", r"\1-\2\3"),) * 2
+"""Of a command; twice, as neighbours share a space. In terms other hyphens are kept."""
 
 
 def normalize(text, lower=True):
@@ -147,11 +149,11 @@ def _jieba():
 
 TOKENIZERS = {
     "space": Tokenizer("[^ ]+"),
-    "words": Tokenizer(WORDS, join=JOIN),
-    "terms": Tokenizer(TERMS, join=JOIN),
+    "words": Tokenizer(WORDS, join=JOIN + HYPHENS),
+    "terms": Tokenizer(TERMS, join=OPTIONS + JOIN),
     "characters": Tokenizer("[^ ]", glue=""),
-    "mixed": Tokenizer(MIXED, join=JOIN),
-    "jieba": Tokenizer(f"[{HAN}]+|{MIXED}", join=JOIN, segment=True),
+    "mixed": Tokenizer(MIXED, join=JOIN + HYPHENS),
+    "jieba": Tokenizer(f"[{HAN}]+|{MIXED}", join=JOIN + HYPHENS, segment=True),
 }
 """`space`: what stands between spaces. `words`: words with their inner apostrophes, numbers, `...`, `--`, and each
 other sign. `terms`: words with the signs that join their parts (`apt-get`, `kernel.org`, `2.6.8`, `__path__`), and each

@@ -126,6 +126,18 @@ def test_detokenize(joined, expected):
         assert TOKENIZERS[name].detokenize(joined.split()) == expected
 
 
+def test_detokenized_terms_have_the_same_tokens():
+    """Hyphens are in terms, so one that stands alone joins nothing but the option of a command."""
+    texts = {
+        "sudo dpkg - i a.deb - f , ok": "sudo dpkg -i a.deb -f, ok",
+        "tar - c - v - f a.tar": "tar -c -v -f a.tar",
+        "- h or apt-get - it works - yes": "-h or apt-get - it works - yes",
+    }
+    for joined, expected in texts.items():
+        assert TOKENIZERS["terms"].detokenize(joined.split()) == expected
+        assert tokens("terms", expected) == joined.split()
+
+
 def test_detokenize_of_spaces_and_characters():
     assert TOKENIZERS["space"].detokenize(["a", ",", "b"]) == "a , b"
     assert TOKENIZERS["characters"].detokenize(["a", ",", "b"]) == "a,b"
