@@ -7,8 +7,7 @@ python -m benchmarks.retrieval --what=cost --run=runs/dam --source=../shared/dat
 found: an index of the training conversations and of the true responses of dev, which stand in it without their
 contexts, so that these cannot give them away. How often is the true response among the first 1, 10, 100? By BM25 over
 responses alone, by each search, by what they find together; and when the model has ranked the first of these. What was
-said already is no answer, and left out of all lists. How much words count beside the model's logit is chosen by the
-mean reciprocal rank on every second context; `of_the_others` says what comes of it on the others.
+said already is no answer, and left out of all lists.
 cost: an index of every turn of all corpora, and where these are too few, of seeded recombinations: the first half of a
 turn with the second half of another one of its corpus. Seconds and memory to build it, and to answer contexts of dev.
 What the files of an index take of the memory, the system may take back; so start this in a control group with a limit,
@@ -30,6 +29,7 @@ from rich.progress import track
 
 from base import cli, runtime
 from base.files import UserError
+from benchmarks.indexes import build, conversations, open_run
 from benchmarks.turns import write_record
 
 FLAGS = flags.FLAGS
@@ -45,13 +45,10 @@ flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "What the mod
 flags.DEFINE_string("index", None, "cost: an index to measure in place of a new one.")
 flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
 SHOWN = (1, 10, 50, 100)
-WEIGHTS = (0, 8, 16, 32, 50, 75, 100, 150)
-"""Of the cosine of words, that are tried."""
 
 
 def main():
-    measure = found if FLAGS.what == "found" else cost
-    measured = measure()
+    measured = found() if FLAGS.what == "found" else cost()
     for name, value in measured.items():
         print(f"{name}: {value}")
     limit = runtime.memory_limit()
@@ -65,23 +62,17 @@ def main():
 
 def found():
     """How often the true response is found, as fractions of all contexts."""
-    predictor, dev = open_run(FLAGS.run, FLAGS.precision), conversations("smn", FLAGS.source, "dev")
-    dev = dev[:: max(1, len(dev) // FLAGS.contexts)][: FLAGS.contexts] if FLAGS.contexts else dev
+    predictor, dev = open_run(FLAGS.run, FLAGS.precision), conversations("smn", FLAGS.source, "dev", FLAGS.contexts)
     with tempfile.TemporaryDirectory() as directory:
         train = conversations("smn", FLAGS.source, "train")
         index = build(pathlib.Path(directory) / "index", [*train, *(["", turns[-1]] for turns in dev)], predictor)
         places = [places_of(index, predictor, *turns) for turns in track(dev, description="contexts")]
         stored = {index.utterance(number) for number in range(index.size)}
-    names = list(places[0])
-    ranked = [name for name in names if name.startswith("model")]
-    chosen = max(ranked, key=lambda name: mean_reciprocal(places[::2], name))
     return {
         "contexts": len(dev),
         "responses": len(stored),
         "true_response_in_index": round(sum(turns[-1] in stored for turns in dev) / len(dev), 4),
-        "chosen": chosen,
-        "rows": [row_of(places, name) for name in names],
-        "of_the_others": [row_of(places[1::2], name) for name in dict.fromkeys(("BM25", "together", "model", chosen))],
+        "rows": [row_of(places, name) for name in places[0]],
     }
 
 
@@ -101,10 +92,8 @@ def places_of(index, predictor, *turns):
         **{search: by_place(hits, search) for search in SEARCHES if search != "responses"},
         "together": [hit.text for hit in hits],
     }
-    for weight in WEIGHTS:
-        total = {hit.text: x + weight * hit.cosine for hit, x in zip(ranked, found["logits"], strict=True)}
-        name = f"model and {weight} x words" if weight else "model"
-        lists[name] = [*sorted(total, key=total.get, reverse=True), *(h.text for h in hits if h.text not in total)]
+    by_model = [ranked[i].text for i in found["order"]]
+    lists["model"] = by_model + [text for text in lists["together"] if text not in by_model]
     every = {text for texts in lists.values() for text in texts}
     new = {text for text in every if without_duplicates([Hit(text, [], {})], said)}
     lists = {name: [text for text in texts if text in new][: SHOWN[-1]] for name, texts in lists.items()}
@@ -215,9 +204,9 @@ def answer(path, run, source, count, precision):
     opened = time.perf_counter()
     retriever = Retriever(predictor, path)
     ready = time.perf_counter()
-    dev = conversations("smn", source, "dev")
+    dev = conversations("smn", source, "dev", count)
     seconds = {"search": [], "answer": []}
-    for turns in [talk[:-1] for talk in dev[:: max(1, len(dev) // count)][:count]] * 2:  # at first sizes are compiled
+    for turns in [talk[:-1] for talk in dev] * 2:  # at first sizes are compiled
         started = time.perf_counter()
         retriever.index.search(turns, CANDIDATES)
         searched = time.perf_counter()
@@ -235,36 +224,6 @@ def answer(path, run, source, count, precision):
         "resident_megabytes": int(status["VmRSS"].split()[0]) >> 10,
         "of_these_mapped_files": int(status["RssFile"].split()[0]) >> 10,
     }
-
-
-# === Both ===
-
-
-def open_run(run, precision):
-    """The predictor of a run, computing in `precision`."""
-    from engine.runs import Run, set_precision
-    from tasks import TASKS
-
-    set_precision(precision)
-    opened = Run.open(run)
-    return TASKS[opened.entry.task].predictor(opened)
-
-
-def conversations(corpus, source, split):
-    """All conversations of a split of a corpus."""
-    from tasks.selection.conversations import of_corpus
-
-    return list(of_corpus(corpus, source, split))
-
-
-def build(path, talks, predictor):
-    """An index of some conversations, opened."""
-    from tasks.selection.index import RetrievalIndex
-    from tasks.selection.indexing import build
-
-    vectors = predictor.model.get_layer("word_embedding").get_weights()[0]
-    build(path, talks, predictor.vocabulary, vectors, predictor.text)
-    return RetrievalIndex(path, predictor.vocabulary)
 
 
 if __name__ == "__main__":

@@ -246,6 +246,23 @@ def test_search_finds_by_the_words_of_contexts_and_responses(index):
     assert hits["A dog eats bones."].context == ["Hello!", "My dog barks."]
 
 
+def test_contexts_are_ordered_by_the_likeness_of_the_last_turns(index):
+    hits = {hit.text: hit for hit in index.search(["Rain!", "A dog barks, my tea is hot!"], count=9)}
+    cut = {text: set(words_of(text, **TEXT)) for text in [*hits, *(hit.context[-1] for hit in hits.values())]}
+    assert len(hits) == 9  # all that the index has
+    idf = {w: np.log(10 / (1 + sum(w in cut[text] for text in hits))) for words in cut.values() for w in words}
+    last = set(words_of("A dog barks, my tea is hot!", **TEXT))
+    for hit in hits.values():
+        both, ours, theirs = (
+            sum(idf[word] ** 2 for word in words if word in idf)
+            for words in (last & cut[hit.context[-1]], last, cut[hit.context[-1]])
+        )
+        assert hit.question == pytest.approx(both / np.sqrt(max(ours * theirs, 1e-9)), abs=1e-6), hit
+    asked = sorted((hit for hit in hits.values() if "contexts" in hit.places), key=lambda hit: hit.places["contexts"])
+    assert [hit.question for hit in asked] == sorted((hit.question for hit in asked), reverse=True)
+    assert len(asked) > 3 and asked[0].context[-1] == "Tea is hot!"
+
+
 def test_search_orders_by_the_words_of_the_whole_conversation(index):
     said = ["Rain is wet.", "Hello!", "Who?", "Hello!", "Look!", "Who?", "My dog barks!"]
     hits = index.search(said, count=9)
@@ -308,7 +325,8 @@ def test_additions_are_found_and_kept(copy):
         assert len(opened) == 10
         hits = {hit.text: hit for hit in opened.search(["eats wet bones"], count=10)}
         assert hits["the wet dog eats wet bones"].context == ["What eats wet bones?"]
-        assert list(hits["the wet dog eats wet bones"].places) == ["vectors"]
+        assert list(hits["the wet dog eats wet bones"].places) == ["contexts", "vectors"]
+        assert hits["the wet dog eats wet bones"].places["contexts"] == 1  # nobody else was asked what eats
     (copy / files.ADDED).write_text('{"turns": []}\n')
     with pytest.raises(UserError, match=r"added.jsonl, line 1: expected an object with turns and response"):
         RetrievalIndex(copy, VOCABULARY)

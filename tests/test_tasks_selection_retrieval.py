@@ -14,7 +14,7 @@ from tasks import TASKS
 from tasks.selection.chat import SelectionChat
 from tasks.selection.conversations import of_corpus
 from tasks.selection.index import Hit
-from tasks.selection.retrieval import Answer, Retriever, ranked, without_duplicates
+from tasks.selection.retrieval import Answer, Retriever, candidates_of, ranked, without_duplicates
 
 selection = TASKS["selection"]
 
@@ -48,18 +48,28 @@ def conversations(prepared):
     return list(of_corpus("smn", prepared.parent / "raw"))
 
 
-def test_answers_are_ordered_by_the_model_and_by_their_words(retriever, predictor, conversations):
+def test_answers_are_ordered_by_the_model_and_by_their_questions(retriever, predictor, conversations):
     turns = conversations[7][:-1]
-    hits = without_duplicates(retriever.index.search(turns, 46), turns)[:23]
+    hits = candidates_of(retriever.index, turns, 23)
     texts = [hit.text for hit in hits]
     [found] = predictor.predict([{"turns": turns, "candidates": texts}])
     answers = retriever.answers(turns, 23)
     assert sorted(answer.text for answer in answers) == sorted(texts) and len(texts) > 9
-    total = {hit.text: logit + 16 * hit.cosine for hit, logit in zip(hits, found["logits"], strict=True)}
-    assert len({hit.cosine for hit in hits}) > 3
+    total = {hit.text: logit + 16 * hit.question for hit, logit in zip(hits, found["logits"], strict=True)}
+    assert len({hit.question for hit in hits}) > 3
     assert [total[answer.text] for answer in answers] == sorted(total.values(), reverse=True)
     assert {answer.text: answer.score for answer in answers} == dict(zip(texts, found["scores"], strict=True))
     assert all(answer.hit.text == answer.text and isinstance(answer.hit, Hit) for answer in answers)
+
+
+def test_candidates_are_responses_to_the_likest_questions_then_what_else_is_found(retriever):
+    turns = ["the market is far", "what can you tell me about the town ?"]
+    hits = candidates_of(retriever.index, turns, 300)
+    asked = [hit.question for hit in hits if "contexts" in hit.places]
+    others = [hit for hit in hits if "contexts" not in hit.places]
+    assert asked == sorted(asked, reverse=True) == [hit.question for hit in hits[: len(asked)]]
+    assert len(asked) > 9 and others and asked[0] > 0.3
+    assert hits == without_duplicates(hits, turns) and candidates_of(retriever.index, turns, 5) == hits[:5]
 
 
 def test_a_context_is_encoded_once_for_all_its_candidates(predictor, conversations, monkeypatch):
@@ -107,27 +117,38 @@ def test_duplicates_need_most_words_in_common():
 
 
 def test_benchmark_counts_what_is_found(run, prepared, tmp_path):
-    out = tmp_path / "retrieval.json"
-    done = run_script(
-        "benchmarks/retrieval.py",
-        "--what=found",
-        f"--run={run.path}",
-        f"--source={prepared.parent / 'raw'}",
-        "--contexts=5",
-        f"--out={out}",
-    )
-    assert done.returncode == 0, done.stderr
-    record = json.loads(out.read_text())
+    record = benchmark(run, prepared, tmp_path, "retrieval", "--what=found")
     assert record["contexts"] == 5 and record["true_response_in_index"] in (0.2, 0.4, 0.6, 0.8, 1.0)
     found = {row["found_by"]: row for row in record["rows"]}
-    ranked = ["model", *(f"model and {weight} x words" for weight in (8, 16, 32, 50, 75, 100, 150))]
-    assert list(found) == ["BM25", "contexts", "vectors", "together", *ranked]
-    for name in ranked:  # ranking changes the order of the first 32 alone
-        assert found[name]["R@100"] == found["together"]["R@100"]
-        assert found[name]["R@1"] <= found[name]["R@10"] <= found[name]["R@100"] <= record["true_response_in_index"]
-    others = [row["found_by"] for row in record["of_the_others"]]
-    assert record["chosen"] in ranked and others == list(dict.fromkeys(["BM25", "together", "model", record["chosen"]]))
+    assert list(found) == ["BM25", "contexts", "vectors", "together", "model"]
+    assert found["model"]["R@100"] == found["together"]["R@100"]  # ranking changes the order of the first 32 alone
+    assert (
+        found["model"]["R@1"] <= found["model"]["R@10"] <= found["model"]["R@100"] <= record["true_response_in_index"]
+    )
     assert found["contexts"]["R@100"] == 0  # the true responses stand in the index without their contexts
+
+
+def test_benchmark_compares_what_is_answered(run, prepared, tmp_path):
+    record = benchmark(run, prepared, tmp_path, "answers")
+    rows = {row.pop("chosen_by"): row for row in record["rows"]}
+    weighted = [f"model and {weight} x question" for weight in (0, 8, 12, 16, 24, 32, 64)]
+    assert list(rows) == ["people", "any", "words", "model and 16 x words", "question", *weighted]
+    assert all(0 <= row["echo"] <= 1 and row["echo_error"] >= 0 for row in rows.values())
+    assert rows["people"]["news"] == max(row["news"] for row in rows.values()) > 0
+    assert rows["words"]["echo"] >= rows["question"]["echo"]  # the likest to what was said, of all that was found
+    others = [row["chosen_by"] for row in record["of_the_others"]]
+    assert others == ["people", "model and 16 x words", record["chosen"]] and record["chosen"] in weighted
+
+
+def benchmark(run, prepared, tmp_path, script, *arguments):
+    """The record of a benchmark over five contexts."""
+    out = tmp_path / "record.json"
+    source = f"--source={prepared.parent / 'raw'}"
+    done = run_script(
+        f"benchmarks/{script}.py", f"--run={run.path}", source, "--contexts=5", f"--out={out}", *arguments
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(out.read_text())
 
 
 # === Explanation ===

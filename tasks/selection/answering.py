@@ -11,8 +11,8 @@ class AnsweringPredictor(Predictor):
 
     An answer to given candidates is that of `tasks.selection.predictor.SelectionPredictor`. Of an instance without
     candidates, `candidates` are the best that the index has, best first (`tasks.selection.retrieval.Retriever.answers`,
-    which counts shared words beside the model's score), `scores` are the model's, and `said_to` has for each the turns
-    that it was once said to.
+    which counts how alike the questions are beside the model's score), `scores` are the model's, and `said_to` has for
+    each the turns that it was once said to.
 
     Args:
         predictor: A `tasks.selection.predictor.SelectionPredictor`.

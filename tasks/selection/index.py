@@ -12,7 +12,7 @@ encoder.npz        a `tasks.selection.vectors.PairEncoder`
 added.jsonl        pairs that were added since, if any
 
 All that is large is memory-mapped. What three searches find is put in order by the words that it shares with the whole
-conversation.
+conversation; `Hit.places` has the order of each search.
 """
 
 import contextlib
@@ -59,6 +59,8 @@ class Hit(NamedTuple):
     """Its place in each of `SEARCHES` that found it, from 1."""
     cosine: float = 0.0
     """How alike it and the whole conversation are by their words, 0 to 1."""
+    question: float = 0.0
+    """How alike the last turns of the conversation and of `context` are by their words, 0 to 1."""
 
 
 class RetrievalIndex:
@@ -116,30 +118,37 @@ class RetrievalIndex:
         Returns:
             List of `Hit`, the best first; none twice.
         """
-        said = [words_of(turn, **self.text) for turn in turns]
-        last, read, whole = ([word for turn in said[-n:] for word in turn] for n in (TURNS, READ, len(said)))
-        pair_of, places = {}, {}
+        said = self.cut(turns)
+        last, read, whole = ([word for turn in said[-n:] for word in turn] for n in (1, READ, len(said)))
+        pair_of = {}
         for pair in best_by_words(self._contexts, self.words.encode(last), 2 * SEARCHED):
             pair_of.setdefault(int(self._answers[pair]), pair)
-        found = {
-            "contexts": list(pair_of)[:SEARCHED],
-            "responses": best_by_words(self._responses, self.words.encode(read), SEARCHED),
-            "vectors": self._nearest(read, SEARCHED),
-        }
-        for search, responses in found.items():
-            for place, response in enumerate(responses, 1):
-                places.setdefault(response, {})[search] = place
-        if not places:
+        asked, nearest = list(pair_of)[:SEARCHED], self._nearest(read, SEARCHED)
+        by_words = best_by_words(self._responses, self.words.encode(read), SEARCHED)
+        responses = list(dict.fromkeys([*asked, *by_words, *nearest]))
+        if not responses:
             return []
-        responses = list(places)
-        words = [words_of(self._response(response), **self.text) for response in responses]
-        cosines = self._cosines(whole, words)
+        texts = [self._response(response) for response in responses]
+        contexts = [self._context(response, pair_of.get(response)) for response in responses]
+        words, questions = self.cut(texts), self.cut("".join(context[-1:]) for context in contexts)
+        cosines = self.cosines(whole, words)
+        rows = zip(texts, contexts, cosines.tolist(), self.cosines(last, questions).tolist(), strict=True)
+        hits = [Hit(text, context, {}, cosine, question) for text, context, cosine, question in rows]
+        hit_of = dict(zip(responses, hits, strict=True))
+        asked += [r for r in nearest if r >= self.size and hit_of[r].question]  # BM25 does not know additions
+        asked.sort(key=lambda response: -hit_of[response].question)
+        for search, found in zip(SEARCHES, (asked, by_words, nearest), strict=True):
+            for place, response in enumerate(found, 1):
+                hit_of[response].places[search] = place
         scores = cosines + VECTOR_WEIGHT * (self._vectors_of(words) @ self._vector(read))
-        best = np.argsort(-scores, kind="stable")[:count].tolist()
-        return [self._hit(responses[i], pair_of.get(responses[i]), places[responses[i]], cosines[i]) for i in best]
+        return [hits[i] for i in np.argsort(-scores, kind="stable")[:count]]
 
-    def _cosines(self, context, responses):
-        """Cosines of TF-IDF vectors without counts, of words and lists of words."""
+    def cut(self, texts):
+        """The words of each text, lists of strings."""
+        return [words_of(text, **self.text) for text in texts]
+
+    def cosines(self, context, responses):
+        """Cosines of TF-IDF vectors without counts, of words and lists of words; 0 where the index knows no word."""
         weights = np.zeros_like(self._idf)
         ids = np.unique(self.words.encode(context))
         weights[ids] = self._idf[ids] ** 2
@@ -168,13 +177,12 @@ class RetrievalIndex:
     def _response(self, number):
         return self._added[number - self.size][1] if number >= self.size else self.utterance(number)
 
-    def _hit(self, response, pair, places, cosine):
+    def _context(self, response, pair=None):
+        """The last turns of what a response was said to: in a pair, or in the first of its pairs."""
         if response >= self.size:
-            context = self._added[response - self.size][0][-TURNS:]
-        else:
-            pair = np.searchsorted(self._answers, response) if pair is None else pair
-            context = [self.utterance(number) for number in self._pairs[pair, :-1] if number >= 0]
-        return Hit(self._response(response), context, places, float(cosine))
+            return self._added[response - self.size][0][-TURNS:]
+        pair = np.searchsorted(self._answers, response) if pair is None else pair
+        return [self.utterance(number) for number in self._pairs[pair, :-1] if number >= 0]
 
     def utterance(self, number):
         """A stored text."""

@@ -3,15 +3,16 @@
 The model encodes the conversation once for all its candidates.
 """
 
+import math
 from typing import NamedTuple
 
 from data.tokenizers import words_of
-from tasks.selection.index import RetrievalIndex
+from tasks.selection.index import SEARCHED, SEARCHES, RetrievalIndex
 
 CANDIDATES = 32
 """How many responses of the index the model ranks; with 25, 50 or 100 the answers are as good (docs/retrieval.md)."""
-LEXICAL = 16.0
-"""What the cosine of the words counts beside the model's logit; why, see docs/retrieval.md."""
+QUESTION = 16.0
+"""What the likeness of the questions counts beside the model's logit; chosen on dev, docs/retrieval.md."""
 ALIKE = 0.8
 """Texts are near-duplicates from this ratio of common words to all of their words."""
 
@@ -49,15 +50,32 @@ class Retriever:
             count: How many candidates the model ranks.
 
         Returns:
-            List of `Answer`, the best first: by the model's logit and `LEXICAL` times the cosine of their words and
-            the whole conversation's. None is a near-duplicate of another one or of what was said.
+            List of `Answer`, the best first: of the responses to the turns that are most like the last one, by the
+            model's logit and `QUESTION` times that likeness. None is a near-duplicate of another one or of what was
+            said. Where too few were said to anything like it, others that the index finds stand in.
         """
-        hits = without_duplicates(self.index.search(turns, 2 * count), turns)[:count]
+        hits = candidates_of(self.index, turns, count)
         return ranked(self.predictor, turns, [hit.text for hit in hits], hits)
 
 
+def candidates_of(index, turns, count=CANDIDATES):
+    """What may be answered: responses to what is most like the last turn, else others that are found.
+
+    Args:
+        index: A `tasks.selection.index.RetrievalIndex`.
+        turns: What was said, texts, the oldest first.
+        count: How many to give at most.
+
+    Returns:
+        List of `tasks.selection.index.Hit`; none is a near-duplicate of another one or of what was said.
+    """
+    hits = index.search(turns, len(SEARCHES) * SEARCHED)
+    hits.sort(key=lambda hit: hit.places.get("contexts", math.inf))
+    return without_duplicates(hits, turns)[:count]
+
+
 def ranked(predictor, turns, candidates, hits=None):
-    """Candidates as `Answer`s, the best first: by the model's logit, with hits also by their words, see `LEXICAL`.
+    """Candidates as `Answer`s, the best first: by the model's logit, with hits also by their questions, see `QUESTION`.
 
     Args:
         predictor: A `tasks.selection.predictor.SelectionPredictor`.
@@ -68,7 +86,7 @@ def ranked(predictor, turns, candidates, hits=None):
     [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
     if hits is None:
         return [Answer(candidates[i], found["scores"][i]) for i in found["order"]]
-    total = [logit + LEXICAL * hit.cosine for logit, hit in zip(found["logits"], hits, strict=True)]
+    total = [logit + QUESTION * hit.question for logit, hit in zip(found["logits"], hits, strict=True)]
     order = sorted(range(len(total)), key=lambda i: -total[i])
     return [Answer(candidates[i], found["scores"][i], hits[i]) for i in order]
 

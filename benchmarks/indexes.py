@@ -1,0 +1,29 @@
+"""What the benchmarks of answers by retrieval share."""
+
+
+def open_run(run, precision):
+    """The predictor of a run, computing in `precision`."""
+    from engine.runs import Run, set_precision
+    from tasks import TASKS
+
+    set_precision(precision)
+    opened = Run.open(run)
+    return TASKS[opened.entry.task].predictor(opened)
+
+
+def conversations(corpus, source, split, count=0):
+    """The conversations of a split of a corpus: so many, evenly spaced; 0: all."""
+    from tasks.selection.conversations import of_corpus
+
+    every = list(of_corpus(corpus, source, split))
+    return every[:: max(1, len(every) // count)][:count] if count else every
+
+
+def build(path, talks, predictor):
+    """An index of some conversations, opened."""
+    from tasks.selection.index import RetrievalIndex
+    from tasks.selection.indexing import build
+
+    vectors = predictor.model.get_layer("word_embedding").get_weights()[0]
+    build(path, talks, predictor.vocabulary, vectors, predictor.text)
+    return RetrievalIndex(path, predictor.vocabulary)
