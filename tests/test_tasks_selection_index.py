@@ -30,7 +30,7 @@ TOPICS = {
 CONVERSATIONS = [["Hello!", *turns] for turns in TOPICS.values()] + [
     ["Who likes tea?", "Zed, look at the tea."],
     ["A dog?", "_UNK_ is a dog"],
-    ["Where?", "?!"],
+    ["Where?", "?!", "See __url__ !"],
 ]
 WORDS = (
     "hello i like tea is hot drink the slowly rain falls wet so too my dog barks a eats bones sleeps look who ? ! . ,"
@@ -222,7 +222,7 @@ def test_an_index_is_the_same_whatever_is_worked_on_at_once(path, tmp_path, monk
 def test_what_is_no_answer_is_left_out(index):
     stored = [index.utterance(number) for number in range(index.size)]
     assert sorted(stored) == sorted(text for turns in TOPICS.values() for text in turns)
-    assert index.config["left_out"] == 3  # a name, an unknown word, no word
+    assert index.config["left_out"] == 4  # a name, an unknown word, no word, a word that the corpus hides
     assert (len(index), index.config["pairs"], index.config["made_of"]) == (9, 9, ["x"])
 
 

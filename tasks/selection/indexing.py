@@ -21,7 +21,8 @@ from tasks.selection.vectors import PairEncoder
 
 FIT_PAIRS = 200_000
 """At most so many pairs, drawn at random, say how contexts and responses vary together."""
-UNKNOWN = SPECIALS[1]
+PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__"}
+"""What stands in corpora for what was taken out of them."""
 PART = 20_000
 """Texts that are worked on at once."""
 
@@ -29,7 +30,7 @@ PART = 20_000
 def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, seed=1):
     """Writes an index.
 
-    Left out are responses without a word, with `_UNK_` in them, and those that call somebody by name
+    Left out are responses without a word, with one of `PLACEHOLDERS` in them, and those that call somebody by name
     (`tasks.selection.names`).
 
     Args:
@@ -93,12 +94,12 @@ def unfit_of(words, texts, vocabulary):
         vocabulary: The run's.
     """
     letters = np.array([any(map(str.isalnum, word)) for word in words])
-    unknown = np.array([word.upper() == UNKNOWN for word in words])
+    masked = np.array([word.lower() in PLACEHOLDERS for word in words])
     found = [addressing(texts, words, set(vocabulary.words).__contains__)]
     for start, part in zip(range(0, len(texts), PART), texts.parts(PART), strict=True):
         rows = np.repeat(np.arange(len(part)), part.lengths)
         said = np.bincount(rows[letters[part.ids]], minlength=len(part))
-        found[0][start : start + PART] |= (said == 0) | (np.bincount(rows[unknown[part.ids]], minlength=len(part)) > 0)
+        found[0][start : start + PART] |= (said == 0) | (np.bincount(rows[masked[part.ids]], minlength=len(part)) > 0)
     return found[0]
 
 

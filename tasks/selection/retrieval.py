@@ -71,7 +71,7 @@ def candidates_of(index, turns, count=CANDIDATES):
     """
     hits = index.search(turns, len(SEARCHES) * SEARCHED)
     hits.sort(key=lambda hit: hit.places.get("contexts", math.inf))
-    return without_duplicates(hits, turns)[:count]
+    return without_duplicates(hits, turns, count)
 
 
 def ranked(predictor, turns, candidates, hits=None):
@@ -91,12 +91,13 @@ def ranked(predictor, turns, candidates, hits=None):
     return [Answer(candidates[i], found["scores"][i], hits[i]) for i in order]
 
 
-def without_duplicates(answers, said):
+def without_duplicates(answers, said, count=None):
     """Answers that are not like a better one, nor like what was said already: DAM finds that nothing fits as well.
 
     Args:
         answers: List of `Answer` or `tasks.selection.index.Hit`, the best first.
         said: Texts.
+        count: How many to give at most; default: all.
 
     >>> found = [Answer(text, 0.0) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
     >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
@@ -104,6 +105,8 @@ def without_duplicates(answers, said):
     """
     taken, kept = [_word_set(text) for text in said], []
     for answer in answers:
+        if len(kept) == count:
+            break
         words = _word_set(answer.text)
         if not any(_alike(words, other) for other in taken):
             taken.append(words)
