@@ -52,6 +52,7 @@ def main():
 
 def answers_to(index, predictor, *turns):
     """`(news, echo)` of the answer of each way of choosing; `None` for news where the true response has none."""
+    from tasks.selection.indexing import PLACEHOLDERS
     from tasks.selection.retrieval import CANDIDATES, candidates_of, without_duplicates
 
     *said, true = turns
@@ -71,7 +72,7 @@ def answers_to(index, predictor, *turns):
         way = f"model and {weight} x question"
         ways[way] = best_of(lists["questions"], lambda hit, w=weight: logit[hit.text] + w * hit.question)
     before, true, *cut = index.cut([" ".join(said), true, *ways.values()])
-    new = [word for word in true if word not in before]
+    new = [word for word in true if word not in before and word not in PLACEHOLDERS]
     news = index.cosines(new, cut).tolist() if max(index.words.encode(new), default=0) > UNK_ID else [None] * len(cut)
     return dict(zip(ways, zip(news, index.cosines(before, cut).tolist(), strict=True), strict=True))
 
