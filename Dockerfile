@@ -8,7 +8,7 @@ WORKDIR /app
 COPY requirements*.txt ./
 RUN python -m pip install --no-cache-dir --requirement requirements.txt --requirement "$REQUIREMENTS" \
     && useradd --no-log-init --create-home --uid 1000 colloquy
-COPY . .
+COPY --chown=colloquy . .
 USER colloquy
 EXPOSE 8501
 STOPSIGNAL SIGTERM

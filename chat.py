@@ -2,7 +2,7 @@
 
 python chat.py --run=runs/memma
 python chat.py --run=runs/bidaf                         # then: /read notes.txt
-python chat.py --run=runs/dam --index=build/index       # of tools.build_index; default: RUN/index
+python chat.py --run=runs/dam --index=build/index       # of tools.build_index; default: RUN/index, of RUN/pairs
 python chat.py --run=runs/dam --candidates=answers.txt  # answers of one's own, one per line
 python chat.py --run=runs/chat --reverse_run=runs/back   # a reverse model chooses among replies, against dull ones
 python chat.py --run=runs/memma < lines.txt             # plain text out, each message a line
@@ -19,7 +19,10 @@ from base.files import UserError
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
 flags.DEFINE_string(
-    "index", None, "Selection: directory that tools.build_index made, to take answers from; default: RUN/index."
+    "index",
+    None,
+    "Selection: directory that tools.build_index made, to take answers from; default: RUN/index, built of "
+    "RUN/pairs where these are.",
 )
 flags.DEFINE_string("candidates", None, "Selection: file of answers to rank, one per line.")
 flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
@@ -30,12 +33,13 @@ OPTIONS = {"selection": ("index", "candidates"), "generation": ("reverse_run", "
 def main():
     from engine.runs import Run  # TensorFlow takes seconds to load
     from engine.terminal import talk
-    from serving.models import INDEX, TOY
+    from serving.models import TOY
     from tasks import TASKS
     from tasks.dialog.chat import DialogChat
     from tasks.generation.chat import GenerationChat
     from tasks.reading_comprehension.chat import ReadingComprehensionChat
     from tasks.selection.chat import SelectionChat
+    from tasks.selection.indexing import index_of_run
 
     chats = {
         "dialog": DialogChat,
@@ -48,23 +52,18 @@ def main():
         if task != run.entry.task:
             cli.refuse_flags(names, f"models of {run.entry.task}")
     options = {name: FLAGS[name].value for name in OPTIONS.get(run.entry.task, ()) if FLAGS[name].present}
+    predictor = TASKS[run.entry.task].predictor(run)
     if run.entry.task == "selection":
-        if not options and (run.path / INDEX).is_dir():
-            options["index"] = run.path / INDEX
+        own = None if options else index_of_run(run.path, predictor)
+        options |= {"index": own} if own else {}
         if len(options) != 1:
-            raise UserError(_how_to_answer(run.path))
-    chat = chats[run.entry.task](TASKS[run.entry.task].predictor(run), **options)
+            raise UserError(
+                f"{run.path} chooses among answers: give --index=DIR (tools.build_index) or --candidates=FILE"
+            )
+    chat = chats[run.entry.task](predictor, **options)
     if (run.config["dataset"].get("name") or "").startswith("sample"):
         console.print(TOY)
     talk(chat, console)
-
-
-def _how_to_answer(run):
-    """What to do where a run of selection has nothing to choose among."""
-    if (run / "pairs").is_dir():
-        build = f"python -m tools.build_index --run={run} --corpus=smn --source={run}/pairs --out={run}/index"
-        return f"{run} chooses among answers: build the index of its pairs once (`{build}`), or give --candidates=FILE"
-    return f"{run} chooses among answers: give --index=DIR (tools.build_index) or --candidates=FILE"
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ flags.DEFINE_multi_string(
     "index",
     [],
     "NAME=DIR: directory that tools.build_index made, from which the model NAME takes candidates where a request has "
-    "none; default: `index` in its run directory, if it is there. Where one model is served, DIR is enough.",
+    "none; default: `index` in its run directory, built of `pairs` there. Where one model is served, DIR is enough.",
 )
 flags.DEFINE_bool("samples", False, "First trains a small model of each kind on the embedded samples, into runs/.")
 flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0: all of this machine's.")

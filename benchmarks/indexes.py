@@ -22,8 +22,7 @@ def conversations(corpus, source, split, count=0):
 def build(path, talks, predictor):
     """An index of some conversations, opened."""
     from tasks.selection.index import RetrievalIndex
-    from tasks.selection.indexing import build
+    from tasks.selection.indexing import build_for
 
-    vectors = predictor.model.get_layer("word_embedding").get_weights()[0]
-    build(path, talks, predictor.vocabulary, vectors, predictor.text)
+    build_for(predictor, path, talks)
     return RetrievalIndex(path, predictor.vocabulary)

@@ -9,9 +9,8 @@ import numpy as np
 from base.files import UserError
 from engine.runs import CONFIG, METRICS, Run
 from tasks.selection.answering import AnsweringPredictor
+from tasks.selection.indexing import index_of_run
 
-INDEX = "index"
-"""The index of a run, where `tools.build_index --out=RUN/index` put it."""
 TOY = "A toy: it knows only the invented town of the embedded sample."
 """What is said of a model that was trained on a sample."""
 
@@ -162,8 +161,8 @@ def load(name, path, tasks, index=None):
         name: What clients call it.
         path: Run directory, or directory that export.py wrote.
         tasks: `tasks.TASKS`.
-        index: Directory of an index that a run of selection takes candidates from; default: `index` in the run's own
-            directory, if it is there.
+        index: Directory of an index that a run of selection takes candidates from; default: that of the run's own
+            directory (`tasks.selection.indexing.index_of_run`), if any.
 
     Raises:
         UserError: where it is neither, or an index does not fit.
@@ -200,7 +199,7 @@ def _predictor(run, tasks, index):
         if index is not None:
             raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.entry.task}")
         return predictor
-    found = index or (run.path / INDEX if (run.path / INDEX).is_dir() else None)
+    found = index or index_of_run(run.path, predictor)
     return AnsweringPredictor(predictor, found) if found else predictor
 
 

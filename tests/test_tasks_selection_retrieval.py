@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from terminals import talk_plain
 
 from base.files import UserError
 from engine.runs import Run
+from serving.models import load
 from tasks import TASKS
 from tasks.selection.chat import SelectionChat
 from tasks.selection.conversations import of_corpus
-from tasks.selection.index import Hit
+from tasks.selection.index import Hit, RetrievalIndex
+from tasks.selection.indexing import index_of_run
 from tasks.selection.retrieval import Answer, Retriever, candidates_of, ranked, without_duplicates
 
 selection = TASKS["selection"]
@@ -257,6 +260,46 @@ def test_chat_script_answers_and_ends(run, index, monkeypatch):
     done = run_script("chat.py", f"--run={run.path}", f"--index={index}")
     assert done.returncode == 0 and done.stdout.count("bot: ") == 1
     assert "said to: " in done.stdout and "/more N" in done.stdout
+
+
+@pytest.fixture
+def run_with_pairs(run, prepared, tmp_path):
+    """A run directory with the conversations that it was trained on."""
+    path = shutil.copytree(run.path, tmp_path / "given")
+    shutil.copytree(prepared.parent / "raw", path / "pairs")
+    return path
+
+
+def test_a_run_with_pairs_gets_its_index_when_it_is_needed(run_with_pairs, predictor, conversations, capsys):
+    built = index_of_run(run_with_pairs, predictor)
+    assert built == run_with_pairs / "index"
+    assert capsys.readouterr().out == f"{built}: built once, of {run_with_pairs / 'pairs'}\n"
+    stored = RetrievalIndex(built, predictor.vocabulary)
+    assert stored.config["made_of"] == ["pairs"] and stored.size > 9
+    assert {stored.utterance(number) for number in range(stored.size)} <= {t for talk in conversations for t in talk}
+    before = (built / "config.json").stat().st_mtime_ns
+    assert index_of_run(run_with_pairs, predictor) == built and capsys.readouterr().out == ""
+    assert (built / "config.json").stat().st_mtime_ns == before
+
+
+def test_no_index_is_built_without_pairs_or_where_nothing_may_be_written(run, run_with_pairs, predictor, monkeypatch):
+    assert index_of_run(run.path, predictor) is None
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert index_of_run(run_with_pairs, predictor) is None and not (run_with_pairs / "index").exists()
+
+
+def test_pairs_at_fault_are_named_and_nothing_is_left(run_with_pairs, predictor):
+    (run_with_pairs / "pairs" / "train.txt").write_text("1\tno response\n")
+    with pytest.raises(UserError, match=r"train.txt, line 1"):
+        index_of_run(run_with_pairs, predictor)
+    assert not [path.name for path in run_with_pairs.iterdir() if "index" in path.name]
+
+
+def test_a_model_that_came_with_pairs_is_talked_to_and_served(run_with_pairs, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("what can you tell me about the town ?\n"))
+    done = run_script("chat.py", f"--run={run_with_pairs}")
+    assert done.returncode == 0 and done.stdout.count("bot: ") == 1
+    assert load("dam", run_with_pairs, TASKS).metadata()["responses"] > 9
 
 
 def test_chat_script_needs_an_index_or_candidates(run, index):

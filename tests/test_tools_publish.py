@@ -99,5 +99,3 @@ def test_a_model_of_selection_is_given_away_with_pairs_to_answer_from(trained_se
         (1, ["hi there"], "hello"),
         (1, ["hi", "how are you"], "fine"),
     ]
-    told = run_script("chat.py", f"--run={tmp_path / 'ranker'}").stderr
-    assert f"`python -m tools.build_index --run={tmp_path / 'ranker'} --corpus=smn --source=" in told

@@ -37,21 +37,20 @@ def main():
     # TensorFlow takes seconds to load.
     from engine.runs import Run
     from tasks.selection.conversations import of_corpus, of_dataset
-    from tasks.selection.indexing import build
+    from tasks.selection.indexing import build_for
     from tasks.selection.predictor import SelectionPredictor
 
     run = Run.open(FLAGS.run)
     if run.entry.task != "selection":
         raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.entry.task}")
     predictor = SelectionPredictor(run)
-    vectors = predictor.model.get_layer("word_embedding").get_weights()[0]
     if FLAGS.data:
         conversations = of_dataset(FLAGS.data, predictor.vocabulary)
     else:
         sources = zip(FLAGS.corpus, FLAGS.source, strict=True)
         conversations = (turns for corpus, source in sources for turns in of_corpus(corpus, source))
     facts = {"made_of": [FLAGS.data] if FLAGS.data else FLAGS.source}
-    config = build(FLAGS.out, conversations, predictor.vocabulary, vectors, predictor.text, facts)
+    config = build_for(predictor, FLAGS.out, conversations, facts)
     print(
         f"{FLAGS.out}: {config['responses']:,} responses to {config['pairs']:,} contexts in "
         f"{time.perf_counter() - begin:.0f} s; {config['left_out']:,} left out (names, hidden or unknown words)"

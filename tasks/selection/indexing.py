@@ -5,6 +5,7 @@ Texts stay in files and are worked on in parts: the memory that it takes is most
 
 import dataclasses
 import json
+import os
 import pathlib
 import tempfile
 
@@ -14,6 +15,7 @@ from base.files import UserError, atomic_directory
 from data.vocabulary import SPECIALS, Vocabulary
 from tasks.selection import bm25
 from tasks.selection import index as files
+from tasks.selection.conversations import of_corpus
 from tasks.selection.index import READ, TURNS
 from tasks.selection.names import addressing
 from tasks.selection.spool import Spool
@@ -21,6 +23,8 @@ from tasks.selection.vectors import PairEncoder
 
 FIT_PAIRS = 200_000
 """At most so many pairs, drawn at random, say how contexts and responses vary together."""
+INDEX, PAIRS = "index", "pairs"
+"""In a run directory: its index, and the conversations, as the corpus `smn` has them, that it is built of."""
 PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__"}
 """What stands in corpora for what was taken out of them."""
 PART = 20_000
@@ -83,6 +87,41 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
         _save_vectors(directory / files.VECTORS, encoder, _joined(texts, responses[:, None], known), threads)
         (directory / files.CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
     return config
+
+
+def build_for(predictor, out, conversations, facts=None):
+    """Writes an index for a model, as `build` does.
+
+    Args:
+        predictor: The `tasks.selection.predictor.SelectionPredictor` of a run.
+        out, conversations, facts: As of `build`.
+    """
+    vectors = predictor.model.get_layer("word_embedding").get_weights()[0]
+    return build(out, conversations, predictor.vocabulary, vectors, predictor.text, facts)
+
+
+def index_of_run(path, predictor):
+    """The index in a run directory. It is built where there is none, but conversations to build it of.
+
+    Args:
+        path: The run directory, a `pathlib.Path`.
+        predictor: Of the run.
+
+    Returns:
+        Its path; `None` where there is neither, or nothing may be written there.
+
+    Raises:
+        UserError: where the conversations are at fault.
+    """
+    index, pairs = path / INDEX, path / PAIRS
+    if not index.is_dir() and pairs.is_dir() and os.access(path, os.W_OK):
+        print(f"{index}: built once, of {pairs}", flush=True)
+        try:
+            build_for(predictor, index, of_corpus("smn", pairs), {"made_of": [PAIRS]})
+        except UserError:
+            if not index.is_dir():  # else somebody else has built it meanwhile
+                raise
+    return index if index.is_dir() else None
 
 
 def unfit_of(words, texts, vocabulary):
