@@ -57,7 +57,7 @@ def answers_to(index, predictor, *turns):
 
     *said, true = turns
     hits = index.search(said, 3 * CANDIDATES)
-    lists = {"words": without_duplicates(hits, said)[:CANDIDATES], "questions": candidates_of(index, said)}
+    lists = {"words": without_duplicates(hits, said, CANDIDATES), "questions": candidates_of(index, said)}
     texts = list({hit.text: hit for hits in lists.values() for hit in hits})
     [found] = predictor.predict([{"turns": said, "candidates": texts}])
     logit = dict(zip(texts, found["logits"], strict=True))

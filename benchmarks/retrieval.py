@@ -85,7 +85,7 @@ def places_of(index, predictor, *turns):
     hits = index.search(said, len(SEARCHES) * SEARCHED)
     words = [word for turn in said[-READ:] for word in words_of(turn, **index.text)]
     by_words = best_by_words(index._responses, index.words.encode(words), SEARCHED)
-    ranked = without_duplicates(hits[: 2 * CANDIDATES], said)[:CANDIDATES]
+    ranked = without_duplicates(hits[: 2 * CANDIDATES], said, CANDIDATES)
     [found] = predictor.predict([{"turns": said, "candidates": [hit.text for hit in ranked]}])
     lists = {
         "BM25": [index.utterance(number) for number in by_words],

@@ -15,14 +15,8 @@ def _bidaf_short(*, learning_rate=2e-3, results="", score=Recipe.score, **settin
     return Recipe("bidaf", "squad", flags, {**small, **settings}, results, score)
 
 
-SELF_ATTENTIVE = {
-    "exact_match": True,
-    "self_attention": True,
-    "length_penalty": 0.05,
-    "similarity_start": "dot",
-    "decay": 0.02,
-    "validations_per_epoch": 2,
-}
+MATCH = {"exact_match": True, "similarity_start": "dot", "decay": 0.02, "validations_per_epoch": 2}
+SELF_ATTENTIVE = {**MATCH, "self_attention": True, "length_penalty": 0.05}
 
 RECIPES = {
     "bidaf-sample": Recipe(
@@ -45,7 +39,7 @@ RECIPES = {
         model="bidaf",
         corpus="squad",
         flags={"epochs": 6.0, "batch_size": 60, "learning_rate": 2e-3, "precision": "bfloat16"},
-        settings={"exact_match": True, "similarity_start": "dot", "decay": 0.02, "validations_per_epoch": 2},
+        settings=MATCH,
         results="bidaf/bidaf-squad-match-squad-?-dev.json",
         score="dev EM .645, F1 .753; seed 1, 262 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
