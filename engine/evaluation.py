@@ -99,8 +99,9 @@ class Evaluation:
         print_record(label, task, self.dataset, split, record)
         measured = _measured(run, task, self.dataset, split, record)
         if several:
-            seeds, seconds = zip(*((each.config["fit"]["seed"], _seconds(each)) for each in self.runs), strict=True)
-            measured |= {"name": several + measured["name"], "seeds": seeds, "seconds": sum(seconds)}
+            trainings = [run.trainings()[-1], *(each for other in self.runs[1:] for each in other.trainings())]
+            seeds, seconds = [each.config["fit"]["seed"] for each in self.runs], [each["seconds"] for each in trainings]
+            measured |= {"name": several + measured["name"], "seeds": seeds, "seconds": sum(filter(None, seconds))}
         else:
             run.save_metrics(split, record)
         if measured_out:
@@ -251,18 +252,13 @@ def _name_of(run):
     return model_name(run.config["model"], run.config["settings"], run.config["training"])
 
 
-def _seconds(run):
-    """How long training took, `None` if nobody knows."""
-    history = run.history()
-    return history[-1]["seconds"] if history else None
-
-
 def _measured(run, task, dataset, split, record):
     """One record of results/measured: metrics, and what it takes to get them again.
 
     Command, hardware, commit and versions are those of the training; those of the evaluation are in `evaluated`.
     """
-    config, history = run.config, run.history()
+    config = run.config
+    *before, own = run.trainings()
     trained = {name: config.get(name) for name in ("command", "hardware", "commit", "dirty", "versions")}
     return {
         "name": _name_of(run),
@@ -271,10 +267,11 @@ def _measured(run, task, dataset, split, record):
         **{"corpus": dataset.name, "split": split, "text": config["dataset"].get("text", {})},
         "settings": {"model": config["settings"], "training": config["training"], "fit": config["fit"]},
         "seed": config["fit"]["seed"],
-        "seconds": _seconds(run),
-        "epochs": history[-1]["epoch"] if history else None,
+        "seconds": own["seconds"],
+        "epochs": own["epochs"],
+        "before": before,
         **trained,
         "evaluated": provenance(),
         **record,
-        "history": history,
+        "history": run.history(),
     }

@@ -225,6 +225,19 @@ class Run:
                 break
         return rows
 
+    def trainings(self):
+        """All trainings that its weights have had, in order: corpus, epochs and seconds, `None` if nobody knows.
+
+        `before` of `config.json` has those before this one: of the run that it started from.
+        """
+        last = (self.history() or [{}])[-1]
+        own = {
+            "corpus": self.config["dataset"].get("name"),
+            "epochs": last.get("epoch"),
+            "seconds": last.get("seconds"),
+        }
+        return [*self.config.get("before", []), own]
+
     def complete_history(self, position):
         """Makes `history.jsonl` that of a saved position: a killed process may have written a row less or more."""
         rows = [row for row in self.history() if row["step"] <= position["step"]]

@@ -105,7 +105,7 @@ def train(
             dataset = _open_dataset(task, model_name, data, eos_id=eos_id, name=name)
             precision = choose_precision(fit.precision, MODELS[model_name].gains_in_bfloat16, has_gpu())
             fit = dataclasses.replace(fit, precision=precision)
-            run, training = _create_run(model_name, path, fit, settings, task, dataset, devices)
+            run, training = _create_run(model_name, path, fit, settings, task, dataset, devices, init_from)
         _train_alone(Job(run, task, dataset, training, fit, devices, resume, save_minutes * 60, init_from))
         return run
 
@@ -130,13 +130,11 @@ def _reopen(run, task, data, fit, devices):
     return fit, training, dataset
 
 
-def _create_run(model_name, workdir, fit, settings, task, dataset, devices):
+def _create_run(model_name, workdir, fit, settings, task, dataset, devices, init_from):
     """Sorts the settings into model and training, checks them, and makes the run's directory."""
     entry = MODELS[model_name]
-    known = {
-        "model": [field.name for field in dataclasses.fields(entry.config)],
-        "training": [field.name for field in dataclasses.fields(task.Training)],
-    }
+    kinds = {"model": entry.config, "training": task.Training}
+    known = {kind: [field.name for field in dataclasses.fields(config)] for kind, config in kinds.items()}
     settings = expand_compatibility(entry, task, settings)
     chosen = {kind: {k: v for k, v in settings.items() if k in known[kind]} for kind in known}
     for name in settings:
@@ -156,6 +154,7 @@ def _create_run(model_name, workdir, fit, settings, task, dataset, devices):
         "training": dataclasses.asdict(training),
         "fit": dataclasses.asdict(fit),
         "dataset": dataset.facts(),
+        "before": Run.open(init_from).trainings() if init_from else [],
         **provenance(),
         "devices": devices.count,
     }

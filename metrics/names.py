@@ -47,7 +47,7 @@ def record_name(record):
         present = of_today(record["model"], settings["model"])
         name = model_name(record["model"], present, settings.get("training", {}))
     turns, search = record.get("text", {}).get("turns", 1), record.get("search", "greedy")
-    notes = ["pre-trained"] * ("--init_from=" in record.get("command", "")) + [f"{turns} turns"] * (turns != 1)
+    notes = ["pre-trained"] * bool(record.get("before")) + [f"{turns} turns"] * (turns != 1)
     several = f"Ensemble of {len(record['seeds'])}: " if settings and "seeds" in record else ""
     return several + ", ".join([name, *notes, *([] if search == "greedy" else [search])])
 

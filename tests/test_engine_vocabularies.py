@@ -52,6 +52,12 @@ def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
     begun = train_small(task.name, data, tmp_path / "begun", init_from=run.path, epochs=1e-6, learning_rate=0.0)
     for weight, other in zip(begun.load_model().get_weights(), run.load_model().get_weights(), strict=True):
         np.testing.assert_allclose(weight, other, atol=1e-6)
+    [first, second] = begun.trainings()
+    row = run.history()[-1]
+    assert first == {"corpus": run.config["dataset"]["name"], "epochs": row["epoch"], "seconds": row["seconds"]}
+    assert second == {**first, "epochs": begun.history()[-1]["epoch"], "seconds": begun.history()[-1]["seconds"]}
+    measured = evaluate(task, begun.path, "dev", data=data, baselines=False, precision="float32")
+    assert (measured["before"], measured["seconds"]) == ([first], second["seconds"])
 
 
 def test_a_layer_that_the_run_has_not_starts_fresh_and_one_too_many_is_refused(

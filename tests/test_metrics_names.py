@@ -123,5 +123,5 @@ def test_a_record_is_named_by_its_settings_and_its_search():
     found["settings"]["model"]["output"] = "state"
     assert record_name(found) == "Seq2seq, dot attention, beam of 5"
     found |= {"settings": {"model": {"attention": "dot", "output": "state", "hidden": 512}}, "text": {"turns": 3}}
-    found["command"] = "python train.py --model=seq2seq --init_from=runs/first"
+    found["before"] = [{"corpus": "x", "epochs": 1.5, "seconds": 60}]
     assert record_name(found) == "Seq2seq, dot attention, 512 units, pre-trained, 3 turns, beam of 5"

@@ -26,6 +26,8 @@ SCORES = {
 def table(records, others=()):
     """A row per model and setting: mean and standard deviation over seeds; below, baselines and published rows.
 
+    Epochs are those of a training, after those of the ones whose weights it started from; minutes are of all.
+
     Args:
         records: Measured records of one corpus and split.
         others: Published rows.
@@ -47,10 +49,11 @@ def table(records, others=()):
 
     lines = []
     for name, group in sorted(rows.items(), key=lambda row: -_mean(row[1], lambda r: SCORES[task](r["metrics"]))):
-        epochs = f"{round(_mean(group, lambda record: record['epochs']), 2):g}"
+        before = [training["epochs"] or 0 for training in group[0].get("before", [])]
+        epochs = [f"{round(each, 2):g}" for each in (*before, _mean(group, lambda record: record["epochs"]))]
         seeds = ", ".join(str(record["seed"]) for record in group)
-        minutes = f"{_mean(group, lambda record: record['seconds']) / 60:.0f}"
-        lines.append(line(name, [record["metrics"] for record in group], epochs, seeds, minutes))
+        took = f"{_mean(group, minutes):.0f}"
+        lines.append(line(name, [record["metrics"] for record in group], " + ".join(epochs), seeds, took))
         for part in group[0].get("parts", {}):
             lines.append(line(f"{name}, {part}", [record["parts"][part] for record in group]))
     baselines = next((record["baselines"] for record in records if record.get("baselines")), {})
@@ -184,9 +187,9 @@ def score_text(records, epochs):
     if trained < epochs - 0.01 and task != "dialog":  # there, training ends where dev is perfect
         shown += f" after {trained:.3g} of {epochs:.3g} epochs"
     seeds = sorted({record["seed"] for record in records})
-    minutes = _mean(records, lambda record: record["seconds"]) / 60
+    took = _mean(records, minutes)
     hardware = ", ".join(sorted({re.sub("^1 cores", "1 core", record["hardware"]) for record in records}))
-    took = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds"
+    took = f"{took:.0f} minutes" if took >= 1.5 else f"{60 * took:.0f} seconds"
     took += " per task" * (len(corpora) > 1)
     numbers = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
     return f"{records[0]['split']} {shown}; {numbers}, {took}, {hardware}"
@@ -238,6 +241,15 @@ def number(value, digits=3):
 
 def _task(record):
     return record.get("task", "selection")  # the first records do not say it
+
+
+def minutes(record):
+    """How long the training of a record took, with those before it whose weights it started from.
+
+    >>> minutes({"seconds": 90, "before": [{"corpus": "x", "epochs": 2.0, "seconds": 60}]})
+    2.5
+    """
+    return (record["seconds"] + sum(training["seconds"] or 0 for training in record.get("before", []))) / 60
 
 
 def _mean(records, what):

@@ -72,7 +72,7 @@ def models():
         if other:
             theirs = [row for row in every if fnmatch.fnmatchcase(row["corpus"], other[0])]
             theirs = markdown.chosen(theirs, other[1])
-        minutes = statistics.mean(record["seconds"] for record in records) / 60
+        minutes = statistics.mean(map(markdown.minutes, records))
         took = f"{minutes:.0f}" if minutes >= 1.5 else f"{minutes:.1f}"
         cells = [markdown.headline_text(group) if group else "" for group in (records, theirs)]
         lines.append([name, paper, f"`{recipe}`", *cells, took])

@@ -95,7 +95,7 @@ def card(run, about, records):
         lines.append("")
     lines += ["## Trained by", "", f"    {config['command']}", ""]
     facts = {"seed": config["fit"]["seed"], "precision": config["fit"]["precision"], "epochs": config["fit"]["epochs"]}
-    facts |= {name: config[name] for name in ("commit", "hardware", "versions") if name in config}
+    facts |= {name: config[name] for name in ("before", "commit", "hardware", "versions") if name in config}
     lines += [f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items()]
     lines += ["", "Dev at each validation:", ""]
     rows = [row for row in run.history() if "epoch" in row]

@@ -61,7 +61,7 @@ RECIPES = {
         settings={**DAM_UBUNTU_IRC, "lexical_gain": 18.0, "lexical_power": 1.5, "ema": 0.998}
         | {"negatives_per_positive": 4, "validations_per_epoch": 8},
         results="dam-ubuntu-irc-candidates.json",
-        score="dev R10@1 .632; seed 1, 18 minutes, 1 core, Intel(R) Xeon(R) Processor",
+        score="dev R10@1 .632; seed 1, 129 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
     "dam-ubuntu-irc-vectors": Recipe(  # all at once, vectors of whole conversations and general ones: docs/dam.md
         model="dam",
