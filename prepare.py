@@ -100,7 +100,8 @@ flags.DEFINE_bool("drop_unknown", False, "Generation: leaves pairs out that hold
 flags.DEFINE_string(
     "vocabulary_of",
     None,
-    "A run, as pretrained/NAME: what is prepared has its words, and so its model can score it, or be trained on it.",
+    "A run, as pretrained/NAME, or a prepared dataset: what is prepared has the words of the one, and so a model of it "
+    "can score it, or be trained on it.",
 )
 flags.DEFINE_bool(
     "ray",
@@ -122,7 +123,7 @@ OF_TASK = {
     ),
 }
 """Flags of each task, the fields of its `Settings`; all take --corpus, --source, --out, --name, --vocabulary_of."""
-OF_RUN = (
+OF_WORDS = (
     *("min_count", "dimension", "window", "negative", "sample", "word2vec_epochs", "vectors", "hashed_words"),
     *("general_vectors", "word2vec_text", "words_of", "tokenizer", "lower", "turns", "vocabulary_size"),
     "trained_words",
@@ -133,7 +134,7 @@ OF_RUN = (
 def main():
     task = CORPORA[FLAGS.corpus].task
     if FLAGS.vocabulary_of:
-        cli.refuse_flags(OF_RUN, "--vocabulary_of, which takes the run's")
+        cli.refuse_flags(OF_WORDS, "--vocabulary_of, which takes those of the run or dataset")
     others = {name for names in OF_TASK.values() for name in names} - set(OF_TASK[task])
     others |= set() if task == "selection" else {"ray"}
     cli.refuse_flags(sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(OF_TASK[task])}")

@@ -1,12 +1,54 @@
-"""What other data and trainings take from a trained model: its words, its weights."""
+"""What other data and trainings take from a trained model: its words, its weights. Data give their words too."""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable
 
 from base.files import UserError
-from data.prepared import VOCABULARY
+from data.prepared import FACTS, VECTORS, VOCABULARY, read_embedding, read_facts
 from data.vocabulary import Vocabulary
 
 
-def run_of(path, task, flag="vocabulary_of"):
-    """Opens a run whose vocabulary other data shall have.
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """The words of a run or of a prepared dataset, for other data that shall have the same."""
+
+    path: pathlib.Path
+    """Of the run or the dataset."""
+    facts: dict
+    """What it says of its words, each where it has any: `text`, how a text is split, `hashed_words`, `trained_words`;
+    a dataset all of its `dataset.json`."""
+    vocabulary: Vocabulary
+    """Hashed ids included."""
+    vectors: Callable
+    """Function of nothing that gives the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
+
+    @classmethod
+    def of(cls, path, task):
+        """Opens those that `--vocabulary_of` names.
+
+        Args:
+            path: The directory of a run or of a prepared dataset.
+            task: The name of the `engine.task.Task` that it must be of.
+
+        Raises:
+            UserError: where it is neither, is of another task, or has no vocabulary.
+        """
+        path = pathlib.Path(path)
+        if (path / FACTS).is_file():
+            facts = read_facts(path, task)
+            hashed = facts.get("hashed_words", 0)
+            if type(hashed) is not int or hashed < 0:
+                raise UserError(f"{path / FACTS}: expected hashed_words of at least 0. Received: {hashed!r:.60}")
+            vocabulary = Vocabulary.load(path / VOCABULARY, hashed)
+            return cls(path, facts, vocabulary, lambda: read_embedding(path / VECTORS, vocabulary))
+        run = run_of(path, task, "vocabulary_of")
+        sizes = {name: run.config["settings"].get(name, 0) for name in ("hashed_words", "trained_words")}
+        return cls(path, {**run.config["dataset"], **sizes}, vocabulary_of(run), lambda: word_vectors_of(run))
+
+
+def run_of(path, task, flag):
+    """Opens a run that has a vocabulary.
 
     Args:
         path: Its directory.

@@ -8,7 +8,7 @@ import pytest
 from helpers import run_script, train_small
 
 from base.files import UserError
-from data.prepared import VOCABULARY
+from data.prepared import FACTS, VECTORS, VOCABULARY, read_vectors
 from engine.evaluation import evaluate
 from engine.runs import Run
 from tasks import TASKS
@@ -27,16 +27,18 @@ def case(request, tmp_path):
     return TASKS[request.param], run, raw, data
 
 
-def prepared_with(run, raw, out, task, **flags):
+def prepared_with(words, raw, out, task, **flags):
     flags = [f"--{name}={value}" for name, value in {"corpus": CORPORA[task.name], "source": raw, **flags}.items()]
-    done = run_script("prepare.py", f"--vocabulary_of={run.path}", f"--out={out}", *flags)
+    done = run_script("prepare.py", f"--vocabulary_of={words}", f"--out={out}", *flags)
     assert done.returncode == 0, done.stderr
     return out / "task1" if task.name == "dialog" else out
 
 
-def test_data_prepared_with_the_words_of_a_run_have_its_scores(case, tmp_path):
+@pytest.mark.parametrize("given", ["run", "dataset"])
+def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores(given, case, tmp_path):
     task, run, raw, data = case
-    out = prepared_with(run, raw, tmp_path / "out", task)
+    words = run.path if given == "run" else data
+    out = prepared_with(words, raw, tmp_path / "out", task)
     assert (out / VOCABULARY).read_bytes() == (run.path / VOCABULARY).read_bytes()
     expected, found = (
         evaluate(task, run.path, "dev", data=path, baselines=False, precision="float32")["metrics"]
@@ -44,7 +46,33 @@ def test_data_prepared_with_the_words_of_a_run_have_its_scores(case, tmp_path):
     )
     assert found == expected
     facts = json.loads((out / "dataset.json").read_text())
-    assert facts["settings"]["vocabulary_of"] == str(run.path)
+    assert facts["settings"]["vocabulary_of"] == str(words)
+
+
+def test_word_vectors_of_a_dataset_are_taken_as_they_are(prepared, tmp_path):
+    """A run's are those of its model, which training may have changed."""
+    raw = prepared.parent / "raw"
+    out = prepared_with(prepared, raw, tmp_path / "out", TASKS["selection"])
+    assert read_vectors(out / VECTORS).tolist() == read_vectors(prepared / VECTORS).tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"task": "dialog"}, 'expected an object with "task": "selection". Received: \'dialog\''),
+        ({"hashed_words": "9"}, "expected hashed_words of at least 0. Received: '9'"),
+        ({"text": {"tokenizer": "no", "lower": True}}, "expected text with a known tokenizer and lower"),
+    ],
+)
+def test_a_dataset_that_cannot_give_its_words_is_refused(changes, reason, prepared, tmp_path):
+    other = shutil.copytree(prepared, tmp_path / "other")
+    facts = json.loads((other / FACTS).read_text())
+    (other / FACTS).write_text(json.dumps(facts | changes))
+    done = run_script(
+        *("prepare.py", "--corpus=smn", f"--source={prepared.parent / 'raw'}"),
+        *(f"--out={tmp_path / 'out'}", f"--vocabulary_of={other}"),
+    )
+    assert done.returncode == 1 and reason in done.stderr and not (tmp_path / "out").exists()
 
 
 def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):

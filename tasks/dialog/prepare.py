@@ -28,7 +28,7 @@ from data.corpora.babi_dialog import Turn
 from data.prepared import VOCABULARY, shown, write
 from data.text_files import bad_line
 from data.vocabulary import Vocabulary
-from engine.vocabularies import run_of, vocabulary_of
+from engine.vocabularies import Words
 
 DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "knowledge.txt", "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
@@ -47,7 +47,8 @@ class Settings:
     """`all`: the vocabulary has the words of the training dialogs, the candidates and the knowledge base, all of which
     a bot has before its first user comes. `train`: those of the training dialogs alone."""
     vocabulary_of: str | None = None
-    """Run whose words are taken, so that its model can score what is prepared; `None`: the corpus's own."""
+    """Run or prepared dataset of one task whose words are taken, so that a model of the one can score what is
+    prepared; `None`: the corpus's own."""
 
     def __post_init__(self):
         if self.words_of not in VOCABULARIES:
@@ -81,8 +82,10 @@ def _prepare_task(reader, task, settings):
     texts = [text for dialog in dialogs["train"] for entry in dialog for text in _texts(entry)]
     if settings.words_of == "all":
         texts += candidates + [fact.text for fact in knowledge]
-    run = run_of(settings.vocabulary_of, "dialog") if settings.vocabulary_of else None
-    vocabulary = vocabulary_of(run) if run else Vocabulary.count(text.split() for text in texts)
+    if settings.vocabulary_of:
+        vocabulary = Words.of(settings.vocabulary_of, "dialog").vocabulary
+    else:
+        vocabulary = Vocabulary.count(text.split() for text in texts)
     sentences = {}
     encoded = {split: [] for split in SPLITS}
     for split in dialogs:

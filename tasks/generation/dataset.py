@@ -2,11 +2,9 @@
 
 import dataclasses
 import pathlib
-import reprlib
 
 import numpy as np
 
-from base.files import UserError
 from data import pickles
 from data.prepared import (
     FACTS,
@@ -20,10 +18,9 @@ from data.prepared import (
     texts,
 )
 from data.sequences import Sequences
-from data.tokenizers import TOKENIZERS
 from data.vocabulary import EOS_ID, Vocabulary
 from tasks.generation.batches import GenerationSplit
-from tasks.generation.prepare import PAIRS, SPLITS
+from tasks.generation.prepare import PAIRS, SPLITS, check_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,20 +49,11 @@ def load_dataset(path):
     """
     path = pathlib.Path(path)
     facts = read_facts(path, "generation")
-    settings = _settings(path / FACTS, facts)
+    text = check_text(facts.get("settings"), path / FACTS)
     vocabulary = read_vocabulary(path / VOCABULARY)
     splits = _splits(path / PAIRS, vocabulary)
     vectors = read_embedding(path / VECTORS, vocabulary) if (path / VECTORS).exists() else None
-    return GenerationDataset(path, facts["name"], splits, vocabulary, vectors, **settings)
-
-
-def _settings(file, facts):
-    found = facts.get("settings")
-    found = {name: found.get(name) for name in ("tokenizer", "lower", "turns")} if isinstance(found, dict) else {}
-    match found:
-        case {"tokenizer": str(name), "lower": bool(), "turns": int(turns)} if name in TOKENIZERS and turns > 0:
-            return found
-    raise UserError(f"{file}: expected settings with a tokenizer, lower and turns. Received: {reprlib.repr(found)}")
+    return GenerationDataset(path, facts["name"], splits, vocabulary, vectors, **text)
 
 
 def _splits(file, vocabulary):

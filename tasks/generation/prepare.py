@@ -14,6 +14,7 @@ model can know by heart.
 import dataclasses
 import pathlib
 import re
+import reprlib
 import sys
 
 import numpy as np
@@ -24,7 +25,7 @@ from data.prepared import VECTORS, VOCABULARY, print_summary, write
 from data.tokenizers import TOKENIZERS, normalize
 from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
 from data.word_vectors import load_text_vectors
-from engine.vocabularies import run_of, vocabulary_of
+from engine.vocabularies import Words
 
 PAIRS = "pairs.pkl"
 SPLITS = ("train", "dev")
@@ -49,8 +50,8 @@ class Settings:
     vocabulary_size: int = 10000
     """So many words are known, the most frequent ones; 0: all."""
     vocabulary_of: str | None = None
-    """Run whose words, tokenizer and turns are taken, so that its model can score what is prepared or be trained
-    on it; `None`: the corpus's own."""
+    """Run or prepared dataset whose words, tokenizer and turns are taken, so that a model of the one can score what is
+    prepared or be trained on it; `None`: the corpus's own."""
     drop_unknown: bool = False
     """Whether pairs that hold a word that is not known are left out."""
     vectors: str | None = None
@@ -65,8 +66,11 @@ def prepare(corpus, source, out, settings):
     The vocabulary is counted on the training utterances that are in a pair, each once.
     """
     reader, source = CORPORA[corpus].reader, pathlib.Path(source)
-    run = run_of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
-    text = run.config["dataset"]["text"] if run else {"tokenizer": settings.tokenizer or reader.TOKENIZER}
+    words = Words.of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
+    if words:
+        text = check_text(words.facts.get("text", words.facts.get("settings")), words.path)
+    else:
+        text = {"tokenizer": settings.tokenizer or reader.TOKENIZER}
     settings = dataclasses.replace(settings, **text)
     if settings.tokenizer not in TOKENIZERS:
         raise UserError(f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: {settings.tokenizer!r}")
@@ -79,7 +83,7 @@ def prepare(corpus, source, out, settings):
     utterances, pairs, counts = {}, {}, {}
     for split, files in reader.find_splits(source).items():
         utterances[split], pairs[split], counts[split] = _read(reader.read(files, split), settings)
-    vocabulary = vocabulary_of(run) if run else _vocabulary(utterances["train"], pairs["train"], settings)
+    vocabulary = words.vocabulary if words else _vocabulary(utterances["train"], pairs["train"], settings)
     for split, chosen in pairs.items():
         if settings.drop_unknown:
             chosen[:] = _without_unknown(chosen, utterances[split], vocabulary)
@@ -99,6 +103,23 @@ def prepare(corpus, source, out, settings):
         write(directory, files, corpus, source, settings, {"vocabulary": len(vocabulary), **statistics})
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words")
+
+
+def check_text(found, file):
+    """How raw strings become words: `tokenizer`, `lower` and `turns` of `Settings`.
+
+    Args:
+        found: What a JSON file has; a dataset's has more.
+        file: That file.
+
+    Raises:
+        UserError: where they are missing or something else.
+    """
+    found = {name: found.get(name) for name in ("tokenizer", "lower", "turns")} if isinstance(found, dict) else {}
+    match found:
+        case {"tokenizer": str(name), "lower": bool(), "turns": int(turns)} if name in TOKENIZERS and turns > 0:
+            return found
+    raise UserError(f"{file}: expected settings with a tokenizer, lower and turns. Received: {reprlib.repr(found)}")
 
 
 def find_pairs(lengths, turns):

@@ -43,7 +43,7 @@ RECIPES = {
     ),
     "chat-cornell-first": _chat(  # what the one above starts from
         "luong_dot",
-        corpus="cornell, prepared with --vocabulary_of of a run on dailydialog of three turns",
+        corpus="cornell, prepared with --vocabulary_of of dailydialog, three turns",
         **{
             "precision": "bfloat16",
             "hidden": 512,

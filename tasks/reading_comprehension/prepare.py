@@ -23,7 +23,7 @@ from data.prepared import VECTORS, VOCABULARY, print_summary, write
 from data.vector_files import read_vectors
 from data.vocabulary import Vocabulary
 from data.word_vectors import complete
-from engine.vocabularies import run_of, vocabulary_of, word_vectors_of
+from engine.vocabularies import Words
 
 READING, CHARACTERS = "reading.pkl", "characters.txt"
 SPLITS = ("train", "dev")
@@ -40,8 +40,8 @@ class Settings:
     words_of: str = "all"
     """`all`: every word that has a vector, for texts of any user. `train`: those of the corpus alone."""
     vocabulary_of: str | None = None
-    """Run whose words, characters and word vectors are taken, so that its model can score what is prepared
-    or be trained on it; `None`: those of the vectors and of train."""
+    """Run or prepared dataset whose words, characters and word vectors are taken, so that a model of the one can score
+    what is prepared or be trained on it; `None`: those of the vectors and of train."""
     min_count: int = 2
     """Characters that the training files have less often are unknown."""
     trained_words: int = 0
@@ -55,8 +55,8 @@ def prepare(corpus, source, out, settings):
     """Prepares a corpus for reading comprehension, see `data.prepared`."""
     reader, source = CORPORA[corpus].reader, pathlib.Path(source)
     files = reader.find_splits(source)
-    run = run_of(settings.vocabulary_of, "reading_comprehension") if settings.vocabulary_of else None
-    vectors = None if run else read_vectors(_vectors_file(source, settings))
+    given = Words.of(settings.vocabulary_of, "reading_comprehension") if settings.vocabulary_of else None
+    vectors = None if given else read_vectors(_vectors_file(source, settings))
     with atomic_directory(out) as directory:
         tokens, contexts, numbers, splits, statistics = {}, [], {}, {}, {}
         for split, (file, other_starts) in files.items():
@@ -67,9 +67,9 @@ def prepare(corpus, source, out, settings):
                 counts, words = collections.Counter(), _words(tokens, contexts, splits[split])
                 for context in contexts:
                     counts.update(context["text"])
-        if run:
-            vocabulary, characters = vocabulary_of(run), Vocabulary.load(run.path / CHARACTERS)
-            table, trained = word_vectors_of(run), run.config["settings"].get("trained_words", 0)
+        if given:
+            vocabulary, characters = given.vocabulary, Vocabulary.load(given.path / CHARACTERS)
+            table, trained = given.vectors(), given.facts.get("trained_words", 0)
         else:
             vocabulary, table, trained = _vocabulary(source, words, tokens, vectors, settings)
             frequent = (char for char, n in counts.most_common() if n >= settings.min_count and not char.isspace())

@@ -32,7 +32,7 @@ from data.texts import numbering
 from data.tokenizers import WHITESPACE, words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec
-from engine.vocabularies import run_of, vocabulary_of, word_vectors_of
+from engine.vocabularies import Words
 from tasks.selection.arrays import ARRAYS, read_split
 from tasks.selection.reading import (
     Utterances,
@@ -44,7 +44,7 @@ from tasks.selection.reading import (
     write_blocks,
 )
 from tasks.selection.statistics import ROWS, statistics_of, warn_of_candidates
-from tasks.selection.text import text_settings
+from tasks.selection.text import WHITESPACE_TEXT, check_text
 
 SPLITS = ("train", "dev", "test")
 DATA = "data.pkl"
@@ -91,8 +91,8 @@ class Settings:
     seed: int = 1
     """Seed for every random number generator."""
     vocabulary_of: str | None = None
-    """Run whose words, tokenizer and word vectors are taken, so that its model can score what is prepared
-    or be trained on it; `None`: the corpus's own."""
+    """Run or prepared dataset whose words, tokenizer and word vectors are taken, so that a model of the one can score
+    what is prepared or be trained on it; `None`: the corpus's own."""
     candidates: int = 10
     """Candidates that each context of dev or test should have, else a warning; 0: any number."""
     storage: str = "auto"
@@ -108,9 +108,12 @@ def prepare(corpus, source, out, settings, ray=False):
         ray: Whether a Ray cluster reads the files, which all its machines then find at the same path.
     """
     reader = CORPORA[corpus].reader
-    run = run_of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
-    tokenizer = settings.tokenizer or reader.TOKENIZER
-    text = text_settings(run) if run else {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}
+    given = Words.of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
+    if given:
+        text = check_text(given.facts.get("text", WHITESPACE_TEXT), given.path)
+    else:
+        tokenizer = settings.tokenizer or reader.TOKENIZER
+        text = {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}
     settings = dataclasses.replace(settings, **text)
     with atomic_directory(out) as directory, Progress() as progress:
         files = {split: reader.find_split(source, split) for split in SPLITS}
@@ -129,8 +132,8 @@ def prepare(corpus, source, out, settings, ray=False):
                 blocks = blocks_on_cluster(results, *how) if ray else blocks_of(*how, opener)
                 write_blocks(blocks if file else [], arrays, split, words)
         utterances = Utterances(arrays, words)
-        if run:
-            vocabulary, vectors = vocabulary_of(run), word_vectors_of(run)
+        if given:
+            vocabulary, vectors = given.vocabulary, given.vectors()
         else:
             counts = utterances.counts()
             vocabulary = _vocabulary(files["train"], counts, settings)
