@@ -82,7 +82,8 @@ def word_vectors_of(run):
 def start_from(path, model, dataset, task):
     """Gives a fresh model the weights of a trained one.
 
-    A layer that the trained one has not, such as an extension, keeps its fresh weights, and a line says so.
+    A layer that the trained one has not, or not with all its weights, such as an extension, keeps its fresh ones, and
+    a line says so.
 
     Args:
         path: The run of the trained one.
@@ -106,8 +107,9 @@ def start_from(path, model, dataset, task):
             raise UserError(f"--init_from={path}: expected {name} of shape {there}, as in the run. Received: {here}")
     for name in sorted(trained.keys() - weights.keys()):
         raise UserError(f"--init_from={path}: expected {name}, as in the run. Received: a model without it")
-    for name, weight in trained.items():
-        weights[name].assign(weight)
     fresh = sorted({name.partition("/")[0] for name in weights.keys() - trained.keys()})
+    for name, weight in trained.items():
+        if name.partition("/")[0] not in fresh:
+            weights[name].assign(weight)
     if fresh:
         print(f"{path} has no {', '.join(fresh)}: trained from fresh weights")

@@ -16,13 +16,15 @@ class LexicalMatch(keras.layers.Layer):
 
     A word that the vocabulary has not matches itself where it has a hashed id (`data.vocabulary.Vocabulary`): file
     names, versions and error messages decide which answer belongs to a question, and word vectors say nothing of them.
-    In training the logit is 0: a model that learns beside it learns less of what it lacks (docs/dam.md).
+    In training the logit is 0: a model that learns beside it learns less of what it lacks (docs/dam.md). With `stems`
+    words are equal that have the same stem, as `install` and `installed`.
 
     Args:
         words: V, ids that occur, 1 to this; 0 is padding.
         unknown_id: An id that stands for many words, and matches nothing; 0: there is none.
         gain: Of the cosine.
         power: Of the inverse document frequencies: the higher, the more rare words count.
+        stems: Whether the weight `stem` gives the id that counts in the place of each; fresh, it is that id itself.
 
     Call arguments:
         context: Word ids `(B, ...)`, int32, 0 = padding.
@@ -33,20 +35,26 @@ class LexicalMatch(keras.layers.Layer):
         Logits, float32 `(B, N)`.
     """
 
-    def __init__(self, words, unknown_id=0, gain=16.0, power=1.0, **kwargs):
+    def __init__(self, words, unknown_id=0, gain=16.0, power=1.0, stems=False, **kwargs):
         super().__init__(**kwargs)
         self.words = words
         self.unknown_id = unknown_id
         self.gain = gain
         self.power = power
+        self.stems = stems
 
     def build(self, context_shape, responses_shape):
         self.idf = self.add_weight(name="idf", shape=(self.words + 1,), initializer="ones", trainable=False)
+        if self.stems:
+            own = {"dtype": "int32", "trainable": False, "autocast": False}
+            self.stem = self.add_weight(name="stem", shape=(self.words + 1,), initializer=_numbers, **own)
 
     def call(self, context, responses, training=False):
         if training:
             return ops.zeros(ops.shape(responses)[:2], "float32")
         context = ops.reshape(context, (ops.shape(context)[0], -1))
+        if self.stems:
+            context, responses = ops.take(self.stem, context, axis=0), ops.take(self.stem, responses, axis=0)
         c_BW, r_BNX = self._weights(context), self._weights(responses)
         same = ops.equal(context[:, None, :, None], responses[:, :, None, :])  # (B, N, W, X)
         shared = ops.sum(ops.where(same, ops.square(c_BW)[:, None, :, None], 0.0), axis=(2, 3))
@@ -63,5 +71,10 @@ class LexicalMatch(keras.layers.Layer):
         return keras.KerasTensor(responses.shape[:2], "float32")
 
     def get_config(self):
-        own = {name: getattr(self, name) for name in ("words", "unknown_id", "gain", "power")}
+        own = {name: getattr(self, name) for name in ("words", "unknown_id", "gain", "power", "stems")}
         return {**super().get_config(), **own}
+
+
+def _numbers(shape, dtype=None):
+    """An initializer: each place its own number."""
+    return ops.arange(shape[0], dtype=dtype)

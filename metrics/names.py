@@ -89,7 +89,8 @@ def _dam(settings, training):
         notes.append("release mode")
     if settings.get("lexical_gain"):
         power = settings.get("lexical_power", 1.0)
-        notes.append(f"{settings['lexical_gain']:g} x TF-IDF" + (f"^{power:g}" if power != 1 else ""))
+        words = " of stems" if settings.get("lexical_stems") else ""
+        notes.append(f"{settings['lexical_gain']:g} x TF-IDF" + (f"^{power:g}" if power != 1 else "") + words)
     if training.get("ema"):
         notes.append("averaged weights")
     return notes

@@ -76,6 +76,8 @@ class DAMConfig:
     where the model does not learn, see `layers.lexical_match`; 0: nothing."""
     lexical_power: float = 1.0
     """Power of the words' inverse document frequencies in that cosine: the higher, the more rare words count."""
+    lexical_stems: bool = False
+    """Whether words of the same stem are equal in that cosine."""
     lexical_turns: int = 20
     """Turns that it reads, the last ones: more than the network, as it costs next to nothing."""
     lexical_words: int = 100
@@ -200,8 +202,8 @@ class DAM(keras.Model):
         if c.lexical_gain:
             ids = c.vocabulary_size + c.hashed_words
             whole = {name: keras.Input((None, None), dtype="int32", name=name) for name in ("context", "candidates")}
-            lexical_match = LexicalMatch(ids, c.unknown_id, c.lexical_gain, c.lexical_power, name="lexical_match")
-            logits = logits + lexical_match(*whole.values())
+            how = c.unknown_id, c.lexical_gain, c.lexical_power, c.lexical_stems
+            logits = logits + LexicalMatch(ids, *how, name="lexical_match")(*whole.values())
             inputs |= whole
         super().__init__(inputs, logits, **kwargs)
         self.config = config

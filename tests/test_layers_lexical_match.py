@@ -11,6 +11,9 @@ B, N, T, K, X, V, UNKNOWN = 2, 3, 5, 7, 11, 13, 2
 
 def cosine_of_words(context, response, layer):
     """The logit of a context and a response, lists of ids without padding."""
+    if layer.stems:
+        stem = layer.stem.numpy()
+        context, response = stem[context], stem[response]
     value = layer.idf.numpy().astype("float64") ** layer.power
     known = [[id for id in ids if id != layer.unknown_id] for ids in (context, response)]
     shared = sum(value[c] ** 2 for c in known[0] for r in known[1] if c == r)
@@ -18,12 +21,15 @@ def cosine_of_words(context, response, layer):
     return layer.gain * shared / np.sqrt(max(squares[0] * squares[1], 1e-6))
 
 
-@pytest.fixture(params=[1.0, 1.7])
+@pytest.fixture(params=[(1.0, False), (1.7, False), (1.7, True)], ids=str)
 def case(request):
     rng = np.random.default_rng(3)
     context, responses = rng.integers(0, V + 1, (B, T, K)), rng.integers(0, V + 1, (B, N, X))
-    layer = LexicalMatch(V, unknown_id=UNKNOWN, gain=1.5, power=request.param)
+    power, stems = request.param
+    layer = LexicalMatch(V, unknown_id=UNKNOWN, gain=1.5, power=power, stems=stems)
     layer(context, responses)
+    if stems:
+        layer.stem.assign([0, 1, 2, 3, 4, 5, 6, 4, 8, 9, 3, 11, 11, 13])
     layer.idf.assign(rng.uniform(0.0, 1.0, V + 1))
     return layer, context, responses
 
@@ -46,6 +52,13 @@ def test_nothing_in_common_is_zero_also_without_a_word(case):
 def test_training_sees_none_of_it(case):
     layer, context, responses = case
     assert not to_numpy(layer(context, responses, training=True)).any() and not layer.trainable_weights
+
+
+def test_fresh_every_word_is_its_own_stem(case):
+    _, context, responses = case
+    plain, stemmed = (LexicalMatch(V, unknown_id=UNKNOWN, stems=stems) for stems in (False, True))
+    np.testing.assert_array_equal(to_numpy(stemmed(context, responses)), to_numpy(plain(context, responses)))
+    assert stemmed.stem.dtype == "int32" and not stemmed.trainable_weights
 
 
 def test_config_builds_an_equal_layer(case):

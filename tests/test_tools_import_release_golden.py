@@ -85,6 +85,7 @@ def test_config_is_the_checkpoints(golden):
         "unknown_id": 0,
         "lexical_gain": 0.0,
         "lexical_power": 1.0,
+        "lexical_stems": False,
         "lexical_turns": 20,
         "lexical_words": 100,
     }

@@ -9,7 +9,7 @@ import functools
 import keras
 import numpy as np
 
-from base.files import atomic_file
+from base.files import UserError, atomic_file
 from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
 from engine import task
@@ -18,7 +18,7 @@ from tasks.selection import batches
 from tasks.selection.analysis import GROUPINGS, metrics_by
 from tasks.selection.dataset import load_dataset
 from tasks.selection.examples import in_words, ranked_examples, render, spread
-from tasks.selection.lexical import document_weights
+from tasks.selection.lexical import document_weights, equal_stems
 from tasks.selection.losses import LOSSES, pointwise_loss, softmax_loss
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, prepare
@@ -120,8 +120,7 @@ class SelectionTask(task.Task):
             vectors = scale_to_norm(vectors, training.vector_norm)
         model.get_layer("word_embedding").set_weights([vectors])
         if getattr(model.config, "lexical_gain", 0.0):
-            ids = 1 + model.config.vocabulary_size + model.config.hashed_words
-            model.get_layer("lexical_match").idf.assign(document_weights(dataset.splits["train"], ids))
+            _initialise_lexical_match(model.get_layer("lexical_match"), dataset)
 
     def optimizer(self, training, learning_rate, steps=None, config=None):
         """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if the model asks."""
@@ -240,3 +239,14 @@ class SelectionTask(task.Task):
         from tasks.selection.export import selection_archive  # needs TensorFlow, whatever Keras's backend
 
         return selection_archive(model, vocabulary, text_settings(run))
+
+
+def _initialise_lexical_match(layer, dataset):
+    """Gives the layer what it knows of words: their stems, their inverse document frequencies in train."""
+    ids = layer.idf.shape[0]
+    if layer.stems:
+        if dataset.vocabulary is None:
+            raise UserError(f"lexical_stems expects words, not ids alone. {dataset.path} has no vocabulary")
+        layer.stem.assign(equal_stems(dataset.vocabulary, ids))
+    stems = np.asarray(layer.stem) if layer.stems else None
+    layer.idf.assign(document_weights(dataset.splits["train"], ids, stems))
