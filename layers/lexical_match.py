@@ -17,14 +17,15 @@ class LexicalMatch(keras.layers.Layer):
     A word that the vocabulary has not matches itself where it has a hashed id (`data.vocabulary.Vocabulary`): file
     names, versions and error messages decide which answer belongs to a question, and word vectors say nothing of them.
     In training the logit is 0: a model that learns beside it learns less of what it lacks (docs/dam.md). With `stems`
-    words are equal that have the same stem, as `install` and `installed`.
+    the two are compared as sets of stems: `install` and `installed` are one word, and it counts once.
 
     Args:
         words: V, ids that occur, 1 to this; 0 is padding.
         unknown_id: An id that stands for many words, and matches nothing; 0: there is none.
         gain: Of the cosine.
         power: Of the inverse document frequencies: the higher, the more rare words count.
-        stems: Whether the weight `stem` gives the id that counts in the place of each; fresh, it is that id itself.
+        stems: Whether the weight `stem` gives the id that counts in the place of each, and each counts once; fresh, it
+            is that id itself.
 
     Call arguments:
         context: Word ids `(B, ...)`, int32, 0 = padding.
@@ -54,12 +55,18 @@ class LexicalMatch(keras.layers.Layer):
             return ops.zeros(ops.shape(responses)[:2], "float32")
         context = ops.reshape(context, (ops.shape(context)[0], -1))
         if self.stems:
-            context, responses = ops.take(self.stem, context, axis=0), ops.take(self.stem, responses, axis=0)
+            context, responses = self._set(context), self._set(responses)
         c_BW, r_BNX = self._weights(context), self._weights(responses)
         same = ops.equal(context[:, None, :, None], responses[:, :, None, :])  # (B, N, W, X)
         shared = ops.sum(ops.where(same, ops.square(c_BW)[:, None, :, None], 0.0), axis=(2, 3))
         squares = ops.sum(c_BW**2, axis=1)[:, None] * ops.sum(r_BNX**2, axis=2)
         return self.gain * shared / ops.sqrt(ops.maximum(squares, 1e-6))
+
+    def _set(self, ids):
+        """The stems of each text, sorted; 0 in the place of those that it has more often."""
+        stems = ops.sort(ops.take(self.stem, ids, axis=0), axis=-1)
+        again = ops.equal(stems[..., 1:], stems[..., :-1])
+        return ops.concatenate([stems[..., :1], ops.where(again, 0, stems[..., 1:])], axis=-1)
 
     def _weights(self, ids):
         """The words' weights, float32, 0 for padding and `unknown_id`."""

@@ -77,7 +77,7 @@ class DAMConfig:
     lexical_power: float = 1.0
     """Power of the words' inverse document frequencies in that cosine: the higher, the more rare words count."""
     lexical_stems: bool = False
-    """Whether words of the same stem are equal in that cosine."""
+    """Whether it is the cosine of the two sets of stems: words of one stem are one word, which counts once."""
     lexical_turns: int = 20
     """Turns that it reads, the last ones: more than the network, as it costs next to nothing."""
     lexical_words: int = 100

@@ -13,7 +13,7 @@ def cosine_of_words(context, response, layer):
     """The logit of a context and a response, lists of ids without padding."""
     if layer.stems:
         stem = layer.stem.numpy()
-        context, response = stem[context], stem[response]
+        context, response = set(stem[context]), set(stem[response])
     value = layer.idf.numpy().astype("float64") ** layer.power
     known = [[id for id in ids if id != layer.unknown_id] for ids in (context, response)]
     shared = sum(value[c] ** 2 for c in known[0] for r in known[1] if c == r)
@@ -54,10 +54,12 @@ def test_training_sees_none_of_it(case):
     assert not to_numpy(layer(context, responses, training=True)).any() and not layer.trainable_weights
 
 
-def test_fresh_every_word_is_its_own_stem(case):
-    _, context, responses = case
+def test_fresh_every_word_is_its_own_stem_and_counts_once():
     plain, stemmed = (LexicalMatch(V, unknown_id=UNKNOWN, stems=stems) for stems in (False, True))
+    context, responses = np.array([[[9, 3], [4, 0]]]), np.array([[[4, 5, 0], [0, 0, 0], [3, 8, 9]]])
+    repeated = np.array([[[9, 3, 3], [4, 9, 0]]]), np.array([[[4, 5, 4], [0, 0, 0], [3, 8, 9]]])
     np.testing.assert_array_equal(to_numpy(stemmed(context, responses)), to_numpy(plain(context, responses)))
+    np.testing.assert_array_equal(to_numpy(stemmed(*repeated)), to_numpy(plain(context, responses)))
     assert stemmed.stem.dtype == "int32" and not stemmed.trainable_weights
 
 
