@@ -73,6 +73,13 @@ RECIPES = {
         results="dam-ubuntu-irc-vectors.json",
         score="dev R10@1 .636; seed 1, 55 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
+    "dam-ubuntu-irc-stems": Recipe(  # the same, for half an epoch; the cosine is of sets of stems
+        model="dam",
+        corpus="ubuntu-irc, prepared as for the one above",
+        flags={"epochs": 0.5, "batch_size": 16, "learning_rate": 1e-3, "precision": "bfloat16"},
+        settings={**DAM_UBUNTU_IRC, "max_turns": 9, "max_words": 27, "decay_steps": 400, "negatives_per_positive": 4}
+        | {"lexical_gain": 30.0, "lexical_power": 1.5, "lexical_stems": True, "ema": 0.998},
+    ),
     "dam-sample": Recipe(
         model="dam",
         corpus="the embedded sample",
