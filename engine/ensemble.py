@@ -25,7 +25,7 @@ def mean_of_softmaxes(logits):
 
 
 def ensemble(task, models):
-    """One model of several: its logits are those of the mean of their probabilities.
+    """One model of several: its probabilities are a mean of theirs, by `engine.task.Task.average`.
 
     Args:
         task: The `engine.task.Task`.

@@ -215,7 +215,7 @@ class Task(abc.ABC):
     # === Scoring ===
 
     def average(self, logits):
-        """The logits of the mean of several models' probabilities, out of the logits of each; refused here."""
+        """The logits of an ensemble, whose probabilities are a mean of the models'; refused here."""
         raise UserError(f"models of {self.name} make no ensemble here: give --run one run, or a pattern of several")
 
     @abc.abstractmethod

@@ -1,4 +1,4 @@
-"""Ensembles: `evaluate.py --run=A,B` is the mean of the probabilities of its runs."""
+"""Ensembles: `evaluate.py --run=A,B` has a mean of the probabilities of its runs."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def second(run, path):
 
 
 @pytest.mark.slow
-def test_spans_are_found_by_the_mean_of_probabilities(trained_reading_comprehension, tmp_path, capsys):
+def test_spans_are_found_by_the_geometric_mean_of_probabilities(trained_reading_comprehension, tmp_path, capsys):
     run = trained_reading_comprehension
     other = second(run, tmp_path / "other")
     before = (run.path / "metrics.json").read_text(encoding="utf-8") if (run.path / "metrics.json").exists() else None
@@ -44,13 +44,16 @@ def test_spans_are_found_by_the_mean_of_probabilities(trained_reading_comprehens
     )
     split = TASKS["reading_comprehension"].dataset_of(run).splits["dev"]
     models, expected = [each.load_model() for each in (run, other)], {}
+    joint = ensemble(TASKS["reading_comprehension"], models)
     for rows in batches_by_size(split.sizes, 3):
         inputs, _ = split.collate(rows)
-        p = 0.0
+        p = 1.0
         for model in models:
             logits = np.asarray(model.predict_on_batch(inputs), "float64")
             e = np.exp(logits - logits.max(axis=-1, keepdims=True))
-            p = p + e / e.sum(axis=-1, keepdims=True) / 2
+            p = p * np.sqrt(e / e.sum(axis=-1, keepdims=True))
+        found = np.exp(np.asarray(joint.predict_on_batch(inputs), "float64"))
+        np.testing.assert_allclose(found / found.sum(-1, keepdims=True), p / p.sum(-1, keepdims=True), atol=1e-5)
         first, last, _ = best_spans(np.log(np.maximum(p, 1e-30)).astype("float32"), MAX_LENGTH)
         for row, i, j in zip(rows, np.asarray(first)[:, 0], np.asarray(last)[:, 0], strict=True):
             expected[split.ids[row]] = split.answer(row, i, j)
