@@ -5,13 +5,15 @@ import tempfile
 
 from base.cluster import connected
 from base.files import UserError
-from engine.runs import LAST
+from engine.runs import LAST, saved_position
 from engine.samples import sample_of
 
 ENVIRONMENT = {"KERAS_BACKEND": "jax", "RAY_TRAIN_V2_ENABLED": "1"}
+LOSSES = 3
+"""As often in a row, with nothing new saved between, a lost host ends the training: starting again does not mend it."""
 
 
-def train_on_cluster(hosts, *, task, data, workdir, resume=False, init_from=None, restarts=10, **how):
+def train_on_cluster(hosts, *, task, data, workdir, resume=False, init_from=None, **how):
     """As `engine.training.train`, on all devices of several hosts, which find files where this one does.
 
     Where a host is lost, the others are ended, and all go on from the last save.
@@ -19,31 +21,31 @@ def train_on_cluster(hosts, *, task, data, workdir, resume=False, init_from=None
     Args:
         hosts: How many; one process runs on each.
         task, data, workdir, resume, init_from, **how: As of `train`, without `devices`.
-        restarts: How often a lost host is made up for.
 
     Raises:
         UserError: where an input is at fault, the cluster has fewer hosts, or one is lost before anything was saved, or
-            too often.
+            `LOSSES` times at the same step.
     """
     if not resume:
         data = data or sample_of(task)
     paths = {"data": data, "workdir": workdir, "init_from": init_from}
     job = {name: path and str(pathlib.Path(path).resolve()) for name, path in paths.items()}
     job |= {"task": task, "resume": resume, **how}
-    saved = pathlib.Path(job["workdir"]) / LAST
-    saved.parent.parent.mkdir(parents=True, exist_ok=True)
+    run = pathlib.Path(job["workdir"])
+    run.parent.mkdir(parents=True, exist_ok=True)
+    step, losses = None, 0
     with connected("--ray_hosts", ("ray", "fsspec"), log=True, **ENVIRONMENT) as ray:
         alive = sum(node["Alive"] for node in ray.nodes())
         if alive < hosts:
             raise UserError(f"--ray_hosts={hosts}: expected so many hosts in the cluster. Received: {alive}")
-        for _ in range(1 + restarts):
-            lost = _start(hosts, int(ray.cluster_resources().get("GPU", 0)) // hosts, job)
-            if not lost:
-                return
-            if not saved.exists():
+        while lost := _start(hosts, int(ray.cluster_resources().get("GPU", 0)) // hosts, job):
+            if not (run / LAST).exists():
                 raise UserError(f"a host was lost before anything was saved: {lost}")
+            before, step = step, saved_position(run)["step"]
+            losses = losses + 1 if step == before else 1
+            if losses == LOSSES:
+                raise UserError(f"{losses} times a host was lost after step {step}; --resume goes on: {lost}")
             job["resume"] = True
-    raise UserError(f"{restarts + 1} times a host was lost; --resume goes on: {lost}")
 
 
 def _start(hosts, gpus, job):

@@ -230,12 +230,8 @@ class Run:
 
         `before` of `config.json` has those before this one: of the run that it started from.
         """
-        last = (self.history() or [{}])[-1]
-        own = {
-            "corpus": self.config["dataset"].get("name"),
-            "epochs": last.get("epoch"),
-            "seconds": last.get("seconds"),
-        }
+        last, corpus = (self.history() or [{}])[-1], self.config["dataset"].get("name")
+        own = {"corpus": corpus, "epochs": last.get("epoch"), "seconds": last.get("seconds")}
         return [*self.config.get("before", []), own]
 
     def complete_history(self, position):
@@ -251,10 +247,8 @@ class Run:
         rows = self.history()
         if not rows or not (self.path / LAST).is_file():
             return False
-        if rows[-1]["epoch"] >= self.config["fit"]["epochs"]:
-            return True
-        with np.load(self.path / LAST, allow_pickle=False) as state:
-            return json.loads(str(state["position"])).get("stopped", False)
+        ended = rows[-1]["epoch"] >= self.config["fit"]["epochs"]
+        return ended or saved_position(self.path).get("stopped", False)
 
     def save_metrics(self, split, result):
         """Sets the entry of `split` in `metrics.json`; that of a published model stays what its card says."""
@@ -264,6 +258,12 @@ class Run:
             return
         with atomic_file(file) as out:
             json.dump({**metrics, split: result}, out, indent=1)
+
+
+def saved_position(path):
+    """The position that `Run.save_state` was last given, of the run at `path`."""
+    with np.load(path / LAST, allow_pickle=False) as state:
+        return json.loads(str(state["position"]))
 
 
 def _state(model):

@@ -1,18 +1,22 @@
 """engine/cluster.py: two nodes of this machine, started by Ray Train, learn what one device learns; one is killed."""
 
+import contextlib
 import dataclasses
 import importlib.util
 import json
 import os
 import signal
 import sys
+import types
 
+import numpy as np
 import pytest
 from helpers import SMALL_RUNS, ray_nodes, run_process
 from test_engine_devices import EPOCHS, RATE, assert_equal_states, plan_of, result_of
 
 from base.files import UserError
 from engine.cluster import train_on_cluster
+from engine.runs import LAST, Run
 from tasks.dialog.task import DialogTask
 
 
@@ -67,6 +71,31 @@ def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(two_nodes, 
     with pytest.raises(UserError, match=r"^--ray_hosts=3: expected so many hosts in the cluster. Received: 2$"):
         train_on_cluster(3, **job_of(task, prepared_dialog, tmp_path / "three"))
     assert not list(tmp_path.glob(".ray.*"))
+
+
+@pytest.mark.parametrize(
+    "saves, starts, message",
+    [
+        ([], 1, "a host was lost before anything was saved: an error"),
+        ([7, 7, 11, 11, 11], 5, "3 times a host was lost after step 11; --resume goes on: an error"),
+    ],
+)
+def test_a_host_lost_again_and_again_ends_it(monkeypatch, tmp_path, saves, starts, message):
+    cluster = types.SimpleNamespace(nodes=lambda: [{"Alive": True}] * 2, cluster_resources=dict)
+    monkeypatch.setattr("engine.cluster.connected", lambda *args, **how: contextlib.nullcontext(cluster))
+    run, resumes = Run(tmp_path / "run", {}), []
+
+    def start(hosts, gpus, job):
+        resumes.append(job["resume"])
+        for step in saves[len(resumes) - 1 : len(resumes)]:
+            run.path.mkdir(exist_ok=True)
+            np.savez(run.path / LAST, position=json.dumps({"step": step}))
+        return "an error"
+
+    monkeypatch.setattr("engine.cluster._start", start)
+    with pytest.raises(UserError, match=f"^{message}$"):
+        train_on_cluster(2, **job_of(DialogTask(), tmp_path, run.path))
+    assert resumes == [False, *[True] * (starts - 1)]
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
