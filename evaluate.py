@@ -23,7 +23,7 @@ SEARCH = ("decode", "reverse_run", "reverse_weight")  # flags of generation
 flags.DEFINE_string(
     "run",
     None,
-    "Run directory that train.py made; a quoted pattern of several; or A,B,C, scored together as an ensemble by the "
+    "Run directory that train.py made; a quoted pattern of several; or A,B,C, scored together as an ensemble by a "
     "mean of their probabilities (not generation).",
 )
 flags.DEFINE_string(

@@ -7,6 +7,21 @@ from keras import ops
 from base.files import UserError
 
 
+def mean_of_logits(logits):
+    """Their mean. Of a softmax or a sigmoid, it is the geometric mean of the models' probabilities, or of their odds.
+
+    Args:
+        logits: List of float arrays of one shape.
+
+    Returns:
+        Float32 of that shape.
+
+    >>> mean_of_logits([np.array([[0.0, 3.0]]), np.array([[1.0, 4.0]])]).numpy().tolist()
+    [[0.5, 3.5]]
+    """
+    return ops.mean(ops.stack([ops.cast(each, "float32") for each in logits]), axis=0)
+
+
 def mean_of_softmaxes(logits):
     """The logits of the mean of several models' probabilities, the softmax over the last axis.
 

@@ -66,17 +66,17 @@ def test_spans_are_found_by_the_geometric_mean_of_probabilities(trained_reading_
     assert after == before  # no run is the ensemble
 
 
-def test_candidates_are_ranked_by_the_mean_of_probabilities(trained_selection, tmp_path):
+def test_candidates_are_ranked_by_the_geometric_mean_of_odds(trained_selection, tmp_path):
     run = trained_selection
     other, out = second(run, tmp_path / "other"), tmp_path / "scores"
     pattern = f"{run.path},{other.path},{run.path}"
     evaluate_all(TASKS, pattern, ["dev"], baselines=False, scores_out=str(out), precision="float32")
     split = TASKS["selection"].dataset_of(run).splits["dev"]
     one, two = (score(model, split, model.config) for model in (run.load_model(), other.load_model()))
-    p = (2 / (1 + np.exp(-one.astype("float64"))) + 1 / (1 + np.exp(-two.astype("float64")))) / 3
+    odds = np.exp(2 * one.astype("float64") + two) ** (1 / 3)
     found = [float(line.split("\t")[0]) for line in out.read_text(encoding="utf-8").splitlines()]
     assert np.abs(one - two).max() > 0.01
-    np.testing.assert_allclose(found, np.log(p / (1 - p)), atol=1e-4)
+    np.testing.assert_allclose(found, np.log(odds), atol=1e-4)
 
 
 def test_responses_are_chosen_by_the_mean_of_probabilities(trained_dialog, tmp_path):

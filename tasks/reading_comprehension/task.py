@@ -7,7 +7,6 @@ import sys
 
 import keras
 import numpy as np
-from keras import ops
 
 from base.files import UserError, atomic_file
 from data.batching import batches_by_size
@@ -15,6 +14,7 @@ from data.samples.reading_comprehension import write_squad
 from data.text_files import read_json
 from data.vocabulary import Vocabulary
 from engine import task
+from engine.ensemble import mean_of_logits
 from engine.evaluation import print_record
 from engine.optimizers import averaging, linear_decay
 from metrics.reading_comprehension import METRICS, squad_metrics
@@ -115,8 +115,7 @@ class ReadingComprehensionTask(task.Task):
     # === Scoring ===
 
     def average(self, logits):
-        """Their mean: `p1` and `p2` are the geometric means of those of the models, which find more than the means."""
-        return ops.mean(ops.stack(logits), axis=0)
+        return mean_of_logits(logits)
 
     def validate(self, model, split, multiple=4):
         """Chooses by F1."""

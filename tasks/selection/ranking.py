@@ -6,7 +6,6 @@ Letters: B batch   N candidates of a context   T turns   K utterance words   J r
 import math
 
 import numpy as np
-from keras import ops
 
 from base.files import UserError
 from engine.parallel import results_of
@@ -121,23 +120,6 @@ def score(model, split, config, progress=iter, multiple=4, candidates=CANDIDATES
     ):
         scores[lines[lines >= 0]] = logits[lines >= 0]
     return scores
-
-
-def average(logits):
-    """The logits of the mean of several models' probabilities, their sigmoids; exact where these are near 0 or 1.
-
-    Args:
-        logits: List of float `(B, N)`.
-
-    Returns:
-        Float32 `(B, N)`.
-
-    >>> found = average([np.array([[0.0, 40.0]]), np.array([[np.log(3.0), 40.0]])])
-    >>> [round(float(logit), 3) for logit in found[0]]
-    [0.511, 40.0]
-    """
-    x = ops.cast(ops.stack(logits), "float32")
-    return ops.logsumexp(-ops.softplus(-x), axis=0) - ops.logsumexp(-ops.softplus(x), axis=0)
 
 
 def rank(where, scores, split, **options):

@@ -13,6 +13,7 @@ from base.files import UserError, atomic_file
 from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
 from engine import task
+from engine.ensemble import mean_of_logits
 from engine.optimizers import LazyAdam, OneOpAdam, averaging
 from tasks.selection import batches
 from tasks.selection.analysis import GROUPINGS, metrics_by
@@ -22,7 +23,7 @@ from tasks.selection.lexical import document_weights, equal_stems
 from tasks.selection.losses import LOSSES, pointwise_loss, softmax_loss
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, prepare
-from tasks.selection.ranking import average, baseline_scores, rank, score, whole_batches
+from tasks.selection.ranking import baseline_scores, rank, score, whole_batches
 from tasks.selection.text import text_settings
 
 NEGATIVES = ("file", "fresh")
@@ -145,7 +146,7 @@ class SelectionTask(task.Task):
     # === Scoring ===
 
     def average(self, logits):
-        return average(logits)
+        return mean_of_logits(logits)
 
     def validate(self, model, split, multiple=4):
         """Chooses by R10@1 + R10@2."""
