@@ -79,6 +79,8 @@ RECIPES = {
         flags={"epochs": 0.5, "batch_size": 16, "learning_rate": 1e-3, "precision": "bfloat16"},
         settings={**DAM_UBUNTU_IRC, "max_turns": 9, "max_words": 27, "decay_steps": 400, "negatives_per_positive": 4}
         | {"lexical_gain": 30.0, "lexical_power": 1.5, "lexical_stems": True, "ema": 0.998},
+        results="dam-ubuntu-irc-stems-?.json",
+        score="dev R10@1 .626; seeds 1, 2, 3, 34 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
     "dam-sample": Recipe(
         model="dam",
