@@ -10,6 +10,7 @@ from metrics.published import PUBLISHED
 from metrics.tables import read_record
 from models import MODELS
 from tasks import RECIPES
+from tasks.selection.indexing import INDEX
 from tools import markdown
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -88,7 +89,8 @@ def pretrained():
         )
         record = {"task": MODELS[config["model"]].task, "corpus": config["dataset"]["name"], "split": "dev"}
         title = card.read_text("utf-8").splitlines()[0].removeprefix("# ")
-        size = sum(file.stat().st_size for file in card.parent.rglob("*") if file.is_file()) / 1e6
+        files = [file for file in card.parent.rglob("*") if INDEX not in file.parts]  # chat.py builds it, on use
+        size = sum(file.stat().st_size for file in files if file.is_file()) / 1e6
         link = f"[`pretrained/{card.parent.name}`](pretrained/{card.parent.name}/README.md)"
         lines.append([link, title, markdown.headline_text([{**record, **metrics["dev"]}]), f"{size:.0f}"])
     return markdown.markdown(["run and card", "what it is", "score", "MB"], lines)
