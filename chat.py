@@ -31,7 +31,7 @@ OPTIONS = {"selection": ("index", "candidates"), "generation": ("reverse_run", "
 
 
 def main():
-    from engine.runs import Run  # TensorFlow takes seconds to load
+    from engine.run import Run  # TensorFlow takes seconds to load
     from engine.terminal import talk
     from serving.models import TOY
     from tasks import TASKS
@@ -39,7 +39,7 @@ def main():
     from tasks.generation.chat import GenerationChat
     from tasks.reading_comprehension.chat import ReadingComprehensionChat
     from tasks.selection.chat import SelectionChat
-    from tasks.selection.indexing import index_of_run
+    from tasks.selection.retrieval.build import index_of_run
 
     chats = {
         "dialog": DialogChat,

@@ -82,7 +82,7 @@ def main():
         explain()
         return
     cli.refuse_flags(("out", "attention"), "scoring, but for --predict")
-    from engine.evaluation import evaluate_all  # TensorFlow takes seconds to load
+    from engine.evaluate import evaluate_all  # TensorFlow takes seconds to load
     from engine.parallel import share_cores
     from tasks import TASKS
 
@@ -108,7 +108,7 @@ def predict():
     """Answers a file of examples."""
     cli.refuse_flags(("split", "data", "explain", *SCORING), "--predict")
     from engine.prediction import predict_lines
-    from engine.runs import Run, set_precision
+    from engine.run import Run, set_precision
     from tasks import TASKS
     from tasks.generation.search import parse_decoding
 
@@ -134,8 +134,8 @@ def explain():
         raise UserError("--explain needs --run, --out=DIR and one --split")
     from rich.console import Console
 
-    from engine.explanations import explain_examples
-    from engine.runs import Run, set_precision
+    from engine.explain import explain_examples
+    from engine.run import Run, set_precision
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)

@@ -18,7 +18,7 @@ flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decod
 
 def main():
     from engine.export import example, export  # TensorFlow takes seconds to load
-    from engine.runs import Run
+    from engine.run import Run
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)

@@ -78,9 +78,9 @@ def main():
     workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
 
     from engine.cluster import train_on_cluster
-    from engine.runs import Run
+    from engine.run import Run
     from engine.settings import make_config
-    from engine.training import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
+    from engine.train import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
     from tasks import TASKS
 
     if FLAGS.show_settings:

@@ -52,8 +52,8 @@ def main():
 
 def answers_to(index, predictor, *turns):
     """`(news, echo)` of the answer of each way of choosing; `None` for news where the true response has none."""
-    from tasks.selection.indexing import PLACEHOLDERS
-    from tasks.selection.retrieval import CANDIDATES, candidates_of, without_duplicates
+    from tasks.selection.retrieval.answers import CANDIDATES, candidates_of, without_duplicates
+    from tasks.selection.retrieval.build import PLACEHOLDERS
 
     *said, true = turns
     hits = index.search(said, 3 * CANDIDATES)

@@ -25,12 +25,12 @@ def training_block(side, path, batch_size, steps, seed, multiple=4):
         batch_size: Examples per step; `None`: the task's default.
         steps: Steps per block; a block goes on where the one before ended.
         seed: Of weights and batches.
-        multiple: See `engine.training`: sizes are rounded up to it, by the task.
+        multiple: See `engine.train`: sizes are rounded up to it, by the task.
     """
     import numpy as np
 
     from data.stream import as_dataset
-    from engine.training import Fit
+    from engine.train import Fit
 
     model, task, dataset, training = build(side, path, seed)
     model.optimizer.build(model.trainable_variables)
@@ -98,8 +98,8 @@ def _training_arrays(task, split, config, training, batch_size, steps, rng):
 def _ranking_arrays(split, config, lengths, steps):
     import numpy as np
 
-    from tasks.selection.batches import inputs_of
-    from tasks.selection.ranking import ranking_batches
+    from tasks.selection.scoring import ranking_batches
+    from tasks.selection.split import inputs_of
 
     if lengths == "dataset":
         every = ranking_batches(split, dataclasses.replace(config, masking="exact"))

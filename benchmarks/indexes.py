@@ -3,7 +3,7 @@
 
 def open_run(run, precision):
     """The predictor of a run, computing in `precision`."""
-    from engine.runs import Run, set_precision
+    from engine.run import Run, set_precision
     from tasks import TASKS
 
     set_precision(precision)
@@ -21,8 +21,8 @@ def conversations(corpus, source, split, count=0):
 
 def build(path, talks, predictor):
     """An index of some conversations, opened."""
-    from tasks.selection.index import RetrievalIndex
-    from tasks.selection.indexing import build_for
+    from tasks.selection.retrieval.build import build_for
+    from tasks.selection.retrieval.index import RetrievalIndex
 
     build_for(predictor, path, talks)
     return RetrievalIndex(path, predictor.vocabulary)

@@ -65,7 +65,7 @@ def write_batches(arrays, side, path, what):
     import numpy as np
 
     from data.vocabulary import EOS_ID, UNK_ID
-    from engine.training import Fit
+    from engine.train import Fit
 
     config, task, dataset, training, _ = make_model_config(side, path)
     network, rng = side.split(",")[0], np.random.default_rng(FLAGS.seed)

@@ -78,8 +78,8 @@ def found():
 
 def places_of(index, predictor, *turns):
     """The place of the true response, the last of some turns, in each list, from 0; `SHOWN[-1]` where it is in none."""
-    from tasks.selection.index import READ, SEARCHED, SEARCHES, Hit, best_by_words
-    from tasks.selection.retrieval import CANDIDATES, without_duplicates, words_of
+    from tasks.selection.retrieval.answers import CANDIDATES, without_duplicates, words_of
+    from tasks.selection.retrieval.index import READ, SEARCHED, SEARCHES, Hit, best_by_words
 
     *said, true = turns
     hits = index.search(said, len(SEARCHES) * SEARCHED)
@@ -176,8 +176,8 @@ def kept_of(talks, predictor):
     """How many distinct responses an index of some conversations keeps."""
     import numpy as np
 
-    from tasks.selection.indexing import unfit_of
-    from tasks.selection.spool import Spool
+    from tasks.selection.retrieval.build import unfit_of
+    from tasks.selection.retrieval.spool import Spool
 
     with tempfile.TemporaryDirectory() as directory:
         spool = Spool(pathlib.Path(directory), talks)
@@ -197,7 +197,7 @@ def recombined(talks, count, seed=1):
 
 def answer(path, run, source, count, precision):
     """Answers contexts of dev from an index; returns medians and the memory of this process."""
-    from tasks.selection.retrieval import CANDIDATES, Retriever
+    from tasks.selection.retrieval.answers import CANDIDATES, Retriever
 
     begin = time.perf_counter()
     predictor = open_run(run, precision)

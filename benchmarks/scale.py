@@ -52,8 +52,8 @@ def load(path):
 
     from engine.settings import make_config
     from models.dam import DAMConfig
-    from tasks.selection.batches import training_batches
-    from tasks.selection.dataset import load_dataset
+    from tasks.selection.data import load_dataset
+    from tasks.selection.split import training_batches
     from tasks.selection.task import Training
 
     side, size = side_of_recipe(FLAGS.recipe)
@@ -75,7 +75,7 @@ def train(path):
     from benchmarks.turns import build
     from data.batching import epochs_of
     from data.stream import as_dataset
-    from tasks.selection.batches import POOL
+    from tasks.selection.split import POOL
 
     side, size = side_of_recipe(FLAGS.recipe)
     model, task, dataset, training = build(side, path, FLAGS.seed)

@@ -122,7 +122,7 @@ async def measure(server, predictor, bodies, rng):
 
 
 def main():
-    from engine.runs import Run  # TensorFlow takes seconds to load
+    from engine.run import Run  # TensorFlow takes seconds to load
     from tasks import TASKS
 
     run, rng = Run.open(FLAGS.run), random.Random(FLAGS.seed)

@@ -235,8 +235,8 @@ def build(side, path, seed):
     """
     import keras
 
-    from engine.runs import set_precision
-    from engine.training import Fit
+    from engine.run import set_precision
+    from engine.train import Fit
 
     set_precision(parse_side(side)[1].get("precision", "float32"))
     config, task, dataset, training, entry = make_model_config(side, path)

@@ -5,7 +5,7 @@ import tempfile
 
 from base.cluster import connected
 from base.files import UserError
-from engine.runs import LAST, saved_position
+from engine.run import LAST, saved_position
 from engine.samples import sample_of
 
 ENVIRONMENT = {"KERAS_BACKEND": "jax", "RAY_TRAIN_V2_ENABLED": "1"}
@@ -14,7 +14,7 @@ LOSSES = 3
 
 
 def train_on_cluster(hosts, *, task, data, workdir, resume=False, init_from=None, **how):
-    """As `engine.training.train`, on all devices of several hosts, which find files where this one does.
+    """As `engine.train.train`, on all devices of several hosts, which find files where this one does.
 
     Where a host is lost, the others are ended, and all go on from the last save.
 
@@ -82,6 +82,6 @@ def _start(hosts, gpus, job):
 
 
 def _train(job):
-    from engine.training import train
+    from engine.train import train
 
     train(**job, devices="all")

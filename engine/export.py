@@ -6,7 +6,7 @@ import pprint
 import keras
 
 from base.files import UserError, atomic_directory
-from engine.runs import VOCABULARY, set_precision
+from engine.run import VOCABULARY, set_precision
 from engine.vocabularies import vocabulary_of
 
 
@@ -17,7 +17,7 @@ def export(task, run, out, version=1, **options):
 
     Args:
         task: The `engine.task.Task` of the run's model.
-        run: A `engine.runs.Run`.
+        run: A `engine.run.Run`.
         out: Directory of the model and its versions.
         version: Number of this version.
         **options: Those of `task.export_options` that were given, as `decode`.

@@ -9,9 +9,9 @@ import shutil
 import keras
 
 from base.files import UserError
-from engine.evaluation import Evaluation
-from engine.runs import CONFIG, LAST, VOCABULARY, Run
-from engine.training import Fit, train
+from engine.evaluate import Evaluation
+from engine.run import CONFIG, LAST, VOCABULARY, Run
+from engine.train import Fit, train
 from models import MODELS
 
 

@@ -45,7 +45,7 @@ class Task(abc.ABC):
     Training = Training
     """Frozen dataclass of the settings of its training; `--set field=value` reaches its fields."""
     fit = {}
-    """`{field: value}` of `engine.training.Fit`, where its defaults do not suit the task."""
+    """`{field: value}` of `engine.train.Fit`, where its defaults do not suit the task."""
     release_training = {}
     """`{field: value}` of `Training` that `--set compatibility=release` sets."""
     best_score = 1.0
@@ -113,7 +113,7 @@ class Task(abc.ABC):
         """The dataset of a run, or another one in its place.
 
         Args:
-            run: A `engine.runs.Run`.
+            run: A `engine.run.Run`.
             path: Directory of a prepared dataset; `None`: the one that the run was trained on.
 
         Raises:
@@ -238,7 +238,7 @@ class Task(abc.ABC):
         Args:
             model, dataset: Of the run; the dataset may be another one.
             split: Name of a split.
-            run: A `engine.runs.Run`.
+            run: A `engine.run.Run`.
             baselines: Measure the baselines too.
             progress: Wraps a list of batches, to show how far it is.
             multiple: As of `collate`.
@@ -286,7 +286,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def predictor(self, run):
-        """A `engine.predictor.Predictor` of the best model of a `engine.runs.Run`; a broken run is a `UserError`."""
+        """A `engine.predictor.Predictor` of the best model of a `engine.run.Run`; a broken run is a `UserError`."""
 
     def export_inputs(self, instance):
         """The arguments of `export_call` for an instance: `{name: nested lists of texts}`, a batch of one."""
@@ -294,7 +294,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def export_archive(self, run, model, vocabulary, **options):
-        """A `keras.export.ExportArchive` of a `engine.runs.Run`'s model: endpoints that take raw strings.
+        """A `keras.export.ExportArchive` of a `engine.run.Run`'s model: endpoints that take raw strings.
 
         The model has its best weights, in float32; options are those of `export_options`, a wrong one is a `UserError`.
         """

@@ -33,7 +33,7 @@ class Validation(keras.callbacks.Callback):
     """After each interval: scores dev, logs, keeps the best weights and the state to resume from.
 
     Args:
-        run: The `engine.runs.Run` to write into.
+        run: The `engine.run.Run` to write into.
         task: The `engine.task.Task`, of which `validate` is called.
         split: What to validate on.
         training: The task's `Training`; its `patience` stops early, as does the best score that there is.

@@ -58,7 +58,7 @@ def run_of(path, task, flag):
     Raises:
         UserError: where it is of another task, or has no vocabulary.
     """
-    from engine.runs import Run  # TensorFlow takes seconds to load, and most data have words of their own
+    from engine.run import Run  # TensorFlow takes seconds to load, and most data have words of their own
 
     run = Run.open(path)
     if run.entry.task != task:

@@ -2,7 +2,7 @@
 
 import keras
 
-from engine.runs import has_gpu
+from engine.run import has_gpu
 
 JITS = ("auto", "on", "off")
 

@@ -63,7 +63,7 @@ class MemoryConfig:
 
     @property
     def reads(self):
-        """The arrays of a batch that the model takes, see `tasks.dialog.batches.DialogSplit.collate`."""
+        """The arrays of a batch that the model takes, see `tasks.dialog.data.DialogSplit.collate`."""
         return ["words", "sentences", "speakers", "turns"] + ["times"] * self.time + ["mentions"] * self.match_types
 
 
@@ -104,7 +104,7 @@ class DialogModel(keras.Model):
     Args:
         config: A `Config` of the network.
 
-    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.batches.DialogSplit.collate`.
+    Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.data.DialogSplit.collate`.
 
     Returns:
         Logits, float32 `(B, T, C)`.

@@ -7,9 +7,9 @@ import pathlib
 import numpy as np
 
 from base.files import UserError
-from engine.runs import CONFIG, METRICS, Run
+from engine.run import CONFIG, METRICS, Run
 from tasks.selection.answering import AnsweringPredictor
-from tasks.selection.indexing import index_of_run
+from tasks.selection.retrieval.build import index_of_run
 
 TOY = "A toy: it knows only the invented town of the embedded sample."
 """What is said of a model that was trained on a sample."""
@@ -162,7 +162,7 @@ def load(name, path, tasks, index=None):
         path: Run directory, or directory that export.py wrote.
         tasks: `tasks.TASKS`.
         index: Directory of an index that a run of selection takes candidates from; default: that of the run's own
-            directory (`tasks.selection.indexing.index_of_run`), if any.
+            directory (`tasks.selection.retrieval.build.index_of_run`), if any.
 
     Raises:
         UserError: where it is neither, or an index does not fit.

@@ -12,7 +12,7 @@ from helpers import SMALL_RECIPE, random_seq2seq, train_small
 
 from data.samples.dialog import write_babi
 from data.samples.selection import write_smn
-from engine.runs import Run
+from engine.run import Run
 from engine.sweep import sweep
 from tasks import TASKS
 from tasks.dialog import prepare as prepare_dialog

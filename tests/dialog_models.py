@@ -17,7 +17,7 @@ from reference import (
 from reference_recurrent import sentence_in_loops
 
 from models import MODELS
-from tasks.dialog.batches import DialogSplit, Sentences, stack
+from tasks.dialog.data import DialogSplit, Sentences, stack
 from tasks.dialog.losses import softmax_loss
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from data.vocabulary import Vocabulary
-from engine.runs import Run
+from engine.run import Run
 from models.dam import DAM, DAMConfig
 
 WORDS = ("_EOS_", "_UNK_", "a", "b", "c", "d", "e", "é", "naïve", "日本", "x\u00a0y")

@@ -18,8 +18,8 @@ from absl import flags
 
 from data import pickles
 from engine.recipe import Recipe
-from engine.runs import Run
-from engine.training import Fit, train
+from engine.run import Run
+from engine.train import Fit, train
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
 
@@ -85,7 +85,7 @@ def train_small(task, data, workdir, settings=None, init_from=None, devices="one
     Args:
         task: Its name.
         settings: What is different from `SMALL_RUNS`.
-        init_from, devices: As of `engine.training.train`.
+        init_from, devices: As of `engine.train.train`.
         **fit: Likewise, of the `Fit`.
     """
     model, usual, given = SMALL_RUNS[task]
@@ -121,7 +121,7 @@ def check_same_training(run, whole, loss=1e-6):
     """A training that was interrupted and resumed ends as one that was not: weights, optimizer, validations.
 
     Args:
-        run, whole: The `engine.runs.Run` of either.
+        run, whole: The `engine.run.Run` of either.
         loss: By what fraction that of an interval may differ.
     """
     found, expected = weights_of_run(run), weights_of_run(whole)

@@ -11,7 +11,7 @@ from reference import block_in_loops, conv3d_in_loops, same_max_pool_in_loops, s
 
 from data.vocabulary import SPECIALS, UNK_ID, Vocabulary
 from engine import export as exporting
-from engine.runs import VOCABULARY
+from engine.run import VOCABULARY
 from tasks import TASKS
 from tools.import_release import import_checkpoint
 

@@ -8,8 +8,8 @@ import pytest
 from gradients_program import initial_weights, loss_and_gradients
 from helpers import run_process, weights_of_run
 
-from engine.evaluation import evaluate
-from engine.runs import Run
+from engine.evaluate import evaluate
+from engine.run import Run
 from models import MODELS
 from tasks import TASKS
 

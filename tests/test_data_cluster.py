@@ -58,7 +58,7 @@ def test_a_cluster_gives_results_in_the_order_of_the_items(two_nodes, tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("tasks.selection.reading.SPAN", 5000)
+    monkeypatch.setattr("tasks.selection.ingest.SPAN", 5000)
     raw = tmp_path / "raw"
     write_smn(raw, count=60, seed=3, held_out=11)
     assert (raw / "train.txt").stat().st_size > 50_000

@@ -15,10 +15,10 @@ import tensorflow as tf
 from base.files import UserError
 from data.corpora import CORPORA
 from data.vocabulary import Vocabulary
-from engine.evaluation import Evaluation
+from engine.evaluate import Evaluation
 from engine.export import export
 from engine.settings import model_config
-from engine.training import Fit, train
+from engine.train import Fit, train
 from models import MODELS, ModelEntry
 from tasks import RECIPES, TASKS
 from tasks.selection.predictor import SelectionPredictor

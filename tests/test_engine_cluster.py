@@ -16,7 +16,7 @@ from test_engine_devices import EPOCHS, RATE, assert_equal_states, plan_of, resu
 
 from base.files import UserError
 from engine.cluster import train_on_cluster
-from engine.runs import LAST, Run
+from engine.run import LAST, Run
 from tasks.dialog.task import DialogTask
 
 

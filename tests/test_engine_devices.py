@@ -13,7 +13,7 @@ from helpers import run_process, start_process
 
 from base.files import UserError
 from engine.devices import HOSTS, OneDevice, filled_up, open_devices, weighted_parts
-from engine.runs import Run
+from engine.run import Run
 
 PREPARED = {
     "selection": "prepared",

@@ -10,13 +10,13 @@ from helpers import train_small
 from base.files import UserError
 from data.batching import batches_by_size
 from engine.ensemble import ensemble
-from engine.evaluation import evaluate_all
-from engine.runs import Run
+from engine.evaluate import evaluate_all
+from engine.run import Run
 from layers.span_search import best_spans
 from metrics.reading_comprehension import squad_metrics
 from tasks import TASKS
-from tasks.reading_comprehension.spans import MAX_LENGTH
-from tasks.selection.ranking import score
+from tasks.reading_comprehension.scoring import MAX_LENGTH
+from tasks.selection.scoring import score
 
 
 def second(run, path):

@@ -13,7 +13,7 @@ from exported import WORDS, make_run
 from base.files import UserError
 from data.vocabulary import Vocabulary
 from engine import export as exporting
-from engine.runs import BEST, VOCABULARY, Run
+from engine.run import BEST, VOCABULARY, Run
 from tasks import TASKS
 
 

@@ -13,8 +13,8 @@ from helpers import check_same_training
 
 from base.files import UserError, atomic_directory, atomic_file
 from engine.interruption import Interruption, locked
-from engine.runs import BEST, CHECKSUMS, HISTORY, LAST, Run
-from engine.training import Fit, train
+from engine.run import BEST, CHECKSUMS, HISTORY, LAST, Run
+from engine.train import Fit, train
 from engine.validation import Validation
 from tasks import TASKS
 

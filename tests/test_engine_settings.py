@@ -8,7 +8,7 @@ from helpers import run_script
 
 from base.files import UserError
 from engine.settings import check_sizes, describe_fields, make_config, with_decided
-from engine.training import Fit
+from engine.train import Fit
 from models import MODELS
 from tasks import TASKS
 

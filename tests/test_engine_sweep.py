@@ -9,9 +9,9 @@ from helpers import SMALL_RECIPE, check_same_training, run_script
 
 from base.files import UserError
 from engine import sweep as sweeping
-from engine.runs import Run
+from engine.run import Run
 from engine.sweep import sweep
-from engine.training import train
+from engine.train import train
 from tasks import TASKS
 
 dialog = TASKS["dialog"]

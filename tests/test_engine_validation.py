@@ -11,7 +11,7 @@ import pytest
 from base.files import UserError
 from engine.interruption import Interruption
 from engine.progress import Display
-from engine.runs import BEST, LAST, Run
+from engine.run import BEST, LAST, Run
 from engine.validation import BLOCK, Outside, Validation
 
 INTERVAL = 23  # steps: two blocks and three steps

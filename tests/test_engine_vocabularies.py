@@ -9,8 +9,8 @@ from helpers import run_script, train_small
 
 from base.files import UserError
 from data.prepared import FACTS, VECTORS, VOCABULARY, read_vectors
-from engine.evaluation import evaluate
-from engine.runs import Run
+from engine.evaluate import evaluate
+from engine.run import Run
 from tasks import TASKS
 
 CORPORA = {"selection": "smn", "dialog": "babi-dialog", "generation": "conversations", "reading_comprehension": "squad"}

@@ -13,7 +13,7 @@ from tasks import TASKS
 from tasks.reading_comprehension import prepare as prepare_reading
 from tasks.reading_comprehension.dataset import load_dataset
 from tasks.reading_comprehension.prepare import Settings
-from tasks.reading_comprehension.spans import span_loss
+from tasks.reading_comprehension.scoring import span_loss
 
 reading = TASKS["reading_comprehension"]
 

@@ -12,7 +12,7 @@ from helpers import randomised, to_numpy
 
 from data.vocabulary import Vocabulary
 from models import MODELS
-from tasks.dialog.batches import DialogSplit
+from tasks.dialog.data import DialogSplit
 from tasks.dialog.dataset import World
 from tasks.dialog.tables import set_world
 from tasks.dialog.task import DialogTask

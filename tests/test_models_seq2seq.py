@@ -10,10 +10,10 @@ import pytest
 import tensorflow as tf
 from helpers import randomised, to_numpy
 
-from engine.runs import Run
+from engine.run import Run
 from layers.recurrent import ATTENTIONS
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
-from tasks.generation.likelihood import word_loss
+from tasks.generation.scoring import word_loss
 
 V, E, H = 13, 7, 22  # words, features of a word, units: halved, a prime
 BEGIN = V + 1

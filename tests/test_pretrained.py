@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from engine.runs import METRICS, Run
+from engine.run import METRICS, Run
 from tasks import TASKS
 
 ROOT = pathlib.Path(__file__).parent.parent

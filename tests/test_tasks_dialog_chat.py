@@ -8,13 +8,13 @@ from terminals import talk_plain
 
 from base.files import UserError
 from engine.chat import Note
-from engine.runs import Run
-from engine.training import Fit, train
+from engine.run import Run
+from engine.train import Fit, train
 from tasks import TASKS
-from tasks.dialog.answers import predict
 from tasks.dialog.chat import SHOWN, DialogChat
 from tasks.dialog.dataset import World
 from tasks.dialog.knowledge import search
+from tasks.dialog.scoring import predict
 
 dialog = TASKS["dialog"]
 

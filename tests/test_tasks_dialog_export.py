@@ -12,7 +12,7 @@ from helpers import run_script
 
 from data.vocabulary import Vocabulary
 from engine import export as exporting
-from engine.training import Fit, train
+from engine.train import Fit, train
 from serving import models as serving_models
 from tasks import TASKS
 from tasks.dialog.dataset import World

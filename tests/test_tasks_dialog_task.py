@@ -10,13 +10,13 @@ from keras import ops
 from base.files import UserError
 from engine.samples import sample_of
 from engine.settings import make_config
-from engine.training import Fit, train
+from engine.train import Fit, train
 from metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
 from models import MODELS
 from tasks import TASKS
-from tasks.dialog.answers import predict
 from tasks.dialog.baselines import baselines_and_upper_bounds
 from tasks.dialog.dataset import World
+from tasks.dialog.scoring import predict
 from tasks.dialog.tables import set_world
 from tasks.dialog.task import Training
 

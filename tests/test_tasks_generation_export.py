@@ -9,7 +9,7 @@ from base.files import UserError
 from data.tokenizers import TOKENIZERS, normalize
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
-from engine.runs import Run
+from engine.run import Run
 from models.decoding import Decoding
 from tasks import TASKS
 from tasks.generation.chat import GenerationChat

@@ -13,7 +13,7 @@ from base.files import UserError
 from data import pickles
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
-from tasks.generation.batches import GenerationSplit
+from tasks.generation.data import GenerationSplit
 from tasks.generation.dataset import load_dataset
 from tasks.generation.prepare import Settings, prepare
 

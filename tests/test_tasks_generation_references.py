@@ -9,13 +9,13 @@ from helpers import copy_of
 
 from base.files import UserError
 from data.vocabulary import Vocabulary
-from engine.evaluation import evaluate, evaluate_all
-from engine.runs import Run
+from engine.evaluate import evaluate, evaluate_all
+from engine.run import Run
 from metrics.generation import baselines_of, generation_metrics, perplexity
 from models.decoding import Decoding
 from tasks import TASKS
-from tasks.generation.likelihood import likelihood
 from tasks.generation.references import read_references
+from tasks.generation.scoring import likelihood
 from tasks.generation.search import reply, words_of
 
 generation = TASKS["generation"]

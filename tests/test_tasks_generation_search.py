@@ -10,7 +10,7 @@ from reference_recurrent import nll_in_loops
 
 from base.files import UserError
 from data.vocabulary import Vocabulary
-from engine.runs import Run
+from engine.run import Run
 from models.decoding import Decoding
 from tasks import TASKS
 from tasks.generation.chat import GenerationChat

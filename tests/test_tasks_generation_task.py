@@ -10,13 +10,13 @@ from helpers import check_same_training, copy_of, random_seq2seq, resume_small, 
 from reference_recurrent import nll_in_loops
 
 from base.files import UserError
-from engine.evaluation import evaluate
-from engine.runs import Run
+from engine.evaluate import evaluate
+from engine.run import Run
 from metrics.generation import baselines_of, bleu, generation_metrics
 from models.decoding import Decoding
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
-from tasks.generation.likelihood import likelihood
+from tasks.generation.scoring import likelihood
 from tasks.generation.search import reply, words_of
 from tasks.generation.task import Training
 
@@ -122,7 +122,7 @@ def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(generation_dataset, g
 
 
 def test_a_second_validation_compiles_nothing_anew(generation_dataset, generation_model):
-    from tasks.generation.likelihood import scorer_of
+    from tasks.generation.scoring import scorer_of
 
     for _ in range(2):
         generation.validate(generation_model, generation_dataset.splits["dev"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from base.files import UserError
-from engine.runs import Run
+from engine.run import Run
 from tasks import TASKS
 
 

@@ -10,7 +10,7 @@ from data.vocabulary import Vocabulary
 from engine import export as exporting
 from tasks import TASKS
 from tasks.reading_comprehension.export import COUNT, ReadingText
-from tasks.reading_comprehension.spans import predict
+from tasks.reading_comprehension.scoring import predict
 
 reading = TASKS["reading_comprehension"]
 TEXTS = [

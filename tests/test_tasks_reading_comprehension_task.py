@@ -10,13 +10,13 @@ from helpers import copy_of, train_small
 from keras import ops
 
 from base.files import UserError
-from engine.evaluation import evaluate
+from engine.evaluate import evaluate
 from layers.span_search import best_spans
 from tasks import TASKS
 from tasks.reading_comprehension import prepare as prepare_reading
 from tasks.reading_comprehension.dataset import load_dataset
 from tasks.reading_comprehension.prepare import Settings
-from tasks.reading_comprehension.spans import span_loss
+from tasks.reading_comprehension.scoring import span_loss
 
 reading = TASKS["reading_comprehension"]
 

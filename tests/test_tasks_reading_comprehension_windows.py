@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from data.corpora.squad import tokenize
-from engine.evaluation import evaluate
-from engine.runs import Run
+from engine.evaluate import evaluate
+from engine.run import Run
 from tasks import TASKS
 from tasks.reading_comprehension.confidence import Scale, fit_scale, measure_confidence
 from tasks.reading_comprehension.predictor import BATCH_WORDS
-from tasks.reading_comprehension.spans import MAX_LENGTH
+from tasks.reading_comprehension.scoring import MAX_LENGTH
 from tasks.reading_comprehension.windows import Window, batches_of, windows_of
 
 reading = TASKS["reading_comprehension"]

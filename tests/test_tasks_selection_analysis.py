@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.selection.analysis import GROUPINGS, metrics_by
-from tasks.selection.batches import SelectionSplit
+from tasks.selection.split import SelectionSplit
 
 EOS = 1
 CONTEXTS = [  # turns of so many words

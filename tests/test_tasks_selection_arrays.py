@@ -11,9 +11,9 @@ from data import pickles
 from data.samples.selection import write_smn
 from tasks.selection import prepare as prepare_module
 from tasks.selection.arrays import path_of, read_split
-from tasks.selection.batches import inputs_of, training_batches
-from tasks.selection.dataset import load_dataset
+from tasks.selection.data import load_dataset
 from tasks.selection.prepare import Settings, prepare
+from tasks.selection.split import inputs_of, training_batches
 
 SMALL = {"name": "sample", "dimension": 5, "word2vec_epochs": 1}
 WORDS = 1000
@@ -80,9 +80,9 @@ def test_a_large_corpus_has_arrays_by_itself(corpus, tmp_path, monkeypatch):
 
 def test_texts_beyond_the_cache_and_blocks_are_the_same(corpus, tmp_path, monkeypatch):
     """Words come from a file in parts, whichever these are."""
-    monkeypatch.setattr("tasks.selection.reading.CACHED", 3)
-    monkeypatch.setattr("tasks.selection.reading.BLOCK", 50)
-    monkeypatch.setattr("tasks.selection.reading.UTTERANCES", 7)
+    monkeypatch.setattr("tasks.selection.ingest.CACHED", 3)
+    monkeypatch.setattr("tasks.selection.ingest.BLOCK", 50)
+    monkeypatch.setattr("tasks.selection.ingest.UTTERANCES", 7)
     monkeypatch.setattr("data.flat_arrays.BLOCK", 13)
     monkeypatch.setattr("tasks.selection.statistics.BLOCK", 11)
     prepare("smn", corpus / "raw", tmp_path / "out", Settings(**SMALL, storage="pickle"))

@@ -4,8 +4,8 @@ import pytest
 
 from base.files import UserError
 from data.vocabulary import Vocabulary
-from tasks.selection.batches import SelectionSplit
 from tasks.selection.examples import ranked_examples, render
+from tasks.selection.split import SelectionSplit
 
 WORDS = Vocabulary(("_EOS_", "_UNK_", "a", "b", "c", "d", "e"))
 CONTEXTS = [[3, 1], [4, 2, 1, 5, 1], [6, 1], [7, 1, 7, 1], [3, 4, 1]]

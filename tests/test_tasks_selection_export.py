@@ -16,12 +16,12 @@ from base.files import UserError
 from data.corpora.smn import tokenize
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
-from engine.runs import Run, set_precision
+from engine.run import Run, set_precision
 from models.dam import DAM
 from tasks import TASKS
-from tasks.selection.batches import SelectionSplit
 from tasks.selection.export import NO_SCORE
-from tasks.selection.ranking import score
+from tasks.selection.scoring import score
+from tasks.selection.split import SelectionSplit
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
 

@@ -12,10 +12,10 @@ from data.vocabulary import Vocabulary
 from engine.export import export
 from tasks import TASKS
 from tasks.selection import lexical
-from tasks.selection.batches import SelectionSplit
-from tasks.selection.dataset import load_dataset
+from tasks.selection.data import load_dataset
 from tasks.selection.lexical import document_weights, equal_stems
 from tasks.selection.prepare import Settings, prepare
+from tasks.selection.split import SelectionSplit
 
 EOS = 1
 

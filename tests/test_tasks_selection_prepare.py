@@ -13,10 +13,10 @@ from base.files import UserError
 from data import pickles
 from data.vocabulary import Vocabulary
 from data.word_vectors import append_vectors, complete, train_word2vec
-from tasks.selection.batches import split_turns
-from tasks.selection.dataset import load_dataset
+from tasks.selection.data import load_dataset
 from tasks.selection.examples import in_words
 from tasks.selection.prepare import Settings, prepare
+from tasks.selection.split import split_turns
 
 SMALL = {"dimension": 5, "window": 2, "negative": 3, "word2vec_epochs": 2}
 # The first two positives are one conversation that grows; `only` is in negative responses alone, and

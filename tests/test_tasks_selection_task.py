@@ -11,10 +11,11 @@ from keras import ops
 from base.files import UserError
 from models.dam import DAM, DAMConfig
 from tasks import TASKS
-from tasks.selection import batches, ranking
-from tasks.selection.batches import SelectionSplit, candidate_lists
+from tasks.selection import scoring as ranking
+from tasks.selection import split as batches
 from tasks.selection.losses import pointwise_loss, softmax_loss
-from tasks.selection.ranking import baseline_scores, ranking_batches, score
+from tasks.selection.scoring import baseline_scores, ranking_batches, score
+from tasks.selection.split import SelectionSplit, candidate_lists
 from tasks.selection.task import Training
 
 EOS = 1

@@ -6,7 +6,7 @@ import pytest
 from helpers import run_script
 from matplotlib.image import imread
 
-from engine.runs import Run
+from engine.run import Run
 from tasks.reading_comprehension.task import by_first_word
 
 

@@ -29,9 +29,9 @@ from data import pickles
 from data.batching import epochs_of
 from data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from engine import export as exporting
-from engine.evaluation import evaluate
-from engine.runs import VOCABULARY, Run
-from engine.training import Fit, train
+from engine.evaluate import evaluate
+from engine.run import VOCABULARY, Run
+from engine.train import Fit, train
 from tasks import TASKS
 from tools.import_release import import_checkpoint
 

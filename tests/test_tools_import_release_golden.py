@@ -15,7 +15,7 @@ from helpers import ROOT
 from release import VARIANTS, check_export, compiled, restored
 
 from data.vocabulary import EOS_ID
-from engine.runs import Run
+from engine.run import Run
 from tasks import TASKS
 from tools.import_release import import_checkpoint, release_names
 

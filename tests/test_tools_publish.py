@@ -9,8 +9,8 @@ from helpers import run_script
 
 from base.files import UserError
 from data.corpora import smn
-from engine.evaluation import evaluate
-from engine.runs import BEST, LAST, METRICS, Run
+from engine.evaluate import evaluate
+from engine.run import BEST, LAST, METRICS, Run
 from tasks import TASKS
 from tools.half_precision import halve
 

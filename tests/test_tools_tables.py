@@ -212,7 +212,7 @@ def test_budgets_leave_out_ensembles_and_runs_that_had_less(monkeypatch):
 def test_the_tree_has_every_tracked_file_with_its_own_words(tmp_path):
     for path, text in (
         ("engine/__init__.py", '"""What holds, et al. 2020, for tasks: all. More."""'),
-        ("engine/runs.py", '"""A run. A directory."""'),
+        ("engine/run.py", '"""A run. A directory."""'),
         ("engine/deep/x.py", "x = 1"),
         ("tests/test_a.py", ""),
         ("Makefile", ""),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from helpers import ROOT, run_script
 
-from engine.evaluation import evaluate
-from engine.runs import Run
+from engine.evaluate import evaluate
+from engine.run import Run
 from engine.settings import make_config
 from models.dam import DAMConfig
 from tasks import RECIPES, TASKS

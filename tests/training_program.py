@@ -16,7 +16,7 @@ import keras
 from helpers import SMALL_RUNS, resume_small, train_small
 
 from base.files import UserError
-from engine.evaluation import evaluate
+from engine.evaluate import evaluate
 from engine.validation import Validation
 from tasks import TASKS
 

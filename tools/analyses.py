@@ -36,9 +36,9 @@ def main():
     paths = [path for path in sorted(glob.glob(FLAGS.run)) if (pathlib.Path(path) / "config.json").is_file()]
     if not paths:
         raise UserError(f"{FLAGS.run} is no run directory, nor a pattern of some")
-    from engine.evaluation import Evaluation  # TensorFlow takes seconds to load
+    from engine.evaluate import Evaluation  # TensorFlow takes seconds to load
     from engine.provenance import provenance
-    from engine.runs import Run
+    from engine.run import Run
     from tasks import TASKS
 
     runs = [Run.open(path) for path in paths]
@@ -68,7 +68,7 @@ def by_setting(runs, field, split):
     """The metrics of runs by the value of a setting, the mean over those that share it, as over seeds.
 
     Args:
-        runs: List of `engine.runs.Run`.
+        runs: List of `engine.run.Run`.
         field: Of the models' configs or of the tasks' trainings; `model`: the whole model by its name in tables.
         split: What evaluate.py has measured.
 

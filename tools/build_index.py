@@ -35,10 +35,10 @@ def main():
     if len(FLAGS.corpus) != len(FLAGS.source):
         raise UserError(f"each --source needs its --corpus. Received: {len(FLAGS.corpus)} and {len(FLAGS.source)}")
     # TensorFlow takes seconds to load.
-    from engine.runs import Run
+    from engine.run import Run
     from tasks.selection.conversations import of_corpus, of_dataset
-    from tasks.selection.indexing import build_for
     from tasks.selection.predictor import SelectionPredictor
+    from tasks.selection.retrieval.build import build_for
 
     run = Run.open(FLAGS.run)
     if run.entry.task != "selection":

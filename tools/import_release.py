@@ -184,15 +184,15 @@ def import_checkpoint(checkpoint, config, out, data=None):
         data: Prepared dataset that it belongs to, or `None`.
 
     Returns:
-        The `engine.runs.Run`.
+        The `engine.run.Run`.
 
     Raises:
         UserError: where an input is at fault; nothing is left behind.
     """
     import keras  # TensorFlow takes seconds to load
 
-    from engine.runs import Run, set_precision
-    from engine.training import Fit
+    from engine.run import Run, set_precision
+    from engine.train import Fit
     from models.dam import DAM
     from tasks import TASKS
 

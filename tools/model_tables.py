@@ -10,7 +10,7 @@ from metrics.published import PUBLISHED
 from metrics.tables import read_record
 from models import MODELS
 from tasks import RECIPES
-from tasks.selection.indexing import INDEX
+from tasks.selection.retrieval.build import INDEX
 from tools import markdown
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -32,8 +32,8 @@ flags.DEFINE_string("out", None, "Directory to make.", required=True)
 
 
 def main():
-    from engine.evaluation import Evaluation
-    from engine.runs import BEST, CHECKSUMS, CONFIG, LAST, METRICS, Run
+    from engine.evaluate import Evaluation
+    from engine.run import BEST, CHECKSUMS, CONFIG, LAST, METRICS, Run
     from engine.settings import make_config, parse_assignments
     from tasks import TASKS
 
@@ -79,9 +79,9 @@ def card(run, about, records):
     """The model card, Markdown.
 
     Args:
-        run: The published `engine.runs.Run`.
+        run: The published `engine.run.Run`.
         about: What people wrote of it.
-        records: `{split: record}`, as `engine.evaluation.Evaluation.score` returns them.
+        records: `{split: record}`, as `engine.evaluate.Evaluation.score` returns them.
     """
     config = run.config
     lines = [about.rstrip(), "", "## Measured from this file", ""]

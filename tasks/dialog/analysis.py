@@ -5,7 +5,7 @@ import collections
 import numpy as np
 
 from metrics.dialog import reachable_by_seen
-from tasks.dialog.claims import CALL
+from tasks.dialog.response_filter import CALL
 
 TURNS = (2, 4, 6, 8, 10, 15, 20)  # upper ends of the groups by turns
 TEMPLATES = 12  # commonest templates with a group of their own
@@ -77,7 +77,7 @@ def metrics_by(dataset, split, predicted, groupings):
 
     Args:
         dataset: A `tasks.dialog.dataset.DialogDataset`.
-        split: A `tasks.dialog.batches.DialogSplit`.
+        split: A `tasks.dialog.data.DialogSplit`.
         predicted: The candidate given as each response, int `(responses,)`.
         groupings: Keys of `GROUPINGS`.
 

@@ -4,7 +4,7 @@ import numpy as np
 from rich.table import Table
 
 from engine.chat import Chat, Note
-from engine.explanations import draw_if_named
+from engine.explain import draw_if_named
 from tasks.dialog.knowledge import NO_RESULT
 
 SHOWN = 8  # memories that /attention shows

@@ -15,7 +15,7 @@ from data.prepared import FACTS, VOCABULARY, Dataset, checked, read_facts, read_
 from data.sequences import Sequences, stack
 from data.text_files import read_lines
 from data.vocabulary import Vocabulary
-from tasks.dialog.batches import DialogSplit, Sentences
+from tasks.dialog.data import DialogSplit, Sentences
 from tasks.dialog.prepare import CANDIDATES, DIALOGS, ENTITIES, FACT, KNOWLEDGE, SPLITS
 
 CLOSED = 8  # a type with at most so many values has them all in any training set, so they keep their own words
@@ -112,7 +112,7 @@ class World:
             sentences: List of texts, or of lists of words.
 
         Returns:
-            A `tasks.dialog.batches.Sentences`.
+            A `tasks.dialog.data.Sentences`.
         """
         plain, typed, mentioned = [], [], []
         for sentence in sentences:
@@ -132,7 +132,7 @@ class World:
 
     @functools.cached_property
     def encoded_candidates(self):
-        """The candidates as `tasks.dialog.batches.Sentences`."""
+        """The candidates as `tasks.dialog.data.Sentences`."""
         return self.encode(self.candidates)
 
     @functools.cached_property

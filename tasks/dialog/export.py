@@ -214,7 +214,7 @@ def dialog_archive(model, world):
         history_attention float32 (B, H, M), facts_attention (B, H, F)
                                     what each hop attended to, mean over heads; H is 0 for a model without attention
 
-    It chooses as the model scores; the chat and the predictor also leave out what `tasks.dialog.claims` says.
+    It chooses as the model scores; the chat and the predictor also leave out what `tasks.dialog.response_filter` says.
 
     Args:
         model: A `models.dialog_memory.DialogModel`.

@@ -11,11 +11,11 @@ from data.text_files import read_lines
 from data.vocabulary import SPECIALS
 from engine.predictor import Predictor
 from engine.settings import check_sizes
-from tasks.dialog.batches import DialogSplit
-from tasks.dialog.claims import CALL, Claims
+from tasks.dialog.data import DialogSplit
 from tasks.dialog.dataset import PHRASES, World
 from tasks.dialog.knowledge import search
 from tasks.dialog.prepare import BOT, FACT, USER
+from tasks.dialog.response_filter import CALL, Claims
 from tasks.dialog.tables import sizes_of
 
 SPEAKERS = {"user": USER, "bot": BOT, "fact": FACT}
@@ -32,7 +32,7 @@ class DialogPredictor(Predictor):
     the history, speaker `fact`, before it asks again. `unknown` are the user's last words that the model does not know.
 
     Args:
-        run: A `engine.runs.Run` of a dialog model.
+        run: A `engine.run.Run` of a dialog model.
 
     Raises:
         UserError: where the run lacks a file, or its files do not fit.

@@ -13,13 +13,13 @@ from engine.ensemble import mean_of_softmaxes
 from engine.optimizers import averaging, linear_decay
 from metrics.dialog import METRICS, dialog_metrics
 from tasks.dialog.analysis import GROUPINGS, metrics_by
-from tasks.dialog.answers import predict
 from tasks.dialog.baselines import baselines_and_upper_bounds
-from tasks.dialog.batches import NO_ANSWER
+from tasks.dialog.data import NO_ANSWER
 from tasks.dialog.dataset import PHRASES, World, load_dataset
 from tasks.dialog.losses import LOSSES, margin_loss, softmax_loss
 from tasks.dialog.predictor import SPEAKERS, DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
+from tasks.dialog.scoring import predict
 from tasks.dialog.tables import set_world, sizes_of
 
 WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch

@@ -1,7 +1,7 @@
 """A chat with a generation model."""
 
 from engine.chat import Chat, Note
-from engine.explanations import draw_if_named, heat_map
+from engine.explain import draw_if_named, heat_map
 from models.decoding import Decoding
 from tasks.generation.predictor import CHOICE
 

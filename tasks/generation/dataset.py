@@ -19,7 +19,7 @@ from data.prepared import (
 )
 from data.sequences import Sequences
 from data.vocabulary import EOS_ID, Vocabulary
-from tasks.generation.batches import GenerationSplit
+from tasks.generation.data import GenerationSplit
 from tasks.generation.prepare import PAIRS, SPLITS, check_text
 
 

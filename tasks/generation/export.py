@@ -11,7 +11,7 @@ from data.tokenizers import TOKENIZERS
 from data.vocabulary import EOS_ID, UNK_ID
 from engine.export import without_cudnn
 from models.decoding import decode
-from tasks.generation.batches import LENGTHS
+from tasks.generation.data import LENGTHS
 
 
 class GenerationText:

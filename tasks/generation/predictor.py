@@ -13,7 +13,7 @@ from engine.predictor import Predictor
 from engine.settings import check_sizes
 from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding, write
-from tasks.generation.batches import LENGTHS
+from tasks.generation.data import LENGTHS
 from tasks.generation.search import attention, load_reverse, parse_decoding, rerank, words_of
 
 DECODERS = 16  # compiled at once, one per `Decoding` that was asked for
@@ -28,7 +28,7 @@ class GenerationPredictor(Predictor):
     is a log probability, by the length penalty where there is one, or what `reverse` makes of it.
 
     Args:
-        run: A `engine.runs.Run` of a generation model.
+        run: A `engine.run.Run` of a generation model.
         decoding: A `models.decoding.Decoding`; default: greedy search.
         seed: Of sampling; each answer goes on drawing.
 

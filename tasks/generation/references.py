@@ -14,7 +14,7 @@ from data.sequences import Sequences
 from data.text_files import read_json
 from data.tokenizers import TOKENIZERS, normalize
 from data.vocabulary import EOS_ID
-from tasks.generation.batches import GenerationSplit
+from tasks.generation.data import GenerationSplit
 
 
 def read_references(path, vocabulary, tokenizer, lower, turns):

@@ -11,12 +11,12 @@ from data.batching import batches_by_size
 from data.sequences import Sequences
 from data.vocabulary import EOS_ID, UNK_ID
 from engine.parallel import results_of
-from engine.runs import Run
+from engine.run import Run
 from engine.settings import make_config
 from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding
-from tasks.generation.batches import LENGTHS, GenerationSplit
-from tasks.generation.likelihood import likelihood
+from tasks.generation.data import LENGTHS, GenerationSplit
+from tasks.generation.scoring import likelihood
 
 
 def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter, multiple=4):
@@ -24,7 +24,7 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter, mu
 
     Args:
         model: A `models.seq2seq.Seq2Seq`.
-        split: A `tasks.generation.batches.GenerationSplit`.
+        split: A `tasks.generation.data.GenerationSplit`.
         rows: Numbers of its pairs, int `(R,)`.
         decoding: A `models.decoding.Decoding`.
         batch_size: Sources at once.

@@ -14,12 +14,12 @@ from engine import task
 from engine.optimizers import TwoRateAdam, linear_decay
 from engine.vocabularies import vocabulary_of
 from metrics.generation import METRICS, baselines_of, by_source, generation_metrics, perplexity
-from tasks.generation.batches import LENGTHS, view
+from tasks.generation.data import LENGTHS, view
 from tasks.generation.dataset import GenerationDataset, load_dataset
-from tasks.generation.likelihood import likelihood, word_loss
 from tasks.generation.predictor import GenerationPredictor
 from tasks.generation.prepare import Settings, prepare
 from tasks.generation.references import read_references
+from tasks.generation.scoring import likelihood, word_loss
 from tasks.generation.search import load_reverse, parse_decoding, reply, rerank, search_of, words_of
 
 SAMPLES = 12  # pairs whose replies a record shows

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from data.corpora.squad import tokenize
 from engine.chat import Chat, Note
-from engine.explanations import draw_if_named
+from engine.explain import draw_if_named
 
 SHOWN = ("probabilities", "passage attends to question")
 UNKNOWN = 15  # per cent of words without a vector from which it is said

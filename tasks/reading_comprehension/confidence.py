@@ -12,7 +12,7 @@ import numpy as np
 
 from data.sequences import Sequences
 from metrics.reading_comprehension import exact_match
-from tasks.reading_comprehension.spans import predict
+from tasks.reading_comprehension.scoring import predict
 
 QUESTIONS = 1000  # that are asked, at most
 
@@ -87,8 +87,8 @@ def measure_confidence(model, split, multiple=4):
 
     Args:
         model: A `models.bidaf.BiDAF`.
-        split: A `tasks.reading_comprehension.batches.ReadingSplit`.
-        multiple: As of `tasks.reading_comprehension.spans.predict`.
+        split: A `tasks.reading_comprehension.data.ReadingSplit`.
+        multiple: As of `tasks.reading_comprehension.scoring.predict`.
 
     Returns:
         `{"slope", "offset", "threshold", "questions", "right_kept", "wrong_refused"}`: a `Scale`, how many questions

@@ -20,7 +20,7 @@ from data.prepared import (
 )
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
-from tasks.reading_comprehension.batches import ReadingSplit, Tokens
+from tasks.reading_comprehension.data import ReadingSplit, Tokens
 from tasks.reading_comprehension.prepare import CHARACTERS, READING, SPLITS
 
 

@@ -10,8 +10,8 @@ from data.graph_text import of_shape, word_table
 from engine.export import without_cudnn
 from layers.masking import LOWEST
 from layers.span_search import best_spans
-from tasks.reading_comprehension.batches import CHARACTERS
-from tasks.reading_comprehension.spans import MAX_LENGTH
+from tasks.reading_comprehension.data import CHARACTERS
+from tasks.reading_comprehension.scoring import MAX_LENGTH
 
 COUNT = 5  # answers to a question
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity

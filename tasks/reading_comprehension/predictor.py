@@ -12,15 +12,15 @@ from data.corpora.squad import tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from engine.predictor import Predictor
-from engine.runs import METRICS
+from engine.run import METRICS
 from engine.settings import check_sizes
 from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
 from layers.span_search import best_spans
-from tasks.reading_comprehension.batches import ReadingSplit, Tokens
 from tasks.reading_comprehension.confidence import Scale
+from tasks.reading_comprehension.data import ReadingSplit, Tokens
 from tasks.reading_comprehension.prepare import CHARACTERS
-from tasks.reading_comprehension.spans import MAX_LENGTH
+from tasks.reading_comprehension.scoring import MAX_LENGTH
 from tasks.reading_comprehension.windows import Span, batches_of, best_apart, windows_of
 
 BATCH, BATCH_WORDS = 60, 8000  # windows at once, and their words
@@ -43,7 +43,7 @@ class ReadingComprehensionPredictor(Predictor):
     taken.
 
     Args:
-        run: A `engine.runs.Run` of a reading comprehension model.
+        run: A `engine.run.Run` of a reading comprehension model.
 
     Raises:
         UserError: where the run lacks a file, or its files do not fit.

@@ -50,7 +50,7 @@ def metrics_by(split, scores, grouping):
     """The metrics of groups of contexts, see `engine.task.Task.metrics_by`.
 
     Args:
-        split: A `tasks.selection.batches.SelectionSplit`.
+        split: A `tasks.selection.split.SelectionSplit`.
         scores: The model's, of each of its lines.
         grouping: A value of `GROUPINGS`.
     """

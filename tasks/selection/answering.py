@@ -1,7 +1,7 @@
 """A response-selection model that answers plain text, with an index to take candidates from where none are given."""
 
 from engine.predictor import Predictor
-from tasks.selection.retrieval import Retriever
+from tasks.selection.retrieval.answers import Retriever
 
 SHOWN = 20  # answers of the index that are listed
 
@@ -10,7 +10,7 @@ class AnsweringPredictor(Predictor):
     """Ranks candidate responses to a conversation, given ones or those that an index finds.
 
     An answer to given candidates is that of `tasks.selection.predictor.SelectionPredictor`. Of an instance without
-    candidates, `candidates` are the best that the index has, best first (`tasks.selection.retrieval.Retriever.answers`,
+    candidates, `candidates` are the best that the index has, best first (`Retriever.answers`,
     which counts how alike the questions are beside the model's score), `scores` are the model's, and `said_to` has for
     each the turns that it was once said to.
 
@@ -19,7 +19,7 @@ class AnsweringPredictor(Predictor):
         index: Directory of an index for the same vocabulary.
 
     Raises:
-        UserError: as of `tasks.selection.index.RetrievalIndex`.
+        UserError: as of `tasks.selection.retrieval.index.RetrievalIndex`.
     """
 
     def __init__(self, predictor, index):

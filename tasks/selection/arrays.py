@@ -17,7 +17,7 @@ import numpy as np
 from base.files import UserError
 from data.flat_arrays import GrowingArray, StoredArray
 from data.sequences import Sequences
-from tasks.selection.batches import SelectionSplit
+from tasks.selection.split import SelectionSplit
 
 ARRAYS = "arrays"
 """Directory of the files in a prepared dataset."""

@@ -5,8 +5,8 @@ import pathlib
 from base.files import UserError
 from data.tokenizers import TOKENIZERS, WHITESPACE
 from engine.chat import Chat, Note
-from engine.explanations import draw_if_named
-from tasks.selection.retrieval import Retriever, ranked
+from engine.explain import draw_if_named
+from tasks.selection.retrieval.answers import Retriever, ranked
 
 SHOWN = 5
 

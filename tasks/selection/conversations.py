@@ -4,8 +4,8 @@ import pathlib
 
 from base.files import UserError
 from data.corpora import CORPORA
-from tasks.selection.dataset import load_dataset
-from tasks.selection.index import vocabulary_hash
+from tasks.selection.data import load_dataset
+from tasks.selection.retrieval.index import vocabulary_hash
 
 
 def of_dataset(path, vocabulary, split="train"):

@@ -9,7 +9,7 @@ def ranked_examples(dataset, split, scores, count):
     """Some contexts of a split, at equal distances, with their candidates from the best score to the worst.
 
     Args:
-        dataset: A `tasks.selection.dataset.SelectionDataset` with a vocabulary.
+        dataset: A `tasks.selection.data.SelectionDataset` with a vocabulary.
         split: Name of a split.
         scores: A score for each of its lines `(lines,)`, or for the first of them.
         count: How many contexts; fewer where the split has no more.

@@ -12,7 +12,7 @@ def document_weights(split, ids, stems=None):
         w(i) = log((1 + n) / (1 + df(i))) / log(1 + n)
 
     Args:
-        split: A `tasks.selection.batches.SelectionSplit`.
+        split: A `tasks.selection.split.SelectionSplit`.
         ids: How many there are, padding included.
         stems: Int `(ids,)`, as of `equal_stems`: the id that counts in the place of each; `None`: itself.
 

@@ -8,11 +8,11 @@ from base.files import UserError
 from data.sequences import Sequences
 from data.tokenizers import words_of
 from engine.predictor import Predictor
-from engine.runs import VOCABULARY
+from engine.run import VOCABULARY
 from engine.vocabularies import vocabulary_of
-from tasks.selection.batches import SelectionSplit, inputs_of
 from tasks.selection.matching import Matching
-from tasks.selection.ranking import CANDIDATES, score
+from tasks.selection.scoring import CANDIDATES, score
+from tasks.selection.split import SelectionSplit, inputs_of
 from tasks.selection.text import text_settings
 
 
@@ -23,7 +23,7 @@ class SelectionPredictor(Predictor):
     candidates' places, best first.
 
     Args:
-        run: A `engine.runs.Run` of a selection model.
+        run: A `engine.run.Run` of a selection model.
 
     Raises:
         UserError: where the run has no vocabulary, or cannot be loaded.

@@ -34,7 +34,7 @@ from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec
 from engine.vocabularies import Words
 from tasks.selection.arrays import ARRAYS, read_split
-from tasks.selection.reading import (
+from tasks.selection.ingest import (
     Utterances,
     blocks_of,
     blocks_on_cluster,

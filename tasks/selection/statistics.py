@@ -11,7 +11,7 @@ PAPER_TURNS, PAPER_WORDS = 9, 50  # what DAM reads of a context and of an uttera
 
 
 def statistics_of(split, unknown):
-    """Statistics of a `tasks.selection.batches.SelectionSplit`; a context counts once, whatever its candidates.
+    """Statistics of a `tasks.selection.split.SelectionSplit`; a context counts once, whatever its candidates.
 
     Args:
         split: Its lengths are looked at, not its words: what is read of a mapped array would count as memory.

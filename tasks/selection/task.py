@@ -15,15 +15,15 @@ from data.word_vectors import scale_to_norm
 from engine import task
 from engine.ensemble import mean_of_logits
 from engine.optimizers import LazyAdam, OneOpAdam, averaging
-from tasks.selection import batches
+from tasks.selection import split as batches
 from tasks.selection.analysis import GROUPINGS, metrics_by
-from tasks.selection.dataset import load_dataset
+from tasks.selection.data import load_dataset
 from tasks.selection.examples import in_words, ranked_examples, render, spread
 from tasks.selection.lexical import document_weights, equal_stems
 from tasks.selection.losses import LOSSES, pointwise_loss, softmax_loss
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, prepare
-from tasks.selection.ranking import baseline_scores, rank, score, whole_batches
+from tasks.selection.scoring import baseline_scores, rank, score, whole_batches
 from tasks.selection.text import text_settings
 
 NEGATIVES = ("file", "fresh")

@@ -11,7 +11,7 @@ def text_settings(run):
     """`tokenizer` and `lower` of `data.tokenizers.words_of` for the texts of a run.
 
     Args:
-        run: A `engine.runs.Run`.
+        run: A `engine.run.Run`.
 
     Raises:
         UserError: where its config says something else.

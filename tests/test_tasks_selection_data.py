@@ -1,4 +1,4 @@
-"""`tasks.selection.dataset`: what a prepared directory must hold."""
+"""`tasks.selection.data`: what a prepared directory must hold."""
 
 import json
 import pickle
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from base.files import UserError
-from tasks.selection.dataset import load_dataset
+from tasks.selection.data import load_dataset
 
 
 @pytest.fixture

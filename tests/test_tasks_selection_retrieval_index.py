@@ -12,14 +12,16 @@ from base.files import UserError
 from data.sequences import Sequences
 from data.tokenizers import words_of
 from data.vocabulary import Vocabulary
-from tasks.selection import bm25, indexing, names, spool
+from tasks.selection import bm25, names
 from tasks.selection import index as files
 from tasks.selection.conversations import of_corpus, of_dataset
-from tasks.selection.index import RetrievalIndex, best_by_words
-from tasks.selection.indexing import build, fit_turns
 from tasks.selection.names import addressing
-from tasks.selection.spool import Spool
-from tasks.selection.vectors import PairEncoder
+from tasks.selection.retrieval import build as indexing
+from tasks.selection.retrieval import spool
+from tasks.selection.retrieval.build import build, fit_turns
+from tasks.selection.retrieval.encoder import PairEncoder
+from tasks.selection.retrieval.index import RetrievalIndex, best_by_words
+from tasks.selection.retrieval.spool import Spool
 
 TEXT = {"tokenizer": "terms", "lower": True}
 TOPICS = {

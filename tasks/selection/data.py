@@ -12,8 +12,8 @@ from data import pickles
 from data.prepared import FACTS, VECTORS, VOCABULARY, Dataset, checked, read_facts, read_vectors
 from data.vocabulary import Vocabulary
 from tasks.selection.arrays import ARRAYS, read_split
-from tasks.selection.batches import SelectionSplit
 from tasks.selection.recipes import PUBLISHED_CORPORA
+from tasks.selection.split import SelectionSplit
 from tasks.selection.text import WHITESPACE_TEXT, check_text
 
 DATA, WORD2ID = "data.pkl", "word2id"

@@ -40,7 +40,7 @@ def predict(model, split, batch_size=60, progress=iter, multiple=4):
 
     Args:
         model: A `models.bidaf.BiDAF`.
-        split: A `tasks.reading_comprehension.batches.ReadingSplit`.
+        split: A `tasks.reading_comprehension.data.ReadingSplit`.
         batch_size: Questions at once.
         progress: Wraps the list of batches.
         multiple: Lengths are rounded up to twice this.

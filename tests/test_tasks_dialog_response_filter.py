@@ -1,12 +1,12 @@
-"""tasks/dialog/claims.py: what a bot may say in view of a conversation."""
+"""tasks/dialog/response_filter.py: what a bot may say in view of a conversation."""
 
 import numpy as np
 import pytest
 
 from data.vocabulary import Vocabulary
-from tasks.dialog.claims import Claims
 from tasks.dialog.dataset import World, load_dataset
 from tasks.dialog.prepare import BOT, FACT, USER
+from tasks.dialog.response_filter import Claims
 
 DAYS, PEOPLE = ("monday", "friday", "sunday"), ("two", "three", "six")
 CANDIDATES = [

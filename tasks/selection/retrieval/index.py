@@ -8,7 +8,7 @@ words.txt          the words of the texts, for BM25
 contexts/          BM25 over the contexts of the pairs
 responses/         BM25 over the distinct responses
 responses.usearch  half-precision vectors of the distinct responses, and the graph that finds the nearest
-encoder.npz        a `tasks.selection.vectors.PairEncoder`
+encoder.npz        a `tasks.selection.retrieval.encoder.PairEncoder`
 added.jsonl        pairs that were added since, if any
 
 All that is large is memory-mapped. What three searches find is put in order by the words that it shares with the whole
@@ -30,7 +30,7 @@ from base.files import UserError
 from data.sequences import Sequences
 from data.tokenizers import words_of
 from data.vocabulary import UNK_ID, Vocabulary
-from tasks.selection.vectors import PairEncoder
+from tasks.selection.retrieval.encoder import PairEncoder
 
 TURNS = 2
 """Turns of a pair's context that are stored and searched by their words."""

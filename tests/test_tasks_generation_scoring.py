@@ -1,4 +1,4 @@
-"""`tasks.generation.likelihood`'s loss and the optimizer, against loops."""
+"""`tasks.generation.scoring`'s loss and the optimizer, against loops."""
 
 import collections
 
@@ -10,7 +10,7 @@ from reference_recurrent import nll_in_loops
 
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
-from tasks.generation.likelihood import word_nll
+from tasks.generation.scoring import word_nll
 from tasks.generation.task import Training
 
 generation = TASKS["generation"]

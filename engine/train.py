@@ -15,7 +15,7 @@ from engine.devices import OneDevice, open_devices
 from engine.interruption import Interruption, locked
 from engine.progress import Display
 from engine.provenance import provenance
-from engine.runs import BEST, LAST, Run, has_gpu, set_precision, set_seed
+from engine.run import BEST, LAST, Run, has_gpu, set_precision, set_seed
 from engine.samples import sample_of
 from engine.settings import check_fields, expand_compatibility, make_config, model_config
 from engine.task import Task, Training
@@ -86,7 +86,7 @@ def train(
         devices: As of `engine.devices.open_devices`.
 
     Returns:
-        The `engine.runs.Run`.
+        The `engine.run.Run`.
 
     Raises:
         UserError: where an input is at fault, or the loss is not finite.
@@ -245,7 +245,7 @@ def _compile(job, model, total):
         total: Steps of the whole training.
 
     Returns:
-        The position, as `engine.runs.Run.save_state` takes it.
+        The position, as `engine.run.Run.save_state` takes it.
     """
     task, training = job.task, job.training
     with job.devices.scope():

@@ -11,7 +11,7 @@ from matplotlib.image import imread
 from rich.console import Console
 
 from base.files import UserError
-from engine.explanations import draw, draw_if_named, explain_examples, heat_map
+from engine.explain import draw, draw_if_named, explain_examples, heat_map
 from tasks import TASKS
 
 MAP = {"title": "m", "rows": ["x", "yy"], "columns": ["a", "bcd", "e"], "weights": [[0.0, 2.0, -1.0], [1.0, 0.2, 0.5]]}

@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 from data.tokenizers import words_of
-from tasks.selection.index import SEARCHED, SEARCHES, RetrievalIndex
+from tasks.selection.retrieval.index import SEARCHED, SEARCHES, RetrievalIndex
 
 CANDIDATES = 32
 """How many responses of the index the model ranks; with 25, 50 or 100 the answers are as good (docs/retrieval.md)."""
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
     score: float
     """The paper's `g(c, r)`, in (0, 1)."""
     hit: object = None
-    """The `tasks.selection.index.Hit` that it came from, if any."""
+    """The `tasks.selection.retrieval.index.Hit` that it came from, if any."""
 
 
 class Retriever:
@@ -35,7 +35,7 @@ class Retriever:
         path: Directory of an index for the same vocabulary.
 
     Raises:
-        UserError: as of `tasks.selection.index.RetrievalIndex`.
+        UserError: as of `tasks.selection.retrieval.index.RetrievalIndex`.
     """
 
     def __init__(self, predictor, path):
@@ -62,12 +62,12 @@ def candidates_of(index, turns, count=CANDIDATES):
     """What may be answered: responses to what is most like the last turn, else others that are found.
 
     Args:
-        index: A `tasks.selection.index.RetrievalIndex`.
+        index: A `tasks.selection.retrieval.index.RetrievalIndex`.
         turns: What was said, texts, the oldest first.
         count: How many to give at most.
 
     Returns:
-        List of `tasks.selection.index.Hit`; none is a near-duplicate of another one or of what was said.
+        List of `tasks.selection.retrieval.index.Hit`; none is a near-duplicate of another one or of what was said.
     """
     hits = index.search(turns, len(SEARCHES) * SEARCHED)
     hits.sort(key=lambda hit: hit.places.get("contexts", math.inf))
@@ -81,7 +81,7 @@ def ranked(predictor, turns, candidates, hits=None):
         predictor: A `tasks.selection.predictor.SelectionPredictor`.
         turns: What was said, texts, the oldest first.
         candidates: Texts.
-        hits: The `tasks.selection.index.Hit` of each, if any.
+        hits: The `tasks.selection.retrieval.index.Hit` of each, if any.
     """
     [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
     if hits is None:
@@ -95,7 +95,7 @@ def without_duplicates(answers, said, count=None):
     """Answers that are not like a better one, nor like what was said already: DAM finds that nothing fits as well.
 
     Args:
-        answers: List of `Answer` or `tasks.selection.index.Hit`, the best first.
+        answers: List of `Answer` or `tasks.selection.retrieval.index.Hit`, the best first.
         said: Texts.
         count: How many to give at most; default: all.
 

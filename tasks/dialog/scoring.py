@@ -11,7 +11,7 @@ def predict(model, split, config, batch_size=32, progress=iter, multiple=4):
 
     Args:
         model: Takes what `config.reads` names, returns logits `(B, T, C)`.
-        split: A `tasks.dialog.batches.DialogSplit`.
+        split: A `tasks.dialog.data.DialogSplit`.
         config: The model's.
         batch_size: Dialogs at once.
         progress: Wraps the list of batches.

@@ -1,9 +1,9 @@
-"""`tasks.dialog.batches` and `tasks.dialog.dataset`: dialogs in memory, their batches, and the world they are about."""
+"""`tasks.dialog.data` and `tasks.dialog.dataset`: dialogs in memory, their batches, and the world they are about."""
 
 import numpy as np
 import pytest
 
-from tasks.dialog.batches import DialogSplit, Sentences, stack
+from tasks.dialog.data import DialogSplit, Sentences, stack
 
 FIELDS = ["words", "typed_words", "sentences", "speakers", "times", "turns", "mentions"]
 E = 7  # entities

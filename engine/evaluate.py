@@ -15,7 +15,7 @@ from base.files import UserError, atomic_file, check_output
 from base.runtime import choose_precision
 from engine.ensemble import ensemble
 from engine.provenance import provenance
-from engine.runs import Run, has_gpu, set_precision
+from engine.run import Run, has_gpu, set_precision
 from engine.xla import choose_xla
 from metrics.names import model_name
 from metrics.published import published
@@ -27,7 +27,7 @@ class Evaluation:
 
     Args:
         task: The `engine.task.Task` of the run's model.
-        run: A `engine.runs.Run`.
+        run: A `engine.run.Run`.
         data: Prepared dataset; default: the run's own.
         precision: What the model computes in; `"auto"`: what it was trained in where this machine computes it, else
             float32.

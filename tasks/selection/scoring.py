@@ -11,7 +11,7 @@ from base.files import UserError
 from engine.parallel import results_of
 from metrics.baselines import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import ranking_metrics
-from tasks.selection.batches import inputs_of
+from tasks.selection.split import inputs_of
 
 CANDIDATES = 10  # scored at once against one encoded context
 CALL = 8000
@@ -26,7 +26,7 @@ def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
     cells of the match image, with `CALL` for each batch, are fewest.
 
     Args:
-        split: A `tasks.selection.batches.SelectionSplit`.
+        split: A `tasks.selection.split.SelectionSplit`.
         config: The model's config; its `max_turns` and `max_words` say what is read.
         pairs: The most candidates per batch, over all its contexts.
         candidates: The most of one context at once.
@@ -104,7 +104,7 @@ def score(model, split, config, progress=iter, multiple=4, candidates=CANDIDATES
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
         split, config: As in `ranking_batches`.
         progress: Wraps the list of batches, to show how far it is.
-        multiple: As of `tasks.selection.batches.inputs_of`.
+        multiple: As of `tasks.selection.split.inputs_of`.
         candidates: As of `ranking_batches`.
 
     Returns:

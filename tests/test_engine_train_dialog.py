@@ -10,10 +10,10 @@ import pytest
 from helpers import SMALL_RECIPE
 
 from base.files import UserError
-from engine import evaluation
-from engine.runs import Run
+from engine import evaluate as evaluation
+from engine.run import Run
 from engine.sweep import sweep
-from engine.training import Fit, train
+from engine.train import Fit, train
 from metrics.dialog import dialog_metrics
 from tasks import TASKS
 from tasks.dialog.baselines import baselines_and_upper_bounds

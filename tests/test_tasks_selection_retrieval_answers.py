@@ -1,4 +1,4 @@
-"""`tasks.selection.retrieval` and chat.py for selection: answers of an index, and the user's own."""
+"""`tasks.selection.retrieval.answers` and chat.py for selection: answers of an index, and the user's own."""
 
 import io
 import json
@@ -10,14 +10,14 @@ from helpers import run_script
 from terminals import talk_plain
 
 from base.files import UserError
-from engine.runs import Run
+from engine.run import Run
 from serving.models import load
 from tasks import TASKS
 from tasks.selection.chat import SelectionChat
 from tasks.selection.conversations import of_corpus
-from tasks.selection.index import Hit, RetrievalIndex
-from tasks.selection.indexing import index_of_run
-from tasks.selection.retrieval import Answer, Retriever, candidates_of, ranked, without_duplicates
+from tasks.selection.retrieval.answers import Answer, Retriever, candidates_of, ranked, without_duplicates
+from tasks.selection.retrieval.build import index_of_run
+from tasks.selection.retrieval.index import Hit, RetrievalIndex
 
 selection = TASKS["selection"]
 

@@ -1,4 +1,4 @@
-"""Builds what `tasks.selection.index` reads: conversations become texts, pairs, and three searches.
+"""Builds what `tasks.selection.retrieval.index` reads: conversations become texts, pairs, and three searches.
 
 Texts stay in files and are worked on in parts: the memory that it takes is mostly that of what it writes.
 """
@@ -16,10 +16,10 @@ from data.vocabulary import SPECIALS, Vocabulary
 from tasks.selection import bm25
 from tasks.selection import index as files
 from tasks.selection.conversations import of_corpus
-from tasks.selection.index import READ, TURNS
 from tasks.selection.names import addressing
-from tasks.selection.spool import Spool
-from tasks.selection.vectors import PairEncoder
+from tasks.selection.retrieval.encoder import PairEncoder
+from tasks.selection.retrieval.index import READ, TURNS
+from tasks.selection.retrieval.spool import Spool
 
 FIT_PAIRS = 200_000
 """At most so many pairs, drawn at random, say how contexts and responses vary together."""
@@ -146,7 +146,7 @@ def fit_turns(spool, unfit):
     """The turns that are responses, of which no two have one text and `TURNS` equal turns in front of them.
 
     Args:
-        spool: A `tasks.selection.spool.Spool`.
+        spool: A `tasks.selection.retrieval.spool.Spool`.
         unfit: Which of its texts are no answers, bool `(texts,)`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""`engine.training`, `engine.evaluation` and `engine.runs` together, on a small simulated corpus."""
+"""`engine.train`, `engine.evaluate` and `engine.run` together, on a small simulated corpus."""
 
 import dataclasses
 import json
@@ -12,10 +12,10 @@ from helpers import SMALL_RUNS, copy_of, train_small, weights_of_run
 
 from base import runtime
 from base.files import UserError
-from engine.evaluation import evaluate
-from engine.runs import Run
+from engine.evaluate import evaluate
+from engine.run import Run
 from engine.settings import make_config
-from engine.training import Fit, train
+from engine.train import Fit, train
 from metrics.ranking import ranking_metrics
 from models import MODELS
 from tasks import TASKS

@@ -12,7 +12,7 @@ from keras import ops
 from data.batching import batches_by_size
 from engine.parallel import results_of
 from layers.masking import mask_from_ids
-from tasks.generation.batches import view
+from tasks.generation.data import view
 
 
 def word_nll(target, logits, label_smoothing=0.0):
@@ -80,7 +80,7 @@ def likelihood(model, split, config, batch_size=64, multiple=4):
 
     Args:
         model: A `models.seq2seq.Seq2Seq`.
-        split: A `tasks.generation.batches.GenerationSplit`.
+        split: A `tasks.generation.data.GenerationSplit`.
         config: The model's.
         batch_size: Pairs at once.
         multiple: Lengths are rounded up to it.

@@ -1,10 +1,10 @@
-"""`tasks.selection.batches` against loops from the definitions."""
+"""`tasks.selection.split` against loops from the definitions."""
 
 import numpy as np
 import pytest
 
 from data.sequences import Sequences
-from tasks.selection.batches import SelectionSplit, split_turns
+from tasks.selection.split import SelectionSplit, split_turns
 
 EOS = 1
 

@@ -1,0 +1,147 @@
+"""Settings: frozen pydantic classes, whose fields' docstrings describe them, and the parser of `--set`."""
+
+import json
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from base.files import UserError
+
+Positive = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[int, Field(ge=0)]
+Dropout = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Config(BaseModel):
+    """Base class of all settings: frozen, strict types, no unknown field, no infinity and no NaN.
+
+    The docstring under a field is its description. Limits are in its type, as `Annotated[int, Field(ge=1)]` or
+    `Literal["adam", "adadelta"]`; rules across fields are a `model_validator`.
+
+    Raises:
+        pydantic.ValidationError: A `ValueError`, from every constructor.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+    @classmethod
+    def of(cls, values):
+        """Builds a config from a dict as JSON has it, where tuples are lists."""
+        return cls.model_validate_json(json.dumps(values))
+
+    def replace(self, **changes):
+        """Returns a copy with some fields changed, validated."""
+        return type(self).model_validate({**dict(self), **changes})
+
+    def to_json(self):
+        """Returns a dict ready for JSON, which `of` takes."""
+        return self.model_dump(mode="json")
+
+
+def parse_assignments(assignments):
+    """Splits the values of `--set`.
+
+    Raises:
+        UserError: if one is not `field=value`.
+
+    >>> parse_assignments(["levels=2", "variant=cross"])
+    {'levels': '2', 'variant': 'cross'}
+    """
+    settings = {}
+    for assignment in assignments:
+        field, equals, value = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--set expects field=value. Received: {assignment!r}")
+        settings[field] = value
+    return settings
+
+
+def make_config(config_class, settings, where=""):
+    """Builds a config from settings, some of which may be text.
+
+    Args:
+        config_class: A subclass of `Config`.
+        settings: `{field: value}`. A field of a nested config is `outer.inner`. Text is read as JSON where it is JSON,
+            else as it is.
+        where: Prefix of the message, for example a file name.
+
+    Raises:
+        UserError: on an unknown field, a wrong type or a value out of limits.
+
+    >>> from models.dam import DAMConfig
+    >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "positional": "True"}).levels
+    2
+    """
+    values = {}
+    for name, value in settings.items():
+        outer, _, inner = name.partition(".")
+        if inner and not isinstance(values.get(outer), dict):
+            values[outer] = {}
+        place, key = (values[outer], inner) if inner else (values, name)
+        field = config_class.model_fields.get(name)
+        place[key] = _value(value) if isinstance(value, str) and not (field and field.annotation is str) else value
+    try:
+        return config_class.of({name: v.to_json() if isinstance(v, Config) else v for name, v in values.items()})
+    except ValidationError as error:
+        raise UserError(where + sentence(error, config_class)) from error
+
+
+def sentence(error, config_class):
+    """The first problem of a `ValidationError`, in one sentence.
+
+    Args:
+        error: The error.
+        config_class: The class that was built.
+    """
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{config_class.__name__} has no field {name!r}; it has {', '.join(config_class.model_fields)}"
+    if first["type"] == "missing":
+        return f"{config_class.__name__}: the field {name} is missing"
+    reason = first["msg"].removeprefix("Value error, ")
+    if not name:  # a rule across fields
+        return reason
+    return f"{name}: {reason[0].lower()}{reason[1:]}. Received: {first['input']!s:.80}"
+
+
+def describe_fields(config_class, prefix=""):
+    """Lists what `--set` can change.
+
+    Returns:
+        A tuple of texts `(name, type, default, description)` for each field; the default is empty for a required field.
+    """
+    schema = config_class.model_json_schema()
+    found = []
+    for name, field in config_class.model_fields.items():
+        nested = [arg for arg in (field.annotation, *getattr(field.annotation, "__args__", ())) if _is_config(arg)]
+        kind = nested[0].__name__ if nested else _kind(schema["properties"][name])
+        default = "" if field.is_required() else str(field.default)
+        found.append((prefix + name, kind, default, " ".join((field.description or "").split())))
+        for inner in nested:
+            found += describe_fields(inner, f"{prefix}{name}.")
+    return found
+
+
+def _is_config(annotation):
+    return isinstance(annotation, type) and issubclass(annotation, Config)
+
+
+def _kind(schema):
+    """The type and limits of a field in words, from its JSON schema."""
+    if "anyOf" in schema:
+        return " or ".join(_kind(each) for each in schema["anyOf"])
+    if "enum" in schema or "const" in schema:
+        return "|".join(map(str, schema.get("enum", [schema.get("const")])))
+    words = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    limits = [f"{sign} {schema[key]:g}" for key, sign in words.items() if key in schema]
+    return " ".join([schema.get("type", "value"), *limits])
+
+
+def _value(text):
+    try:
+        return json.loads({"True": "true", "False": "false", "None": "null"}.get(text, text))
+    except ValueError:
+        return text

@@ -1,0 +1,1 @@
+"""Retrieval: an index of responses, and answers from it."""
