@@ -13,7 +13,7 @@ from data.sequences import Sequences
 from data.tokenizers import words_of
 from data.vocabulary import Vocabulary
 from tasks.selection import bm25, names
-from tasks.selection import index as files
+from tasks.selection.retrieval import index as files
 from tasks.selection.conversations import of_corpus, of_dataset
 from tasks.selection.names import addressing
 from tasks.selection.retrieval import build as indexing

@@ -16,7 +16,7 @@ from tasks.generation import dataset as generation_dataset
 from tasks.generation import prepare as prepare_generation
 from tasks.reading_comprehension import dataset as reading_dataset
 from tasks.reading_comprehension import prepare as prepare_reading
-from tasks.selection import dataset as selection_dataset
+from tasks.selection import data as selection_dataset
 from tasks.selection import prepare as prepare_selection
 
 SMN = "1\ta b\tc b\td\n0\ta b\tc b\tb a\n1\tb a\td\n0\tb a\tx y\n"

@@ -14,7 +14,7 @@ import numpy as np
 from base.files import UserError, atomic_directory
 from data.vocabulary import SPECIALS, Vocabulary
 from tasks.selection import bm25
-from tasks.selection import index as files
+from tasks.selection.retrieval import index as files
 from tasks.selection.conversations import of_corpus
 from tasks.selection.names import addressing
 from tasks.selection.retrieval.encoder import PairEncoder
