@@ -1,5 +1,9 @@
-"""Arrays of one dimension in `.npy` files: written while they grow, read block by block, or mapped into memory."""
+"""One-dimensional arrays in `.npy` files: written while they grow, read block by block, or mapped into memory.
 
+With them a corpus becomes texts of word ids, end to end in a file; only its distinct words are in memory.
+"""
+
+import collections
 import os
 import pathlib
 
@@ -12,11 +16,11 @@ BLOCK = 2**20
 
 
 class GrowingArray:
-    """An array that grows in a file; nothing of it stays in memory.
+    """An array that grows in a file and occupies no memory.
 
     Args:
-        path: The `.npy` file, whole after `close`.
-        dtype: Of whole numbers.
+        path: The `.npy` file, complete after `close`.
+        dtype: An integer type.
     """
 
     def __init__(self, path, dtype):
@@ -34,12 +38,12 @@ class GrowingArray:
         return self._length
 
     def write(self, values):
-        """Adds an array to the file."""
+        """Appends an array."""
         np.asarray(values, self._dtype).tofile(self._file)
         self._length += len(values)
 
     def close(self):
-        """Writes how long the array became."""
+        """Writes the final length into the header."""
         if not self._file.closed:
             self._file.seek(0)
             self._write_header()
@@ -51,10 +55,10 @@ class GrowingArray:
 
 
 def read_header(file):
-    """Shape and dtype of the array in an open `.npy` file, which then stands at the first item.
+    """Shape and dtype of the array in an open `.npy` file, whose next byte is then the first item's.
 
     Raises:
-        Exception: of any kind, where it is another file.
+        Exception: of any kind, if it is another file.
     """
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     shape, _, dtype = readers[np.lib.format.read_magic(file)](file)
@@ -62,13 +66,13 @@ def read_header(file):
 
 
 class StoredArray:
-    """An array in a file, of which parts are read; memory that is mapped would count as used, this does not.
+    """An array in a file, read in parts; mapped memory would count as used, this does not.
 
     Args:
-        path: A `.npy` file of whole numbers.
+        path: A `.npy` file of integers.
 
     Raises:
-        UserError: where it is missing or another file.
+        UserError: if it is missing or another file.
     """
 
     def __init__(self, path):
@@ -76,11 +80,11 @@ class StoredArray:
         try:
             with open(self.path, "rb") as file:
                 shape, self.dtype = read_header(file)
-                self._offset, bytes_there = file.tell(), os.fstat(file.fileno()).st_size
+                self._offset, size = file.tell(), os.fstat(file.fileno()).st_size
             if len(shape) != 1 or self.dtype.kind not in "iu":
                 raise ValueError(f"{self.dtype} {shape}"[:60])
-            if not 0 <= shape[0] * self.dtype.itemsize <= bytes_there - self._offset:
-                raise ValueError(f"{shape[0]} numbers in {bytes_there} bytes"[:60])
+            if not 0 <= shape[0] * self.dtype.itemsize <= size - self._offset:
+                raise ValueError(f"{shape[0]} numbers in {size} bytes"[:60])
         except OSError as error:
             raise UserError(f"{path}: expected an array. Received: {error.strerror}") from error
         except Exception as error:  # a damaged header can make its readers raise anything
@@ -93,30 +97,41 @@ class StoredArray:
         return self._length
 
     def mapped(self):
-        """The array, mapped into memory: the system reads what is touched, and may forget it again."""
+        """The array as a read-only memory map."""
         return np.memmap(self.path, self.dtype, "r", self._offset, (self._length,)).view(np.ndarray)
 
     def read(self, start, stop):
-        """The items from `start` to `stop` as an array of their own."""
+        """The items from `start` to `stop`, in memory."""
         count = max(0, min(stop, len(self)) - start)
         return np.fromfile(self.path, self.dtype, count, offset=self._offset + start * self.dtype.itemsize)
 
     def blocks(self, size=None):
-        """All items in order, `size` (or `BLOCK`) at a time: yields the place of the first of them, and an array."""
+        """Yields `(start, items)` for all items in order, `size` (default: `BLOCK`) at a time."""
         size = size or BLOCK
         for start in range(0, len(self), size):
             yield start, self.read(start, start + size)
 
 
-def first_occurrences(hashes, part=2**22):
-    """Which items of a stored array did not occur before.
+def flatten(numbers, starts, lengths):
+    """The ids of some texts, concatenated.
 
     Args:
-        hashes: A `StoredArray` whose values are spread evenly.
-        part: About how many items are sorted at once.
+        numbers: `StoredArray` of the ids of all texts.
+        starts, lengths: Where the texts begin in it, ascending, and their lengths; int `(texts,)`.
+    """
+    if not len(starts):
+        return np.zeros(0, numbers.dtype)
+    around = numbers.read(starts[0], starts[-1] + lengths[-1])
+    before = np.cumsum(lengths) - lengths
+    return around[np.arange(lengths.sum()) + np.repeat(starts - starts[0] - before, lengths)]
 
-    Returns:
-        bool `(len(hashes),)`.
+
+def first_occurrences(hashes, part=2**22):
+    """Marks the items of a stored array that did not occur before them, bool `(len(hashes),)`.
+
+    Args:
+        hashes: `StoredArray` of evenly distributed values.
+        part: Approximate number of items sorted at once.
     """
     first, parts = np.zeros(len(hashes), bool), -(-len(hashes) // part)
     for number in range(parts):
@@ -128,6 +143,18 @@ def first_occurrences(hashes, part=2**22):
         found = np.unique(np.concatenate(values), return_index=True)[1]
         first[np.concatenate(places)[found]] = True
     return first
+
+
+def numbering():
+    """A dictionary that assigns consecutive numbers to new keys.
+
+    >>> numbers = numbering()
+    >>> [numbers[word] for word in "a b a c".split()], list(numbers)
+    ([0, 1, 0, 2], ['a', 'b', 'c'])
+    """
+    numbers = collections.defaultdict()
+    numbers.default_factory = numbers.__len__
+    return numbers
 
 
 def smallest_type(maximum):

@@ -13,10 +13,10 @@ from data.sequences import Sequences
 from data.tokenizers import words_of
 from data.vocabulary import Vocabulary
 from tasks.selection import bm25, names
-from tasks.selection.retrieval import index as files
 from tasks.selection.conversations import of_corpus, of_dataset
 from tasks.selection.names import addressing
 from tasks.selection.retrieval import build as indexing
+from tasks.selection.retrieval import index as files
 from tasks.selection.retrieval import spool
 from tasks.selection.retrieval.build import build, fit_turns
 from tasks.selection.retrieval.encoder import PairEncoder

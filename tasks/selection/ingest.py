@@ -10,9 +10,16 @@ import numpy as np
 
 from base.files import UserError
 from data.cluster import Lost
-from data.flat_arrays import BLOCK, GrowingArray, StoredArray, first_occurrences, smallest_type
+from data.flat_arrays import (
+    BLOCK,
+    GrowingArray,
+    StoredArray,
+    first_occurrences,
+    flatten,
+    numbering,
+    smallest_type,
+)
 from data.text_files import Span
-from data.texts import flatten, numbering
 from tasks.selection.arrays import TYPES, growing, path_of
 
 WORDS = {"words": "uint32"}
@@ -127,7 +134,7 @@ def write_blocks(blocks, directory, split, words):
         blocks: As `blocks_of` yields them.
         directory: Where the arrays go.
         split: Name of the split.
-        words: `data.texts.numbering` of the corpus's words.
+        words: `data.flat_arrays.numbering` of the corpus's words.
     """
     with growing(directory, split, **WORDS, **TYPES, **(SPOKEN if split == "train" else {})) as files:
         for found, arrays in blocks:

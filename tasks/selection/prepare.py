@@ -27,8 +27,8 @@ from rich.progress import Progress
 from base.files import UserError, atomic_directory
 from data.cluster import on_cluster
 from data.corpora import CORPORA
+from data.flat_arrays import numbering
 from data.prepared import VECTORS, VOCABULARY, print_summary, write
-from data.texts import numbering
 from data.tokenizers import WHITESPACE, words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec

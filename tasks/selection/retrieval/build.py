@@ -14,9 +14,9 @@ import numpy as np
 from base.files import UserError, atomic_directory
 from data.vocabulary import SPECIALS, Vocabulary
 from tasks.selection import bm25
-from tasks.selection.retrieval import index as files
 from tasks.selection.conversations import of_corpus
 from tasks.selection.names import addressing
+from tasks.selection.retrieval import index as files
 from tasks.selection.retrieval.encoder import PairEncoder
 from tasks.selection.retrieval.index import READ, TURNS
 from tasks.selection.retrieval.spool import Spool
