@@ -90,9 +90,9 @@ class Evaluation:
             raise UserError(f"--split expects one of {', '.join(self.dataset.splits)}. Received: {split}")
         if not len(self.dataset.splits[split]):
             raise UserError(f"{self.dataset.path} has no examples in the split {split}")
-        model, multiple = self._model
+        model, length_multiple = self._model
         started = time.perf_counter()
-        record = task.measure(model, self.dataset, split, run, baselines, _progress, multiple, **options)
+        record = task.measure(model, self.dataset, split, run, baselines, _progress, length_multiple, **options)
         record |= {"precision": self.precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
         several = f"Ensemble of {len(self.runs)}: " * (len(self.runs) > 1)
         label = f"{several}{_name_of(run)} ({', '.join(str(each.path) for each in self.runs)})"
@@ -129,8 +129,8 @@ class Evaluation:
                 raise UserError(f"examples of {self.task.name} are grouped by {known}. Received: {name}")
         if split not in self.dataset.splits or not len(self.dataset.splits[split]):
             raise UserError(f"{self.dataset.path} has no examples in the split {split}")
-        model, multiple = self._model
-        return self.task.metrics_by(model, self.dataset, split, groupings, _progress, multiple)
+        model, length_multiple = self._model
+        return self.task.metrics_by(model, self.dataset, split, groupings, _progress, length_multiple)
 
 
 def evaluate(task, run_path, split="dev", data=None, precision="auto", jit="auto", **options):

@@ -50,18 +50,20 @@ def compile_for_all_sizes(model):
         model.predict_function.get_concrete_function([(inputs,)])
 
 
-def results_of(compute, batches, model=None, progress=iter):
-    """Yields `(batch, compute(batch))` for each batch, as `in_order` computes them.
+def results_of(compute, make_inputs, batches, model=None, progress=iter):
+    """Yields `(batch, compute(make_inputs(batch)))` for each batch; several are computed at once.
 
     Args:
-        compute, model: As of `in_order`.
+        compute: Function of what `make_inputs` returns.
+        make_inputs: Makes the arrays of a batch.
         batches: A list.
+        model: As of `in_order`.
         progress: Wraps the list, to show how far it is.
 
-    >>> list(results_of(abs, [-3, 2]))
-    [(-3, 3), (2, 2)]
+    >>> list(results_of(abs, lambda batch: -3 * batch, [1, 2]))
+    [(1, 3), (2, 6)]
     """
-    return zip(progress(batches), in_order(compute, batches, model), strict=True)
+    return zip(progress(batches), in_order(lambda batch: compute(make_inputs(batch)), batches, model), strict=True)
 
 
 def in_order(compute, batches, model=None):

@@ -200,13 +200,13 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def collate(self, split, config, batch, multiple):
+    def collate(self, split, config, batch, length_multiple):
         """Makes arrays of a batch.
 
         Args:
             split, config: As of `training_batches`.
             batch: An item of its list.
-            multiple: Lengths are rounded up to a multiple of this, or of this times a constant of the task.
+            length_multiple: Lengths are rounded up to a multiple of this, or of this times a constant of the task.
 
         Returns:
             `(inputs, targets)` for the model and its loss.
@@ -219,20 +219,20 @@ class Task(abc.ABC):
         raise UserError(f"models of {self.name} make no ensemble here: give --run one run, or a pattern of several")
 
     @abc.abstractmethod
-    def validate(self, model, split, multiple=4):
+    def validate(self, model, split, length_multiple=4):
         """Scores a split during training.
 
         Args:
             model: Has a `config`.
             split: One of a dataset's.
-            multiple: As of `collate`.
+            length_multiple: As of `collate`.
 
         Returns:
             The metrics, `{name: value}`, and the score that weights are chosen by, the higher the better.
         """
 
     @abc.abstractmethod
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, multiple=4, **options):
+    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
         """Scores a split as a record of `results/measured` has it.
 
         Args:
@@ -241,14 +241,14 @@ class Task(abc.ABC):
             run: A `engine.run.Run`.
             baselines: Measure the baselines too.
             progress: Wraps a list of batches, to show how far it is.
-            multiple: As of `collate`.
+            length_multiple: As of `collate`.
             **options: See `options`.
 
         Returns:
             A dict ready for JSON: `metrics`, `counts`, and what else the task says, as `baselines`.
         """
 
-    def metrics_by(self, model, dataset, split, groupings, progress=iter, multiple=4):
+    def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         """Scores groups of a split's examples by some of `groupings`, none here; arguments as of `measure`.
 
         Returns:

@@ -203,7 +203,7 @@ def _fit(job):
     scorer = devices.scorer(run.build_model)
     model = _build(job)
     make_batches = functools.partial(job.epoch, model.config)
-    multiple = choose_xla(model, fit.jit, devices.xla)
+    length_multiple = choose_xla(model, fit.jit, devices.xla)
     if scorer:
         choose_xla(scorer, fit.jit, devices.xla)
     steps = len(make_batches(np.random.default_rng(fit.seed)))
@@ -215,7 +215,7 @@ def _fit(job):
 
     def batches(begin):
         def collate(batch):
-            return task.collate(job.dataset.splits["train"], model.config, batch, multiple)
+            return task.collate(job.dataset.splits["train"], model.config, batch, length_multiple)
 
         return devices.dataset(epochs_of(make_batches, fit.seed, begin), collate, task.loss_counts, fit.batch_size)
 
@@ -226,7 +226,7 @@ def _fit(job):
         )
         outside = Outside(display, interruption, job.save_seconds)
         dev = job.dataset.splits["dev"]
-        counts = steps, total, multiple
+        counts = steps, total, length_multiple
         validation = Validation(run, task, dev, job.training, position, *counts, outside=outside, scorer=scorer)
         _run_steps(model, batches, validation, interval)
 

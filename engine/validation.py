@@ -41,17 +41,19 @@ class Validation(keras.callbacks.Callback):
             improvement).
         steps_per_epoch: Steps in a pass over the training examples.
         total: Steps after which training ends, also in the middle of an interval.
-        multiple: As of `engine.task.Task.collate`.
+        length_multiple: As of `engine.task.Task.collate`.
         outside: An `Outside`.
         scorer: As of `averaged_weights`.
     """
 
-    def __init__(self, run, task, split, training, position, steps_per_epoch, total, multiple, *, outside, scorer=None):
+    def __init__(
+        self, run, task, split, training, position, steps_per_epoch, total, length_multiple, *, outside, scorer=None
+    ):
         super().__init__()
         self.display, self.interruption, self.save_seconds = outside.display, outside.interruption, outside.save_seconds
         self.run, self.task, self.split, self.training = run, task, split, training
         self.position, self.steps_per_epoch, self.total = dict(position), steps_per_epoch, total
-        self.multiple, self.scorer = multiple, scorer
+        self.length_multiple, self.scorer = length_multiple, scorer
         self.saved = begin_of(position)
         self.saved_at, self.weights = time.monotonic(), None
         self.scalars = _scalar_writer(run.path / "tensorboard")
@@ -93,7 +95,7 @@ class Validation(keras.callbacks.Callback):
         p["step"] += self.steps
         p["seconds"] += seconds
         with averaged_weights(self.model, self.scorer) as model:
-            metrics, score = self.task.validate(model, self.split, self.multiple)
+            metrics, score = self.task.validate(model, self.split, self.length_multiple)
             improved = score > p["best"]
             if improved:
                 self.run.save_best(model)

@@ -126,18 +126,18 @@ def test_what_a_corpus_says_is_no_markup(run, capsys):
     assert "baseline: [laughs]" in printed and "baseline: [/x]" in printed and "[red] run" in printed
 
 
-@pytest.mark.parametrize(("jit", "multiple"), [("on", 16), ("off", 4), ("auto", 4)])
-def test_evaluation_rounds_lengths_up_as_training_does(run, monkeypatch, jit, multiple):
+@pytest.mark.parametrize(("jit", "length_multiple"), [("on", 16), ("off", 4), ("auto", 4)])
+def test_evaluation_rounds_lengths_up_as_training_does(run, monkeypatch, jit, length_multiple):
     found = []
 
-    def measure(model, dataset, split, run, baselines, progress, multiple):
-        found.append((multiple, model.jit_compile))
+    def measure(model, dataset, split, run, baselines, progress, length_multiple):
+        found.append((length_multiple, model.jit_compile))
         return {"metrics": {}, "counts": {"dialogs": 1, "responses": 2}}
 
     monkeypatch.setattr(dialog, "measure", measure)
     monkeypatch.setattr(Run, "save_metrics", lambda *_: None)
     evaluation.evaluate(dialog, run.path, "dev", jit=jit)
-    assert found == [(multiple, jit == "on")]
+    assert found == [(length_multiple, jit == "on")]
 
 
 def test_evaluate_without_baselines(run, tmp_path, capsys):

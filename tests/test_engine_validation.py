@@ -25,8 +25,8 @@ class OneWeight:
     def __init__(self, scores):
         self.left = list(scores)
 
-    def validate(self, model, split, multiple):
-        assert (split, multiple) == ("dev", 16)
+    def validate(self, model, split, length_multiple):
+        assert (split, length_multiple) == ("dev", 16)
         return {"accuracy": self.left[0]}, self.left.pop(0)
 
 

@@ -161,7 +161,7 @@ def test_each_question_is_also_asked_of_a_passage_without_its_answer(run, monkey
     split = reading.dataset_of(run).splits["dev"]
     asked = []
 
-    def predict(model, examples, multiple):
+    def predict(model, examples, length_multiple):
         asked.append(examples)
         spans = np.array([examples.spans[row][0] if row < len(split) else (0, 0) for row in range(len(examples))])
         return spans, np.where(np.arange(len(examples)) < len(split), 5.0, 1.0) + 0.1 * np.arange(len(examples))

@@ -105,29 +105,29 @@ class DialogTask(task.Task):
         """Batches are numbers of dialogs of like size."""
         return batches_by_size(split.sizes, batch_size, rng)
 
-    def collate(self, split, config, batch, multiple):
-        return split.collate(batch, config.reads, config.entities, multiple)
+    def collate(self, split, config, batch, length_multiple):
+        return split.collate(batch, config.reads, config.entities, length_multiple)
 
     # === Scoring ===
 
     def average(self, logits):
         return mean_of_softmaxes(logits)
 
-    def validate(self, model, split, multiple=4):
+    def validate(self, model, split, length_multiple=4):
         """Chooses by the accuracy per response."""
-        predicted = predict(model, split, model.config, multiple=multiple)
+        predicted = predict(model, split, model.config, length_multiple=length_multiple)
         metrics = dialog_metrics(predicted, split.answers, split.dialog)
         return metrics, metrics["per_response"]
 
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, multiple=4, scores_out=None):
+    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, scores_out=None):
         """Scores a split as a record has it.
 
         Args:
-            model, dataset, split, run, baselines, progress, multiple: As of `engine.task.Task.measure`.
+            model, dataset, split, run, baselines, progress, length_multiple: As of `engine.task.Task.measure`.
             scores_out: File for what the model said, `dialog TAB said TAB correct` per line.
         """
         examples = dataset.splits[split]
-        predicted = predict(model, examples, model.config, progress=progress, multiple=multiple)
+        predicted = predict(model, examples, model.config, progress=progress, length_multiple=length_multiple)
         record = {
             "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),
             "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
@@ -141,9 +141,9 @@ class DialogTask(task.Task):
                     file.write(f"{row[0] + 1}\t{texts[row[1]]}\t{texts[row[2]]}\n")
         return record
 
-    def metrics_by(self, model, dataset, split, groupings, progress=iter, multiple=4):
+    def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
-        predicted = predict(model, examples, model.config, progress=progress, multiple=multiple)
+        predicted = predict(model, examples, model.config, progress=progress, length_multiple=length_multiple)
         return metrics_by(dataset, examples, predicted, groupings)
 
     def describe(self, record):

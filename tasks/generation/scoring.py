@@ -75,7 +75,7 @@ def scorer_of(model):
     return scorer
 
 
-def likelihood(model, split, config, batch_size=64, multiple=4):
+def likelihood(model, split, config, batch_size=64, length_multiple=4):
     """The negative log-likelihood of each pair's target, nothing cut.
 
     Args:
@@ -83,7 +83,7 @@ def likelihood(model, split, config, batch_size=64, multiple=4):
         split: A `tasks.generation.data.GenerationSplit`.
         config: The model's.
         batch_size: Pairs at once.
-        multiple: Lengths are rounded up to it.
+        length_multiple: Lengths are rounded up to it.
 
     Returns:
         Float32 `(pairs,)`, in nats, and the number of words each has, `_EOS_` included, int `(pairs,)`.
@@ -92,10 +92,10 @@ def likelihood(model, split, config, batch_size=64, multiple=4):
     nll = np.zeros(len(split), np.float32)
     batches = batches_by_size(split.sizes[:, ::-1], batch_size)
 
-    def nll_of(rows):
-        inputs, target = split.collate(rows, multiple)
-        return scorer.predict_on_batch({**inputs, "target": target})
+    def inputs_of(rows):
+        inputs, target = split.collate(rows, length_multiple)
+        return {**inputs, "target": target}
 
-    for rows, found in results_of(nll_of, batches, scorer):
+    for rows, found in results_of(scorer.predict_on_batch, inputs_of, batches, scorer):
         nll[rows] = found
     return nll, split.target.lengths

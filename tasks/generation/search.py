@@ -19,7 +19,7 @@ from tasks.generation.data import LENGTHS, GenerationSplit
 from tasks.generation.scoring import likelihood
 
 
-def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter, multiple=4):
+def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter, length_multiple=4):
     """Writes replies to sources.
 
     Args:
@@ -30,7 +30,7 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter, mu
         batch_size: Sources at once.
         seed: Of sampling.
         progress: Wraps the list of batches.
-        multiple: Lengths of sources are rounded up to it.
+        length_multiple: Lengths of sources are rounded up to it.
 
     Returns:
         Ids, int32 `(R, K, L)`, the best reply first, and what they are ranked by, float32 `(R, K)`.
@@ -43,13 +43,11 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter, mu
     decoder.jit_compile = model.jit_compile
     batches = batches_by_size(split.source.lengths[rows][:, None], batch_size)
 
-    def replies_to(batch):
-        inputs, _ = split.collate(rows[batch], multiple, **LENGTHS)
-        return decoder.predict_on_batch(
-            {"source": inputs["source"]} | ({} if noise is None else {"noise": noise[batch]})
-        )
+    def inputs_of(batch):
+        inputs, _ = split.collate(rows[batch], length_multiple, **LENGTHS)
+        return {"source": inputs["source"]} | ({} if noise is None else {"noise": noise[batch]})
 
-    for batch, found in results_of(replies_to, batches, progress=progress):
+    for batch, found in results_of(decoder.predict_on_batch, inputs_of, batches, progress=progress):
         ids[batch], scores[batch] = found
     return ids, scores
 

@@ -112,14 +112,14 @@ class GenerationTask(task.Task):
         """Batches are numbers of pairs of like size, like targets first, whose length costs most."""
         return batches_by_size(view(split, config).sizes[:, ::-1], batch_size, rng)
 
-    def collate(self, split, config, batch, multiple):
-        return view(split, config).collate(batch, multiple, **LENGTHS)
+    def collate(self, split, config, batch, length_multiple):
+        return view(split, config).collate(batch, length_multiple, **LENGTHS)
 
     # === Scoring ===
 
-    def validate(self, model, split, multiple=4):
+    def validate(self, model, split, length_multiple=4):
         """Chooses by 1 / perplexity."""
-        nll, words = likelihood(model, split, model.config, multiple=multiple)
+        nll, words = likelihood(model, split, model.config, length_multiple=length_multiple)
         found = perplexity(float(nll.sum(dtype=np.float64)), int(words.sum()))
         return {"perplexity": found}, 1.0 / found
 
@@ -131,7 +131,7 @@ class GenerationTask(task.Task):
         run,
         baselines=True,
         progress=iter,
-        multiple=4,
+        length_multiple=4,
         scores_out=None,
         decode=None,
         reverse_run=None,
@@ -144,7 +144,7 @@ class GenerationTask(task.Task):
         `several` references, the reply to each source with all of them.
 
         Args:
-            model, dataset, split, run, baselines, progress, multiple: As of `engine.task.Task.measure`.
+            model, dataset, split, run, baselines, progress, length_multiple: As of `engine.task.Task.measure`.
             scores_out: File for the replies: source, target and reply in each line, separated by tabs, turns of a
                 source by ` / `.
             decode: How replies are searched for, see `tasks.generation.search.parse_decoding`.
@@ -161,9 +161,9 @@ class GenerationTask(task.Task):
         """
         decoding, reverse = parse_decoding(decode), reverse_run and load_reverse(reverse_run, dataset.vocabulary)
         examples = view(dataset.splits[split], model.config)
-        nll, words = likelihood(model, dataset.splits[split], model.config, multiple=multiple)
+        nll, words = likelihood(model, dataset.splits[split], model.config, length_multiple=length_multiple)
         rows, references = by_source(examples.source_texts, examples.target_texts)
-        ids, scores = reply(model, examples, rows, decoding, progress=progress, multiple=multiple)
+        ids, scores = reply(model, examples, rows, decoding, progress=progress, length_multiple=length_multiple)
         if reverse:
             sources = examples.source.lists()
             ids, _ = rerank(reverse, [sources[row] for row in rows], ids, scores, reverse_weight)

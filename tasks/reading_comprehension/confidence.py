@@ -82,13 +82,13 @@ def _best_threshold(scores, right):
     return float((scores[best] + scores[best + 1]) / 2)
 
 
-def measure_confidence(model, split, multiple=4):
+def measure_confidence(model, split, length_multiple=4):
     """Fits a scale to half of a split's questions, and tries it on the others.
 
     Args:
         model: A `models.bidaf.BiDAF`.
         split: A `tasks.reading_comprehension.data.ReadingSplit`.
-        multiple: As of `tasks.reading_comprehension.scoring.predict`.
+        length_multiple: As of `tasks.reading_comprehension.scoring.predict`.
 
     Returns:
         `{"slope", "offset", "threshold", "questions", "right_kept", "wrong_refused"}`: a `Scale`, how many questions
@@ -101,7 +101,7 @@ def measure_confidence(model, split, multiple=4):
     if len(rows) < 4:
         return None
     asked = _asked(split, np.concatenate([rows, rows]), np.concatenate([split.context[rows], others]))
-    spans, scores = predict(model, asked, multiple=multiple)
+    spans, scores = predict(model, asked, length_multiple=length_multiple)
     own = np.arange(len(asked)) < len(rows)
     right = own & [
         any(exact_match(asked.answer(row, *spans[row]), answer) for answer in asked.answers[row])

@@ -35,7 +35,7 @@ def span_loss(spans, logits):
     return -ops.logsumexp(masked_logits(each, spans[..., 0] >= 0), axis=-1)
 
 
-def predict(model, split, batch_size=60, progress=iter, multiple=4):
+def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
     """The best span of each question; nothing is cut.
 
     Args:
@@ -43,7 +43,7 @@ def predict(model, split, batch_size=60, progress=iter, multiple=4):
         split: A `tasks.reading_comprehension.data.ReadingSplit`.
         batch_size: Questions at once.
         progress: Wraps the list of batches.
-        multiple: Lengths are rounded up to twice this.
+        length_multiple: Lengths are rounded up to twice this.
 
     Returns:
         First and last words, int `(questions, 2)`, and their scores, float32 `(questions,)`, see
@@ -51,12 +51,15 @@ def predict(model, split, batch_size=60, progress=iter, multiple=4):
     """
     spans, scores = np.zeros((len(split), 2), np.int32), np.zeros(len(split), np.float32)
 
-    def spans_of(rows):
-        inputs, _ = split.collate(rows, multiple=2 * multiple)
+    def inputs_of(rows):
+        inputs, _ = split.collate(rows, multiple=2 * length_multiple)
+        return inputs
+
+    def spans_of(inputs):
         return best_spans(model.predict_on_batch(inputs), MAX_LENGTH, length_penalty=model.config.length_penalty)
 
-    found = results_of(spans_of, batches_by_size(split.sizes, batch_size), model, progress)
-    for rows, (first, last, score) in found:
+    batches = batches_by_size(split.sizes, batch_size)
+    for rows, (first, last, score) in results_of(spans_of, inputs_of, batches, model, progress):
         spans[rows, 0], spans[rows, 1] = np.asarray(first)[:, 0], np.asarray(last)[:, 0]
         scores[rows] = np.asarray(score)[:, 0]
     return spans, scores

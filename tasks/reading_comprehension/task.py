@@ -108,32 +108,33 @@ class ReadingComprehensionTask(task.Task):
         limits = training.max_context, training.max_question
         return [(rows[batch], *limits) for batch in batches_by_size(split.sizes[rows], batch_size, rng)]
 
-    def collate(self, split, config, batch, multiple):
+    def collate(self, split, config, batch, length_multiple):
         rows, max_context, max_question = batch
-        return split.collate(rows, max_context, max_question, 2 * multiple)
+        return split.collate(rows, max_context, max_question, 2 * length_multiple)
 
     # === Scoring ===
 
     def average(self, logits):
         return mean_of_logits(logits)
 
-    def validate(self, model, split, multiple=4):
+    def validate(self, model, split, length_multiple=4):
         """Chooses by F1."""
-        spans, _ = predict(model, split, multiple=multiple)
+        spans, _ = predict(model, split, length_multiple=length_multiple)
         metrics = record_of(split, answers(split, spans))["metrics"]
         return metrics, metrics["F1"]
 
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, multiple=4, scores_out=None):
+    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, scores_out=None):
         """Scores a split as a record has it.
 
         Args:
-            model, dataset, split, run, baselines, progress, multiple: As of `engine.task.Task.measure`. The baseline
-                is the first words of the context, as many as an answer has in the median. On dev, `confidence` is the
-            scale that a predictor puts scores on, see `tasks.reading_comprehension.confidence`.
+            model, dataset, split, run, baselines, progress, length_multiple: As of `engine.task.Task.measure`. The
+                baseline is the first words of the context, as many as an answer has in the median. On dev,
+                `confidence` is the scale that a predictor puts scores on, see
+                `tasks.reading_comprehension.confidence`.
             scores_out: File for the predictions, `{question id: text}` as the official script reads it.
         """
         examples = dataset.splits[split]
-        spans, _ = predict(model, examples, progress=progress, multiple=multiple)
+        spans, _ = predict(model, examples, progress=progress, length_multiple=length_multiple)
         found = answers(examples, spans)
         if scores_out:
             with atomic_file(scores_out) as file:
@@ -145,13 +146,13 @@ class ReadingComprehensionTask(task.Task):
             first_words = answers(examples, np.stack([np.zeros_like(ends), ends], axis=1))
             record["baselines"] = {"first words": record_of(examples, first_words)["metrics"]}
         if split == "dev":
-            record["confidence"] = measure_confidence(model, examples, multiple)
+            record["confidence"] = measure_confidence(model, examples, length_multiple)
         return record
 
-    def metrics_by(self, model, dataset, split, groupings, progress=iter, multiple=4):
+    def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         """By the first word of the question, as the paper's figure of question types."""
         examples = dataset.splits[split]
-        spans, _ = predict(model, examples, progress=progress, multiple=multiple)
+        spans, _ = predict(model, examples, progress=progress, length_multiple=length_multiple)
         return {"question": by_first_word(examples, answers(examples, spans))}
 
     def evaluate_predictions(self, path, data, split="dev"):

@@ -97,14 +97,14 @@ def _candidates_by_length(split, config, candidates, pairs):
     return lines[~apart], np.concatenate(halves)
 
 
-def score(model, split, config, progress=iter, multiple=4, candidates=CANDIDATES):
+def score(model, split, config, progress=iter, length_multiple=4, candidates=CANDIDATES):
     """The model's logit for every line of a split; a context is encoded once for so many candidates.
 
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
         split, config: As in `ranking_batches`.
         progress: Wraps the list of batches, to show how far it is.
-        multiple: As of `tasks.selection.split.inputs_of`.
+        length_multiple: As of `tasks.selection.split.inputs_of`.
         candidates: As of `ranking_batches`.
 
     Returns:
@@ -112,12 +112,12 @@ def score(model, split, config, progress=iter, multiple=4, candidates=CANDIDATES
     """
     scores = np.zeros(len(split.context), np.float32)
 
-    def logits_of(batch):
-        return np.asarray(model.predict_on_batch(inputs_of(split, config, *batch, multiple)))
+    def arrays_of(batch):
+        return inputs_of(split, config, *batch, length_multiple)
 
-    for (_, lines), logits in results_of(
-        logits_of, ranking_batches(split, config, candidates=candidates), model, progress
-    ):
+    batches = ranking_batches(split, config, candidates=candidates)
+    for (_, lines), logits in results_of(model.predict_on_batch, arrays_of, batches, model, progress):
+        logits = np.asarray(logits)
         scores[lines[lines >= 0]] = logits[lines >= 0]
     return scores
 

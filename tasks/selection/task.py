@@ -139,18 +139,18 @@ class SelectionTask(task.Task):
     def training_batches(self, split, config, training, batch_size, rng):
         return batches.training_batches(split, config, training, batch_size, rng)
 
-    def collate(self, split, config, batch, multiple):
+    def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
-        return batches.inputs_of(split, config, contexts, responses, multiple), labels.astype(np.float32)
+        return batches.inputs_of(split, config, contexts, responses, length_multiple), labels.astype(np.float32)
 
     # === Scoring ===
 
     def average(self, logits):
         return mean_of_logits(logits)
 
-    def validate(self, model, split, multiple=4):
+    def validate(self, model, split, length_multiple=4):
         """Chooses by R10@1 + R10@2."""
-        scores = score(model, split, model.config, multiple=multiple)
+        scores = score(model, split, model.config, length_multiple=length_multiple)
         metrics = rank("dev cannot be scored", scores, split).metrics
         return metrics, metrics["R10@1"] + metrics["R10@2"]
 
@@ -162,7 +162,7 @@ class SelectionTask(task.Task):
         run,
         baselines=True,
         progress=iter,
-        multiple=4,
+        length_multiple=4,
         ties="loss",
         scores_out=None,
         partial_batches="keep",
@@ -171,7 +171,7 @@ class SelectionTask(task.Task):
         """Scores a split as a record has it.
 
         Args:
-            model, dataset, split, run, baselines, progress, multiple: As of `engine.task.Task.measure`.
+            model, dataset, split, run, baselines, progress, length_multiple: As of `engine.task.Task.measure`.
             ties: See `metrics.ranking.ranking_metrics`.
             scores_out: File for the scores, one per line, `score TAB label`, as DAM's release has them.
             partial_batches: `"keep"` measures every line. `"drop"` leaves out what DAM's release leaves out: the lines
@@ -183,7 +183,7 @@ class SelectionTask(task.Task):
             UserError: where no context has a positive and a negative candidate.
         """
         lines = dataset.splits[split]
-        scores = score(model, lines, model.config, progress, multiple)
+        scores = score(model, lines, model.config, progress, length_multiple)
         kept = len(scores)
         if partial_batches == "drop":
             kept = whole_batches(lines.context, run.config["fit"]["batch_size"])
@@ -206,9 +206,9 @@ class SelectionTask(task.Task):
             **({"examples": ranked_examples(dataset, split, scores[:kept], examples)} if examples else {}),
         }
 
-    def metrics_by(self, model, dataset, split, groupings, progress=iter, multiple=4):
+    def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
-        scores = score(model, examples, model.config, progress, multiple)
+        scores = score(model, examples, model.config, progress, length_multiple)
         return {name: metrics_by(examples, scores, GROUPINGS[name]) for name in groupings}
 
     def describe(self, record):
