@@ -107,7 +107,7 @@ def main():
 def predict():
     """Answers a file of examples."""
     cli.refuse_flags(("split", "data", "explain", *SCORING), "--predict")
-    from engine.prediction import predict_lines
+    from engine.predictor import predict_lines
     from engine.run import Run, set_precision
     from tasks import TASKS
     from tasks.generation.search import parse_decoding

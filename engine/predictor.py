@@ -1,126 +1,170 @@
-"""A loaded model that answers examples of plain Python values: what the chats and `serving/` use."""
+"""A loaded model that answers instances, from Python, a chat, REST or a file of JSON lines."""
 
 import abc
+import itertools
+import json
+import os
+import pathlib
+import sys
 
+from pydantic import ValidationError
+
+from base.config import Config, sentence
 from base.files import UserError
+
+BATCH = 32  # lines that are answered together
 
 
 class Predictor(abc.ABC):
-    """What `engine.task.Task.predictor` makes of a run, once; its calls may come from several threads."""
+    """Made of a run by `engine.task.Task.predictor`. Several threads may call it."""
 
-    fields = {}
-    """The fields of an instance: `{name: JSON schema of its value}`; one with a `default` may be left out. Schemas use
-    `type` (`string`, `array`, `object`), `items`, `properties`, `description` and `default`."""
+    Instance = Config
+    """What a user gives: a subclass of `Config`, its fields described by docstrings."""
+    Answer = Config
+    """What comes back for an instance; a field that is not set is left out."""
 
     def predict(self, instances):
-        """Answers examples, all in one batch where their sizes allow it.
+        """Answers instances, in one batch where their sizes allow it.
 
         Args:
-            instances: List of dicts, as `fields` says.
+            instances: List of dicts with the fields of `Instance`.
 
         Returns:
-            A list of dicts ready for JSON, one for each instance in turn.
+            A list of dicts with the fields of `Answer`, in the order of the instances.
 
         Raises:
-            UserError: where an instance is not what `fields` says; it names the instance by its number.
+            UserError: if an instance is not an `Instance`; it names the instance by its number, and the field.
         """
-        checked = self.checked(instances)
-        return self.answer(checked) if checked else []
+        valid = [self.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
+        return self.answers(valid) if valid else []
 
-    def checked(self, instances):
-        """The instances with all their fields, without an answer.
-
-        Raises:
-            UserError: as of `predict`.
-        """
-        return [self._checked(instance, number) for number, instance in enumerate(instances)]
-
-    def check(self, instance, where):
-        """Refuses what `fields` cannot say; nothing here.
+    def explain(self, instance, details=False):
+        """Answers one instance and says what the model attended to.
 
         Args:
-            instance: Has all fields.
-            where: Begins the message.
+            instance: A dict with the fields of `Instance`.
+            details: Adds the maps of every module, head and level, each with a `group`: a text that neighbours in a
+                picture have in common. The weights of a match matrix are its dot products.
+
+        Returns:
+            What `predict` returns, and `attention`: a list of `{"title", "rows", "columns", "weights"}`, where `rows`
+            and `columns` are lists of texts and `weights` a list of rows of floats in [0, 1]; empty for a model
+            without attention.
+        """
+        answer, maps = self.answer_with_attention(self.valid(instance, "instance 0"), details)
+        return {**_as_dict(answer), "attention": maps}
+
+    def valid(self, instance, where):
+        """Makes an `Instance` of a dict.
+
+        Args:
+            instance: A dict, or already an `Instance`.
+            where: Prefix of the message.
 
         Raises:
-            UserError: where a value is wrong.
+            UserError: see `predict`.
         """
+        try:
+            valid = self.Instance.model_validate(instance)
+            self.check(valid)
+        except ValidationError as error:
+            raise UserError(f"{where}: {sentence(error, self.Instance)}") from error
+        except UserError as error:
+            raise UserError(f"{where}, {error}") from error
+        return valid
+
+    def answers(self, instances):
+        """Answers each `Instance` by a dict, as `predict` returns it."""
+        return [_as_dict(answer) for answer in self.answer(instances)]
+
+    def check(self, instance):
+        """Raises a `UserError` if an `Instance` is wrong in a way that its class cannot say; nothing here."""
         return
 
     @abc.abstractmethod
     def answer(self, instances):
-        """`predict` for one instance or more that were checked and have all fields."""
-
-    def explain(self, instance, details=False):
-        """Answers one example and says what the model attended to.
-
-        Args:
-            instance: A dict, as `fields` says.
-            details: Adds the maps of every module, head and level by itself, each with a `group`: a text that
-                neighbours in a picture have in common. The weights of a match matrix are its dot products.
-
-        Returns:
-            What `predict` returns, and beside it `attention`: a list of
-            `{"title", "rows", "columns", "weights"}`, where `rows` and `columns` are lists of texts and `weights` a
-            list of rows of floats in [0, 1]; empty for a model without attention.
-
-        Raises:
-            UserError: as of `predict`.
-        """
-        checked = self._checked(instance, 0)
-        answer = self.answer_with_attention(checked)
-        if details:
-            answer["attention"] = [*answer["attention"], *self.details(checked, answer)]
-        return answer
-
-    def details(self, instance, answer):
-        """What `explain` adds for a picture; nothing here.
-
-        Args:
-            instance: Was checked and has all fields.
-            answer: What `answer_with_attention` returned for it.
-
-        Returns:
-            List of `{"group", "title", "rows", "columns", "weights"}`.
-        """
-        return []
+        """Makes an `Answer` for each `Instance`, of which there is at least one."""
 
     @abc.abstractmethod
-    def answer_with_attention(self, instance):
-        """`explain` for an instance that was checked and has all fields."""
-
-    def _checked(self, instance, number):
-        where = f"instance {number}"
-        if not isinstance(instance, dict):
-            raise UserError(f"{where}: expected an object with {', '.join(self.fields)}. Received: {_shown(instance)}")
-        unknown = [name for name in instance if name not in self.fields]
-        if unknown:
-            raise UserError(f"{where}: expected the fields {', '.join(self.fields)}. Received: {unknown[0]}")
-        values = {}
-        for name, schema in self.fields.items():
-            if name not in instance and "default" not in schema:
-                raise UserError(f"{where}: the field {name} is missing")
-            values[name] = instance.get(name, schema.get("default"))
-            if name in instance:
-                _check_value(values[name], schema, f"{where}, {name}")
-        self.check(values, where)
-        return values
+    def answer_with_attention(self, instance, details):
+        """Makes the `Answer` and the attention maps of an `Instance`, as `explain` returns them."""
 
 
-def _check_value(value, schema, where):
-    kind = {"string": str, "array": list, "object": dict}[schema["type"]]
-    if not isinstance(value, kind):
-        raise UserError(f"{where}: expected {schema['type']}. Received: {_shown(value)}")
-    if kind is list:
-        for number, item in enumerate(value):
-            _check_value(item, schema["items"], f"{where} {number}")
-    if kind is dict:
-        for name, of_name in schema["properties"].items():
-            if name not in value:
-                raise UserError(f"{where}: the field {name} is missing")
-            _check_value(value[name], of_name, f"{where}, {name}")
+def _as_dict(answer):
+    return answer.model_dump(exclude_unset=True)
 
 
-def _shown(value):
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+# === JSON lines ===
+
+
+def predict_lines(predictor, source, out, explain=False):
+    """Answers a file of instances, line by line.
+
+    A malformed line is answered by `{"error": one sentence}`. If `out` has lines already, those of `source` that they
+    answer are skipped: a call that was interrupted is continued.
+
+    Args:
+        predictor: A `Predictor`.
+        source: File of JSON objects, one per line, each an instance; `-`: standard input.
+        out: File to append to, one line for each of `source`; `-`: standard output.
+        explain: Answers have `attention` too.
+
+    Returns:
+        The number of lines answered by this call, and the number of errors among them.
+
+    Raises:
+        UserError: if `source` cannot be read, or `out` has more lines than it.
+    """
+    done = _lines_done(out)
+    answered = errors = 0
+    with _opened(source, "rb", sys.stdin) as lines, _opened(out, "ab", sys.stdout) as written:
+        if sum(1 for _ in itertools.islice(lines, done)) < done:
+            raise UserError(f"{out} has {done:,} lines already, more than {source}: give another file")
+        numbered = enumerate(lines, done + 1)
+        while chunk := list(itertools.islice(numbered, BATCH)):
+            for answer in _answers(predictor, chunk, explain):
+                errors += "error" in answer
+                written.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            written.flush()
+            answered += len(chunk)
+    return answered, errors
+
+
+def _answers(predictor, chunk, explain):
+    """An answer, or an error, for each numbered line."""
+    answers, valid = {}, {}
+    for number, line in chunk:
+        try:
+            valid[number] = predictor.valid(json.loads(line.decode("utf-8-sig")), f"line {number}")
+        except (ValueError, RecursionError) as error:
+            answers[number] = {"error": f"line {number}: expected a JSON object. {str(error)[:120]}"}
+        except UserError as error:
+            answers[number] = {"error": str(error)}
+    if explain:
+        answers |= {number: predictor.explain(instance) for number, instance in valid.items()}
+    elif valid:
+        answers |= zip(valid, predictor.answers(list(valid.values())), strict=True)
+    return [answers[number] for number, _ in chunk]
+
+
+def _lines_done(out):
+    """The number of whole lines of a file; cuts off half a line at its end, left by a call that was killed."""
+    path = pathlib.Path(out)
+    if out == "-" or not path.exists():
+        return 0
+    with open(path, "rb+") as file:
+        done = end = 0
+        for line in file:
+            if line.endswith(b"\n"):
+                done, end = done + 1, end + len(line)
+        os.truncate(path, end)
+    return done
+
+
+def _opened(path, mode, standard):
+    if path == "-":
+        return open(standard.fileno(), mode.replace("a", "w"), closefd=False)
+    try:
+        return open(path, mode)
+    except OSError as error:
+        raise UserError(f"{path} cannot be opened: {error.strerror}") from error

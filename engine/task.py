@@ -275,8 +275,8 @@ class Task(abc.ABC):
             split: Name of the split.
 
         Returns:
-            List of `{"title": text, "instance": instance}`, instances as the `fields` of the task's predictor have
-            them; none where the dataset has no texts.
+            List of `{"title": text, "instance": instance}`, instances as the task's predictor takes them;
+            none where the dataset has no texts.
         """
         return []
 

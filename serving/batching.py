@@ -20,7 +20,7 @@ class Batched:
     """
 
     def __init__(self, model, **options):
-        self._model, self._batcher = model, Batcher(model.predict, **options)
+        self._model, self._batcher = model, Batcher(model.answers, **options)
         self.name, self.version, self.metadata = model.name, model.version, model.metadata
 
     @property
@@ -33,8 +33,8 @@ class Batched:
 
     async def predict(self, instances):
         """The results of one request's instances, in their order; those at fault are refused before they can wait."""
-        self._model.check(instances)
-        return await self._batcher(instances)
+        valid = [self._model.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
+        return await self._batcher(valid)
 
     async def explain(self, instance):
         """What the model attended to."""

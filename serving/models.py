@@ -37,17 +37,13 @@ class ServedRun:
     def __init__(self, name, path, predictor):
         self.name, self.run, self._predictor = name, Run.open(path), predictor
 
-    def check(self, instances):
-        """Refuses what is no instance, before it can fail a batch.
+    def valid(self, instance, where):
+        """The `Instance` that a dict says; see `engine.predictor.Predictor.valid`."""
+        return self._predictor.valid(instance, where)
 
-        Raises:
-            UserError: where one is not what the model takes.
-        """
-        self._predictor.checked(instances)
-
-    def predict(self, instances):
-        """A dict of plain values per instance."""
-        return self._predictor.predict(instances)
+    def answers(self, instances):
+        """A dict of plain values for each `Instance`."""
+        return self._predictor.answers(instances)
 
     def explain(self, instance):
         """What the model attended to, plain values."""
@@ -58,12 +54,12 @@ class ServedRun:
         when the first client asks."""
         instances = [example["instance"] for example in self.run.examples()]
         instances += [_longer(instance) for instance in instances[:1]]
-        if "decode" in self._predictor.fields:
+        if "decode" in self._predictor.Instance.model_fields:
             instances += [{**instance, "decode": decode} for instance in list(instances) for decode in DECODES]
         for instance in instances:
-            self.predict([instance])
+            self._predictor.predict([instance])
             self.explain(instance)
-        self.predict(instances)
+        self._predictor.predict(instances)
 
     def metadata(self):
         """What a client wants to know before it asks."""
@@ -76,7 +72,8 @@ class ServedRun:
             "model": config["model"],
             "corpus": corpus,
             "note": TOY if corpus.startswith("sample") else "",
-            "fields": self._predictor.fields,
+            "instance": self._predictor.Instance.model_json_schema(),
+            "answer": self._predictor.Answer.model_json_schema(),
             "scores": _scores(self.run),
             "examples": self.run.examples(),
             "knowledge": getattr(self._predictor, "knowledge", []),
@@ -102,23 +99,21 @@ class ServedSavedModel:
         self._call = self._loaded.signatures[self._signature]
         self._inputs = {tensor.name: tensor for tensor in self._call.structured_input_signature[1].values()}
 
-    def check(self, instances):
-        """Refuses an instance with other fields than the signature's.
+    def valid(self, instance, where):
+        """An instance that has the fields of the signature.
 
         Raises:
-            UserError: where one has.
+            UserError: if it has others.
         """
-        for instance in instances:
-            if set(instance) != set(self._inputs):
-                raise UserError(
-                    f"{self.name} takes {', '.join(self._inputs)}. Received: {', '.join(map(str, instance))[:200]}"
-                )
+        if set(instance) != set(self._inputs):
+            given = ", ".join(map(str, instance))[:200]
+            raise UserError(f"{where}: {self.name} takes {', '.join(self._inputs)}. Received: {given}")
+        return instance
 
-    def predict(self, instances):
+    def answers(self, instances):
         """The signature's outputs for each instance; shorter lists of texts are filled up with "" as it expects."""
         import tensorflow as tf
 
-        self.check(instances)
         columns = {
             field: tf.constant(_filled([instance[field] for instance in instances], field, len(spec.shape)), spec.dtype)
             for field, spec in self._inputs.items()
@@ -128,7 +123,7 @@ class ServedSavedModel:
 
     def warm_up(self):
         """Answers something once, so that nothing is compiled when the first client asks."""
-        self.predict([{field: "" if len(spec.shape) == 1 else [""] for field, spec in self._inputs.items()}])
+        self.answers([{field: "" if len(spec.shape) == 1 else [""] for field, spec in self._inputs.items()}])
 
     def explain(self, instance):
         """A SavedModel keeps no attention.

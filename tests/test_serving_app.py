@@ -25,11 +25,12 @@ class Echo:
     def __init__(self):
         self.event, self.calls = threading.Event(), []
 
-    def check(self, instances):
-        if any(instance.get("text") == 0 for instance in instances):
-            raise UserError("`text` is no text")
+    def valid(self, instance, where):
+        if instance.get("text") == 0:
+            raise UserError(f"{where}: `text` is no text")
+        return instance
 
-    def predict(self, instances):
+    def answers(self, instances):
         self.calls.append(len(instances))
         if any(instance.get("wait") for instance in instances):
             self.event.wait(5)
@@ -70,7 +71,7 @@ def test_instances_and_columns_are_answered_in_order(client):
 
 def test_what_a_model_does_not_take_is_refused_before_it_waits(client, echo):
     answer = predict(client, instances=[{"text": 0}])
-    assert (answer.status_code, answer.json()) == (400, {"error": "`text` is no text"})
+    assert (answer.status_code, answer.json()) == (400, {"error": "instance 0: `text` is no text"})
     assert echo.calls == []
 
 

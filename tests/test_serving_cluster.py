@@ -29,16 +29,17 @@ def make_model():
     class Echo:
         name, version = "echo", "3"
 
-        def check(self, instances):
-            if any("text" not in instance for instance in instances):
+        def valid(self, instance, where):
+            if "text" not in instance:
                 raise UserError("echo needs `text`")
+            return instance
 
-        def predict(self, instances):
+        def answers(self, instances):
             time.sleep(0.02)
             return [{"text": instance["text"], "process": os.getpid()} for instance in instances]
 
         def explain(self, instance):
-            return {"attention": [], **self.predict([instance])[0]}
+            return {"attention": [], **self.answers([instance])[0]}
 
         def metadata(self):
             return {"name": "echo", "task": "echo"}

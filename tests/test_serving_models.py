@@ -86,7 +86,7 @@ def test_every_run_is_warmed_up_and_served(task, request):
         answer = client.post("/v1/models/m:predict", json={"instances": instances})
         assert answer.status_code == 200 and len(answer.json()["predictions"]) == len(instances)
         wrong = client.post("/v1/models/m:predict", json={"instances": [{"nothing": 1}]})
-        assert wrong.status_code == 400 and "expected the fields" in wrong.json()["error"]
+        assert wrong.status_code == 400 and "is missing" in wrong.json()["error"]
 
 
 def test_an_exported_model_is_served(trained_reading_comprehension, tmp_path):

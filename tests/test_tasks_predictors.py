@@ -25,7 +25,7 @@ def test_a_run_keeps_examples_that_its_predictor_answers(predictors, task):
     instances = [example["instance"] for example in examples]
     together = predictor.predict(instances)
     for instance, answer in zip(instances, together, strict=True):
-        assert set(instance) <= set(predictor.fields)
+        assert set(instance) <= set(predictor.Instance.model_fields)
         [alone] = predictor.predict([instance])
         assert alone.keys() == answer.keys() and _texts(alone) == _texts(answer)
         explained = predictor.explain(instance)

@@ -105,7 +105,7 @@ def test_what_is_shown_of_the_attention_flow_is_the_papers(predictor):
     _, c2q, q2c = predictor.explain({"passage": PASSAGE, "question": QUESTION})["attention"]
     flow = predictor.model.get_layer("attention_flow")
     places = tokenize(PASSAGE), tokenize(QUESTION)
-    inputs, _ = predictor._split([{"passage": PASSAGE, "question": QUESTION}], [places]).collate([0])
+    inputs, _ = predictor._split([predictor.Instance(passage=PASSAGE, question=QUESTION)], [places]).collate([0])
     H_TD, U_JD = (x[0] for x in keras.Model(predictor.model.input, flow.input[:2]).predict_on_batch(inputs))
     w_h, w_u, w_hu = np.asarray(flow.w_3D)
     S_TJ = np.array([[h @ w_h + u @ w_u + (h * u) @ w_hu for u in U_JD] for h in H_TD])

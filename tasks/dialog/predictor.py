@@ -1,10 +1,12 @@
 """A dialog model that answers plain text."""
 
 import functools
+from typing import Literal
 
 import keras
 import numpy as np
 
+from base.config import Config
 from base.files import UserError
 from data.corpora.babi_dialog import SILENCE
 from data.text_files import read_lines
@@ -21,15 +23,27 @@ from tasks.dialog.tables import sizes_of
 SPEAKERS = {"user": USER, "bot": BOT, "fact": FACT}
 SIGNS = ".,;:!?\"'"  # that may stand around a word
 BEST = 5  # candidates that an answer lists
-TEXTS = {"type": "array", "items": {"type": "string"}, "default": []}
+
+
+class Sentence(Config):
+    """One sentence of a conversation."""
+
+    speaker: Literal["user", "bot", "fact"]
+    """`fact` for what a search found."""
+    text: str
+    """Empty: silence, after which the bot continues."""
+
+
+class Candidate(Config):
+    """A response that the bot may give."""
+
+    text: str
+    score: float
+    """Its probability among the candidates."""
 
 
 class DialogPredictor(Predictor):
     """Chooses what the bot says next.
-
-    An answer has `response`, the best candidate, and `best`: the five best as `{"text", "score"}`, scores being
-    probabilities among the candidates. `facts` is what a response that is an `api_call` finds: a client adds them to
-    the history, speaker `fact`, before it asks again. `unknown` are the user's last words that the model does not know.
 
     Args:
         run: A `engine.run.Run` of a dialog model.
@@ -38,24 +52,27 @@ class DialogPredictor(Predictor):
         UserError: where the run lacks a file, or its files do not fit.
     """
 
-    fields = {
-        "history": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "speaker": {"type": "string", "description": "user, bot, or fact for what a search brought."},
-                    "text": {"type": "string", "description": "Empty: silence, after which the bot goes on."},
-                },
-            },
-            "description": "The conversation, the oldest sentence first; after another than the user's, silence.",
-        },
-        "facts": {**TEXTS, "description": "What a search brought, known before the last sentence of the user."},
-        "candidates": {
-            **TEXTS,
-            "description": "Only these of the bot's candidates are chosen from; empty: all that claim nothing unsaid.",
-        },
-    }
+    class Instance(Config):
+        """A conversation."""
+
+        history: list[Sentence]
+        """The conversation, the oldest sentence first. If the last one is not the user's, the user is silent."""
+        facts: list[str] = []
+        """What a search found, known before the last sentence of the user."""
+        candidates: list[str] = []
+        """Those of the bot's candidates to choose from; empty: all that claim nothing that was not said."""
+
+    class Answer(Config):
+        """What the bot says."""
+
+        response: str
+        """The best candidate."""
+        best: list[Candidate]
+        """The five best candidates."""
+        facts: list[str]
+        """What a response that is an `api_call` finds. A client adds them to the history, before it asks again."""
+        unknown: list[str]
+        """The user's last words that the model does not know."""
 
     def __init__(self, run):
         self.world = World.load(run.path)
@@ -76,8 +93,8 @@ class DialogPredictor(Predictor):
         """What goes before a history in which the user speaks first, if in the dataset the bot always did."""
         if self._firsts != {SILENCE}:
             return []
-        [greeting] = self.answer([{"history": [], "facts": [], "candidates": []}])
-        return [("user", ""), ("bot", greeting["response"])]
+        [greeting] = self.answer([self.Instance(history=[])])
+        return [("user", ""), ("bot", greeting.response)]
 
     def read(self, text):
         """The words of a user, near to those that the model knows: also without capitals and punctuation.
@@ -98,44 +115,31 @@ class DialogPredictor(Predictor):
         """The words of a user that the model does not know, as `read` gives them; signs alone are none."""
         return [word for word in self.read(text) if word not in self._known | {SILENCE} and any(map(str.isalnum, word))]
 
-    def check(self, instance, where):
-        for number, sentence in enumerate(instance["history"]):
-            if sentence["speaker"] not in SPEAKERS:
-                known, found = ", ".join(SPEAKERS), sentence["speaker"]
-                raise UserError(f"{where}, history {number}: speaker must be one of {known}. Received: {found!r}")
-        for text in instance["candidates"]:
+    def check(self, instance):
+        for text in instance.candidates:
             if text not in self._place:
-                raise UserError(f"{where}: expected candidates that the bot knows. Received: {text!r}")
+                raise UserError(f"candidates: expected those that the bot knows. Received: {text!r}")
 
     def answer(self, instances):
         logits, _, sentences = self._run(instances)
         return [self._best(*each) for each in zip(instances, logits, sentences, strict=True)]
 
-    def answer_with_attention(self, instance):
+    def answer_with_attention(self, instance, details):
+        """As of `Predictor`; the details are what each head of a hop attended to."""
         [logits], [weights], [sentences] = self._run([instance])
-        attention = []
-        if len(weights) and len(sentences) > 1:  # the last one is what asks
-            columns = [f"hop {hop + 1}" for hop in range(len(weights))]
-            mean_MS = weights.mean(axis=1).T.tolist()
-            attention = [{"title": "memories", "rows": _lines(sentences), "columns": columns, "weights": mean_MS}]
-        return {**self._best(instance, logits, sentences), "attention": attention}
-
-    def details(self, instance, answer):
-        """Of each hop what its heads attended to."""
-        _, [weights], [sentences] = self._run([instance])
-        if len(sentences) < 2:
-            return []
-        columns = [f"head {head + 1}" for head in range(weights.shape[1])] if len(weights) else []
-        return [
-            {
-                "group": "heads",
-                "title": f"hop {hop + 1}",
-                "rows": _lines(sentences),
-                "columns": columns,
-                "weights": of_hop_HM.T.tolist(),
-            }
-            for hop, of_hop_HM in enumerate(weights)
-        ]
+        answer = self._best(instance, logits, sentences)
+        if not len(weights) or len(sentences) < 2:  # the last one is what asks
+            return answer, []
+        hops = [f"hop {hop + 1}" for hop in range(len(weights))]
+        heads = [f"head {head + 1}" for head in range(weights.shape[1])]
+        rows = [f"{speaker}: {text}" for speaker, text in sentences[:-1]]
+        mean_MS = weights.mean(axis=1).T.tolist()
+        maps = [{"title": "memories", "rows": rows, "columns": hops, "weights": mean_MS}]
+        if details:
+            for hop, of_hop_HM in zip(hops, weights, strict=True):
+                shown = {"rows": rows, "columns": heads, "weights": of_hop_HM.T.tolist()}
+                maps.append({"group": "heads", "title": hop, **shown})
+        return answer, maps
 
     def _run(self, instances):
         """What the model says to each last sentence.
@@ -168,12 +172,12 @@ class DialogPredictor(Predictor):
 
     def _sentences(self, instance):
         """All that was said, and the facts, as `(speaker, text)`; the last is the user's."""
-        said = [(sentence["speaker"], sentence["text"]) for sentence in instance["history"]]
+        said = [(sentence.speaker, sentence.text) for sentence in instance.history]
         if said and said[0][0] == "user" and self.read(said[0][1]) != [SILENCE]:
             said = [*self.opening, *said]
         if not said or said[-1][0] != "user":
             said.append(("user", ""))
-        said[-1:-1] = [("fact", text) for text in instance["facts"]]
+        said[-1:-1] = [("fact", text) for text in instance.facts]
         limit = self.config.max_words
         return [
             (speaker, " ".join(self.read(text) if speaker == "user" else text.split()[:limit]))
@@ -182,21 +186,16 @@ class DialogPredictor(Predictor):
 
     def _best(self, instance, logits, sentences):
         unknown = self.unknown(sentences[-1][1])
-        places = sorted({self._place[text] for text in instance["candidates"]})
+        places = sorted({self._place[text] for text in instance.candidates})
         if not places:
             places = np.flatnonzero(self.claims.allowed(sentences, not unknown))
         chosen = logits[places].astype(np.float64)
         scores = np.exp(chosen - chosen.max())
         scores /= scores.sum()
         best = [
-            {"text": self.world.candidates[places[i]], "score": float(scores[i])}
+            Candidate(text=self.world.candidates[places[i]], score=float(scores[i]))
             for i in np.argsort(-chosen, kind="stable")[:BEST]
         ]
-        response = best[0]["text"]
+        response = best[0].text
         facts = search(self.world, response) if response.startswith(CALL) else []
-        return {"response": response, "best": best, "facts": facts, "unknown": unknown}
-
-
-def _lines(sentences):
-    """All sentences but the last, which asks, each after its speaker."""
-    return [f"{speaker}: {text}" for speaker, text in sentences[:-1]]
+        return self.Answer(response=response, best=best, facts=facts, unknown=unknown)

@@ -6,6 +6,7 @@ import threading
 import keras
 import numpy as np
 
+from base.config import Config
 from base.files import UserError
 from data.tokenizers import TOKENIZERS, normalize
 from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
@@ -21,33 +22,41 @@ CHOICE = 10  # replies that a reverse model has to choose from
 MOST = {"beam": 20, "max_length": 100}  # that an instance may ask for
 
 
+class Reply(Config):
+    """A reply that was found."""
+
+    text: str
+    score: float
+    """Log probability, divided by the length penalty where there is one; with a reverse model see `rerank`."""
+
+
 class GenerationPredictor(Predictor):
     """Writes replies to what was said.
-
-    An answer has `response`, the best reply, and `best`: `{"text", "score"}`, as many as `decoding.beam`; a score
-    is a log probability, by the length penalty where there is one, or what `reverse` makes of it.
 
     Args:
         run: A `engine.run.Run` of a generation model.
         decoding: A `models.decoding.Decoding`; default: greedy search.
-        seed: Of sampling; each answer goes on drawing.
+        seed: Seed of sampling; each answer draws anew.
 
     Raises:
         UserError: where the run lacks a file, or its files do not fit.
     """
 
-    fields = {
-        "turns": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "What was said, the oldest turn first; the model reads the last ones, as many as it learnt.",
-        },
-        "decode": {
-            "type": "string",
-            "description": "How replies are searched for, as `beam=5,length_penalty=1`; empty: as the server was told.",
-            "default": "",
-        },
-    }
+    class Instance(Config):
+        """A conversation."""
+
+        turns: list[str]
+        """The conversation, the oldest turn first; the model reads as many of the last ones as it was trained with."""
+        decode: str = ""
+        """How replies are searched for, for example `beam=5,length_penalty=1`; empty: the predictor's own way."""
+
+    class Answer(Config):
+        """What is replied."""
+
+        response: str
+        """The best reply."""
+        best: list[Reply]
+        """`decoding.beam` replies, the best first."""
 
     def __init__(self, run, decoding=None, seed=1):
         self.vocabulary = vocabulary_of(run)
@@ -78,26 +87,25 @@ class GenerationPredictor(Predictor):
         self.reverse, self.reverse_weight = load_reverse(reverse_run, self.vocabulary), weight
         self.decode_by(Decoding(beam=CHOICE))
 
-    def check(self, instance, where):
-        decoding = parse_decoding(instance["decode"])
+    def check(self, instance):
+        decoding = parse_decoding(instance.decode)
         for field, most in MOST.items():
             if getattr(decoding, field) > most:
-                raise UserError(f"{where}, decode: {field} may be {most} at most. Received: {getattr(decoding, field)}")
+                raise UserError(f"decode: {field} may be {most} at most. Received: {getattr(decoding, field)}")
 
     def answer(self, instances):
         answers = [None] * len(instances)
-        for decode in {instance["decode"] for instance in instances}:
-            rows = [row for row, instance in enumerate(instances) if instance["decode"] == decode]
-            found = self._found([self.source(instances[row]["turns"])[1] for row in rows], decode)
+        for decode in {instance.decode for instance in instances}:
+            rows = [row for row, instance in enumerate(instances) if instance.decode == decode]
+            found = self._found([self.source(instances[row].turns)[1] for row in rows], decode)
             for row, ids, scores in zip(rows, *found, strict=True):
                 answers[row] = self._answer_of(ids, scores)
         return answers
 
-    def answer_with_attention(self, instance):
-        words, ids = self.source(instance["turns"])
-        [found], [scores] = self._found([ids], instance["decode"])
-        weights = attention(self.model, ids, found[0])
-        return {**self._answer_of(found, scores), "attention": self._shown(words, found[0], weights)}
+    def answer_with_attention(self, instance, details):
+        words, ids = self.source(instance.turns)
+        [found], [scores] = self._found([ids], instance.decode)
+        return self._answer_of(found, scores), self._shown(words, found[0], attention(self.model, ids, found[0]))
 
     def write(self, turns):
         """Writes a reply word by word, by the first hypothesis of `decoding`.
@@ -154,5 +162,5 @@ class GenerationPredictor(Predictor):
 
     def _answer_of(self, ids, scores):
         texts = [self.tokenizer.detokenize(words_of(each, self.vocabulary)) for each in ids]
-        best = [{"text": text, "score": float(score)} for text, score in zip(texts, scores, strict=True)]
-        return {"response": texts[0], "best": best}
+        best = [Reply(text=text, score=float(score)) for text, score in zip(texts, scores, strict=True)]
+        return self.Answer(response=texts[0], best=best)

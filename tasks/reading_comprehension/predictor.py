@@ -8,6 +8,7 @@ import json
 import keras
 import numpy as np
 
+from base.config import Config
 from data.corpora.squad import tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
@@ -25,19 +26,27 @@ from tasks.reading_comprehension.windows import Span, batches_of, best_apart, wi
 
 BATCH, BATCH_WORDS = 60, 8000  # windows at once, and their words
 BEST, SPANS = 5, 100  # answers that are listed, and spans of a window that they are chosen from
-NO_ANSWER = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0, "confidence": None}
+
+
+class Found(Config):
+    """A part of a passage that may answer a question."""
+
+    answer: str
+    """Empty if the passage or the question has no word."""
+    start: int
+    end: int
+    """Its place in the passage, in characters; -1 if there is none."""
+    score: float | None
+    """The sum of two logits, which can be compared between passages and questions of one model."""
+    probability: float
+    """Its probability within the passage."""
+    confidence: float | None
+    """The probability that it is correct, by the scale that evaluating dev fits; see
+    `tasks.reading_comprehension.confidence`. Null in a run without that scale."""
 
 
 class ReadingComprehensionPredictor(Predictor):
     """Finds the answer to a question in a passage.
-
-    An answer has `answer`, a part of the passage, `start` and `end`, its places in characters, `score`, the sum of two
-    logits, which can be compared between passages and questions of one model, its `probability` within the passage, and
-    its `confidence`: how probable it is that it is right, by the scale that evaluating dev fits (see
-    `tasks.reading_comprehension.confidence`); `good` says whether the score reaches the threshold of that scale. Both
-    are null in a run without one. `n_best` are the best answers that share no word, the first of them this one.
-    `unknown_percent` says how many of the words of the passage and of the question the model has no vector for. Where
-    the passage or the question has no word, `answer` is empty, the places are -1 and `score` is null.
 
     A passage longer than training reads (`max_context`) is read in overlapping windows, and the best span of all is
     taken.
@@ -49,10 +58,22 @@ class ReadingComprehensionPredictor(Predictor):
         UserError: where the run lacks a file, or its files do not fit.
     """
 
-    fields = {
-        "passage": {"type": "string", "description": "The text in which the answer stands."},
-        "question": {"type": "string", "description": "What is asked."},
-    }
+    class Instance(Config):
+        """A question about a text."""
+
+        passage: str
+        """The text that contains the answer."""
+        question: str
+
+    class Answer(Found):
+        """The best answer."""
+
+        good: bool | None
+        """Whether the score reaches the threshold of the scale of confidence."""
+        n_best: list[Found]
+        """The best answers that share no word; the first is this one."""
+        unknown_percent: float
+        """Percentage of the words of passage and question without a word vector."""
 
     def __init__(self, run):
         self.vocabulary = vocabulary_of(run)
@@ -66,18 +87,15 @@ class ReadingComprehensionPredictor(Predictor):
     def answer(self, instances):
         return [answer for answer, _, _ in self._found(instances)]
 
-    def answer_with_attention(self, instance):
+    def answer_with_attention(self, instance, details):
         """As of `Predictor`; of a long passage, in the window that holds the answer."""
         [(answer, p_2W, window)] = self._found([instance])
-        attention = []
-        if window:
-            places = tokenize(instance["passage"])[window.first : window.end]
-            words = [instance["passage"][i:j] for i, j in places]
-            attention = [
-                {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2W.tolist()},
-                *self._flow(instance, places),
-            ]
-        return {**answer, "attention": attention}
+        if not window:
+            return answer, []
+        places = tokenize(instance.passage)[window.first : window.end]
+        words = [instance.passage[i:j] for i, j in places]
+        probabilities = {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2W.tolist()}
+        return answer, [probabilities, *self._flow(instance, places)]
 
     def _flow(self, instance, places):
         """What the words of a window and of the question attend to in each other, `a` and `b` of the paper's section
@@ -89,11 +107,11 @@ class ReadingComprehensionPredictor(Predictor):
             return []
         if not hasattr(self, "_encoder"):
             self._encoder = keras.Model(self.model.input, flow.input[:2])
-        of_question = tokenize(instance["question"])
+        of_question = tokenize(instance.question)
         inputs, _ = self._split([instance], [(places, of_question)]).collate([0])
         S_TJ = keras.ops.cast(flow.similarity(*self._encoder.predict_on_batch(inputs))[0], "float32")
         words, question = (
-            [instance[field][i:j] for i, j in spans]
+            [getattr(instance, field)[i:j] for i, j in spans]
             for field, spans in (("passage", places), ("question", of_question))
         )
         shown = []
@@ -109,7 +127,7 @@ class ReadingComprehensionPredictor(Predictor):
 
     def _found(self, instances):
         """Of each instance its answer, and the probabilities of start and end `(2, W)` in the window that holds it."""
-        spans = [(tokenize(instance["passage"]), tokenize(instance["question"])) for instance in instances]
+        spans = [(tokenize(instance.passage), tokenize(instance.question)) for instance in instances]
         real = [row for row, (passage, question) in enumerate(spans) if passage and question]
         overlap = self.window // 4
         windows = [window for row in real for window in windows_of(row, len(spans[row][0]), self.window, overlap)]
@@ -130,9 +148,7 @@ class ReadingComprehensionPredictor(Predictor):
                 ]
                 read[window.row].append((window, l_2T[:, : window.end - window.first].astype(np.float64), found))
         return [
-            self._answer_of(instance, *spans[row], read[row])
-            if row in read
-            else ({**NO_ANSWER, "good": None, "n_best": [], "unknown_percent": 0.0}, None, None)
+            self._answer_of(instance, *spans[row], read[row]) if row in read else (self._no_answer(), None, None)
             for row, instance in enumerate(instances)
         ]
 
@@ -144,28 +160,33 @@ class ReadingComprehensionPredictor(Predictor):
             np.maximum(part, l_2W, out=part)
         log_z = sum(np.logaddexp.reduce(logits_2T, axis=1))
         best = best_apart([span for _, _, found in read for span in found], BEST)
-        n_best = [self._described(instance["passage"], places, span, log_z) for span in best]
+        n_best = [self._described(instance.passage, places, span, log_z) for span in best]
         window, l_2W, _ = next(each for each in read if best[0] in each[2])
         p_2W = np.exp(l_2W - np.logaddexp.reduce(l_2W, axis=1)[:, None])
         good = None if self.scale is None else best[0].score >= self.scale.threshold
         unknown = self._unknown_percent(instance, places, of_question)
-        return {**n_best[0], "good": good, "n_best": n_best, "unknown_percent": unknown}, p_2W, window
+        answer = self.Answer(**dict(n_best[0]), good=good, n_best=n_best, unknown_percent=unknown)
+        return answer, p_2W, window
+
+    def _no_answer(self):
+        nothing = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0, "confidence": None}
+        return self.Answer(**nothing, good=None, n_best=[], unknown_percent=0.0)
 
     def _described(self, text, places, span, log_z):
         start, end = places[span.first][0], places[span.last][1]
         log_p = span.score + self.model.config.length_penalty * (span.last - span.first) - log_z
-        return {
-            "answer": text[start:end],
-            "start": start,
-            "end": end,
-            "score": span.score,
-            "probability": float(np.exp(log_p)),
-            "confidence": None if self.scale is None else self.scale.confidence(span.score),
-        }
+        return Found(
+            answer=text[start:end],
+            start=start,
+            end=end,
+            score=span.score,
+            probability=float(np.exp(log_p)),
+            confidence=None if self.scale is None else self.scale.confidence(span.score),
+        )
 
     def _unknown_percent(self, instance, places, of_question):
         words = [
-            instance[field][i:j].lower()
+            getattr(instance, field)[i:j].lower()
             for field, spans in (("passage", places), ("question", of_question))
             for i, j in spans
         ]
@@ -179,14 +200,12 @@ class ReadingComprehensionPredictor(Predictor):
         def encode(text, places):
             return [tokens.setdefault(text[i:j], len(tokens) + 1) for i, j in places]
 
-        passages = [encode(instance["passage"], places) for instance, (places, _) in zip(instances, spans, strict=True)]
-        questions = [
-            encode(instance["question"], places) for instance, (_, places) in zip(instances, spans, strict=True)
-        ]
+        passages = [encode(instance.passage, places) for instance, (places, _) in zip(instances, spans, strict=True)]
+        questions = [encode(instance.question, places) for instance, (_, places) in zip(instances, spans, strict=True)]
         return ReadingSplit(
             Tokens.of(list(tokens), self.vocabulary, self.characters),
             Sequences.of(passages),
-            [instance["passage"] for instance in instances],
+            [instance.passage for instance in instances],
             offsets=[],
             ids=[""] * len(instances),
             context=np.arange(len(instances)),

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from base.config import Config
 from base.files import UserError
 from data.sequences import Sequences
 from data.tokenizers import words_of
@@ -19,9 +20,6 @@ from tasks.selection.text import text_settings
 class SelectionPredictor(Predictor):
     """Ranks candidate responses to a conversation.
 
-    An answer has `logits` and `scores`, their sigmoids, of the candidates in the order given, and `order`: the
-    candidates' places, best first.
-
     Args:
         run: A `engine.run.Run` of a selection model.
 
@@ -29,18 +27,23 @@ class SelectionPredictor(Predictor):
         UserError: where the run has no vocabulary, or cannot be loaded.
     """
 
-    fields = {
-        "turns": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "The conversation, the oldest turn first, as people write it.",
-        },
-        "candidates": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "Responses to choose from.",
-        },
-    }
+    class Instance(Config):
+        """A conversation and responses to it."""
+
+        turns: list[str]
+        """The conversation, the oldest turn first, as people write it."""
+        candidates: list[str]
+        """Responses to choose from."""
+
+    class Answer(Config):
+        """Scores of the candidates."""
+
+        scores: list[float]
+        """The paper's `g(c, r)` of each candidate, in (0, 1)."""
+        logits: list[float]
+        """Scores before the sigmoid."""
+        order: list[int]
+        """Places of the candidates, the best first."""
 
     def __init__(self, run):
         if not (run.path / VOCABULARY).is_file():
@@ -56,55 +59,52 @@ class SelectionPredictor(Predictor):
         logits = (
             score(self.model, split, self.model.config, candidates=at_once) if len(split) else np.zeros(0, np.float32)
         )
-        ends = np.cumsum([len(instance["candidates"]) for instance in instances])
+        ends = np.cumsum([len(instance.candidates) for instance in instances])
         return [
-            {
-                "scores": (1 / (1 + np.exp(-of_instance.astype(np.float64)))).tolist(),
-                "logits": of_instance.tolist(),
-                "order": np.argsort(-of_instance, kind="stable").tolist(),
-            }
+            self.Answer(
+                scores=(1 / (1 + np.exp(-of_instance.astype(np.float64)))).tolist(),
+                logits=of_instance.tolist(),
+                order=np.argsort(-of_instance, kind="stable").tolist(),
+            )
             for of_instance in np.split(logits, ends[:-1])
         ]
 
-    def answer_with_attention(self, instance):
+    def answer_with_attention(self, instance, details):
         """As of `Predictor`; empty for a model without match matrices.
 
-        `attention` shows the best candidate's matches with each turn that is read: the mean of the model's match
-        matrices, a row per word of the turn and a column per word of the response, divided by the best match."""
-        answer = self.answer([instance])[0]
-        return {**answer, "attention": self._matches(instance, answer["order"][0]) if answer["order"] else []}
-
-    def details(self, instance, answer):
-        """Of the best candidate: every match matrix, and what every attentive module attended to."""
-        if not answer["order"] or self._matching is None:
-            return []
-        inputs, turns, response = self._read(instance, answer["order"][0])
-        return self._matching.matches(inputs, turns, response) + self._matching.attention(inputs, turns, response)
-
-    def _matches(self, instance, candidate):
-        return [] if self._matching is None else self._matching.summary(*self._read(instance, candidate))
+        The maps show the best candidate's matches with each turn that is read: the mean of the model's match matrices,
+        a row per word of the turn and a column per word of the response, divided by the best match. The details are
+        every match matrix, and what every attentive module attended to.
+        """
+        [answer] = self.answer([instance])
+        if not answer.order or self._matching is None:
+            return answer, []
+        read = self._read(instance.turns, instance.candidates[answer.order[0]])
+        maps = self._matching.summary(*read)
+        if details:
+            maps += self._matching.matches(*read) + self._matching.attention(*read)
+        return answer, maps
 
     @functools.cached_property
     def _matching(self):
         return Matching(self.model) if hasattr(self.model, "match_matrices") else None
 
-    def _read(self, instance, candidate):
+    def _read(self, turns, candidate):
         """The model's inputs with one candidate, the words of each turn that is read, and of the candidate."""
         config = self.model.config
-        turns = [self._words(text)[-config.max_words :] for text in instance["turns"][-config.max_turns :]]
-        response = self._words(instance["candidates"][candidate])[-config.max_words :]
-        split = self._split([{**instance, "candidates": [instance["candidates"][candidate]]}])
-        return inputs_of(split, config, np.array([0]), np.array([[0]]), 1), turns, response
+        split = self._split([self.Instance(turns=turns, candidates=[candidate])])
+        words = [self._words(text)[-config.max_words :] for text in [*turns[-config.max_turns :], candidate]]
+        return inputs_of(split, config, np.array([0]), np.array([[0]]), 1), words[:-1], words[-1]
 
     def _split(self, instances):
-        turns = [self._ids(turn) for instance in instances for turn in instance["turns"]]
-        count = np.array([len(instance["turns"]) for instance in instances], np.int64)
-        candidates = [len(instance["candidates"]) for instance in instances]
+        turns = [self._ids(turn) for instance in instances for turn in instance.turns]
+        count = np.array([len(instance.turns) for instance in instances], np.int64)
+        candidates = [len(instance.candidates) for instance in instances]
         return SelectionSplit(
             turns=Sequences.of(turns),
             context_start=np.cumsum(count) - count,
             context_turns=count,
-            responses=Sequences.of([self._ids(text) for instance in instances for text in instance["candidates"]]),
+            responses=Sequences.of([self._ids(text) for instance in instances for text in instance.candidates]),
             context=np.repeat(np.arange(len(instances)), candidates),
             label=np.zeros(sum(candidates), np.int32),
         )

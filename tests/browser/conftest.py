@@ -23,10 +23,10 @@ class Fake:
         self.name, self.task, self.answer, self.asked = f"fake-{task}", task, answer, []
         self.examples, self.more = list(examples), more
 
-    def check(self, instances):
-        """Takes whatever comes."""
+    def valid(self, instance, where):
+        return instance
 
-    def predict(self, instances):
+    def answers(self, instances):
         self.asked += instances
         return [self.answer(instance) for instance in instances]
 
@@ -36,11 +36,11 @@ class Fake:
         weights = [[0.1 * (i + j) for j in range(3)] for i in range(len(rows))]
         shown = {"rows": rows, "columns": ["a", "b", "c"], "weights": weights}
         maps = [{"title": name, **shown} for name in ("level 0", "level 1")]
-        return {**self.predict([instance])[0], "attention": maps}
+        return {**self.answers([instance])[0], "attention": maps}
 
     def metadata(self):
         facts = {"name": self.name, "version": "1", "task": self.task, "model": "fake", "corpus": "a test"}
-        return {**facts, "fields": {}, "scores": {"dev": {"score": 0.5}}, "examples": self.examples, **self.more}
+        return {**facts, "scores": {"dev": {"score": 0.5}}, "examples": self.examples, **self.more}
 
 
 def rank(instance):

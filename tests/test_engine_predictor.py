@@ -1,16 +1,22 @@
-"""Batch inference, with a predictor that answers at once."""
+"""engine/predictor.py with a predictor that answers at once: JSON lines, and wrong instances."""
 
 import json
 
 import pytest
 
+from base.config import Config
 from base.files import UserError
-from engine.prediction import BATCH, predict_lines
-from engine.predictor import Predictor
+from engine.predictor import BATCH, Predictor, predict_lines
 
 
 class Double(Predictor):
-    fields = {"text": {"type": "string"}}
+    class Instance(Config):
+        text: str
+        times: int = 2
+
+    class Answer(Config):
+        text: str
+        note: str = "nothing"
 
     def __init__(self, limit=None):
         self.sizes, self.limit = [], limit
@@ -19,10 +25,14 @@ class Double(Predictor):
         if self.limit is not None and sum(self.sizes) + len(instances) > self.limit:
             raise KeyboardInterrupt
         self.sizes.append(len(instances))
-        return [{"text": instance["text"] * 2} for instance in instances]
+        return [self.Answer(text=instance.text * instance.times) for instance in instances]
 
-    def answer_with_attention(self, instance):
-        return {**self.answer([instance])[0], "attention": []}
+    def answer_with_attention(self, instance, details):
+        return self.answer([instance])[0], []
+
+    def check(self, instance):
+        if instance.times > 9:
+            raise UserError(f"times: expected 9 at most. Received: {instance.times}")
 
 
 def write(path, texts):
@@ -47,9 +57,34 @@ def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
     assert predict_lines(Double(), source, tmp_path / "out") == (5, 3)
     answers = read(tmp_path / "out")
     assert answers[0] == {"text": "aa"} and answers[4] == {"text": "bb"}
-    assert "expected string" in answers[1]["error"]
+    assert answers[1]["error"] == "line 2: text: input should be a valid string. Received: 3"
     assert answers[2]["error"].startswith("line 3: expected a JSON object")
     assert answers[3]["error"].startswith("line 4: expected a JSON object") and len(answers[3]["error"]) < 200
+
+
+@pytest.mark.parametrize(
+    ("instance", "message"),
+    [
+        ({"text": "a", "nothing": 1}, "instance 1: Instance has no field 'nothing'; it has text, times"),
+        ({"times": 3}, "instance 1: .*field text is missing"),
+        ({"text": None}, "instance 1: text: .*valid string.*Received: None"),
+        ({"text": "a", "times": "3"}, "instance 1: times: .*valid integer.*Received: 3"),
+        ({"text": "a", "times": 10}, "instance 1, times: expected 9 at most. Received: 10"),
+        (["text"], "instance 1: .*dictionary"),
+        ("text", "instance 1: .*dictionary"),
+    ],
+)
+def test_a_wrong_instance_is_refused_with_its_number_and_field(instance, message):
+    predictor = Double()
+    with pytest.raises(UserError, match=message):
+        predictor.predict([{"text": "a"}, instance])
+    assert predictor.sizes == []
+
+
+def test_a_field_with_a_default_may_be_left_out():
+    assert Double().predict([{"text": "ab"}, {"text": "ab", "times": 3}]) == [{"text": "abab"}, {"text": "ababab"}]
+    assert Double().predict([]) == []
+    assert Double().explain({"text": "ab"}) == {"text": "abab", "attention": []}
 
 
 def test_it_goes_on_where_it_was_killed(tmp_path):
