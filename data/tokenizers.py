@@ -1,14 +1,17 @@
-"""Texts into tokens and back. See `TOKENIZERS`.
+"""Tokenizers: text to words and back, in Python and, for exported models, inside a TensorFlow graph. See `TOKENIZERS`.
 
-All patterns are in what Python's `re` and RE2, the engine of `tf.strings.regex_replace`, have in common, and mean the
-same to both: no look-around, no `\\w`; characters beyond ASCII stand for themselves. As every sign but the space is of
-some token, `re.findall(pattern, text)` is `re.sub(f"({pattern})", r" \\1 ", text).split(" ")` without empty strings,
-and so a graph can tokenize as this file does.
+Both apply the same patterns, which keep to what Python's `re` and RE2 (`tf.strings.regex_replace`) have in common: no
+look-around, no `\\w`; characters beyond ASCII are written literally. A pattern matches every character but the space,
+so `re.findall(pattern, text)` is `re.sub(f"({pattern})", r" \\1 ", text).split(" ")` without empty strings, which a
+graph can compute.
+
+TensorFlow is imported only by what runs in a graph: scripts that just read text should start quickly.
 """
 
 import dataclasses
 import logging
 import re
+import sys
 import unicodedata
 
 from base.files import UserError
@@ -18,16 +21,16 @@ from base.files import UserError
 SPACE = "\\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """White space and control characters."""
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\ufe00-\ufe0f\ufeff"
-"""Soft hyphen, zero-width space, marks of direction, word joiner, variation selectors, byte order mark."""
+"""Soft hyphen, zero-width space, direction marks, word joiner, variation selectors, byte order mark."""
 APOSTROPHES = "`\u00b4\u02bc\u2018\u2019\u201a\u201b\u2032"
 QUOTES = "\u201c\u201d\u201e\u201f\u2033"
 HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-"""Han characters: the unified ideographs with extensions A to H, the compatibility ones, and the iteration mark, the
-closing mark and the zero of U+3005 to U+3007. Kana and Hangul are none."""
+"""Unified ideographs with extensions A to H, compatibility ideographs, and U+3005 to U+3007 (iteration mark, closing
+mark, zero); no kana, no Hangul."""
 FULL_WIDTH = {sign: chr(ord(sign) + 0xFEE0) for sign in ",!?:;"}
-"""Signs that NFKC made narrow, and how they are written after a Han character."""
+"""Signs that NFKC makes narrow -> their form after a Han character."""
 CJK_SIGNS = "\u3001-\u3004\u3008-\u3020\u3030\u30fb" + "".join(FULL_WIDTH.values())
-"""Punctuation of Chinese and Japanese texts, which has its space in itself."""
+"""Punctuation of Chinese and Japanese, which needs no space around it."""
 SIGNS = (
     "!-/:-@\\[-`{-~"  # ASCII
     "\u00a1-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u00d7\u00f7"  # Latin-1 without its letters
@@ -36,7 +39,7 @@ SIGNS = (
     "\u3001-\u3004\u3008-\u3020\u3030\u30fb\ue000-\uf8ff\ufe10-\ufe6f\uff00-\uff0f\uffe0-\uffff"
     "\U0001f000-\U0001faff"  # emoji
 )
-"""Punctuation and symbols: the characters that no word has. All others, of whatever script, are letters here."""
+"""Punctuation and symbols. Every other character, of any script, is a letter here."""
 
 # === Tokens ===
 
@@ -53,9 +56,12 @@ TERM = f"(?:[^ {SIGNS}]|_)+"
 TERMS = f"{TERM}(?:[-.'_/@:+~#&=*%]+{TERM})*|[^ ]"
 MIXED = _pattern(f"[^ {SIGNS}{HAN}]")
 
-# === Back to text: what is replaced in tokens that are joined by spaces, in turn ===
+# === Rules: patterns and their replacements, applied in order ===
 
-JOIN = (
+ASCII_QUOTES = ((f"[{APOSTROPHES}]", "'"), (f"[{QUOTES}]", '"'))
+ONE_SPACE = ((f"[{INVISIBLE}]", ""), (f"[{SPACE}]+", " "), ("^ | $", ""))
+
+JOIN = (  # of tokens separated by spaces
     *((f"([{HAN}]) {re.escape(sign)}", rf"\1{wide}") for sign, wide in FULL_WIDTH.items()),
     (f"([{HAN}{CJK_SIGNS}]) ", r"\1"),
     (f" ([{HAN}{CJK_SIGNS}])", r"\1"),
@@ -65,27 +71,34 @@ JOIN = (
 )
 HYPHENS = ((f"([^ {SIGNS}]) - ([^ {SIGNS}])", r"\1-\2"),)
 OPTIONS = (("(^| )- ([a-z0-9])( |$)", r"\1-\2\3"),) * 2
-"""Of a command; twice, as neighbours share a space. In terms other hyphens are kept."""
+"""Options of a command; twice, because neighbours share a space. Other hyphens are inside terms."""
+
+
+def _replace(text, rules):
+    """Applies rules to a string, or in a graph to a string tensor."""
+    if isinstance(text, str):
+        for pattern, replacement in rules:
+            text = re.sub(pattern, replacement, text)
+        return text
+    import tensorflow as tf
+
+    for pattern, replacement in rules:
+        text = tf.strings.regex_replace(text, pattern, replacement)
+    return text
 
 
 def normalize(text, lower=True):
     """Brings a text into the form that tokenizers take.
 
-    Typographic apostrophes and quotes become ASCII, then NFKC (`\uff21` is `A`, the ellipsis three points, a wide comma
-    a narrow one); invisible characters go; white space and control characters are one space, and none at the ends.
-
-    Args:
-        text: Any text.
-        lower: Whether to make it lower case.
+    Typographic apostrophes and quotes become ASCII, then NFKC applies (`\uff21` becomes `A`, the ellipsis three points,
+    a wide comma a narrow one). Invisible characters are removed. White space and control characters become single
+    spaces, none at the ends.
 
     >>> normalize(" \u201cDon\u2019t\u201d\\t\uff2f\uff2b\u2026 ", lower=True)
     '"don\\'t" ok...'
     """
-    text = re.sub(f"[{APOSTROPHES}]", "'", text)
-    text = re.sub(f"[{QUOTES}]", '"', text)
-    text = unicodedata.normalize("NFKC", text)
-    text = re.sub(f"[{INVISIBLE}]", "", text)
-    text = re.sub(f"[{SPACE}]+", " ", text).strip(" ")
+    text = unicodedata.normalize("NFKC", _replace(text, ASCII_QUOTES))
+    text = _replace(text, ONE_SPACE)
     return text.lower() if lower else text
 
 
@@ -102,25 +115,19 @@ class Tokenizer:
     """
 
     pattern: str
-    """What a token looks like."""
+    """Matches a token."""
     glue: str = " "
-    """What is put between tokens."""
+    """Separator of joined tokens."""
     join: tuple[tuple[str, str], ...] = ()
-    """Patterns and what takes their place, in turn, once the tokens are one text."""
+    """Rules for joined tokens."""
     segment: bool = False
-    """Whether the package jieba parts tokens of Han characters into words."""
+    """Whether the package jieba splits runs of Han characters into words."""
 
     def tokenize(self, text):
-        """The tokens of a text.
-
-        Args:
-            text: As `normalize` gives it.
-
-        Returns:
-            List of strings without spaces.
+        """The tokens of a normalized text: a list of strings without spaces.
 
         Raises:
-            UserError: where jieba is needed and not installed.
+            UserError: if jieba is needed and not installed.
         """
         tokens = re.findall(self.pattern, text)
         if self.segment:
@@ -128,12 +135,22 @@ class Tokenizer:
             return [part for token in tokens for part in (cut(token) if re.match(f"[{HAN}]", token) else [token])]
         return tokens
 
+    def tokenize_in_graph(self, texts):
+        """The same of normalized texts, string `(n,)`: ragged string `(n, tokens)`."""
+        import tensorflow as tf
+
+        return tf.strings.split(tf.strings.regex_replace(texts, f"({self.pattern})", r" \1 "))
+
     def detokenize(self, tokens):
-        """The text that a reader expects of some tokens; which spaces there were is not known, but guessed."""
-        text = self.glue.join(tokens)
-        for pattern, replacement in self.join:
-            text = re.sub(pattern, replacement, text)
-        return text
+        """The text that a reader expects of some tokens; where it had spaces is guessed."""
+        return _replace(self.glue.join(tokens), self.join)
+
+    def detokenize_in_graph(self, tokens):
+        """The same of tokens, string `(..., L)`, padded with "" at the end: string `(...)`."""
+        import tensorflow as tf
+
+        joined = tf.strings.reduce_join(tokens, axis=-1, separator=self.glue)
+        return _replace(joined, ((" +$", ""), *self.join))
 
 
 def _jieba():
@@ -143,7 +160,7 @@ def _jieba():
         raise UserError(
             "The tokenizer jieba needs a package that is not here: pip install jieba, see requirements-chinese.txt"
         ) from error
-    logging.getLogger("jieba").setLevel(logging.WARNING)  # it says how long its dictionary took
+    logging.getLogger("jieba").setLevel(logging.WARNING)  # it logs how long its dictionary took
     return jieba
 
 
@@ -155,15 +172,15 @@ TOKENIZERS = {
     "mixed": Tokenizer(MIXED, join=JOIN + HYPHENS),
     "jieba": Tokenizer(f"[{HAN}]+|{MIXED}", join=JOIN + HYPHENS, segment=True),
 }
-"""`space`: what stands between spaces. `words`: words with their inner apostrophes, numbers, `...`, `--`, and each
-other sign. `terms`: words with the signs that join their parts (`apt-get`, `kernel.org`, `2.6.8`, `__path__`), and each
-other sign, as the logs of #ubuntu are cut. `characters`: each character. `mixed`: as `words`, but each Han character is
-one. `jieba`: as `mixed`, but Han characters make words.
+"""`space`: splits at spaces. `words`: words with their inner apostrophes, numbers, `...`, `--`, and each other sign.
+`terms`: words with the signs that join their parts (`apt-get`, `kernel.org`, `2.6.8`, `__path__`), and each other sign,
+as the logs of #ubuntu are tokenized. `characters`: each character. `mixed`: as `words`, but each Han character is a
+token. `jieba`: as `mixed`, but Han characters form words.
 """
 
 WHITESPACE = "whitespace"
-"""The tokenizer of texts whose words somebody has separated already, as in the files of SMN and DAM: they are split at
-ASCII white space and changed in nothing else."""
+"""The tokenizer of texts that are tokenized already, as the files of SMN and DAM: it splits at ASCII white space and
+changes nothing else."""
 
 
 def words_of(text, tokenizer=WHITESPACE, lower=True):
@@ -172,10 +189,7 @@ def words_of(text, tokenizer=WHITESPACE, lower=True):
     Args:
         text: Any text.
         tokenizer: `WHITESPACE` or a key of `TOKENIZERS`.
-        lower: Whether to make it lower case; `WHITESPACE` never does.
-
-    Returns:
-        List of strings.
+        lower: Whether to lower-case it; `WHITESPACE` never does.
 
     >>> words_of("Hello  there! Try apt-get."), words_of("Hello  there!", "terms"), words_of("apt-get.", "terms")
     (['Hello', 'there!', 'Try', 'apt-get.'], ['hello', 'there', '!'], ['apt-get', '.'])
@@ -183,3 +197,51 @@ def words_of(text, tokenizer=WHITESPACE, lower=True):
     if tokenizer == WHITESPACE:
         return [word.decode() for word in text.encode(errors="replace").split()]
     return TOKENIZERS[tokenizer].tokenize(normalize(text, lower))
+
+
+class GraphTokenizer:
+    """`words_of` inside a TensorFlow graph.
+
+    Differs from it: NFKC applies to single characters, so a letter and a combining accent after it stay two; TensorFlow
+    does not lower-case the 40 capitals that are new in Unicode 14.
+
+    Args:
+        tokenizer: `WHITESPACE`, which takes any bytes, or a key of `TOKENIZERS`.
+        lower: Whether to lower-case texts; `WHITESPACE` never does.
+
+    Raises:
+        UserError: if the tokenizer needs jieba, which no graph contains.
+    """
+
+    def __init__(self, tokenizer, lower):
+        self.tokenizer, self.lower = TOKENIZERS.get(tokenizer), lower
+        self.tables = []
+        """Lookup tables that an exported model must track."""
+        if tokenizer == WHITESPACE:
+            return
+        if self.tokenizer.segment:
+            raise UserError(f"the tokenizer {tokenizer} needs a package that no graph holds, and cannot be exported")
+        import tensorflow as tf
+
+        narrow = {c: unicodedata.normalize("NFKC", c) for c in map(chr, range(sys.maxunicode + 1))}
+        narrow = {c: text for c, text in narrow.items() if c != text}
+        initializer = tf.lookup.KeyValueTensorInitializer(list(narrow), list(narrow.values()))
+        self.tables.append(tf.lookup.StaticHashTable(initializer, default_value=""))
+
+    def __call__(self, texts):
+        """The words of texts, string `(n,)`: ragged string `(n, words)`."""
+        import tensorflow as tf
+
+        if self.tokenizer is None:
+            return tf.strings.split(texts)
+        return self.tokenizer.tokenize_in_graph(self.normalize(texts))
+
+    def normalize(self, texts):
+        """`normalize` of texts, string `(n,)`."""
+        import tensorflow as tf
+
+        characters = tf.strings.unicode_split(_replace(texts, ASCII_QUOTES), "UTF-8")
+        narrow = self.tables[0].lookup(characters.flat_values)
+        kept = tf.where(narrow == "", characters.flat_values, narrow)
+        texts = _replace(tf.strings.reduce_join(characters.with_flat_values(kept), axis=-1), ONE_SPACE)
+        return tf.strings.lower(texts, encoding="utf-8") if self.lower else texts

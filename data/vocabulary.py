@@ -1,4 +1,4 @@
-"""The words that a model knows, and their ids."""
+"""The words that a model knows and their ids, in Python and inside a TensorFlow graph."""
 
 import collections
 import dataclasses
@@ -10,9 +10,9 @@ from base.files import UserError, atomic_file
 from data.text_files import read_lines
 
 PADDING_ID, EOS_ID, UNK_ID = 0, 1, 2
-"""What prepare.py gives; the release's vocabularies have others, see `Vocabulary.eos_id` and `Vocabulary.unk_id`."""
+"""Ids given by prepare.py; the release's vocabularies have others, see `Vocabulary.eos_id` and `Vocabulary.unk_id`."""
 SPECIALS = ("_EOS_", "_UNK_")
-"""The end of a turn, and every word that the vocabulary has not: words 1 and 2 of what prepare.py makes."""
+"""The end of a turn, and every word that is not in the vocabulary: words 1 and 2 of what prepare.py makes."""
 
 SPACE = re.compile("[ \t\r\v\f]+")
 
@@ -21,7 +21,7 @@ POWERS = tuple(pow(1_000_003, i, PRIME) for i in range(1, HASHED_BYTES + 1))
 
 
 def hash_of(word):
-    """A number from 0 to 2^31 - 2 for a word: a polynomial in its first 32 bytes, so that a graph can compute it too.
+    """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes, which `WordIds` can compute too.
 
     >>> hash_of("a") == ord("a") * 1_000_003
     True
@@ -33,13 +33,12 @@ def hash_of(word):
 class Vocabulary:
     """Words in order: the id of a word is its position, counted from 1; id 0 is padding.
 
-    A word of a corpus that is spelled like a special is an unknown word to `encode`: the text of a
-    user can neither end a turn nor stand for a known word.
+    To `encode` a word that is spelled like a special is unknown: the text of a user cannot end a turn.
 
     Args:
-        words: Tuple of words, none twice, none empty or with ASCII white space in it; `_EOS_` is one of them.
-        hashed: So many ids follow, which unknown words have by their hash: two places that hold the same unknown word
-            hold the same id. 0: all are `_UNK_`.
+        words: Distinct words without ASCII white space; `_EOS_` is one of them.
+        hashed: Number of further ids for unknown words, assigned by hash, so that equal words have equal ids. 0: all
+            are `_UNK_`.
 
     Raises:
         ValueError: on other words; the message calls the word with id `n` "line n".
@@ -72,18 +71,14 @@ class Vocabulary:
 
     @functools.cached_property
     def unk_id(self):
-        """The id of `_UNK_`, every other word; 0, padding, where there is none: models pass over it."""
+        """The id of `_UNK_`; 0, padding, which models skip, if the vocabulary lacks it."""
         return self.words.index("_UNK_") + 1 if "_UNK_" in self.words else PADDING_ID
 
     @classmethod
     def count(cls, token_lists, min_count=1):
-        """The vocabulary of a corpus: the specials, then its words, most frequent first.
+        """The vocabulary of lists of words: the specials, then words by falling count, then by code points.
 
-        Words of equal count are in the order of their code points, whatever the corpus's order.
-
-        Args:
-            token_lists: Iterable of lists of words.
-            min_count: Words that occur less often are left out.
+        Words that occur less than `min_count` times are left out.
 
         >>> Vocabulary.count([["b", "a"], ["c", "b"], ["_EOS_"]]).words
         ('_EOS_', '_UNK_', 'b', 'a', 'c')
@@ -95,13 +90,13 @@ class Vocabulary:
 
     @classmethod
     def of_counts(cls, counts, min_count=1):
-        """As `count`, from `{word: how often it occurs}`."""
+        """`count`, from `{word: occurrences}`."""
         words = [word for word, n in counts.items() if n >= min_count and word not in SPECIALS]
         return cls((*SPECIALS, *sorted(words, key=lambda word: (-counts[word], word))))
 
     @classmethod
     def of(cls, words):
-        """The vocabulary of some words, in their order, without specials, repeated ones and any with white space.
+        """The specials, then some words in order, without repetitions and words with white space.
 
         >>> Vocabulary.of(["b", "a", "b", "_EOS_", "c d"]).words
         ('_EOS_', '_UNK_', 'b', 'a')
@@ -117,7 +112,7 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, tokens):
-        """The ids of some words; `unk_id`, or one of the hashed ids, for those that are not in it."""
+        """The ids of some words; unknown ones have `unk_id` or a hashed id."""
         ids, unknown = self._ids, self.unk_id
         if not self.hashed:
             return [ids.get(token, unknown) for token in tokens]
@@ -129,21 +124,16 @@ class Vocabulary:
         return self.words[id - 1] if id <= len(self.words) else self.words[self.unk_id - 1]
 
     def save(self, path):
-        """Writes one word per line: line `n` is the word with id `n`. UTF-8."""
+        """Writes one word per line, UTF-8: line `n` is the word with id `n`."""
         with atomic_file(path) as file:
             file.writelines(f"{word}\n" for word in self.words)
 
     @classmethod
     def load(cls, path, hashed=0):
-        """Reads what `save` wrote.
-
-        Args:
-            path: The file.
-            hashed: As of `Vocabulary`; the file does not say.
+        """Reads a file of `save`, which does not contain `hashed`.
 
         Raises:
-            UserError: where the file is missing or not UTF-8, or a line is empty, repeated or not
-                one word.
+            UserError: if the file is missing or not UTF-8, or a line is empty, repeated or not one word.
         """
         path = pathlib.Path(path)
         try:
@@ -162,12 +152,12 @@ class Vocabulary:
         """Reads the vocabulary of DAM's release: words, each followed by its id, in any order.
 
         Args:
-            path: `word2id`; word and id are separated by spaces, a tab or a new line. An id that no word has gets one
-                that no text has.
-            eos_id: The id of `_EOS_`, which the file may leave out or spell in another way.
+            path: `word2id`; word and id are separated by spaces, a tab or a line end. An id without a word gets one
+                that no text contains.
+            eos_id: The id of `_EOS_`, which the file may lack or spell differently.
 
         Raises:
-            UserError: where the file is missing, an id is none or given twice, or `_EOS_` has another id.
+            UserError: if the file is missing, an id is invalid or given twice, or `_EOS_` has another id.
         """
         lines = read_lines(path, "words and ids")
         tokens = ((number, token) for number, line in lines for token in SPACE.split(line) if token)
@@ -185,3 +175,39 @@ class Vocabulary:
             return cls(tuple(words.get(id, f"_{id}_") for id in range(1, max(words) + 1)))
         except ValueError as error:
             raise UserError(f"{path}: {str(error).replace('line', 'id')}") from error
+
+
+class WordIds:
+    """`Vocabulary.encode` inside a TensorFlow graph.
+
+    Args:
+        vocabulary: A `Vocabulary`.
+    """
+
+    def __init__(self, vocabulary):
+        self.table = word_table(vocabulary)
+        """Lookup table, which an exported model must track."""
+        self._vocabulary = vocabulary
+
+    def __call__(self, words):
+        """The ids of words, string `(n,)`: int32 `(n,)`."""
+        import tensorflow as tf
+
+        ids, vocabulary = self.table.lookup(words), self._vocabulary
+        if not vocabulary.hashed:
+            return ids
+        bytes_NH = tf.cast(tf.io.decode_raw(words, tf.uint8, fixed_length=HASHED_BYTES), tf.int64)
+        hashes = tf.reduce_sum(bytes_NH * tf.constant(POWERS, tf.int64), axis=-1) % PRIME
+        hashed = len(vocabulary) + 1 + tf.cast(hashes % vocabulary.hashed, tf.int32)
+        return tf.where(ids == vocabulary.unk_id, hashed, ids)
+
+
+def word_table(vocabulary):
+    """`tf.lookup.StaticHashTable` from the words of a `Vocabulary` to their ids; other words, a literal `_EOS_` too,
+    get `unk_id`."""
+    import tensorflow as tf
+
+    words = {word: id for id, word in enumerate(vocabulary.words, 1) if id != vocabulary.eos_id}
+    values = tf.constant(list(words.values()), tf.int32)
+    initializer = tf.lookup.KeyValueTensorInitializer(tf.constant(list(words)), values)
+    return tf.lookup.StaticHashTable(initializer, vocabulary.unk_id)

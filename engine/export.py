@@ -81,6 +81,22 @@ def without_cudnn(model):
             layer.use_cudnn = False
 
 
+def of_shape(x, name, axes):
+    """The tensor `x`, or an error that names the input and its shape, as `turns_must_have_shape_B_T`.
+
+    A signature's function checks no shapes, and tracing relies on the signature, so the static shape is dropped first.
+
+    Args:
+        x: A tensor.
+        name: The input's name.
+        axes: A letter per axis.
+    """
+    import tensorflow as tf
+
+    x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=tf.TensorShape(None))
+    return tf.ensure_shape(x, [None] * len(axes), name=f"{name}_must_have_shape_{'_'.join(axes)}")
+
+
 def _free(out, version):
     """The directory of a version, which must be unused."""
     path = out / str(version)

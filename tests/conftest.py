@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 
+import hypothesis
 import keras
 import numpy as np
 import pytest
@@ -20,6 +21,11 @@ from tasks.generation import prepare as prepare_generation
 from tasks.generation.dataset import load_dataset as load_generation
 from tasks.reading_comprehension import prepare as prepare_reading
 from tasks.selection.prepare import Settings, prepare
+
+# `make fuzz` draws other examples each time, and many more.
+hypothesis.settings.register_profile("tests", max_examples=150, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("fuzz", max_examples=5000, deadline=None)
+hypothesis.settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,14 @@
-"""`data.vocabulary`: ids, the order of words, the file."""
+"""`data.vocabulary`: ids in Python and in a graph, the order of words, the file."""
 
 import dataclasses
 
 import pytest
+import tensorflow as tf
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from base.files import UserError
-from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary
+from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary, WordIds, word_table
 
 ODD = ("ü", "a\u2028b", "c\x85", "\u3000", "\ufeff", "it's")
 
@@ -140,3 +143,34 @@ def test_load_word2id_rejects(tmp_path, content, message):
     with pytest.raises(UserError) as caught:
         Vocabulary.load_word2id(tmp_path / "word2id", eos_id=3)
     assert str(caught.value).startswith(str(tmp_path / "word2id")) and message in str(caught.value)
+
+
+# === In a graph ===
+
+WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1)
+
+
+@given(WORDS, st.sampled_from([0, 997, 2**24]))
+@example(["w" * 33, "w" * 32, "w" * 31 + "v", "_EOS_", "_UNK_", "x"], 997)
+def test_the_graph_finds_the_same_ids(words, hashed):
+    vocabulary = Vocabulary(("_EOS_", "_UNK_", "x", *ODD), hashed)
+    assert WordIds(vocabulary)(tf.constant(words)).numpy().tolist() == vocabulary.encode(words)
+
+
+def test_hashed_ids_follow_the_words_and_depend_on_32_bytes():
+    vocabulary = Vocabulary(("_EOS_", "_UNK_", "x"), hashed=997)
+    long, cut, other, known = vocabulary.encode(["w" * 33, "w" * 32, "w" * 31 + "v", "x"])
+    assert long == cut != other and min(cut, other) > 3 == known and max(cut, other) <= 1000
+    assert vocabulary.word(cut) == "_UNK_" and vocabulary.word(known) == "x"
+
+
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        (("_EOS_", "_UNK_", "a"), [2, 2, 3, 2]),  # a literal special is unknown
+        (("a", "_UNK_", "b", "_EOS_"), [2, 2, 1, 3]),  # of the release
+        (("a", "b", "_EOS_"), [0, 0, 1, 2]),
+    ],
+)
+def test_word_table(words, ids):
+    assert word_table(Vocabulary(words)).lookup(tf.constant(["_EOS_", "_UNK_", "a", "b"])).numpy().tolist() == ids

@@ -9,9 +9,9 @@ import keras
 import tensorflow as tf
 
 from data.corpora.babi_dialog import SILENCE
-from data.graph_text import of_shape, word_table
 from data.sequences import stack
-from engine.export import without_cudnn
+from data.vocabulary import word_table
+from engine.export import of_shape, without_cudnn
 from layers.masking import LOWEST, masked_softmax
 from tasks.dialog.predictor import BEST, SIGNS, SPEAKERS
 

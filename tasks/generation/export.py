@@ -6,10 +6,9 @@ Letters: B conversations   T turns   S source words   K replies   L words of a r
 import keras
 import tensorflow as tf
 
-from data.graph_text import GraphTokenizer, of_shape, word_table
-from data.tokenizers import TOKENIZERS
-from data.vocabulary import EOS_ID, UNK_ID
-from engine.export import without_cudnn
+from data.tokenizers import TOKENIZERS, GraphTokenizer
+from data.vocabulary import EOS_ID, UNK_ID, word_table
+from engine.export import of_shape, without_cudnn
 from models.decoding import decode
 from tasks.generation.data import LENGTHS
 
@@ -31,7 +30,7 @@ class GenerationText:
         self.split, self.turns = GraphTokenizer(tokenizer, lower), turns
         self.ids = word_table(vocabulary)
         self.words = tf.constant(["", "", *vocabulary.words[1:]])  # padding and `_EOS_` are nothing
-        self.join, self.glue = TOKENIZERS[tokenizer].join, TOKENIZERS[tokenizer].glue
+        self.join = TOKENIZERS[tokenizer].detokenize_in_graph
 
     def source(self, turns):
         """The ids of the last turns that are not empty, `_EOS_` after each; of none it is `_EOS_` alone.
@@ -69,12 +68,7 @@ class GenerationText:
         Returns:
             string `(B, K)`.
         """
-        words = tf.gather(self.words, ids)
-        texts = tf.strings.reduce_join(words, axis=-1, separator=self.glue)
-        texts = tf.strings.regex_replace(texts, " +$", "")
-        for pattern, replacement in self.join:
-            texts = tf.strings.regex_replace(texts, pattern, replacement)
-        return texts
+        return self.join(tf.gather(self.words, ids))
 
 
 def generation_archive(model, vocabulary, text_settings, decoding, seed=1):

@@ -6,8 +6,8 @@ Letters: B questions   T context words   J query words   N distinct tokens   L c
 import keras
 import tensorflow as tf
 
-from data.graph_text import of_shape, word_table
-from engine.export import without_cudnn
+from data.vocabulary import word_table
+from engine.export import of_shape, without_cudnn
 from layers.masking import LOWEST
 from layers.span_search import best_spans
 from tasks.reading_comprehension.data import CHARACTERS

@@ -8,7 +8,9 @@ import copy
 import keras
 import tensorflow as tf
 
-from data.graph_text import GraphTokenizer, WordIds, of_shape
+from data.tokenizers import GraphTokenizer
+from data.vocabulary import WordIds
+from engine.export import of_shape
 
 NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
@@ -20,7 +22,7 @@ class SelectionText:
     Args:
         vocabulary: A `data.vocabulary.Vocabulary`.
         config: The model's config: what it reads of a context.
-        text: `tokenizer` and `lower` of `data.graph_text.GraphTokenizer`.
+        text: `tokenizer` and `lower` of `data.tokenizers.GraphTokenizer`.
     """
 
     def __init__(self, vocabulary, config, text):
