@@ -1,34 +1,29 @@
-"""Scores that need no model, to print beside one: chance, a constant, and TF-IDF cosine.
+"""Baselines for response selection: random, constant, and the TF-IDF cosine of context and response.
 
-    train_documents  ->  document frequencies  ->  idf  ->  cosine(context, response)
+    weight(w, text) = (occurrences of w in text) * idf(w),   idf(w) = ln((1 + n) / (1 + df(w)))
 
-All three return float64 `(N,)`, one score per line, for `metrics.ranking.ranking_metrics`. A constant
-shows how much of a score ties alone bring (nothing by `ties="loss"`); TF-IDF shows how much word
-overlap does.
+`n` counts the training documents and `df(w)` those with the word `w`; a word that none of them has gets the largest
+idf, `ln(1 + n)`. Texts are lists (or padded rows) of word ids. Scores are float64, one per line, as
+`metrics.ranking.ranking_metrics` takes them. Vectors are sparse; `metrics.dialog` uses them too.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 
 import numpy as np
+from scipy import sparse
 
-from metrics.tfidf import count_words, inverse_frequencies, unit_rows
+PADDING = 0
+BLOCK = 1 << 11  # texts counted at a time: bounds the memory, does not change the result
 
 
 def random_scores(n: int, seed: int) -> np.ndarray:
-    """`n` scores drawn uniformly from `[0, 1)`; one `seed`, one result.
-
-    >>> random_scores(3, seed=0).round(3)
-    array([0.637, 0.27 , 0.041])
-    """
+    """`n` scores drawn uniformly from `[0, 1)`."""
     return np.random.default_rng(seed).random(n)
 
 
 def constant_scores(n: int) -> np.ndarray:
-    """`n` scores that say nothing: all 0.
-
-    >>> constant_scores(3)
-    array([0., 0., 0.])
-    """
+    """`n` zeros: what ties alone bring (nothing by `ties="loss"`)."""
     return np.zeros(n)
 
 
@@ -40,45 +35,97 @@ def tfidf_scores(
     ignore: Iterable[int] = (),
     end_of_turn: int | None = None,
 ) -> np.ndarray:
-    """Cosine between the TF-IDF vectors (`metrics.tfidf`) of the whole context and of the response.
+    """Cosine between the TF-IDF vectors of each context and its response; 0 where either lacks a counted word.
 
-    Lines without a counted word on either side get 0.
-
-    A document is one utterance: give each context and response of the training lines with label 1,
-    and `end_of_turn` to split the contexts. Done so, the `ubuntu-irc` dev set has R10@1 0.521, R10@2
-    0.646, R10@5 0.799 (ties as losses). Whole dialogues (context and response in one) as documents
-    give 0.554, 0.660, 0.804.
+    A document is one utterance of a training line with label 1. On `ubuntu-irc` dev this gives R10@1 .521, R10@2 .646,
+    R10@5 .799 (ties as losses); whole dialogues as documents give .554, .660, .804.
 
     Args:
-        train_documents: Lists of token ids, from which the document frequencies are counted; empty
-            ones do not count.
-        contexts: One context per line, lists (or padded rows) of token ids; turns may be separated by
-            `end_of_turn`.
-        responses: One response per line, likewise.
-        ignore: Ids that are not words; 0 (padding) and `end_of_turn` never are.
-        end_of_turn: An id that ends an utterance; each training document is split there.
-
-    Returns:
-        Cosines, from 0 to 1 (but for rounding), float64 `(N,)`.
-
-    Raises:
-        ValueError: for contexts and responses that differ in number, negative ids, or no training
-            document with a word.
+        train_documents: Texts from which the document frequencies are counted; empty ones do not count.
+        contexts, responses: One each per line.
+        ignore: Ids that are not words, beside padding and `end_of_turn`.
+        end_of_turn: Id that ends an utterance; training documents are split there.
 
     >>> train = [[1, 2, 9, 1, 3], [1, 4]]  # three utterances, all with word 1: its idf is 0
     >>> tfidf_scores(train, [[1, 2, 9, 3], [1, 4, 0]], [[2, 1], [1, 2]], end_of_turn=9).round(3)
     array([0.707, 0.   ])
     """
     if len(contexts) != len(responses):
-        raise ValueError(
-            "One context and one response per line are needed. "
-            f"Received: len(contexts)={len(contexts)}, len(responses)={len(responses)}"
-        )
+        raise ValueError(f"expected a response per context. Received: {len(contexts)} and {len(responses)}")
     ignore = [*ignore, *(() if end_of_turn is None else (end_of_turn,))]
-    (train,) = count_words(train_documents, ignore=ignore, end_of_turn=end_of_turn)
+    [train] = count_words(train_documents, ignore=ignore, end_of_turn=end_of_turn)
     contexts, responses = count_words(contexts, responses, ignore=ignore)
-    width = max(train.shape[1], contexts.shape[1])
-    for counts in (train, contexts, responses):
-        counts.resize(counts.shape[0], width)
+    _widen([train, contexts, responses])
     idf = inverse_frequencies(train)
     return unit_rows(contexts, idf).multiply(unit_rows(responses, idf)).sum(axis=1)
+
+
+# === TF-IDF vectors ===
+
+
+def count_words(
+    *sides: Iterable[Sequence[int]], ignore: Iterable[int] = (), end_of_turn: int | None = None
+) -> list[sparse.csr_array]:
+    """The number of occurrences of each word in each text.
+
+    Args:
+        *sides: Iterables of texts.
+        ignore: Ids that are not words, beside padding.
+        end_of_turn: Id that ends an utterance; each utterance of a text is then a row of its own.
+
+    Returns:
+        Per side a matrix `(texts, words)` whose rows have ascending ids; all sides have the same width.
+
+    >>> count_words([[1, 2, 1, 0], []], [[3]])[0].toarray()
+    array([[0., 2., 1., 0.],
+           [0., 0., 0., 0.]])
+    """
+    no_words = np.array([PADDING, *ignore, *(() if end_of_turn is None else (end_of_turn,))])
+    counts = []
+    for texts in map(iter, sides):
+        blocks = [_count_block(list(islice(texts, BLOCK)), no_words, end_of_turn)]
+        while block := list(islice(texts, BLOCK)):
+            blocks.append(_count_block(block, no_words, end_of_turn))
+        _widen(blocks)
+        counts.append(sparse.vstack(blocks, format="csr"))
+    _widen(counts)
+    return counts
+
+
+def inverse_frequencies(train: sparse.csr_array) -> np.ndarray:
+    """The idf of each word, float64 `(words,)`; training documents without a word do not count."""
+    documents = np.count_nonzero(np.diff(train.indptr))
+    if not documents:
+        raise ValueError("expected a training document with a word. Received: none")
+    return np.log((1 + documents) / (1 + np.bincount(train.indices, minlength=train.shape[1])))
+
+
+def unit_rows(counts: sparse.csr_array, idf: np.ndarray) -> sparse.csr_array:
+    """TF-IDF vectors of Euclidean length 1; those of length 0 stay zero."""
+    weight = counts.data * idf[counts.indices]
+    row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    norm = np.sqrt(np.bincount(row, weight**2, minlength=counts.shape[0]))[row]
+    unit = np.divide(weight, norm, out=np.zeros_like(weight), where=norm > 0)
+    return sparse.csr_array((unit, counts.indices, counts.indptr), counts.shape)
+
+
+def _count_block(texts, no_words, end_of_turn):
+    lengths = np.fromiter(map(len, texts), np.int64, count=len(texts))
+    word = np.fromiter(chain.from_iterable(texts), np.int64, count=lengths.sum())
+    if word.min(initial=0) < 0:
+        raise ValueError(f"expected token ids of at least 0. Received: {word.min()}")
+    row = np.repeat(np.arange(len(texts)), lengths)
+    rows = len(texts)
+    if end_of_turn is not None:
+        ends = word == end_of_turn
+        row, rows = row + np.cumsum(ends), rows + np.count_nonzero(ends)
+    kept = ~np.isin(word, no_words)
+    row, word = row[kept], word[kept]
+    # The constructor adds up repeated words, which also sorts the ids of each row.
+    return sparse.csr_array((np.ones(len(row)), (row, word)), (rows, word.max(initial=0) + 1))
+
+
+def _widen(matrices):
+    width = max(matrix.shape[1] for matrix in matrices)
+    for matrix in matrices:
+        matrix.resize(matrix.shape[0], width)

@@ -2,15 +2,12 @@
 
     scores, labels, groups (one per line)  ->  an order for each context  ->  averages over contexts
 
-Definitions: Wu et al., ACL 2017 (the Douban corpus), as in Zhou et al., ACL 2018; where each
-context has one positive response among ten they are the hit rates of Lowe et al., SIGDIAL 2015.
-`ties="release"` reproduces both of the DAM release's scripts, for Ubuntu and for Douban.
+Definitions: Wu et al., ACL 2017 (the Douban corpus), as in Zhou et al., ACL 2018; where each context has one positive
+response among ten they are the hit rates of Lowe et al., SIGDIAL 2015. `ties="release"` reproduces both scripts of the
+DAM release, for Ubuntu and for Douban.
 """
 
-import operator
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -20,62 +17,10 @@ TIES = ("loss", "release", "average")
 
 @dataclass(frozen=True)
 class RankingResult:
-    """What `ranking_metrics` found.
-
-    Attributes:
-        metrics: `{name: value}` for each name of `METRICS`, values in `[0, 1]`.
-        counts: `contexts` given, and how many of them the averages leave out: those
-            `without_positive` (every order of them scores 0) and those `without_negative` (every
-            order scores 1).
-    """
+    """Metrics by their names in `METRICS`, and the counts of contexts: all, and the two kinds that are left out."""
 
     metrics: dict[str, float]
     counts: dict[str, int]
-
-
-def group_by_context(contexts: Sequence) -> np.ndarray:
-    """Numbers the contexts: a new one begins where a line's context differs from the line before.
-
-    Args:
-        contexts: One context per line, compared by `!=`: strings, or lists or tuples of token ids.
-
-    Returns:
-        Groups for `ranking_metrics`, int64 `(N,)`. Two neighbouring contexts with the very same
-        words become one: where every context has the same number of candidates, `group_by_size` is
-        the safer.
-
-    >>> group_by_context([[5, 6], [5, 6], [7], [5, 6]])
-    array([0, 0, 1, 2])
-    """
-    lines = len(contexts)
-    groups = np.zeros(lines, np.int64)
-    changes = map(operator.ne, islice(contexts, 1, None), contexts)
-    groups[1:] = np.cumsum(np.fromiter(changes, bool, count=max(lines - 1, 0)))
-    return groups
-
-
-def group_by_size(lines: int, size: int = 10) -> np.ndarray:
-    """Numbers the contexts of a file that holds `size` lines of each, as the DAM release expects.
-
-    Args:
-        lines: Number of lines `N`.
-        size: Candidates per context.
-
-    Returns:
-        Groups for `ranking_metrics`, int64 `(N,)`.
-
-    Raises:
-        ValueError: where `size` is no positive number, or does not divide `lines`: the release
-            drops what is left over.
-
-    >>> group_by_size(6, size=3)
-    array([0, 0, 0, 1, 1, 1])
-    """
-    if size < 1 or lines % size:
-        raise ValueError(
-            f"The lines must make whole contexts of `size` candidates. Received: lines={lines}, size={size}"
-        )
-    return np.arange(lines) // size
 
 
 def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingResult:
@@ -88,34 +33,25 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
         MRR:    1 / (rank of the first positive)
         P@1:    1 if the candidate of rank 1 is positive, else 0
 
-    The `10` of `R10@k` is the corpora's conventional name: every candidate that a context has is
-    ranked, ten or not. `R2@1` sets the context's first positive against its first negative in file
-    order (the release: its first two lines). Contexts without a positive or without a negative are
-    counted and left out, as Douban's authors did (667 of its 1,000 remain); the release divides by
-    zero on the former.
+    The `10` of `R10@k` is the corpora's conventional name: all candidates of a context are ranked, ten or not. `R2@1`
+    sets its first positive against its first negative in file order (the release: its first two lines). Contexts
+    without a positive or without a negative are counted and left out, as Douban's authors did (667 of its 1,000
+    remain); the release divides by zero on the former.
 
     Args:
-        scores: Model outputs, higher is better, float `(N,)`: probabilities or logits, the order is
-            all that counts.
+        scores: Probabilities or logits, float `(N,)`; only their order counts.
         labels: 1 for a positive response, 0 for a negative one, `(N,)`.
-        groups: Integers that say which context a line belongs to, `(N,)`; the lines of a context are
-            consecutive. See `group_by_context` and `group_by_size`.
-        ties: What candidates with equal scores (0.0 equals -0.0) get.
+        groups: Integers `(N,)`, the context of each line; the lines of a context are consecutive.
+        ties: Treatment of candidates with equal scores (0.0 equals -0.0).
             `"loss"`: negatives rank before positives, so that a constant score has `R10@1 = 0`.
-            `"release"`: file order, as the release's scripts amount to: its Ubuntu script counts
-            `<=` as a hit, the positive being the first line of its context; its Douban script sorts
-            stably. Where files put the positive first, a constant score has `R10@1 = 1`.
-            `"average"`: the expected value of each metric over all orders of the tied candidates,
-            exactly (McSherry and Najork, ECIR 2008). A constant score has what a random one has on
-            average, `R10@1 = 1 / 10` for ten lines.
-
-    Returns:
-        A `RankingResult`.
+            `"release"`: file order. The release's Ubuntu script counts `<=` as a hit, the positive being the first line
+            of its context; its Douban script sorts stably. A constant score then has `R10@1 = 1` where files put the
+            positive first.
+            `"average"`: the exact expected value over all orders of the tied candidates (McSherry and Najork, ECIR
+            2008). A constant score has `R10@1 = 1 / 10` for ten lines, as a random one has on average.
 
     Raises:
-        ValueError: for lengths that differ, scores that are not finite, labels other than 0 and 1,
-            groups that are no integers or come back after another, an unknown `ties`, or no context
-            with both a positive and a negative.
+        ValueError: for a malformed argument, or no context with both a positive and a negative.
 
     >>> scores = [0.9, 0.1, 0.4, 0.2, 0.8, 0.5]
     >>> result = ranking_metrics(scores, [1, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1])
@@ -125,7 +61,7 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     {'contexts': 2, 'without_positive': 0, 'without_negative': 0}
     """
     if ties not in TIES:
-        raise ValueError(f"`ties` must be one of {TIES}. Received: ties={ties!r}")
+        raise ValueError(f"ties: expected one of {', '.join(TIES)}. Received: {ties!r}")
     scores, positive, context = _checked(scores, labels, groups)
 
     candidates = np.bincount(context)
@@ -133,7 +69,7 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     usable = (positives > 0) & (positives < candidates)
     if not usable.any():
         raise ValueError(
-            "At least one context must have both a positive and a negative. "
+            "expected a context with both a positive and a negative. "
             f"Received: {len(usable)} contexts, {np.sum(positives == 0)} of them without a positive"
         )
     kept = usable[context]
@@ -141,13 +77,12 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     start = np.flatnonzero(_differs_from_last(context))  # first line of each usable context
     context = np.repeat(np.arange(len(start)), candidates[usable])
 
-    # lexsort is stable, and sorts by its last key first: what no key parts stays in file order
+    # lexsort is stable and sorts by its last key first: lines with equal keys stay in file order.
     order = np.lexsort((positive if ties == "loss" else np.zeros_like(positive), -scores, context))
-    expected = _expected(scores[order], positive[order], context, start, shuffled=ties == "average")
-    means = {name: float(np.mean(values)) for name, values in expected.items()}
-    means["R2@1"] = float(np.mean(_first_against_first(scores, positive, start, ties)))
+    found = _expected(scores[order], positive[order], context, start, shuffled=ties == "average")
+    found["R2@1"] = _first_against_first(scores, positive, start, ties)
     return RankingResult(
-        metrics={name: means[name] for name in METRICS},
+        metrics={name: float(np.mean(found[name])) for name in METRICS},
         counts={
             "contexts": len(usable),
             "without_positive": int(np.sum(positives == 0)),
@@ -156,12 +91,11 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     )
 
 
-def _expected(scores, positive, context, start, *, shuffled: bool) -> dict[str, np.ndarray]:
+def _expected(scores, positive, context, start, *, shuffled):
     """Each metric of each context, all orders within a block of ranked lines being equally likely.
 
-    A block is a run of equal scores if `shuffled`, else one line, and the formulas are then the
-    plain definitions. For the line at place `j` (from 0) of a block of `t` lines, `p` of them
-    positive, with `q` positives ranked before it:
+    A block is a run of equal scores if `shuffled`, else one line, and the formulas are then the plain definitions. For
+    the line at place `j` (from 0) of a block of `t` lines, `p` of them positive, with `q` positives ranked before it:
 
         Pr(positive)       = p / t
         E(precision here)  = (q + 1 + j (p - 1) / (t - 1)) / rank  if the line is positive
@@ -180,13 +114,10 @@ def _expected(scores, positive, context, start, *, shuffled: bool) -> dict[str, 
 
     chance = p / t
     precision = (q + 1 + j * (p - 1) / np.maximum(t - 1, 1)) / rank
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, t.max() + 1)))])
+    chance_first = np.zeros(len(line))
     can_be_first = (q == 0) & (p > 0) & (t - j >= p)
     t, p, j = t[can_be_first], p[can_be_first], j[can_be_first]
-    chance_first = np.zeros(len(line))
-    chance_first[can_be_first] = np.exp(
-        _log_binomial(log_factorial, t - j - 1, p - 1) - _log_binomial(log_factorial, t, p)
-    )
+    chance_first[can_be_first] = np.exp(_log_binomial(t - j - 1, p - 1) - _log_binomial(t, p))
 
     def per_positive(values):  # summed over a context, divided by its positives
         return np.add.reduceat(values, start) / np.add.reduceat(positive, start)
@@ -199,15 +130,16 @@ def _expected(scores, positive, context, start, *, shuffled: bool) -> dict[str, 
     }
 
 
-def _differs_from_last(values) -> np.ndarray:
+def _differs_from_last(values):
     return np.concatenate([[True], values[1:] != values[:-1]])
 
 
-def _log_binomial(log_factorial, n, k):
+def _log_binomial(n, k):
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n.max(initial=0) + 1)))])
     return log_factorial[n] - log_factorial[k] - log_factorial[n - k]
 
 
-def _first_against_first(scores, positive, start, ties: str) -> np.ndarray:
+def _first_against_first(scores, positive, start, ties):
     """`R2@1` of each context: does its first positive beat its first negative (file order)?"""
     line = np.arange(len(scores))
     first_positive = np.minimum.reduceat(np.where(positive == 1, line, len(line)), start)
@@ -218,29 +150,27 @@ def _first_against_first(scores, positive, start, ties: str) -> np.ndarray:
     return won + tied * on_tie
 
 
-def _checked(scores, labels, groups) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _checked(scores, labels, groups):
     """Scores as float64, labels as int64, and each line's context as its number from 0."""
     scores, labels, groups = np.asarray(scores, np.float64), np.asarray(labels), np.asarray(groups)
-    if not (scores.ndim == 1 and scores.shape == labels.shape == groups.shape):
+    if not (scores.ndim == 1 and scores.size and scores.shape == labels.shape == groups.shape):
         raise ValueError(
-            "Scores, labels and groups need one entry per line, shape (N,). Received: "
-            f"scores.shape={scores.shape}, labels.shape={labels.shape}, groups.shape={groups.shape}"
+            "expected a score, a label and a group per line, at least one line. "
+            f"Received: scores {scores.shape}, labels {labels.shape}, groups {groups.shape}"
         )
-    if not scores.size:
-        raise ValueError(f"At least one line is needed. Received: scores.shape={scores.shape}")
-    _reject_first(~np.isfinite(scores), scores, "scores", "Scores must be finite")
-    _reject_first((labels != 0) & (labels != 1), labels, "labels", "Labels must be 0 or 1")
     if not np.issubdtype(groups.dtype, np.integer):
-        raise ValueError(f"Groups must be integers. Received: groups.dtype={groups.dtype}")
+        raise ValueError(f"groups: expected integers. Received: {groups.dtype}")
+    _reject_first(~np.isfinite(scores), scores, "scores", "finite numbers")
+    _reject_first((labels != 0) & (labels != 1), labels, "labels", "0 or 1")
     begins = _differs_from_last(groups)
     _, run_at_first_sight = np.unique(groups[begins], return_index=True)
     returns = np.zeros(len(groups), bool)
     returns[np.delete(np.flatnonzero(begins), run_at_first_sight)] = True
-    _reject_first(returns, groups, "groups", "The lines of a context must be consecutive")
+    _reject_first(returns, groups, "groups", "the lines of a context to be consecutive")
     return scores, labels.astype(np.int64), np.cumsum(begins) - 1
 
 
-def _reject_first(faulty: np.ndarray, values: np.ndarray, name: str, need: str) -> None:
+def _reject_first(faulty, values, name, expected):
     if faulty.any():
         line = int(np.argmax(faulty))
-        raise ValueError(f"{need}, lines counted from 0. Received: {name}[{line}]={values[line]}")
+        raise ValueError(f"{name}: expected {expected}. Received: {values[line]} in line {line}, counted from 0")
