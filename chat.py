@@ -31,8 +31,8 @@ OPTIONS = {"selection": ("index", "candidates"), "generation": ("reverse_run", "
 
 
 def main():
+    from engine.chat import talk
     from engine.run import Run  # TensorFlow takes seconds to load
-    from engine.terminal import talk
     from serving.models import TOY
     from tasks import TASKS
     from tasks.dialog.chat import DialogChat

@@ -1,10 +1,27 @@
-"""What every chat is made of: `tasks/<task>/chat.py` says what a model answers, `engine.terminal` shows it."""
+"""Conversations with a model: what `tasks/<task>/chat.py` implements, and the terminal that runs it."""
 
 import abc
+import contextlib
+import pathlib
+import sys
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.history import FileHistory, InMemoryHistory
+from rich.live import Live
+from rich.text import Text
+
+from base.files import UserError, atomic_file
+
+HELP = """/save FILE      writes what was said to a new file
+/help           shows this, and what the model knows
+/quit           ends, as Ctrl-D; Ctrl-C stops an answer"""
+HISTORY = ".colloquy_history"  # in the user's home
+STYLES = {"you": "bold cyan", "bot": "bold green"}
 
 
 class Note(str):
-    """Something that the program says, not the model."""
+    """A remark of the program, not of the model."""
 
     __slots__ = ()
 
@@ -16,23 +33,146 @@ class Chat(abc.ABC):
     """The commands, one per line, and what to know before the first line."""
 
     commands = {}
-    """`{name: function}`; a function takes the text after the name and returns what is shown: a text or anything else
-    that `rich` prints."""
+    """`{name: function}`; a function takes the text after the name and returns something that `rich` prints."""
 
     def help(self):
-        """What `/help` says below `HELP`; nothing here."""
+        """Text that `/help` adds to `HELP`; nothing here."""
         return ""
 
     @abc.abstractmethod
     def reply(self, text):
-        """Answers what a user says.
-
-        What is interrupted before its end leaves a state from which the conversation goes on.
+        """Answers a user. If it is interrupted, the conversation can continue.
 
         Args:
             text: Any text, without white space at its ends; may be empty.
 
         Yields:
-            Messages in turn, each a text, a `rich.text.Text`, a `Note`, or an iterator of the pieces of one text that
-            is still being written.
+            Messages, each a text, a `rich.text.Text`, a `Note`, or a generator of the states of one text that is still
+            being written.
         """
+
+
+def talk(chat, console):
+    """Reads lines and shows answers until `/quit` or the end of the input.
+
+    In a terminal, lines are edited, commands completed, and earlier lines, also of earlier days, come back by the arrow
+    keys. Elsewhere each line of the input and each message is printed as one line.
+
+    Args:
+        chat: A `Chat`.
+        console: A `rich.console.Console`.
+    """
+    _Conversation(chat, console).run()
+
+
+class _Conversation:
+    def __init__(self, chat, console):
+        self.chat, self.console, self.said = chat, console, []
+        self.commands = {**chat.commands, "/help": self.help, "/save": self.save}
+        self.introduction = f"{chat.HELP}\n{HELP}".strip()
+        self.edited = console.is_terminal and sys.stdin.isatty()
+        self.read = self.make_prompt() if self.edited else self.read_line
+
+    def run(self):
+        self.print(self.introduction)
+        while True:
+            try:
+                line = self.read()
+            except EOFError:
+                break
+            except KeyboardInterrupt:
+                if not self.edited:
+                    break
+                self.print(Note("[/quit or Ctrl-D ends]"))
+                continue
+            if line == "/quit":
+                return
+            try:
+                self.answer(line)
+            except KeyboardInterrupt:
+                self.print(Note("[stopped]"))
+            except UserError as error:
+                self.print(Note(f"[{error}]"))
+        self.console.print()
+
+    # === Input ===
+
+    def make_prompt(self):
+        """Returns a function that reads an edited line."""
+        try:
+            file = pathlib.Path.home() / HISTORY
+            file.open("a").close()
+            history = FileHistory(file)
+        except (OSError, RuntimeError):
+            history = InMemoryHistory()
+        completer = WordCompleter([*self.commands, "/quit"], sentence=True)
+        session = PromptSession(history=history, completer=completer)
+        return lambda: session.prompt([("bold ansicyan", "you: ")]).strip()
+
+    def read_line(self):
+        """Reads a line that nobody typed, and prints it as if somebody had."""
+        line = self.console.input("").strip()
+        self.print_message("you", line)
+        return line
+
+    # === Output ===
+
+    def answer(self, line):
+        """Runs a command, or shows the reply of the chat."""
+        command, _, argument = line.partition(" ")
+        if command in self.commands:
+            self.print(self.commands[command](argument.strip()))
+        elif line.startswith("/"):
+            self.print(f"Commands: {', '.join([*self.commands, '/quit'])}")
+        else:
+            self.said.append(f"you: {line}")
+            for message in self.chat.reply(line):
+                self.said.append(self.show(message))
+
+    def show(self, message):
+        """Prints a message; returns its line in the file that `/save` writes."""
+        if isinstance(message, Note):
+            self.print(message)
+            return str(message)
+        if isinstance(message, str | Text):
+            self.print_message("bot", message)
+        else:
+            message = self.watch(message)
+        return f"bot: {message}"
+
+    def watch(self, texts):
+        """Shows a text while it is being written, or once it is; returns the text."""
+        text = ""
+        if not self.console.is_terminal:
+            *_, text = ["", *texts]
+            self.print_message("bot", text)
+            return text
+        live = Live(_line("bot", "..."), console=self.console, auto_refresh=False)
+        with contextlib.closing(texts), live:
+            for text in texts:
+                live.update(_line("bot", text), refresh=True)
+        return text
+
+    def print_message(self, speaker, message):
+        self.console.print(_line(speaker, message), soft_wrap=not self.console.is_terminal)
+
+    def print(self, shown):
+        if isinstance(shown, str):
+            shown = Text(shown, style="dim" if isinstance(shown, Note) else "")
+        self.console.print(shown, soft_wrap=isinstance(shown, Text) and not self.console.is_terminal)
+
+    # === Commands ===
+
+    def help(self, _):
+        return f"{self.introduction}\n{self.chat.help()}".rstrip()
+
+    def save(self, name):
+        if not name or pathlib.Path(name).exists():
+            return f"/save expects the name of a new file. Received: {name}"
+        with atomic_file(name) as file:
+            file.writelines(f"{line}\n" for line in self.said)
+        return f"{name} written"
+
+
+def _line(speaker, message):
+    return Text.assemble((f"{speaker}: ", STYLES[speaker]), message)

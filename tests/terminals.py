@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from engine import terminal
+from engine import chat as terminal
 
 
 def talk_plain(chat, *lines, width=100):

@@ -1,4 +1,4 @@
-"""engine/terminal.py: lines go to a chat, what it says appears, in a terminal and elsewhere."""
+"""engine/chat.py: lines go to a chat, what it says appears, in a terminal and elsewhere."""
 
 import contextlib
 import io
@@ -13,7 +13,7 @@ from rich.text import Text
 from terminals import talk_plain
 
 from base.files import UserError
-from engine import terminal
+from engine import chat as terminal
 from engine.chat import Chat, Note
 
 
