@@ -25,7 +25,7 @@ flags.DEFINE_integer("min_count", 2, "Rarer words are `_UNK_`.", lower_bound=1)
 flags.DEFINE_integer(
     "hashed_words",
     0,
-    "Selection: ids for the words that are `_UNK_`, by their hash, for models with a lexical_gain; 0: none.",
+    "Selection: ids for the words that are `_UNK_`, by their hash, for models with lexical match; 0: none.",
     lower_bound=0,
     upper_bound=2**24,
 )

@@ -77,8 +77,8 @@ def make_config(config_class, settings, where=""):
     values = {}
     for name, value in settings.items():
         outer, _, inner = name.partition(".")
-        if inner and not isinstance(values.get(outer), dict):
-            values[outer] = {}
+        if inner:
+            values[outer] = dict(values.get(outer) or {})
         place, key = (values[outer], inner) if inner else (values, name)
         field = config_class.model_fields.get(name)
         place[key] = _value(value) if isinstance(value, str) and not (field and field.annotation is str) else value

@@ -1,6 +1,5 @@
 """What the sides of `benchmarks.turns.in_turn` compute: any model's training; DAM's training and ranking in steps."""
 
-import dataclasses
 import itertools
 import time
 
@@ -102,7 +101,7 @@ def _ranking_arrays(split, config, lengths, steps):
     from tasks.selection.split import inputs_of
 
     if lengths == "dataset":
-        every = ranking_batches(split, dataclasses.replace(config, masking="exact"))
+        every = ranking_batches(split, config.replace(masking="exact"))
     else:  # ten candidates in a row, as where their lengths do not differ
         every = [(np.arange(8), np.arange(80).reshape(8, 10))]
     found = []

@@ -216,9 +216,9 @@ def make_model_config(side, path):
     task = TASKS[entry.task]
     dataset = task.load_dataset(path)
     settings = expand_compatibility(entry, task, settings)
-    known = entry.config.__dataclass_fields__
-    chosen = {field: value for field, value in settings.items() if field in known}
-    training = make_config(task.Training, {field: value for field, value in settings.items() if field not in known})
+    known = entry.config.model_fields
+    chosen = {field: value for field, value in settings.items() if field.partition(".")[0] in known}
+    training = make_config(task.Training, {field: settings[field] for field in settings if field not in chosen})
     return model_config(entry, task, dataset, chosen), task, dataset, training, entry
 
 

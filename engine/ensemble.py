@@ -60,10 +60,17 @@ def ensemble(task, models):
                 f"Received: {', '.join(sorted(widest.input))} and {', '.join(sorted(model.input))}"
             )
         for field in task.batch_fields:
-            mine, others = (getattr(each.config, field, None) for each in (model, widest))
-            if mine != others:
+            mine, others = (_setting(each.config, field) for each in (model, widest))
+            if mine not in (None, others):
                 raise UserError(f"models of an ensemble have the same {field}. Received: {others} and {mine}")
     logits = [model({name: widest.input[name] for name in model.input}) for model in models]
     joint = keras.Model(widest.input, task.average(logits))
     joint.config = widest.config
     return joint
+
+
+def _setting(config, field):
+    """The value of `field` or `outer.inner`; `None` where the config lacks it."""
+    for name in field.split("."):
+        config = getattr(config, name, None)
+    return config

@@ -23,9 +23,8 @@ import keras
 import numpy as np
 
 from base import runtime
+from base.config import make_config
 from base.files import UserError, atomic_file, check_output, checksum, publish
-from engine.settings import make_config
-from metrics.names import of_today
 from models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
@@ -85,7 +84,6 @@ class Run:
         missing = [name for name in WRITTEN if not isinstance(config.get(name), dict)]
         if missing:
             raise UserError(f"{file}: expected what train.py writes. Missing: {', '.join(missing)}")
-        config["settings"] = of_today(config["model"], config["settings"])
         return cls(path, config)
 
     def update_config(self, changes):
@@ -101,7 +99,7 @@ class Run:
 
     def build_model(self):
         """The model of this run with fresh weights, under the current dtype policy."""
-        return self.entry.build(make_config(self.entry.config, self.config["settings"]))
+        return self.entry.build(make_config(self.entry.config, self.config["settings"], f"{self.path / CONFIG}: "))
 
     def load_model(self):
         """The model of this run with its best weights, under the current dtype policy.

@@ -9,6 +9,7 @@ import math
 import textwrap
 import typing
 
+import base.config
 from base.files import UserError
 
 
@@ -45,6 +46,8 @@ def make_config(config_class, settings, flag="set"):
     >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "positional": "true"}).levels
     2
     """
+    if issubclass(config_class, base.config.Config):
+        return base.config.make_config(config_class, settings)
     fields = {field.name: field for field in dataclasses.fields(config_class)}
     values = {}
     for name, value in settings.items():
@@ -66,7 +69,7 @@ def expand_compatibility(entry, task, settings):
         raise UserError(f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}")
     if compatibility == "paper":
         return settings
-    variant = settings.get("variant", entry.config.variant)
+    variant = settings.get("variant", entry.config.model_fields["variant"].default)
     return {**entry.release_settings(variant), **task.release_training, **settings}
 
 
@@ -98,9 +101,8 @@ def model_config(entry, task, dataset, settings):
     Raises:
         UserError: on a field that does not exist, and where the dataset does not suit the settings or the model.
     """
-    known = {field.name for field in dataclasses.fields(entry.config)}
     settings = task.model_settings(dataset, settings)
-    lacking = set(task.optional_fields) - known
+    lacking = set(task.optional_fields) - entry.config.model_fields.keys()
     config = make_config(entry.config, {name: value for name, value in settings.items() if name not in lacking})
     task.check_fits(config, dataset)
     return config
@@ -167,10 +169,12 @@ def describe_fields(config_class):
     Returns:
         Of each field `(name, type, default, meaning)` as texts; the default is empty where there is none.
     """
+    if issubclass(config_class, base.config.Config):
+        return base.config.describe_fields(config_class)
     meanings = {}
-    for base in reversed(config_class.__mro__):
-        if dataclasses.is_dataclass(base):
-            meanings |= _docstrings(base)
+    for parent in reversed(config_class.__mro__):
+        if dataclasses.is_dataclass(parent):
+            meanings |= _docstrings(parent)
     found = []
     for field in dataclasses.fields(config_class):
         default = "" if field.default is dataclasses.MISSING else str(field.default)

@@ -133,12 +133,14 @@ def _reopen(run, task, data, fit, devices):
 def _create_run(model_name, workdir, fit, settings, task, dataset, devices, init_from):
     """Sorts the settings into model and training, checks them, and makes the run's directory."""
     entry = MODELS[model_name]
-    kinds = {"model": entry.config, "training": task.Training}
-    known = {kind: [field.name for field in dataclasses.fields(config)] for kind, config in kinds.items()}
+    known = {
+        "model": list(entry.config.model_fields),
+        "training": [field.name for field in dataclasses.fields(task.Training)],
+    }
     settings = expand_compatibility(entry, task, settings)
-    chosen = {kind: {k: v for k, v in settings.items() if k in known[kind]} for kind in known}
+    chosen = {kind: {k: v for k, v in settings.items() if k.partition(".")[0] in known[kind]} for kind in known}
     for name in settings:
-        if name not in known["model"] and name not in known["training"]:
+        if name.partition(".")[0] not in known["model"] + known["training"]:
             raise UserError(
                 f"--set: no field {name!r}. The model {model_name} has {', '.join(known['model'])}; "
                 f"its training has {', '.join(known['training'])}"
@@ -150,7 +152,7 @@ def _create_run(model_name, workdir, fit, settings, task, dataset, devices, init
             raise UserError(f"{dataset.path}: training needs examples in the split {needed}")
     contents = {
         "model": model_name,
-        "settings": dataclasses.asdict(config),
+        "settings": config.to_json(),
         "training": dataclasses.asdict(training),
         "fit": dataclasses.asdict(fit),
         "dataset": dataset.facts(),

@@ -87,10 +87,11 @@ def _dam(settings, training):
         notes.append(training["loss"])
     if settings.get("masking") == "release":
         notes.append("release mode")
-    if settings.get("lexical_gain"):
-        power = settings.get("lexical_power", 1.0)
-        words = " of stems" if settings.get("lexical_stems") else ""
-        notes.append(f"{settings['lexical_gain']:g} x TF-IDF" + (f"^{power:g}" if power != 1 else "") + words)
+    lexical = settings.get("lexical") or {}
+    if gain := lexical.get("gain", settings.get("lexical_gain")):  # flat in older records
+        power = lexical.get("power", settings.get("lexical_power", 1.0))
+        words = " of stems" if lexical.get("stems", settings.get("lexical_stems")) else ""
+        notes.append(f"{gain:g} x TF-IDF" + (f"^{power:g}" if power != 1 else "") + words)
     if training.get("ema"):
         notes.append("averaged weights")
     return notes

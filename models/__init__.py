@@ -25,7 +25,7 @@ class ModelEntry:
 
     @property
     def config(self):
-        """Frozen dataclass; `--set field=value` reaches its fields."""
+        """The config class; `--set field=value` reaches its fields."""
         return getattr(importlib.import_module(self.module), f"{self.name}Config")
 
     @property

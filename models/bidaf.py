@@ -8,12 +8,14 @@ Shape suffixes:
 Each distinct token of a batch goes through characters, words and highway once, however often it occurs.
 """
 
-import dataclasses
+from typing import Annotated, Literal
 
 import keras
 from keras import ops
+from pydantic import Field, model_validator
 
-from layers.attention_flow import FUSIONS, SIMILARITIES, STARTS, AttentionFlow
+from base.config import Config, Dropout, NonNegative, Positive
+from layers.attention_flow import AttentionFlow
 from layers.bilstm import BiLSTM
 from layers.char_cnn import CharacterCNN
 from layers.dynamic_attention import DynamicBiLSTM
@@ -22,90 +24,77 @@ from layers.masking import mask_from_ids, masked_logits, masked_softmax, zero_pa
 from layers.self_attention import SelfAttention
 from layers.word_embedding import WordEmbedding
 
-END_POINTERS = ("paper", "official")
-ATTENTIONS = ("flow", "dynamic")
 
+class BiDAFConfig(Config):
+    """Settings of BiDAF; the defaults are the paper's (section 4)."""
 
-@dataclasses.dataclass(frozen=True)
-class BiDAFConfig:
-    """What a BiDAF is made of; the defaults are the paper's (section 4)."""
-
-    vocabulary_size: int
-    """Words with a vector, 1 to this."""
-    characters: int
+    vocabulary_size: Positive
+    """Words with a vector: ids 1 to this."""
+    characters: Positive
     """Characters with an id, 1 to this."""
-    trained_words: int = 0
-    """How many of them, the last ones, had no vector given, see `train_unknown`."""
-    unknown_id: int = 2
-    """The id of the unknown word."""
-    embedding_dim: int = 100
-    """Features of a word vector; the vectors stay as they are given, but for the next two settings."""
+    trained_words: NonNegative = 0
+    """Number of words, the last ones, that have no vector in the file of word vectors; see `train_unknown`."""
+    unknown_id: NonNegative = 2
+    """Id of the unknown word."""
+    embedding_dim: Positive = 100
+    """Features of a word vector. Word vectors are frozen, except by the next two settings."""
     train_unknown: bool = False
-    """`True`: the vector of the unknown word and those of `trained_words` are trained; `prepare.py --trained_words`."""
-    tuned_words: int = 0
-    """How many of the first words, in GloVe's files the commonest, have vectors that are trained (Chen et al. 2017,
-    section 3.2); not in the paper."""
-    hidden: int = 100
-    """`d`: units of each LSTM in each direction."""
-    character_dim: int = 8
+    """Train the vector of the unknown word and those of `trained_words`; `prepare.py --trained_words`."""
+    tuned_words: NonNegative = 0
+    """Number of words, the first ones (the most frequent in GloVe's files), whose vectors are trained (Chen et al.
+    2017, section 3.2); not in the paper."""
+    hidden: Positive = 100
+    """`d`, units of each LSTM in each direction."""
+    character_dim: Positive = 8
     """Features of a character vector."""
-    character_filters: int = 100
+    character_filters: Positive = 100
     """Filters of the character CNN: features of a word by its characters."""
-    character_width: int = 5
+    character_width: Positive = 5
     """Characters that a filter spans."""
     exact_match: bool = False
-    """`True`: what goes into the first LSTM says of each word whether the other text, context or query, has it too
+    """Add to the input of the first LSTM a feature of each word: whether the other text, context or query, has it too
     (Chen et al. 2017, section 3.2); not in the paper."""
     self_attention: bool = False
-    """`True`: between the two modelling LSTMs each word of the context attends to the others (Clark and Gardner 2018);
-    not in the paper."""
-    dropout: float = 0.2
-    """Fraction dropped before each LSTM, before the logits and on the character vectors, in [0, 1)."""
-    end_pointer: str = "paper"
-    """Input of the LSTM that finds the end. `paper`: `M`. `official`, as the authors' code: `[G; M; a; M * a]`, `a` the
-    words of `M` weighted by where the answer starts."""
+    """Between the two modelling LSTMs each context word attends to the others (Clark and Gardner 2018); not in the
+    paper."""
+    dropout: Dropout = 0.2
+    """Fraction dropped before each LSTM, before the logits and on the character vectors."""
+    end_pointer: Literal["paper", "official"] = "paper"
+    """Input of the LSTM that finds the end. `paper`: `M`. `official`, as in the authors' code: `[G; M; a; M * a]`, `a`
+    the mean of `M` weighted by the probabilities of the start."""
     use_characters: bool = True
-    """`False` leaves the character CNN out: an ablation of the paper."""
+    """`False`: no character CNN, an ablation of the paper."""
     use_words: bool = True
-    """`False` leaves the word vectors out: an ablation of the paper."""
+    """`False`: no word vectors, an ablation of the paper."""
     c2q: bool = True
-    """`False` replaces context-to-query attention by the mean of `U`: an ablation of the paper."""
+    """`False`: the mean of `U` instead of context-to-query attention, an ablation of the paper."""
     q2c: bool = True
-    """`False` leaves query-to-context attention out of `G`: an ablation of the paper."""
-    similarity_start: str = "glorot"
+    """`False`: no query-to-context attention in `G`, an ablation of the paper."""
+    similarity_start: Literal["glorot", "dot"] = "glorot"
     """Initial weights of eq. 1: `glorot`, or `dot`, a dot product; see `layers.attention_flow`."""
-    similarity: str = "trilinear"
+    similarity: Literal["trilinear", "mlp"] = "trilinear"
     """`trilinear`, eq. 1, or `mlp`, a perceptron with one hidden layer."""
-    fusion: str = "concat"
-    """How `G` is made: `concat`, eq. 2, or `mlp`, a perceptron on that, which the paper names as a choice."""
-    length_penalty: float = 0.0
-    """Nats that each word of an answer after the first takes from its score, where the best is looked for; training
-    does not see it. Not in the paper."""
-    attention: str = "flow"
-    """`flow`, or `dynamic`, an ablation of the paper: computed inside of the first modelling LSTM, by its state; then
-    `G` is `H`."""
+    fusion: Literal["concat", "mlp"] = "concat"
+    """`G` by concatenation, eq. 2, or by a perceptron on that, which the paper mentions."""
+    length_penalty: Annotated[float, Field(ge=0)] = 0.0
+    """Nats subtracted from the score of an answer for each word after its first, in the search for the best span;
+    training does not use it. Not in the paper."""
+    attention: Literal["flow", "dynamic"] = "flow"
+    """`flow`, or `dynamic`, an ablation of the paper: computed inside the first modelling LSTM from its state; `G` is
+    then `H`."""
 
-    def __post_init__(self):
-        choices = {"end_pointer": END_POINTERS, "similarity_start": STARTS, "similarity": SIMILARITIES}
-        choices |= {"fusion": FUSIONS, "attention": ATTENTIONS}
-        for field, known in choices.items():
-            if getattr(self, field) not in known:
-                raise ValueError(f"{field} must be one of {known}. Received: {field}={getattr(self, field)!r}")
+    @model_validator(mode="after")
+    def _check_words(self):
         if (self.train_unknown or self.tuned_words) and not self.use_words:
             raise ValueError("train_unknown or tuned_words needs use_words=True. Received: use_words=False")
-        if not 0 <= self.tuned_words <= self.vocabulary_size:
+        if self.tuned_words > self.vocabulary_size:
             raise ValueError(
-                f"tuned_words must be in 0 to {self.vocabulary_size}. Received: tuned_words={self.tuned_words}"
+                f"tuned_words must be at most vocabulary_size={self.vocabulary_size}. "
+                f"Received: tuned_words={self.tuned_words}"
             )
         if not (self.use_characters or self.use_words):
             raise ValueError("use_characters and use_words must not both be False")
-        if self.length_penalty < 0:
-            raise ValueError(f"length_penalty must not be negative. Received: length_penalty={self.length_penalty}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1). Received: dropout={self.dropout}")
-        for field in ("vocabulary_size", "characters", "embedding_dim", "hidden", "character_width"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
+        return self
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -205,11 +194,11 @@ class BiDAF(keras.Model):
         keras.Model.jit_compile.fset(self, value)
 
     def get_config(self):
-        return {"config": dataclasses.asdict(self.config), "name": self.name}
+        return {"config": self.config.to_json(), "name": self.name}
 
     @classmethod
     def from_config(cls, config):
-        return cls(BiDAFConfig(**config["config"]), name=config["name"])
+        return cls(BiDAFConfig.of(config["config"]), name=config["name"])
 
 
 def _same_words(words_N, context_BT, query_BJ, unknown):

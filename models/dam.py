@@ -9,13 +9,15 @@ Shape suffixes:
     C channels, one a match matrix
 """
 
-import dataclasses
 import math
+from typing import Annotated, Literal
 
 import keras
 from keras import ops
+from pydantic import Field, model_validator
 
-from layers.attentive_module import MASKINGS, AttentiveModule
+from base.config import Config, Dropout, NonNegative, Positive
+from layers.attentive_module import AttentiveModule
 from layers.cross_match import CrossMatch
 from layers.lexical_match import LexicalMatch
 from layers.masking import mask_from_ids, zero_padding
@@ -23,85 +25,72 @@ from layers.match_aggregation import MatchAggregation
 from layers.positions import PositionalEncoding
 from layers.word_embedding import WordEmbedding
 
-VARIANTS = ("full", "first", "last", "self", "cross")
+
+class LexicalMatchConfig(Config):
+    """Settings of the TF-IDF cosine beside a DAM; see `layers.lexical_match.LexicalMatch`."""
+
+    gain: Annotated[float, Field(gt=0)] = 16.0
+    """Factor of the cosine of context and response, which is added to the logit outside training."""
+    power: Annotated[float, Field(ge=0)] = 1.0
+    """Power of the inverse document frequencies: the higher, the more rare words count."""
+    stems: bool = False
+    """Compare sets of stems: words with one stem are one word, which counts once."""
+    turns: Positive = 20
+    """Turns read, the last ones: more than the network reads, since they cost little."""
+    words: Positive = 100
+    """Words read of each turn and response."""
 
 
-@dataclasses.dataclass(frozen=True)
-class DAMConfig:
-    """What a DAM is made of; the defaults are the paper's (section 4.3) on Ubuntu V1."""
+class DAMConfig(Config):
+    """Settings of DAM; the defaults are the paper's (section 4.3) on Ubuntu V1."""
 
-    vocabulary_size: int
+    vocabulary_size: Positive
     """Words with an id, 1 to this; the table has one row more, for padding."""
-    embedding_dim: int = 200
+    embedding_dim: Positive = 200
     """`d`, of the word vectors and all layers."""
-    max_turns: int = 9
+    max_turns: Positive = 9
     """Turns of the context that are read, the last ones."""
-    max_words: int = 50
+    max_words: Positive = 50
     """Words of an utterance that are read, the last ones."""
-    levels: int = 5
+    levels: NonNegative = 5
     """`L`, self-attention layers; the release's `stack_num`."""
-    variant: str = "full"
-    """`full`; `first` or `last`: the matches of level 0 or L alone; `self` or `cross`: that kind of
-    match alone."""
-    conv_filters: tuple[int, int] = (32, 16)
+    variant: Literal["full", "first", "last", "self", "cross"] = "full"
+    """Match matrices to use: `full`, all; `first` or `last`, of level 0 or L; `self` or `cross`, of that kind."""
+    conv_filters: tuple[Positive, Positive] = (32, 16)
     """Channels of the two convolutions; (16, 16) for Douban."""
     positional: bool = False
-    """Adds weighted sinusoids to the word vectors (the release's `is_positional`)."""
-    embedding_dropout: float = 0.0
+    """Add weighted sinusoids to the word vectors (the release's `is_positional`)."""
+    embedding_dropout: Dropout = 0.0
     """Fraction of word-vector features dropped in training. The paper has none."""
     train_embedding: bool = True
-    """`False` keeps the word vectors as they were given."""
+    """`False`: frozen word vectors."""
     lazy_embedding: bool = False
-    """`True`: training updates the vectors of a batch's words alone (`engine.optimizers.LazyAdam`; TensorFlow).
-    Faster where the vocabulary is large, and not quite Adam."""
-    masking: str = "exact"
-    """`exact`: padding changes nothing. `release`: the release's masks, under which padded words and
-    empty turns count; kept apart because exactness is what lets a batch be cut to its real size."""
+    """Training updates only the vectors of a batch's words (`engine.optimizers.LazyAdam`; TensorFlow): faster with a
+    large vocabulary, and not quite Adam."""
+    masking: Literal["exact", "release"] = "exact"
+    """`exact`: padding changes nothing, so a batch can be cut to its real size. `release`: the release's masks, under
+    which padded words and empty turns count."""
     scalar_bias: bool = False
-    """`True`: the biases of each feed-forward net are single numbers, as in the release; the paper's
-    `b1` and `b2` are vectors."""
-    match_divisor: float = 0.0
-    """Every match is divided by this; 0: by `sqrt(embedding_dim)`. The release always divides by
-    `sqrt(200)`, which is the same at its 200 dimensions; the paper does not divide."""
-
+    """The biases of each feed-forward net are single numbers, as in the release; the paper's `b1` and `b2` are
+    vectors."""
+    match_divisor: Annotated[float, Field(ge=0)] = 0.0
+    """Every match is divided by this; 0: by `sqrt(embedding_dim)`. The release always divides by `sqrt(200)`, which is
+    the same at its 200 dimensions; the paper does not divide."""
     response_rows: bool = False
-    """`True` lays the match image out with the response's words before the utterance's, as the
-    release's `last_net` does, and none of its other networks."""
-    hashed_words: int = 0
+    """The match image has the response's words before the utterance's, as in the release's `last_net`, and in none of
+    its other networks."""
+    hashed_words: NonNegative = 0
     """Ids after `vocabulary_size`, of unknown words by their hash; they share the vector of `unknown_id`."""
-    unknown_id: int = 0
-    """The id of `_UNK_`; 0: there is none."""
-    lexical_gain: float = 0.0
-    """An extension, not the paper's: so many times the TF-IDF cosine of context and response are added to the logit
-    where the model does not learn, see `layers.lexical_match`; 0: nothing."""
-    lexical_power: float = 1.0
-    """Power of the words' inverse document frequencies in that cosine: the higher, the more rare words count."""
-    lexical_stems: bool = False
-    """Whether it is the cosine of the two sets of stems: words of one stem are one word, which counts once."""
-    lexical_turns: int = 20
-    """Turns that it reads, the last ones: more than the network, as it costs next to nothing."""
-    lexical_words: int = 100
-    """Words of each, and of a response."""
+    unknown_id: NonNegative = 0
+    """Id of `_UNK_`; 0: there is none."""
+    lexical: LexicalMatchConfig | None = None
+    """TF-IDF cosine added to the logits, an extension, not the paper's; `None`: nothing."""
 
-    def __post_init__(self):
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {VARIANTS}. Received: variant={self.variant!r}")
+    @model_validator(mode="after")
+    def _check_hashed_words(self):
         if self.hashed_words and not 0 < self.unknown_id <= self.vocabulary_size:
             raise ValueError(f"hashed_words expect an unknown_id. Received: unknown_id={self.unknown_id}")
-        for field in ("vocabulary_size", "embedding_dim", "max_turns", "max_words"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
-        if self.levels < 0:
-            raise ValueError(f"levels must be at least 0. Received: levels={self.levels}")
-        if self.masking not in MASKINGS:
-            raise ValueError(f"masking must be one of {MASKINGS}. Received: masking={self.masking!r}")
-        if not 0 <= self.embedding_dropout < 1:
-            dropout = self.embedding_dropout
-            raise ValueError(f"embedding_dropout must be in [0, 1). Received: embedding_dropout={dropout}")
-        filters = tuple(self.conv_filters)
-        if len(filters) != 2 or not all(isinstance(n, int) and n > 0 for n in filters):
-            raise ValueError(f"conv_filters must be two numbers of channels. Received: conv_filters={filters}")
-        object.__setattr__(self, "conv_filters", filters)  # a list, when read from JSON
+        return self
 
 
 def release_settings(variant="full"):
@@ -125,7 +114,7 @@ class DAM(keras.Model):
         turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`,
             `K <= max_words`.
         responses: Word ids `(B, N, J)`, int32, `J <= max_words`. With `masking="release"` all three must be equal.
-        context, candidates: With a `lexical_gain` alone: as `turns` and `responses`, of any size.
+        context, candidates: Only with `config.lexical`: as `turns` and `responses`, of any size.
 
     Returns:
         Logits, float32 `(B, N)`: the paper's `g(c, r)` is their sigmoid.
@@ -199,10 +188,10 @@ class DAM(keras.Model):
         logits = aggregation(M, M_mask)
 
         inputs = {"turns": turns_BTK, "responses": responses_BNJ}
-        if c.lexical_gain:
+        if c.lexical:
             ids = c.vocabulary_size + c.hashed_words
             whole = {name: keras.Input((None, None), dtype="int32", name=name) for name in ("context", "candidates")}
-            how = c.unknown_id, c.lexical_gain, c.lexical_power, c.lexical_stems
+            how = c.unknown_id, c.lexical.gain, c.lexical.power, c.lexical.stems
             logits = logits + LexicalMatch(ids, *how, name="lexical_match")(*whole.values())
             inputs |= whole
         super().__init__(inputs, logits, **kwargs)
@@ -229,8 +218,8 @@ class DAM(keras.Model):
         keras.Model.jit_compile.fset(self, value)
 
     def get_config(self):
-        return {"config": dataclasses.asdict(self.config), "name": self.name}
+        return {"config": self.config.to_json(), "name": self.name}
 
     @classmethod
     def from_config(cls, config):
-        return cls(DAMConfig(**config["config"]), name=config["name"])
+        return cls(DAMConfig.of(config["config"]), name=config["name"])

@@ -5,52 +5,45 @@ One loop in the graph writes all replies of a batch at once, and ends when each 
 Shape suffixes:  B batch   K hypotheses of a source   L words of a reply   V words of the vocabulary
 """
 
-import dataclasses
+from typing import Annotated
 
 import keras
 from keras import ops
+from pydantic import Field, model_validator
 
+from base.config import Config, NonNegative, Positive
 from layers.masking import LOWEST, masked_logits, masked_softmax
 
 
-@dataclasses.dataclass(frozen=True)
-class Decoding:
-    """How replies are searched for. The default, a beam of 1, is greedy search."""
+class Decoding(Config):
+    """Settings of the search for replies; the default, a beam of 1, is greedy search."""
 
-    beam: int = 1
-    """Hypotheses that are kept; of a sampling decoder the replies that are drawn."""
+    beam: Positive = 1
+    """Hypotheses kept; with `sample`, replies drawn."""
     sample: bool = False
-    """Draws words by their probability instead of searching for the likeliest reply."""
-    max_length: int = 30
+    """Draw words by their probability instead of searching for the most probable reply."""
+    max_length: Positive = 30
     """Words, `_EOS_` included; a reply without one ends there."""
-    min_length: int = 0
+    min_length: NonNegative = 0
     """Words before `_EOS_` is allowed."""
-    length_penalty: float = 0.0
+    length_penalty: Annotated[float, Field(ge=0)] = 0.0
     """`alpha` of Wu et al. 2016, eq. 14: hypotheses are ranked by log probability / ((5 + words) / 6) ** alpha."""
-    block_ngrams: int = 0
-    """No reply has so many words in a row twice; 0: any may."""
+    block_ngrams: NonNegative = 0
+    """Length of the word sequences that a reply must not repeat; 0: any may be repeated."""
     allow_unknown: bool = False
-    """A reply may hold `_UNK_`."""
-    temperature: float = 1.0
+    """A reply may contain `_UNK_`."""
+    temperature: Annotated[float, Field(gt=0)] = 1.0
     """Sampling: logits are divided by it."""
-    top_k: int = 0
-    """Sampling: only among so many likeliest words; 0: all."""
-    top_p: float = 1.0
+    top_k: NonNegative = 0
+    """Sampling: only among the `top_k` most probable words; 0: all."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Sampling: only among the fewest words that together have this probability (Holtzman et al. 2020)."""
 
-    def __post_init__(self):
-        for field in ("beam", "max_length"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
-        for field in ("min_length", "length_penalty", "block_ngrams", "top_k"):
-            if getattr(self, field) < 0:
-                raise ValueError(f"{field} must not be below 0. Received: {field}={getattr(self, field)}")
+    @model_validator(mode="after")
+    def _check_lengths(self):
         if self.min_length >= self.max_length:
             raise ValueError(f"min_length must be below max_length={self.max_length}. Received: {self.min_length}")
-        if not self.temperature > 0:
-            raise ValueError(f"temperature must be above 0. Received: temperature={self.temperature}")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p must be in (0, 1]. Received: top_p={self.top_p}")
+        return self
 
 
 def decode(model, source, decoding, eos_id, unk_id, noise=None):

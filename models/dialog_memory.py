@@ -5,61 +5,52 @@ Shape suffixes:
     N words of all candidates   D features
 """
 
-import dataclasses
+from typing import Literal
 
 import keras
 from keras import ops
 
+from base.config import Config, Dropout, NonNegative, Positive
 from layers.bag_of_words import BagOfWords
 from layers.candidates import IdTable, MatchTypes
 from layers.dialog_history import SpeakerFeature, TimeFeature, gather_turns, history_mask
-from layers.ordered_words import ENCODINGS, OrderedWords
+from layers.ordered_words import OrderedWords
 
 
-@dataclasses.dataclass(frozen=True)
-class MemoryConfig:
+class MemoryConfig(Config):
     """Fields of every memory network for dialog; `train.py` takes the first eight from the prepared dataset."""
 
-    vocabulary_size: int
+    vocabulary_size: Positive
     """Words with an id, 1 to this."""
-    max_words: int
+    max_words: Positive
     """Words of the longest sentence or candidate."""
-    candidates: tuple[int, int]
-    """How many there are, and how many words all of them have: `(C, N)`."""
-    entities: int = 0
+    candidates: tuple[NonNegative, NonNegative]
+    """Number of candidates, and of words in all of them: `(C, N)`."""
+    entities: NonNegative = 0
     """Number of entities in the knowledge base, E."""
-    types: int = 0
+    types: NonNegative = 0
     """Number of entity types."""
-    candidate_entities: tuple[int, int] = (0, 0)
+    candidate_entities: tuple[NonNegative, NonNegative] = (0, 0)
     """Shape of the candidates' entities, `(C, K)`."""
-    match_groups: tuple[int, int] = (0, 0)
+    match_groups: tuple[NonNegative, NonNegative] = (0, 0)
     """Shape of the match groups' members, see `layers.candidates.MatchTypes`."""
-    match_candidates: tuple[int, int] = (0, 0)
+    match_candidates: tuple[NonNegative, NonNegative] = (0, 0)
     """Shape of the candidates' match groups, see `layers.candidates.MatchTypes`."""
 
-    embedding_dim: int = 128
+    embedding_dim: Positive = 128
     """`d_model`, features of word vectors and states."""
     speaker: bool = True
-    """Memories know who spoke."""
+    """Memories contain their speaker."""
     time: bool = True
-    """Memories know how many turns ago they were."""
-    time_limit: int = 32
+    """Memories contain their distance in turns."""
+    time_limit: Positive = 32
     """Turn distances with their own embedding; longer ones share the last."""
     match_types: bool = False
-    """Candidates know the types of their words that occur in the conversation."""
+    """Candidates contain the types of their words that occur in the conversation."""
     train_embedding: bool = True
-    """`False` keeps the word vectors random, so that an unseen entity is like any other."""
-    dropout: float = 0.0
-    """Share of the features of each sentence's vector, and of each turn's state, that training drops; ours."""
-
-    def __post_init__(self):
-        for field in ("candidates", "candidate_entities", "match_groups", "match_candidates"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))  # a list, when read from JSON
-        for field in ("vocabulary_size", "max_words", "embedding_dim", "time_limit"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be from 0 to below 1. Received: dropout={self.dropout}")
+    """`False`: random word vectors, frozen, so that an unseen entity is like any other."""
+    dropout: Dropout = 0.0
+    """Fraction dropped of each sentence's vector and of each turn's state; not in the papers."""
 
     @property
     def reads(self):
@@ -67,32 +58,19 @@ class MemoryConfig:
         return ["words", "sentences", "speakers", "turns"] + ["times"] * self.time + ["mentions"] * self.match_types
 
 
-@dataclasses.dataclass(frozen=True)
 class HopConfig(MemoryConfig):
     """Fields of a memory network that reads its memory several times."""
 
-    hops: int = 3
-    """Times that the memory is read, 0 or more."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.hops < 0:
-            raise ValueError(f"hops must be at least 0. Received: hops={self.hops}")
+    hops: NonNegative = 3
+    """Times that the memory is read."""
 
 
-@dataclasses.dataclass(frozen=True)
 class SumConfig(HopConfig):
     """Fields of a memory network whose sentences are sums over their words."""
 
-    encoding: str = "sum"
-    """How a sentence becomes a vector: the `sum` of its word vectors; or so that the order of its words counts:
-    `position`, a sum weighted by place (Sukhbaatar et al. 2015), or `attention` between its words. Candidates are
-    sums."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.encoding not in ENCODINGS:
-            raise ValueError(f"encoding must be one of {ENCODINGS}. Received: encoding={self.encoding!r}")
+    encoding: Literal["sum", "position", "attention"] = "sum"
+    """A sentence's vector: the `sum` of its word vectors; or so that the order of words counts: `position`, a sum
+    weighted by place (Sukhbaatar et al. 2015), or `attention` between its words. Candidates are sums."""
 
 
 class DialogModel(keras.Model):
@@ -124,11 +102,11 @@ class DialogModel(keras.Model):
         self.attention_weights = attention_weights
 
     def get_config(self):
-        return {"config": dataclasses.asdict(self.config), "name": self.name}
+        return {"config": self.config.to_json(), "name": self.name}
 
     @classmethod
     def from_config(cls, config):
-        return cls(cls.Config(**config["config"]), name=config["name"])
+        return cls(cls.Config.of(config["config"]), name=config["name"])
 
 
 def word_sums(config, name, max_words=0):

@@ -13,9 +13,8 @@ Which words are entities comes from the knowledge base alone (`tasks.dialog.prep
 Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads
 """
 
-import dataclasses
-
 import keras
+from pydantic import model_validator
 
 from layers.dialog_history import history_mask
 from layers.entity_pointer import EntityPointer
@@ -23,19 +22,19 @@ from models.dialog_memory import DialogModel, encoded_words, read_history, score
 from models.memma import MEMMAConfig, hops
 
 
-@dataclasses.dataclass(frozen=True)
 class EntityMEMMAConfig(MEMMAConfig):
-    """A MEMMA's fields; it needs speakers and time, and has no match types, which its pointers include."""
+    """Settings of MEMMA; it needs speakers and time, and has no match types, which its pointers include."""
 
     positions: bool = False
 
-    def __post_init__(self):
-        super().__post_init__()
+    @model_validator(mode="after")
+    def _check_features(self):
         if not (self.speaker and self.time) or self.match_types:
             raise ValueError(
                 "entity-memma has speaker and time and no match_types. "
                 f"Received: speaker={self.speaker}, time={self.time}, match_types={self.match_types}"
             )
+        return self
 
     @property
     def reads(self):

@@ -10,50 +10,46 @@ Not stated in the paper, and decided here: how a sentence becomes a vector (the 
 another `encoding`), heads, hops, and that sinusoids are scaled to fresh word vectors (`layers.bag_of_words`).
 """
 
-import dataclasses
+from typing import Literal
 
 import keras
+from pydantic import model_validator
 
+from base.config import Positive
 from layers.dialog_history import sentence_mask
 from layers.memory_attention import MemoryAttention
-from layers.shortcut import KINDS, Shortcut
+from layers.shortcut import Shortcut
 from models.dialog_memory import DialogModel, SumConfig, encoded_words, read_history, score_candidates
 
 DIVISORS = {"dimension": 1.0, "root": 0.5}
-GATES = ("tanh", "sigmoid")
-MEMORIES = ("sentences", "latest")
 
 
-@dataclasses.dataclass(frozen=True)
 class MEMMAConfig(SumConfig):
-    """What a MEMMA is made of; the defaults are the paper's where it says. `hops` is its `S`."""
+    """Settings of MEMMA; the defaults are the paper's where it states them. `hops` is its `S`."""
 
     positions: bool = True
-    """Sinusoids are added to the word vectors (eq. 6 to 8). In a sum they tell no more than a sentence's length; no
-    other `encoding` reads this field."""
-    heads: int = 4
+    """Add sinusoids to the word vectors (eq. 6 to 8). In a sum they tell only a sentence's length; no other `encoding`
+    reads this field."""
+    heads: Positive = 4
     """`h`, divides `embedding_dim`."""
-    divisor: str = "dimension"
+    divisor: Literal["dimension", "root"] = "dimension"
     """Attention logits are divided by `d_model` (`dimension`, eq. 9) or by its `root`."""
-    shortcut: str = "gated"
+    shortcut: Literal["gated", "identity", "none"] = "gated"
     """`gated` (eq. 13), `identity` (eq. 12) or `none`."""
-    gate: str = "tanh"
+    gate: Literal["tanh", "sigmoid"] = "tanh"
     """Activation of the gate: the article's `tanh`, or a `sigmoid` as in highway networks."""
-    memory: str = "sentences"
-    """What a hop attends to: the `sentences` of the history; or, from the second hop on, the `latest` result of
-    attention over the history, which is one reading of the article's section 1: each sentence goes through the hop
-    before as the user's does, over the sentences up to itself, without their distances in time."""
+    memory: Literal["sentences", "latest"] = "sentences"
+    """Memory of a hop: the `sentences` of the history; or, from the second hop on, the `latest` result of attention
+    over the history, one reading of the article's section 1: each sentence goes through the hop before as the user's
+    does, over the sentences up to itself, without their distances in time."""
 
-    def __post_init__(self):
-        super().__post_init__()
-        fields = {"divisor": tuple(DIVISORS), "shortcut": KINDS, "gate": GATES, "memory": MEMORIES}
-        for field, known in fields.items():
-            if getattr(self, field) not in known:
-                raise ValueError(f"{field} must be one of {known}. Received: {field}={getattr(self, field)!r}")
-        if self.heads < 1 or self.embedding_dim % self.heads:
+    @model_validator(mode="after")
+    def _check_heads(self):
+        if self.embedding_dim % self.heads:
             raise ValueError(
                 f"heads must divide embedding_dim. Received: heads={self.heads}, embedding_dim={self.embedding_dim}"
             )
+        return self
 
 
 def hops(c, U_1_BTD, memory, speakers):

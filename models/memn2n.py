@@ -6,8 +6,6 @@ words -> sums of word vectors -> hops over the history -> times every candidate'
 Shape suffixes:  B dialogs   M sentences   T turns   D features
 """
 
-import dataclasses
-
 import keras
 
 from layers.memory_attention import MemoryAttention
@@ -15,9 +13,8 @@ from layers.shortcut import Shortcut
 from models.dialog_memory import DialogModel, SumConfig, encoded_words, read_history, score_candidates, word_sums
 
 
-@dataclasses.dataclass(frozen=True)
 class MemN2NConfig(SumConfig):
-    """What a MemN2N is made of. Bordes et al. chose 1 to 3 hops and 20 to 128 features by task."""
+    """Settings of MemN2N. Bordes et al. chose 1 to 3 hops and 20 to 128 features by task."""
 
     gated: bool = False
     """A sigmoid gate per hop instead of the sum of state and output (Liu and Perez)."""

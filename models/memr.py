@@ -8,8 +8,6 @@ the sentences of user and history; candidates stay sums of word vectors.
 Shape suffixes:  B dialogs   M sentences   T turns   D features
 """
 
-import dataclasses
-
 import keras
 
 from layers.sentence_gru import SentenceGRU
@@ -17,9 +15,8 @@ from models.dialog_memory import DialogModel, HopConfig, read_history, score_can
 from models.memn2n import hops
 
 
-@dataclasses.dataclass(frozen=True)
 class MEMRConfig(HopConfig):
-    """What a MEMR is made of."""
+    """Settings of MEMR."""
 
 
 @keras.saving.register_keras_serializable("colloquy")

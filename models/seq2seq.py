@@ -6,13 +6,15 @@ Shape suffixes:
     B batch   S source words   T target words   E features of a word   H units   V words
 """
 
-import dataclasses
+from typing import Literal
 
 import keras
+from pydantic import model_validator
 
+from base.config import Config, Dropout, Positive
 from layers.dense import Dense
 from layers.masking import mask_from_ids
-from layers.recurrent import ATTENTIONS, CELLS, MERGES, OUTPUTS, RecurrentDecoder, RecurrentEncoder
+from layers.recurrent import RecurrentDecoder, RecurrentEncoder
 from layers.word_embedding import ReversibleWordEmbedding
 
 STARTS = {
@@ -21,56 +23,47 @@ STARTS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Seq2SeqConfig:
-    """What a seq2seq model is made of."""
+class Seq2SeqConfig(Config):
+    """Settings of a seq2seq model."""
 
-    vocabulary_size: int
+    vocabulary_size: Positive
     """Words with an id, 1 to this. The id after the last begins every target."""
-    embedding_dim: int = 256
+    embedding_dim: Positive = 256
     """Dimension of word vectors; that of the dataset's, where it has some."""
-    cell: str = "gru"
-    """`gru` or `lstm`, of encoder and decoder."""
-    hidden: int = 256
+    cell: Literal["gru", "lstm"] = "gru"
+    """Cell of encoder and decoder."""
+    hidden: Positive = 256
     """Dimension of the memory and of the decoder's state."""
-    layers: int = 1
+    layers: Positive = 1
     """Recurrent layers of the encoder, and as many of the decoder."""
     bidirectional: bool = True
     """The encoder reads in both directions."""
-    merge: str = "concat"
-    """How the two directions are joined: `concat`, half of `hidden` each, or `sum`, `hidden` each."""
-    attention: str = "additive"
-    """`none`; before each step of the decoder, its context inside of the gates: `additive` (Bahdanau) or `dot`; after
+    merge: Literal["concat", "sum"] = "concat"
+    """The two directions are joined by `concat`, half of `hidden` each, or `sum`, `hidden` each."""
+    attention: Literal["none", "additive", "dot", "luong_dot", "general", "scaled_dot"] = "additive"
+    """`none`; before each step of the decoder, its context inside the gates: `additive` (Bahdanau) or `dot`; after
     it: `luong_dot`, `general` (both Luong) or `scaled_dot`."""
-    output: str = "state"
-    """What the next word's logits are made of: the decoder's `state` (Luong's attentional vector with his attention),
-    or `all`: the state, the word before and the context."""
+    output: Literal["state", "all"] = "state"
+    """Input of the next word's logits: the decoder's `state` (Luong's attentional vector with his attention), or `all`:
+    the state, the word before and the context."""
     shared_embedding: bool = True
     """Source and target words have the same vectors."""
     tied_output: bool = False
     """The logit of a word is its vector times a projection of the decoder's output."""
     train_embedding: bool = True
-    """`False` leaves the word vectors as they are."""
-    embedding_start: str = "uniform"
+    """`False`: frozen word vectors."""
+    embedding_start: Literal["uniform", "normal"] = "uniform"
     """Initial word vectors where the dataset has none: `uniform` in [-.1, .1], or `normal`, of standard deviation 1."""
-    dropout: float = 0.2
-    """Rate in [0, 1): on word vectors, between layers and before the logits."""
+    dropout: Dropout = 0.2
+    """Fraction dropped of word vectors, between layers and before the logits."""
     reverse: bool = False
-    """Writes what was said before a reply: the model that reranks by mutual information (Li et al. 2016)."""
+    """Writes the utterance before a reply: the model that reranks by mutual information (Li et al. 2016)."""
 
-    def __post_init__(self):
-        choices = {"cell": CELLS, "merge": MERGES, "attention": ATTENTIONS, "output": OUTPUTS}
-        choices["embedding_start"] = tuple(STARTS)
-        for field, known in choices.items():
-            if getattr(self, field) not in known:
-                raise ValueError(f"{field} must be one of {known}. Received: {field}={getattr(self, field)!r}")
-        for field in ("vocabulary_size", "embedding_dim", "hidden", "layers"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be at least 1. Received: {field}={getattr(self, field)}")
+    @model_validator(mode="after")
+    def _check_hidden(self):
         if self.bidirectional and self.merge == "concat" and self.hidden % 2:
             raise ValueError(f"hidden must be even to be halved by merge=concat. Received: hidden={self.hidden}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1). Received: dropout={self.dropout}")
+        return self
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -166,8 +159,8 @@ class Seq2Seq(keras.Model):
         return logits, states, weights
 
     def get_config(self):
-        return {"config": dataclasses.asdict(self.config), "name": self.name}
+        return {"config": self.config.to_json(), "name": self.name}
 
     @classmethod
     def from_config(cls, config):
-        return cls(Seq2SeqConfig(**config["config"]), name=config["name"])
+        return cls(Seq2SeqConfig.of(config["config"]), name=config["name"])

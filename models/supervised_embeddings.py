@@ -8,26 +8,25 @@ Trained here by the softmax over all candidates that the memory networks have; t
 Shape suffixes:  B dialogs   M sentences   T turns   D features
 """
 
-import dataclasses
-
 import keras
 from keras import ops
+from pydantic import model_validator
 
 from layers.dialog_history import history_mask
 from models.dialog_memory import DialogModel, MemoryConfig, encode_sentences, score_candidates, word_sums
 
 
-@dataclasses.dataclass(frozen=True)
 class SupervisedEmbeddingsConfig(MemoryConfig):
-    """What supervised embeddings are made of. A sum of words knows no speakers and no time."""
+    """Settings of supervised embeddings. A sum of words knows no speakers and no time."""
 
     speaker: bool = False
     time: bool = False
 
-    def __post_init__(self):
-        super().__post_init__()
+    @model_validator(mode="after")
+    def _check_features(self):
         if self.speaker or self.time:
             raise ValueError(f"A bag of words has no features. Received: speaker={self.speaker}, time={self.time}")
+        return self
 
 
 @keras.saving.register_keras_serializable("colloquy")

@@ -1,23 +1,25 @@
 """Small DAMs, ragged examples for them, and their equations in loops (Zhou et al. 2018)."""
 
 import functools
+import typing
 
 import numpy as np
 from helpers import set_random_weights
 from reference import aggregate_in_loops, block_in_loops, block_weights, cross_match_in_loops, signal_in_loops
 from test_layers_lexical_match import cosine_of_words
 
-from models.dam import DAM, DAMConfig
+from models.dam import DAM, DAMConfig, LexicalMatchConfig
 
 B, N, T, K, J, D = 2, 3, 5, 7, 11, 13  # batch, candidates, turns, words, words, features
 L, V, FILTERS = 2, 37, (17, 19)
+VARIANTS = typing.get_args(DAMConfig.model_fields["variant"].annotation)
 
 # Words of each turn and candidate: a turn of one word, empty turns, a candidate without a word.
 TURNS = ((7, 0, 3, 1), (2, 7, 0, 4, 6), (1,))
 CANDIDATES = ((11, 1, 4), (5, 9, 0), (2, 8, 3))
 
 
-LEXICAL = {"lexical_gain": 1.5, "hashed_words": 41, "unknown_id": 2}
+LEXICAL = {"lexical": LexicalMatchConfig(gain=1.5), "hashed_words": 41, "unknown_id": 2}
 
 
 def words(rng, counts, ids):
@@ -52,15 +54,15 @@ def batch_of(some, turns=1, k=1, candidates=1, j=1):
 
 
 def inputs_of(model, some, **sizes):
-    """As `batch_of`, with what a model with a `lexical_gain` takes beside."""
+    """As `batch_of`, with what a model with `lexical` match takes beside."""
     batch = batch_of(some, **sizes)
-    whole = {"context": batch["turns"], "candidates": batch["responses"]} if model.config.lexical_gain else {}
+    whole = {"context": batch["turns"], "candidates": batch["responses"]} if model.config.lexical else {}
     return batch | whole
 
 
 def config(variant="full", **settings):
     sizes = {"embedding_dim": D, "max_turns": T, "max_words": J, "levels": L}
-    return DAMConfig(V, **{**sizes, "conv_filters": FILTERS, "variant": variant, **settings})
+    return DAMConfig(vocabulary_size=V, **{**sizes, "conv_filters": FILTERS, "variant": variant, **settings})
 
 
 @functools.cache
@@ -112,6 +114,6 @@ def dam_in_loops(turns, response, model, divisor):
     if c.response_rows:
         image, mask = np.swapaxes(image, 1, 2), np.swapaxes(mask, 1, 2)
     logit = aggregate_in_loops(image, mask, layer("aggregation"), 1 / divisor, release)
-    if not c.lexical_gain:
+    if not c.lexical:
         return logit
     return logit + cosine_of_words([id for ids in turns for id in ids], response, layer("lexical_match"))

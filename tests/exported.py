@@ -1,7 +1,5 @@
 """A run of a tiny selection model with random weights, to be exported."""
 
-import dataclasses
-
 import numpy as np
 
 from data.vocabulary import Vocabulary
@@ -20,7 +18,7 @@ def make_run(path, **settings):
     for weight in model.weights:
         weight.assign(rng.normal(size=weight.shape))
     written = {"training": {}, "fit": {"precision": "x"}, "dataset": {}}
-    config = {"model": "dam", "settings": dataclasses.asdict(config), **written}
+    config = {"model": "dam", "settings": config.to_json(), **written}
     run = Run.create(path, config, Vocabulary(WORDS))
     run.save_best(model)
     return run, model

@@ -27,7 +27,7 @@ def small(name, data):
     given = {**SMALL_RUNS[entry.task][2], "bidirectional": "true"}
 
     def chosen(config):
-        names = [field.name for field in dataclasses.fields(config)]
+        names = getattr(config, "model_fields", None) or [field.name for field in dataclasses.fields(config)]
         return {field: value for field, value in given.items() if field in names}
 
     training = make_config(task.Training, chosen(task.Training))

@@ -107,7 +107,7 @@ def copy_of(run, tmp_path_factory):
 
 def random_seq2seq(dataset, **settings):
     """A small model for a dataset, with random weights."""
-    config = Seq2SeqConfig(len(dataset.vocabulary), embedding_dim=7, hidden=10, **settings)
+    config = Seq2SeqConfig(vocabulary_size=len(dataset.vocabulary), embedding_dim=7, hidden=10, **settings)
     return randomised(Seq2Seq(config), 1, 0.7)
 
 

@@ -113,7 +113,7 @@ def test_the_model_to_follow_passes_the_test_to_follow(bag_match):
 def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared, tmp_path):
     fit = Fit(epochs=3.0, batch_size=16, learning_rate=1e-2)
     run = train(TASKS["selection"], "bag-match", prepared, tmp_path / "run", fit, {"validations_per_epoch": "1"})
-    assert run.config["settings"].keys() == MODELS["bag-match"].config.__dataclass_fields__.keys()
+    assert run.config["settings"].keys() == MODELS["bag-match"].config.model_fields.keys()
     record = Evaluation(TASKS["selection"], run, None).score("test")
     assert record["name"] == "Bag match" and record["counts"]["contexts"] == 11
     first, *_, last = (row["loss"] for row in run.history())

@@ -87,6 +87,6 @@ def test_train_shows_what_set_reaches(name):
     titles = [f"{config.__module__}.{config.__qualname__}\n" for config in configs]
     assert printed.startswith(f"The model, {titles[0]}") and f"\nIts training, {titles[1]}" in printed
     for config in configs:
-        for field, (_, _, default, meaning) in zip(dataclasses.fields(config), describe_fields(config), strict=True):
-            shown = f"  {field.name}  (" if default == "" else f"  --set {field.name}={field.default}  ("
-            assert meaning and shown in printed and f")\n      {meaning}\n" in printed, field.name
+        for name, _, default, meaning in describe_fields(config):
+            shown = f"  {name}  (" if default == "" else f"  --set {name}={default}  ("
+            assert meaning and shown in printed and f")\n      {meaning}\n" in printed, name

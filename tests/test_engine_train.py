@@ -261,18 +261,18 @@ def test_settings_that_do_not_exist_are_listed(prepared, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"levels": "many"}, "levels= expects a value of type int"),
-        ({"positional": "1"}, "positional= expects a value of type bool"),
-        ({"variant": "both"}, "variant must be one of"),
+        ({"levels": "many"}, "levels: .* integer"),
+        ({"positional": "1"}, "positional: .* boolean"),
+        ({"variant": "both"}, "variant: .* 'full', "),
         ({"embedding_dim": "9"}, r"decides embedding_dim, it is 7$"),
         ({"compatibility": "tf2"}, "expects paper or release"),
         ({"negatives": "none"}, "negatives must be one of"),
         ({"embedding_dim": "many"}, "embedding_dim=many: .* decides embedding_dim"),
-        ({"masking": "paper"}, "masking must be one of"),
-        ({"embedding_dropout": "1.5"}, r"embedding_dropout must be in \[0, 1\)"),
-        ({"conv_filters": "16"}, "conv_filters= expects a value of type tuple"),
-        ({"conv_filters": "[16]"}, "conv_filters must be two"),
-        ({"conv_filters": "[16, 0]"}, "conv_filters must be two"),
+        ({"masking": "paper"}, "masking: .*'exact' or 'release'"),
+        ({"embedding_dropout": "1.5"}, "embedding_dropout: .*less than 1"),
+        ({"conv_filters": "16"}, "conv_filters: .* tuple"),
+        ({"conv_filters": "[16]"}, r"conv_filters\.1: .* required"),
+        ({"conv_filters": "[16, 0]"}, r"conv_filters\.1: .*greater than or equal to 1"),
     ],
 )
 def test_wrong_settings_are_refused_and_leave_nothing(prepared, tmp_path, setting, message):

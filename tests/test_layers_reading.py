@@ -218,7 +218,7 @@ def test_bilstm_in_one_operation_rounds_in_bfloat16_and_nothing_more():
 def test_bilstm_is_keras_own_in_float16_and_where_xla_compiles():
     assert BiLSTM(3, dtype="mixed_bfloat16").one_operation
     assert not BiLSTM(3, dtype="mixed_float16").one_operation
-    model = BiDAF(BiDAFConfig(7, 5, 3, hidden=2))
+    model = BiDAF(BiDAFConfig(vocabulary_size=7, characters=5, trained_words=3, hidden=2))
     layers = [layer for layer in model.layers if isinstance(layer, BiLSTM)]
     assert len(layers) == 4 and all(layer.one_operation for layer in layers)
     model.compile(jit_compile=True)

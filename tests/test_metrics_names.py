@@ -18,7 +18,7 @@ FEATURES = {"speaker": True, "time": True, "match_types": False, "train_embeddin
         ({"lexical_gain": 16.0}, {"ema": 0.99}, "DAM, 16 x TF-IDF, averaged weights"),
         ({"lexical_gain": 16.0, "lexical_power": 1.5}, {}, "DAM, 16 x TF-IDF^1.5"),
         ({"lexical_gain": 0.0, "lexical_power": 1.5}, {"ema": 0.0}, "DAM"),
-        ({"lexical_gain": 9.0, "lexical_power": 1.5, "lexical_stems": True}, {}, "DAM, 9 x TF-IDF^1.5 of stems"),
+        ({"lexical": {"gain": 9.0, "power": 1.5, "stems": True}}, {}, "DAM, 9 x TF-IDF^1.5 of stems"),
         ({"lexical_gain": 0.0, "lexical_stems": True}, {}, "DAM"),
         ({"max_turns": 9, "max_words": 24}, {"negatives": "fresh", "negatives_per_positive": 3},
          "DAM, 9 x 24 words, 3 fresh negatives"),

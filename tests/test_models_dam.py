@@ -8,6 +8,7 @@ from dam_models import (
     CANDIDATES,
     LEXICAL,
     TURNS,
+    VARIANTS,
     B,
     D,
     J,
@@ -24,7 +25,7 @@ from dam_models import (
 )
 from helpers import set_random_weights, to_numpy
 
-from models.dam import DAM, VARIANTS, release_settings
+from models.dam import DAM, release_settings
 
 # === Equations ===
 
@@ -141,7 +142,7 @@ def test_dam_trains_every_weight(variant, settings):
     with tf.GradientTape() as tape:
         loss = keras.losses.BinaryCrossentropy(from_logits=True)(labels, model(batch))
     gradients = tape.gradient(loss, model.trainable_variables)
-    assert {w.name for w in model.non_trainable_weights} == ({"idf"} if model.config.lexical_gain else set())
+    assert {w.name for w in model.non_trainable_weights} == ({"idf"} if model.config.lexical else set())
     for weight, gradient in zip(model.trainable_variables, gradients, strict=True):
         values = tf.convert_to_tensor(gradient).numpy()
         assert np.isfinite(values).all(), weight.path

@@ -1,6 +1,5 @@
 """`models.dam`: saving, sizes, precision, what its config refuses, and other backends."""
 
-import dataclasses
 import importlib.util
 import json
 import os
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from dam_models import (
     FILTERS,
+    VARIANTS,
     D,
     J,
     L,
@@ -25,7 +25,7 @@ from dam_models import (
 )
 from helpers import to_numpy
 
-from models.dam import DAM, VARIANTS, DAMConfig, release_settings
+from models.dam import DAM, DAMConfig, release_settings
 
 # === Saving, sizes, precision ===
 
@@ -38,8 +38,7 @@ def test_dam_saves_and_loads(variant, tmp_path):
     model.save(tmp_path / "dam.keras")
     loaded = keras.saving.load_model(tmp_path / "dam.keras", safe_mode=True)
     assert type(loaded) is DAM
-    saved, found = dataclasses.asdict(model.config), dataclasses.asdict(loaded.config)
-    assert {**found, "conv_filters": tuple(found["conv_filters"])} == saved
+    assert loaded.config == model.config
     np.testing.assert_array_equal(to_numpy(loaded(batch)), to_numpy(model(batch)))
 
 
@@ -111,7 +110,7 @@ def test_dam_in_half_precision_is_near_float32(precision, atol):
 
 
 def test_dam_rejects_variant():
-    with pytest.raises(ValueError, match=r"variant must be one of .*Received: variant='middle'"):
+    with pytest.raises(ValueError, match=r"\nvariant\n.*input_value='middle'"):
         config("middle")
 
 
@@ -119,18 +118,18 @@ def test_dam_rejects_variant():
 @pytest.mark.parametrize("field", ("vocabulary_size", "embedding_dim", "max_turns", "max_words"))
 def test_dam_rejects_sizes(field, value):
     settings = {"vocabulary_size": V, field: value}
-    with pytest.raises(ValueError, match=f"{field} must be at least 1. Received: {field}={value}"):
+    with pytest.raises(ValueError, match=rf"\n{field}\n.*input_value={value}"):
         DAMConfig(**settings)
 
 
 @pytest.mark.parametrize("variant", ("full", "last"))
 def test_dam_rejects_levels(variant):
-    with pytest.raises(ValueError, match=r"levels must be .*Received: levels=-1"):
+    with pytest.raises(ValueError, match=r"\nlevels\n.*input_value=-1"):
         DAM(config(variant, levels=-1))
 
 
 def test_dam_rejects_masking():
-    with pytest.raises(ValueError, match=r"masking must be one of .*Received: masking='padding'"):
+    with pytest.raises(ValueError, match=r"\nmasking\n.*input_value='padding'"):
         DAM(config(masking="padding"))
 
 
@@ -166,7 +165,7 @@ from models.dam import DAM, DAMConfig
 assert "tensorflow" not in sys.modules
 stored = dict(np.load(sys.argv[1], allow_pickle=False))
 config = {"max_words": 11, "conv_filters": (17, 19), "levels": 2}
-model = DAM(DAMConfig(37, 13, 5, **config, positional=sys.argv[3] == "True"))
+model = DAM(DAMConfig(vocabulary_size=37, embedding_dim=13, max_turns=5, **config, positional=sys.argv[3] == "True"))
 model.set_weights([stored[f"weight_{i}"] for i in range(len(model.weights))])
 logits = model({"turns": stored["turns"], "responses": stored["responses"]})
 np.save(sys.argv[2], keras.ops.convert_to_numpy(logits))

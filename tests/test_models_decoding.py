@@ -184,16 +184,18 @@ def test_replies_without_an_end_are_as_long_as_may_be():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beam": 0}, r"^beam must be at least 1\. Received: beam=0$"),
-        ({"max_length": 0}, r"^max_length must be at least 1\. Received: max_length=0$"),
         *(
-            ({field: -1}, rf"^{field} must not be below 0\. Received: {field}=-1$")
-            for field in ("min_length", "length_penalty", "block_ngrams", "top_k")
+            ({field: value}, rf"\n{field}\n.*input_value={value}")
+            for field, value in (
+                ("beam", 0),
+                ("max_length", 0),
+                *((field, -1) for field in ("min_length", "length_penalty", "block_ngrams", "top_k")),
+                ("temperature", 0.0),
+                ("top_p", 0.0),
+                ("top_p", 1.1),
+            )
         ),
-        ({"min_length": 5, "max_length": 5}, r"^min_length must be below max_length=5\. Received: 5$"),
-        ({"temperature": 0.0}, r"^temperature must be above 0\. Received: temperature=0\.0$"),
-        ({"top_p": 0.0}, r"^top_p must be in \(0, 1\]\. Received: top_p=0\.0$"),
-        ({"top_p": 1.1}, r"^top_p must be in \(0, 1\]\. Received: top_p=1\.1$"),
+        ({"min_length": 5, "max_length": 5}, r"min_length must be below max_length=5\. Received: 5"),
     ],
 )
 def test_decoding_rejects(settings, message):
@@ -202,7 +204,7 @@ def test_decoding_rejects(settings, message):
 
 
 def test_decoding_is_greedy_search_by_default():
-    assert Decoding() == Decoding(1, False, 30, 0, 0.0, 0, False, 1.0, 0, 1.0)
+    assert list(dict(Decoding()).values()) == [1, False, 30, 0, 0.0, 0, False, 1.0, 0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_label_smoothing_matches_loops_word_by_word():
 @pytest.mark.parametrize("rate", (1.0, 5.0))
 def test_the_decoder_moves_at_its_own_rate(rate):
     """Adam's first step is the learning rate, whatever the gradient."""
-    model = Seq2Seq(Seq2SeqConfig(11, embedding_dim=7, hidden=10, layers=2))
+    model = Seq2Seq(Seq2SeqConfig(vocabulary_size=11, embedding_dim=7, hidden=10, layers=2))
     training = Training(decoder_rate=rate, gradient_clip=0.0)
     adam = generation.optimizer(training, 1e-3, 10)
     before = [variable.numpy() for variable in model.trainable_variables]

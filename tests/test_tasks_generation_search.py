@@ -65,10 +65,10 @@ def test_parse_decoding(text, expected):
     [
         ("beam", r"^--decode expects field=value,\.\.\. Received: 'beam'$"),
         ("beam=3,width=5", r"^Decoding has no field 'width'; it has beam, sample, "),
-        ("beam=3.5", r"^--decode beam= expects a value of type int\. Received: '3\.5'$"),
-        ("beam=", r"beam= expects a value of type int\. Received: ''$"),
-        ("sample=1", r"sample= expects a value of type bool\. Received: '1'$"),
-        ("top_p=2", r"^top_p must be in \(0, 1\]\. Received: top_p=2\.0$"),
+        ("beam=3.5", r"^beam: .* integer.*Received: 3\.5$"),
+        ("beam=", r"^beam: .* integer.*Received: $"),
+        ("sample=1", r"^sample: .* boolean.*Received: 1$"),
+        ("top_p=2", r"^top_p: .*less than or equal to 1.*Received: 2$"),
     ],
 )
 def test_parse_decoding_rejects(text, message):
@@ -83,13 +83,13 @@ def test_parse_decoding_rejects(text, message):
 def reverse_run(generation_dataset, generation_model, run, tmp_path_factory):
     """The directory of a run whose model reads replies and writes sources, with random weights."""
     path = tmp_path_factory.mktemp("reverse") / "run"
-    _create(path, run, generation_dataset, dataclasses.replace(generation_model.config, reverse=True), seed=2)
+    _create(path, run, generation_dataset, generation_model.config.replace(reverse=True), seed=2)
     return path
 
 
 def _create(path, run, generation_dataset, config, seed):
     """A run like another, with random weights."""
-    made = Run.create(path, {**run.config, "settings": dataclasses.asdict(config)}, generation_dataset.vocabulary)
+    made = Run.create(path, {**run.config, "settings": config.to_json()}, generation_dataset.vocabulary)
     made.save_best(randomised(made.build_model(), seed, 0.7))
     return made
 

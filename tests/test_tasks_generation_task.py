@@ -42,7 +42,7 @@ def test_the_small_conversations_have_pairs_that_train_has_and_others(generation
 
 def test_a_reverse_model_reads_targets_and_writes_sources(generation_dataset, generation_model):
     split, rows = generation_dataset.splits["dev"], np.array([2, 0, 5])
-    reverse = dataclasses.replace(generation_model.config, reverse=True)
+    reverse = generation_model.config.replace(reverse=True)
     inputs, target = generation.collate(split, reverse, rows, 1)
     expected, other = generation.collate(split, generation_model.config, rows, 1)
     np.testing.assert_array_equal(inputs["source"], other)
@@ -59,7 +59,7 @@ def test_a_reverse_model_reads_targets_and_writes_sources(generation_dataset, ge
 def test_training_batches_hold_each_pair_once_beside_its_like(generation_dataset, generation_model):
     split = generation_dataset.splits["train"]
     for reverse in (False, True):
-        config = dataclasses.replace(generation_model.config, reverse=reverse)
+        config = generation_model.config.replace(reverse=reverse)
         batches = generation.training_batches(split, config, Training(), 8, np.random.default_rng(0))
         assert sorted(np.concatenate(batches)) == list(range(69)) and len(batches) == 9
         written = split.source.lengths if reverse else split.target.lengths
@@ -77,7 +77,7 @@ def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset):
     assert generation.model_settings(given, {}) == {"vocabulary_size": words, "embedding_dim": 3}
     assert generation.model_settings(generation_dataset, {"hidden": 5}) == {"vocabulary_size": words, "hidden": 5}
     for settings in ({}, {"shared_embedding": False}):
-        generation_model = Seq2Seq(Seq2SeqConfig(words, embedding_dim=3, hidden=10, **settings))
+        generation_model = Seq2Seq(Seq2SeqConfig(vocabulary_size=words, embedding_dim=3, hidden=10, **settings))
         tables = [layer for layer in generation_model.layers if layer.name.endswith("_embedding")]
         begins = [layer.get_weights()[0][-1] for layer in tables]
         generation.initialise(generation_model, given, Training())
@@ -95,7 +95,7 @@ def test_settings_that_the_dataset_decides_are_refused(generation_dataset, gener
         with pytest.raises(UserError, match=rf"--set {name}=5: .* decides {name}, it is \d+$"):
             generation.model_settings(of, {name: 5})
     generation.check_fits(generation_model.config, generation_dataset)
-    other = dataclasses.replace(generation_model.config, vocabulary_size=5)
+    other = generation_model.config.replace(vocabulary_size=5)
     with pytest.raises(
         UserError, match=rf"the run has vocabulary_size 5, here it is {len(generation_dataset.vocabulary)}: they"
     ):
@@ -166,7 +166,7 @@ def test_measure_compares_replies_with_targets(generation_dataset, generation_mo
         perplexity = np.exp(sum(nll[i] for i in rows) / sum(words[i] for i in rows))
         assert found == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
     assert record["counts"] == {"pairs": 21, "unseen": 7, "sources": 17, "words": int(words.sum())}
-    assert record["decoding"] == dataclasses.asdict(Decoding(beam=2, max_length=5))
+    assert record["decoding"] == Decoding(beam=2, max_length=5).to_json()
     assert record["unit"] == "words" and record["search"] == "beam of 2"
     shown = [0, 1, 3, 5, 7, 9, 10, 12, 14, 16, 18, 20]
     assert record["samples"] == [

@@ -48,7 +48,7 @@ def test_words_of_one_stem_are_the_first_of_them():
 def test_an_exported_model_matches_unknown_words_as_the_run_does(prepared, tmp_path):
     source, data = prepared.parent / "raw", tmp_path / "data"
     prepare("smn", source, data, Settings(dimension=7, word2vec_epochs=1, hashed_words=101, tokenizer="terms"))
-    settings = {"max_turns": "2", "lexical_gain": "3", "lexical_turns": "4", "lexical_stems": "true"}
+    settings = {"max_turns": "2", "lexical.gain": "3", "lexical.turns": "4", "lexical.stems": "true"}
     run = train_small("selection", data, tmp_path / "run", settings, epochs=1e-6)
     turns = ["try /etc/Xyz.conf", "a", "b", "where is qqqq?", "c", "d"]  # four are read, two by the network
     candidates = ["/etc/xyz.conf", "qqqq", "wwww qqqq", "wwww", ""]
@@ -61,15 +61,15 @@ def test_an_exported_model_matches_unknown_words_as_the_run_does(prepared, tmp_p
 
 
 def test_a_model_is_trained_with_them(prepared, tmp_path):
-    run = train_small("selection", prepared, tmp_path / "run", {"lexical_gain": "3"}, epochs=1e-6)
+    run = train_small("selection", prepared, tmp_path / "run", {"lexical.gain": "3"}, epochs=1e-6)
     layer = run.load_model().get_layer("lexical_match")
     expected = document_weights(load_dataset(prepared).splits["train"], layer.idf.shape[0])
     np.testing.assert_array_equal(layer.idf.numpy(), expected)
 
 
 def test_a_model_is_trained_with_stems_and_takes_them_beside_what_another_learned(prepared, tmp_path, capsys):
-    first = train_small("selection", prepared, tmp_path / "first", {"lexical_gain": "3"}, epochs=1e-6)
-    settings = {"lexical_gain": "3", "lexical_stems": "true"}
+    first = train_small("selection", prepared, tmp_path / "first", {"lexical.gain": "3"}, epochs=1e-6)
+    settings = {"lexical.gain": "3", "lexical.stems": "true"}
     second = train_small(
         *("selection", prepared, tmp_path / "second", settings), init_from=first.path, epochs=1e-6, learning_rate=0.0
     )
@@ -88,7 +88,7 @@ def test_a_model_is_trained_with_stems_and_takes_them_beside_what_another_learne
 def test_stems_expect_words(prepared, tmp_path):
     ids = shutil.copytree(prepared, tmp_path / "ids")
     (ids / "vocabulary.txt").unlink()
-    settings = {"lexical_gain": "3", "lexical_stems": "true"}
-    with pytest.raises(UserError, match=r"lexical_stems expects words, not ids alone\. .*ids has no vocabulary"):
+    settings = {"lexical.gain": "3", "lexical.stems": "true"}
+    with pytest.raises(UserError, match=r"lexical\.stems expects words, not ids alone\. .*ids has no vocabulary"):
         train_small("selection", ids, tmp_path / "run", settings, epochs=1e-6)
     assert not (tmp_path / "run").exists()

@@ -100,7 +100,16 @@ def test_nothing_stands_for_sentences_without_words(model):
 @pytest.mark.parametrize("variant", ["first", "last", "self", "cross"])
 def test_variants_show_the_matches_that_they_have(variant):
     settings = release_settings(variant) if variant == "last" else {}  # its image has the response's words first
-    config = DAMConfig(5, D, T, K, L, variant, conv_filters=(2, 3), **settings)
+    config = DAMConfig(
+        vocabulary_size=5,
+        embedding_dim=D,
+        max_turns=T,
+        max_words=K,
+        levels=L,
+        variant=variant,
+        conv_filters=(2, 3),
+        **settings,
+    )
     matching = Matching(set_random_weights(DAM(config), seed=2))
     J_padding = [0] * (K - J) if settings else []  # the release pads all to the largest size
     ids = {**IDS, "responses": np.array([[[5, 2, 2, *J_padding]]])}

@@ -42,7 +42,7 @@ def drawn(split, training, seed):
 
 @pytest.fixture(scope="module")
 def model():
-    built = DAM(DAMConfig(97, embedding_dim=5, max_turns=3, max_words=4, levels=1))
+    built = DAM(DAMConfig(vocabulary_size=97, embedding_dim=5, max_turns=3, max_words=4, levels=1))
     rng = np.random.default_rng(5)
     for variable in built.trainable_variables:
         variable.assign(rng.normal(0.3, 0.7, variable.shape))
@@ -230,7 +230,7 @@ def test_baselines_know_overlap_from_chance():
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_lazy_word_vectors_move_with_their_words_alone(precision):
-    config = DAMConfig(97, embedding_dim=5, max_turns=3, max_words=4, levels=1, lazy_embedding=True)
+    config = DAMConfig(vocabulary_size=97, embedding_dim=5, max_turns=3, max_words=4, levels=1, lazy_embedding=True)
     kept = keras.config.dtype_policy()
     keras.config.set_dtype_policy(precision)
     try:

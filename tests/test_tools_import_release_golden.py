@@ -83,11 +83,7 @@ def test_config_is_the_checkpoints(golden):
         "response_rows": conf["variant"] == "last_net",
         "hashed_words": 0,
         "unknown_id": 0,
-        "lexical_gain": 0.0,
-        "lexical_power": 1.0,
-        "lexical_stems": False,
-        "lexical_turns": 20,
-        "lexical_words": 100,
+        "lexical": None,
     }
     assert config["training"]["loss_clip"] == 10.0
     assert config["fit"]["batch_size"] == conf["batch_size"]

@@ -117,13 +117,13 @@ def test_recipes_of_the_published_corpora():
         name: make_config(DAMConfig, {"vocabulary_size": 7, **_of_model(RECIPES[f"dam-{name}"])})
         for name in PUBLISHED_CORPORA
     }
-    assert configs["ubuntu-v1"] == DAMConfig(7)
-    assert configs["douban"] == DAMConfig(7, conv_filters=(16, 16))
-    assert configs["ecommerce"] == DAMConfig(7, max_turns=10)
+    assert configs["ubuntu-v1"] == DAMConfig(vocabulary_size=7)
+    assert configs["douban"] == DAMConfig(vocabulary_size=7, conv_filters=(16, 16))
+    assert configs["ecommerce"] == DAMConfig(vocabulary_size=7, max_turns=10)
 
 
 def _of_model(recipe):
-    return {name: value for name, value in recipe.settings.items() if name in DAMConfig.__dataclass_fields__}
+    return {name: value for name, value in recipe.settings.items() if name in DAMConfig.model_fields}
 
 
 def test_hosts_of_ray_take_all_devices(tmp_path):

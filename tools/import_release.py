@@ -212,10 +212,11 @@ def import_checkpoint(checkpoint, config, out, data=None):
         model.compile(optimizer=selection.optimizer(training, fit.learning_rate))
         step = assign(model, tensors, f"{checkpoint} does not fit {config}")
         facts = {"path": None, "name": "release", "eos_id": conf["_EOS_"], "unk_id": None}
-        made = {"settings": settings, "training": training, "fit": fit}
         run_config = {
             "model": "dam",
-            **{name: dataclasses.asdict(each) for name, each in made.items()},
+            "settings": settings.to_json(),
+            "training": dataclasses.asdict(training),
+            "fit": dataclasses.asdict(fit),
             "dataset": dataset.facts() if dataset else facts,
             "command": f"python -m tools.import_release --checkpoint={checkpoint} --config={config}",
             "versions": {"keras": keras.__version__, "backend": keras.config.backend()},

@@ -8,7 +8,6 @@ of the machine that it was trained on, no optimizer, and so cannot be resumed. I
 `--about` says, then settings, the curve and the scores, which are measured from the half-precision file.
 """
 
-import dataclasses
 import gzip
 import json
 import pathlib
@@ -40,7 +39,7 @@ def main():
     run = Run.open(FLAGS.run)
     about = pathlib.Path(FLAGS.about).read_text(encoding="utf-8")
     settings = {**run.config["settings"], **parse_assignments(FLAGS.set)}
-    settings = dataclasses.asdict(make_config(run.entry.config, settings))
+    settings = make_config(run.entry.config, settings).to_json()
     task, data = TASKS[run.entry.task], FLAGS.data or run.config["dataset"]["path"]
     with atomic_directory(FLAGS.out) as directory:
         for file in run.path.iterdir():

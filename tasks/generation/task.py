@@ -186,7 +186,7 @@ class GenerationTask(task.Task):
             "metrics": metrics_of(whole),
             "parts": {"without the pairs of train": metrics_of(unseen)} if 0 < len(unseen) < len(whole) else {},
             "counts": {"pairs": len(whole), "unseen": len(unseen), "sources": len(rows), "words": int(words.sum())},
-            "decoding": dataclasses.asdict(decoding) | ({"reverse_weight": reverse_weight} if reverse_run else {}),
+            "decoding": decoding.to_json() | ({"reverse_weight": reverse_weight} if reverse_run else {}),
             "search": search_of(decoding) + (", reranked" if reverse else ""),
             "unit": dataset.tokenizer,
             "samples": [dict(zip(("source", "target", "reply"), of_pair, strict=True)) for of_pair in shown],

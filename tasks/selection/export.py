@@ -32,9 +32,9 @@ class SelectionText:
         self.full_size = config.masking == "release"  # where padding counts, it must all be there
 
     def whole(self, config):
-        """The same of what a model's `lexical_gain` reads."""
+        """The same for what a model's `lexical` match reads."""
         other = copy.copy(self)
-        other.max_turns, other.max_words, other.full_size = config.lexical_turns, config.lexical_words, False
+        other.max_turns, other.max_words, other.full_size = config.lexical.turns, config.lexical.words, False
         return other
 
     def context(self, turns):
@@ -144,6 +144,6 @@ def _logits(model, text, turns, candidates):
         return dict(zip(names, [contexts, tf.pad(text.words(candidates), [rows, columns, [0, 0]])], strict=True))
 
     inputs = ids(text, "turns", "responses")
-    if getattr(model.config, "lexical_gain", 0.0):
+    if getattr(model.config, "lexical", None):
         inputs |= ids(text.whole(model.config), "context", "candidates")
     return model(inputs, training=False)[:B, :N]

@@ -67,7 +67,7 @@ class Settings:
     min_count: int = 2
     """Words that occur less often in the distinct training utterances are `_UNK_`."""
     hashed_words: int = 0
-    """Ids for words that are not in the vocabulary, by their hash, so that a model with a `lexical_gain` can tell
+    """Ids for words that are not in the vocabulary, by their hash, so that a model with `lexical` match can tell
     whether two are the same; 0: all are `_UNK_`, as DAM's release has it."""
     dimension: int = 200
     """Dimension of the word vectors; a file of `vectors` has its own."""

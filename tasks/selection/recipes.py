@@ -50,7 +50,7 @@ RECIPES = {
         model="dam",
         corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000",
         flags={"epochs": 3.0, "batch_size": 32, "learning_rate": 1e-3, "precision": "bfloat16"},
-        settings={**DAM_UBUNTU_IRC, "lexical_gain": 16.0, "ema": 0.998},
+        settings={**DAM_UBUNTU_IRC, "lexical.gain": 16.0, "ema": 0.998},
         results="dam-ubuntu-irc-lexical.json",
         score="dev R10@1 .606; seed 1, 111 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
@@ -58,7 +58,7 @@ RECIPES = {
         model="dam",
         corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000",
         flags={"epochs": 0.5, "batch_size": 16, "learning_rate": 3e-4, "precision": "bfloat16"},
-        settings={**DAM_UBUNTU_IRC, "lexical_gain": 18.0, "lexical_power": 1.5, "ema": 0.998}
+        settings={**DAM_UBUNTU_IRC, "lexical.gain": 18.0, "lexical.power": 1.5, "ema": 0.998}
         | {"negatives_per_positive": 4, "validations_per_epoch": 8},
         results="dam-ubuntu-irc-candidates.json",
         score="dev R10@1 .632; seed 1, 129 minutes, 1 core, Intel(R) Xeon(R) Processor",
@@ -69,7 +69,7 @@ RECIPES = {
         "--window=30 --general_vectors=GLOVE",
         flags={"epochs": 2.0, "batch_size": 16, "learning_rate": 1e-3, "precision": "bfloat16"},
         settings={**DAM_UBUNTU_IRC, "max_turns": 9, "max_words": 27, "decay_steps": 400, "negatives_per_positive": 4}
-        | {"lexical_gain": 18.0, "lexical_power": 1.5, "ema": 0.998},
+        | {"lexical.gain": 18.0, "lexical.power": 1.5, "ema": 0.998},
         results="dam-ubuntu-irc-vectors.json",
         score="dev R10@1 .636; seed 1, 55 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),
@@ -78,7 +78,7 @@ RECIPES = {
         corpus="ubuntu-irc, prepared as for the one above",
         flags={"epochs": 0.5, "batch_size": 16, "learning_rate": 1e-3, "precision": "bfloat16"},
         settings={**DAM_UBUNTU_IRC, "max_turns": 9, "max_words": 27, "decay_steps": 400, "negatives_per_positive": 4}
-        | {"lexical_gain": 30.0, "lexical_power": 1.5, "lexical_stems": True, "ema": 0.998},
+        | {"lexical.gain": 30.0, "lexical.power": 1.5, "lexical.stems": True, "ema": 0.998},
         results="dam-ubuntu-irc-stems-?.json",
         score="dev R10@1 .626; seeds 1, 2, 3, 34 minutes, 1 core, Intel(R) Xeon(R) Processor",
     ),

@@ -196,8 +196,8 @@ def inputs_of(split, config, contexts, responses, multiple):
     """
     cut = config.masking == "exact"  # else padding counts, so all of it must be there
     inputs = split.collate(contexts, responses, config.max_turns, config.max_words, multiple * 3 // 2, cut)
-    if getattr(config, "lexical_gain", 0.0):  # of DAM alone
-        whole = split.collate(contexts, responses, config.lexical_turns, config.lexical_words, multiple)
+    if lexical := getattr(config, "lexical", None):  # of DAM alone
+        whole = split.collate(contexts, responses, lexical.turns, lexical.words, multiple)
         inputs |= {"context": whole["turns"], "candidates": whole["responses"]}
     return inputs
 

@@ -83,7 +83,7 @@ class SelectionTask(task.Task):
     options = ("ties", "scores_out", "partial_batches", "examples")
     groupings = tuple(GROUPINGS)
     headline = ("R10@1", "MAP")
-    batch_fields = ("max_turns", "max_words", "masking", "lexical_turns", "lexical_words")
+    batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
     load_options = ("eos_id", "name")
     optional_fields = ("hashed_words", "unknown_id")
     export_call = ("ranked = model.rank", ("order", "scores"))
@@ -120,7 +120,7 @@ class SelectionTask(task.Task):
         if training.vector_norm:
             vectors = scale_to_norm(vectors, training.vector_norm)
         model.get_layer("word_embedding").set_weights([vectors])
-        if getattr(model.config, "lexical_gain", 0.0):
+        if getattr(model.config, "lexical", None):
             _initialise_lexical_match(model.get_layer("lexical_match"), dataset)
 
     def optimizer(self, training, learning_rate, steps=None, config=None):
@@ -247,7 +247,7 @@ def _initialise_lexical_match(layer, dataset):
     ids = layer.idf.shape[0]
     if layer.stems:
         if dataset.vocabulary is None:
-            raise UserError(f"lexical_stems expects words, not ids alone. {dataset.path} has no vocabulary")
+            raise UserError(f"lexical.stems expects words, not ids alone. {dataset.path} has no vocabulary")
         layer.stem.assign(equal_stems(dataset.vocabulary, ids))
     stems = np.asarray(layer.stem) if layer.stems else None
     layer.idf.assign(document_weights(dataset.splits["train"], ids, stems))
