@@ -26,6 +26,7 @@ class EntityMEMMAConfig(MEMMAConfig):
     """Settings of MEMMA; it needs speakers and time, and has no match types, which its pointers include."""
 
     positions: bool = False
+    """Add sinusoids to the word vectors; see `MEMMAConfig`."""
 
     @model_validator(mode="after")
     def _check_features(self):

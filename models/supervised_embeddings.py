@@ -20,7 +20,9 @@ class SupervisedEmbeddingsConfig(MemoryConfig):
     """Settings of supervised embeddings. A sum of words knows no speakers and no time."""
 
     speaker: bool = False
+    """Always `False`."""
     time: bool = False
+    """Always `False`."""
 
     @model_validator(mode="after")
     def _check_features(self):

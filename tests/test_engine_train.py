@@ -270,8 +270,8 @@ def test_settings_that_do_not_exist_are_listed(prepared, tmp_path):
         ({"embedding_dim": "many"}, "embedding_dim=many: .* decides embedding_dim"),
         ({"masking": "paper"}, "masking: .*'exact' or 'release'"),
         ({"embedding_dropout": "1.5"}, "embedding_dropout: .*less than 1"),
-        ({"conv_filters": "16"}, "conv_filters: .* tuple"),
-        ({"conv_filters": "[16]"}, r"conv_filters\.1: .* required"),
+        ({"conv_filters": "16"}, "conv_filters: .* array"),
+        ({"conv_filters": "[16]"}, r"conv_filters\.1 is missing"),
         ({"conv_filters": "[16, 0]"}, r"conv_filters\.1: .*greater than or equal to 1"),
     ],
 )
