@@ -133,10 +133,8 @@ def _reopen(run, task, data, fit, devices):
 def _create_run(model_name, workdir, fit, settings, task, dataset, devices, init_from):
     """Sorts the settings into model and training, checks them, and makes the run's directory."""
     entry = MODELS[model_name]
-    known = {
-        "model": list(entry.config.model_fields),
-        "training": [field.name for field in dataclasses.fields(task.Training)],
-    }
+    fields = [field.name for field in dataclasses.fields(task.Training)]
+    known = {"model": list(entry.config.model_fields), "training": fields}
     settings = expand_compatibility(entry, task, settings)
     chosen = {kind: {k: v for k, v in settings.items() if k.partition(".")[0] in known[kind]} for kind in known}
     for name in settings:
