@@ -2,28 +2,31 @@
 
 import collections
 import logging
+import math
+import pathlib
 import tempfile
+import zipfile
 
 import numpy as np
 
 from base.files import UserError
 from base.runtime import available_cpus
-from data.vector_files import read_vectors
+from data.flat_arrays import read_header
+from data.text_files import largest_content, read_lines
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
 WORDS_READ = 50_000_000
-"""Words that word2vec reads, over all passes, where the corpus decides how many these are."""
+"""Words that word2vec reads, over all passes, if the size of the corpus decides."""
 REPEATABLE = 10_000_000
-"""Words of a text whose vectors repeat exactly with their seed, unless told otherwise."""
+"""Words of the longest text whose vectors repeat exactly with their seed by default."""
+
+# === Word2vec ===
 
 
 def passes(words):
-    """Passes of word2vec over a text: 20 of a small one, fewer of a larger one, 1 at least.
+    """Passes of word2vec over a text of `words` words: from 20 for a small one to 1.
 
-    Word2vec's own default of 5 suits texts of ten million words; those we have are of a million or less.
-
-    Args:
-        words: Words of the text.
+    Word2vec's own default of 5 suits texts of ten million words.
 
     >>> [passes(10**n) for n in (6, 7, 8)]
     [20, 5, 1]
@@ -32,7 +35,7 @@ def passes(words):
 
 
 def threads(words):
-    """Threads of word2vec for a text: one, which repeats exactly, up to `REPEATABLE` words, else one for each core."""
+    """Threads of word2vec for a text: one, which repeats exactly, up to `REPEATABLE` words, else one per core."""
     return 1 if words <= REPEATABLE else available_cpus()
 
 
@@ -48,39 +51,33 @@ def train_word2vec(
     epochs=5,
     seed=1,
     workers=1,
-    after_epoch=None,
+    after_epoch=lambda: None,
     directory=None,
 ):
     """Trains vectors for the words of a vocabulary by gensim; with one worker they repeat exactly.
 
-    The sentences are written to a file, from which gensim's threads read without Python's lock. Words that are not in
-    the vocabulary are left out. What words without a vector get is said in `complete`.
+    The sentences are written to a file, which gensim's threads read without Python's lock. Words that are not in the
+    vocabulary are left out; `complete` makes up vectors that are missing.
 
     Args:
-        sentences: Iterable of lists of words, gone through once.
+        sentences: Iterable of lists of words, read once.
         vocabulary: A `data.vocabulary.Vocabulary`.
         dimension: Length of the vectors.
-        window: Context words to each side.
-        negative: Negative samples per word.
-        sample: Words above this frequency, a fraction of all words, are subsampled.
-        sg: 0: CBOW, 1: skip-gram.
-        epochs: Passes over the sentences.
-        seed: Seed for every random number generator.
+        window, negative, sample, sg, epochs, seed: Settings of `gensim.models.Word2Vec`.
         workers: Threads; with more than one, no two results are the same.
-        after_epoch: Function without arguments, called after each pass.
-        directory: Where the file is for a while; `None`: where the system keeps such files.
+        after_epoch: Function without arguments, called after each pass over the sentences.
+        directory: Where the temporary file is; `None`: the system's choice.
 
     Returns:
         float32 `(len(vocabulary) + 1, dimension)`; row 0, padding, is zeros.
     """
-    logging.getLogger("gensim").setLevel(logging.WARNING)  # absl would show what it says as INFO
-    from gensim.models import Word2Vec  # takes a second: `scale_to_norm` need not wait for it
+    logging.getLogger("gensim").setLevel(logging.WARNING)  # absl would show its messages as INFO
+    from gensim.models import Word2Vec  # takes a second, which other users of this file need not wait
     from gensim.models.callbacks import CallbackAny2Vec
 
     class AfterEpoch(CallbackAny2Vec):
         def on_epoch_end(self, model):
-            if after_epoch is not None:
-                after_epoch()
+            after_epoch()
 
     with tempfile.NamedTemporaryFile("w", dir=directory, prefix=".sentences.", encoding="ascii") as file:
         counts, written = _write_known(sentences, vocabulary, file)
@@ -98,11 +95,10 @@ def train_word2vec(
             workers=workers,
         )
         model.build_vocab_from_freq(counts, corpus_count=written)
-        words = sum(counts.values())
         model.train(
             corpus_file=file.name,
             total_examples=written,
-            total_words=words,
+            total_words=sum(counts.values()),
             epochs=epochs,
             callbacks=[AfterEpoch()],
         )
@@ -111,7 +107,7 @@ def train_word2vec(
 
 
 def _write_known(sentences, vocabulary, file):
-    """Writes sentences, one per line, as the ids of their words; how often each id occurs, and the number of lines."""
+    """Writes each sentence as a line of the ids of its known words; returns the count of each id and of the lines."""
     ids = {word: str(id) for id, word in enumerate(vocabulary.words, 1) if word not in SPECIALS}
     counts, written = collections.Counter(), 0
     for sentence in sentences:
@@ -123,20 +119,22 @@ def _write_known(sentences, vocabulary, file):
     return {id: counts[id] for id in ids.values() if id in counts}, written
 
 
-def complete(found, vocabulary, dimension, seed=1):
-    """Puts vectors in the order of a vocabulary and makes up those that are missing.
+# === Vectors of a vocabulary ===
 
-    Padding is zeros. `_UNK_` and `_EOS_` are the mean of the vectors found: an unknown word is an
-    average one, as in DeepPavlov's DAM (`_EOS_` only parts turns, no model looks it up). Any other
-    word without a vector is drawn from the normal distribution with the mean and standard deviation
-    of the vectors found, so that different words stay different; from `N(0, 0.1)`, as in DAM's
-    release, where none is found.
+
+def complete(found, vocabulary, dimension, seed=1):
+    """Puts vectors in the order of a vocabulary and makes up missing ones.
+
+    Padding is zeros. `_UNK_` and `_EOS_` are the mean of the vectors found: an unknown word is an average one, as in
+    DeepPavlov's DAM (`_EOS_` only separates turns, no model looks it up). Any other word is drawn from the normal
+    distribution with the mean and standard deviation of the vectors found, so that different words stay different; if
+    none is found, from `N(0, 0.1)`, as in DAM's release.
 
     Args:
         found: `{word: vector}`.
         vocabulary: A `data.vocabulary.Vocabulary`.
         dimension: Length of the vectors.
-        seed: Of the vectors drawn.
+        seed: Seed of the vectors drawn.
 
     Returns:
         float32 `(len(vocabulary) + 1, dimension)`.
@@ -162,14 +160,7 @@ def complete(found, vocabulary, dimension, seed=1):
 
 
 def scale_to_norm(vectors, norm):
-    """Scales each row to the Euclidean length `norm`; rows of zeros stay.
-
-    Args:
-        vectors: Float `(rows, dimension)`.
-        norm: Float above 0.
-
-    Returns:
-        Array of the same shape and dtype.
+    """Scales each row, float `(rows, dimension)`, to the Euclidean length `norm`; rows of zeros stay.
 
     >>> scale_to_norm(np.array([[0.0, 0.0], [3.0, 4.0]]), 10).tolist()
     [[0.0, 0.0], [6.0, 8.0]]
@@ -179,28 +170,20 @@ def scale_to_norm(vectors, norm):
 
 
 def load_text_vectors(path, vocabulary, seed=1):
-    """The vectors of a vocabulary's words from a file, see `data.vector_files.read_vectors`.
-
-    Args:
-        path: The file.
-        vocabulary: A `data.vocabulary.Vocabulary`.
-        seed: Of the words without a vector, see `complete`.
-
-    Returns:
-        float32 `(len(vocabulary) + 1, dimension)` and the number of words found.
+    """The vectors of a vocabulary from a file, see `read_vectors`, and the number of words found; see `complete`.
 
     Raises:
-        UserError: as `read_vectors`, and where no word of the vocabulary is in it.
+        UserError: as `read_vectors`, and if the file contains no word of the vocabulary.
     """
     found = _found_vectors(path, vocabulary)
     return complete(found, vocabulary, len(next(iter(found.values()))), seed), len(found)
 
 
 def append_vectors(vectors, path, vocabulary):
-    """Gives each word a second vector, out of a file: its own of the corpus and a general one (Dong and Huang 2018).
+    """Appends a general vector from a file to each word's vector of the corpus (Dong and Huang 2018).
 
-    The file's vectors are scaled so that, on average, they are as far from their mean as the others from theirs. A word
-    that the file lacks has their mean.
+    The file's vectors are scaled so that their average distance from their mean equals that of `vectors`. A word
+    missing from the file gets their mean.
 
     Args:
         vectors: float32 `(len(vocabulary) + 1, dimension)`; row 0 is padding.
@@ -208,7 +191,7 @@ def append_vectors(vectors, path, vocabulary):
         vocabulary: A `data.vocabulary.Vocabulary`.
 
     Returns:
-        float32 `(len(vocabulary) + 1, dimension + dimension of the file)`, and how many words the file has.
+        float32 `(len(vocabulary) + 1, dimension + dimension of the file)` and the number of words found.
 
     Raises:
         UserError: as `load_text_vectors`.
@@ -230,3 +213,88 @@ def _found_vectors(path, vocabulary):
     if not found:
         raise UserError(f"{path}: expected vectors of the corpus's words. Received: none of them")
     return found
+
+
+# === Files ===
+
+
+def read_vectors(path, words=None):
+    """Reads word vectors: a text file of word2vec (line 1: count and dimension) or GloVe, or arrays.
+
+    Args:
+        path: Text: a word and its vector per line, separated by single spaces, UTF-8. `.npz`: the arrays `words` and
+            `vectors`.
+        words: Words to keep, so that a file may be larger than the memory; `None`: all.
+
+    Returns:
+        `{word: float32 vector}`, in the file's order.
+
+    Raises:
+        UserError: if the file is missing, a line has another number of values than the first, a value is not a finite
+            number, or the arrays are others.
+    """
+    path = pathlib.Path(path)
+    try:
+        path.stat()
+    except OSError as error:
+        raise UserError(f"{path}: expected word vectors. Received: {error.strerror}") from error
+    if path.suffix == ".npz":
+        return _read_arrays(path, words)
+    found, dimension = {}, None
+    for number, line in read_lines(path, None, fallback="utf-8"):
+        # From the right: GloVe 840B has words with spaces.
+        word, *values = line.rstrip(" \r").rsplit(" ", dimension or -1)
+        if number == 1 and len(values) == 1:
+            continue
+        dimension = dimension or len(values)
+        if not values or len(values) != dimension:
+            expected = f"a word and {dimension or 'its'} values"
+            raise UserError(f"{path}, line {number}: expected {expected}. Received: {len(values)} values")
+        if words is None or word in words:
+            found[word] = _numbers(path, number, values)
+    return found
+
+
+def _numbers(path, number, values):
+    try:
+        vector = np.array(values, np.float32)
+        if np.isfinite(vector).all():
+            return vector
+        reason = "a value that is not finite"
+    except ValueError as error:
+        reason = error
+    raise UserError(f"{path}, line {number}: expected a word and numbers. Received: {str(reason)[:100]}")
+
+
+def _read_arrays(path, words):
+    try:
+        _check_sizes(path)
+        with np.load(path, allow_pickle=False) as arrays:
+            names, vectors = arrays["words"], arrays["vectors"].astype(np.float32)
+        if names.dtype.kind != "U" or names.ndim != 1 or vectors.ndim != 2 or len(names) != len(vectors):
+            raise ValueError(f"{names.dtype} {names.shape}, {vectors.shape}")
+        if not np.isfinite(vectors).all():
+            raise ValueError("a value that is not finite")
+        names = names.tolist()
+        "".join(names).encode()  # no half of a surrogate pair
+    except OSError as error:
+        raise UserError(f"{path}: expected word vectors. Received: {error.strerror or error}") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged archive can make its readers raise anything
+        raise UserError(
+            f"{path}: expected the arrays words and vectors, texts (n,) and finite numbers (n, dimension). "
+            f"Received: {str(error)[:200]}"
+        ) from error
+    return {word: vector for word, vector in zip(names, vectors, strict=True) if words is None or word in words}
+
+
+def _check_sizes(path):
+    """Raises a `ValueError` if the arrays of an archive are far larger than itself, before they are created."""
+    with zipfile.ZipFile(path) as archive:
+        for name in ("words", "vectors"):
+            member = archive.getinfo(f"{name}.npy")
+            with archive.open(member) as file:
+                shape, dtype = read_header(file)
+            if max(math.prod(shape) * dtype.itemsize, 1) > min(member.file_size, largest_content(path)):
+                raise ValueError(f"{name} of shape {shape!s:.60} in a file of {path.stat().st_size:,} bytes")

@@ -8,8 +8,8 @@ import os
 import numpy as np
 
 from data.corpora import babi_dialog, conversations, cornell, dailydialog, smn, squad, subtitles
-from data.vector_files import read_vectors
 from data.vocabulary import Vocabulary
+from data.word_vectors import read_vectors
 from tasks.dialog import dataset as dialog_dataset
 from tasks.dialog import prepare as prepare_dialog
 from tasks.generation import dataset as generation_dataset

@@ -55,7 +55,7 @@ class Settings:
     drop_unknown: bool = False
     """Whether pairs that hold a word that is not known are left out."""
     vectors: str | None = None
-    """File of word vectors, see `data.vector_files.read_vectors`; `None`: none."""
+    """File of word vectors, see `data.word_vectors.read_vectors`; `None`: none."""
     seed: int = 1
     """Seed of the vectors of words that the file lacks."""
 

@@ -20,9 +20,8 @@ import numpy as np
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
 from data.prepared import VECTORS, VOCABULARY, print_summary, write
-from data.vector_files import read_vectors
 from data.vocabulary import Vocabulary
-from data.word_vectors import complete
+from data.word_vectors import complete, read_vectors
 from engine.vocabularies import Words
 
 READING, CHARACTERS = "reading.pkl", "characters.txt"
