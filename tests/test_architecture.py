@@ -85,4 +85,4 @@ def test_metrics_know_no_models():
 
 def test_a_file_can_be_read_at_once():
     lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
-    assert {name: count for name, count in lines.items() if count > 300} == {}
+    assert {name: count for name, count in lines.items() if count > 400} == {}
