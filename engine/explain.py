@@ -1,7 +1,4 @@
-"""Pictures of what a model attended to: in the terminal, as PNG and as JSON; the maps are those of `Predictor.explain`.
-
-Letters: R rows   C columns of a map
-"""
+"""Pictures of attention: in the terminal, as PNG and as JSON; the maps are those of `Predictor.explain`."""
 
 import json
 import pathlib
@@ -11,17 +8,10 @@ from rich.text import Text
 
 from base.files import UserError, atomic_file, check_output
 
-SHADES = " .:-=+*#%@"  # readable where a terminal has no colours, and in a file
-CJK_FONTS = (
-    "Noto Sans CJK SC",
-    "Source Han Sans SC",
-    "Noto Sans CJK JP",
-    "Noto Serif CJK JP",
-    "WenQuanYi Zen Hei",
-    "SimHei",
-)
-INCHES_PER_ROW, INCHES_PER_COLUMN = 0.2, 0.32
+SHADES = " .:-=+*#%@"  # readable in a terminal without colours, and in a file
+CJK_FONTS = "Noto Sans CJK SC", "Source Han Sans SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "SimHei"
 TICK_SIZE, LABEL = 7, 28  # points; characters of a label that are shown
+CHARACTER, ROW, COLUMN, TITLE = 0.6 * TICK_SIZE / 72, 0.2, 0.32, 0.35  # inches
 WIDTH = 20  # inches of a line of maps without a group
 DPI, LARGEST = 100, 30_000  # dots per inch, and the most that a side of a picture may have
 
@@ -36,7 +26,7 @@ def explain_examples(predictor, examples, out, console):
         console: A `rich.console.Console` that prints the maps without their details.
 
     Raises:
-        UserError: where the model has no attention, or a file cannot be written.
+        UserError: if the model has no attention, or a file cannot be written.
     """
     out = pathlib.Path(out)
     for number, example in enumerate(examples, 1):
@@ -55,13 +45,7 @@ def explain_examples(predictor, examples, out, console):
 
 
 def heat_map(each):
-    """A map as text: darker where a weight is larger, the largest is the darkest; below 0 it stays empty.
-
-    Args:
-        each: `{"rows", "columns", "weights"}`, see `engine.predictor.Predictor.explain`.
-
-    Returns:
-        A `rich.text.Text`.
+    """A map as a `rich.text.Text`: the larger a weight, the darker; below 0 it is empty.
 
     >>> print(heat_map({"rows": ["yes", "no"], "columns": ["a", "bc"], "weights": [[0.0, 1.0], [0.5, 0.5]]}).plain)
         a bc
@@ -82,43 +66,8 @@ def heat_map(each):
     return text
 
 
-def draw(maps, path, title=""):
-    """Writes maps as a PNG picture, those of one group in one row, in fonts that have the words' characters.
-
-    Args:
-        maps: List of `{"title", "rows", "columns", "weights"}`, some with a `group`.
-        path: The file, which ends in `.png`.
-        title: Stands above them.
-
-    Raises:
-        UserError: where the file cannot be written.
-    """
-    from matplotlib import font_manager, rc_context  # takes a second
-    from matplotlib.figure import Figure
-
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    family = [name for name in CJK_FONTS if name in installed] + ["DejaVu Sans"]
-    lines = _lines([_lying(each) for each in maps])
-    heights = [max(_inches(each)[1] for each in line) for line in lines]
-    width, height = max(sum(_inches(each)[0] for each in line) for line in lines), sum(heights) + 0.5
-    dpi = min(DPI, int(LARGEST / max(width, height)))
-    with rc_context({"font.family": family, "font.size": TICK_SIZE, "axes.titlesize": TICK_SIZE + 1}):
-        figure = Figure(figsize=(width, height), dpi=dpi)
-        figure.suptitle(title, y=1 - 0.1 / height, va="top", size=TICK_SIZE + 3)
-        top = height - 0.5
-        for line, of_line in zip(lines, heights, strict=True):
-            left = 0.0
-            for each in line:
-                _panel(figure, each, left, top, width, height)
-                left += _inches(each)[0]
-            top -= of_line
-        with atomic_file(path, "wb") as file, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph")  # no installed font has it: a box stands for it
-            figure.savefig(file, format="png")
-
-
 def draw_if_named(maps, path):
-    """`draw` for a chat: what was done, or why not, in a sentence; `None` where `path` is empty."""
+    """`draw` for a chat: returns a sentence on what was done, or why not; `None` if `path` is empty."""
     if not path:
         return None
     if not path.endswith(".png"):
@@ -130,53 +79,79 @@ def draw_if_named(maps, path):
     return f"{path} written"
 
 
-def _lines(maps):
-    """The maps of each line: those without a group, as many as have room, then a line per group."""
+def draw(maps, path, title=""):
+    """Writes maps as a PNG picture, those of one group in one line, in fonts that have the words' characters.
+
+    Args:
+        maps: List of `{"title", "rows", "columns", "weights"}`, some with a `group`.
+        path: The file, which ends in `.png`.
+        title: Title of the picture.
+
+    Raises:
+        UserError: if the file cannot be written.
+    """
+    from matplotlib import font_manager, rc_context  # takes a second
+    from matplotlib.figure import Figure
+
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    families = [name for name in CJK_FONTS if name in installed]
+    lines = _lines([_Panel(each) for each in maps])
+    width = max(sum(panel.width for panel in line) for line in lines)
+    top = height = sum(max(panel.height for panel in line) for line in lines) + 0.5
+    fonts = {"font.family": [*families, "DejaVu Sans"], "font.size": TICK_SIZE, "axes.titlesize": TICK_SIZE + 1}
+    with rc_context(fonts):
+        figure = Figure(figsize=(width, height), dpi=min(DPI, int(LARGEST / max(width, height))))
+        figure.suptitle(title, y=1 - 0.1 / height, va="top", size=TICK_SIZE + 3)
+        top -= 0.5
+        for line in lines:
+            left = 0.0
+            for panel in line:
+                panel.draw(figure, left, top)
+                left += panel.width
+            top -= max(panel.height for panel in line)
+        with atomic_file(path, "wb") as file, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # a character that no installed font has becomes a box
+            figure.savefig(file, format="png")
+
+
+def _lines(panels):
+    """The panels of each line: as many without a group as have room, then a line per group."""
     lines = []
-    for each in maps:
+    for panel in panels:
         last = lines[-1] if lines else []
-        if "group" in each:
-            fits = last and last[-1].get("group") == each["group"]
+        if panel.group is not None:
+            fits = last and last[-1].group == panel.group
         else:
-            fits = last and sum(_inches(other)[0] for other in [*last, each]) <= WIDTH
+            fits = last and sum(other.width for other in [*last, panel]) <= WIDTH
         if fits:
-            last.append(each)
+            last.append(panel)
         else:
-            lines.append([each])
+            lines.append([panel])
     return lines
 
 
-def _lying(each):
-    """A map of words that is much higher than wide is drawn lying: a passage goes from left to right."""
-    if len(each["rows"]) <= 2 * len(each["columns"]) or max(map(len, each["rows"])) > LABEL:
-        return each
-    weights = [list(column) for column in zip(*each["weights"], strict=True)]
-    return {**each, "rows": each["columns"], "columns": each["rows"], "weights": weights}
+class _Panel:
+    """A map with its labels; sizes are in inches."""
 
+    def __init__(self, each):
+        self.title, self.group, self.weights = each["title"], each.get("group"), each["weights"]
+        rows, columns = each["rows"], each["columns"]
+        if len(rows) > 2 * len(columns) and max(map(len, rows)) <= LABEL:  # turned: a passage goes from left to right
+            rows, columns, self.weights = columns, rows, list(zip(*self.weights, strict=True))
+        self.rows, self.columns = ([label[:LABEL] for label in labels] for labels in (rows, columns))
+        self.left, bottom = (0.2 + CHARACTER * max(map(len, labels)) for labels in (self.rows, self.columns))
+        self.width = self.left + max(COLUMN * len(columns), 0.06 * len(self.title)) + 0.2
+        self.height = TITLE + ROW * len(rows) + bottom
 
-def _margins(each):
-    """Inches of a panel that its row labels and its column labels take, and its title above."""
-    inch = 0.6 * TICK_SIZE / 72  # of a character
-    longest = [max(len(label[:LABEL]) for label in each[axis]) for axis in ("rows", "columns")]
-    return 0.25 + inch * longest[0], 0.15 + inch * longest[1], 0.35
-
-
-def _inches(each):
-    left, bottom, top = _margins(each)
-    width = left + max(INCHES_PER_COLUMN * len(each["columns"]), 0.06 * len(each["title"])) + 0.2
-    return width, bottom + INCHES_PER_ROW * len(each["rows"]) + top
-
-
-def _panel(figure, each, left, top, width, height):
-    """One map, its upper left corner so many inches from the left and from the bottom of the figure."""
-    margin, _bottom, above = _margins(each)
-    C, R = INCHES_PER_COLUMN * len(each["columns"]), INCHES_PER_ROW * len(each["rows"])
-    place = (left + margin) / width, (top - above - R) / height, C / width, R / height
-    axes = figure.add_axes(place)
-    largest = max(max(row) for row in each["weights"])
-    axes.imshow(each["weights"], cmap="Blues", vmin=0.0, vmax=largest if largest > 0 else 1.0, aspect="auto")
-    axes.set_title(f"{each['title']} (at most {largest:.2f})", loc="left")
-    columns, rows = ([label[:LABEL] for label in each[axis]] for axis in ("columns", "rows"))
-    axes.set_xticks(range(len(columns)), columns, rotation=90)
-    axes.set_yticks(range(len(rows)), rows)
-    axes.tick_params(length=0)
+    def draw(self, figure, left, top):
+        """Draws the panel, its upper left corner `left` and `top` inches from the lower left one of the figure."""
+        width, height = figure.get_size_inches()
+        C, R = COLUMN * len(self.columns), ROW * len(self.rows)
+        place = (left + self.left) / width, (top - TITLE - R) / height, C / width, R / height
+        axes = figure.add_axes(place)
+        largest = max(max(row) for row in self.weights)
+        axes.imshow(self.weights, cmap="Blues", vmin=0.0, vmax=largest if largest > 0 else 1.0, aspect="auto")
+        axes.set_title(f"{self.title} (at most {largest:.2f})", loc="left")
+        axes.set_xticks(range(len(self.columns)), self.columns, rotation=90)
+        axes.set_yticks(range(len(self.rows)), self.rows)
+        axes.tick_params(length=0)

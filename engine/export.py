@@ -1,4 +1,4 @@
-"""What export.py does: a trained run becomes a TensorFlow SavedModel that takes raw strings."""
+"""Export of a run as a TensorFlow SavedModel that takes raw strings."""
 
 import pathlib
 import pprint
@@ -26,7 +26,7 @@ def export(task, run, out, version=1, **options):
         The directory written, `out/version`.
 
     Raises:
-        UserError: where the run has no vocabulary or cannot be loaded, or the version exists.
+        UserError: if the run has no vocabulary or cannot be loaded, or the version exists.
     """
     path = _free(pathlib.Path(out), version)
     if keras.config.backend() != "tensorflow":
@@ -36,9 +36,7 @@ def export(task, run, out, version=1, **options):
         if name not in task.export_options:
             raise UserError(f"--{name} is not for models of {task.name}. Received: --{name}={value}")
     if not (run.path / VOCABULARY).is_file():
-        raise UserError(
-            f"{run.path} cannot be exported: strings need a {VOCABULARY} in the run, and its dataset had none"
-        )
+        raise UserError(f"{run.path} cannot be exported: its dataset had no {VOCABULARY}, which strings need")
     set_precision("float32")
     model = run.load_model()
     vocabulary = vocabulary_of(run)
@@ -54,11 +52,7 @@ def export(task, run, out, version=1, **options):
 
 
 def example(task, run):
-    """Python lines that ask the exported `model` something: the first of the run's examples, which are of its dev.
-
-    Args:
-        task, run: As of `export`.
-    """
+    """Python lines that call the exported `model` with an example of the run."""
     instance = next((example["instance"] for example in run.examples()), task.export_instance)
     call, outputs = task.export_call
     lines = [f"{call}("]
@@ -71,12 +65,8 @@ def example(task, run):
 
 
 def without_cudnn(model):
-    """Makes recurrent layers compute without cuDNN, whose operations run on no CPU once they are exported.
-
-    Args:
-        model: A `keras.Model`.
-    """
-    for layer in model._flatten_layers():  # no public way reaches layers inside of layers; seen with Keras 3.15
+    """Makes recurrent layers of a model compute without cuDNN, whose operations cannot run on a CPU once exported."""
+    for layer in model._flatten_layers():  # Keras 3.15 has no public way to layers inside of layers
         if hasattr(layer, "use_cudnn"):
             layer.use_cudnn = False
 
@@ -98,7 +88,6 @@ def of_shape(x, name, axes):
 
 
 def _free(out, version):
-    """The directory of a version, which must be unused."""
     path = out / str(version)
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is no directory")

@@ -38,50 +38,58 @@ class BrokenArchive(Archive):
         raise OSError("disk full")
 
 
-def test_export_writes_the_version_asked_for(run, tmp_path, monkeypatch):
+def test_export_writes_the_version_asked_for_or_nothing(run, tmp_path, monkeypatch):
     monkeypatch.setattr("tasks.selection.export.selection_archive", Archive)
     assert exporting.export(TASKS["selection"], run, tmp_path, version=7) == tmp_path / "7"
     assert [p.name for p in (tmp_path / "7").iterdir()] == ["saved_model.pb"]
-
-
-def test_export_refuses_a_used_version_and_names_a_free_one(run, tmp_path):
-    for name in ("1", "9", "notes"):
-        (tmp_path / "out" / name).mkdir(parents=True)
-    with pytest.raises(UserError, match=r"out/1 exists: --version=10 is free$"):
-        exporting.export(TASKS["selection"], run, tmp_path / "out")
-
-
-def test_export_refuses_a_file_as_directory(run, tmp_path):
-    (tmp_path / "out").write_text("mine")
-    with pytest.raises(UserError, match=r"out is no directory$"):
-        exporting.export(TASKS["selection"], run, tmp_path / "out")
-
-
-def test_export_leaves_nothing_half_written(run, tmp_path, monkeypatch):
     monkeypatch.setattr("tasks.selection.export.selection_archive", BrokenArchive)
     with pytest.raises(OSError, match="disk full"):
-        exporting.export(TASKS["selection"], run, tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
+        exporting.export(TASKS["selection"], run, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["7"]
 
 
-def test_export_refuses_a_run_without_vocabulary(run, tmp_path):
-    other = Run.create(tmp_path / "run", run.config)
-    with pytest.raises(UserError, match=r"strings need a vocabulary\.txt in the run"):
-        exporting.export(TASKS["selection"], other, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+def used_versions(run, path, _):
+    for name in ("1", "9", "notes"):
+        (path / "out" / name).mkdir(parents=True)
+    return run
 
 
-def test_export_refuses_a_vocabulary_of_another_size(run, tmp_path):
-    other = Run.create(tmp_path / "run", run.config, Vocabulary(WORDS[:-1]))
+def file_instead_of_directory(run, path, _):
+    (path / "out").write_text("mine")
+    return run
+
+
+def no_vocabulary(run, path, _):
+    return Run.create(path / "run", run.config)
+
+
+def small_vocabulary(run, path, _):
+    other = Run.create(path / "run", run.config, Vocabulary(WORDS[:-1]))
     shutil.copy(run.path / BEST, other.path)
-    with pytest.raises(UserError, match=rf"{VOCABULARY}: expected 11 words, .* Received: 10$"):
-        exporting.export(TASKS["selection"], other, tmp_path / "out")
+    return other
 
 
-def test_export_refuses_other_backends(run, tmp_path, monkeypatch):
+def other_backend(run, _, monkeypatch):
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
-    with pytest.raises(UserError, match=r"needs KERAS_BACKEND=tensorflow\. Received: jax$"):
-        exporting.export(TASKS["selection"], run, tmp_path / "out")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "message"),
+    [
+        (used_versions, "out/1 exists: --version=10 is free"),
+        (file_instead_of_directory, "out is no directory"),
+        (no_vocabulary, "no vocabulary.txt"),
+        (small_vocabulary, f"{VOCABULARY}: expected 11 words.* Received: 10"),
+        (other_backend, "KERAS_BACKEND=tensorflow.* Received: jax"),
+    ],
+)
+def test_export_refuses(spoilt, message, run, tmp_path, monkeypatch):
+    given = spoilt(run, tmp_path, monkeypatch)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UserError, match=message):
+        exporting.export(TASKS["selection"], given, tmp_path / "out")
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_the_printed_example_is_the_first_of_the_run(run, tmp_path):
