@@ -214,8 +214,7 @@ def main():
     models = load_models()
     from serving.app import create_app
 
-    sizes = {"milliseconds": FLAGS.batch_milliseconds, "max_batch": FLAGS.max_batch, "max_queue": FLAGS.max_queue}
-    listen(create_app(models, limits, **sizes))
+    listen(create_app(models, limits, FLAGS.batch_milliseconds, FLAGS.max_batch, FLAGS.max_queue))
 
 
 if __name__ == "__main__":

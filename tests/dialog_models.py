@@ -16,9 +16,10 @@ from reference import (
 )
 from reference_recurrent import sentence_in_loops
 
+from data.sequences import Sequences, stack
 from models import MODELS
-from tasks.dialog.data import DialogSplit, Sentences, stack
-from tasks.dialog.losses import softmax_loss
+from tasks.dialog.data import DialogSplit, Sentences
+from tasks.dialog.scoring import softmax_loss
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
 ORDERED = [(name, {"encoding": "position"}) for name in ("memma", "entity-memma", "memn2n")]
@@ -49,9 +50,8 @@ def typed(words):
 
 def sentences_of(lists):
     """`Sentences` of lists of ids."""
-    return Sentences(
-        stack(lists), stack([typed(words) for words in lists]), stack([[e + 1 for e in entities_in(x)] for x in lists])
-    )
+    mentioned = [[entity + 1 for entity in entities_in(words)] for words in lists]
+    return Sentences(*map(Sequences.of, (lists, [typed(words) for words in lists], mentioned)))
 
 
 @functools.cache
@@ -120,14 +120,14 @@ def match_groups():
 
 
 def config(name, **settings):
-    encoded, (members, _, of_candidates) = sentences_of(candidates()), match_groups()
+    (members, _, of_candidates), entities = match_groups(), sentences_of(candidates()).entities
     sizes = {
         "vocabulary_size": V,
         "max_words": MAX_WORDS,
         "candidates": (C, sum(map(len, candidates()))),
         "entities": E,
         "types": Y,
-        "candidate_entities": encoded.entities.shape,
+        "candidate_entities": stack(entities.lists()).shape,
         "match_groups": members.shape,
         "match_candidates": of_candidates.shape,
     }
@@ -147,7 +147,7 @@ def fresh(name, **settings):
         layers["match_types"].set_weights([layers["match_types"].type_YD.numpy(), *match_groups()])
     if "entity_pointer" in layers:
         kernel = layers["entity_pointer"].kernel_DND.numpy()
-        layers["entity_pointer"].set_weights([kernel, sentences_of(candidates()).entities])
+        layers["entity_pointer"].set_weights([kernel, stack(sentences_of(candidates()).entities.lists())])
     return model
 
 
@@ -163,7 +163,7 @@ def made(name, **settings):
 def dialog_in_loops(model, name, row):
     """The logits of one dialog, `(T, C)`, turn by turn."""
     c, layer, dialog = model.config, model.get_layer, split().dialogs[row]
-    speakers, turns = dialog["speakers"].tolist(), dialog["turns"].tolist()
+    speakers, turns = dialog["speakers"], dialog["turns"]
     said, offered = texts()[row], candidates()
     mentions = np.array([[e in entities_in(words) for e in range(E)] for words in said])
     if name == "entity-memma":

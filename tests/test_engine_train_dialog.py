@@ -16,8 +16,8 @@ from engine.sweep import sweep
 from engine.train import Fit, train
 from metrics.dialog import dialog_metrics
 from tasks import TASKS
-from tasks.dialog.baselines import baselines_and_upper_bounds
-from tasks.dialog.dataset import World
+from tasks.dialog.data import World
+from tasks.dialog.scoring import baselines_and_upper_bounds
 
 dialog = TASKS["dialog"]
 

@@ -12,9 +12,7 @@ from helpers import randomised, to_numpy
 
 from data.vocabulary import Vocabulary
 from models import MODELS
-from tasks.dialog.data import DialogSplit
-from tasks.dialog.dataset import World
-from tasks.dialog.tables import set_world
+from tasks.dialog.data import DialogSplit, World
 from tasks.dialog.task import DialogTask
 
 # === Entities ===
@@ -59,10 +57,10 @@ def both_ways(*pairs):
 
 @pytest.fixture(scope="module")
 def entity_model():
-    sizes = {"splits": {"train": DialogSplit(world().encode(["K"]), [])}, "world": world(), "path": "small"}
+    sizes = {"splits": {"train": DialogSplit(world().encode([["K"]]), [])}, "world": world(), "path": "small"}
     settings = DialogTask().model_settings(type("Dataset", (), sizes), {**SMALL, "heads": 2, "hops": 2})
     model = randomised(MODELS["entity-memma"].build(MODELS["entity-memma"].config(**settings)), 4, 0.3)
-    set_world(model, world())
+    world().put_into(model)
     return model
 
 
@@ -86,17 +84,17 @@ def test_entity_memma_reads_values_of_closed_types_as_they_are(entity_model):
     pairs = both_ways(("cheap", "expensive"))
     texts = world().candidates
     order = [texts.index(swapped(text, pairs)) for text in texts]
-    assert world().open_types == ["R_name", "R_phone"]
+    assert list(world().open_types) == ["R_name", "R_phone"]
     found, changed = (logits_of(entity_model, [swapped(text, p) for text in CONVERSATION]) for p in ({}, pairs))
     assert np.abs(changed[:, order] - found)[1:].max() > 0.01
 
 
 def test_memma_knows_entities_by_their_names():
     """The counterpart: two words that change places in the whole conversation do not in the logits."""
-    sizes = {"splits": {"train": DialogSplit(world().encode(["K"]), [])}, "world": world(), "path": "small"}
+    sizes = {"splits": {"train": DialogSplit(world().encode([["K"]]), [])}, "world": world(), "path": "small"}
     settings = DialogTask().model_settings(type("Dataset", (), sizes), {**SMALL, "heads": 2, "hops": 2})
     model = randomised(MODELS["memma"].build(MODELS["memma"].config(**settings)), 4, 0.3)
-    set_world(model, world())
+    world().put_into(model)
     pairs = both_ways(("place_3", "place_6"), ("phone_3", "phone_6"))
     order = [world().candidates.index(swapped(text, pairs)) for text in world().candidates]
     found, changed = (logits_of(model, [swapped(text, p) for text in CONVERSATION]) for p in ({}, pairs))

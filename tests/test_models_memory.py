@@ -173,7 +173,7 @@ def test_memory_networks_do_not_look_ahead(name, settings):
     """Whatever is said after a turn, its logits stay; those of the next one do not."""
     model = made(name, **settings)
     before = to_numpy(model(batch(model, rows=[0])[0]))[0]
-    turns, rng = split().dialogs[0]["turns"].tolist(), np.random.default_rng(5)
+    turns, rng = split().dialogs[0]["turns"], np.random.default_rng(5)
     for t, place in enumerate(turns[:-1]):
         said = [words if m <= place else rng.integers(1, V + 1, 7).tolist() for m, words in enumerate(texts()[0])]
         speakers = [speaker if m <= place else 3 for m, speaker in enumerate(SPEAKERS[0])]

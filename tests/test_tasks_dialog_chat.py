@@ -12,8 +12,7 @@ from engine.run import Run
 from engine.train import Fit, train
 from tasks import TASKS
 from tasks.dialog.chat import SHOWN, DialogChat
-from tasks.dialog.dataset import World
-from tasks.dialog.knowledge import search
+from tasks.dialog.data import World
 from tasks.dialog.scoring import predict
 
 dialog = TASKS["dialog"]
@@ -111,7 +110,7 @@ def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
     call = f"api_call {has['R_cuisine']} {has['R_location']} {has['R_price']}"
     other = next(text for text in chat.predictor.world.candidates if text.startswith("you are welcome"))
     says(chat, monkeypatch, call, other)
-    facts = search(chat.predictor.world, call)
+    facts = chat.predictor.world.search(call)
     said = f"a {has['R_price']} {has['R_cuisine']} place in {has['R_location']} ."
     assert list(chat.reply(said)) == [call, f"[{len(facts)} facts]", other]
     assert [sentence["text"] for sentence in chat.history] == [said, call, *facts, "<SILENCE>", other]
@@ -122,7 +121,7 @@ def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
 
 
 def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
-    monkeypatch.setattr("tasks.dialog.predictor.search", lambda world, call: ["api_call no result"])
+    monkeypatch.setattr(World, "search", lambda world, call: ["api_call no result"])
     call = next(text for text in chat.predictor.world.candidates if text.startswith("api_call"))
     says(chat, monkeypatch, *[call] * 20)
     cuisine, town, price = call.split()[1:]
@@ -140,14 +139,10 @@ def test_the_chat_says_what_the_predictor_answers(chat):
 
 
 def test_the_predictor_answers_each_turn_as_the_model_does_in_a_batch(run, chat):
-    split, predictor = dialog.dataset_of(run).splits["dev"], chat.predictor
-    words, names = predictor.world.vocabulary.words, {1: "user", 2: "bot", 3: "fact"}
-    histories = []
+    dataset, predictor, histories = dialog.dataset_of(run), chat.predictor, []
+    split = dataset.splits["dev"]
     for each in split.dialogs:
-        said = [
-            {"speaker": names[speaker], "text": " ".join(words[id - 1] for id in split.sentences.words[number] if id)}
-            for number, speaker in zip(each["sentences"], each["speakers"], strict=True)
-        ]
+        said = dataset.conversation(split, each)
         histories += [said[: turn + 1] for turn in each["turns"]]
     found = predictor.predict([{"history": said, "candidates": predictor.world.candidates} for said in histories])
     expected = predict(predictor.model, split, predictor.config)
@@ -184,10 +179,8 @@ def test_a_model_without_attention_says_so(prepared_dialog, tmp_path):
     chat = DialogChat(dialog.predictor(run))
     dataset = dialog.dataset_of(run)
     split = dataset.splits["dev"]
-    words = dataset.vocabulary.words
-    first = split.sentences.words[split.dialogs[0]["sentences"][0]]
     expected = predict(run.load_model(), split, chat.predictor.config)[0]
-    said = [{"speaker": "user", "text": " ".join(words[id - 1] for id in first if id)}]
+    said = dataset.conversation(split, split.dialogs[0])[:1]
     [found] = chat.predictor.predict([{"history": said, "candidates": dataset.world.candidates}])
     assert found["response"] == dataset.world.candidates[expected]
     assert list(chat.reply("hello"))

@@ -1,25 +1,29 @@
-"""`tasks.dialog.data` and `tasks.dialog.dataset`: dialogs in memory, their batches, and the world they are about."""
+"""`tasks.dialog.data`: batches of dialogs, the world they are about, and what a dataset's files may hold."""
+
+import collections
+import json
+import pathlib
+import pickle
+import shutil
 
 import numpy as np
 import pytest
 
-from tasks.dialog.data import DialogSplit, Sentences, stack
+from base.files import UserError
+from data.sequences import Sequences
+from data.vocabulary import Vocabulary
+from models import MODELS
+from tasks.dialog.data import DialogSplit, Sentences, World, load_dataset
+from tasks.dialog.prepare import Settings, prepare
 
-FIELDS = ["words", "typed_words", "sentences", "speakers", "times", "turns", "mentions"]
+BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
+
+# === Batches ===
+
+INPUTS = ["words", "typed_words", "sentences", "speakers", "times", "turns", "mentions"]
 E = 7  # entities
-
-
-# === Dialogs and batches ===
-
-
-def test_stack_pads_at_the_end():
-    np.testing.assert_array_equal(stack([[5], [], [7, 8, 9]]), [[5, 0, 0], [0, 0, 0], [7, 8, 9]])
-    assert stack([[], []]).shape == (2, 1) and stack([]).shape == (0, 1)
-    assert stack([[5]]).dtype == np.int32
-
-
 PLAIN = [[11, 12, 13], [14], [15, 16, 17, 18, 19], [20, 21]]
-TYPED = [[11, 12, 13], [91], [15, 16, 92, 19], [20, 21]]
+TYPED = [[11, 12, 13], [91], [15, 16, 92, 0, 19], [20, 21]]
 MENTIONED = [[], [1, 7], [3], []]
 DIALOGS = [
     {"sentences": [3, 1], "speakers": [1, 2], "times": [0, 0], "turns": [0], "answers": [6]},
@@ -30,40 +34,26 @@ DIALOGS = [
         "turns": [1, 3],
         "answers": [5, 0],
     },
-    {
-        "sentences": [1, 2, 0],
-        "speakers": [1, 2, 1],
-        "times": [0, 0, 1],
-        "turns": [0, 2],
-        "answers": [2, 6],
-    },
+    {"sentences": [1, 2, 0], "speakers": [1, 2, 1], "times": [0, 0, 1], "turns": [0, 2], "answers": [2, 6]},
 ]
 
 
-@pytest.fixture
-def split():
-    return DialogSplit(Sentences(stack(PLAIN), stack(TYPED), stack(MENTIONED)), DIALOGS)
+def split_of(dialogs):
+    return DialogSplit(Sentences(*map(Sequences.of, (PLAIN, TYPED, MENTIONED))), dialogs)
 
 
-def test_split_knows_its_responses(split):
-    assert len(split) == 3
-    assert split.answers.tolist() == [6, 5, 0, 2, 6]
-    assert split.dialog.tolist() == [0, 1, 1, 2, 2]
-    assert split.sizes.tolist() == [[2, 1], [6, 2], [3, 2]]
-    assert split.sentences.lengths.tolist() == [3, 1, 5, 2]
-
-
-def test_an_absent_split_is_empty(split):
-    empty = DialogSplit(split.sentences, [])
-    assert len(empty) == 0
-    assert empty.answers.shape == empty.dialog.shape == (0,)
-    assert empty.sizes.shape == (0, 2)
+def test_split_knows_its_responses():
+    split = split_of(DIALOGS)
+    assert len(split) == 3 and split.sizes.tolist() == [[2, 1], [6, 2], [3, 2]]
+    assert split.answers.tolist() == [6, 5, 0, 2, 6] and split.dialog.tolist() == [0, 1, 1, 2, 2]
+    empty = split_of([])
+    assert len(empty) == 0 and empty.answers.shape == empty.dialog.shape == (0,) and empty.sizes.shape == (0, 2)
 
 
 @pytest.mark.parametrize("rows", [[0], [1], [2, 0], [0, 1, 2]])
-@pytest.mark.parametrize("multiple", [1, 5])
-def test_collate_matches_loops(split, rows, multiple):
-    inputs, answers = split.collate(rows, FIELDS, E, multiple)
+@pytest.mark.parametrize("multiple", [1, 4, 5])
+def test_collate_matches_loops(rows, multiple):
+    inputs, answers = split_of(DIALOGS).collate(rows, INPUTS, E, multiple)
     chosen = [DIALOGS[row] for row in rows]
 
     def size(longest):
@@ -71,31 +61,24 @@ def test_collate_matches_loops(split, rows, multiple):
 
     B, M = len(rows), size(max(len(dialog["sentences"]) for dialog in chosen))
     T = size(max(len(dialog["turns"]) for dialog in chosen))
-    W = size(max(len(PLAIN[sentence]) for dialog in chosen for sentence in dialog["sentences"]))
-    expected = {
-        "words": np.zeros((B, M, W), np.int32),
-        "typed_words": np.zeros((B, M, W), np.int32),
-        "speakers": np.zeros((B, M), np.int32),
-        "times": np.zeros((B, M), np.int32),
-        "turns": np.zeros((B, T), np.int32),
-        "mentions": np.zeros((B, M, E), np.uint8),
-    }
-    right = np.full((B, T), -1, np.int32)
+    distinct = {sentence for dialog in chosen for sentence in dialog["sentences"]}
+    W = size(max(len(PLAIN[sentence]) for sentence in distinct))
+    shapes = {"turns": (B, T), "words": (B, M, W), "typed_words": (B, M, W), "mentions": (B, M, E)}
+    expected = {name: np.zeros(shapes.get(name, (B, M)), np.int32) for name in INPUTS if name != "sentences"}
+    expected["mentions"] = expected["mentions"].astype(np.uint8)
+    correct = np.full((B, T), -1, np.int32)
     for b, dialog in enumerate(chosen):
         for m, sentence in enumerate(dialog["sentences"]):
-            for w, word in enumerate(PLAIN[sentence]):
-                expected["words"][b, m, w] = word
-            for w, word in enumerate(TYPED[sentence]):
-                expected["typed_words"][b, m, w] = word
+            expected["words"][b, m, : len(PLAIN[sentence])] = PLAIN[sentence]
+            expected["typed_words"][b, m, : len(TYPED[sentence])] = TYPED[sentence]
             for entity in MENTIONED[sentence]:
                 expected["mentions"][b, m, entity - 1] = 1
             expected["speakers"][b, m] = dialog["speakers"][m]
             expected["times"][b, m] = dialog["times"][m]
         for t, turn in enumerate(dialog["turns"]):
             expected["turns"][b, t] = turn
-            right[b, t] = dialog["answers"][t]
-    assert list(inputs) == FIELDS
-    distinct = {sentence for dialog in chosen for sentence in dialog["sentences"]}
+            correct[b, t] = dialog["answers"][t]
+    assert list(inputs) == INPUTS
     S = next(n for n in range(len(distinct) + 1, 99) if n % (4 * multiple) == 0)  # sentence 0 is empty
     numbers = inputs.pop("sentences")
     assert numbers.dtype == np.int32 and set(numbers.ravel()) - {0} == set(range(1, len(distinct) + 1))
@@ -105,26 +88,383 @@ def test_collate_matches_loops(split, rows, multiple):
     for name, values in expected.items():
         assert inputs[name].dtype == values.dtype, name
         np.testing.assert_array_equal(inputs[name], values, err_msg=name)
-    np.testing.assert_array_equal(answers, right)
+    np.testing.assert_array_equal(answers, correct)
     assert answers.dtype == np.int32
 
 
-def test_collate_rounds_sizes_up_to_four(split):
-    inputs, answers = split.collate([1], FIELDS, E)
-    assert {name: values.shape for name, values in inputs.items()} == {
-        "words": (16, 8),  # four sentences differ
-        "typed_words": (16, 8),
-        "sentences": (1, 8),
-        "speakers": (1, 8),
-        "times": (1, 8),
-        "turns": (1, 4),
-        "mentions": (1, 8, 7),
+def test_collate_makes_the_inputs_that_are_named():
+    inputs, answers = split_of(DIALOGS).collate([1], ["turns", "words"])
+    assert {name: values.shape for name, values in inputs.items()} == {"turns": (1, 4), "words": (16, 8)}
+    assert list(inputs) == ["turns", "words"] and answers.shape == (1, 4)  # rounded up to fours
+    with pytest.raises(KeyError, match="word"):
+        split_of(DIALOGS).collate([0], ["turns", "word"])
+
+
+# === The world ===
+
+CUISINES = ("thai", "greek", "basque", "asian", "asian_oriental", "north_american", "tuscan", "indian", "korean")
+PRICES = ("cheap", "moderate", "dear", "free", "low", "high", "fair", "steep")  # eight are still closed
+ENTITIES = [
+    *((name, "cuisine", "knowledge") for name in CUISINES[:-1]),
+    *((name, "price", "knowledge") for name in PRICES),
+    ("the_cow", "restaurant", "subjects"),
+    ("the_cow_pizza_kitchen_bar", "restaurant", "subjects"),
+    ("korean", "cuisine", "calls"),
+]
+NUMBER = {name: number for number, (name, _, _) in enumerate(ENTITIES)}
+WORDS = ("_EOS_", "_UNK_", *"the cow pizza kitchen bar north american asian oriental is and ,".split())
+WORDS += tuple(name for name in NUMBER if name not in WORDS)
+ID = {word: id for id, word in enumerate(WORDS, 1)}
+FACTS = [("prezzo", "R_cuisine", "thai"), ("prezzo", "R_location", "west")]
+FACTS += [("zizzi", "R_cuisine", "thai"), ("zizzi", "R_location", "east")]
+
+
+def make_world(candidates=("is", "thai"), entities=ENTITIES):
+    return World(Vocabulary(WORDS), list(candidates), FACTS, list(entities))
+
+
+@pytest.mark.parametrize(
+    ("entities", "types", "opened"),
+    [
+        (ENTITIES, ["cuisine", "price", "restaurant"], {"cuisine": 1}),
+        ([*ENTITIES, ("gratis", "price", "calls")], ["cuisine", "price", "restaurant"], {"cuisine": 1, "price": 2}),
+        (ENTITIES[:-1], ["cuisine", "price", "restaurant"], {}),
+        # Types that only subjects and calls have come last.
+        (
+            [("x", "zone", "knowledge"), ("y", "area", "knowledge"), ("z", "bar", "subjects")],
+            ["area", "zone", "bar"],
+            {},
+        ),
+        ([], [], {}),
+    ],
+)
+def test_open_types_have_more_than_eight_values_and_ids_after_the_words(entities, types, opened):
+    world = make_world(entities=entities)
+    assert world.types == types
+    assert world.open_types == {type: len(WORDS) + number for type, number in opened.items()}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "parts"),
+    [
+        ("the cow pizza kitchen bar is cheap", [("the cow pizza kitchen bar", [17]), ("is", []), ("cheap", [8])]),
+        ("the_cow_pizza_kitchen_bar", [("the_cow_pizza_kitchen_bar", [17])]),
+        ("the cow pizza kitchen", [("the cow", [16]), ("pizza", []), ("kitchen", [])]),
+        ("the the cow", [("the", []), ("the cow", [16])]),
+        ("asian oriental asian", [("asian oriental", [4]), ("asian", [3])]),
+        ("asian_oriental and north american", [("asian_oriental", [4]), ("and", []), ("north american", [5])]),
+        ("north , american", [("north", []), (",", []), ("american", [])]),
+        ("korean moon", [("korean", [18]), ("moon", [])]),
+        ("", []),
+    ],
+)
+def test_link_takes_the_longest_entity_at_each_word(sentence, parts):
+    assert (NUMBER["cheap"], NUMBER["the_cow"], NUMBER["korean"]) == (8, 16, 18)
+    assert make_world().link(sentence.split()) == [(words.split(), numbers) for words, numbers in parts]
+
+
+def test_link_finds_all_entities_of_one_name():
+    entities = [("rome", "town", "knowledge"), ("rome", "restaurant", "subjects"), ("a_b", "x", "knowledge")]
+    world = make_world(entities=[*entities, ("a b", "y", "calls")])  # names as a file can have them
+    assert world.link(["rome"]) == [(["rome"], [0, 1])]
+    assert world.template("in rome a b") == "in {town} {x}"
+    assert make_world(entities=[]).link(["thai"]) == [(["thai"], [])]
+
+
+def test_encode_types_what_is_open_alone():
+    towns = [(f"town{i}", "town", "knowledge") for i in range(9)]
+    world = make_world(entities=[*ENTITIES, *towns])
+    cuisine, town = len(WORDS) + 1, len(WORDS) + 3
+    texts = "north american and cheap", "the cow moon", "asian_oriental asian , korean", "thai town3 town5"
+    encoded = world.encode([text.split() for text in texts])
+    assert encoded.words.lists() == [
+        [ID["north"], ID["american"], ID["and"], ID["cheap"]],
+        [ID["the"], ID["cow"], ID["_UNK_"]],
+        [ID["asian_oriental"], ID["asian"], ID[","], ID["korean"]],
+        [ID["thai"], ID["_UNK_"], ID["_UNK_"]],
+    ]
+    assert encoded.typed_words.lists() == [
+        [cuisine, 0, ID["and"], ID["cheap"]],  # two words, one entity; word by word beside the plain ones
+        [ID["the"], ID["cow"], ID["_UNK_"]],  # there are two restaurants: few
+        [cuisine, cuisine, ID[","], cuisine],
+        [cuisine, town, town],
+    ]
+    assert encoded.entities.lists() == [
+        [NUMBER["north_american"] + 1, NUMBER["cheap"] + 1],
+        [NUMBER["the_cow"] + 1],
+        [NUMBER["asian_oriental"] + 1, NUMBER["asian"] + 1, NUMBER["korean"] + 1],
+        [NUMBER["thai"] + 1, len(ENTITIES) + 4, len(ENTITIES) + 6],
+    ]
+    assert encoded.typed_words.lists([1]) == make_world(["the cow moon"]).encoded_candidates.typed_words.lists()
+
+
+def test_match_groups_are_values_of_one_type_in_a_candidate():
+    candidates = ["is", "thai", "the cow is cheap", "cheap thai", "greek and thai and dear", "thai and greek", "korean"]
+    members, types, groups = make_world(candidates).match_groups
+    found = [
+        {(int(types[g - 1]), tuple(m for m in members[g - 1].tolist() if m)) for g in row if g}
+        for row in groups.tolist()
+    ]
+    thai, greek, cheap, dear = (NUMBER[name] + 1 for name in ("thai", "greek", "cheap", "dear"))
+    assert found == [
+        set(),
+        {(0, (thai,))},
+        {(1, (cheap,))},  # restaurants have no match type
+        {(0, (thai,)), (1, (cheap,))},
+        {(0, (thai, greek)), (1, (dear,))},
+        {(0, (thai, greek))},
+        set(),  # what only calls name has none either
+    ]
+    assert members.shape == (4, 2) and types.shape == (4,)  # each group once
+    assert {array.dtype for array in (members, types, groups)} == {np.dtype("int32")}
+    assert [array.shape for array in make_world(entities=[]).match_groups] == [(0, 1), (0,), (2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("api_call thai west", FACTS[:2]),
+        ("api_call thai R_location R_price", FACTS),
+        ("api_call thai north", [("api_call", "no", "result")]),
+        ("api_call tuscan R_location", [("api_call", "no", "result")]),
+    ],
+)
+def test_search_gives_all_facts_of_what_has_every_value(call, found):
+    assert make_world().search(call) == [" ".join(fact) for fact in found]
+
+
+@pytest.mark.parametrize("name", ["memma", "entity-memma"])
+def test_put_into_gives_a_model_the_candidates(prepared_dialog, name):
+    dataset = load_dataset(prepared_dialog)
+    world, entity_model = dataset.world, name == "entity-memma"
+    settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": not entity_model}
+    model = MODELS[name].build(MODELS[name].config(**world.config_fields, max_words=32, **settings))
+    before = {layer.name: layer.get_weights() for layer in model.layers}
+    world.put_into(model)
+    weights = {layer.name: layer.get_weights() for layer in model.layers}
+    [words], [rows] = weights["candidate_words"], weights["candidate_rows"]
+    found = [words[rows == row].tolist() for row in range(477)]
+    assert len(words) == world.config_fields["candidates"][1]
+    if entity_model:
+        assert found == world.encoded_candidates.typed_words.lists()
+        assert words.max() > len(dataset.vocabulary)  # types have ids after those of the words
+        trained, table = "entity_pointer", [[*row] for row in weights["entity_pointer"][1].tolist()]
+        assert [[id for id in row if id] for row in table] == world.encoded_candidates.entities.lists()
+    else:
+        assert found == [world.vocabulary.encode(text.split()) for text in world.candidates]
+        trained, tables = "match_types", weights["match_types"][1:]
+        assert len(tables[0]) > 100 and tables[2].max() == len(tables[0])
+        for table, expected in zip(tables, world.match_groups, strict=True):
+            np.testing.assert_array_equal(table, expected)
+    np.testing.assert_array_equal(weights[trained][0], before[trained][0])  # what was trained stays
+
+
+# === Files ===
+
+
+def test_load_dataset(prepared_dialog):
+    dataset = load_dataset(str(prepared_dialog))
+    assert dataset.name == "sample-task1" and dataset.vocabulary is dataset.world.vocabulary
+    assert dataset.facts() == {"path": str(prepared_dialog.resolve()), "name": "sample-task1"}
+    assert {name: len(split) for name, split in dataset.splits.items()} == {
+        **{"train": 26, "dev": 7, "dev-oov": 0, "test": 7, "test-oov": 0}
     }
-    assert answers.shape == (1, 4)
 
 
-def test_collate_makes_what_is_asked_for(split):
-    inputs, _ = split.collate([0], ["turns", "words"])
-    assert list(inputs) == ["turns", "words"]
-    with pytest.raises(ValueError, match=r"fields must be known\. Received: 'word'$"):
-        split.collate([0], ["turns", "word"])
+def test_a_conversation_is_that_of_the_file(prepared_dialog):
+    raw = (prepared_dialog.parents[1] / "raw" / "dialog-babi-task1-sample-tst.txt").read_text()
+    dataset = load_dataset(prepared_dialog)
+    split, words = dataset.splits["test"], dataset.vocabulary.words
+    expected, answers = [], []
+    for line in raw.partition("\n\n")[0].split("\n"):
+        first, *bot = line.partition(" ")[2].split("\t")
+        expected += [("user" if bot else "fact", first), *(("bot", text) for text in bot)]
+        answers += bot
+    found = dataset.conversation(split, split.dialogs[0])
+    known = [(speaker, [w if w in words else "_UNK_" for w in text.split()]) for speaker, text in expected]
+    assert [(each["speaker"], each["text"].split()) for each in found] == known
+    assert [dataset.world.candidates[answer] for answer in split.dialogs[0]["answers"]] == answers
+
+
+def test_phrases_are_the_most_frequent_user_sentences(prepared_dialog):
+    dataset = load_dataset(prepared_dialog)
+    counts = collections.Counter()
+    for dialog in dataset.splits["train"].dialogs:
+        said = dataset.conversation(dataset.splits["train"], dialog)
+        users = (each["text"] for each in said if each["speaker"] == "user" and each["text"] != "<SILENCE>")
+        counts.update(map(dataset.world.template, users))
+    phrases = dataset.phrases(5)
+    assert [counts[dataset.world.template(text)] for text in phrases] == sorted(counts.values())[:-6:-1]
+    assert len(set(map(dataset.world.template, phrases))) == 5
+
+
+def test_a_run_gets_the_files_of_a_world(prepared_dialog, tmp_path):
+    world = World.load(prepared_dialog)
+    world.copy_files(prepared_dialog, tmp_path)
+    names = {"vocabulary.txt", "candidates.txt", "knowledge.txt", "entities.txt"}
+    assert {file.name for file in tmp_path.iterdir()} == names
+    assert World.load(tmp_path) == world
+
+
+# === Files at fault ===
+
+
+def fails(path, message):
+    with pytest.raises(UserError, match=message) as caught:
+        load_dataset(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_load_dataset_rejects_other_directories(prepared_dialog, tmp_path):
+    fails(tmp_path / "absent", "no directory")
+    fails(prepared_dialog.parent, "several tasks: .*/task1$")
+    fails(tmp_path, r"dataset\.json: .*No such file")
+
+
+@pytest.fixture
+def damaged(prepared_dialog, tmp_path):
+    """A copy to damage."""
+    return shutil.copytree(prepared_dialog, tmp_path / "damaged")
+
+
+@pytest.mark.parametrize("name", ["vocabulary.txt", "candidates.txt", "knowledge.txt", "entities.txt", "dialogs.pkl"])
+def test_load_dataset_names_a_missing_file(damaged, name):
+    (damaged / name).unlink()
+    fails(damaged, f"{name}: .*No such file")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("dataset.json", b"{", "expected JSON"),
+        ("dataset.json", b'["dialog"]', '"task": "dialog"'),
+        ("dataset.json", json.dumps({"task": "selection"}).encode(), '"task": "dialog"'),
+        ("dataset.json", b"[" * 100_000, "nested too deep"),
+        ("dataset.json", json.dumps({"task": "dialog", "name": [7]}).encode(), "name .*Received: list"),
+        ("candidates.txt", b"th\xe8re\n", r"line 1: expected UTF-8\. Received: b'th\\xe8re'"),
+        ("candidates.txt", b"", "an empty file"),
+        ("candidates.txt", b"ok\n" * 2**10 + b"pancake " * 2**17, "similar lengths"),
+        ("entities.txt", b"_" * 101 + b"\tcuisine\tknowledge\n", "at most 100 parts"),
+        ("entities.txt", b"thai\tcuisine\tknowledge\nrome\ttown\n", "line 2: .*three fields.*Received: 2$"),
+        ("knowledge.txt", "\u2028\tR_x\t\x85\nask\tR_x\ty\tz\n".encode(), "line 2: .*three fields.*Received: 4$"),
+        ("dialogs.pkl", b"", "an empty file"),
+        ("dialogs.pkl", pickle.dumps([1], 2), "a dict with sentences and splits.*'list'"),
+        ("dialogs.pkl", pickle.dumps({"splits": {}}, 2), "a dict with sentences and splits"),
+    ],
+)
+def test_load_dataset_names_a_bad_file(damaged, name, content, message):
+    (damaged / name).write_bytes(content)
+    fails(damaged, f"{name}(: |, ).*{message}")
+
+
+@pytest.mark.parametrize(
+    ("field", "edit", "message"),
+    [
+        ("answers", lambda values: [*values[:-1], 477], "answers must be from 0 to 476$"),
+        ("answers", lambda values: [*values[:-1], -1], "answers must be from 0 to 476$"),
+        ("answers", lambda values: [*values[:-1], 2**40], "greater than maximum"),
+        ("answers", lambda values: values[1:], "turns and answers"),
+        ("answers", lambda values: None, "NoneType"),
+        ("turns", lambda values: [*values[:-1], 99], r"turns must be from 0 to \d\d$"),
+        ("turns", lambda values: ["x" for _ in values], "'str' object"),
+        ("turns", lambda values: [[0], *values[1:]], "'list' object"),
+        ("turns", lambda values: 10**400, "Received: int"),
+        ("sentences", lambda values: [10**6, *values[1:]], r"sentences must be from 0 to \d+$"),
+        ("sentences", lambda values: values[1:], "sentences, speakers and times"),
+        ("times", lambda values: values[1:], "sentences, speakers and times"),
+        ("times", lambda values: [0.9, *values[1:]], "'float' object"),
+        ("times", lambda values: [-1, *values[1:]], r"times must be from 0 to \d+$"),
+        ("speakers", lambda values: values[1:], "sentences, speakers and times"),
+        ("speakers", lambda values: [4, *values[1:]], "speakers must be from 0 to 3"),
+    ],
+)
+def test_load_dataset_rejects_a_dialog_that_contradicts_the_other_files(damaged, field, edit, message):
+    def change(data):
+        dialog = data["splits"]["dev"][2]
+        dialog[field] = edit(dialog[field])
+
+    fails_after(change, damaged, message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data["splits"]["dev"][2].update(turns=[], answers=[]), "turns and answers"),
+        (lambda data: data["splits"]["dev"][2].pop("answers"), "answers"),
+        (lambda data: data["sentences"].__setitem__(5, [412]), "words must be from 1 to 411"),
+        (lambda data: data.update(splits=[data["splits"]]), "no attribute 'get'"),
+    ],
+)
+def test_load_dataset_rejects_dialogs_that_contradict_the_other_files(damaged, change, message):
+    fails_after(change, damaged, message)
+
+
+def fails_after(change, damaged, message):
+    data = pickle.loads((damaged / "dialogs.pkl").read_bytes())
+    change(data)
+    (damaged / "dialogs.pkl").write_bytes(pickle.dumps(data, 2))
+    fails(damaged, rf"dialogs\.pkl: expected what prepare\.py writes .*{message}")
+
+
+@pytest.mark.parametrize("name", ["vocabulary.txt", "candidates.txt"])
+def test_load_dataset_rejects_files_that_were_cut(damaged, name):
+    lines = (damaged / name).read_text().splitlines(keepends=True)
+    (damaged / name).write_text("".join(lines[:-200]))
+    fails(damaged, r"dialogs\.pkl: expected what prepare\.py writes")
+
+
+# === The real files ===
+
+TYPES = ("cuisine", "location", "price", "rating", "phone", "address", "number")
+
+
+@pytest.fixture(scope="module")
+def task5(tmp_path_factory):
+    """The training dialogs of task 5."""
+    if not BABI.is_dir():
+        pytest.skip(f"{BABI} is not there: dialog bAbI itself is not part of the repository")
+    root = tmp_path_factory.mktemp("babi")
+    (root / "raw").mkdir()
+    for name in ("dialog-babi-task5-full-dialogs-trn.txt", "dialog-babi-candidates.txt", "dialog-babi-kb-all.txt"):
+        (root / "raw" / name).symlink_to(BABI / name)
+    prepare("babi-dialog", root / "raw", root / "prepared", Settings())
+    return load_dataset(root / "prepared" / "task5")
+
+
+@pytest.mark.parametrize(
+    ("line", "gold", "bits", "some", "same"),
+    [
+        (7, "api_call italian paris six cheap", "1110001", 354, 1),
+        (12, "api_call spanish madrid two cheap", "1110001", 464, 8),
+        (40, "here it is resto_madrid_cheap_spanish_1stars_phone", "0000100", 470, 3),
+    ],
+)
+def test_real_match_types_of_the_first_dialog(task5, line, gold, bits, some, same):
+    world, split = task5.world, task5.splits["train"]
+    dialog = split.dialogs[0]
+    # A turn's line: one for each turn and fact before it, and its own.
+    lines = {turn - number + 1: number for number, turn in enumerate(dialog["turns"])}
+    turn, answer = (dialog[name][lines[line]] for name in ("turns", "answers"))
+    assert world.candidates[answer] == gold
+    context = set().union(*split.sentences.entities.lists(dialog["sentences"][: turn + 1]))
+    members, types, groups = world.match_groups
+    found = np.zeros((len(world.candidates), len(world.types)), int)
+    for candidate, row in enumerate(groups):
+        for group in row[row > 0] - 1:
+            found[candidate, types[group]] |= bool(context & set(members[group]))
+    found = found[:, [world.types.index(type) for type in TYPES]]
+    assert "".join(map(str, found[answer])) == bits
+    assert (found.any(axis=1).sum(), (found == found[answer]).all(axis=1).sum()) == (some, same)
+
+
+def test_real_world(task5):
+    world, split = task5.world, task5.splits["train"]
+    assert task5.name == "babi-task5"
+    assert split.sizes[:, 1].sum() == len(split.answers) == 18340 and split.sizes[:, 0].max() == 96
+    assert list(world.open_types) == ["address", "cuisine", "location", "phone", "restaurant"]
+    assert sorted(world.types[:-1]) == sorted(TYPES)
+    assert (split.sentences.words.ids != 2).all()  # no unknown word in train
+    # Candidates differ by entities alone: few forms are left, and no two of them have form and entities in common.
+    forms = list(map(tuple, world.encoded_candidates.typed_words.lists()))
+    assert len(set(forms)) < 100
+    assert len(set(zip(forms, map(tuple, world.encoded_candidates.entities.lists()), strict=True))) == 4212

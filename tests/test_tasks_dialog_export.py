@@ -15,7 +15,7 @@ from engine import export as exporting
 from engine.train import Fit, train
 from serving import models as serving_models
 from tasks import TASKS
-from tasks.dialog.dataset import World
+from tasks.dialog.data import World
 from tasks.dialog.export import DialogText
 
 dialog = TASKS["dialog"]
@@ -84,9 +84,8 @@ def test_sentences_become_what_the_predictor_makes_of_them(max_words):
         ids, typed, entities = (part.numpy() for part in text.encode(words))
         encoded = world.encode(expected)
         for found, plain in ((ids, encoded.words), (typed, encoded.typed_words)):
-            assert found.shape[1] == max_words and not found[:, plain.shape[1] :].any()
-            np.testing.assert_array_equal(found[:, : plain.shape[1]], plain)
-        assert [set(row) - {0} for row in entities] == [set(row) - {0} for row in encoded.entities]
+            np.testing.assert_array_equal(found, plain.padded(range(len(SENTENCES)), max_words))
+        assert [set(row) - {0} for row in entities] == [set(row) for row in encoded.entities.lists()]
 
 
 # === Models ===
@@ -94,14 +93,10 @@ def test_sentences_become_what_the_predictor_makes_of_them(max_words):
 
 def histories(run, chat_length=None):
     """The conversations of dev in front of each answer, and some that people may write."""
-    split, world = dialog.dataset_of(run).splits["dev"], World.load(run.path)
-    words, names = world.vocabulary.words, {1: "user", 2: "bot", 3: "fact"}
-    found = []
+    dataset, world, found = dialog.dataset_of(run), World.load(run.path), []
+    split = dataset.splits["dev"]
     for each in split.dialogs[:3]:
-        said = [
-            {"speaker": names[speaker], "text": " ".join(words[id - 1] for id in split.sentences.words[number] if id)}
-            for number, speaker in zip(each["sentences"], each["speakers"], strict=True)
-        ]
+        said = dataset.conversation(split, each)
         found += [{"history": said[: turn + 1]} for turn in each["turns"]]
     said = [{"speaker": "user", "text": "Hello, XYZZY!"}, {"speaker": "bot", "text": world.candidates[5]}]
     found += [
@@ -194,7 +189,7 @@ def test_an_exported_model_is_served(trained_dialog, tmp_path):
     served = serving_models.load("bot", tmp_path / "model", TASKS)
     served.warm_up()
     said = [{"speaker": "user", "text": "hello"}]
-    [found] = served.predict([{"history": ["hello"], "speakers": ["user"], "facts": [], "candidates": []}])
+    [found] = served.answers([{"history": ["hello"], "speakers": ["user"], "facts": [], "candidates": []}])
     candidates = World.load(trained_dialog.path).candidates
     [expected] = dialog.predictor(trained_dialog).predict([{"history": said, "candidates": candidates}])
     assert found["responses"] == [each["text"] for each in expected["best"]]

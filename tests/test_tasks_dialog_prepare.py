@@ -10,7 +10,7 @@ from helpers import run_process, run_script
 from base.files import UserError
 from data import pickles
 from data.vocabulary import Vocabulary
-from tasks.dialog.dataset import load_dataset
+from tasks.dialog.data import load_dataset
 from tasks.dialog.prepare import Settings, prepare
 
 # Known in training: thai and rome; greek, basque and oslo are not, so that dev can move to basque and oslo. Only the

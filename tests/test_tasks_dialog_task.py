@@ -5,19 +5,15 @@ import types
 
 import numpy as np
 import pytest
-from keras import ops
 
 from base.files import UserError
 from engine.samples import sample_of
 from engine.settings import make_config
 from engine.train import Fit, train
-from metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
 from models import MODELS
 from tasks import TASKS
-from tasks.dialog.baselines import baselines_and_upper_bounds
-from tasks.dialog.dataset import World
-from tasks.dialog.scoring import predict
-from tasks.dialog.tables import set_world
+from tasks.dialog.data import World
+from tasks.dialog.scoring import margin_loss, softmax_loss
 from tasks.dialog.task import Training
 
 dialog = TASKS["dialog"]
@@ -36,12 +32,9 @@ def build(dataset, name="memma", **settings):
 
 @pytest.fixture(scope="module")
 def model(dataset):
-    """A model with large random weights and the dataset's candidates."""
+    """A model with the dataset's candidates."""
     built = build(dataset, match_types="true")
     dialog.initialise(built, dataset, Training())
-    rng = np.random.default_rng(5)
-    for variable in built.trainable_variables:
-        variable.assign(rng.normal(0.0, 0.7, variable.shape))
     return built
 
 
@@ -58,12 +51,12 @@ def test_model_settings_are_filled_in(dataset):
         "candidates": (477, sum(words)),
         "entities": len(world.entities),
         "types": len({type for _, type, _ in world.entities}),
-        "candidate_entities": world.encoded_candidates.entities.shape,
+        "candidate_entities": world.config_fields["candidate_entities"],
         "match_groups": world.match_groups[0].shape,
         "match_candidates": world.match_groups[2].shape,
         "max_words": 32,  # the next multiple of 16
     }
-    longest = max(*words, *dataset.splits["train"].sentences.lengths)
+    longest = max(*words, *dataset.splits["train"].sentences.words.lengths)
     assert 16 < longest <= 32
 
 
@@ -104,42 +97,7 @@ def test_the_sample_is_made_once(tmp_path, monkeypatch):
     assert len(dialog.load_dataset(path).splits["train"]) == 400
 
 
-# === The model's tables ===
-
-
-def rows_of(words, rows):
-    """The candidates that a model's flat tables stand for."""
-    return [words[rows == row].tolist() for row in range(rows.max() + 1)]
-
-
-def test_set_world_gives_a_model_its_candidates(dataset, model):
-    weights = {layer.name: layer.get_weights() for layer in model.layers}
-    ids = {word: id for id, word in enumerate(dataset.vocabulary.words, 1)}
-    texts = [[ids[word] for word in text.split()] for text in dataset.world.candidates]
-    assert rows_of(*weights["candidate_words"], *weights["candidate_rows"]) == texts
-    vectors, *tables = weights["match_types"]
-    assert vectors.std() > 0.5  # what was trained stays
-    members, types_, groups = dataset.world.match_groups
-    assert len(members) > 100 and groups.max() == len(members)
-    for found, expected in zip(tables, (members, types_, groups), strict=True):
-        np.testing.assert_array_equal(found, expected)
-
-
-def test_set_world_gives_an_entity_model_types_and_entities(dataset):
-    built = build(dataset, "entity-memma")
-    kernel = built.get_layer("entity_pointer").get_weights()[0]
-    set_world(built, dataset.world)
-    expected = dataset.world.encoded_candidates
-    found = built.get_layer("entity_pointer").get_weights()
-    np.testing.assert_array_equal(found[0], kernel)
-    np.testing.assert_array_equal(found[1], expected.entities)
-    words, rows = (built.get_layer(f"candidate_{name}").get_weights()[0] for name in ("words", "rows"))
-    typed = [row[row > 0].tolist() for row in expected.typed_words]
-    assert [[id for id in row if id] for row in rows_of(words, rows)] == typed
-    assert words.max() > len(dataset.vocabulary)  # types have ids after those of the words
-
-
-# === Batches and scoring ===
+# === Training ===
 
 
 def test_training_batches_hold_every_dialog_once(dataset):
@@ -159,93 +117,45 @@ def test_collate_reads_what_the_model_reads(dataset, model):
     assert inputs["mentions"].shape == (2, 48, len(dataset.world.entities))
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 32])
-def test_predict_gives_what_a_dialog_gets_alone(dataset, model, batch_size):
-    split = dataset.splits["dev"]
-    expected = []
-    for row, sentences in enumerate(split.dialogs):
-        inputs, _ = split.collate([row], model.config.reads, model.config.entities, multiple=1)
-        logits = ops.convert_to_numpy(model(inputs))
-        assert logits.shape == (1, len(sentences["turns"]), 477)
-        expected += np.argmax(logits[0], axis=1).tolist()
-    assert len(set(expected)) > 20  # turns differ, so a mix-up would show
-    seen = []
-
-    def progress(batches):
-        seen.append(len(batches))
-        return batches
-
-    predicted = predict(model, split, model.config, batch_size, progress)
-    assert predicted.tolist() == expected
-    assert seen == [-(-7 // batch_size)]
+# === Optimizer ===
 
 
-def test_validate_chooses_by_responses(dataset, model):
-    split = dataset.splits["dev"]
-    predicted = predict(model, split, model.config)
-    metrics, chosen_by = dialog.validate(model, split)
-    assert metrics == dialog_metrics(predicted, split.answers, split.dialog)
-    assert chosen_by == metrics["per_response"] == np.mean(predicted == split.answers)
-    assert chosen_by < dialog.best_score
+def test_learning_rate_decays_linearly_to_a_fraction():
+    optimizer = dialog.optimizer(Training(decay=0.25, gradient_clip=3.0), 0.08, 40)
+    assert optimizer.global_clipnorm == 3.0
+    found = []
+    for step in (0, 10, 20, 40, 70):
+        optimizer.iterations.assign(step)
+        found.append(float(optimizer.learning_rate))
+    assert found == pytest.approx([0.08, 0.065, 0.05, 0.02, 0.02], rel=1e-5)
 
 
-# === Baselines and upper bounds ===
+def test_learning_rate_and_gradients_can_stay_as_they_are():
+    averaged = dialog.optimizer(Training(ema=0.75), 0.08, 40)
+    assert averaged.use_ema and averaged.ema_momentum == 0.75
+    optimizer = dialog.optimizer(Training(decay=1.0, gradient_clip=0.0), 0.08, 0)
+    assert not optimizer.use_ema
+    assert optimizer.global_clipnorm is None
+    optimizer.iterations.assign(5)
+    assert float(optimizer.learning_rate) == pytest.approx(0.08)
 
 
-def test_baselines_and_upper_bounds_are_those_of_the_texts(dataset, monkeypatch):
-    """The same from the raw texts, as sets and lists of words."""
-    world, words = dataset.world, (None, *dataset.vocabulary.words)
-    ids = {word: id for id, word in enumerate(words)}
+def test_loss_is_the_one_that_the_settings_name():
+    answers, logits = np.array([[2, -1]]), np.array([[[0.5, 1.0, 1.25], [9.0, 0.0, 0.0]]], "float32")
+    np.testing.assert_array_equal(dialog.loss(Training())(answers, logits), softmax_loss(answers, logits))
+    chosen = dialog.loss(Training(loss="margin", margin=1.7))
+    np.testing.assert_array_equal(chosen(answers, logits), margin_loss(answers, logits, 1.7))
 
-    def examples(split):
-        for row in split.dialogs:
-            texts = [[words[id] for id in split.sentences.words[s] if id] for s in row["sentences"]]
-            for turn, answer in zip(row["turns"], row["answers"], strict=True):
-                yield [word for text in texts[: turn + 1] for word in text], texts[turn], answer, texts
 
-    def encode(texts):
-        return [[ids[word] for word in text] for text in texts]
+@pytest.mark.parametrize(
+    ("field", "value"), [("loss", "hinge"), ("validations_per_epoch", 0.0), ("validations_per_epoch", -1.0)]
+)
+def test_training_rejects(field, value):
+    with pytest.raises(ValueError, match=f"^{field} must be .* Received: {field}={value!r}$"):
+        Training(**{field: value})
 
-    train, test = dataset.splits["train"], dataset.splits["test"]
-    contexts, inputs, gold, _ = zip(*examples(test), strict=True)
-    _, train_inputs, trained, dialogs = zip(*examples(train), strict=True)
-    candidates = [text.split() for text in world.candidates]
-    type_of = {name: type for name, type, source in world.entities if source == "knowledge"}
 
-    def form(candidate):
-        return tuple(type_of.get(word, f"_{word}") for word in candidates[candidate])
-
-    forms = {form(candidate) for candidate in trained}
-    seen = [answer in trained for answer in gold]
-    typed = [
-        known or (form(answer) in forms and {w for w in candidates[answer] if w in type_of} <= set(context))
-        for known, answer, context in zip(seen, gold, contexts, strict=True)
-    ]
-    assert 0 < sum(seen) < sum(typed) < len(gold)
-    documents = []
-
-    def watched(train_documents, *args):
-        documents.extend(tuple(words[id] for id in text) for text in train_documents)
-        return tfidf_match(train_documents, *args)
-
-    monkeypatch.setattr("tasks.dialog.baselines.tfidf_match", watched)
-    found = baselines_and_upper_bounds(dataset, "test")
-    per_dialog = [
-        np.mean([all(right[test.dialog == number]) for number in range(7)]) for right in map(np.array, (seen, typed))
-    ]
-    assert found["upper_bounds"] == {
-        "seen responses": {"per_response": np.mean(seen), "per_dialog": per_dialog[0]},
-        "match types": {"per_response": np.mean(typed), "per_dialog": per_dialog[1]},
-    }
-    sentences = {tuple(text) for texts in dialogs for text in texts}
-    assert sorted(documents) == sorted(sentences)  # those of train alone, each once
-    nearest = nearest_neighbour(encode(train_inputs), trained, encode(inputs))
-    match = tfidf_match(encode(sorted(sentences)), encode(contexts), encode(candidates))
-    assert found["baselines"] == {
-        "TF-IDF match": dialog_metrics(match, test.answers, test.dialog),
-        "nearest neighbour": dialog_metrics(nearest, test.answers, test.dialog),
-    }
-    assert 0.1 < found["baselines"]["nearest neighbour"]["per_response"] < 0.9
+# === Runs ===
 
 
 def test_describe_counts():

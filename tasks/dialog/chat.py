@@ -5,7 +5,7 @@ from rich.table import Table
 
 from engine.chat import Chat, Note
 from engine.explain import draw_if_named
-from tasks.dialog.knowledge import NO_RESULT
+from tasks.dialog.data import NO_RESULT
 
 SHOWN = 8  # memories that /attention shows
 VALUES = 24  # of a type that /help lists
@@ -40,7 +40,7 @@ class DialogChat(Chat):
     def help(self):
         """The values that a search takes, and what users say."""
         lines = []
-        for type, values in self.predictor.claims.searched.items():
+        for type, values in self.predictor.response_filter.searched.items():
             more = f" and {len(values) - VALUES} more" if len(values) > VALUES else ""
             lines.append(f"{type:15} {', '.join(values[:VALUES])}{more}")
         phrases = self.predictor.phrases

@@ -1,38 +1,51 @@
-"""Dialogs in memory, and their batches as NumPy arrays: an example is a whole dialog, all its turns at once.
+"""A prepared dialog dataset: the world that its bot lives in, and batches of whole dialogs.
 
-A turn's history is what stands before it in its dialog, so each sentence is stored, sent and encoded once for all the
-turns that remember it, and once for all the dialogs of a batch that have it.
+The history of a turn is all that precedes it in its dialog, so a sentence is stored, sent and encoded once for all
+turns that remember it, and once for all dialogs of a batch.
 
 Letters:
-    B dialogs   M sentences   S distinct sentences   W words   T turns   K entities of a sentence   C candidates
-    E entities
+    B dialogs   M sentences   S distinct sentences   W words   T turns   E entities   K entities of a sentence
+    C candidates
 """
 
+import collections
 import dataclasses
+import functools
+import pathlib
+import shutil
+from typing import NamedTuple
 
 import numpy as np
 
-from data.sequences import Sequences, round_up, stack
+from base.files import UserError
+from data import pickles
+from data.corpora.babi_dialog import SILENCE
+from data.prepared import FACTS, VOCABULARY, Dataset, checked, read_facts, read_vocabulary
+from data.sequences import Sequences, stack
+from data.text_files import read_lines
+from data.vocabulary import Vocabulary
+from tasks.dialog.prepare import CANDIDATES, DIALOGS, ENTITIES, KNOWLEDGE, SPEAKERS, SPLITS
 
-__all__ = ["DialogSplit", "Sentences", "stack"]
 FIELDS = ("sentences", "speakers", "times", "turns", "answers")
-NO_ANSWER = -1  # the label of a turn that only pads
+NONE = -1  # a sentence or an answer that only pads
+NO_RESULT = "api_call no result"
+CLOSED = 8  # a type with at most 8 values has them all in any training set, so they keep their own ids
+MAX_PARTS = 100  # of an entity's name
+PHRASES = "phrases.txt"  # of a run: what users say
 
 
-@dataclasses.dataclass(frozen=True)
-class Sentences:
-    """Encoded sentences, one per row, padded with 0."""
+# === Batches ===
 
-    words: np.ndarray
-    """Word ids, int32 `(sentences, W)`."""
-    typed_words: np.ndarray
-    """The same where an entity of an open type is the id of its type, followed by 0 where it has several words; see
-    `tasks.dialog.dataset.World`."""
-    entities: np.ndarray
-    """Entities that a sentence mentions, counted from 1; int32 `(sentences, K)`."""
 
-    def __post_init__(self):
-        object.__setattr__(self, "lengths", (self.words != 0).sum(axis=1))
+class Sentences(NamedTuple):
+    """Encoded sentences, each a `data.sequences.Sequences` of lists of ids."""
+
+    words: Sequences
+    """Word ids."""
+    typed_words: Sequences
+    """The same with the id of its type for each entity of an open type, see `World`; 0 for its further words."""
+    entities: Sequences
+    """Entities that a sentence mentions, counted from 1."""
 
 
 class DialogSplit:
@@ -41,68 +54,346 @@ class DialogSplit:
     Args:
         sentences: `Sentences`.
         dialogs: List of dicts of lists, as `tasks.dialog.prepare` writes them.
+
+    Attributes:
+        answers: Candidates of all turns, dialog by dialog, int32 `(responses,)`.
+        dialog: The dialog of each of these, int `(responses,)`.
+        sizes: Sentences and turns of each dialog, int `(dialogs, 2)`.
     """
 
     def __init__(self, sentences, dialogs):
-        self.sentences = sentences
+        self.sentences, self.dialogs = sentences, dialogs
         self.fields = {name: Sequences.of([dialog[name] for dialog in dialogs]) for name in FIELDS}
-        lists = {name: np.split(found.flat(), np.cumsum(found.lengths)[:-1]) for name, found in self.fields.items()}
-        self.dialogs = [{name: lists[name][row] for name in FIELDS} for row in range(len(dialogs))]
         self.answers = self.fields["answers"].flat()
-        """Candidates of all turns, dialog by dialog, int32 `(responses,)`."""
         self.dialog = np.repeat(np.arange(len(dialogs)), self.fields["turns"].lengths)
-        """The dialog of each of them."""
         self.sizes = np.stack([self.fields[name].lengths for name in ("sentences", "turns")], axis=1)
-        """Sentences and turns of each dialog, int `(dialogs, 2)`."""
 
     def __len__(self):
         return len(self.dialogs)
 
-    def collate(self, rows, fields, entities=0, multiple=4):
-        """A batch of dialogs.
+    def collate(self, rows, names, entities=0, length_multiple=4):
+        """Makes the arrays of a batch.
 
         Args:
             rows: Numbers of dialogs, int `(B,)`.
-            fields: Names of the arrays to make.
-            entities: How many there are in the world (E).
-            multiple: Sizes are rounded up to it.
+            names: Inputs to make.
+            entities: Number of entities in the world, E.
+            length_multiple: Sizes are rounded up to it.
 
         Returns:
-            `(inputs, answers)`. `inputs` holds those of `fields`:
-            words, typed_words: ids of the batch's distinct sentences, int32 `(S, W)`; the first is empty.
+            `(inputs, answers)`. Inputs:
+            words, typed_words: ids of the distinct sentences of the batch, int32 `(S, W)`; the first is empty.
             sentences: numbers of these, int32 `(B, M)`; 0 for padding.
             speakers: int32 `(B, M)`, 1 user, 2 bot, 3 knowledge, 0 padding.
-            times: int32 `(B, M)`, how many turns went before.
-            turns: int32 `(B, T)`, place of the user's sentence; 0 also for padding.
-            mentions: uint8 `(B, M, E)`, whether a sentence mentions an entity.
-            `answers` are candidates, int32 `(B, T)`, -1 for padding.
+            times: number of earlier turns, int32 `(B, M)`.
+            turns: places of the user's sentences, int32 `(B, T)`; 0 also for padding.
+            mentions: 1 where a sentence mentions an entity, uint8 `(B, M, E)`.
+            Answers: candidates, int32 `(B, T)`, -1 for padding.
         """
-        fields_of, rows = self.fields, np.asarray(rows)
-        M = fields_of["sentences"].width(rows, multiple=multiple)
-        T = fields_of["turns"].width(rows, multiple=multiple)
-        real = np.arange(M) < fields_of["sentences"].lengths[rows][:, None]
-        flat = fields_of["sentences"].padded(rows, M)[real]
-        distinct, number = np.unique(flat, return_inverse=True)
-        width = round_up(self.sentences.lengths[distinct].max(), multiple)
-        inputs = {}
-        for name in fields:
-            if name in ("words", "typed_words"):
-                words = getattr(self.sentences, name)[distinct][:, :width]
-                inputs[name] = np.zeros((round_up(len(words) + 1, 4 * multiple), width), np.int32)
-                inputs[name][1 : len(words) + 1, : words.shape[1]] = words
-            elif name == "sentences":
-                inputs[name] = np.zeros(real.shape, np.int32)
-                inputs[name][real] = number + 1
-            elif name in ("speakers", "times"):
-                inputs[name] = fields_of[name].padded(rows, M)
-            elif name == "turns":
-                inputs[name] = fields_of[name].padded(rows, T)
-            elif name == "mentions":
-                mentions = np.zeros((real.size, entities + 1), np.uint8)
-                for column in self.sentences.entities[flat].T:
-                    mentions[np.flatnonzero(real), column] = 1
-                inputs[name] = mentions[:, 1:].reshape(*real.shape, entities)
-            else:
-                raise ValueError(f"fields must be known. Received: {name!r}")
-        answered = np.arange(T) < fields_of["answers"].lengths[rows][:, None]
-        return inputs, np.where(answered, fields_of["answers"].padded(rows, T), NO_ANSWER).astype(np.int32)
+        rows = np.asarray(rows)
+
+        def padded(name, padding=0):
+            field = self.fields[name]
+            width = field.width(rows, multiple=length_multiple)
+            real = np.arange(width) < field.lengths[rows, None]
+            return np.where(real, field.padded(rows, width), padding)
+
+        spoken_BM = padded("sentences", NONE)
+        distinct, number = np.unique(np.append(spoken_BM, NONE), return_inverse=True)
+        distinct = np.pad(distinct, (0, -len(distinct) % (4 * length_multiple)), constant_values=NONE)
+        width = self.sentences.words.width(distinct, multiple=length_multiple)
+        inputs = {
+            "sentences": number[:-1].reshape(spoken_BM.shape).astype(np.int32),
+            "speakers": padded("speakers"),
+            "times": padded("times"),
+            "turns": padded("turns"),
+        }
+        for name in {"words", "typed_words"}.intersection(names):
+            inputs[name] = getattr(self.sentences, name).padded(distinct, width)
+        if "mentions" in names:
+            mentioned, mentions = self.sentences.entities, np.zeros((*spoken_BM.shape, entities + 1), np.uint8)
+            np.put_along_axis(mentions, mentioned.padded(spoken_BM, mentioned.width(spoken_BM)), 1, axis=2)
+            inputs["mentions"] = mentions[:, :, 1:]
+        return {name: inputs[name] for name in names}, padded("answers", NONE)
+
+
+# === The world ===
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """What a bot knows before its first user comes: words, responses, and the entities of its knowledge base.
+
+    A type of entities is *open* where it has more than 8 values: places, cuisines, restaurants, phone numbers. A new
+    value of such a type may turn up any day, so all its values share one id in `Sentences.typed_words`.
+    """
+
+    vocabulary: Vocabulary
+    candidates: list[str]
+    knowledge: list[tuple[str, str, str]]
+    entities: list[tuple[str, str, str]]
+    """`(name, type, source)`, see `tasks.dialog.prepare.find_entities`."""
+
+    FILES = (VOCABULARY, CANDIDATES, KNOWLEDGE, ENTITIES)
+
+    @classmethod
+    def load(cls, path):
+        """Reads it from a prepared dataset or a run.
+
+        Raises:
+            UserError: on a missing or malformed file.
+        """
+        path = pathlib.Path(path)
+        entities, knowledge = (_read_triples(path / name) for name in (ENTITIES, KNOWLEDGE))
+        if any(name.count("_") > MAX_PARTS for name, _, _ in entities):
+            raise UserError(f"{path / ENTITIES}: expected names of at most {MAX_PARTS} parts")
+        candidates = [line for _, line in read_lines(path / CANDIDATES, "candidates")]
+        world = cls(read_vocabulary(path / VOCABULARY), candidates, knowledge, entities)
+        with checked(path / CANDIDATES, "candidates of similar lengths"):
+            _ = world.config_fields
+        return world
+
+    def copy_files(self, source, path):
+        """Copies its files from a dataset into a run."""
+        for name in self.FILES:
+            shutil.copyfile(pathlib.Path(source) / name, pathlib.Path(path) / name)
+
+    # === Entities ===
+
+    @functools.cached_property
+    def types(self):
+        """The types of entities, sorted; those of the knowledge base's values first."""
+        known = {type for _, type, source in self.entities if source == "knowledge"}
+        return sorted(known) + sorted({type for _, type, _ in self.entities} - known)
+
+    @functools.cached_property
+    def open_types(self):
+        """`{type: id}` of the open types, with ids after those of the words."""
+        counts = collections.Counter(type for _, type, _ in self.entities)
+        ids = enumerate(self.types, len(self.vocabulary) + 1)
+        return {type: id for id, type in ids if counts[type] > CLOSED}
+
+    @functools.cached_property
+    def surfaces(self):
+        """`{words: numbers of entities}`: each name as one word and with spaces for `_`."""
+        surfaces = {}
+        for number, (name, _, _) in enumerate(self.entities):
+            for words in {(name,), tuple(name.split("_"))}:
+                surfaces.setdefault(words, []).append(number)
+        return surfaces
+
+    @functools.cached_property
+    def longest(self):
+        """Words of the longest name."""
+        return max(map(len, self.surfaces), default=1)
+
+    def link(self, words):
+        """Finds the entities of a sentence, at each word the longest.
+
+        Args:
+            words: List of words.
+
+        Returns:
+            Pairs `(words, numbers)` that make up the sentence: the words of a name and the entities that have it, or
+            one word and none.
+        """
+        start, parts = 0, []
+        while start < len(words):
+            length = self.longest
+            while length > 1 and tuple(words[start : start + length]) not in self.surfaces:
+                length -= 1
+            part = words[start : start + length]
+            parts.append((part, self.surfaces.get(tuple(part), [])))
+            start += len(part)
+        return parts
+
+    def template(self, text):
+        """A sentence with `{type}` in place of each entity."""
+        parts = self.link(text.split())
+        return " ".join(f"{{{self.entities[numbers[0]][1]}}}" if numbers else part[0] for part, numbers in parts)
+
+    def search(self, call):
+        """What an `api_call` of the bot finds: all facts about the subjects that have every value it names.
+
+        The name of a relation, as `R_price`, stands for any value.
+
+        Returns:
+            Facts as texts, or `api_call no result` alone.
+        """
+        wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
+        values = collections.defaultdict(set)
+        for subject, _, value in self.knowledge:
+            values[subject].add(value)
+        return [" ".join(fact) for fact in self.knowledge if wanted <= values[fact[0]]] or [NO_RESULT]
+
+    # === Numbers ===
+
+    def encode(self, sentences):
+        """Encodes lists of words as `Sentences`."""
+        typed_words, entities = [], []
+        for words in sentences:
+            typed_words.append([])
+            entities.append([])
+            for part, numbers in self.link(words):
+                type = self.entities[numbers[0]][1] if numbers else None
+                if type in self.open_types:
+                    typed_words[-1] += [self.open_types[type]] + [0] * (len(part) - 1)
+                else:
+                    typed_words[-1] += self.vocabulary.encode(part)
+                entities[-1] += [number + 1 for number in numbers]
+        return Sentences(*map(Sequences.of, ([*map(self.vocabulary.encode, sentences)], typed_words, entities)))
+
+    @functools.cached_property
+    def encoded_candidates(self):
+        """The candidates as `Sentences`."""
+        return self.encode([text.split() for text in self.candidates])
+
+    @functools.cached_property
+    def match_groups(self):
+        """What the match types of candidates compare (Bordes et al. 2017, section 4.2).
+
+        A candidate has type `t` in a context that mentions one of its words of type `t`; a group is such a set of
+        words, mostly a single one.
+
+        Returns:
+            members: Entities of each group, counted from 1 and padded with 0, int32 `(groups, members)`.
+            types: Type of each group, int32 `(groups,)`.
+            candidates: Groups of each candidate, counted from 1 and padded with 0, int32 `(C, groups per candidate)`.
+        """
+        groups, candidates = {}, []
+        for numbers in self.encoded_candidates.entities.lists():
+            by_type = collections.defaultdict(set)
+            for number in numbers:
+                _, type, source = self.entities[number - 1]
+                if source == "knowledge":
+                    by_type[self.types.index(type)].add(number)
+            keys = [(type, *sorted(members)) for type, members in sorted(by_type.items())]
+            candidates.append([groups.setdefault(key, len(groups) + 1) for key in keys])
+        types, members = [type for type, *_ in groups], [members for _, *members in groups]
+        return stack(members), np.array(types, np.int32), stack(candidates)
+
+    @functools.cached_property
+    def config_fields(self):
+        """`{field: value}` of a model's config that the world decides."""
+        words, _, entities = self.encoded_candidates
+        members, _, groups = self.match_groups
+        return {
+            "vocabulary_size": len(self.vocabulary),
+            "candidates": (len(words), int(words.lengths.sum())),
+            "entities": len(self.entities),
+            "types": len(self.types),
+            "candidate_entities": stack(entities.lists()).shape,
+            "match_groups": members.shape,
+            "match_candidates": groups.shape,
+        }
+
+    def put_into(self, model):
+        """Gives a model the candidates and the entities in them; its trained variables stay."""
+        words, typed_words, entities = self.encoded_candidates
+        read = typed_words if "typed_words" in model.config.reads else words
+        tables = {
+            "candidate_words": [read.flat()],
+            "candidate_rows": [np.repeat(np.arange(len(words)), words.lengths)],
+            "match_types": self.match_groups,
+            "entity_pointer": [stack(entities.lists())],
+        }
+        for layer in model.layers:
+            if layer.name in tables:
+                trained = map(np.asarray, layer.trainable_variables)
+                layer.set_weights([*trained, *tables[layer.name]])
+
+
+# === Prepared datasets ===
+
+
+@dataclasses.dataclass(frozen=True)
+class DialogDataset(Dataset):
+    """A prepared directory: of each of `tasks.dialog.prepare.SPLITS` a `DialogSplit`."""
+
+    world: World
+
+    @property
+    def vocabulary(self):
+        """That of its world."""
+        return self.world.vocabulary
+
+    def conversation(self, split, dialog):
+        """The sentences of one of a split's dialogs, `{"speaker", "text"}` each."""
+        names = {number: name for name, number in SPEAKERS.items()}
+        texts = map(self._text, split.sentences.words.lists(dialog["sentences"]))
+        speakers = [names[speaker] for speaker in dialog["speakers"]]
+        return [{"speaker": speaker, "text": text} for speaker, text in zip(speakers, texts, strict=True)]
+
+    def phrases(self, count=12):
+        """The most frequent sentences of users in train, one for each template."""
+        split, counts, texts = self.splits["train"], collections.Counter(), {}
+        for dialog in split.dialogs:
+            for ids in split.sentences.words.lists([dialog["sentences"][turn] for turn in dialog["turns"]]):
+                text = self._text(ids)
+                template = self.world.template(text)
+                counts[template] += text != SILENCE
+                texts.setdefault(template, text)
+        return [texts[template] for template, found in counts.most_common(count) if found]
+
+    def _text(self, ids):
+        return " ".join(map(self.vocabulary.word, ids))
+
+
+def load_dataset(path):
+    """Reads a prepared dialog dataset.
+
+    Raises:
+        UserError: on a missing or malformed file, and where files contradict each other.
+    """
+    path = pathlib.Path(path)
+    if not (path / FACTS).is_file() and (path / "task1" / FACTS).is_file():
+        raise UserError(f"{path} holds several tasks: give one of them, as {path / 'task1'}")
+    facts = read_facts(path, "dialog")
+    world = World.load(path)
+    return DialogDataset(path, facts["name"], _read_splits(path / DIALOGS, world), world)
+
+
+def _read_splits(file, world):
+    data = pickles.load(file)
+    if not isinstance(data, dict) or not {"sentences", "splits"} <= data.keys():
+        raise UserError(f"{file}: expected a dict with sentences and splits. Received: {type(data)}")
+    words = world.vocabulary.words
+    with checked(file, "what prepare.py writes for these words and candidates"):
+        ids = Sequences.of(data["sentences"])
+        if len(ids.ids) and not 0 < ids.ids.min() <= ids.ids.max() <= len(words):
+            raise ValueError(f"words must be from 1 to {len(words)}")
+        sentences = world.encode([[words[id - 1] for id in sentence] for sentence in ids.lists()])
+        splits = {name: DialogSplit(sentences, data["splits"].get(name, [])) for name in SPLITS}
+        for split in splits.values():
+            for dialog in split.dialogs:
+                _check(dialog, len(ids), len(world.candidates))
+    return splits
+
+
+def _check(dialog, sentences, candidates):
+    """Raises a ValueError where the lists of a dialog do not fit each other."""
+    length = len(dialog["sentences"])
+    if not length == len(dialog["speakers"]) == len(dialog["times"]):
+        raise ValueError("sentences, speakers and times differ in length")
+    if not 0 < len(dialog["turns"]) == len(dialog["answers"]):
+        raise ValueError("turns and answers differ in length, or are none")
+    ends = {
+        "turns": length,
+        "times": length,
+        "speakers": len(SPEAKERS) + 1,
+        "sentences": sentences,
+        "answers": candidates,
+    }
+    for name, end in ends.items():
+        if min(dialog[name]) < 0 or max(dialog[name]) >= end:
+            raise ValueError(f"{name} must be from 0 to {end - 1}")
+
+
+def _read_triples(path):
+    rows = []
+    for number, line in read_lines(path, None):
+        fields = tuple(line.split("\t"))
+        if len(fields) != 3:
+            raise UserError(f"{path}, line {number}: expected three fields, separated by tabs. Received: {len(fields)}")
+        rows.append(fields)
+    return rows

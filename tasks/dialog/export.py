@@ -13,7 +13,8 @@ from data.sequences import stack
 from data.vocabulary import word_table
 from engine.export import of_shape, without_cudnn
 from layers.masking import LOWEST, masked_softmax
-from tasks.dialog.predictor import BEST, SIGNS, SPEAKERS
+from tasks.dialog.predictor import BEST, SIGNS
+from tasks.dialog.prepare import SPEAKERS
 
 SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # what Python's str.split takes for white space beside ASCII's
 
@@ -22,7 +23,7 @@ class DialogText:
     """Makes a dialog model's ids out of strings, as `tasks.dialog.predictor` and `World.encode` do.
 
     Args:
-        world: A `tasks.dialog.dataset.World`.
+        world: A `tasks.dialog.data.World`.
         max_words: Of a sentence.
     """
 
@@ -38,7 +39,7 @@ class DialogText:
         types = [0]
         for words in surfaces:
             type = world.entities[world.surfaces[words][0]][1]
-            types.append(len(world.vocabulary) + 1 + world.types.index(type) if type in world.open_types else 0)
+            types.append(world.open_types.get(type, 0))
         self.types = tf.constant(types)
 
     def split(self, texts, of_user):
@@ -218,7 +219,7 @@ def dialog_archive(model, world):
 
     Args:
         model: A `models.dialog_memory.DialogModel`.
-        world: Its `tasks.dialog.dataset.World`.
+        world: Its `tasks.dialog.data.World`.
 
     Returns:
         A `keras.export.ExportArchive`.

@@ -13,14 +13,10 @@ from data.text_files import read_lines
 from data.vocabulary import SPECIALS
 from engine.predictor import Predictor
 from engine.settings import check_sizes
-from tasks.dialog.data import DialogSplit
-from tasks.dialog.dataset import PHRASES, World
-from tasks.dialog.knowledge import search
-from tasks.dialog.prepare import BOT, FACT, USER
-from tasks.dialog.response_filter import CALL, Claims
-from tasks.dialog.tables import sizes_of
+from tasks.dialog.data import PHRASES, DialogSplit, World
+from tasks.dialog.prepare import CALL, encode_dialog
+from tasks.dialog.response_filter import ResponseFilter
 
-SPEAKERS = {"user": USER, "bot": BOT, "fact": FACT}
 SIGNS = ".,;:!?\"'"  # that may stand around a word
 BEST = 5  # candidates that an answer lists
 
@@ -78,10 +74,10 @@ class DialogPredictor(Predictor):
         self.world = World.load(run.path)
         self.model = run.load_model()
         self.config = self.model.config
-        check_sizes(self.config, sizes_of(self.world), run.path)
+        check_sizes(self.config, self.world.config_fields, run.path)
         self.look = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
         self.knowledge = [" ".join(fact) for fact in self.world.knowledge]
-        self.claims = Claims(self.world)
+        self.response_filter = ResponseFilter(self.world)
         said = run.path / PHRASES
         self.phrases = [line for _, line in read_lines(said, None)] if said.is_file() else []
         self._known = set(self.world.vocabulary.words) - set(SPECIALS)
@@ -149,21 +145,13 @@ class DialogPredictor(Predictor):
             the last)`, and its sentences as `(speaker, text)`.
         """
         sentences = [self._sentences(instance) for instance in instances]
-        dialogs, start = [], 0
-        for of_dialog in sentences:
-            turns = np.cumsum([speaker == "user" for speaker, _ in of_dialog])
-            times = np.maximum(turns - 1, 0)
-            dialogs.append(
-                {
-                    "sentences": np.arange(start, start + len(of_dialog)),
-                    "speakers": [SPEAKERS[speaker] for speaker, _ in of_dialog],
-                    "times": times - times[-1],  # the last turn is asked for alone, and so counts as turn 0
-                    "turns": [len(of_dialog) - 1],
-                    "answers": [0],
-                }
-            )
-            start += len(of_dialog)
-        split = DialogSplit(self.world.encode([text for of_dialog in sentences for _, text in of_dialog]), dialogs)
+        texts, dialogs = {}, []
+        for said in sentences:
+            coded = encode_dialog(said, texts)
+            times = [time - coded["times"][-1] for time in coded["times"]]
+            # The last turn is asked for alone, and so counts as turn 0.
+            dialogs.append({**coded, "times": times, "turns": [len(said) - 1], "answers": [0]})
+        split = DialogSplit(self.world.encode([text.split() for text in texts]), dialogs)
         inputs, _ = split.collate(range(len(dialogs)), self.config.reads, self.config.entities)
         logits, *weights = map(np.asarray, keras.tree.flatten(self.look.predict_on_batch(inputs)))
         before = [len(of_dialog) - 1 for of_dialog in sentences]
@@ -188,7 +176,7 @@ class DialogPredictor(Predictor):
         unknown = self.unknown(sentences[-1][1])
         places = sorted({self._place[text] for text in instance.candidates})
         if not places:
-            places = np.flatnonzero(self.claims.allowed(sentences, not unknown))
+            places = np.flatnonzero(self.response_filter.allowed(sentences, not unknown))
         chosen = logits[places].astype(np.float64)
         scores = np.exp(chosen - chosen.max())
         scores /= scores.sum()
@@ -197,5 +185,5 @@ class DialogPredictor(Predictor):
             for i in np.argsort(-chosen, kind="stable")[:BEST]
         ]
         response = best[0].text
-        facts = search(self.world, response) if response.startswith(CALL) else []
+        facts = self.world.search(response) if response.startswith(CALL) else []
         return self.Answer(response=response, best=best, facts=facts, unknown=unknown)

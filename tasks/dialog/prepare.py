@@ -16,8 +16,10 @@ Where a knowledge base has entities that no training dialog mentions, the split 
 (`data.corpora.babi_dialog.unseen_entities`).
 """
 
+import bisect
 import collections
 import dataclasses
+import itertools
 
 import rich
 from rich.table import Table
@@ -32,7 +34,8 @@ from engine.vocabularies import Words
 
 DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "knowledge.txt", "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
-USER, BOT, FACT = 1, 2, 3
+SPEAKERS = {"user": 1, "bot": 2, "fact": 3}
+CALL = "api_call "
 VOCABULARIES = ("all", "train")
 RESTAURANT = "restaurant"
 
@@ -77,19 +80,14 @@ def prepare(corpus, source, out, settings):
 def _prepare_task(reader, task, settings):
     """The files, sizes and statistics of each split of a task."""
     candidates, knowledge = reader.read_candidates(task.candidates), reader.read_knowledge(task.knowledge)
-    numbers = {text: i for i, text in enumerate(candidates)}
-    dialogs = _read_dialogs(reader, task, numbers, knowledge)
-    texts = [text for dialog in dialogs["train"] for entry in dialog for text in _texts(entry)]
-    if settings.words_of == "all":
-        texts += candidates + [fact.text for fact in knowledge]
-    if settings.vocabulary_of:
-        vocabulary = Words.of(settings.vocabulary_of, "dialog").vocabulary
-    else:
-        vocabulary = Vocabulary.count(text.split() for text in texts)
-    sentences = {}
+    dialogs = _read_dialogs(reader, task, candidates, knowledge)
+    vocabulary = _choose_vocabulary(settings, dialogs["train"], [*candidates, *(fact.text for fact in knowledge)])
+    numbers, sentences = {text: number for number, text in enumerate(candidates)}, {}
     encoded = {split: [] for split in SPLITS}
-    for split in dialogs:
-        encoded[split] = [_encode(dialog, sentences, numbers) for dialog in dialogs[split]]
+    for split, of_split in dialogs.items():
+        for said in of_split:
+            answers = [numbers[text] for speaker, text in said if speaker == "bot"]
+            encoded[split].append({**encode_dialog(said, sentences), "answers": answers})
     files = {
         DIALOGS: {"sentences": [vocabulary.encode(text.split()) for text in sentences], "splits": encoded},
         VOCABULARY: vocabulary,
@@ -101,21 +99,61 @@ def _prepare_task(reader, task, settings):
     return files, sizes, {split: _statistics(coded) for split, coded in encoded.items() if coded}
 
 
-def _read_dialogs(reader, task, numbers, knowledge):
-    """`{split: dialogs}`, `dev-oov` made where the knowledge base allows it; `numbers` has every response."""
-    dialogs = {}
+def _read_dialogs(reader, task, candidates, knowledge):
+    """`{split: dialogs}` with dialogs as lists of `(speaker, text)`; `dev-oov` where the knowledge base allows it."""
+    dialogs, known = {}, set(candidates)
     for split, file in task.splits.items():
         dialogs[split] = reader.read_dialogs(file)
-        for entry in (entry for dialog in dialogs[split] for entry in dialog):
-            if isinstance(entry, Turn) and entry.bot not in numbers:
-                raise bad_line(file, entry.number, f"a response of {task.candidates.name}", entry.bot)
+        for turn in _turns(dialogs[split]):
+            if turn.bot not in known:
+                raise bad_line(file, turn.number, f"a response of {task.candidates.name}", turn.bot)
     pairs = reader.unseen_entities(dialogs["train"], knowledge)
     if pairs and "dev" in dialogs:
         moved = reader.move(dialogs["dev"], pairs)
-        # A world that lacks one of the responses is none to move to.
-        if all(entry.bot in numbers for dialog in moved for entry in dialog if isinstance(entry, Turn)):
+        if all(turn.bot in known for turn in _turns(moved)):  # else a substituted response is no candidate
             dialogs["dev-oov"] = moved
-    return dialogs
+    return {split: [list(_said(dialog)) for dialog in of_split] for split, of_split in dialogs.items()}
+
+
+def _turns(dialogs):
+    return (entry for dialog in dialogs for entry in dialog if isinstance(entry, Turn))
+
+
+def _said(dialog):
+    for entry in dialog:
+        if isinstance(entry, Turn):
+            yield "user", entry.user
+            yield "bot", entry.bot
+        else:
+            yield "fact", entry.text
+
+
+def _choose_vocabulary(settings, train, known_before):
+    if settings.vocabulary_of:
+        return Words.of(settings.vocabulary_of, "dialog").vocabulary
+    texts = [text for dialog in train for _, text in dialog]
+    if settings.words_of == "all":
+        texts += known_before
+    return Vocabulary.count(map(str.split, texts))
+
+
+def encode_dialog(said, sentences):
+    """A dialog as numbers, without its answers.
+
+    Args:
+        said: List of `(speaker, text)`.
+        sentences: `{text: number}`, to which new texts are added.
+
+    >>> encode_dialog([("user", "hi"), ("bot", "hello"), ("user", "hi"), ("fact", "x R_y z")], {})
+    {'sentences': [0, 1, 0, 2], 'speakers': [1, 2, 1, 3], 'times': [0, 0, 1, 1], 'turns': [0, 2]}
+    """
+    turns = [place for place, (speaker, _) in enumerate(said) if speaker == "user"]
+    return {
+        "sentences": [sentences.setdefault(text, len(sentences)) for _, text in said],
+        "speakers": [SPEAKERS[speaker] for speaker, _ in said],
+        "times": [max(bisect.bisect(turns, place) - 1, 0) for place in range(len(said))],
+        "turns": turns,
+    }
 
 
 def _statistics(encoded):
@@ -147,45 +185,14 @@ def find_entities(knowledge, candidates):
     [('thai', 'cuisine', 'knowledge'), ('west', 'location', 'knowledge'), ('prezzo', 'restaurant', 'subjects'),
      ('tuscan', 'cuisine', 'calls')]
     """
-    types = {(fact.value, fact.relation.removeprefix("R_")) for fact in knowledge}
-    entities = [(*pair, "knowledge") for pair in sorted(types, key=lambda pair: pair[::-1])]
+    pairs = sorted({(fact.relation.removeprefix("R_"), fact.value) for fact in knowledge})
+    entities = [(value, type, "knowledge") for type, value in pairs]
     entities += [(name, RESTAURANT, "subjects") for name in sorted({fact.subject for fact in knowledge})]
-    type_of = dict(sorted(types))  # a set's own order is another in each process
-    calls = [text.split()[1:] for text in candidates if text.startswith("api_call ")]
-    votes = collections.defaultdict(collections.Counter)
-    for call in calls:
-        for place, word in enumerate(call):
-            if word in type_of:
-                votes[place][type_of[word]] += 1
-    unknown = {
-        (word, votes[place].most_common(1)[0][0])
-        for call in calls
-        for place, word in enumerate(call)
-        if word not in type_of and not word.startswith("R_") and votes[place]
-    }
-    return entities + [(*pair, "calls") for pair in sorted(unknown)]
-
-
-def _encode(dialog, sentences, numbers):
-    """A dialog as numbers; `sentences` collects each text once."""
-    coded = {"sentences": [], "speakers": [], "times": [], "turns": [], "answers": []}
-
-    def add(text, speaker, time):
-        coded["sentences"].append(sentences.setdefault(text, len(sentences)))
-        coded["speakers"].append(speaker)
-        coded["times"].append(time)
-
-    for entry in dialog:
-        if isinstance(entry, Turn):
-            time = len(coded["turns"])
-            coded["turns"].append(len(coded["sentences"]))
-            coded["answers"].append(numbers[entry.bot])
-            add(entry.user, USER, time)
-            add(entry.bot, BOT, time)
-        else:  # what a call returns belongs to the turn of the call
-            add(entry.text, FACT, max(len(coded["turns"]) - 1, 0))
-    return coded
-
-
-def _texts(entry):
-    return (entry.user, entry.bot) if isinstance(entry, Turn) else (entry.text,)
+    type_of = {value: type for type, value in pairs}
+    calls, unknown = [text.split()[1:] for text in candidates if text.startswith(CALL)], set()
+    for words in itertools.zip_longest(*calls, fillvalue="R_"):  # the words in one place of all calls
+        types = collections.Counter(type_of[word] for word in words if word in type_of)
+        for type, _ in types.most_common(1):
+            new = {word for word in words if word not in type_of and not word.startswith("R_")}
+            unknown |= {(word, type, "calls") for word in new}
+    return entities + sorted(unknown)

@@ -1,4 +1,4 @@
-"""What a bot may say in view of a conversation: it claims nothing that nobody said.
+"""The response filter: a bot claims nothing that nobody said.
 
 A trained model scores every candidate, also where the user talks of something it never met; then the best candidate may
 call a search, or confirm a booking, with values out of thin air. The rules here leave out what cannot be right: of the
@@ -7,46 +7,45 @@ of task 6, whose files lack what a search found; of the embedded sample none.
 """
 
 import collections
+import itertools
 
 import numpy as np
 
 from data.corpora.babi_dialog import SILENCE
 from data.sequences import stack
+from tasks.dialog.prepare import CALL
 
-CALL = "api_call "
 ALTERNATIVES = 3  # words that may stand in the same places of candidates make these words values
 
 
-class Claims:
-    """The values that candidates name.
+class ResponseFilter:
+    """Finds the candidates that may follow a conversation.
 
     Args:
-        world: A `tasks.dialog.dataset.World`.
+        world: A `tasks.dialog.data.World`.
+
+    Attributes:
+        searched: `{type: values}`, the values that calls name.
     """
 
     def __init__(self, world):
-        texts = [text.split() for text in world.candidates]
         type_of = {name: type for name, type, _ in world.entities}
+        texts = [text.split() for text in world.candidates]
         self._calls = {text: number for number, text in enumerate(world.candidates) if text.startswith(CALL)}
         called = {word for text in self._calls for word in text.split()[1:] if not word.startswith("R_")}
-        self.searched = {
-            type: sorted(word for word in called if type_of.get(word) == type)
-            for type in sorted({type_of[word] for word in called if word in type_of})
-        }
-        """The values that calls name, by their type."""
-        others = _interchangeable(texts, type_of)
-        self._values = sorted({*type_of, *others, *called})
-        number = {value: place for place, value in enumerate(self._values, 1)}
+        pairs = sorted((type_of[word], word) for word in called if word in type_of)
+        self.searched = {type: [word for other, word in pairs if other == type] for type, _ in pairs}
+        self._values = sorted({*type_of, *called, *_interchangeable(texts, type_of)})
+        number_of = {value: number for number, value in enumerate(self._values, 1)}
         named = []
         for words in texts:
-            by_type = collections.defaultdict(set)
-            for word in words:
-                by_type[type_of.get(word), word in type_of or word].add(word)
+            values = number_of.keys() & words
             if words[0] == CALL.strip():
-                found = called.intersection(words)
+                values &= called
             else:  # three values of one type are named for the user to choose from
-                found = {word for same in by_type.values() if len(same) < 3 for word in same}
-            named.append([number[word] for word in sorted(found & number.keys())])
+                counts = collections.Counter(type_of.get(value) for value in values)
+                values = {value for value in values if value not in type_of or counts[type_of[value]] < 3}
+            named.append([number_of[value] for value in values])
         self._named = stack(named)  # (C, K), 0 = padding
 
     def allowed(self, sentences, understood):
@@ -99,11 +98,9 @@ def _interchangeable(texts, entities):
         for place, word in enumerate(words):
             if word not in entities:
                 contexts[*words[:place], None, *words[place + 1 :]].add(word)
-    counts = collections.Counter(frozenset(fills) for fills in contexts.values() if len(fills) >= ALTERNATIVES)
+    counts = collections.Counter(frozenset(words) for words in contexts.values() if len(words) >= ALTERNATIVES)
     found = set()
-    for fills, count in counts.items():
-        for other in counts:
-            common = fills & other
-            if len(common) >= ALTERNATIVES and (fills != other or count > 1):
-                found |= common
+    for one, other in itertools.combinations_with_replacement(counts, 2):
+        if len(one & other) >= ALTERNATIVES and (one != other or counts[one] > 1):
+            found |= one & other
     return found

@@ -1,37 +1,204 @@
-"""The candidates that a dialog model gives, over a whole split."""
+"""Losses of dialog models, the candidates they give over a split, baselines, and groups of correct and wrong responses.
+
+Letters: B dialogs   T turns   C candidates
+"""
+
+import collections
+import itertools
 
 import numpy as np
+from keras import ops
 
 from data.batching import batches_by_size
 from engine.parallel import results_of
+from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_seen, reachable_by_types, tfidf_match
+from tasks.dialog.prepare import CALL
+
+LOSSES = ("softmax", "margin")
+TURNS = (2, 4, 6, 8, 10, 15, 20)  # upper ends of the groups by turns
+TEMPLATES = 12  # most frequent templates with a group of their own
+
+# === Losses ===
+
+
+def softmax_loss(answers, logits):
+    """Cross-entropy over the candidates, averaged over the real turns.
+
+    Args:
+        answers: Int `(B, T)`, -1 for padding.
+        logits: Float `(B, T, C)`.
+
+    Returns:
+        Float32 `(B,)`: the mean over these is that over all real turns.
+
+    >>> loss = softmax_loss(np.array([[1, -1]]), np.log([[[1.0, 3.0], [9.0, 9.0]]]))
+    >>> round(float(ops.exp(-loss[0])), 3)
+    0.75
+    """
+    losses = ops.sparse_categorical_crossentropy(_labels(answers), ops.cast(logits, "float32"), from_logits=True)
+    return _mean_over_turns(losses, answers)
+
+
+def margin_loss(answers, logits, margin):
+    """`sum_y max(0, margin - f(x, correct) + f(x, y))` over all negative `y`, averaged over the real turns."""
+    correct = ops.take_along_axis(logits, _labels(answers)[:, :, None], axis=2)
+    losses = ops.sum(ops.relu(margin - correct + logits), axis=2) - margin  # the correct one gives the margin
+    return _mean_over_turns(losses, answers)
+
+
+def _labels(answers):
+    return ops.maximum(ops.cast(answers, "int32"), 0)
+
+
+def _mean_over_turns(losses, answers):
+    real = ops.cast(answers >= 0, "float32")
+    dialogs = ops.cast(ops.shape(real)[0], "float32")
+    return ops.sum(losses * real, axis=1) * dialogs / ops.maximum(ops.sum(real), 1.0)
+
+
+# === Predictions ===
 
 
 def predict(model, split, config, batch_size=32, progress=iter, length_multiple=4):
-    """The candidate that a model gives at each turn, the best over the whole list.
+    """The candidate with the largest logit at each turn.
 
     Args:
         model: Takes what `config.reads` names, returns logits `(B, T, C)`.
         split: A `tasks.dialog.data.DialogSplit`.
         config: The model's.
-        batch_size: Dialogs at once.
+        batch_size: Dialogs per batch.
         progress: Wraps the list of batches.
         length_multiple: Lengths are rounded up to it.
 
     Returns:
         Int `(responses,)`, dialog by dialog as in `split.answers`.
     """
-    first = np.searchsorted(split.dialog, np.arange(len(split)))
-    predicted = np.zeros(len(split.answers), np.int32)
 
     def arrays_of(rows):
         return split.collate(rows, config.reads, config.entities, length_multiple)
 
     def best_of(arrays):
         inputs, answers = arrays
-        return answers, np.argmax(np.asarray(model.predict_on_batch(inputs)), axis=2)
+        return answers >= 0, np.argmax(np.asarray(model.predict_on_batch(inputs)), axis=2)
 
+    chosen = [None] * len(split)
     batches = batches_by_size(split.sizes, batch_size)
-    for rows, (answers, best) in results_of(best_of, arrays_of, batches, model, progress):
-        for row, real, chosen in zip(rows, answers >= 0, best, strict=True):
-            predicted[first[row] : first[row] + real.sum()] = chosen[real]
-    return predicted
+    for rows, (real, best) in results_of(best_of, arrays_of, batches, model, progress):
+        for row, real_T, best_T in zip(rows, real, best, strict=True):
+            chosen[row] = best_T[real_T]
+    return np.concatenate(chosen)
+
+
+def baselines_and_upper_bounds(dataset, split):
+    """Scores of two baselines, and of models that only repeat responses of train, or also fill in match types.
+
+    Returns:
+        `{"baselines": {name: metrics}, "upper_bounds": {name: metrics}}`; see `metrics.dialog`.
+    """
+    world, train, test = dataset.world, dataset.splits["train"], dataset.splits[split]
+    candidates = world.encoded_candidates.words.lists()
+    contexts, inputs = _contexts_and_inputs(test)
+    _, train_inputs = _contexts_and_inputs(train)
+    train_texts = train.sentences.words.lists(np.unique(train.fields["sentences"].flat()))
+    types = {name: type for name, type, source in world.entities if source == "knowledge"}
+    type_of = {id: types[word] for id, word in enumerate(world.vocabulary.words, 1) if word in types}
+    predicted = {
+        "TF-IDF match": tfidf_match(train_texts, contexts, candidates),
+        "nearest neighbour": nearest_neighbour(train_inputs, train.answers, inputs),
+    }
+    reachable = {
+        "seen responses": reachable_by_seen(train.answers, test.answers),
+        "match types": reachable_by_types(train.answers, test.answers, candidates, type_of, [*map(set, contexts)]),
+    }
+    at_best = {name: np.where(reached, test.answers, -1) for name, reached in reachable.items()}
+    return {
+        kind: {name: dialog_metrics(given, test.answers, test.dialog) for name, given in by_name.items()}
+        for kind, by_name in {"baselines": predicted, "upper_bounds": at_best}.items()
+    }
+
+
+def _contexts_and_inputs(split):
+    """The word ids of the conversation up to each turn, and of its user's sentence."""
+    contexts, inputs = [], []
+    for dialog in split.dialogs:
+        said = split.sentences.words.lists(dialog["sentences"])
+        for turn in dialog["turns"]:
+            contexts.append(list(itertools.chain.from_iterable(said[: turn + 1])))
+            inputs.append(said[turn])
+    return contexts, inputs
+
+
+# === Groups of responses ===
+
+
+def by_kind(dataset, split, templates):
+    """Labels of the responses by what the correct one does, and all labels in order."""
+    labels = []
+    for answer in split.answers:
+        text = dataset.world.candidates[answer]
+        named = "names an entity" if templates[answer] != text else "other"
+        labels.append("asks the knowledge base" if text.startswith(CALL) else named)
+    return labels, ["asks the knowledge base", "names an entity", "other"]
+
+
+def by_template(dataset, split, templates):
+    """By the template of the correct response, the most frequent ones."""
+    labels = [templates[answer] for answer in split.answers]
+    common = [template for template, _ in collections.Counter(labels).most_common(TEMPLATES)]
+    return [label if label in common else "the rest" for label in labels], [*common, "the rest"]
+
+
+def by_seen(dataset, split, templates):
+    """By whether a training dialog has the correct response."""
+    seen = reachable_by_seen(dataset.splits["train"].answers, split.answers)
+    return np.where(seen, "in train", "not in train"), ["not in train", "in train"]
+
+
+def by_turns(dataset, split, templates):
+    """By the number of turns so far, this one among them."""
+    first = np.searchsorted(split.dialog, split.dialog)
+    numbers = np.searchsorted(TURNS, np.arange(len(first)) - first + 1)
+    begins = [1, *(end + 1 for end in TURNS)]
+    ranges = [*(f"{begin}-{end}" for begin, end in zip(begins, TURNS, strict=False)), f"{begins[-1]}+"]
+    return [ranges[number] for number in numbers], ranges
+
+
+GROUPINGS = {"kind": by_kind, "template": by_template, "seen": by_seen, "turns": by_turns}
+
+
+def metrics_by(dataset, split, predicted, groupings):
+    """The metrics of groups of responses, see `engine.task.Task.metrics_by`.
+
+    Args:
+        dataset: A `tasks.dialog.data.DialogDataset`.
+        split: A `tasks.dialog.data.DialogSplit`.
+        predicted: The candidate given as each response, int `(responses,)`.
+        groupings: Keys of `GROUPINGS`.
+
+    Returns:
+        As there. `per_response` is the fraction of correct responses, `template` and `entities` the fractions of
+        those whose words apart from entities, and whose entities, are the correct one's.
+    """
+    world = dataset.world
+    templates = [world.template(text) for text in world.candidates]
+    entities = [sorted(numbers for _, numbers in world.link(text.split()) if numbers) for text in world.candidates]
+    pairs = list(zip(predicted, split.answers, strict=True))
+    correct = {
+        "per_response": predicted == split.answers,
+        "template": np.array([templates[given] == templates[answer] for given, answer in pairs]),
+        "entities": np.array([entities[given] == entities[answer] for given, answer in pairs]),
+    }
+    found = {}
+    for name in groupings:
+        labels, order = GROUPINGS[name](dataset, split, templates)
+        groups = {label: np.array([label == other for other in labels]) for label in order}
+        found[name] = [
+            {
+                "group": label,
+                "examples": int(members.sum()),
+                "metrics": {metric: float(right[members].mean()) for metric, right in correct.items()},
+            }
+            for label, members in groups.items()
+            if members.any()
+        ]
+    return found

@@ -8,19 +8,23 @@ import numpy as np
 from base.files import atomic_file
 from data.batching import batches_by_size
 from data.samples.dialog import write_babi
+from data.sequences import round_up
 from engine import task
 from engine.ensemble import mean_of_softmaxes
 from engine.optimizers import averaging, linear_decay
 from metrics.dialog import METRICS, dialog_metrics
-from tasks.dialog.analysis import GROUPINGS, metrics_by
-from tasks.dialog.baselines import baselines_and_upper_bounds
-from tasks.dialog.data import NO_ANSWER
-from tasks.dialog.dataset import PHRASES, World, load_dataset
-from tasks.dialog.losses import LOSSES, margin_loss, softmax_loss
-from tasks.dialog.predictor import SPEAKERS, DialogPredictor
+from tasks.dialog.data import PHRASES, World, load_dataset
+from tasks.dialog.predictor import DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
-from tasks.dialog.scoring import predict
-from tasks.dialog.tables import set_world, sizes_of
+from tasks.dialog.scoring import (
+    GROUPINGS,
+    LOSSES,
+    baselines_and_upper_bounds,
+    margin_loss,
+    metrics_by,
+    predict,
+    softmax_loss,
+)
 
 WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
 
@@ -70,22 +74,23 @@ class DialogTask(task.Task):
 
     def keep_for_run(self, dataset, path):
         """The world that a bot needs to talk, and what users say."""
-        dataset.world.save(dataset.path, path)
+        dataset.world.copy_files(dataset.path, path)
         with atomic_file(path / PHRASES) as file:
             file.writelines(f"{phrase}\n" for phrase in dataset.phrases())
 
     def sizes(self, dataset):
-        return sizes_of(dataset.world)
+        return dataset.world.config_fields
 
     def decided(self, dataset):
-        longest = max(dataset.splits["train"].sentences.words.shape[1], dataset.world.encoded_candidates.words.shape[1])
-        return {**self.sizes(dataset), "max_words": -(-longest // WORDS) * WORDS}
+        sentences = dataset.splits["train"].sentences, dataset.world.encoded_candidates
+        longest = max(each.words.lengths.max() for each in sentences)
+        return {**self.sizes(dataset), "max_words": round_up(int(longest), WORDS)}
 
     # === Training ===
 
     def initialise(self, model, dataset, training):
         """Puts the candidates into a fresh model."""
-        set_world(model, dataset.world)
+        dataset.world.put_into(model)
 
     def optimizer(self, training, learning_rate, steps, config=None):
         """Adam with a linear decay and, where asked for, moving averages of the weights."""
@@ -99,7 +104,7 @@ class DialogTask(task.Task):
         return lambda answers, logits: margin_loss(answers, logits, training.margin)
 
     def loss_counts(self, targets):
-        return (targets != NO_ANSWER).sum(axis=1)
+        return (targets >= 0).sum(axis=1)
 
     def training_batches(self, split, config, training, batch_size, rng):
         """Batches are numbers of dialogs of like size."""
@@ -159,18 +164,10 @@ class DialogTask(task.Task):
 
     def examples_to_explain(self, dataset, count, split):
         """Dialogs up to the last sentence of the user."""
-        examples, words = dataset.splits[split], dataset.world.vocabulary.words
-        speakers = {number: name for name, number in SPEAKERS.items()}
-        found = []
+        examples, found = dataset.splits[split], []
         for number in np.unique(np.linspace(0, len(examples) - 1, count).astype(int)) if len(examples) else ():
             dialog = examples.dialogs[number]
-            history = []
-            for sentence, speaker in list(zip(dialog["sentences"], dialog["speakers"], strict=True))[
-                : dialog["turns"][-1] + 1
-            ]:
-                ids = examples.sentences.words[sentence]
-                text = " ".join(words[id - 1] for id in ids[ids > 0])
-                history.append({"speaker": speakers[speaker], "text": text})
+            history = dataset.conversation(examples, dialog)[: dialog["turns"][-1] + 1]
             found.append({"title": f"{split}, dialog {number + 1}", "instance": {"history": history}})
         return found
 

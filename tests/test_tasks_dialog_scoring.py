@@ -1,0 +1,235 @@
+"""`tasks.dialog.scoring`: losses against loops, predictions, baselines, and groups of responses."""
+
+import json
+import types
+
+import numpy as np
+import pytest
+from helpers import randomised, run_script
+
+from data.vocabulary import Vocabulary
+from metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
+from models import MODELS
+from tasks import TASKS
+from tasks.dialog.data import World, load_dataset
+from tasks.dialog.scoring import (
+    GROUPINGS,
+    baselines_and_upper_bounds,
+    margin_loss,
+    metrics_by,
+    predict,
+    softmax_loss,
+)
+
+dialog = TASKS["dialog"]
+
+# === Losses ===
+
+B, T, C = 2, 3, 5
+
+
+def padded_batch(seed):
+    """Answers with padded turns, whose logits would weigh most, and logits."""
+    rng = np.random.default_rng(seed)
+    answers = rng.integers(0, C, (B, T))
+    answers[0, 2] = answers[1, 1] = answers[1, 2] = -1
+    logits = rng.normal(0.0, 2.0, (B, T, C)).astype("float32")
+    logits[answers < 0] *= 50
+    return answers, logits
+
+
+def cross_entropy(correct, f):
+    return -np.log(np.exp(f[correct]) / sum(np.exp(f)))
+
+
+def hinge(margin):
+    return lambda correct, f: sum(max(0.0, margin - f[correct] + f[y]) for y in range(C) if y != correct)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("loss", "of_turn"),
+    [
+        (softmax_loss, cross_entropy),
+        (lambda answers, logits: margin_loss(answers, logits, 0.1), hinge(0.1)),
+        (lambda answers, logits: margin_loss(answers, logits, 1.7), hinge(1.7)),
+    ],
+    ids=["softmax", "margin .1", "margin 1.7"],
+)
+def test_losses_match_loops(loss, of_turn, seed):
+    answers, logits = padded_batch(seed)
+    turns = [(b, t) for b in range(B) for t in range(T) if answers[b, t] >= 0]
+    expected = sum(of_turn(answers[turn], logits[turn].astype("float64")) for turn in turns) / 3
+    assert float(np.mean(loss(answers, logits))) == pytest.approx(expected, rel=1e-5)
+    # The parts of a batch weigh as many as they have real turns.
+    counts = [int(dialog.loss_counts(part).sum()) for part in np.split(answers, B)]
+    parts = [np.mean(loss(answers[b : b + 1], logits[b : b + 1])) for b in range(B)]
+    assert counts == [2, 1] and np.dot(counts, parts) / 3 == pytest.approx(expected, rel=1e-5)
+    assert not np.any(loss(np.full((B, T), -1), np.ones((B, T, C), "float32")))
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(0.1, 0.0), (0.5, 0.3)])
+def test_margin_loss_of_a_clear_answer_is_zero(margin, expected):
+    logits = np.array([[[0.0, 2.0, 1.8]]], "float32")
+    assert float(margin_loss(np.array([[1]]), logits, margin)[0]) == pytest.approx(expected, abs=1e-6)
+
+
+# === Predictions ===
+
+
+@pytest.fixture(scope="module")
+def prepared(prepared_dialog):
+    return load_dataset(prepared_dialog)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 32])
+def test_predict_takes_the_best_candidate_of_each_turn(prepared, batch_size):
+    split, settings = prepared.splits["dev"], {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True}
+    model = MODELS["memma"].build(MODELS["memma"].config(**dialog.decided(prepared), **settings))
+    prepared.world.put_into(model)
+    randomised(model, 5, 0.7)
+    expected = []
+    for row, sentences in enumerate(split.dialogs):
+        inputs, _ = split.collate([row], model.config.reads, model.config.entities, 1)
+        logits = np.asarray(model(inputs))
+        assert logits.shape == (1, len(sentences["turns"]), 477)
+        expected += np.argmax(logits[0], axis=1).tolist()
+    assert len(set(expected)) > 20  # turns differ, so a mix-up would show
+    seen = []
+
+    def progress(batches):
+        seen.append(len(batches))
+        return batches
+
+    assert predict(model, split, model.config, batch_size, progress).tolist() == expected
+    assert seen == [-(-7 // batch_size)]
+    metrics, chosen_by = dialog.validate(model, split)
+    assert metrics == dialog_metrics(expected, split.answers, split.dialog)
+    assert chosen_by == metrics["per_response"] == np.mean(expected == split.answers) < dialog.best_score
+
+
+def test_baselines_and_upper_bounds_are_those_of_the_texts(prepared, monkeypatch):
+    """The same from the raw texts, as sets and lists of words."""
+    world, words = prepared.world, (None, *prepared.vocabulary.words)
+    ids = {word: id for id, word in enumerate(words)}
+
+    def examples(split):
+        for row in split.dialogs:
+            texts = [each["text"].split() for each in prepared.conversation(split, row)]
+            for turn, answer in zip(row["turns"], row["answers"], strict=True):
+                yield [word for text in texts[: turn + 1] for word in text], texts[turn], answer, texts
+
+    def encode(texts):
+        return [[ids[word] for word in text] for text in texts]
+
+    train, test = prepared.splits["train"], prepared.splits["test"]
+    contexts, inputs, gold, _ = zip(*examples(test), strict=True)
+    _, train_inputs, trained, dialogs = zip(*examples(train), strict=True)
+    candidates = [text.split() for text in world.candidates]
+    type_of = {name: type for name, type, source in world.entities if source == "knowledge"}
+
+    def form(candidate):
+        return tuple(type_of.get(word, f"_{word}") for word in candidates[candidate])
+
+    forms = {form(candidate) for candidate in trained}
+    seen = [answer in trained for answer in gold]
+    typed = [
+        known or (form(answer) in forms and {w for w in candidates[answer] if w in type_of} <= set(context))
+        for known, answer, context in zip(seen, gold, contexts, strict=True)
+    ]
+    assert 0 < sum(seen) < sum(typed) < len(gold)
+    documents = []
+
+    def watched(train_documents, *args):
+        documents.extend(tuple(words[id] for id in text) for text in train_documents)
+        return tfidf_match(train_documents, *args)
+
+    monkeypatch.setattr("tasks.dialog.scoring.tfidf_match", watched)
+    found = baselines_and_upper_bounds(prepared, "test")
+    whole = [
+        np.mean([all(right[test.dialog == number]) for number in range(7)]) for right in map(np.array, (seen, typed))
+    ]
+    assert found["upper_bounds"] == {
+        "seen responses": {"per_response": np.mean(seen), "per_dialog": whole[0]},
+        "match types": {"per_response": np.mean(typed), "per_dialog": whole[1]},
+    }
+    sentences = {tuple(text) for texts in dialogs for text in texts}
+    assert sorted(documents) == sorted(sentences)  # those of train alone, each once
+    nearest = nearest_neighbour(encode(train_inputs), trained, encode(inputs))
+    match = tfidf_match(encode(sorted(sentences)), encode(contexts), encode(candidates))
+    assert found["baselines"] == {
+        "TF-IDF match": dialog_metrics(match, test.answers, test.dialog),
+        "nearest neighbour": dialog_metrics(nearest, test.answers, test.dialog),
+    }
+    assert 0.1 < found["baselines"]["nearest neighbour"]["per_response"] < 0.9
+
+
+# === Groups of responses ===
+
+CANDIDATES = [
+    "hello there",  # 0
+    "api_call thai west",  # 1
+    "api_call greek west",  # 2
+    "the nice rest is in the west",  # 3: the restaurant is written with spaces
+    "the_nice_rest is in the east",  # 4
+    "the_nice_rest is cheap , east",  # 5
+]
+ENTITIES = [(name, "cuisine", "knowledge") for name in ("thai", "greek")]
+ENTITIES += [(name, "location", "knowledge") for name in ("west", "east")]
+ENTITIES += [("the_nice_rest", "restaurant", "knowledge")]
+
+
+@pytest.fixture
+def dataset():
+    words = sorted({word for candidate in CANDIDATES for word in candidate.split()})
+    splits = {
+        "train": types.SimpleNamespace(answers=np.array([0, 1, 4])),
+        # two dialogs, of three turns and of two
+        "dev": types.SimpleNamespace(answers=np.array([0, 1, 3, 2, 5]), dialog=np.array([0, 0, 0, 1, 1])),
+    }
+    world = World(Vocabulary(("_EOS_", "_UNK_", *words)), CANDIDATES, [], ENTITIES)
+    return types.SimpleNamespace(splits=splits, world=world)
+
+
+def test_groups_say_what_is_wrong(dataset):
+    # right; another cuisine; right; right wording of another call; another wording, right entities
+    predicted = np.array([0, 2, 3, 1, 4])
+    found = metrics_by(dataset, dataset.splits["dev"], predicted, GROUPINGS)
+    rows = {
+        name: [(each["group"], each["examples"], *each["metrics"].values()) for each in groups]
+        for name, groups in found.items()
+    }
+    assert list(found["kind"][0]["metrics"]) == ["per_response", "template", "entities"]
+    assert rows == {
+        "kind": [
+            ("asks the knowledge base", 2, 0.0, 1.0, 0.0),
+            ("names an entity", 2, 0.5, 0.5, 1.0),
+            ("other", 1, 1.0, 1.0, 1.0),
+        ],
+        "template": [
+            ("api_call {cuisine} {location}", 2, 0.0, 1.0, 0.0),
+            ("hello there", 1, 1.0, 1.0, 1.0),
+            ("{restaurant} is in the {location}", 1, 1.0, 1.0, 1.0),
+            ("{restaurant} is cheap , {location}", 1, 0.0, 0.0, 1.0),
+        ],
+        "seen": [("not in train", 3, 1 / 3, 2 / 3, 2 / 3), ("in train", 2, 0.5, 1.0, 0.5)],
+        "turns": [("1-2", 4, 0.25, 0.75, 0.5), ("3-4", 1, 1.0, 1.0, 1.0)],
+    }
+
+
+def test_rare_templates_are_one_group_and_long_dialogs_another(dataset, monkeypatch):
+    monkeypatch.setattr("tasks.dialog.scoring.TEMPLATES", 1)
+    split = types.SimpleNamespace(answers=np.array([1, 2, *[0] * 25]), dialog=np.repeat([0, 1], [2, 25]))
+    found = metrics_by(dataset, split, split.answers, ["template", "turns"])
+    assert [(each["group"], each["examples"]) for each in found["template"]] == [("hello there", 25), ("the rest", 2)]
+    assert [(each["group"], each["examples"]) for each in found["turns"]] == [
+        *[("1-2", 4), ("3-4", 2), ("5-6", 2), ("7-8", 2), ("9-10", 2), ("11-15", 5), ("16-20", 5), ("21+", 5)]
+    ]
+
+
+def test_a_run_is_analysed(trained_dialog, tmp_path):
+    done = run_script("tools/analyses.py", f"--run={trained_dialog.path}", "--by=kind,turns", f"--out={tmp_path}")
+    assert done.returncode == 0, done.stderr
+    kinds, turns = (json.loads((tmp_path / f"{name}.json").read_text())["groups"] for name in ("kind", "turns"))
+    assert sum(each["examples"] for each in kinds) == sum(each["examples"] for each in turns) > 0
+    assert all(each["metrics"]["per_response"] <= each["metrics"]["template"] for each in kinds)
