@@ -6,10 +6,8 @@ import pytest
 
 from data.corpora.babi_dialog import SILENCE, Fact, Turn, find_tasks, read_candidates, read_dialogs, read_knowledge
 from data.samples.dialog import CANDIDATES, KNOWLEDGE, NAMES, simulate_dialogs, write_babi
-from data.samples.files import tokenize
-from data.samples.plan import BOOKING
 from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES
-from data.samples.world import SEARCH, restaurants
+from data.samples.world import BOOKING, SEARCH, restaurants, tokenize
 
 FILES = (*NAMES, CANDIDATES, KNOWLEDGE)
 CONVERSATIONS, SEED, HELD_OUT = 130, 3, 17
@@ -119,7 +117,9 @@ def test_facts_stand_only_behind_a_call_and_answer_it(dialogs):
 
 
 def test_knowledge_base_is_the_world(corpus):
-    facts = {(joined(fact.restaurant), joined(fact.value)) for place in restaurants(SEED) for fact in place.facts()}
+    facts = {
+        (joined(place.name), joined(v)) for place in restaurants(SEED) for f, v in vars(place).items() if f != "name"
+    }
     assert {(fact.subject, fact.value) for fact in corpus[2]} == facts
     assert len(corpus[2]) == 32 * 9
     relations = {"cuisine", "location", "price", "dish", "chef", "rating", "since", "phone", "address"}

@@ -1,11 +1,15 @@
-"""`python -m data.samples`, and what all simulators promise: a seed's bytes, all files or none, clear refusals."""
+"""`python -m data.samples`; what all simulators promise: a seed's bytes, all files or none, clear refusals."""
 
 import re
 
 import pytest
 from helpers import run_process, run_script
 
-from data.samples.__main__ import SAMPLES
+from data.corpora.conversations import find_splits, read
+from data.samples import wording
+from data.samples.__main__ import SAMPLES, write_conversations
+from data.samples.talk import simulate
+from data.samples.world import SEARCH, restaurants, tokenize
 
 SIZES = {
     "selection": {"count": 130, "held_out": 17},
@@ -89,3 +93,63 @@ def test_a_failure_leaves_nothing_half_written(task, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         SAMPLES[task](tmp_path, seed=3, **SIZES[task])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_conversations_are_written_as_they_are(tmp_path):
+    assert write_conversations(tmp_path, 23, seed=3, held_out=2) == {"train.txt": 21, "dev.txt": 2}
+    files = find_splits(tmp_path)
+    found = [turns for split in ("train", "dev") for turns in read(files[split], split)]
+    assert found == [[turn.text for turn in turns] for turns in simulate(23, 3)]
+
+
+# === Wording ===
+
+
+def test_sections_keys_and_options_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(wording, "TEXTS", tmp_path)
+    text = "# Of no account: a / b\n\n[first]\na key: One: 1 / Two, /\n    three. / -\n\n# Nor this.\n[second]\nb: 5\n"
+    (tmp_path / "some.txt").write_text(text)
+    assert wording.read("some") == {"first": {"a key": ("One: 1", "Two,", "three.", "")}, "second": {"b": ("5",)}}
+
+
+@pytest.mark.parametrize("name", [path.stem for path in wording.TEXTS.glob("*.txt")])
+def test_options_are_distinct_sentences_of_known_fields(name):
+    known = {"name", "other", "other_dish", "place", "phone", "address", "chef", "rating", "since", "dish"}
+    known |= {"value", "old", "craving", "hint", "wanted", "when", "", *wording.SLOTS["asks"], "cuisine"}
+    for section, table in wording.read(name).items():
+        for key, options in table.items():
+            assert len(set(options)) == len(options), (section, key)
+            for option in options:
+                assert option == option.strip() and "/" not in option and "\n" not in option
+                assert set(re.findall(r"{(.*?)}", option)) <= known, option
+
+
+def test_topics_have_scenes():
+    assert set(wording.TOPICS) == {"weather", "hobby", "travel", "treat", "occasion", "pets"}
+    assert wording.TOPICS["hobby"].kin == ("travel", "pets", "treat")
+    assert wording.TOPICS["weather"].scenes["rain"].replies[2] == "Rubber boots would help."
+    assert all(len(topic.scenes) >= 3 for topic in wording.TOPICS.values())
+
+
+def test_tokenize():
+    text, tokens = "Half past six, at 1 O'Neil's?  Ring 555-0107!", "half past six , at 1 o'neil's ? ring 555-0107 !"
+    assert tokenize(text) == tokens
+
+
+# === The world ===
+
+
+def test_restaurants_come_in_pairs():
+    world = restaurants(seed=2, count=100)
+    assert len({place.name for place in world}) == len({place.phone for place in world}) == 100
+    for first, second in zip(world[::2], world[1::2], strict=True):
+        assert [getattr(first, s) for s in SEARCH] == [getattr(second, s) for s in SEARCH]
+        assert first.misses(vars(second)) == 0 and first.dish != second.dish
+        assert first.misses({**vars(second), "town": "elsewhere", "price": "none"}) == 2
+    assert restaurants(seed=3, count=100) != world
+
+
+@pytest.mark.parametrize("count", [0, 7, 102])
+def test_restaurants_rejects_count(count):
+    with pytest.raises(ValueError, match=rf"count must be an even .* Received: count={count}$"):
+        restaurants(count=count)

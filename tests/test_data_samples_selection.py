@@ -1,12 +1,14 @@
+"""`data.samples.selection`: negative responses, and the files."""
+
 import os
 import random
 import re
 
 import pytest
 
-from data.samples.files import tokenize
 from data.samples.selection import draw_negatives, examples, smn_lines, split, write_smn
 from data.samples.talk import simulate
+from data.samples.world import tokenize
 
 SIZES = {"train.txt": 4, "dev.txt": 10, "test.txt": 10}
 """Candidates of each context."""
@@ -51,7 +53,7 @@ def groups(lines, size):
 def test_negative_responses_are_misreadings_first_and_then_responses_of_other_conversations(conversations):
     pool = examples(conversations)
     for number, example in enumerate(pool[:150]):
-        wrong = draw_negatives(random.Random(number), example, pool, 9, 4)
+        wrong = draw_negatives(random.Random(number), example, pool, "dev")
         assert len({tokenize(turn.text) for turn in (example.response, *wrong)}) == 10
         distinct = {tokenize(turn.text) for turn in example.response.misreadings}
         misread = min(4, len(distinct))
@@ -63,12 +65,6 @@ def test_negative_responses_are_misreadings_first_and_then_responses_of_other_co
 
 
 # === The files ===
-
-
-def test_tokenize():
-    assert tokenize("Half past six, at 1 O'Neil's?  Ring 555-0107!") == (
-        "half past six , at 1 o'neil's ? ring 555-0107 !"
-    )
 
 
 def test_every_line_has_the_format(files):
@@ -93,9 +89,9 @@ def test_contexts_are_the_turns_of_the_split(files, conversations):
     assert [len(part) for part in parts.values()] == [92, 19, 19]
     assert sum(parts.values(), ()) == conversations
     for name, part in parts.items():
-        talks = [tuple(tokenize(turn.text) for turn in c.turns) for c in part]
+        talks = [tuple(tokenize(turn.text) for turn in c) for c in part]
         said = {text for talk in talks for text in talk}
-        said |= {tokenize(m.text) for c in part for turn in c.turns for m in turn.misreadings}
+        said |= {tokenize(m.text) for c in part for turn in c for m in turn.misreadings}
         expected = {(talk[:n], talk[n]) for talk in talks for n in range(1, len(talk))}
         size = SIZES[f"{name}.txt"]
         for context, _, responses in groups(files[f"{name}.txt"], size):
@@ -107,7 +103,7 @@ def test_contexts_are_the_turns_of_the_split(files, conversations):
 
 def test_train_uses_every_decided_turn(files, conversations):
     train = split(conversations)["train"]
-    decided = sum(bool(turn.fits) for c in train for turn in c.turns[1:])
+    decided = sum(bool(turn.fits) for c in train for turn in c[1:])
     assert len(files["train.txt"]) == 4 * decided
     assert {len(context) for context, *_ in groups(files["train.txt"], 4)} == set(range(1, 14))
 

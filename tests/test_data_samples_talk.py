@@ -1,14 +1,18 @@
+"""`data.samples.talk`: conversations keep to their plan and world; turns and misreadings claim what they should."""
+
 import collections
 import random
 from itertools import pairwise
 
 import pytest
 
-from data.samples.plan import BOOKING
+from data.samples import talk
 from data.samples.talk import simulate
-from data.samples.world import SEARCH, restaurants
+from data.samples.world import BOOKING, SEARCH, restaurants
 
 CONVERSATIONS, SEED = 130, 3
+USER, BOT = {"give", "point", "scene"}, {"ask", "say", "state", "tell", "scene", "self"}
+"""Kinds of claims."""
 
 
 @pytest.fixture(scope="module")
@@ -16,220 +20,173 @@ def conversations():
     return simulate(CONVERSATIONS, SEED)
 
 
-def so_far(conversation):
-    """The slots given before the end of each turn."""
-    slots = {}
-    for turn in conversation.turns:
-        slots |= dict(turn.slots)
-        yield turn, dict(slots)
+@pytest.fixture(scope="module")
+def talks():
+    """Conversations with all that their making knows."""
+    rng, other, world = random.Random(1), random.Random(2), restaurants(SEED)
+    found = [talk._Talk(rng, other, world) for _ in range(CONVERSATIONS)]
+    for each in found:
+        each.conversation()
+    return found
 
 
-def decided(conversations):
-    """The turns that the context decides."""
-    return [turn for c in conversations for turn in c.turns[1:] if turn.fits]
+def kinds(claims):
+    return {claim[0] for claim in claims}
 
 
-# === The conversations ===
+def determined(conversations):
+    """The turns that the context determines."""
+    return [turn for turns in conversations for turn in turns[1:] if turn.fits]
+
+
+# === Conversations ===
 
 
 def test_simulate_repeats_with_the_seed(conversations):
+    state = random.getstate()
     assert simulate(CONVERSATIONS, SEED) == conversations
     assert simulate(7, SEED) == conversations[:7]
     assert not set(simulate(CONVERSATIONS, SEED + 1)) & set(conversations)
-
-
-def test_simulate_leaves_the_global_generator_alone():
-    random.seed(1)
-    expected = random.random()
-    random.seed(1)
-    simulate(2)
-    assert random.random() == expected
+    assert random.getstate() == state
 
 
 def test_conversations_alternate_between_user_and_bot(conversations):
-    for conversation in conversations:
-        speakers = [turn.speaker for turn in conversation.turns]
-        assert 4 <= len(speakers) <= 14
-        assert speakers[-1] == "bot"
-        assert all(a != b for a, b in pairwise(speakers))
-    assert {len(conversation.turns) for conversation in conversations} >= {4, 7, 10, 13, 14}
+    for turns in conversations:
+        assert 4 <= len(turns) <= 14
+        assert all(kinds(turn.about) <= BOT for turn in turns[::-2])
+        assert all(kinds(turn.about) <= USER for turn in turns[-2::-2])
+    assert {len(turns) for turns in conversations} >= {4, 7, 10, 13, 14}
+    counts = collections.Counter(kind for turns in conversations for turn in turns for kind in kinds(turn.about))
+    assert set(counts) == USER | BOT and min(counts.values()) >= 5
 
 
 def test_conversations_differ_in_words(monkeypatch):
     short = [], [("open", "chat"), ("part",)]  # so that the same is soon said again
-    monkeypatch.setattr("data.samples.talk.draw_plan", lambda rng: short)
-    talks = {tuple(turn.text for turn in c.turns) for c in simulate(300)}
-    assert len(talks) == 300
+    monkeypatch.setattr(talk, "draw_plan", lambda rng: short)
+    assert len({tuple(turn.text for turn in turns) for turns in simulate(300)}) == 300
 
 
-def test_conversations_keep_to_the_given_world():
-    world = restaurants(SEED)[:1]
-    assert {c.restaurants for c in simulate(50, SEED, world)} == {world, ()}
-
-
-def test_conversations_have_every_act(conversations):
-    acts = collections.Counter(t.act for c in conversations for t in c.turns)
-    bot = {"greet", "ask", "note", "offer", "book", "tell", "recall", "react", "persona", "part"}
-    user = {"open", "give", "correct", "accept", "point", "detail", "recall", "chat"}
-    assert set(acts) == bot | user
-    assert min(acts.values()) >= 5
-
-
-def test_slots_are_those_given_last(conversations):
+def test_slots_are_those_given_last(talks):
     corrected = 0
-    for conversation in conversations:
-        given = [item for turn in conversation.turns for item in turn.slots]
-        assert dict(given) == dict(conversation.slots)
-        corrected += len(given) > len(conversation.slots)
+    for each in talks:
+        corrections = {step[1] for step in each.steps if step[0] == "correct"}
+        assert each.former.keys() == corrections
+        for slot, value in each.slots.items():
+            assert value == each.wishes[slot]
+            assert (each.former.get(slot, value) == each.first_wishes[slot] == value) == (slot not in corrections)
+        corrected += bool(corrections)
     assert corrected > 10
 
 
-def test_offers_and_bookings_keep_to_the_slots(conversations):
-    seen = collections.Counter()
-    for conversation in conversations:
-        for turn, slots in so_far(conversation):
+def test_offers_and_bookings_keep_to_the_slots(talks):
+    offers, bookings = 0, 0
+    for each in talks:
+        searched, booked = (all(slot in each.slots for slot in slots) for slots in (SEARCH, BOOKING))
+        assert not searched or all(place.misses(each.slots) == 0 for place in each.named)
+        assert not booked or (each.settled and len(each.named) == 1)
+        for turn in each.turns[::-2]:
             states = {claim[1]: claim[2] for claim in turn.about if claim[0] == "state"}
-            if turn.act == "offer":
-                assert states.items() <= {slot: slots[slot] for slot in SEARCH}.items()
-                places = {fact.restaurant for fact in turn.facts}
-                assert {place.name for place in conversation.restaurants} <= places
-                for place in conversation.restaurants:
-                    assert {slot: getattr(place, slot) for slot in SEARCH}.items() <= slots.items()
-            if turn.act == "book":
-                [place] = conversation.restaurants
-                assert states.items() <= (slots | {"name": place.name}).items()
+            if states.keys() & {*BOOKING}:
                 assert all(value in turn.text or value.capitalize() in turn.text for value in states.values())
-                assert slots.keys() >= set(BOOKING)
-            seen[turn.act] += 1
-    assert seen["offer"] > 20 and seen["book"] > 20
+                bookings += 1
+            offers += bool(states.keys() & {*SEARCH})
+    assert offers > 20 and bookings > 20
 
 
-def test_turns_tell_facts_of_the_knowledge_base(conversations):
-    knowledge = {fact for place in restaurants(SEED) for fact in place.facts()}
+def test_turns_tell_facts_of_the_world(conversations):
+    world = {place.name: place for place in restaurants(SEED)}
     told = collections.Counter()
-    for turn in (turn for conversation in conversations for turn in conversation.turns):
-        assert set(turn.facts) <= knowledge
-        assert bool(turn.facts) == (turn.act in ("tell", "offer"))
-        for fact in turn.facts if turn.act == "tell" else ():
-            assert ("tell", fact.relation, fact.restaurant) in turn.about
-            if fact.relation != "price":  # which is put in other words
-                assert fact.value.lower() in turn.text.lower()
-            told[fact.relation] += 1
+    for turns in conversations:
+        for turn in turns:
+            for _, relation, name in (claim for claim in turn.about if claim[0] == "tell"):
+                if relation != "price":  # which is put in other words
+                    assert str(getattr(world[name], relation)).lower() in turn.text.lower()
+                told[relation] += 1
+            names = {claim[-1] for claim in turn.about if claim[0] == "point" or claim[:2] == ("state", "name")}
+            assert names <= world.keys() | {"ordinal"}
     assert set(told) == {"phone", "address", "chef", "rating", "since", "dish", "price"}
-
-
-def test_restaurants_come_in_pairs():
-    world = restaurants(seed=2, count=100)
-    assert len({place.name for place in world}) == len({place.phone for place in world}) == 100
-    for first, second in zip(world[::2], world[1::2], strict=True):
-        assert [getattr(first, s) for s in SEARCH] == [getattr(second, s) for s in SEARCH]
-        assert first.dish != second.dish
-    assert restaurants(seed=3, count=100) != world
-
-
-@pytest.mark.parametrize("count", [0, 7, 102])
-def test_restaurants_rejects_count(count):
-    with pytest.raises(ValueError, match=rf"count must be an even .* Received: count={count}$"):
-        restaurants(count=count)
-
-
-def test_simulate_rejects_count():
-    with pytest.raises(ValueError, match=r"At least one .* Received: conversations=0$"):
-        simulate(0)
 
 
 # === What fits ===
 
 
 def test_what_is_claimed_fits(conversations):
-    for turn in decided(conversations):
+    for turn in determined(conversations):
         assert turn.about and turn.about <= turn.fits
 
 
 def test_the_bot_asks_only_for_what_it_does_not_know(conversations):
-    for conversation in conversations:
-        before = {}
-        for turn, slots in so_far(conversation):
-            asked = {claim[1] for claim in turn.about if claim[0] == "ask"}
-            assert not asked & before.keys()
-            if turn.speaker == "bot" and turn.fits:
-                open_asks = {claim[1] for claim in turn.fits if claim[0] == "ask"}
-                assert open_asks & {*SEARCH, *BOOKING} == {*SEARCH, *BOOKING} - slots.keys()
-            before = slots
+    for turns in conversations:
+        for turn in (turn for turn in turns[::-2] if turn.fits):
+            known = collections.Counter(claim[1] for claim in turn.fits if claim[0] == "state")
+            unknown = {s for s in SEARCH if known[s] > 1} | {s for s in BOOKING if not known[s]}
+            assert {claim[1] for claim in turn.fits if claim[0] == "ask"} & {*SEARCH, *BOOKING} == unknown
 
 
 def test_answers_follow_the_question(conversations):
-    followed = collections.Counter()
-    for conversation in conversations:
-        for question, answer in pairwise(conversation.turns):
+    chats = collections.Counter()
+    for turns in conversations:
+        for question, answer in pairwise(turns):
             asked = {claim[1] for claim in question.about if claim[0] == "ask"}
-            if answer.act == "give":
-                assert asked == {slot for slot, _ in answer.slots}
+            if "give" in kinds(answer.about):
                 assert answer.about == {("give", *asked)}
-            followed[answer.act, bool(asked), bool(answer.fits)] += 1
-    assert followed["chat", True, True] > 10 and followed["chat", False, False] > 10
-    assert not followed["chat", True, False] and not followed["chat", False, True]
+            elif kinds(answer.about) == {"scene"} and answer in turns[-2::-2]:
+                chats[bool(asked), bool(answer.fits)] += 1
+    assert set(chats) == {(True, True), (False, False)} and min(chats.values()) > 10
 
 
 def test_a_treat_may_answer_a_question_for_a_cuisine(conversations):
-    turns = decided(conversations)
-    cuisine = next(turn for turn in turns if ("give", "cuisine") in turn.about)
-    treat = next(turn for turn in turns if ("scene", "cheese") in turn.about and turn.act == "chat")
-    assert treat.about <= cuisine.fits
-    assert cuisine.about <= treat.fits
+    users = [turn for turns in conversations for turn in turns[-2::-2] if turn.fits]
+    cuisine = next(turn for turn in users if ("give", "cuisine") in turn.about)
+    treat = next(turn for turn in users if ("scene", "cheese") in turn.about)
+    assert treat.about <= cuisine.fits and cuisine.about <= treat.fits
 
 
 # === Misreadings ===
 
 
 def test_a_misreading_claims_what_does_not_fit(conversations):
-    for conversation in conversations:
-        for turn in conversation.turns:
-            assert turn.fits or not turn.misreadings
-            for misreading in turn.misreadings:
-                assert misreading.about - turn.fits
-                assert (misreading.speaker, misreading.act) == (turn.speaker, turn.act)
-                assert misreading.text != turn.text
+    for turn in (turn for turns in conversations for turn in turns):
+        assert turn.fits or not turn.misreadings
+        for misreading in turn.misreadings:
+            assert misreading.about - turn.fits and misreading.text != turn.text
 
 
 def test_most_contexts_can_be_misread(conversations):
     counts = collections.defaultdict(list)
-    for turn in decided(conversations):
-        counts[turn.act].append(len({misreading.text for misreading in turn.misreadings}))
-    assert {act for act, found in counts.items() if not any(found)} == {"ask", "point"}
-    assert sum(count >= 2 for found in counts.values() for count in found) > 0.7 * len(decided(conversations))
+    for turn in determined(conversations):
+        for kind in kinds(turn.about):
+            counts[kind].append(len({misreading.text for misreading in turn.misreadings}))
+    assert {kind for kind, found in counts.items() if not any(found)} == {"point"}
+    enough = sum(len(turn.misreadings) >= 2 for turn in determined(conversations))
+    assert enough > 0.7 * len(determined(conversations))
 
 
-def misread(conversations, act, kind):
-    """Pairs of what is claimed and what misreadings claim instead, of one kind, in turns of an act."""
-    for turn in decided(conversations):
-        for misreading in turn.misreadings if turn.act == act else ():
+def misread(conversations, kind):
+    """Pairs of a turn and a claim of a kind that a misreading of it makes, both of which claim this kind."""
+    for turn in determined(conversations):
+        for misreading in turn.misreadings if kind in kinds(turn.about) else ():
             yield from ((turn, claim) for claim in misreading.about - turn.fits if claim[0] == kind)
 
 
-def test_a_misreading_says_what_was_said_before(conversations):
+def test_a_misreading_says_what_was_said_before(talks):
     earlier, former = 0, 0
-    for conversation in conversations:
-        given = []
-        for turn in conversation.turns:
-            for misreading in turn.misreadings:
-                for _, slot, value in (c for c in misreading.about - turn.fits if c[0] == "say" and turn.act == "note"):
-                    assert (slot, value) in given
-                    now = dict(given)[slot]
-                    earlier, former = earlier + (value == now), former + (value != now)
-            given += turn.slots
+    for each in talks:
+        for _, (_, slot, value) in misread([each.turns], "say"):
+            assert value in (each.slots[slot], each.first_wishes[slot])
+            earlier, former = earlier + (value == each.slots[slot]), former + (value != each.slots[slot])
     assert earlier > 50 and former > 5
 
 
 def test_a_misreading_tells_another_fact_of_the_place_or_that_fact_of_the_other_place(conversations):
     facts, places = 0, 0
-    for turn, (_, relation, name) in misread(conversations, "tell", "tell"):
-        [fact] = turn.facts
-        assert (relation == fact.relation) != (name == fact.restaurant)
-        facts, places = facts + (relation != fact.relation), places + (name != fact.restaurant)
+    for turn, (_, relation, name) in misread(conversations, "tell"):
+        [(_, told, of)] = [claim for claim in turn.about if claim[0] == "tell"]
+        assert (relation == told) != (name == of)
+        facts, places = facts + (relation != told), places + (name != of)
     assert facts > 50 and places > 5
 
 
-@pytest.mark.parametrize("act, kind", [("give", "give"), ("react", "scene"), ("persona", "self"), ("recall", "say")])
-def test_a_misreading_answers_something_else(conversations, act, kind):
-    assert sum(1 for _ in misread(conversations, act, kind)) > 10
+@pytest.mark.parametrize("kind", ["give", "scene", "self", "say", "state"])
+def test_a_misreading_answers_something_else(conversations, kind):
+    assert sum(1 for _ in misread(conversations, kind)) > 10

@@ -2,26 +2,24 @@
 
     python -m data.samples --task=dialog --out=build/babi/raw --seed=1
 
-writes task 1 of a corpus in the format of Bordes et al. 2017 (`data.corpora.babi_dialog` reads it): lower-case tokens
-separated by single spaces, punctuation split off, a value of several words joined to one token, `salted_spoon`.
+writes task 1 of a corpus in the format of `data.corpora.babi_dialog`: lower-case tokens separated by single spaces,
+punctuation split off, a value of several words joined to one token, `salted_spoon`.
 
-The user says what is wanted, the bot asks for what lacks, calls the search in silence, sees the facts of two
+The user says what is wanted, the bot asks for what is missing, calls the search in silence, sees the facts of two
 restaurants and offers them; the user asks about them, and may settle on one, which the bot books. Users speak with all
-the words of `data.samples.wording`; the bot has one wording for each act and goes by what stands before in the dialog
-alone, so that every response is decided.
+the words of `data.samples.wording`. The bot has one wording for each act and relies on the earlier dialog alone, so
+that every response is determined.
 
-The default 600 dialogs have 4 to 9 turns each and about 4,500 in all; there are about 670 candidates, and of the
-responses in dev and test, 94 % occur in train.
+The default 600 dialogs have 4 to 9 turns each and about 4,500 in all. There are about 670 candidates; 94 % of the
+responses in dev and test occur in train.
 """
 
 import itertools
 import random
 
 from data.corpora.babi_dialog import SILENCE
-from data.samples.files import tokenize, write_entries
-from data.samples.plan import BOOKING
 from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES, WANT
-from data.samples.world import SEARCH, restaurants
+from data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restaurants, tokenize, write_entries
 
 NAMES = ("dialog-babi-task1-sample-trn.txt", "dialog-babi-task1-sample-dev.txt", "dialog-babi-task1-sample-tst.txt")
 """Files of train, dev and test."""
@@ -37,23 +35,23 @@ def _word(value):
 
 
 def _text(*templates, value=None, **fields):
-    """Fills templates with values, each one token, and with what `data.samples.talk` derives from them."""
+    """Fills templates with values, each one token, and with what `data.samples.wording.fill` derives from them."""
     craving = fields.get("cuisine", value)
     words = {key: _word(field) for key, field in fields.items()} | {"value": _word(value)}
     words["craving"] = CRAVINGS.get(craving, _word(craving))
     return tokenize(" ".join(templates).format(**words, hint=PRICE_HINTS.get(fields.get("price"))))
 
 
-# === What the bot says of the world ===
+# === What the bot says about the world ===
 
 
-def _call(*search):
-    return " ".join(["api_call", *map(_word, search)])
+def _call(slots):
+    return " ".join(["api_call", *(_word(slots[slot]) for slot in SEARCH)])
 
 
 def _found(world, slots):
-    """What a search finds: the first two restaurants that match."""
-    return [place for place in world if all(getattr(place, slot) == slots[slot] for slot in SEARCH)][:2]
+    """The result of a search: the first two restaurants that match."""
+    return [place for place in world if not place.misses(slots)][:2]
 
 
 def _offer(first, last):
@@ -69,34 +67,34 @@ def _parting(place):
 
 
 def _facts(place):
-    """The restaurant's lines of the knowledge base as triples; `R_location` is the corpus's word for a town."""
-    return [(_word(n), "R_location" if r == "town" else f"R_{r}", _word(value)) for n, r, value in place.facts()]
+    """A restaurant's facts, as `("salted_spoon", "R_price", "cheap")`; `R_location` is the corpus's word for a town."""
+    name, *facts = vars(place).items()
+    renamed = {"town": "location"}
+    return [(_word(name[1]), f"R_{renamed.get(relation, relation)}", _word(value)) for relation, value in facts]
 
 
 # === Dialogs ===
 
 
 class _Dialog:
-    """A dialog being made: `lines`, without their numbers."""
+    """A dialog; `lines` are without their numbers."""
 
     def __init__(self, rng, world):
         self.rng = rng
-        goal = rng.choice(world)
-        self.wishes = {slot: rng.choice(values) for slot, values in VALUES.items()}
-        self.wishes |= {slot: getattr(goal, slot) for slot in SEARCH}
+        self.wishes = draw_wishes(rng, rng.choice(world))
         self.first_wishes = dict(self.wishes)  # another value where a correction follows
         if rng.random() < 0.5:
             slot = rng.choice(list(SLOTS["corrections"]))
-            self.first_wishes[slot] = rng.choice([v for v in VALUES[slot] if v != self.wishes[slot]])
+            self.first_wishes[slot] = other_value(rng, slot, self.wishes[slot])
         self.slots, self.chosen, self.lines = {}, None, []
         books = rng.random() < 0.6
         if rng.random() < 0.25:
             self.turn(_text(rng.choice(USER["greetings"][:-1])), _text(BOT["openings"][0]))
         self.open((*SEARCH, *BOOKING) if books else SEARCH)
         self.answer(SEARCH)
-        self.turn(SILENCE, _call(*map(self.slots.get, SEARCH)))
+        self.turn(SILENCE, _call(self.slots))
         if self.correct(SEARCH):
-            self.turn(SILENCE, _call(*map(self.slots.get, SEARCH)))
+            self.turn(SILENCE, _call(self.slots))
         self.found = _found(world, self.slots)
         self.lines += [" ".join(fact) for place in self.found for fact in _facts(place)]
         self.turn(SILENCE, _offer(*self.found))
@@ -113,12 +111,12 @@ class _Dialog:
         self.lines.append(f"{user}\t{bot}")
 
     def reply(self, *templates, value=None):
-        """The bot's words and its next question; or that it looks or, instead of the words, that it has booked."""
+        """The bot's words and its next question or, if nothing is missing, that it searches or has booked."""
         wanted = (*SEARCH, *BOOKING) if self.chosen else SEARCH
-        asked = [slot for slot in wanted if slot not in self.slots]
-        if asked:
-            return _text(*templates, SLOTS["asks"][asked[0]][0], value=value)
-        return _text(BOOKED, **self.slots) if self.chosen else _text(*templates, LOOKING, value=value)
+        missing = [slot for slot in wanted if slot not in self.slots]
+        if self.chosen and not missing:
+            return _text(BOOKED, **self.slots)
+        return _text(*templates, SLOTS["asks"][missing[0]][0] if missing else LOOKING, value=value)
 
     def open(self, slots):
         self.slots = given = {slot: self.first_wishes[slot] for slot in slots if self.rng.random() < 0.55}
@@ -156,7 +154,7 @@ class _Dialog:
         return bool(wrong)
 
     def ask(self, least):
-        """The user asks for so many facts, or for one more."""
+        """The user asks for `least` facts, or for one more."""
         for relation in self.rng.sample(sorted(RESTAURANTS["detail questions"]), least + self.rng.randrange(2)):
             place = self.chosen or self.rng.choice(self.found)
             called = "the place" if self.chosen and self.rng.random() < 0.7 else f"the {_word(place.name)}"
@@ -172,7 +170,7 @@ class _Dialog:
 
 
 def simulate_dialogs(count, seed=1):
-    """Simulates dialogs in the world `restaurants(seed)`, no two alike; the first of many are the same as few.
+    """Simulates distinct dialogs in the world `restaurants(seed)`; a larger `count` gives the same dialogs first.
 
     Returns:
         List of dialogs, each a tuple of lines without their numbers: `user TAB bot`, or a fact.
@@ -194,28 +192,15 @@ def simulate_dialogs(count, seed=1):
 def _candidates(dialogs, world):
     """All that the bot says in the dialogs, and all its calls, offers, facts and farewells; sorted."""
     texts = {line.split("\t")[1] for dialog in dialogs for line in dialog if "\t" in line}
-    texts |= {_call(*search) for search in itertools.product(*(VALUES[slot] for slot in SEARCH))}
+    searches = itertools.product(*(VALUES[slot] for slot in SEARCH))
+    texts |= {_call(dict(zip(SEARCH, search, strict=True))) for search in searches}
     texts |= {_offer(*_found(world, vars(place))) for place in world}
     texts |= {_answer(place, relation) for place in world for relation in RESTAURANTS["detail answers"]}
     return sorted(texts | {_parting(place) for place in (None, *world)})
 
 
 def write_babi(directory, count=600, seed=1, held_out=100):
-    """Simulates dialogs and writes the files `NAMES`, `CANDIDATES` and `KNOWLEDGE`, or nothing at all.
-
-    Args:
-        directory: Where; made if missing. Files of these names are replaced.
-        count: How many dialogs to simulate for the three splits together.
-        seed: Integer; the same seed writes the same bytes.
-        held_out: Dialogs in each of dev and test, at least 1.
-
-    Returns:
-        The number of dialogs, candidates or facts in each file, as `{"dialog-babi-task1-sample-trn.txt": 400, ...}`.
-
-    Raises:
-        ValueError: If `held_out` is less than 1, or leaves no dialog for training.
-        OSError: If the files cannot be written.
-    """
+    """Writes the files `NAMES`, `CANDIDATES` and `KNOWLEDGE`."""
     if not 1 <= held_out < count / 2:
         raise ValueError(f"held_out must be in [1, count / 2). Received: held_out={held_out}, count={count}")
     dialogs, world, train = simulate_dialogs(count, seed), restaurants(seed), count - 2 * held_out

@@ -2,7 +2,7 @@
 
     python -m data.samples --task=reading_comprehension --out=build/squad/raw --seed=1
 
-Each passage tells of 2 to 4 restaurants of a world of its own: only there is to be learnt what it says of them. It has
+Each passage describes 2 to 4 restaurants of a world of its own, so its facts can be learnt only from it. It contains
 several values of the kind that a question asks for, so that the answer depends on the restaurant and on the relation.
 """
 
@@ -21,19 +21,19 @@ from data.samples.world import Restaurant, restaurants
 FILES = {"train": "train-v1.1.json", "dev": "dev-v1.1.json"}
 VECTORS, DIMENSION = "vectors.npz", 50
 QUESTIONS, SENTENCES = 4, range(2, 7)  # of a passage
-RELATIONS = {2: 3, 3: 2}  # restaurants in a passage -> facts stated of each, at least
+RELATIONS = {2: 3, 3: 2}  # restaurants in a passage -> least facts about each
 
 PASSAGES = read("passages")
 TOLD, ASIDES = PASSAGES["prose"]["told"], PASSAGES["prose"]["asides"]
 ASKED = PASSAGES["asked"]
 """Relation -> questions for its value."""
 SOUGHT = {relation: text for relation, (text,) in PASSAGES["sought"].items()}
-"""Relation -> what is asked of the restaurant that has a value: "Which restaurant ...?\"."""
+"""Relation -> the end of a question "Which restaurant ...?" for the restaurant that has a value."""
 WHICH, OLDER = PASSAGES["choice"]["which"], PASSAGES["choice"]["older"]
 
 
 class Fact(NamedTuple):
-    """A fact in a passage: the spans of its value and of its restaurant's name, there or last before; asides: none."""
+    """A fact in a passage: the spans of its value and of its restaurant's latest name; `None` in an aside."""
 
     place: Restaurant
     relation: str
@@ -52,7 +52,7 @@ class Passage(NamedTuple):
 
 
 def _sentences(rng, places):
-    """What is told of whom, in lists of `(restaurant, clause)`."""
+    """Sentences as lists of `(restaurant, clause)`."""
     *named, other = places
     relations, clauses, sentences = rng.sample(sorted(ASKED), RELATIONS[len(named)]), [], []
     for place in named:
@@ -72,7 +72,7 @@ def _sentences(rng, places):
 
 
 def _prose(rng, sentences):
-    """The text and its facts. A pronoun may stand for a restaurant where only that one was spoken of before it."""
+    """The text and its facts. A pronoun may replace the name of the only restaurant in the previous sentence."""
     text, facts, names, topic = "", [], {}, None
     for sentence in sentences:
         text += " " if text else ""
@@ -98,7 +98,7 @@ def _prose(rng, sentences):
 
 
 def _questions(rng, places, facts):
-    """Every question that has one right answer among several of its kind, in one of its wordings."""
+    """Yields every question that has one correct answer among several of its kind, in one of its wordings."""
     for fact in (fact for fact in facts if fact.name):
         place, relation = fact.place, fact.relation
         others = [other for other in facts if other.relation == relation and other.value != fact.value]
@@ -113,7 +113,7 @@ def _questions(rng, places, facts):
 
 
 def simulate_passages(count, seed=1, split="train"):
-    """Simulates passages of `QUESTIONS` questions for `train` or `dev`; the first of many are the same as few.
+    """Simulates passages of `QUESTIONS` questions for `train` or `dev`; a larger `count` gives the same ones first.
 
     >>> [passage] = simulate_passages(1, seed=3)
     >>> print(passage.text[:87])
@@ -143,24 +143,7 @@ def _squad(passages, split):
 
 
 def write_squad(directory, count=2100, seed=1, held_out=100):
-    """Simulates passages and writes the files `FILES` and `VECTORS`, or nothing at all.
-
-    There are no pre-trained vectors in the sample: those of `VECTORS`, arrays `words` and `vectors`, are drawn from the
-    normal distribution, one for each lower-case token of train.
-
-    Args:
-        directory: Where; made if missing. Files of these names are replaced.
-        count: How many passages to simulate for both splits together.
-        seed: Integer; the same seed writes the same bytes.
-        held_out: Passages in dev.
-
-    Returns:
-        The number of questions or words in each file, as `{"train-v1.1.json": 8000, ...}`.
-
-    Raises:
-        ValueError: If no passage is left for dev or for training.
-        OSError: If the files cannot be written.
-    """
+    """Writes questions on passages to `FILES`, and random vectors of the lower-case tokens of train to `VECTORS`."""
     if not 1 <= held_out < count:
         raise ValueError(f"held_out must be in [1, count). Received: held_out={held_out}, count={count}")
     counts = {"train": count - held_out, "dev": held_out}

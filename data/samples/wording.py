@@ -1,6 +1,6 @@
-"""What is said in the simulated conversations: the text files of `texts/`, every line written for this project.
+"""The sentences of the simulated conversations: the text files of `texts/`, every line written for this project.
 
-A file has sections of keys, and of each key the options to say it; an indented line goes on with the one before:
+A file has sections of keys, and for each key the options to say it; an indented line continues the previous one:
 
     # A comment.
     [asks]
@@ -37,7 +37,7 @@ def read(name):
 
 
 class Scene(NamedTuple):
-    """A piece of small talk: what the user says, what the bot replies, how it parts with it."""
+    """A piece of small talk: what the user says, what the bot replies, how it says goodbye after it."""
 
     says: tuple[str, ...]
     replies: tuple[str, ...]
@@ -45,7 +45,7 @@ class Scene(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """Questions that open a topic, and its scenes by name; those of the topics in `kin` could be answers, too."""
+    """Questions that open a topic, and its scenes by name; scenes of the topics in `kin` could be answers, too."""
 
     questions: tuple[str, ...]
     scenes: dict[str, Scene]
@@ -67,24 +67,9 @@ def _only(table):
     return {key: option for key, (option,) in table.items()}
 
 
-IMPLIED = {"craving": "cuisine", "dish": "cuisine", "hint": "price"}
-"""Slots that a template builds on by other words."""
-
-
-def slots_of(template):
-    """What a template builds on: the slots and fields that it names or implies.
-
-    >>> sorted(slots_of("Go to the {name} in {town}: ask for the {dish}, and {hint}."))
-    ['cuisine', 'name', 'price', 'town']
-    """
-    fields = {field for _, field, *_ in string.Formatter().parse(template) if field}
-    return {IMPLIED.get(field, field) for field in fields}
-
-
-WORLD, SLOTS, RESTAURANTS = read("world"), read("slots"), read("restaurants")
-USER, BOT = RESTAURANTS["user"], RESTAURANTS["bot"]
+WORLD, SLOTS, RESTAURANTS, PERSONA = map(read, ("world", "slots", "restaurants", "persona"))
 TOPICS = _topics(read("small_talk"))
-PERSONA = read("persona")
+USER, BOT = RESTAURANTS["user"], RESTAURANTS["bot"]
 
 VALUES = WORLD["values"]
 """Slot -> what a user may ask for."""
@@ -92,6 +77,18 @@ CRAVINGS, PRICE_HINTS = _only(WORLD["cravings"]), _only(WORLD["price hints"])
 WANT = {slot: f" {text}" for slot, text in _only(SLOTS["want"]).items()}
 """Slot -> how it reads within the sentence that opens a conversation."""
 ORDINAL_PICKS = USER["first picks"], USER["second picks"]
+IMPLIED = {"craving": "cuisine", "dish": "cuisine", "hint": "price"}
+"""Slots that a template builds on by other words."""
+
+
+def slots_of(template):
+    """The slots and fields that a template names or implies.
+
+    >>> sorted(slots_of("Go to the {name} in {town}: ask for the {dish}, and {hint}."))
+    ['cuisine', 'name', 'price', 'town']
+    """
+    fields = {field for _, field, *_ in string.Formatter().parse(template) if field}
+    return {IMPLIED.get(field, field) for field in fields}
 
 
 def fill(template, value=None, **fields):

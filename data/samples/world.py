@@ -1,21 +1,17 @@
-"""The restaurants of the simulated conversations: an invented knowledge base."""
+"""What the simulators share: an invented world of restaurants, and how they write text files."""
 
 import dataclasses
+import functools
 import random
-from typing import NamedTuple
+import re
 
+from base.files import atomic_files
 from data.samples.wording import VALUES, WORLD
 
 SEARCH = ("cuisine", "town", "price")
 """What a user searches by."""
-
-
-class Fact(NamedTuple):
-    """One line of the knowledge base, as `("Copper Heron", "phone", "555-0107")`."""
-
-    restaurant: str
-    relation: str
-    value: str
+BOOKING = ("people", "day", "time", "guest")
+"""What a booking needs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,34 +29,24 @@ class Restaurant:
     phone: str
     address: str
 
-    def fact(self, relation):
-        """The line of the knowledge base for a relation, which is the name of a field."""
-        return Fact(self.name, relation, str(getattr(self, relation)))
-
-    def facts(self):
-        """All its lines of the knowledge base."""
-        relations = [field.name for field in dataclasses.fields(self) if field.name != "name"]
-        return tuple(self.fact(relation) for relation in relations)
+    def misses(self, slots):
+        """How many of the slots searched by it differs from."""
+        return sum(getattr(self, slot) != slots[slot] for slot in SEARCH)
 
 
 def restaurants(seed=1, count=32):
-    """Invents restaurants. They come in pairs of the same cuisine, town and price.
+    """Invents restaurants, in pairs of the same cuisine, town and price.
 
     Args:
-        seed: Integer; the same seed gives the same restaurants.
-        count: How many, an even number from 2 to 100 (so many numbers 555-01xx there are).
-
-    Returns:
-        Tuple of `Restaurant`.
+        seed: The same seed gives the same restaurants.
+        count: An even number from 2 to 100, as there are 100 telephone numbers 555-01xx.
 
     Raises:
-        ValueError: If `count` is odd or out of range.
+        ValueError: if `count` is odd or out of range.
 
     >>> first, second = restaurants(seed=1, count=2)
-    >>> first.fact("town")
-    Fact(restaurant='Hungry Thistle', relation='town', value='Pellwick')
-    >>> second.town
-    'Pellwick'
+    >>> first.name, first.town, second.town
+    ('Hungry Thistle', 'Pellwick', 'Pellwick')
     """
     if count not in range(2, 101, 2):
         raise ValueError(f"count must be an even number from 2 to 100. Received: count={count}")
@@ -84,3 +70,37 @@ def restaurants(seed=1, count=32):
         )
         for name, kind, phone in zip(rng.sample(names, count), kinds, rng.sample(phones, count), strict=True)
     )
+
+
+def draw_wishes(rng, goal):
+    """A value for each slot: what a user wants who will find the restaurant `goal`."""
+    wishes = {slot: rng.choice(values) for slot, values in VALUES.items()}
+    return wishes | {slot: getattr(goal, slot) for slot in SEARCH}
+
+
+def other_value(rng, slot, value):
+    """A value of a slot that differs from `value`."""
+    return rng.choice([other for other in VALUES[slot] if other != value])
+
+
+@functools.lru_cache(maxsize=2**16)
+def tokenize(text):
+    """Splits off punctuation and lower-cases.
+
+    >>> tokenize("The Shy Fox, 7 o'clock? Call 555-0107.")
+    "the shy fox , 7 o'clock ? call 555-0107 ."
+    """
+    return " ".join(re.findall(r"\w+(?:['-]\w+)*|[^\w\s]", text.lower()))
+
+
+def write_entries(directory, files):
+    """Writes text files from `{name: entries with their line ends}`, all or none; returns the entries in each file.
+
+    Raises:
+        OSError: if the files cannot be written.
+    """
+    with atomic_files(directory) as staging:
+        for name, entries in files.items():
+            with open(staging / name, "w", encoding="utf-8", newline="\n") as file:
+                file.writelines(entries)
+    return {name: len(entries) for name, entries in files.items()}

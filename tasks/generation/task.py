@@ -7,7 +7,7 @@ import numpy as np
 
 from base.files import atomic_file
 from data.batching import batches_by_size
-from data.samples.generation import write_conversations
+from data.samples.__main__ import write_conversations
 from data.tokenizers import TOKENIZERS
 from data.vocabulary import PADDING_ID
 from engine import task
