@@ -214,7 +214,8 @@ def main():
     models = load_models()
     from serving.app import create_app
 
-    listen(create_app(models, limits, FLAGS.batch_milliseconds, FLAGS.max_batch, FLAGS.max_queue))
+    sizes = {"milliseconds": FLAGS.batch_milliseconds, "max_batch": FLAGS.max_batch, "max_queue": FLAGS.max_queue}
+    listen(create_app(models, limits, **sizes))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ def open_run(run, precision):
 
 def conversations(corpus, source, split, count=0):
     """The conversations of a split of a corpus: so many, evenly spaced; 0: all."""
-    from tasks.selection.conversations import of_corpus
+    from tasks.selection.retrieval.build import of_corpus
 
     every = list(of_corpus(corpus, source, split))
     return every[:: max(1, len(every) // count)][:count] if count else every

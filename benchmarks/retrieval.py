@@ -177,12 +177,12 @@ def kept_of(talks, predictor):
     import numpy as np
 
     from tasks.selection.retrieval.build import unfit_of
-    from tasks.selection.retrieval.spool import Spool
+    from tasks.selection.retrieval.spool import TurnStore
 
     with tempfile.TemporaryDirectory() as directory:
-        spool = Spool(pathlib.Path(directory), talks)
-        responses = np.unique(spool.numbers[spool.places > 0])
-        return int((~unfit_of(*spool.words(predictor.text), predictor.vocabulary)[responses]).sum())
+        store = TurnStore(pathlib.Path(directory), talks)
+        responses = np.unique(store.numbers[store.places > 0])
+        return int((~unfit_of(*store.words(predictor.text), predictor.vocabulary)[responses]).sum())
 
 
 def recombined(talks, count, seed=1):

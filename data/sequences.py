@@ -53,6 +53,10 @@ class Sequences:
             return self.ids
         return np.array(list(itertools.chain.from_iterable(self.lists())), np.int32)
 
+    def owners(self):
+        """The number of the list that each id of `flat()` is in, int `(len(flat()),)`."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
     def joined(self, numbers):
         """Concatenates lists.
 
@@ -134,6 +138,20 @@ class Sequences:
         position = np.arange(width)
         real = position < length[..., None]
         return np.where(real, self.ids[np.where(real, start[..., None] + position, 0)], 0).astype(np.int32)
+
+
+def document_frequency(documents, ids, size):
+    """The number of documents that hold each id, int64 `(size,)`.
+
+    Args:
+        documents: The document of each occurrence, int `(occurrences,)`, as of `Sequences.owners`.
+        ids: The id of each occurrence.
+        size: Every id is below this.
+
+    >>> document_frequency(np.array([0, 0, 0, 1]), np.array([2, 2, 1, 2]), 4).tolist()
+    [0, 1, 2, 0]
+    """
+    return np.bincount(np.unique(documents * size + ids) % size, minlength=size)
 
 
 def stack(lists):

@@ -1,8 +1,8 @@
 """The web application: TensorFlow Serving's REST dialect, KServe's `:explain`, metrics, health, and the pages.
 
     GET  /v1/models                        all models
-    GET  /v1/models/NAME                   state, as TensorFlow Serving says it
-    GET  /v1/models/NAME/metadata          fields of an instance, task, corpus, scores, examples
+    GET  /v1/models/NAME                   state, as in TensorFlow Serving
+    GET  /v1/models/NAME/metadata          task, corpus, scores, examples, JSON schemas of instance and answer
     POST /v1/models/NAME:predict           {"instances": [{...}]} -> {"predictions": [...]}
                                            {"inputs": {field: [...]}} -> {"outputs": {field: [...]}}
     POST /v1/models/NAME:explain           {"instances": [{...}]} -> {"explanations": [...]}
@@ -13,16 +13,18 @@
 
 import asyncio
 import contextlib
+import json
 import pathlib
 
 import prometheus_client
 from fastapi import FastAPI, Request
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, JSONResponse, Response
 from starlette.requests import ClientDisconnect
 
 from base.files import UserError
-from serving.batching import Batched, Overloaded, Unavailable
-from serving.limits import Limits, RequestError, check_instances, parse_json
+from serving.batching import Batched
+from serving.limits import Limits, RequestError, read_instances
 
 PAGES = pathlib.Path(__file__).parent / "pages"
 TYPES = {
@@ -36,39 +38,27 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-"""A page runs only what comes from here, whatever text it shows."""
+"""A page runs only scripts of this server, whatever text it shows."""
 
 
 class Metrics:
-    """What Prometheus reads at /metrics."""
+    """Counters and histograms that Prometheus reads at /metrics."""
 
     def __init__(self):
         self.registry = prometheus_client.CollectorRegistry()
+        options = {"namespace": "colloquy", "registry": self.registry}
         counter, histogram = prometheus_client.Counter, prometheus_client.Histogram
-        labels = ["model", "verb", "status"]
-        self.requests = counter("colloquy_requests", "Requests answered.", labels, registry=self.registry)
-        self.seconds = histogram(
-            "colloquy_request_seconds",
-            "From a request's arrival to its answer.",
-            ["model", "verb"],
-            registry=self.registry,
-        )
+        of_request, of_model = ["model", "verb"], ["model"]
+        self.requests = counter("requests", "Requests answered.", [*of_request, "status"], **options)
+        self.seconds = histogram("request_seconds", "From a request's arrival to its answer.", of_request, **options)
         self.batch = histogram(
-            "colloquy_batch_instances",
-            "Instances per call of a model.",
-            ["model"],
-            buckets=[1, 2, 4, 8, 16, 32, 64],
-            registry=self.registry,
+            "batch_instances", "Instances per call of a model.", of_model, buckets=[1, 2, 4, 8, 16, 32, 64], **options
         )
-        self.compute = histogram(
-            "colloquy_model_seconds", "Seconds per call of a model.", ["model"], registry=self.registry
-        )
-        self.queue = prometheus_client.Gauge(
-            "colloquy_queue_instances", "Instances that wait.", ["model"], registry=self.registry
-        )
+        self.compute = histogram("model_seconds", "Seconds per call of a model.", of_model, **options)
+        self.queue = prometheus_client.Gauge("queue_instances", "Instances that wait.", of_model, **options)
 
     def observer(self, model):
-        """The function that a `Batcher` of a model reports to."""
+        """The `observe` of a model's `serving.batching.Batched`."""
 
         def observe(count, seconds):
             self.batch.labels(model).observe(count)
@@ -76,25 +66,20 @@ class Metrics:
 
         return observe
 
-    def text(self):
-        """The exposition format."""
-        return prometheus_client.generate_latest(self.registry)
 
-
-def create_app(models, limits=None, milliseconds=2.0, max_batch=32, max_queue=256):
+def create_app(models, limits=None, **sizes):
     """The application.
 
     Args:
-        models: `{name: serving.models.ServedModel}`.
+        models: `{name: serving.models.Served}`.
         limits: `serving.limits.Limits`; `None`: its defaults.
-        milliseconds, max_batch, max_queue: Of each model's `serving.batching.Batcher`.
+        **sizes: `milliseconds`, `max_batch` and `max_queue` of each model's `serving.batching.Batched`.
 
     Returns:
         A `fastapi.FastAPI`.
     """
     metrics = Metrics()
-    sizes = {"milliseconds": milliseconds, "max_batch": max_batch, "max_queue": max_queue}
-    batched = {name: Batched(model, **sizes, observe=metrics.observer(name)) for name, model in models.items()}
+    batched = {name: Batched(model, observe=metrics.observer(name), **sizes) for name, model in models.items()}
     return app_of(batched, limits, metrics)
 
 
@@ -116,25 +101,29 @@ def app_of(models, limits=None, metrics=None):
             await model.close()
 
     app = FastAPI(title="Colloquy", docs_url=None, redoc_url=None, lifespan=lifespan, description=__doc__)
+    app.openapi = lambda: _openapi(app, models)
+    _add_errors(app)
     _add_reading(app, models, metrics)
     _add_verbs(app, models, metrics, limits)
     _add_pages(app)
     return app
 
 
-def _find(models, name):
+def _find(models, name, version=None):
     if name not in models:
         raise RequestError(404, f"there is no model {name[:100]!r}; there are {', '.join(models)}")
-    return models[name]
+    model = models[name]
+    if version not in (None, model.version):
+        raise RequestError(404, f"{name} is served in version {model.version}. Received: {version[:20]}")
+    return model
 
 
 def _error(status, message):
-    return JSONResponse({"error": message}, status_code=status)
+    headers = {"Retry-After": "1"} if status in (429, 503) else None
+    return JSONResponse({"error": message}, status, headers)
 
 
-def _add_reading(app, models, metrics):
-    """What is asked by GET."""
-
+def _add_errors(app):
     @app.exception_handler(RequestError)
     async def refuse(_, error):
         return _error(error.status, str(error))
@@ -147,6 +136,10 @@ def _add_reading(app, models, metrics):
     async def wrong_method(request, _):
         return _error(405, f"{request.method} is not answered at {request.url.path[:200]}")
 
+
+def _add_reading(app, models, metrics):
+    """Adds the routes for GET."""
+
     @app.get("/healthz", summary="Is the server up?")
     async def health():
         return {"status": "ok", "models": list(models)}
@@ -155,7 +148,8 @@ def _add_reading(app, models, metrics):
     async def prometheus():
         for name, model in models.items():
             metrics.queue.labels(name).set(model.queued)
-        return Response(metrics.text(), media_type=prometheus_client.CONTENT_TYPE_LATEST)
+        text = prometheus_client.generate_latest(metrics.registry)
+        return Response(text, media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
     @app.get("/v1/models", summary="All models")
     async def all_models():
@@ -164,50 +158,41 @@ def _add_reading(app, models, metrics):
     @app.get("/v1/models/{name}", summary="The state of a model")
     @app.get("/v1/models/{name}/versions/{version}", include_in_schema=False)
     async def state(name: str, version: str | None = None):
-        model = _find(models, name)
-        _check_version(model, version)
+        model = _find(models, name, version)
         status = {"error_code": "OK", "error_message": ""}
         return {"model_version_status": [{"version": model.version, "state": "AVAILABLE", "status": status}]}
 
-    @app.get("/v1/models/{name}/metadata", summary="The fields of an instance, the task, the corpus, the scores")
+    @app.get("/v1/models/{name}/metadata", summary="Task, corpus, scores, examples, schemas of instance and answer")
     async def metadata(name: str):
         model = _find(models, name)
         return {"model_spec": {"name": name, "version": model.version}, "metadata": model.metadata()}
 
 
-def _check_version(model, version):
-    if version not in (None, model.version):
-        raise RequestError(404, f"{model.name} is served in version {model.version}. Received: {version[:20]}")
-
-
 def _add_verbs(app, models, metrics, limits):
-    """What is asked by POST."""
+    """Adds the routes for POST."""
 
     async def answer(request, name, verb, version, compute):
-        with metrics.seconds.labels(name if name in models else "unknown", verb).time():
+        labels = name if name in models else "unknown", verb
+        with metrics.seconds.labels(*labels).time():
             response = await _guarded(request, models, name, version, limits, compute)
-        metrics.requests.labels(name if name in models else "unknown", verb, response.status_code).inc()
+        metrics.requests.labels(*labels, response.status_code).inc()
         return response
 
     @app.post("/v1/models/{name}:predict", summary="Answers instances")
     @app.post("/v1/models/{name}/versions/{version}:predict", include_in_schema=False)
     async def predict(request: Request, name: str, version: str | None = None):
-        async def compute(model, body):
-            instances, columns = _instances_of(body)
-            check_instances(instances, limits)
+        async def compute(model, instances, columns):
             found = await model.predict(instances)
             if columns:
-                return {"outputs": {field: [each[field] for each in found] for field in found[0]}}
+                return {"outputs": {field: [each.get(field) for each in found] for field in found[0]}}
             return {"predictions": found}
 
         return await answer(request, name, "predict", version, compute)
 
-    @app.post("/v1/models/{name}:explain", summary="What a model attended to")
+    @app.post("/v1/models/{name}:explain", summary="Answers an instance, with what the model attended to")
     @app.post("/v1/models/{name}/versions/{version}:explain", include_in_schema=False)
     async def explain(request: Request, name: str, version: str | None = None):
-        async def compute(model, body):
-            instances, _ = _instances_of(body)
-            check_instances(instances, limits)
+        async def compute(model, instances, _):
             if len(instances) > 1:
                 raise RequestError(413, f"one instance is explained per request. Received: {len(instances)}")
             return {"explanations": [await model.explain(instances[0])]}
@@ -215,35 +200,17 @@ def _add_verbs(app, models, metrics, limits):
         return await answer(request, name, "explain", version, compute)
 
 
-def _instances_of(body):
-    """The instances of a request, and whether they came as columns."""
-    if ("instances" in body) == ("inputs" in body):
-        raise RequestError(400, "expected one of `instances` and `inputs`")
-    if "instances" in body:
-        return body["instances"], False
-    inputs = body["inputs"]
-    if not isinstance(inputs, dict) or not inputs or not all(isinstance(column, list) for column in inputs.values()):
-        raise RequestError(400, "`inputs` must be an object of lists, one per field")
-    if len({len(column) for column in inputs.values()}) > 1:
-        raise RequestError(400, "the lists of `inputs` must be equally long")
-    return [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)], True
-
-
 async def _guarded(request, models, name, version, limits, compute):
-    """The response to a request: what `compute(model, body)` returns, or the error with its status."""
+    """The response to a request: the result of `compute(model, instances, columns)`, or an error with its status."""
     try:
-        model = _find(models, name)
-        _check_version(model, version)
-        body = parse_json(await _body(request, limits))
-        return JSONResponse(await asyncio.wait_for(compute(model, body), limits.timeout_seconds))
+        model = _find(models, name, version)
+        instances, columns = read_instances(await _body(request, limits), limits)
+        found = await asyncio.wait_for(compute(model, instances, columns), limits.timeout_seconds)
+        return JSONResponse(found)
     except RequestError as error:
         return _error(error.status, str(error))
     except UserError as error:
         return _error(400, str(error))
-    except Overloaded as error:
-        return JSONResponse({"error": str(error)}, status_code=429, headers={"Retry-After": "1"})
-    except Unavailable as error:
-        return JSONResponse({"error": str(error)}, status_code=503, headers={"Retry-After": "1"})
     except TimeoutError:
         return _error(504, f"no answer within {limits.timeout_seconds:g} seconds")
 
@@ -264,8 +231,33 @@ async def _body(request, limits):
     except TimeoutError as error:
         raise RequestError(408, f"the body did not arrive within {limits.timeout_seconds:g} seconds") from error
     except ClientDisconnect as error:
-        raise RequestError(499, "the client went before its body had arrived") from error  # for the counts alone
+        raise RequestError(499, "the client left before its body had arrived") from error  # for the counts alone
     return b"".join(parts)
+
+
+def _openapi(app, models):
+    """The document at /openapi.json: the routes, and for each model those with the schemas of its instances."""
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    schemas = document["components"]["schemas"]
+    for name, model in models.items():
+        metadata, here = model.metadata(), f"#/components/schemas/{name}."
+        for kind in ("instance", "answer"):
+            schema = json.loads(json.dumps(metadata[kind]).replace("#/$defs/", here))
+            schemas |= {f"{name}.{inner}": value for inner, value in schema.pop("$defs", {}).items()}
+            schemas[f"{name}.{kind}"] = schema
+        document["paths"][f"/v1/models/{name}:predict"] = {
+            "post": {
+                "summary": f"Answers instances by {name}",
+                "requestBody": {"required": True, **_content("instances", f"{here}instance")},
+                "responses": {"200": {"description": "Answers", **_content("predictions", f"{here}answer")}},
+            }
+        }
+    return document
+
+
+def _content(field, reference):
+    items = {"type": "array", "items": {"$ref": reference}}
+    return {"content": {"application/json": {"schema": {"type": "object", "properties": {field: items}}}}}
 
 
 def _add_pages(app):

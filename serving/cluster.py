@@ -2,8 +2,8 @@
 
     HTTP proxy of a node  ->  Door: the application of serving.app  ->  Replica: one model, which batches its calls
 
-A replica makes its batches by `serving.batching`, as a single process does, and not by `@serve.batch`: there a batch
-counts calls instead of instances, and what one client did wrong fails the calls of all others in its batch.
+A replica makes its batches by `serving.batching`, as a single process does, and not by `@serve.batch`, whose batches
+count calls instead of instances, and where one wrong request fails all others of its batch.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from ray.serve.exceptions import ReplicaUnavailableError
 from base import runtime
 from base.files import UserError
 from serving.app import app_of
-from serving.batching import Batched, Overloaded, Unavailable
-from serving.limits import Limits
+from serving.batching import Batched
+from serving.limits import Limits, RequestError
 
 APPLICATION = "colloquy"
 TRIES = 6
-"""How often a request is given to a replica: answers depend on nothing but their request, so it may be asked again."""
+"""Attempts per request: an answer depends on nothing but its request, so another replica may be asked."""
 LOST = (RayActorError, ReplicaUnavailableError)
 
 
@@ -31,82 +31,83 @@ class Replica:
     """One replica of a model.
 
     Args:
-        load: Function that returns the model, as of `serving.models`, loaded and warm.
-        sizes: Of `serving.batching.Batcher`: `milliseconds`, `max_batch`, `max_queue`.
+        load: Function that returns a `serving.models.Served`, warm.
+        sizes: `milliseconds`, `max_batch` and `max_queue` of `serving.batching.Batched`.
     """
 
     def __init__(self, load, sizes):
-        self._model = load()
-        self._batched = Batched(self._model, **sizes)
+        self._model = Batched(load(), **sizes)
 
     async def predict(self, instances):
-        """`(results, None)`, or `(None, (kind, message))` where the request is at fault or the queue full."""
-        return await _caught(self._batched.predict(instances))
+        """Returns `(answers, None)`, or `(None, (status, message))` if the request is wrong or the queue full."""
+        return await _caught(self._model.predict(instances))
 
     async def explain(self, instance):
         """As `predict`, of one instance."""
-        return await _caught(self._batched.explain(instance))
+        return await _caught(self._model.explain(instance))
 
     async def facts(self):
-        """What is said of the model."""
+        """Describes the model to the application."""
         return {"version": self._model.version, "metadata": self._model.metadata()}
 
 
 async def _caught(answer):
     try:
         return await answer, None
-    except (UserError, Overloaded) as error:
-        return None, (type(error).__name__, str(error))
+    except UserError as error:
+        return None, (400, str(error))
+    except RequestError as error:
+        return None, (error.status, str(error))
 
 
 class Remote:
-    """A model whose replicas are elsewhere, as the application asks it; see `serving.batching.Batched`.
+    """A model whose replicas run in other processes, with the methods of `serving.batching.Batched`.
 
     Args:
-        name: Of the model, and of its deployment.
+        name: Name of the model and of its deployment.
     """
 
     def __init__(self, name):
         self.name, self.version, self.queued, self._metadata = name, "", 0, {}
 
     async def start(self):
-        """Asks a replica what there is to say of the model."""
+        """Asks a replica to describe the model."""
         self._handle = serve.get_deployment_handle(self.name, app_name=APPLICATION)
         facts = await self._handle.facts.remote()
         self.version, self._metadata = facts["version"], facts["metadata"]
 
     def metadata(self):
-        """What a client wants to know before it asks."""
+        """Describes the model to a client."""
         return self._metadata
 
     async def predict(self, instances):
-        """The results of one request's instances, in their order."""
+        """Answers the instances of one request."""
         return await self._asked(self._handle.predict, instances, len(instances))
 
     async def explain(self, instance):
-        """What the model attended to."""
+        """Answers one instance and says what the model attended to."""
         return await self._asked(self._handle.explain, instance, 1)
 
     async def _asked(self, method, value, count):
-        """An answer of some replica; if one is lost meanwhile, that of another."""
+        """Asks a replica; if it is lost meanwhile, another one."""
         self.queued += count
         try:
             for attempt in range(TRIES):
                 try:
-                    result, refusal = await method.remote(value)
+                    found, refusal = await method.remote(value)
                     break
                 except LOST:
                     await asyncio.sleep(0.05 * 2**attempt)
             else:
-                raise Unavailable(f"no replica of {self.name} answers now: try again later")
+                raise RequestError(503, f"no replica of {self.name} answers now: try again later")
         finally:
             self.queued -= count
         if refusal is not None:
-            raise {"UserError": UserError, "Overloaded": Overloaded}[refusal[0]](refusal[1])
-        return result
+            raise RequestError(*refusal)
+        return found
 
     async def close(self):
-        """Nothing is held here."""
+        """Holds nothing."""
 
 
 def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
@@ -114,11 +115,11 @@ def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
 
     Args:
         loads: `{name: function that returns the loaded model}`; each replica calls it.
-        replicas: `{name: (fewest, most)}`; between them Ray Serve keeps as many as the load needs.
+        replicas: `{name: (fewest, most)}`; Ray Serve chooses the number between them by the load.
         limits: `serving.limits.Limits`.
         sizes: `{"milliseconds", "max_batch", "max_queue"}` of each replica's batches.
         doors: Replicas of the application itself.
-        cpus: Of each replica of a model.
+        cpus: CPUs of each replica of a model.
     """
     sizes = sizes or {"milliseconds": 2.0, "max_batch": 32, "max_queue": 256}
     models = []
@@ -145,7 +146,7 @@ def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
 
 
 def load_warm(name, path, index=None, threads=1):
-    """What a replica loads: a model, warm; see `serving.models.load`."""
+    """Loads a model in a replica and warms it up; see `serving.models.load`."""
     runtime.prepare(threads=threads)
     from serving.models import freeze, load
     from tasks import TASKS  # TensorFlow loads here, in the replica
@@ -175,9 +176,9 @@ def start(app, host, port, every_node=True):
     """Opens the application on the cluster of `RAY_ADDRESS`, or on one of this machine alone that it starts.
 
     Args:
-        app: What `application` returned.
-        host, port: What each node's proxy listens at.
-        every_node: Whether each node has a proxy, or the first alone.
+        app: An application made by `application`.
+        host, port: Address of each node's proxy.
+        every_node: Whether each node has a proxy, or only the first one.
     """
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)

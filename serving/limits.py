@@ -1,14 +1,14 @@
-"""What a request may ask for, checked before a model sees it."""
+"""Limits of a request, and the instances in its body, checked before a model sees them."""
 
 import dataclasses
 import json
 
 
 class RequestError(Exception):
-    """The client's request is at fault.
+    """A request that gets no answer.
 
     Args:
-        status: HTTP status, 4xx.
+        status: HTTP status, 4xx or 503.
         message: One sentence: what was expected, what was received.
     """
 
@@ -19,7 +19,7 @@ class RequestError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Sizes that a request may have at most."""
+    """Largest sizes of a request."""
 
     body_bytes: int = 1_000_000
     """Bytes of a request's body."""
@@ -32,20 +32,44 @@ class Limits:
     characters: int = 200_000
     """Characters of one text."""
     depth: int = 8
-    """How deep lists and objects may be nested."""
+    """Nesting of lists and objects."""
     timeout_seconds: float = 30.0
-    """Seconds until a request that is not answered yet is given up."""
+    """Seconds until a request without an answer is given up."""
 
 
-def parse_json(body):
-    """The JSON object of a request's body.
+def read_instances(body, limits):
+    """Reads the instances of a request.
+
+    Args:
+        body: Bytes, `{"instances": [{field: value}]}` or `{"inputs": {field: [value]}}` in JSON.
+        limits: A `Limits`.
+
+    Returns:
+        List of dicts, and whether they came as columns.
 
     Raises:
-        RequestError: 400 where it is none.
+        RequestError: 400 if they are not a list of objects, 413 if they are too many or too large.
     """
+    request = _parse(body)
+    if ("instances" in request) == ("inputs" in request):
+        raise RequestError(400, "expected one of `instances` and `inputs`")
+    columns = "inputs" in request
+    instances = _rows(request["inputs"]) if columns else request["instances"]
+    if not isinstance(instances, list) or not instances:
+        raise RequestError(400, "`instances` must be a list of at least one object")
+    if len(instances) > limits.instances:
+        raise RequestError(413, f"`instances` may have {limits.instances} items at most. Received: {len(instances)}")
+    for instance in instances:
+        if not isinstance(instance, dict):
+            raise RequestError(400, f"an instance must be an object. Received: {type(instance).__name__}")
+        for field, value in instance.items():
+            _check(field[:40], value, limits, limits.depth)
+    return instances, columns
 
+
+def _parse(body):
     def refuse(constant):
-        raise ValueError(f"{constant} is no JSON number")
+        raise ValueError(f"{constant} is not a JSON number")
 
     try:
         request = json.loads(body.decode("utf-8"), parse_constant=refuse)
@@ -56,40 +80,34 @@ def parse_json(body):
     return request
 
 
-def check_instances(instances, limits):
-    """Refuses instances beyond the limits.
-
-    Raises:
-        RequestError: 400 where they are no list of objects, 413 where they are too many or too large.
-    """
-    if not isinstance(instances, list) or not instances:
-        raise RequestError(400, "`instances` must be a list of at least one object")
-    if len(instances) > limits.instances:
-        raise RequestError(413, f"`instances` may have {limits.instances} items at most. Received: {len(instances)}")
-    for instance in instances:
-        if not isinstance(instance, dict):
-            raise RequestError(400, f"an instance must be an object. Received: {type(instance).__name__}")
-        for field, value in instance.items():
-            _check_value(field[:40], value, limits, limits.depth)
+def _rows(inputs):
+    if not isinstance(inputs, dict) or not inputs or not all(isinstance(column, list) for column in inputs.values()):
+        raise RequestError(400, "`inputs` must be an object of lists, one per field")
+    if len({len(column) for column in inputs.values()}) > 1:
+        raise RequestError(400, "the lists of `inputs` must be equally long")
+    return [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
 
 
-def _check_value(field, value, limits, depth):
+def _check(field, value, limits, depth):
     if depth == 0:
         raise RequestError(400, f"`{field}` may be nested {limits.depth} deep at most")
     if isinstance(value, str):
-        if len(value) > limits.characters:
-            raise RequestError(
-                413, f"a text of `{field}` may have {limits.characters:,} characters at most. Received: {len(value):,}"
-            )
-        words = value.count(" ") + 1  # an upper bound is enough to let most texts pass unsplit
-        if words > limits.words and len(value.split()) > limits.words:
-            raise RequestError(413, f"a text of `{field}` may have {limits.words:,} words at most")
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise RequestError(400, f"a text of `{field}` has half a surrogate pair, which is no character") from error
+        _check_text(field, value, limits)
     elif isinstance(value, list | dict):
         if len(value) > limits.items:
             raise RequestError(413, f"`{field}` may have {limits.items:,} items at most. Received: {len(value):,}")
         for item in value.values() if isinstance(value, dict) else value:
-            _check_value(field, item, limits, depth - 1)
+            _check(field, item, limits, depth - 1)
+
+
+def _check_text(field, text, limits):
+    where = f"a text of `{field}`"
+    if len(text) > limits.characters:
+        raise RequestError(413, f"{where} may have {limits.characters:,} characters at most. Received: {len(text):,}")
+    words = text.count(" ") + 1  # an upper bound is enough to let most texts pass unsplit
+    if words > limits.words and len(text.split()) > limits.words:
+        raise RequestError(413, f"{where} may have {limits.words:,} words at most")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise RequestError(400, f"{where} has half a surrogate pair, which is no character") from error

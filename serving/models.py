@@ -1,188 +1,142 @@
-"""Loaded models behind one interface, whether a run or an exported SavedModel."""
+"""Models to serve: a run, or an exported SavedModel, under a name."""
 
 import gc
 import json
 import pathlib
 
 import numpy as np
+from pydantic import create_model
 
+from base.config import Config
 from base.files import UserError
+from engine.predictor import Predictor
 from engine.run import CONFIG, METRICS, Run
-from tasks.selection.answering import AnsweringPredictor
+from tasks.selection.retrieval.answers import AnsweringPredictor
 from tasks.selection.retrieval.build import index_of_run
 
 TOY = "A toy: it knows only the invented town of the embedded sample."
-"""What is said of a model that was trained on a sample."""
-
-
+"""Note on a model that was trained on a sample."""
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}
 FIRST = ("R10@1", "F1", "per_response", "perplexity")
-"""In `history.jsonl`: what is no metric, and the metric of each task by which the best row is found."""
-
+"""In `history.jsonl`: keys that are not metrics, and the metric of each task by which the best row is found."""
 DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")
-"""How the pages let a generation model search, beside greedily."""
+"""The other searches that the pages ask of a generation model, beside greedy search."""
 
 
-class ServedRun:
-    """A run directory, answered by its task's predictor.
+class Served:
+    """A predictor under a name.
 
     Args:
-        name: What clients call it.
-        path: Run directory.
-        predictor: As of `engine.task.Task.predictor`.
+        name: Name of the model for clients.
+        version: Its version, a text.
+        predictor: A `engine.predictor.Predictor`.
+        facts: Function that returns a dict for clients.
+        examples: Instances to warm up with.
     """
 
-    version = "1"
-
-    def __init__(self, name, path, predictor):
-        self.name, self.run, self._predictor = name, Run.open(path), predictor
-
-    def valid(self, instance, where):
-        """The `Instance` that a dict says; see `engine.predictor.Predictor.valid`."""
-        return self._predictor.valid(instance, where)
-
-    def answers(self, instances):
-        """A dict of plain values for each `Instance`."""
-        return self._predictor.answers(instances)
-
-    def explain(self, instance):
-        """What the model attended to, plain values."""
-        return self._predictor.explain(instance)
+    def __init__(self, name, version, predictor, facts, examples):
+        self.name, self.version, self.predictor, self._facts, self._examples = name, version, predictor, facts, examples
+        self.valid, self.answers, self.explain = predictor.valid, predictor.answers, predictor.explain
 
     def warm_up(self):
-        """Answers and explains examples, alone, together, longer and as the pages ask, so that nothing is compiled
+        """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled
         when the first client asks."""
-        instances = [example["instance"] for example in self.run.examples()]
-        instances += [_longer(instance) for instance in instances[:1]]
-        if "decode" in self._predictor.Instance.model_fields:
+        instances = self._examples + [_longer(instance) for instance in self._examples[:1]]
+        if "decode" in self.predictor.Instance.model_fields:
             instances += [{**instance, "decode": decode} for instance in list(instances) for decode in DECODES]
         for instance in instances:
-            self._predictor.predict([instance])
-            self.explain(instance)
-        self._predictor.predict(instances)
+            self.predictor.predict([instance])
+            if not isinstance(self.predictor, SavedModel):
+                self.explain(instance)
+        self.predictor.predict(instances)
 
     def metadata(self):
-        """What a client wants to know before it asks."""
-        config = self.run.config
-        corpus = config["dataset"].get("name") or ""
+        """Describes the model to a client."""
+        schemas = {"instance": self.predictor.Instance, "answer": self.predictor.Answer}
         return {
             "name": self.name,
             "version": self.version,
-            "task": self.run.entry.task,
-            "model": config["model"],
-            "corpus": corpus,
-            "note": TOY if corpus.startswith("sample") else "",
-            "instance": self._predictor.Instance.model_json_schema(),
-            "answer": self._predictor.Answer.model_json_schema(),
-            "scores": _scores(self.run),
-            "examples": self.run.examples(),
-            "knowledge": getattr(self._predictor, "knowledge", []),
-            "responses": getattr(self._predictor, "responses", 0),  # of an index
+            **self._facts(),
+            **{kind: schema.model_json_schema() for kind, schema in schemas.items()},
         }
 
 
-class ServedSavedModel:
-    """An exported SavedModel, called by its signatures.
+class SavedModel(Predictor):
+    """An exported SavedModel, called by its signature; that of a selection model is `rank`.
 
     Args:
-        name: What clients call it.
         path: `OUT/VERSION`, as export.py writes it.
     """
 
-    def __init__(self, name, path):
+    class Answer(Config, extra="allow"):
+        """The outputs of the signature."""
+
+    def __init__(self, path):
         import tensorflow as tf  # takes seconds to load
 
-        self.name, self.version = name, path.name
         self._loaded = tf.saved_model.load(str(path))  # the signatures live as long as this does
         names = [signature for signature in self._loaded.signatures if signature != "serving_default"]
-        self._signature = "rank" if "rank" in names else names[0]
-        self._call = self._loaded.signatures[self._signature]
+        self.signature = "rank" if "rank" in names else names[0]
+        self._call = self._loaded.signatures[self.signature]
         self._inputs = {tensor.name: tensor for tensor in self._call.structured_input_signature[1].values()}
+        fields = {name: str if len(spec.shape) == 1 else list[str] for name, spec in self._inputs.items()}
+        self.Instance = create_model("Instance", __base__=Config, **fields)
+        self.example = {name: "" if kind is str else [""] for name, kind in fields.items()}
 
-    def valid(self, instance, where):
-        """An instance that has the fields of the signature.
-
-        Raises:
-            UserError: if it has others.
-        """
-        if set(instance) != set(self._inputs):
-            given = ", ".join(map(str, instance))[:200]
-            raise UserError(f"{where}: {self.name} takes {', '.join(self._inputs)}. Received: {given}")
-        return instance
-
-    def answers(self, instances):
-        """The signature's outputs for each instance; shorter lists of texts are filled up with "" as it expects."""
+    def answer(self, instances):
+        """As of `Predictor`; shorter lists of texts are padded with `""`, as the signature expects."""
         import tensorflow as tf
 
         columns = {
-            field: tf.constant(_filled([instance[field] for instance in instances], field, len(spec.shape)), spec.dtype)
-            for field, spec in self._inputs.items()
+            name: tf.constant(_padded([getattr(instance, name) for instance in instances]), spec.dtype)
+            for name, spec in self._inputs.items()
         }
         outputs = {name: tensor.numpy() for name, tensor in self._call(**columns).items()}
-        return [{name: _plain(value[i]) for name, value in outputs.items()} for i in range(len(instances))]
+        rows = [{name: _plain(value[i]) for name, value in outputs.items()} for i in range(len(instances))]
+        return [self.Answer(**row) for row in rows]
 
-    def warm_up(self):
-        """Answers something once, so that nothing is compiled when the first client asks."""
-        self.answers([{field: "" if len(spec.shape) == 1 else [""] for field, spec in self._inputs.items()}])
-
-    def explain(self, instance):
-        """A SavedModel keeps no attention.
-
-        Raises:
-            UserError: always.
-        """
-        raise UserError(f"{self.name} is an exported model, which gives answers alone; serve its run to explain them")
-
-    def metadata(self):
-        """What a client wants to know before it asks."""
-        fields = {name: f"{spec.dtype.name} {list(spec.shape)}" for name, spec in self._inputs.items()}
-        return {
-            "name": self.name,
-            "version": self.version,
-            "task": None,
-            "model": "SavedModel",
-            "corpus": None,
-            "signature": self._signature,
-            "fields": fields,
-            "scores": {},
-            "examples": [],
-        }
+    def answer_with_attention(self, instance, details):
+        raise UserError("an exported model keeps no attention; serve its run to explain answers")
 
 
 def load(name, path, tasks, index=None):
     """Loads a run or the highest version of an exported model.
 
     Args:
-        name: What clients call it.
+        name: Name of the model for clients.
         path: Run directory, or directory that export.py wrote.
         tasks: `tasks.TASKS`.
-        index: Directory of an index that a run of selection takes candidates from; default: that of the run's own
+        index: Directory of an index from which a run of selection takes candidates; default: that of the run's own
             directory (`tasks.selection.retrieval.build.index_of_run`), if any.
 
     Raises:
-        UserError: where it is neither, or an index does not fit.
+        UserError: if it is neither, or an index does not fit.
     """
     path = pathlib.Path(path)
     if (path / CONFIG).is_file():
-        return ServedRun(name, path, _predictor(Run.open(path), tasks, index))
+        run = Run.open(path)
+        predictor = _predictor(run, tasks, index)
+        examples = [example["instance"] for example in run.examples()]
+        return Served(name, "1", predictor, lambda: _facts_of(run, predictor), examples)
     if index is not None:
         raise UserError(f"{name}: an index is for a run of selection. Received: {path}")
     candidates = [path, *(path.iterdir() if path.is_dir() else [])]
     versions = [p for p in candidates if p.name.isdigit() and (p / "saved_model.pb").is_file()]
     if not versions:
         raise UserError(f"{path} is neither a run directory nor an exported model")
-    return ServedSavedModel(name, max(versions, key=lambda p: int(p.name)))
+    newest = max(versions, key=lambda p: int(p.name))
+    model = SavedModel(newest)
+    facts = {"task": None, "model": "SavedModel", "corpus": None, "signature": model.signature}
+    return Served(name, newest.name, model, lambda: {**facts, "scores": {}, "examples": []}, [model.example])
 
 
 def freeze():
-    """Spares the garbage collector what loading left: half a million objects, a quarter of a second for each full
-    collection, in which nobody is answered."""
+    """Hides half a million loaded objects from the garbage collector, whose full collections else take 250 ms each."""
     gc.collect()
     gc.freeze()
 
 
 def _longer(instance, times=8):
-    """An instance of another size."""
     return {
         name: " ".join([value] * times) if isinstance(value, str) else value * times for name, value in instance.items()
     }
@@ -198,8 +152,22 @@ def _predictor(run, tasks, index):
     return AnsweringPredictor(predictor, found) if found else predictor
 
 
+def _facts_of(run, predictor):
+    corpus = run.config["dataset"].get("name") or ""
+    return {
+        "task": run.entry.task,
+        "model": run.config["model"],
+        "corpus": corpus,
+        "note": TOY if corpus.startswith("sample") else "",
+        "scores": _scores(run),
+        "examples": run.examples(),
+        "knowledge": getattr(predictor, "knowledge", []),
+        "responses": getattr(predictor, "responses", 0),  # of an index
+    }
+
+
 def _scores(run):
-    """The metrics of the splits that evaluate.py scored; of dev, if it was not, those of the best validation."""
+    """The metrics of the splits that evaluate.py scored; if dev is not among them, those of the best validation."""
     file = run.path / METRICS
     splits = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     scores = {split: record["metrics"] for split, record in splits.items()}
@@ -210,14 +178,10 @@ def _scores(run):
     return scores
 
 
-def _filled(values, field, rank):
-    """Texts or lists of texts, as an array of the rank that the signature has."""
-    if rank == 1:
-        if not all(isinstance(value, str) for value in values):
-            raise UserError(f"`{field}` must be a text")
+def _padded(values):
+    """An array of texts, or of lists of texts made equally long."""
+    if isinstance(values[0], str):
         return np.array(values, object)
-    if not all(isinstance(value, list) and all(isinstance(text, str) for text in value) for value in values):
-        raise UserError(f"`{field}` must be a list of texts")
     longest = max(map(len, values))
     return np.array([value + [""] * (longest - len(value)) for value in values], object).reshape(len(values), longest)
 

@@ -18,7 +18,7 @@ from engine.sweep import sweep
 from tasks import TASKS
 from tasks.dialog import prepare as prepare_dialog
 from tasks.generation import prepare as prepare_generation
-from tasks.generation.dataset import load_dataset as load_generation
+from tasks.generation.data import load_dataset as load_generation
 from tasks.reading_comprehension import prepare as prepare_reading
 from tasks.selection.prepare import Settings, prepare
 

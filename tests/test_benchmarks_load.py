@@ -19,11 +19,12 @@ from serving.limits import Limits
 class Echo:
     name, version = "m", "1"
 
-    def check(self, instances):
-        if any("text" not in instance for instance in instances):
+    def valid(self, instance, where):
+        if "text" not in instance:
             raise UserError("expected `text`")
+        return instance
 
-    def predict(self, instances):
+    def answers(self, instances):
         return [{"length": len(instance["text"])} for instance in instances]
 
     def metadata(self):
@@ -33,7 +34,7 @@ class Echo:
 @pytest.fixture(scope="module")
 def client():
     limits = Limits(body_bytes=100_000, depth=3, timeout_seconds=1.0)
-    config = uvicorn.Config(create_app({"m": Echo()}, limits, 0.0), port=0, log_level="error")
+    config = uvicorn.Config(create_app({"m": Echo()}, limits, milliseconds=0.0), port=0, log_level="error")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

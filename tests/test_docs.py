@@ -21,8 +21,8 @@ from engine.settings import model_config
 from engine.train import Fit, train
 from models import MODELS, ModelEntry
 from tasks import RECIPES, TASKS
+from tasks.selection.data import WHITESPACE_TEXT
 from tasks.selection.predictor import SelectionPredictor
-from tasks.selection.text import WHITESPACE_TEXT
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -181,7 +181,7 @@ def test_evaluate_shows_examples_below_the_table(run, capsys):
     record = evaluate(selection, run.path, "test", baselines=False, examples=2)
     assert [example["context"] for example in record["examples"]] == [3, 9]
     printed = capsys.readouterr().out.split("\n\n")
-    assert printed[-2].startswith("Context 3 of 11: the correct candidate is number ")
+    assert printed[-2].startswith("Context 3 of 11, correct: ")
     assert len(printed[-1].splitlines()) == 1 + len(record["examples"][1]["turns"]) + 10
 
 

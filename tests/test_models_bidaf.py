@@ -11,7 +11,7 @@ from engine.validation import averaged_weights
 from models.bidaf import BiDAF, BiDAFConfig, _same_words
 from tasks import TASKS
 from tasks.reading_comprehension import prepare as prepare_reading
-from tasks.reading_comprehension.dataset import load_dataset
+from tasks.reading_comprehension.data import load_dataset
 from tasks.reading_comprehension.prepare import Settings
 from tasks.reading_comprehension.scoring import span_loss
 

@@ -9,41 +9,46 @@ import time
 import pytest
 from fastapi.testclient import TestClient
 
+from base.config import Config
 from base.files import UserError
+from engine.predictor import Predictor
 from serving.app import app_of, create_app
-from serving.batching import Batcher, Overloaded, Unavailable
-from serving.limits import Limits
+from serving.batching import Batched
+from serving.limits import Limits, RequestError
+from serving.models import Served
 
 LIMITS = Limits(body_bytes=3000, instances=5, items=7, words=11, characters=130, depth=3, timeout_seconds=0.5)
 
 
-class Echo:
+class Letter(Config):
+    text: str
+
+
+class Echo(Predictor):
     """Answers with the length of `text`; `wait` holds it up until `event` is set."""
 
-    version, name = "2", "echo"
+    class Instance(Config):
+        text: str | list[str]
+        wait: bool = False
+        inside: list[Letter] = []
+
+    class Answer(Config):
+        length: int
+        text: str
+        letters: list[Letter] = []
 
     def __init__(self):
         self.event, self.calls = threading.Event(), []
 
-    def valid(self, instance, where):
-        if instance.get("text") == 0:
-            raise UserError(f"{where}: `text` is no text")
-        return instance
-
-    def answers(self, instances):
+    def answer(self, instances):
         self.calls.append(len(instances))
-        if any(instance.get("wait") for instance in instances):
+        if any(instance.wait for instance in instances):
             self.event.wait(5)
-        if any("text" not in instance for instance in instances):
-            raise UserError("echo needs `text`")
-        return [{"length": len(instance["text"]), "text": instance["text"]} for instance in instances]
+        return [self.Answer(length=len(instance.text), text=instance.text) for instance in instances]
 
-    def explain(self, instance):
-        letters = list(instance["text"])
-        return {"attention": [{"title": "letters", "rows": letters, "columns": ["x"], "weights": [[1.0]]}]}
-
-    def metadata(self):
-        return {"name": self.name, "task": "echo"}
+    def answer_with_attention(self, instance, details):
+        letters = {"title": "letters", "rows": list(instance.text), "columns": ["x"], "weights": [[1.0]]}
+        return self.answer([instance])[0], [letters]
 
 
 @pytest.fixture
@@ -52,8 +57,14 @@ def echo():
 
 
 @pytest.fixture
-def client(echo):
-    with TestClient(create_app({"echo": echo}, LIMITS, milliseconds=1.0)) as client:
+def app(echo):
+    served = Served("echo", "2", echo, lambda: {"task": "echo"}, [])
+    return create_app({"echo": served}, LIMITS, milliseconds=1.0)
+
+
+@pytest.fixture
+def client(app):
+    with TestClient(app) as client:
         yield client
 
 
@@ -62,17 +73,10 @@ def predict(client, **body):
 
 
 def test_instances_and_columns_are_answered_in_order(client):
-    answer = predict(client, instances=[{"text": "ab"}, {"text": ""}, {"text": "日本語"}])
-    assert answer.json() == {
-        "predictions": [{"length": 2, "text": "ab"}, {"length": 0, "text": ""}, {"length": 3, "text": "日本語"}]
-    }
+    texts = {"ab": 2, "": 0, "日本語": 3}
+    expected = [{"length": length, "text": text} for text, length in texts.items()]
+    assert predict(client, instances=[{"text": text} for text in texts]).json() == {"predictions": expected}
     assert predict(client, inputs={"text": ["a", "bc"]}).json() == {"outputs": {"length": [1, 2], "text": ["a", "bc"]}}
-
-
-def test_what_a_model_does_not_take_is_refused_before_it_waits(client, echo):
-    answer = predict(client, instances=[{"text": 0}])
-    assert (answer.status_code, answer.json()) == (400, {"error": "instance 0: `text` is no text"})
-    assert echo.calls == []
 
 
 def test_versions_metadata_health_and_explanations(client):
@@ -80,12 +84,33 @@ def test_versions_metadata_health_and_explanations(client):
     assert (state["version"], state["state"]) == ("2", "AVAILABLE")
     path = "/v1/models/echo/versions/2:predict"
     assert client.post(path, json={"instances": [{"text": "a"}]}).json()["predictions"][0]["length"] == 1
-    assert client.get("/v1/models/echo/metadata").json()["metadata"] == {"name": "echo", "task": "echo"}
-    assert client.get("/v1/models").json() == {"models": [{"name": "echo", "task": "echo"}]}
+    metadata = client.get("/v1/models/echo/metadata").json()["metadata"]
+    assert (metadata["name"], metadata["version"], metadata["task"]) == ("echo", "2", "echo")
+    assert metadata["instance"]["required"] == ["text"] and "length" in metadata["answer"]["properties"]
+    assert client.get("/v1/models").json() == {"models": [metadata]}
     assert client.get("/healthz").json() == {"status": "ok", "models": ["echo"]}
-    found = client.post("/v1/models/echo:explain", json={"instances": [{"text": "hi"}]}).json()
-    assert found["explanations"][0]["attention"][0]["rows"] == ["h", "i"]
-    assert "/v1/models/{name}:predict" in client.get("/openapi.json").json()["paths"]
+    [found] = client.post("/v1/models/echo:explain", json={"instances": [{"text": "hi"}]}).json()["explanations"]
+    assert found["length"] == 2 and found["attention"][0]["rows"] == ["h", "i"]
+    two = client.post("/v1/models/echo:explain", json={"instances": [{"text": "hi"}] * 2})
+    assert two.status_code == 413 and "Received: 2" in two.json()["error"]
+
+
+def test_openapi_has_the_schemas_of_each_model(client):
+    document = client.get("/openapi.json").json()
+    assert "/v1/models/{name}:predict" in document["paths"]
+    operation = document["paths"]["/v1/models/echo:predict"]["post"]
+    references = [part["content"]["application/json"]["schema"]["properties"] for part in _parts(operation)]
+    assert references == [
+        {"instances": {"type": "array", "items": {"$ref": "#/components/schemas/echo.instance"}}},
+        {"predictions": {"type": "array", "items": {"$ref": "#/components/schemas/echo.answer"}}},
+    ]
+    for reference in re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(document)):
+        assert reference in document["components"]["schemas"]
+    assert document["components"]["schemas"]["echo.Letter"]["required"] == ["text"]
+
+
+def _parts(operation):
+    return operation["requestBody"], operation["responses"]["200"]
 
 
 @pytest.mark.parametrize(
@@ -94,13 +119,14 @@ def test_versions_metadata_health_and_explanations(client):
         (b"{", 400, "must be JSON"),
         (b"\xff{}", 400, "must be JSON"),
         (b"[" * 2900, 400, "must be JSON|nested"),
-        (b'{"instances": [{"text": NaN}]}', 400, "NaN is no JSON number"),
-        (b"[]", 400, "must be a JSON object. Received: list"),
+        (b'{"instances": [{"text": NaN}]}', 400, "NaN is not a JSON number"),
+        (b"[]", 400, "JSON object. Received: list"),
         (b"{}", 400, "one of `instances` and `inputs`"),
         (b'{"instances": [], "inputs": {}}', 400, "one of `instances` and `inputs`"),
         (b'{"instances": []}', 400, "at least one object"),
         (b'{"instances": [3]}', 400, "must be an object. Received: int"),
-        (b'{"instances": [{}]}', 400, "echo needs `text`"),
+        (b'{"instances": [{"text": "a"}, {}]}', 400, "instance 1: .* text is missing"),
+        (b'{"instances": [{"text": "a", "wait": 1}]}', 400, "instance 0: wait: .* Received: 1"),
         (b'{"inputs": {"text": ["a"], "other": []}}', 400, "equally long"),
         (b'{"inputs": {"text": "a"}}', 400, "an object of lists"),
         (b'{"instances": [{"text": "\\ud800"}]}', 400, "half a surrogate pair"),
@@ -110,19 +136,15 @@ def test_versions_metadata_health_and_explanations(client):
         (json.dumps({"instances": [{"text": "a" * 131}]}).encode(), 413, "130 characters at most. Received: 131"),
         (json.dumps({"instances": [{"text": [[["a"]]]}]}).encode(), 400, "nested 3 deep at most"),
         (b" " * 3001, 413, "3,000 bytes at most"),
+        (iter([b"x" * 1000] * 9), 413, "3,000 bytes at most"),  # without a length it is read no further
     ],
 )
-def test_a_request_at_fault_gets_its_status_and_one_sentence(client, body, status, message):
+def test_a_wrong_request_gets_its_status_and_one_sentence_before_it_waits(client, echo, body, status, message):
     answer = client.post("/v1/models/echo:predict", content=body)
-    assert answer.status_code == status
+    assert answer.status_code == status and echo.calls == []
     [(key, text)] = answer.json().items()
     assert key == "error" and len(text) < 400
     assert re.search(message, text), text
-
-
-def test_a_body_without_a_length_is_read_no_further_than_the_limit(client):
-    answer = client.post("/v1/models/echo:predict", content=iter([b"x" * 1000] * 9))
-    assert (answer.status_code, answer.json()) == (413, {"error": "a body may have 3,000 bytes at most"})
 
 
 @pytest.mark.parametrize(
@@ -139,7 +161,7 @@ def test_a_body_without_a_length_is_read_no_further_than_the_limit(client):
         ("GET", "/pages/missing.js", 404),
     ],
 )
-def test_what_is_not_there(client, method, path, status):
+def test_unknown_paths_are_refused(client, method, path, status):
     answer = client.request(method, path, json={"instances": [{"text": "a"}]} if method == "POST" else None)
     assert answer.status_code == status and list(answer.json()) == ["error"]
 
@@ -150,9 +172,9 @@ def test_an_answer_that_takes_too_long_is_given_up(client, echo):
     assert (answer.status_code, answer.json()) == (504, {"error": "no answer within 0.5 seconds"})
 
 
-def test_a_model_without_a_replica_is_said_to_be_unavailable():
+def test_a_model_without_a_replica_is_unavailable():
     class Gone:
-        """A model elsewhere, as `serving.cluster.Remote`."""
+        """A model of another process, as `serving.cluster.Remote`."""
 
         name, version, queued = "gone", "1", 0
         started = closed = False
@@ -161,7 +183,7 @@ def test_a_model_without_a_replica_is_said_to_be_unavailable():
             self.started = True
 
         async def predict(self, instances):
-            raise Unavailable("no replica of gone answers now: try again later")
+            raise RequestError(503, "no replica of gone answers now: try again later")
 
         async def close(self):
             self.closed = True
@@ -181,135 +203,18 @@ def test_prometheus_counts_requests_by_status(client):
     assert 'colloquy_requests_total{model="echo",status="200",verb="predict"} 1.0' in text
     assert 'colloquy_requests_total{model="echo",status="400",verb="predict"} 1.0' in text
     assert 'colloquy_batch_instances_sum{model="echo"} 2.0' in text
+    assert 'colloquy_queue_instances{model="echo"} 0.0' in text
 
 
-def test_the_page_runs_only_what_comes_from_here(client):
+def test_the_page_runs_only_scripts_of_this_server(client):
     page = client.get("/")
     assert "script-src 'self'" in page.headers["content-security-policy"] and "Colloquy" in page.text
     assert client.get("/pages/app.js").headers["content-type"].startswith("text/javascript")
     assert "http://" not in page.text and "https://" not in page.text
 
 
-# === Micro-batching ===
-
-
-def test_requests_that_arrive_together_share_a_batch():
-    calls = []
-
-    def compute(instances):
-        calls.append(list(instances))
-        return [instance * 10 for instance in instances]
-
-    async def main():
-        batcher = Batcher(compute, milliseconds=20, max_batch=5)
-        found = await asyncio.gather(batcher([1, 2]), batcher([3]), batcher([4, 5, 6]))
-        await batcher.close()
-        return found
-
-    assert asyncio.run(main()) == [[10, 20], [30], [40, 50, 60]]
-    assert calls == [[1, 2, 3], [4, 5, 6]]  # the third would not have fitted
-
-
-def test_a_request_at_fault_fails_alone():
-    def compute(instances):
-        if 0 in instances:
-            raise UserError("no zeros")
-        return [1 / instance for instance in instances]
-
-    async def main():
-        batcher = Batcher(compute, milliseconds=20)
-        found = await asyncio.gather(batcher([2]), batcher([0]), batcher([4]), return_exceptions=True)
-        await batcher.close()
-        return found
-
-    half, error, quarter = asyncio.run(main())
-    assert (half, quarter, str(error)) == ([0.5], [0.25], "no zeros")
-
-
-def test_the_others_of_a_batch_do_not_wait_for_calls_of_their_own():
-    calls = []
-
-    def compute(instances):
-        calls.append(len(instances))
-        return [1 / instance for instance in instances]
-
-    async def main():
-        batcher = Batcher(compute, milliseconds=20)
-        found = await asyncio.gather(*(batcher([n]) for n in (1, 2, 3, 0, *range(4, 16))), return_exceptions=True)
-        await batcher.close()
-        return found
-
-    found = asyncio.run(main())
-    assert isinstance(found.pop(3), ZeroDivisionError) and found[-1] == [1 / 15]
-    assert calls == [16, 8, 4, 2, 2, 1, 1, 4, 8]
-
-
-def test_what_came_while_a_batch_was_computed_waits_no_longer():
-    """A batch of two that came 60 ms ago, while another one was computed, does not wait for 40 ms once more."""
-    started = []
-
-    def compute(instances):
-        started.append(time.perf_counter())
-        time.sleep(0.06)
-        return instances
-
-    async def main():
-        batcher = Batcher(compute, milliseconds=40)
-        first = asyncio.create_task(batcher([1]))
-        while not started:
-            await asyncio.sleep(0.001)
-        await asyncio.gather(first, batcher([2]), batcher([3]))
-        await batcher.close()
-
-    asyncio.run(main())
-    assert len(started) == 2 and started[1] - started[0] < 0.09
-
-
-def test_a_full_queue_refuses_and_serves_on():
-    async def main():
-        batcher = Batcher(lambda instances: instances, milliseconds=20, max_queue=3)
-        first = asyncio.create_task(batcher([1, 2]))
-        await asyncio.sleep(0)
-        with pytest.raises(Overloaded, match="2 instances wait already, at most 3 may"):
-            await batcher([3, 4])
-        assert await first == [1, 2] and await batcher([3, 4]) == [3, 4]
-        await batcher.close()
-
-    asyncio.run(main())
-
-
-def test_explanations_wait_in_the_same_queue():
-    event = threading.Event()
-
-    async def main():
-        batcher = Batcher(lambda instances: instances, milliseconds=1, max_queue=2)
-        first = [asyncio.create_task(batcher.alone(event.wait, 5)) for _ in range(2)]
-        await asyncio.sleep(0)
-        assert batcher.queued == 2
-        with pytest.raises(Overloaded, match="2 instances wait already"):
-            await batcher.alone(event.wait, 5)
-        with pytest.raises(Overloaded):
-            await batcher([1])
-        event.set()
-        assert await asyncio.gather(*first) == [True, True] and batcher.queued == 0
-        await batcher.close()
-
-    asyncio.run(main())
-
-
-def test_closing_answers_what_waits():
-    async def main():
-        batcher = Batcher(lambda instances: instances, milliseconds=5)
-        waiting = asyncio.create_task(batcher([7]))
-        await asyncio.sleep(0)
-        await batcher.close()
-        return await waiting
-
-    assert asyncio.run(main()) == [7]
-
-
-def test_a_client_that_goes_while_it_asks_is_counted_and_no_error(echo):
-    app, sent = create_app({"echo": echo}, LIMITS, milliseconds=1.0), []
+def test_a_client_that_leaves_while_it_asks_is_counted_and_no_error(app, echo):
+    sent = []
     scope = {"type": "http", "method": "POST", "path": "/v1/models/echo:predict", "query_string": b"", "headers": []}
     events = iter([{"type": "http.request", "body": b'{"inst', "more_body": True}, {"type": "http.disconnect"}])
 
@@ -321,3 +226,134 @@ def test_a_client_that_goes_while_it_asks_is_counted_and_no_error(echo):
 
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == 499 and echo.calls == []
+
+
+# === Micro-batching ===
+
+
+class Numbers:
+    """A model of numbers: `answers` computes them, `explain` waits for an event."""
+
+    name, version = "numbers", "1"
+
+    def __init__(self, compute):
+        self.answers, self.batches, self.event = self.noting(compute), [], threading.Event()
+
+    def noting(self, compute):
+        def answers(instances):
+            self.batches.append(list(instances))
+            return compute(instances)
+
+        return answers
+
+    def valid(self, instance, where):
+        return instance
+
+    def explain(self, instance):
+        return self.event.wait(5)
+
+    def metadata(self):
+        return {}
+
+
+def batched(conversation, compute=list, **sizes):
+    """What a conversation with a batched model returns, and the batches that it computed."""
+    model = Numbers(compute)
+
+    async def main():
+        batched = Batched(model, **sizes)
+        found = await conversation(batched)
+        await batched.close()
+        return found
+
+    return asyncio.run(main()), model.batches
+
+
+def inverse(instances):
+    return [1 / instance for instance in instances]
+
+
+def test_requests_that_arrive_together_share_a_batch():
+    def ask(model):
+        return asyncio.gather(model.predict([1, 2]), model.predict([3]), model.predict([4, 5, 6]))
+
+    found, batches = batched(ask, lambda instances: [10 * x for x in instances], milliseconds=20, max_batch=5)
+    assert found == [[10, 20], [30], [40, 50, 60]]
+    assert batches == [[1, 2, 3], [4, 5, 6]]  # the third would not have fitted
+
+
+def test_a_request_that_fails_fails_alone_and_the_others_need_few_calls():
+    def ask(model):
+        return asyncio.gather(*(model.predict([n]) for n in (1, 2, 3, 0, *range(4, 16))), return_exceptions=True)
+
+    found, batches = batched(ask, inverse, milliseconds=20)
+    assert isinstance(found.pop(3), ZeroDivisionError)
+    assert found == [[1 / n] for n in range(1, 16)]
+    assert list(map(len, batches)) == [16, 8, 4, 2, 2, 1, 1, 4, 8]
+
+
+def test_what_came_while_a_batch_was_computed_waits_no_longer():
+    """A batch of two that came 60 ms ago, while another one was computed, does not wait for 40 ms once more."""
+    started = []
+
+    def compute(instances):
+        started.append(time.perf_counter())
+        time.sleep(0.06)
+        return instances
+
+    async def ask(model):
+        first = asyncio.create_task(model.predict([1]))
+        while not started:
+            await asyncio.sleep(0.001)
+        await asyncio.gather(first, model.predict([2]), model.predict([3]))
+
+    batched(ask, compute, milliseconds=40)
+    assert len(started) == 2 and started[1] - started[0] < 0.09
+
+
+def test_a_full_queue_refuses_and_continues():
+    async def ask(model):
+        first = asyncio.create_task(model.predict([1, 2]))
+        await asyncio.sleep(0)
+        with pytest.raises(RequestError, match="2 instances wait already, at most 3 may") as refused:
+            await model.predict([3, 4])
+        return refused.value.status, await first, await model.predict([3, 4])
+
+    assert batched(ask, milliseconds=20, max_queue=3)[0] == (429, [1, 2], [3, 4])
+
+
+def test_explanations_wait_in_the_same_queue():
+    async def ask(model):
+        first = [asyncio.create_task(model.explain(0)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert model.queued == 2
+        for refused in (model.explain(0), model.predict([1])):
+            with pytest.raises(RequestError, match="2 instances wait already"):
+                await refused
+        model._model.event.set()
+        return await asyncio.gather(*first), model.queued
+
+    assert batched(ask, milliseconds=1, max_queue=2)[0] == ([True, True], 0)
+
+
+def test_closing_answers_what_waits():
+    async def ask(model):
+        waiting = asyncio.create_task(model.predict([7]))
+        await asyncio.sleep(0)
+        await model.close()
+        return await waiting
+
+    assert batched(ask, milliseconds=5)[0] == [7]
+
+
+def test_a_wrong_instance_is_refused_before_it_waits():
+    async def ask(model):
+        def refuse(instance, where):
+            raise UserError(f"{where}: no {instance}")
+
+        model._model.valid = refuse
+        with pytest.raises(UserError, match="instance 0: no 1"):
+            await model.predict([1])
+        return model.queued
+
+    assert batched(ask) == (0, [])

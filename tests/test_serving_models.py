@@ -35,7 +35,7 @@ def parsed():
 def test_a_run_with_an_index_finds_candidates_itself(selection_run):
     model = load("dam", selection_run, TASKS)
     assert model.metadata()["responses"] > 5
-    instance = model.run.examples()[0]["instance"]
+    instance = model.metadata()["examples"][0]["instance"]
     turns = instance["turns"]
     with TestClient(create_app({"dam": model}, milliseconds=1.0)) as client:
 
@@ -64,15 +64,17 @@ def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
     path = shutil.copytree(trained_reading_comprehension.path, tmp_path / "run")
     model = load("reader", path, TASKS)
     said = model.metadata()
-    rows = model.run.history()
+    rows = trained_reading_comprehension.history()
     assert said["scores"]["dev"]["F1"] == max(row["F1"] for row in rows) and "loss" not in said["scores"]["dev"]
     assert (said["corpus"], said["note"]) == ("small", "")
     (path / "metrics.json").write_text(json.dumps({"test": {"metrics": {"F1": 0.75}}}))
     assert set(model.metadata()["scores"]) == {"dev", "test"}
     (path / "metrics.json").write_text(json.dumps({"dev": {"metrics": {"F1": 0.125}}}))
     assert model.metadata()["scores"] == {"dev": {"F1": 0.125}}
-    model.run.config["dataset"]["name"] = "sample-reading"
-    assert model.metadata()["note"] == TOY
+    config = json.loads((path / "config.json").read_text())
+    config["dataset"]["name"] = "sample-reading"
+    (path / "config.json").write_text(json.dumps(config))
+    assert load("reader", path, TASKS).metadata()["note"] == TOY
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_replies_are_those_of_the_run_whatever_stands_beside_them(run, path):
     turns = [text.split("\t") for text in split.source_texts[:5]]
     most = max(map(len, turns))
     found = model.reply(turns=tf.constant([[""] * (most - len(each)) + each for each in turns]))
-    tokenizer = TOKENIZERS[dataset.tokenizer]
+    tokenizer = TOKENIZERS[dataset.text.tokenizer]
     for row in range(5):
         alone = model.reply(turns=tf.constant([turns[row]]))
         for k in range(3):

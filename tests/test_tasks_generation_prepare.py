@@ -13,8 +13,7 @@ from base.files import UserError
 from data import pickles
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
-from tasks.generation.data import GenerationSplit
-from tasks.generation.dataset import load_dataset
+from tasks.generation.data import GenerationSplit, load_dataset
 from tasks.generation.prepare import Settings, prepare
 
 TRAIN = "Hi!\tHello, Tom.\thi\na\tb c d e\ta\tb\n"
@@ -49,7 +48,7 @@ def test_chinese_by_words_says_that_it_is_not_exported(tmp_path, monkeypatch, ca
     data, words, _ = run(tmp_path, tmp_path / "out", min_count=1, tokenizer="jieba")
     assert set(words) == {"\u4f60\u597d", "\u5417", "\u6211\u5f88", "\u597d"}
     assert data["train"]["source_text"] == ["\u4f60\u597d \u5417"]
-    assert "cannot be exported, as no graph holds the tokenizer jieba" in capsys.readouterr().err
+    assert "cannot be exported, as the tokenizer jieba cannot run inside a" in capsys.readouterr().err
     run(tmp_path, tmp_path / "mixed", min_count=1, tokenizer="mixed")
     assert "exported" not in capsys.readouterr().err
 
@@ -158,7 +157,7 @@ def test_the_script_takes_the_flags(source, tmp_path):
     flags += ["--nolower", "--turns=3", "--max_words=7", "--vocabulary_size=5", "--min_count=1", "--name=mine"]
     assert run_script("prepare.py", *flags).returncode == 0
     dataset = load_dataset(tmp_path / "out")
-    assert (dataset.name, dataset.tokenizer, dataset.lower, dataset.turns) == ("mine", "characters", False, 3)
+    assert (dataset.name, *dict(dataset.text).values()) == ("mine", "characters", False, 3)
     assert len(dataset.vocabulary) == 7
 
 
@@ -187,7 +186,7 @@ def test_collate_matches_loops(multiple, max_source, max_target):
     )
     split = GenerationSplit(Sequences.of(source), Sequences.of(target), [""] * 13, [""] * 13, np.zeros(13, bool), 12)
     assert len(split) == 13
-    assert split.sizes.tolist() == [[len(s), len(t)] for s, t in zip(source, target, strict=True)]
+    assert split.sizes.tolist() == [[len(t), len(s)] for s, t in zip(source, target, strict=True)]
     for rows in ([5, 0, 12], [12], [7, 7], list(range(13))):
         inputs, targets = split.collate(np.array(rows), multiple, max_source, max_target)
         expected = collate_in_loops(
@@ -209,11 +208,11 @@ def prepared(source, tmp_path):
 
 def test_load_dataset(prepared):
     dataset = load_dataset(prepared)
-    assert (dataset.name, dataset.tokenizer, dataset.lower, dataset.turns) == ("talk", "mixed", True, 2)
+    assert (dataset.name, *dict(dataset.text).values()) == ("talk", "mixed", True, 2)
     assert dataset.vectors is None
     facts = dataset.facts()
     assert facts["path"] == str(prepared.resolve()) and facts["name"] == "talk"
-    assert facts["text"] == {"tokenizer": dataset.tokenizer, "lower": dataset.lower, "turns": dataset.turns}
+    assert facts["text"] == {"tokenizer": "mixed", "lower": True, "turns": 2}
     train, dev = dataset.splits["train"], dataset.splits["dev"]
     assert (len(train), len(dev)) == (5, 3)
     assert train.bos == len(dataset.vocabulary) + 1
@@ -246,10 +245,10 @@ def edit_pairs(path, edit):
         (lambda path: shutil.rmtree(path), "is no directory; prepare.py makes one"),
         (lambda path: (path / "dataset.json").write_text("{"), "dataset.json: expected JSON in UTF-8. Expecting"),
         (lambda path: edit_facts(path, task="reading"), 'expected an object with "task": "generation"'),
-        (lambda path: edit_facts(path, tokenizer="no"), "expected settings with a tokenizer, lower and turns"),
-        (lambda path: edit_facts(path, lower=1), "expected settings with a tokenizer, lower and turns"),
-        (lambda path: edit_facts(path, turns=0), "expected settings with a tokenizer, lower and turns"),
-        (lambda path: edit_facts(path, settings=None), "expected settings with a tokenizer"),
+        (lambda path: edit_facts(path, tokenizer="no"), "dataset.json: tokenizer: "),
+        (lambda path: edit_facts(path, lower=1), "dataset.json: lower: "),
+        (lambda path: edit_facts(path, turns=0), "dataset.json: turns: "),
+        (lambda path: edit_facts(path, settings=None), "dataset.json: tokenizer: "),
         (lambda path: (path / "vocabulary.txt").unlink(), "vocabulary.txt: expected a vocabulary"),
         (lambda path: (path / "vocabulary.txt").write_text("_EOS_\n_UNK_\na\n"), "ids must be from 1 to 3"),
         (lambda path: (path / "pairs.pkl").unlink(), "pairs.pkl: expected a pickle"),

@@ -1,4 +1,4 @@
-"""`tasks.generation.references`: replies compared with several references, from a file alone."""
+"""`tasks.generation.data`: replies compared with several references, from a file alone."""
 
 import dataclasses
 import json
@@ -14,7 +14,7 @@ from engine.run import Run
 from metrics.generation import baselines_of, generation_metrics, perplexity
 from models.decoding import Decoding
 from tasks import TASKS
-from tasks.generation.references import read_references
+from tasks.generation.data import TextSettings, read_references
 from tasks.generation.scoring import likelihood
 from tasks.generation.search import reply, words_of
 
@@ -41,7 +41,7 @@ def run(trained_generation, tmp_path_factory):
 
 def test_a_file_is_read_as_the_run_reads_texts(file):
     vocabulary = Vocabulary.of(["i", "am", "dee", ".", "hello", "!"])  # 3 to 8
-    split = read_references(file, vocabulary, "words", lower=True, turns=2)
+    split = read_references(file, vocabulary, TextSettings(tokenizer="words", lower=True, turns=2))
     assert split.source.lists()[0] == split.source.lists()[2] == [3, 4, 5, 6, 1]
     assert split.source_texts[3] == "i am ann .\thello ann , what do you like ?"
     assert split.target.lists()[1] == [7, 8, 1] and split.target_texts[1] == "hello !"
@@ -57,8 +57,8 @@ def test_a_file_is_read_as_the_run_reads_texts(file):
         ('{"hi": "you"}', "expected a list of texts for the source 'hi'$"),
         ('{"hi": []}', "expected a list of texts for the source 'hi'$"),
         ('{"hi": ["you", 3]}', "expected a list of texts for the source 'hi'$"),
-        ('{"hi": ["you", " "]}', "expected texts with words. Received: ' '$"),
-        ('{"hi\\t": ["you"]}', "expected texts with words. Received: ''$"),
+        ('{"hi": ["you", " "]}', "expected texts with words for the source 'hi'$"),
+        ('{"hi\\t": ["you"]}', r"expected texts with words for the source 'hi\\t'$"),
         ("{", "expected JSON in UTF-8"),
     ],
 )
@@ -66,7 +66,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path, content, message):
     path = tmp_path / "references.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=message) as error:
-        read_references(path, Vocabulary.of(["hi"]), "words", lower=True, turns=1)
+        read_references(path, Vocabulary.of(["hi"]), TextSettings(tokenizer="words", lower=True, turns=1))
     assert str(path) in str(error.value)
 
 

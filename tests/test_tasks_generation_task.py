@@ -16,6 +16,7 @@ from metrics.generation import baselines_of, bleu, generation_metrics
 from models.decoding import Decoding
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
+from tasks.generation.data import TextSettings
 from tasks.generation.scoring import likelihood
 from tasks.generation.search import reply, words_of
 from tasks.generation.task import Training
@@ -133,7 +134,8 @@ def test_the_likelihood_cuts_nothing(generation_dataset, generation_model, monke
     """Though training does."""
     split = generation_dataset.splits["dev"]
     nll, _ = likelihood(generation_model, split, generation_model.config)
-    monkeypatch.setattr("tasks.generation.task.LENGTHS", {"max_source": 3, "max_target": 2})
+    monkeypatch.setattr("tasks.generation.task.MAX_SOURCE", 3)
+    monkeypatch.setattr("tasks.generation.task.MAX_TARGET", 2)
     inputs, target = generation.collate(split, generation_model.config, [1], 1)
     assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)
     np.testing.assert_array_equal(likelihood(generation_model, split, generation_model.config)[0], nll)
@@ -249,6 +251,6 @@ def test_evaluate_measures_writes_and_prints(run, generation_dataset, tmp_path, 
 
 def test_examples_read_as_people_write():
     split = SimpleNamespace(source_texts=["我 会 用 筷 子 。\tyes , a little ."])
-    dataset = SimpleNamespace(tokenizer="mixed", splits={"dev": split})
+    dataset = SimpleNamespace(text=TextSettings(tokenizer="mixed", lower=True, turns=2), splits={"dev": split})
     [example] = generation.examples(dataset)
     assert example == {"title": "dev, pair 1", "instance": {"turns": ["我会用筷子。", "yes, a little."]}}

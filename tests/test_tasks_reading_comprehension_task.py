@@ -14,7 +14,7 @@ from engine.evaluate import evaluate
 from layers.span_search import best_spans
 from tasks import TASKS
 from tasks.reading_comprehension import prepare as prepare_reading
-from tasks.reading_comprehension.dataset import load_dataset
+from tasks.reading_comprehension.data import load_dataset
 from tasks.reading_comprehension.prepare import Settings
 from tasks.reading_comprehension.scoring import span_loss
 

@@ -1,9 +1,9 @@
-"""`tasks.selection.analysis`: which group each context belongs to, and what each group scores."""
+"""`tasks.selection.scoring`: which group each context belongs to, and what each group scores."""
 
 import numpy as np
 import pytest
 
-from tasks.selection.analysis import GROUPINGS, metrics_by
+from tasks.selection.scoring import GROUPINGS, metrics_by
 from tasks.selection.split import SelectionSplit
 
 EOS = 1

@@ -1,4 +1,4 @@
-"""`tasks.selection.arrays`: the same examples as in `data.pkl`, and nothing that lies beyond the files."""
+"""`tasks.selection.data`: the same examples as in `data.pkl`, and nothing that lies beyond the files."""
 
 import shutil
 import types
@@ -10,8 +10,7 @@ from base.files import UserError
 from data import pickles
 from data.samples.selection import write_smn
 from tasks.selection import prepare as prepare_module
-from tasks.selection.arrays import path_of, read_split
-from tasks.selection.data import load_dataset
+from tasks.selection.data import load_dataset, path_of, read_split
 from tasks.selection.prepare import Settings, prepare
 from tasks.selection.split import inputs_of, training_batches
 
@@ -84,7 +83,6 @@ def test_texts_beyond_the_cache_and_blocks_are_the_same(corpus, tmp_path, monkey
     monkeypatch.setattr("tasks.selection.ingest.BLOCK", 50)
     monkeypatch.setattr("tasks.selection.ingest.UTTERANCES", 7)
     monkeypatch.setattr("data.flat_arrays.BLOCK", 13)
-    monkeypatch.setattr("tasks.selection.statistics.BLOCK", 11)
     prepare("smn", corpus / "raw", tmp_path / "out", Settings(**SMALL, storage="pickle"))
     for file in (corpus / "pickle").iterdir():
         assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes()

@@ -4,7 +4,7 @@ import pytest
 
 from base.files import UserError
 from data.vocabulary import Vocabulary
-from tasks.selection.examples import ranked_examples, render
+from tasks.selection.scoring import ranked_examples, render
 from tasks.selection.split import SelectionSplit
 
 WORDS = Vocabulary(("_EOS_", "_UNK_", "a", "b", "c", "d", "e"))
@@ -49,11 +49,11 @@ def test_rendering_marks_the_correct_candidates():
     labels = (1, 0, 1, 1, 0, 0, 1, 0, 1, 0)
     blocks = render(ranked_examples(dataset(labels=labels), "dev", SCORES, 5)).split("\n\n")
     assert blocks[1].splitlines() == [
-        "Context 2 of 5: the correct candidates are number 1, 2 of 2",
+        "Context 2 of 5, correct: 1, 2 of 2",
         "    b _UNK_",
         "    c",
         " 1.   2.00 * b",
         " 2.  -1.00 * a b",
     ]
-    assert blocks[2].startswith("Context 3 of 5: no candidate is correct\n")
-    assert blocks[3].startswith("Context 4 of 5: the correct candidate is number 2 of 2\n")
+    assert blocks[2].startswith("Context 3 of 5, correct: none of 2\n")
+    assert blocks[3].startswith("Context 4 of 5, correct: 2 of 2\n")

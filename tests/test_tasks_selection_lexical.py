@@ -1,4 +1,4 @@
-"""`tasks.selection.lexical`: what words are worth."""
+"""`tasks.selection.prepare`: what words are worth."""
 
 import shutil
 
@@ -11,10 +11,8 @@ from base.files import UserError
 from data.vocabulary import Vocabulary
 from engine.export import export
 from tasks import TASKS
-from tasks.selection import lexical
 from tasks.selection.data import load_dataset
-from tasks.selection.lexical import document_weights, equal_stems
-from tasks.selection.prepare import Settings, prepare
+from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
 from tasks.selection.split import SelectionSplit
 
 EOS = 1
@@ -22,7 +20,7 @@ EOS = 1
 
 @pytest.mark.parametrize("block", [1, 2, 100])
 def test_document_weights_are_inverse_document_frequencies(monkeypatch, block):
-    monkeypatch.setattr(lexical, "BLOCK", block)
+    monkeypatch.setattr("tasks.selection.prepare.BLOCK", block)
     contexts = [[3, 3, 4, EOS, 3, 5, EOS], [3, EOS]]  # three utterances
     split = SelectionSplit.of(contexts, [[4], [3, 9]], [1, 1], EOS)  # and two more
     found = document_weights(split, 11)

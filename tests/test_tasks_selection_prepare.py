@@ -14,9 +14,8 @@ from data import pickles
 from data.vocabulary import Vocabulary
 from data.word_vectors import append_vectors, complete, train_word2vec
 from tasks.selection.data import load_dataset
-from tasks.selection.examples import in_words
 from tasks.selection.prepare import Settings, prepare
-from tasks.selection.split import split_turns
+from tasks.selection.scoring import in_words
 
 SMALL = {"dimension": 5, "window": 2, "negative": 3, "word2vec_epochs": 2}
 # The first two positives are one conversation that grows; `only` is in negative responses alone, and
@@ -77,7 +76,7 @@ def test_prepare_writes_ids(source, tmp_path):
     assert test == {"y": [], "c": [], "r": []}
     assert type(train["y"][0]) is int and type(train["r"][0][0]) is int
     assert vectors.shape == (6, 5) and vectors.dtype == np.float32
-    assert [len(split_turns(context, end)) for context in train["c"]] == [2, 2, 3, 3, 1]
+    assert load_dataset(tmp_path / "new" / "out").splits["train"].context_turns.tolist() == [2, 3, 1]
 
 
 def test_prepare_keeps_unknown_words_by_their_hash(source, tmp_path):

@@ -14,9 +14,8 @@ from engine.run import Run
 from serving.models import load
 from tasks import TASKS
 from tasks.selection.chat import SelectionChat
-from tasks.selection.conversations import of_corpus
 from tasks.selection.retrieval.answers import Answer, Retriever, candidates_of, ranked, without_duplicates
-from tasks.selection.retrieval.build import index_of_run
+from tasks.selection.retrieval.build import index_of_run, of_corpus
 from tasks.selection.retrieval.index import Hit, RetrievalIndex
 
 selection = TASKS["selection"]

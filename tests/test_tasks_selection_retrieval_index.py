@@ -12,16 +12,13 @@ from base.files import UserError
 from data.sequences import Sequences
 from data.tokenizers import words_of
 from data.vocabulary import Vocabulary
-from tasks.selection import bm25, names
-from tasks.selection.conversations import of_corpus, of_dataset
-from tasks.selection.names import addressing
 from tasks.selection.retrieval import build as indexing
 from tasks.selection.retrieval import index as files
 from tasks.selection.retrieval import spool
-from tasks.selection.retrieval.build import build, fit_turns
+from tasks.selection.retrieval.build import addressing, build, fit_turns, of_corpus, of_dataset, save_bm25
 from tasks.selection.retrieval.encoder import PairEncoder
 from tasks.selection.retrieval.index import RetrievalIndex, best_by_words
-from tasks.selection.retrieval.spool import Spool
+from tasks.selection.retrieval.spool import TurnStore
 
 TEXT = {"tokenizer": "terms", "lower": True}
 TOPICS = {
@@ -80,7 +77,7 @@ def copy(path, tmp_path):
     ],
 )
 def test_an_answer_that_calls_somebody_by_name_is_found(text, expected):
-    known = set("bob try it yes well hi apples pears plums and or".split()).__contains__
+    known = set("bob try it yes well hi apples pears plums and or".split())
     others = ["bob , it", "it , bob", *["yes , it", "it or pears and apples", "well , it is pears"] * 9]
     assert called_by_name([*others, text], known)[-1] == expected
 
@@ -92,11 +89,11 @@ def called_by_name(texts, known):
 
 
 def test_names_are_found_whatever_is_looked_at_at_once(monkeypatch):
-    known = set("bob no a dog and look yes it is the eat in".split()).__contains__
+    known = set("bob no a dog and look yes it is the eat in".split())
     texts = ["bob , look", "no , bob !", "yes , a dog", "the dog , and bob , eat", "", "zork it is", "is zork in it ?"]
     expected = [True, True, False, True, False, True, False]
     assert called_by_name(texts, known).tolist() == expected
-    monkeypatch.setattr(names, "PART", 2)
+    monkeypatch.setattr(indexing, "PART", 2)
     assert called_by_name(texts, known).tolist() == expected
 
 
@@ -171,7 +168,7 @@ TALKS = [["a", "b", "c"], ["a", "b"], [], ["d", "a", "b ", "a"], ["e", "d", "a",
 @pytest.fixture(params=[20_000, 2])
 def talks(request, tmp_path, monkeypatch):
     monkeypatch.setattr(spool, "PART", request.param)
-    return Spool(tmp_path, TALKS)
+    return TurnStore(tmp_path, TALKS)
 
 
 def test_a_spool_numbers_texts_as_they_occur(talks):
@@ -183,7 +180,7 @@ def test_a_spool_numbers_texts_as_they_occur(talks):
 
 
 def test_a_spool_cuts_texts_into_words(tmp_path):
-    words, texts = Spool(tmp_path, [["Hi, you!", "You? hi"], ["", "hi"]]).words(TEXT)
+    words, texts = TurnStore(tmp_path, [["Hi, you!", "You? hi"], ["", "hi"]]).words(TEXT)
     assert words == ["", "_EOS_", "_UNK_", "hi", ",", "you", "!", "?"]
     assert texts.lists() == [[3, 4, 5, 6], [5, 7, 3], [], [3]]
 
@@ -201,7 +198,7 @@ def test_bm25_is_that_of_bm25s(tmp_path):
     lists = [rng.integers(0, 11, size=rng.integers(0, 13)).tolist() for _ in range(101)]
     expected = bm25s.BM25()
     scores = expected.build_index_from_ids(range(13), lists, show_progress=False)
-    bm25.save(tmp_path, lambda: Sequences.of(lists).parts(7), 13)
+    save_bm25(tmp_path, lambda: Sequences.of(lists).parts(7), 13)
     found = bm25s.BM25.load(tmp_path, load_vocab=False, show_progress=False).scores
     assert found["num_docs"] == 101
     np.testing.assert_array_equal(found["indptr"], scores["indptr"])
@@ -225,11 +222,11 @@ def test_what_is_no_answer_is_left_out(index):
     stored = [index.utterance(number) for number in range(index.size)]
     assert sorted(stored) == sorted(text for turns in TOPICS.values() for text in turns)
     assert index.config["left_out"] == 4  # a name, an unknown word, no word, a word that the corpus hides
-    assert (len(index), index.config["pairs"], index.config["made_of"]) == (9, 9, ["x"])
+    assert (index.size, index.config["pairs"], index.config["made_of"]) == (9, 9, ["x"])
 
 
-def test_pairs_say_what_a_response_was_said_to(index):
-    pairs = np.load(index.path / files.PAIRS)
+def test_pairs_say_what_a_response_was_said_to(index, path):
+    pairs = np.load(path / files.PAIRS)
     found = {
         (tuple(index.utterance(number) for number in row[:-1] if number >= 0), index.utterance(row[-1]))
         for row in pairs
@@ -276,7 +273,8 @@ def test_search_orders_by_the_words_of_the_whole_conversation(index):
     def squares(words):
         return sum(idf[word] ** 2 for word in words)
 
-    vector = index._vector([word for text in said[-files.READ :] for word in words_of(text, **TEXT)])
+    read = [word for text in said[-files.READ :] for word in words_of(text, **TEXT)]
+    vector = index.encoder.contexts(index._ids([read]))[0]
     scores = []
     for hit in hits:
         words = cut[hit.text]
@@ -292,7 +290,7 @@ def test_search_orders_by_the_words_of_the_whole_conversation(index):
 
 def test_vectors_are_searched_by_cosine(index):
     words = ["hot", "tea"]
-    found = index._nearest(words, 9)
+    found = index._vectors.search(index.encoder.contexts(Sequences.of([VOCABULARY.encode(words)]))[0], 9).keys.tolist()
     query = index.encoder.contexts(Sequences.of([VOCABULARY.encode(words)]))[0]
     stored = Sequences.of(
         [VOCABULARY.encode(index.utterance(i).lower().replace(".", " .").replace("!", " !").split()) for i in range(9)]
@@ -318,20 +316,6 @@ def test_bm25_reads_rare_words_first(index, monkeypatch):
     assert [index.utterance(i) for i in best_by_words(index._responses, ids, 9)] == ["A dog eats bones."]
     monkeypatch.setattr(files, "POSTINGS", 0)  # the rarest is read in any case
     assert len(best_by_words(index._responses, ids[:1], 9)) == 3
-
-
-def test_additions_are_found_and_kept(copy):
-    index = RetrievalIndex(copy, VOCABULARY)
-    index.add(["What eats wet bones?"], "the wet dog eats wet bones")
-    for opened in (index, RetrievalIndex(copy, VOCABULARY)):
-        assert len(opened) == 10
-        hits = {hit.text: hit for hit in opened.search(["eats wet bones"], count=10)}
-        assert hits["the wet dog eats wet bones"].context == ["What eats wet bones?"]
-        assert list(hits["the wet dog eats wet bones"].places) == ["contexts", "vectors"]
-        assert hits["the wet dog eats wet bones"].places["contexts"] == 1  # nobody else was asked what eats
-    (copy / files.ADDED).write_text('{"turns": []}\n')
-    with pytest.raises(UserError, match=r"added.jsonl, line 1: expected an object with turns and response"):
-        RetrievalIndex(copy, VOCABULARY)
 
 
 def test_another_vocabulary_is_refused(path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from data.sequences import Sequences
-from tasks.selection.split import SelectionSplit, split_turns
+from tasks.selection.split import SelectionSplit
 
 EOS = 1
 
@@ -59,7 +59,7 @@ def corpus(seed, contexts=13, longest=29, share_of_eos=0.3):
     return c, r, y
 
 
-# === split_turns ===
+# === Turns ===
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,14 @@ def corpus(seed, contexts=13, longest=29, share_of_eos=0.3):
         ([1, 1], [[], []]),
     ],
 )
-def test_split_turns_drops_one_empty_turn_at_the_end(context, turns):
-    assert split_turns(context, EOS) == turns == split_in_loops(context)
+def test_a_context_loses_one_empty_turn_at_the_end(context, turns):
+    split = SelectionSplit.of([context], [[7]], [1], EOS)
+    assert split.turns.lists() == turns == split_in_loops(context)
+    assert split.context_turns.tolist() == [len(turns)]
 
 
-def test_split_turns_matches_loops():
-    for context in corpus(0, contexts=59)[0]:
-        assert split_turns(context, EOS) == split_in_loops(context)
-
-
-def test_split_turns_takes_any_eos():
-    assert split_turns([28270, 1, 28270], 28270) == [[], [1]]
+def test_any_id_may_end_a_turn():
+    assert SelectionSplit.of([[28270, 1, 28270]], [[7]], [1], 28270).turns.lists() == [[], [1]]
 
 
 # === Sequences ===

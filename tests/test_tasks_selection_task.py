@@ -13,8 +13,7 @@ from models.dam import DAM, DAMConfig
 from tasks import TASKS
 from tasks.selection import scoring as ranking
 from tasks.selection import split as batches
-from tasks.selection.losses import pointwise_loss, softmax_loss
-from tasks.selection.scoring import baseline_scores, ranking_batches, score
+from tasks.selection.scoring import baseline_scores, pointwise_loss, ranking_batches, score, softmax_loss
 from tasks.selection.split import SelectionSplit, candidate_lists
 from tasks.selection.task import Training
 
@@ -35,9 +34,14 @@ def make_split(sizes=(2, 3, 2), positives=1, seed=0):
 
 
 def drawn(split, training, seed):
-    """All examples of each number of candidates."""
-    rng = np.random.default_rng(seed)
-    return [candidates.draw(np.arange(candidates.examples), rng) for candidates in candidate_lists(split, training)]
+    """All examples of each number of candidates, in order of their first line."""
+    config, found = types.SimpleNamespace(max_turns=3, max_words=4), {}
+    for batch in batches.training_batches(split, config, training, 7, np.random.default_rng(seed)):
+        found.setdefault(batch[1].shape[1], []).append(batch)
+    merged = [[np.concatenate(arrays) for arrays in zip(*each, strict=True)] for each in found.values()]
+    return [
+        [array[np.argsort(lines[:, 0])] for array in (contexts, lines, labels)] for contexts, lines, labels in merged
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -36,9 +36,8 @@ def main():
         raise UserError(f"each --source needs its --corpus. Received: {len(FLAGS.corpus)} and {len(FLAGS.source)}")
     # TensorFlow takes seconds to load.
     from engine.run import Run
-    from tasks.selection.conversations import of_corpus, of_dataset
     from tasks.selection.predictor import SelectionPredictor
-    from tasks.selection.retrieval.build import build_for
+    from tasks.selection.retrieval.build import build_for, of_corpus, of_dataset
 
     run = Run.open(FLAGS.run)
     if run.entry.task != "selection":

@@ -12,9 +12,9 @@ from data.vocabulary import Vocabulary
 from data.word_vectors import read_vectors
 from tasks.dialog import data as dialog_dataset
 from tasks.dialog import prepare as prepare_dialog
-from tasks.generation import dataset as generation_dataset
+from tasks.generation import data as generation_dataset
 from tasks.generation import prepare as prepare_generation
-from tasks.reading_comprehension import dataset as reading_dataset
+from tasks.reading_comprehension import data as reading_dataset
 from tasks.reading_comprehension import prepare as prepare_reading
 from tasks.selection import data as selection_dataset
 from tasks.selection import prepare as prepare_selection

@@ -1,17 +1,64 @@
-"""Response generation: pairs of source and target in memory, and their batches as NumPy arrays.
+"""Response generation: pairs of source and target, read from prepared files, and their batches as NumPy arrays.
 
 Letters: B pairs   S source words   T target words
 """
 
 import dataclasses
+import pathlib
+from typing import Literal
 
 import numpy as np
 
+from base.config import Config, Positive, make_config
+from base.files import UserError
+from data import pickles
+from data.prepared import (
+    FACTS,
+    VECTORS,
+    VOCABULARY,
+    Dataset,
+    checked,
+    read_embedding,
+    read_facts,
+    read_vocabulary,
+    texts,
+)
 from data.sequences import Sequences
-from data.vocabulary import PADDING_ID
+from data.text_files import read_json
+from data.tokenizers import TOKENIZERS, words_of
+from data.vocabulary import EOS_ID, PADDING_ID, Vocabulary
 
-LENGTHS = {"max_source": 60, "max_target": 50}
-"""Ids that a model reads and writes at most."""
+PAIRS = "pairs.pkl"
+SPLITS = ("train", "dev")
+MAX_SOURCE, MAX_TARGET = 60, 50  # ids that a model reads and writes
+
+
+class TextSettings(Config):
+    """How raw strings become words: the same for a dataset, its models and their users."""
+
+    tokenizer: Literal[tuple(TOKENIZERS)]
+    """Key of `data.tokenizers.TOKENIZERS`."""
+    lower: bool
+    """Make texts lower case."""
+    turns: Positive
+    """Utterances of a source, the last ones."""
+
+    def words(self, text):
+        """The words of a text."""
+        return words_of(text, self.tokenizer, self.lower)
+
+    def join(self, words):
+        """The text that a reader expects of some words."""
+        return TOKENIZERS[self.tokenizer].detokenize(words)
+
+
+def text_settings(found, file):
+    """Takes the `TextSettings` out of a file's JSON object of settings; a wrong or missing one is a `UserError`."""
+    found = found if isinstance(found, dict) else {}
+    return make_config(TextSettings, {name: found.get(name) for name in TextSettings.model_fields}, f"{file}: ")
+
+
+# === Pairs and batches ===
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,37 +68,44 @@ class GenerationSplit:
     source: Sequences
     """Word ids of the turns before, `_EOS_` after each."""
     target: Sequences
-    """Word ids of the answers, `_EOS_` at the end."""
+    """Word ids of the replies, `_EOS_` at the end."""
     source_texts: list[str]
     """Words separated by spaces, turns by tabs."""
     target_texts: list[str]
     seen: np.ndarray
-    """Whether the pair also stands in train, bool `(pairs,)`."""
+    """Whether the pair is in train too, bool `(pairs,)`."""
     bos: int
-    """The id that a target begins with in `target_in`: the one after those of the vocabulary."""
+    """The id before the first word of a target: the one after those of the vocabulary."""
     several: bool = False
-    """Whether a reply is compared with all targets of its source at once, and not with each by itself."""
+    """Compare a reply with all targets of its source at once, not with each by itself."""
 
     def __len__(self):
         return len(self.seen)
 
     @property
     def sizes(self):
-        """Source and target ids of each pair, int `(pairs, 2)`."""
-        return np.stack([self.source.lengths, self.target.lengths], axis=1)
+        """Target and source ids of each pair, int `(pairs, 2)`: targets cost more."""
+        return np.stack([self.target.lengths, self.source.lengths], axis=1)
+
+    def in_direction_of(self, config):
+        """The split as a model with this config reads it: a reverse model reads targets and writes sources."""
+        if not config.reverse:
+            return self
+        sides = {"source": self.target, "target": self.source}
+        return dataclasses.replace(self, **sides, source_texts=self.target_texts, target_texts=self.source_texts)
 
     def collate(self, rows, multiple=1, max_source=None, max_target=None):
-        """A batch of pairs for teacher forcing.
+        """Makes a batch for teacher forcing.
 
         Args:
-            rows: Numbers of pairs, int `(B,)`.
+            rows: Indices of pairs, int `(B,)`.
             multiple: `S` and `T` are rounded up to it.
-            max_source: Of a longer source the last ids are kept; `None`: all.
-            max_target: Of a longer target the first ids are kept; `None`: all.
+            max_source: Number of last ids kept of a source; `None`: all.
+            max_target: Number of first ids kept of a target; `None`: all.
 
         Returns:
             `({"source": (B, S), "target_in": (B, T)}, target (B, T))`, int32, padded with 0 on the right. `target_in`
-            has what comes before each id of `target`: `bos`, then the ids of `target` but the last.
+            is `target` moved right by one, after `bos`.
 
         >>> source, target = Sequences.of([[5, 6, 1]]), Sequences.of([[7, 8, 1]])
         >>> split = GenerationSplit(source, target, ["a b"], ["c d"], np.array([False]), bos=9)
@@ -67,9 +121,108 @@ class GenerationSplit:
         return {"source": source, "target_in": np.where(target == PADDING_ID, PADDING_ID, before)}, target
 
 
-def view(split, config):
-    """The split, or for a reverse model its targets as sources."""
-    if not config.reverse:
-        return split
-    texts = {"source_texts": split.target_texts, "target_texts": split.source_texts}
-    return dataclasses.replace(split, source=split.target, target=split.source, **texts)
+# === Reading ===
+
+
+@dataclasses.dataclass(frozen=True)
+class GenerationDataset(Dataset):
+    """A prepared dataset: `splits` of `GenerationSplit`."""
+
+    vocabulary: Vocabulary
+    vectors: np.ndarray | None
+    """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
+    text: TextSettings
+
+    def facts(self):
+        return {**super().facts(), "text": self.text.to_json()}
+
+
+def load_dataset(path):
+    """Reads a prepared dataset.
+
+    Raises:
+        UserError: on a missing or malformed file, and where files contradict each other.
+    """
+    path = pathlib.Path(path)
+    facts = read_facts(path, "generation")
+    text = text_settings(facts.get("settings"), path / FACTS)
+    vocabulary = read_vocabulary(path / VOCABULARY)
+    pairs = pickles.load(path / PAIRS)
+    with checked(path / PAIRS):
+        splits = {name: _split(pairs[name], vocabulary) for name in SPLITS}
+    vectors = read_embedding(path / VECTORS, vocabulary) if (path / VECTORS).exists() else None
+    return GenerationDataset(path, facts["name"], splits, vocabulary, vectors, text)
+
+
+def encode_pairs(utterances, pairs, vocabulary):
+    """Encodes pairs of utterances as prepared files have them, without `seen`.
+
+    Args:
+        utterances: Lists of words.
+        pairs: `(start, stop)`: utterance `stop - 1` is the target, those from `start` to it the source.
+        vocabulary: A `data.vocabulary.Vocabulary`.
+    """
+    ids = [[*vocabulary.encode(words), EOS_ID] for words in utterances]
+    joined = [" ".join(words) for words in utterances]
+    return {
+        "source": [[id for turn in ids[start : stop - 1] for id in turn] for start, stop in pairs],
+        "target": [ids[stop - 1] for _, stop in pairs],
+        "source_text": ["\t".join(joined[start : stop - 1]) for start, stop in pairs],
+        "target_text": [joined[stop - 1] for _, stop in pairs],
+    }
+
+
+def _split(pairs, vocabulary):
+    """Makes a split of encoded pairs; what is wrong with them is a `TypeError`, `ValueError` or `LookupError`."""
+    if not all(type(seen) is bool for seen in pairs["seen"]):
+        raise TypeError("seen must be True or False")
+    split = GenerationSplit(
+        source=Sequences.of(pairs["source"]),
+        target=Sequences.of(pairs["target"]),
+        source_texts=texts(pairs["source_text"]),
+        target_texts=texts(pairs["target_text"]),
+        seen=np.array(pairs["seen"], bool),
+        bos=len(vocabulary) + 1,
+    )
+    for sequences in (split.source, split.target):
+        if not len(split) == len(sequences) == len(split.source_texts) == len(split.target_texts):
+            raise ValueError("source, target, their texts and seen must be of one length")
+        if len(sequences.ids) and not 0 < sequences.ids.min() <= sequences.ids.max() <= len(vocabulary):
+            raise ValueError(f"ids must be from 1 to {len(vocabulary)}")
+        if not sequences.lengths.all() or (sequences.ids[sequences.starts + sequences.lengths - 1] != EOS_ID).any():
+            raise ValueError(f"sources and targets must end with {EOS_ID}")
+    return split
+
+
+def read_references(path, vocabulary, text):
+    """Reads sources with several references each.
+
+        {"how are you ?": ["fine , thanks", "not so well"], "hello\\tgood morning": ["fine"]}
+
+    Args:
+        path: JSON, plain text with a tab between the turns of a source.
+        vocabulary: The `data.vocabulary.Vocabulary` of the model that replies.
+        text: Its `TextSettings`.
+
+    Returns:
+        A `GenerationSplit` with a pair per reference, `several` set.
+
+    Raises:
+        UserError: where the file is no such JSON, or a text has no words.
+    """
+    found = read_json(path)
+    if not isinstance(found, dict) or not found:
+        raise UserError(f"{path}: expected an object {{source: [reference]}}. Received: {type(found).__name__}")
+    utterances, pairs = [], []
+    for source, references in found.items():
+        if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
+            raise UserError(f"{path}: expected a list of texts for the source {source[:60]!r}")
+        turns, targets = ([text.words(each) for each in said] for said in (source.split("\t"), references))
+        if not all([*turns, *targets]):
+            raise UserError(f"{path}: expected texts with words for the source {source[:60]!r}")
+        for target in targets:
+            start = len(utterances)
+            utterances += [*turns[-text.turns :], target]
+            pairs.append((start, len(utterances)))
+    encoded = encode_pairs(utterances, pairs, vocabulary)
+    return dataclasses.replace(_split({**encoded, "seen": [False] * len(pairs)}, vocabulary), several=True)

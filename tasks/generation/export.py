@@ -10,7 +10,7 @@ from data.tokenizers import TOKENIZERS, GraphTokenizer
 from data.vocabulary import EOS_ID, UNK_ID, word_table
 from engine.export import of_shape, without_cudnn
 from models.decoding import decode
-from tasks.generation.data import LENGTHS
+from tasks.generation.data import MAX_SOURCE
 
 
 class GenerationText:
@@ -53,7 +53,7 @@ class GenerationText:
         B = tf.cast(B, tf.int64)
         row = tf.boolean_mask(tf.repeat(tf.range(B), T), kept)
         joined = tf.RaggedTensor.from_value_rowids(ids, row, B).merge_dims(1, 2)
-        joined = tf.cast(joined, tf.int32)[:, -LENGTHS["max_source"] :]
+        joined = tf.cast(joined, tf.int32)[:, -MAX_SOURCE:]
         padded = joined.to_tensor(shape=(None, None))
         padded = tf.pad(padded, [[0, 0], [0, tf.maximum(1 - tf.shape(padded)[1], 0)]])
         begins = tf.where(padded[:, :1] == 0, EOS_ID, padded[:, :1])

@@ -14,7 +14,7 @@ from engine.predictor import Predictor
 from engine.settings import check_sizes
 from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding, write
-from tasks.generation.data import LENGTHS
+from tasks.generation.data import MAX_SOURCE
 from tasks.generation.search import attention, load_reverse, parse_decoding, rerank, words_of
 
 DECODERS = 16  # compiled at once, one per `Decoding` that was asked for
@@ -141,7 +141,7 @@ class GenerationPredictor(Predictor):
         said = [words for words in said if words][-self.turns :]
         words = [word for words in said for word in (*words, "_EOS_")] or ["_EOS_"]
         ids = [id for words in said for id in (*self.vocabulary.encode(words), EOS_ID)] or [EOS_ID]
-        return words[-LENGTHS["max_source"] :], ids[-LENGTHS["max_source"] :]
+        return words[-MAX_SOURCE:], ids[-MAX_SOURCE:]
 
     def _make_decoder(self, decoding):
         return Decoder(self.model, decoding, EOS_ID, UNK_ID)

@@ -5,16 +5,14 @@
 
 and the files of `data.prepared`, word vectors only where some were given.
 
-Every utterance but the first of a conversation is a target; its source are the utterances before it, the last ones.
-`source` has `_EOS_` after every turn, `target` at its end. The texts are the normalized tokens separated by spaces,
-with a tab between turns. `seen` says whether the pair, but for case and punctuation, also occurs in train: what a
-model can know by heart.
+Each utterance but the first of a conversation is a target; its source is the last utterances before it. `source` has
+`_EOS_` after each turn, `target` at its end. Texts are normalized tokens separated by spaces, turns by tabs. `seen`
+marks pairs that are also in train, apart from case and punctuation: a model can know them by heart.
 """
 
 import dataclasses
 import pathlib
 import re
-import reprlib
 import sys
 
 import numpy as np
@@ -22,38 +20,36 @@ import numpy as np
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
 from data.prepared import VECTORS, VOCABULARY, print_summary, write
-from data.tokenizers import TOKENIZERS, normalize
+from data.tokenizers import TOKENIZERS
 from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
 from data.word_vectors import load_text_vectors
 from engine.vocabularies import Words
-
-PAIRS = "pairs.pkl"
-SPLITS = ("train", "dev")
+from tasks.generation.data import PAIRS, SPLITS, TextSettings, encode_pairs, text_settings
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a corpus is prepared."""
+    """Settings of preparing."""
 
     name: str | None = None
     """Name of the corpus in tables; `None`: that of the source directory."""
     tokenizer: str | None = None
     """Key of `data.tokenizers.TOKENIZERS`; `None`: that of the corpus."""
     lower: bool = True
-    """Whether texts are made lower case."""
+    """Make texts lower case."""
     turns: int = 1
-    """How many utterances make a source, the last ones."""
+    """Utterances of a source, the last ones."""
     max_words: int = 0
-    """Pairs with a turn or a target of more words are left out; 0: none."""
+    """Leave out pairs with a turn or a target of more words; 0: none."""
     min_count: int = 2
     """Rarer words of the training pairs are `_UNK_`."""
     vocabulary_size: int = 10000
-    """So many words are known, the most frequent ones; 0: all."""
+    """Number of most frequent words that are known; 0: all."""
     vocabulary_of: str | None = None
     """Run or prepared dataset whose words, tokenizer and turns are taken, so that a model of the one can score what is
     prepared or be trained on it; `None`: the corpus's own."""
     drop_unknown: bool = False
-    """Whether pairs that hold a word that is not known are left out."""
+    """Leave out pairs with an unknown word."""
     vectors: str | None = None
     """File of word vectors, see `data.word_vectors.read_vectors`; `None`: none."""
     seed: int = 1
@@ -61,41 +57,36 @@ class Settings:
 
 
 def prepare(corpus, source, out, settings):
-    """Prepares a corpus for response generation, see `data.prepared`.
-
-    The vocabulary is counted on the training utterances that are in a pair, each once.
-    """
+    """Prepares a corpus for response generation, see `data.prepared`."""
     reader, source = CORPORA[corpus].reader, pathlib.Path(source)
-    words = Words.of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
-    if words:
-        text = check_text(words.facts.get("text", words.facts.get("settings")), words.path)
-    else:
-        text = {"tokenizer": settings.tokenizer or reader.TOKENIZER}
-    settings = dataclasses.replace(settings, **text)
-    if settings.tokenizer not in TOKENIZERS:
-        raise UserError(f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: {settings.tokenizer!r}")
-    if TOKENIZERS[settings.tokenizer].segment:
+    given = Words.of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
+    text = _text_settings(settings, given, reader.TOKENIZER)
+    settings = dataclasses.replace(settings, **text.to_json())
+    if TOKENIZERS[text.tokenizer].segment:
         print(
-            f"warning: models of {out} cannot be exported, as no graph holds the tokenizer {settings.tokenizer}; "
-            "one by characters is mixed",
+            f"warning: models of {out} cannot be exported, as the tokenizer {text.tokenizer} cannot run inside a "
+            "TensorFlow graph; mixed, one by characters, can",
             file=sys.stderr,
         )
-    utterances, pairs, counts = {}, {}, {}
-    for split, files in reader.find_splits(source).items():
-        utterances[split], pairs[split], counts[split] = _read(reader.read(files, split), settings)
-    vocabulary = words.vocabulary if words else _vocabulary(utterances["train"], pairs["train"], settings)
-    for split, chosen in pairs.items():
+    files = reader.find_splits(source)
+    splits = {split: _Conversations(reader.read(files[split], split), text) for split in SPLITS}
+    for conversations in splits.values():
+        conversations.keep(lambda words: 0 < len(words) <= (settings.max_words or len(words)))
+    vocabulary = given.vocabulary if given else _vocabulary(splits["train"], settings)
+    known, data = set(vocabulary.words), {}
+    for split, conversations in splits.items():
         if settings.drop_unknown:
-            chosen[:] = _without_unknown(chosen, utterances[split], vocabulary)
-        possible = counts[split].pop("possible")
-        counts[split] |= {"pairs": len(chosen), "left_out": possible - len(chosen)}
-        if not chosen:
-            raise UserError(f"{source}: expected pairs for {split}. Received: none of {possible} are left")
-    data = {split: _encode(utterances[split], pairs[split], vocabulary) for split in SPLITS}
-    known = {_letters(data["train"], row) for row in range(len(pairs["train"]))}
+            conversations.keep(known.issuperset)
+        if not conversations.pairs:
+            raise UserError(
+                f"{source}: expected pairs for {split}. Received: none of {conversations.possible} are left"
+            )
+        data[split] = encode_pairs(conversations.utterances, conversations.pairs, vocabulary)
+    letters = {split: _letters(data[split]) for split in SPLITS}
+    seen = set(letters["train"])
     for split in SPLITS:
-        data[split]["seen"] = [_letters(data[split], row) in known for row in range(len(pairs[split]))]
-    statistics = {split: {**counts[split], **_statistics(data[split])} for split in SPLITS}
+        data[split]["seen"] = [pair in seen for pair in letters[split]]
+    statistics = {split: {**splits[split].counts(), **_statistics(data[split])} for split in SPLITS}
     files = {PAIRS: data, VOCABULARY: vocabulary}
     if settings.vectors:
         files[VECTORS], _ = load_text_vectors(settings.vectors, vocabulary, settings.seed)
@@ -105,29 +96,47 @@ def prepare(corpus, source, out, settings):
     print(f"{out}: {len(vocabulary):,} words")
 
 
-def check_text(found, file):
-    """How raw strings become words: `tokenizer`, `lower` and `turns` of `Settings`.
+def _text_settings(settings, given, tokenizer):
+    """The `TextSettings`: those of `--vocabulary_of`, else those of the flags and the corpus's tokenizer."""
+    if given:
+        return text_settings(given.facts.get("text", given.facts.get("settings")), given.path)
+    tokenizer = settings.tokenizer or tokenizer
+    if tokenizer not in TOKENIZERS:
+        raise UserError(f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: {tokenizer!r}")
+    return TextSettings(tokenizer=tokenizer, lower=settings.lower, turns=settings.turns)
+
+
+class _Conversations:
+    """The conversations of a split.
 
     Args:
-        found: What a JSON file has; a dataset's has more.
-        file: That file.
-
-    Raises:
-        UserError: where they are missing or something else.
+        conversations: Lists of texts.
+        text: A `TextSettings`.
     """
-    found = {name: found.get(name) for name in ("tokenizer", "lower", "turns")} if isinstance(found, dict) else {}
-    match found:
-        case {"tokenizer": str(name), "lower": bool(), "turns": int(turns)} if name in TOKENIZERS and turns > 0:
-            return found
-    raise UserError(f"{file}: expected settings with a tokenizer, lower and turns. Received: {reprlib.repr(found)}")
+
+    def __init__(self, conversations, text):
+        self.number = len(conversations)
+        self.utterances = [text.words(turn) for turns in conversations for turn in turns]
+        self.pairs = list(find_pairs(map(len, conversations), text.turns))
+        """`(start, stop)`: utterance `stop - 1` is the target, those from `start` to it the source."""
+        self.possible = len(self.pairs)
+
+    def keep(self, fits):
+        """Leaves out pairs with an utterance that does not fit: a function of its words."""
+        fitting = list(map(fits, self.utterances))
+        self.pairs = [(start, stop) for start, stop in self.pairs if all(fitting[start:stop])]
+
+    def counts(self):
+        left_out = self.possible - len(self.pairs)
+        return {"conversations": self.number, "pairs": len(self.pairs), "left_out": left_out}
 
 
 def find_pairs(lengths, turns):
-    """The pairs of conversations whose utterances are numbered throughout.
+    """Finds the pairs of conversations whose utterances are numbered throughout.
 
     Args:
-        lengths: How many utterances each conversation has.
-        turns: How many of them make a source at most.
+        lengths: Number of utterances of each conversation.
+        turns: Most utterances of a source.
 
     Yields:
         `(start, stop)`: utterance `stop - 1` is the target, those from `start` to it the source.
@@ -142,46 +151,18 @@ def find_pairs(lengths, turns):
         first += length
 
 
-def _read(conversations, settings):
-    """The utterances of a split as tokens, the pairs of them that are short enough, and what was counted."""
-    tokenize = TOKENIZERS[settings.tokenizer].tokenize
-    utterances = [tokenize(normalize(text, settings.lower)) for turns in conversations for text in turns]
-    possible = list(find_pairs([len(turns) for turns in conversations], settings.turns))
-    pairs = [pair for pair in possible if _fits(utterances[slice(*pair)], settings.max_words)]
-    return utterances, pairs, {"conversations": len(conversations), "possible": len(possible)}
-
-
-def _without_unknown(pairs, utterances, vocabulary):
-    words = set(vocabulary.words)
-    known = [words.issuperset(tokens) for tokens in utterances]
-    return [(start, stop) for start, stop in pairs if all(known[start:stop])]
-
-
-def _fits(pair, max_words):
-    return all(0 < len(tokens) <= (max_words or len(tokens)) for tokens in pair)
-
-
-def _vocabulary(utterances, pairs, settings):
-    used = sorted({row for start, stop in pairs for row in range(start, stop)})
-    vocabulary = Vocabulary.count((utterances[row] for row in used), settings.min_count)
+def _vocabulary(conversations, settings):
+    """Counts the words of the utterances that are in a pair, each utterance once."""
+    used = sorted({row for start, stop in conversations.pairs for row in range(start, stop)})
+    vocabulary = Vocabulary.count((conversations.utterances[row] for row in used), settings.min_count)
     size = settings.vocabulary_size
     return Vocabulary(vocabulary.words[: 2 + size]) if size else vocabulary
 
 
-def _encode(utterances, pairs, vocabulary):
-    ids = [[*vocabulary.encode(tokens), EOS_ID] for tokens in utterances]
-    texts = [" ".join(tokens) for tokens in utterances]
-    return {
-        "source": [[id for turn in ids[start : stop - 1] for id in turn] for start, stop in pairs],
-        "target": [ids[stop - 1] for _, stop in pairs],
-        "source_text": ["\t".join(texts[start : stop - 1]) for start, stop in pairs],
-        "target_text": [texts[stop - 1] for _, stop in pairs],
-    }
-
-
-def _letters(split, row):
-    """A pair without case and signs."""
-    return tuple(re.sub(r"[\W_]+", "", split[name][row].lower()) for name in ("source_text", "target_text"))
+def _letters(split):
+    """The pairs of a split without case and punctuation."""
+    texts = zip(split["source_text"], split["target_text"], strict=True)
+    return [tuple(re.sub(r"[\W_]+", "", text.lower()) for text in pair) for pair in texts]
 
 
 def _statistics(split):

@@ -12,7 +12,6 @@ from keras import ops
 from data.batching import batches_by_size
 from engine.parallel import results_of
 from layers.masking import mask_from_ids
-from tasks.generation.data import view
 
 
 def word_nll(target, logits, label_smoothing=0.0):
@@ -88,9 +87,9 @@ def likelihood(model, split, config, batch_size=64, length_multiple=4):
     Returns:
         Float32 `(pairs,)`, in nats, and the number of words each has, `_EOS_` included, int `(pairs,)`.
     """
-    split, scorer = view(split, config), scorer_of(model)
+    split, scorer = split.in_direction_of(config), scorer_of(model)
     nll = np.zeros(len(split), np.float32)
-    batches = batches_by_size(split.sizes[:, ::-1], batch_size)
+    batches = batches_by_size(split.sizes, batch_size)
 
     def inputs_of(rows):
         inputs, target = split.collate(rows, length_multiple)

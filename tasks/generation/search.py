@@ -15,7 +15,7 @@ from engine.run import Run
 from engine.settings import make_config
 from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding
-from tasks.generation.data import LENGTHS, GenerationSplit
+from tasks.generation.data import MAX_SOURCE, GenerationSplit
 from tasks.generation.scoring import likelihood
 
 
@@ -44,7 +44,7 @@ def reply(model, split, rows, decoding, batch_size=64, seed=1, progress=iter, le
     batches = batches_by_size(split.source.lengths[rows][:, None], batch_size)
 
     def inputs_of(batch):
-        inputs, _ = split.collate(rows[batch], length_multiple, **LENGTHS)
+        inputs, _ = split.collate(rows[batch], length_multiple, MAX_SOURCE)
         return {"source": inputs["source"]} | ({} if noise is None else {"noise": noise[batch]})
 
     for batch, found in results_of(decoder.predict_on_batch, inputs_of, batches, progress=progress):

@@ -8,17 +8,21 @@ import numpy as np
 from base.files import atomic_file
 from data.batching import batches_by_size
 from data.samples.__main__ import write_conversations
-from data.tokenizers import TOKENIZERS
 from data.vocabulary import PADDING_ID
 from engine import task
 from engine.optimizers import TwoRateAdam, linear_decay
 from engine.vocabularies import vocabulary_of
 from metrics.generation import METRICS, baselines_of, by_source, generation_metrics, perplexity
-from tasks.generation.data import LENGTHS, view
-from tasks.generation.dataset import GenerationDataset, load_dataset
+from tasks.generation.data import (
+    MAX_SOURCE,
+    MAX_TARGET,
+    GenerationDataset,
+    TextSettings,
+    load_dataset,
+    read_references,
+)
 from tasks.generation.predictor import GenerationPredictor
 from tasks.generation.prepare import Settings, prepare
-from tasks.generation.references import read_references
 from tasks.generation.scoring import likelihood, word_loss
 from tasks.generation.search import load_reverse, parse_decoding, reply, rerank, search_of, words_of
 
@@ -67,17 +71,18 @@ class GenerationTask(task.Task):
         return load_dataset(path)
 
     def dataset_of(self, run, path=None):
-        """As of `engine.task.Task`; a file is one of `tasks.generation.references`, of the run's words and tokenizer.
+        """As of `engine.task.Task`; a file is one of references, read by the run's words and tokenizer.
 
         Its dataset has the split `references` and, where the run's own is still there, that one's `train`.
         """
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
         facts, vocabulary = run.config["dataset"], vocabulary_of(run)
-        splits = {"references": read_references(path, vocabulary, **facts["text"])}
+        text = TextSettings.of(facts["text"])
+        splits = {"references": read_references(path, vocabulary, text)}
         if facts["path"] and pathlib.Path(facts["path"]).is_dir():
             splits["train"] = super().dataset_of(run).splits["train"]
-        return GenerationDataset(pathlib.Path(path), facts["name"], splits, vocabulary, None, **facts["text"])
+        return GenerationDataset(pathlib.Path(path), facts["name"], splits, vocabulary, None, text)
 
     def sizes(self, dataset):
         return {"vocabulary_size": len(dataset.vocabulary)}
@@ -110,10 +115,10 @@ class GenerationTask(task.Task):
 
     def training_batches(self, split, config, training, batch_size, rng):
         """Batches are numbers of pairs of like size, like targets first, whose length costs most."""
-        return batches_by_size(view(split, config).sizes[:, ::-1], batch_size, rng)
+        return batches_by_size(split.in_direction_of(config).sizes, batch_size, rng)
 
     def collate(self, split, config, batch, length_multiple):
-        return view(split, config).collate(batch, length_multiple, **LENGTHS)
+        return split.in_direction_of(config).collate(batch, length_multiple, MAX_SOURCE, MAX_TARGET)
 
     # === Scoring ===
 
@@ -160,7 +165,7 @@ class GenerationTask(task.Task):
             UserError: where `reverse_run` is not one.
         """
         decoding, reverse = parse_decoding(decode), reverse_run and load_reverse(reverse_run, dataset.vocabulary)
-        examples = view(dataset.splits[split], model.config)
+        examples = dataset.splits[split].in_direction_of(model.config)
         nll, words = likelihood(model, dataset.splits[split], model.config, length_multiple=length_multiple)
         rows, references = by_source(examples.source_texts, examples.target_texts)
         ids, scores = reply(model, examples, rows, decoding, progress=progress, length_multiple=length_multiple)
@@ -188,13 +193,14 @@ class GenerationTask(task.Task):
             "counts": {"pairs": len(whole), "unseen": len(unseen), "sources": len(rows), "words": int(words.sum())},
             "decoding": decoding.to_json() | ({"reverse_weight": reverse_weight} if reverse_run else {}),
             "search": search_of(decoding) + (", reranked" if reverse else ""),
-            "unit": dataset.tokenizer,
+            "unit": dataset.text.tokenizer,
             "samples": [dict(zip(("source", "target", "reply"), of_pair, strict=True)) for of_pair in shown],
         }
         if examples.several:
             del record["counts"]["unseen"]  # nobody looked
         if baselines:
-            train = view(dataset.splits["train"], model.config).target_texts if "train" in dataset.splits else []
+            train = dataset.splits.get("train")
+            train = train.in_direction_of(model.config).target_texts if train else []
             given = train, examples.source_texts, examples.target_texts
             record["baselines"] = baselines_of(*given, several=examples.several)
         return record
@@ -215,9 +221,9 @@ class GenerationTask(task.Task):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        texts, text_of = dataset.splits[split].source_texts, TOKENIZERS[dataset.tokenizer].detokenize
+        texts = dataset.splits[split].source_texts
         rows = np.unique(np.linspace(0, len(texts) - 1, count).astype(int)) if texts else ()
-        found = {row: [text_of(turn.split(" ")) for turn in texts[row].split("\t")] for row in rows}
+        found = {row: [dataset.text.join(turn.split(" ")) for turn in texts[row].split("\t")] for row in rows}
         return [{"title": f"{split}, pair {row + 1}", "instance": {"turns": found[row]}} for row in rows]
 
     def predictor(self, run):

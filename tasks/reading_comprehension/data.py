@@ -1,21 +1,41 @@
-"""Reading comprehension: questions on contexts in memory, and their batches as NumPy arrays.
+"""Reading comprehension: questions on contexts, read from prepared files, and their batches as NumPy arrays.
 
 Letters: N distinct tokens   L characters   B questions   T context words   J query words   A spans of an answer
 """
 
 import dataclasses
+import pathlib
 
 import numpy as np
 
+from base.files import UserError
+from data import pickles
+from data.prepared import (
+    FACTS,
+    VECTORS,
+    VOCABULARY,
+    Dataset,
+    checked,
+    read_embedding,
+    read_facts,
+    read_vocabulary,
+    texts,
+)
 from data.sequences import Sequences, round_up
+from data.vocabulary import Vocabulary
 
-CHARACTERS = 16  # of a word that are read, as in the paper
+READING, CHARACTERS = "reading.pkl", "characters.txt"
+SPLITS = ("train", "dev")
+WORD_CHARACTERS = 16  # of a word that are read, as in the paper
 NO_SPAN = -1
+
+
+# === Questions and batches ===
 
 
 @dataclasses.dataclass(frozen=True)
 class Tokens:
-    """What is known of each distinct token; row 0 is padding."""
+    """Ids of each distinct token and of its characters; row 0 is padding."""
 
     words: np.ndarray
     """Word ids, int32 `(tokens + 1,)`."""
@@ -31,18 +51,13 @@ class Tokens:
             vocabulary: `data.vocabulary.Vocabulary` of lower-case words.
             characters: `Vocabulary` of characters.
 
-        >>> from data.vocabulary import Vocabulary
         >>> tokens = Tokens.of(["Ab", "c"], Vocabulary.of(["ab"]), Vocabulary.of("abA"))
         >>> tokens.words.tolist(), tokens.characters[:, :3].tolist()
         ([0, 3, 2], [[0, 0, 0], [5, 4, 0], [2, 0, 0]])
         """
-        words = np.zeros(len(texts) + 1, np.int32)
-        words[1:] = vocabulary.encode(text.lower() for text in texts)
-        ids = np.zeros((len(texts) + 1, CHARACTERS), np.int32)
-        for row, text in enumerate(texts, 1):
-            found = characters.encode(text[:CHARACTERS])
-            ids[row, : len(found)] = found
-        return cls(words, ids)
+        words = [0, *vocabulary.encode(text.lower() for text in texts)]
+        letters = Sequences.of([[], *(characters.encode(text[:WORD_CHARACTERS]) for text in texts)])
+        return cls(np.array(words, np.int32), letters.padded(np.arange(len(words)), WORD_CHARACTERS))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,17 +70,17 @@ class ReadingSplit:
     texts: list[str]
     """Their texts."""
     offsets: list[list[int]]
-    """Starts and ends of their tokens, in turn."""
+    """Start and end of each of their tokens, in one list."""
     ids: list[str]
     context: np.ndarray
-    """The context of each question `(questions,)`."""
+    """Index of each question's context, int `(questions,)`."""
     questions: Sequences
     """Their tokens."""
     answers: list[list[str]]
     """Their reference answers."""
     spans: list[list[tuple[int, int]]]
     """First and last tokens of these."""
-    question_texts: list[str] = dataclasses.field(default_factory=list)
+    question_texts: list[str]
     """The questions as they were asked."""
 
     def __len__(self):
@@ -77,11 +92,11 @@ class ReadingSplit:
         return np.stack([self.contexts.lengths[self.context], self.questions.lengths], axis=1)
 
     def collate(self, rows, max_context=None, max_question=None, multiple=1):
-        """A batch of questions.
+        """Makes a batch of questions.
 
         Args:
-            rows: Numbers of questions, int `(B,)`.
-            max_context, max_question: Words that are read of each, the first ones; `None`: all.
+            rows: Indices of questions, int `(B,)`.
+            max_context, max_question: Number of first words read of each; `None`: all.
             multiple: Sizes are rounded up to it.
 
         Returns:
@@ -89,32 +104,124 @@ class ReadingSplit:
             the answers within the words that are read, padded with -1.
         """
 
-        def cut(sequences, numbers, limit):
+        def first_words(sequences, numbers, limit):
             return sequences.padded(numbers, sequences.width(numbers, limit, multiple), limit, keep="first")
 
-        context = cut(self.contexts, self.context[rows], max_context)
-        query = cut(self.questions, rows, max_question)
+        context = first_words(self.contexts, self.context[rows], max_context)
+        query = first_words(self.questions, rows, max_question)
         distinct, number = np.unique(np.concatenate([[0], context.ravel(), query.ravel()]), return_inverse=True)
         number = number[1:].astype(np.int32)
-        size = round_up(len(distinct), 16 * multiple)
-        words = np.zeros(size, np.int32)
-        characters = np.zeros((size, self.tokens.characters.shape[1]), np.int32)
-        words[: len(distinct)] = self.tokens.words[distinct]
-        characters[: len(distinct)] = self.tokens.characters[distinct]
+        distinct = np.pad(distinct, (0, round_up(len(distinct), 16 * multiple) - len(distinct)))
         read = max_context or context.shape[1]  # words; the width may be more, for it is rounded up
         spans = [[span for span in self.spans[row] if span[1] < read] for row in rows]
         padded = np.full((len(rows), max([1, *map(len, spans)]), 2), NO_SPAN, np.int32)
         for row, found in enumerate(spans):
             padded[row, : len(found)] = np.array(found).reshape(-1, 2)
         inputs = {
-            "words": words,
-            "characters": characters,
+            "words": self.tokens.words[distinct],
+            "characters": self.tokens.characters[distinct],
             "context": number[: context.size].reshape(context.shape),
             "query": number[context.size :].reshape(query.shape),
         }
         return inputs, padded
 
     def answer(self, row, first, last):
-        """The text from one word of a question's context to another, as the context has it."""
+        """The text of a question's context from one word to another, as it is written there."""
         offsets = self.offsets[self.context[row]]
         return self.texts[self.context[row]][offsets[2 * first] : offsets[2 * last + 1]]
+
+
+# === Reading ===
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadingDataset(Dataset):
+    """A prepared dataset: `splits` of `ReadingSplit`."""
+
+    vectors: np.ndarray
+    """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
+    vocabulary: Vocabulary
+    """Its words are lower case."""
+    characters: Vocabulary
+    trained_words: int
+    """Number of the vocabulary's last words whose vectors are made up and can be trained."""
+
+
+def load_dataset(path):
+    """Reads a prepared dataset.
+
+    Raises:
+        UserError: on a missing or malformed file, and where files contradict each other.
+    """
+    path = pathlib.Path(path)
+    facts = read_facts(path, "reading_comprehension")
+    vocabulary, characters = (read_vocabulary(path / name) for name in (VOCABULARY, CHARACTERS))
+    vectors = read_embedding(path / VECTORS, vocabulary)
+    data = pickles.load(path / READING)
+    with checked(path / READING):
+        splits = _splits(data, vocabulary, characters)
+    trained = facts.get("trained_words", 0)
+    if type(trained) is not int or not 0 <= trained < len(vocabulary):
+        raise UserError(f"{path / FACTS}: expected trained_words below {len(vocabulary)}. Received: {trained!r:.60}")
+    return ReadingDataset(path, facts["name"], splits, vectors, vocabulary, characters, trained)
+
+
+def _splits(data, vocabulary, characters):
+    """Makes the splits, checked: what is wrong is a `TypeError`, `ValueError` or `LookupError`."""
+    shared = {
+        "tokens": Tokens.of(texts(data["tokens"]), vocabulary, characters),
+        "contexts": Sequences.of([context["tokens"] for context in data["contexts"]]),
+        "texts": texts([context["text"] for context in data["contexts"]]),
+        "offsets": [context["offsets"] for context in data["contexts"]],
+    }
+    _check_ids(shared["contexts"], shared["tokens"])
+    _check_offsets(shared["offsets"], shared["contexts"], shared["texts"])
+    splits = {}
+    for name in SPLITS:
+        items = data["splits"].get(name, [])
+        splits[name] = ReadingSplit(
+            **shared,
+            ids=texts([item["id"] for item in items]),
+            context=Sequences.of([[item["context"] for item in items]]).ids.astype(np.int64),
+            questions=Sequences.of([item["tokens"] for item in items]),
+            answers=[texts(item["answers"]) for item in items],
+            spans=_spans(items),
+            question_texts=texts([item["question"] for item in items]),
+        )
+        _check(splits[name])
+    return splits
+
+
+def _spans(items):
+    """First and last tokens of each question's answers, as tuples; one object of the file stays one object."""
+    spans = {id(item["spans"]): item["spans"] for item in items}
+    spans = {key: [(first, last) for first, last in found] for key, found in spans.items()}
+    if not all(type(place) is int for found in spans.values() for span in found for place in span):
+        raise TypeError("spans must be whole numbers")
+    return [spans[id(item["spans"])] for item in items]
+
+
+def _check_offsets(offsets, contexts, context_texts):
+    packed = Sequences.of(offsets)
+    if (packed.lengths != 2 * contexts.lengths).any():
+        raise ValueError("offsets must be the start and the end of each token")
+    for row, text in enumerate(context_texts):
+        places = packed.ids[packed.starts[row] : packed.starts[row] + packed.lengths[row]]
+        if len(places) and not (places[0] >= 0 and places[-1] <= len(text) and (np.diff(places) >= 0).all()):
+            raise ValueError(f"offsets of context {row} must rise and end within its {len(text)} characters")
+
+
+def _check_ids(sequences, tokens):
+    rows = len(tokens.words)
+    if len(sequences.ids) and not 0 < sequences.ids.min() <= sequences.ids.max() < rows:
+        raise ValueError(f"tokens must be from 1 to {rows - 1}")
+
+
+def _check(split):
+    _check_ids(split.questions, split.tokens)
+    if len(split) and not 0 <= split.context.min() <= split.context.max() < len(split.contexts):
+        raise ValueError(f"contexts must be from 0 to {len(split.contexts) - 1}")
+    for row, spans in enumerate(split.spans):
+        length = split.contexts.lengths[split.context[row]]
+        if not spans or not all(0 <= first <= last < length for first, last in spans):
+            raise ValueError(f"question {split.ids[row]:.60}: spans must be within its {length} words")

@@ -10,7 +10,7 @@ from data.vocabulary import word_table
 from engine.export import of_shape, without_cudnn
 from layers.masking import LOWEST
 from layers.span_search import best_spans
-from tasks.reading_comprehension.data import CHARACTERS
+from tasks.reading_comprehension.data import WORD_CHARACTERS
 from tasks.reading_comprehension.scoring import MAX_LENGTH
 
 COUNT = 5  # answers to a question
@@ -62,13 +62,13 @@ class ReadingText:
         """
         flat = tf.concat([[""], context.flat_values, query.flat_values], axis=0)
         distinct, number = tf.unique(flat)  # "" is no token, so number 0 is padding's alone
-        split = tf.strings.unicode_split(distinct, "UTF-8")[:, :CHARACTERS]
+        split = tf.strings.unicode_split(distinct, "UTF-8")[:, :WORD_CHARACTERS]
         characters = tf.ragged.map_flat_values(self.characters.lookup, split)
         words = tf.concat([[0], self.words.lookup(tf.strings.lower(distinct[1:], encoding="utf-8"))], axis=0)
         cut = 1 + tf.size(context.flat_values)
         return {
             "words": words,
-            "characters": characters.to_tensor(shape=(None, CHARACTERS)),
+            "characters": characters.to_tensor(shape=(None, WORD_CHARACTERS)),
             "context": _at_least_one(context.with_flat_values(number[1:cut]).to_tensor()),
             "query": _at_least_one(query.with_flat_values(number[cut:]).to_tensor()),
         }

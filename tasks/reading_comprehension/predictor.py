@@ -19,8 +19,7 @@ from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
 from layers.span_search import best_spans
 from tasks.reading_comprehension.confidence import Scale
-from tasks.reading_comprehension.data import ReadingSplit, Tokens
-from tasks.reading_comprehension.prepare import CHARACTERS
+from tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
 from tasks.reading_comprehension.scoring import MAX_LENGTH
 from tasks.reading_comprehension.windows import Span, batches_of, best_apart, windows_of
 
@@ -212,6 +211,7 @@ class ReadingComprehensionPredictor(Predictor):
             questions=Sequences.of(questions),
             answers=[[]] * len(instances),
             spans=[[]] * len(instances),
+            question_texts=[],
         )
 
 

@@ -7,8 +7,8 @@
 
 and the files of `data.prepared`; words are in lower case.
 
-`tokens` of contexts and questions are numbers into the distinct tokens, counted from 1; `offsets` the flat list of
-their starts and ends in the text; `answers` the reference texts, `spans` their first and last tokens.
+`tokens` of contexts and questions are indices of distinct tokens, counted from 1; `offsets` is the flat list of their
+starts and ends in the text; `answers` are the reference texts, `spans` their first and last tokens.
 """
 
 import collections
@@ -23,14 +23,12 @@ from data.prepared import VECTORS, VOCABULARY, print_summary, write
 from data.vocabulary import Vocabulary
 from data.word_vectors import complete, read_vectors
 from engine.vocabularies import Words
-
-READING, CHARACTERS = "reading.pkl", "characters.txt"
-SPLITS = ("train", "dev")
+from tasks.reading_comprehension.data import CHARACTERS, READING
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a corpus is prepared."""
+    """Settings of preparing."""
 
     name: str | None = None
     """Name of the corpus in tables and in `results/published.json`; `None`: that of the source directory."""
@@ -44,8 +42,8 @@ class Settings:
     min_count: int = 2
     """Characters that the training files have less often are unknown."""
     trained_words: int = 0
-    """Words of train without a vector that occur at least so often get one that can be trained, by the model's setting
-    `train_unknown`; 0: none, all are one unknown word."""
+    """Least occurrences of a word of train without a vector that gets one that can be trained, by the model's setting
+    `train_unknown`; 0: none does, all are one unknown word."""
     seed: int = 1
     """Seed of the vectors of words that the file lacks."""
 

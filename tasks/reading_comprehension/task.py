@@ -19,9 +19,9 @@ from engine.evaluate import print_record
 from engine.optimizers import averaging, linear_decay
 from metrics.reading_comprehension import METRICS, squad_metrics
 from tasks.reading_comprehension.confidence import measure_confidence
-from tasks.reading_comprehension.dataset import load_dataset
+from tasks.reading_comprehension.data import CHARACTERS, load_dataset
 from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
-from tasks.reading_comprehension.prepare import CHARACTERS, Settings, prepare
+from tasks.reading_comprehension.prepare import Settings, prepare
 from tasks.reading_comprehension.scoring import answers, predict, span_loss
 
 OPTIMIZERS = ("adam", "adadelta")

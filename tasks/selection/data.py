@@ -1,4 +1,16 @@
-"""A prepared response-selection dataset, as prepare.py or DAM's release wrote it, read from disk."""
+"""A prepared response-selection dataset: its files, read and checked.
+
+    data.pkl   (train, dev, test), each {"y": labels, "c": contexts, "r": responses} of word ids; each turn of a context
+               is followed by the id of `_EOS_`. DAM's release can train on it.
+    arrays/    The same as flat arrays, `SPLIT.NAME.npy`, which are mapped into memory:
+               ids                                 words of all turns and responses in corpus order, uint16 or uint32
+               turn_starts, turn_lengths           turns of all contexts, within `ids`
+               context_start, context_turns        first turn of each context, number of its turns
+               response_starts, response_lengths   response of each line, within `ids`
+               context, label                      context of each line; 1 positive, 0 negative
+
+See `data.prepared` for the other files.
+"""
 
 import dataclasses
 import pathlib
@@ -9,35 +21,42 @@ import numpy as np
 
 from base.files import UserError
 from data import pickles
+from data.flat_arrays import StoredArray
 from data.prepared import FACTS, VECTORS, VOCABULARY, Dataset, checked, read_facts, read_vectors
+from data.sequences import Sequences
+from data.tokenizers import TOKENIZERS, WHITESPACE
 from data.vocabulary import Vocabulary
-from tasks.selection.arrays import ARRAYS, read_split
 from tasks.selection.recipes import PUBLISHED_CORPORA
 from tasks.selection.split import SelectionSplit
-from tasks.selection.text import WHITESPACE_TEXT, check_text
 
-DATA, WORD2ID = "data.pkl", "word2id"
+DATA, ARRAYS, WORD2ID = "data.pkl", "arrays", "word2id"
 SPLITS = ("train", "dev", "test")
-HASHED_WORDS = 2**24
-"""More are not hashed to."""
+TYPES = {
+    **{"turn_starts": "int64", "turn_lengths": "int32", "context_start": "int64", "context_turns": "int32"},
+    **{"response_starts": "int64", "response_lengths": "int32", "context": "int32", "label": "int32"},
+}
+"""The arrays of a split, but for `ids`."""
+MOST_HASHED_WORDS = 2**24
 LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
+WHITESPACE_TEXT = {"tokenizer": WHITESPACE, "lower": False}
+"""How texts become words in the release's files, and where a dataset does not say."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SelectionDataset(Dataset):
-    """What a prepared directory holds: `train`, `dev` and `test`, each a `SelectionSplit`."""
+    """A prepared directory: `splits` has `train`, `dev` and `test`, each a `SelectionSplit`."""
 
     vectors: np.ndarray
     """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
     vocabulary: Vocabulary | None
-    """`None` for the release's published files, which have none."""
+    """`None` for the release's published files, which lack one."""
     eos_id: int
     unk_id: int | None
-    """The id of `_UNK_`; `None` where it is not known."""
+    """The id of `_UNK_`; `None`: not known."""
     hashed_words: int
     """Ids of unknown words after those of the vocabulary, see `data.vocabulary.Vocabulary`."""
     text: dict
-    """`tokenizer` and `lower` of `data.tokenizers.words_of`: how texts become its words."""
+    """`tokenizer` and `lower` of `data.tokenizers.words_of`."""
 
     def facts(self):
         own = {"eos_id": self.eos_id, "unk_id": self.unk_id, "hashed_words": self.hashed_words, "text": self.text}
@@ -45,16 +64,16 @@ class SelectionDataset(Dataset):
 
 
 def load_dataset(path, eos_id=None, name=None):
-    """Reads a prepared directory: `word_embedding.pkl`, `arrays/` or, where there are none, `data.pkl`, and, where they
-    exist, `dataset.json` and `vocabulary.txt` or `word2id`.
+    """Reads a prepared directory.
 
     Args:
         path: The directory.
-        eos_id: `_EOS_` id, needed where there is no `dataset.json`; else the same.
-        name: Of the corpus; `None`: what `dataset.json` says, or the directory's. A published one has its own `_EOS_`.
+        eos_id: The id of `_EOS_`, needed where there is no `dataset.json`; else it must agree.
+        name: Name of the corpus; `None`: that of `dataset.json`, or of the directory. The name of a published corpus
+            implies its `eos_id`.
 
     Raises:
-        UserError: on a missing or malformed file, and where files contradict each other.
+        UserError: if a file is missing or malformed, or files contradict each other.
     """
     path = pathlib.Path(path)
     if not path.is_dir():
@@ -65,15 +84,17 @@ def load_dataset(path, eos_id=None, name=None):
         eos_id = PUBLISHED_CORPORA.get(name)
     eos_id = _eos_id(path, facts, eos_id, len(vectors))
     hashed = facts.get("hashed_words", 0)
-    if type(hashed) is not int or not 0 <= hashed <= HASHED_WORDS:
-        raise UserError(f"{path / FACTS}: expected hashed_words from 0 to {HASHED_WORDS}. Received: {hashed!r:.60}")
-    vocabulary = _vocabulary(path, eos_id, vectors.shape)
+    if type(hashed) is not int or not 0 <= hashed <= MOST_HASHED_WORDS:
+        raise UserError(
+            f"{path / FACTS}: expected hashed_words from 0 to {MOST_HASHED_WORDS}. Received: {hashed!r:.60}"
+        )
+    vocabulary, words = _vocabulary(path, eos_id, vectors.shape), len(vectors) + hashed
     if (path / ARRAYS).is_dir():
-        splits = {name: read_split(path / ARRAYS, name, len(vectors) + hashed) for name in SPLITS}
+        splits = {split: read_split(path / ARRAYS, split, words) for split in SPLITS}
     else:
-        splits = _splits(path / DATA, eos_id, len(vectors) + hashed)
+        splits = _read_pickle(path / DATA, eos_id, words)
     name, unk_id = name or facts.get("name", path.name), facts.get("unk_id")
-    text = check_text(facts.get("text", WHITESPACE_TEXT), path / "dataset.json")
+    text = check_text(facts.get("text", WHITESPACE_TEXT), path / FACTS)
     return SelectionDataset(path, name, splits, vectors, vocabulary, eos_id, unk_id, hashed, text)
 
 
@@ -92,7 +113,7 @@ def _eos_id(path, facts, given, rows):
 
 
 def _vocabulary(path, eos_id, shape):
-    """That of `vocabulary.txt`, or of the release's `word2id`; `None` where there is neither."""
+    """The words of `vocabulary.txt`, or of the release's `word2id`; `None` if there is neither."""
     if (path / VOCABULARY).is_file():
         file, vocabulary = path / VOCABULARY, Vocabulary.load(path / VOCABULARY)
     elif (path / WORD2ID).is_file():
@@ -109,17 +130,45 @@ def _vocabulary(path, eos_id, shape):
     return vocabulary
 
 
-def _splits(file, eos_id, rows):
+# === Text ===
+
+
+def text_settings(run):
+    """The settings of `data.tokenizers.words_of` that an `engine.run.Run` was trained with."""
+    return check_text(run.config["dataset"].get("text", WHITESPACE_TEXT), run.path)
+
+
+def check_text(found, file):
+    """The settings of `data.tokenizers.words_of` in a JSON file.
+
+    Raises:
+        UserError: if they are anything else.
+    """
+    match found:
+        case {"tokenizer": str(name), "lower": bool(lower)} if name == WHITESPACE or name in TOKENIZERS:
+            return {"tokenizer": name, "lower": lower}
+    raise UserError(f"{file}: expected text with a known tokenizer and lower. Received: {found}")
+
+
+def as_texts(sequences, index, vocabulary):
+    """The lists of ids at an index as texts, with spaces between the words."""
+    return [" ".join(map(vocabulary.word, ids)) for ids in sequences.lists(index)]
+
+
+# === data.pkl ===
+
+
+def _read_pickle(file, eos_id, words):
     data = pickles.load(file)
     if not isinstance(data, (tuple, list)) or len(data) != len(SPLITS):
         raise UserError(f"{file}: expected a tuple (train, dev, test). Received: {type(data)}")
-    return {name: _split(file, name, split, eos_id, rows) for name, split in zip(SPLITS, data, strict=True)}
+    return {name: _split_of(file, name, lists, eos_id, words) for name, lists in zip(SPLITS, data, strict=True)}
 
 
-def _split(file, name, split, eos_id, rows):
-    if not isinstance(split, dict) or not {"y", "c", "r"} <= split.keys():
+def _split_of(file, name, lists, eos_id, words):
+    if not isinstance(lists, dict) or not {"y", "c", "r"} <= lists.keys():
         raise UserError(f"{file}: expected {name} to be a dict with y, c and r")
-    y, c, r = split["y"], split["c"], split["r"]
+    y, c, r = lists["y"], lists["c"], lists["r"]
     with checked(file, f"lists of ids in {name}"):
         if not len(y) == len(c) == len(r):
             raise UserError(
@@ -129,12 +178,82 @@ def _split(file, name, split, eos_id, rows):
         if None in labels:
             wrong = reprlib.repr(y[labels.index(None)])
             raise UserError(f"{file}: expected the labels of {name} to be 0 or 1. Received: {wrong}")
-        built = SelectionSplit.of(c, r, labels, eos_id)
-    for ids in (built.turns.ids, built.responses.ids):
-        if len(ids) and not 0 <= ids.min() <= ids.max() < rows:
+        split = SelectionSplit.of(c, r, labels, eos_id)
+    for ids in (split.turns.ids, split.responses.ids):
+        if len(ids) and not 0 <= ids.min() <= ids.max() < words:
             raise UserError(
-                f"{file}: {name} holds ids from {ids.min()} to {ids.max()}, but {VECTORS} has rows 0 to {rows - 1}"
+                f"{file}: {name} holds ids from {ids.min()} to {ids.max()}, but {VECTORS} has rows 0 to {words - 1}"
             )
-    if len(c) and not (built.turns.ids == eos_id).any():
+    if len(c) and not (split.turns.ids == eos_id).any():
         raise UserError(f"{file}: expected contexts of {name} to hold the id of _EOS_. Received: {eos_id}")
-    return built
+    return split
+
+
+# === arrays/ ===
+
+
+def path_of(directory, split, name):
+    """The file of an array."""
+    return pathlib.Path(directory) / f"{split}.{name}.npy"
+
+
+def read_split(directory, split, words):
+    """Maps the arrays of a split into memory, after one pass over them.
+
+    Args:
+        directory: The directory of the arrays.
+        split: Name of the split.
+        words: Every id is below this.
+
+    Raises:
+        UserError: if a file is missing, or arrays contradict each other.
+    """
+    found = {name: StoredArray(path_of(directory, split, name)) for name in ("ids", *TYPES)}
+    for name, array in found.items():
+        expected = [TYPES[name]] if name in TYPES else ["uint16", "uint32"]
+        if array.dtype not in expected:
+            raise UserError(f"{array.path}: expected {' or '.join(expected)}. Received: {array.dtype}")
+    ids, turns, contexts, lines = (len(found[name]) for name in ("ids", "turn_starts", "context_start", "context"))
+    sizes = {"turn_lengths": turns, "context_turns": contexts}
+    for name, size in {**sizes, "response_starts": lines, "response_lengths": lines, "label": lines}.items():
+        if len(found[name]) != size:
+            raise UserError(f"{found[name].path}: expected {size:,} numbers. Received: {len(found[name]):,}")
+    for name, limit in {"ids": words, "label": 2, "context": contexts}.items():
+        _check_range(found[name], limit)
+    _check_order(found["context"])
+    _check_places(found["turn_starts"], found["turn_lengths"], ids)
+    _check_places(found["response_starts"], found["response_lengths"], ids)
+    _check_places(found["context_start"], found["context_turns"], turns)
+    arrays = {name: array.mapped() for name, array in found.items()}
+    return SelectionSplit(
+        turns=Sequences(arrays["ids"], arrays["turn_starts"], arrays["turn_lengths"]),
+        responses=Sequences(arrays["ids"], arrays["response_starts"], arrays["response_lengths"]),
+        **{name: arrays[name] for name in ("context_start", "context_turns", "context", "label")},
+    )
+
+
+def _check_range(array, limit):
+    """Refuses an array unless all its numbers are from 0 to `limit - 1`."""
+    for _, block in array.blocks():
+        lowest, highest = block.min(), block.max()
+        if lowest < 0 or highest >= limit:
+            wrong = lowest if lowest < 0 else highest
+            raise UserError(f"{array.path}: expected numbers from 0 to {limit - 1}. Received: {wrong}")
+
+
+def _check_order(array):
+    last = 0
+    for _, block in array.blocks():
+        if np.diff(block, prepend=last).min() < 0:
+            raise UserError(f"{array.path}: expected numbers that do not fall. Received: one below the one before it")
+        last = block[-1]
+
+
+def _check_places(starts, lengths, limit):
+    """Refuses lists that lie outside an array of `limit` numbers."""
+    _check_range(starts, limit + 1)
+    _check_range(lengths, limit + 1)
+    for start, block in starts.blocks():
+        end = (block + lengths.read(start, start + len(block))).max()
+        if end > limit:
+            raise UserError(f"{starts.path}: expected lists that end at {limit} at most. Received: {end}")

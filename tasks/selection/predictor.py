@@ -11,10 +11,10 @@ from data.tokenizers import words_of
 from engine.predictor import Predictor
 from engine.run import VOCABULARY
 from engine.vocabularies import vocabulary_of
+from tasks.selection.data import text_settings
 from tasks.selection.matching import Matching
 from tasks.selection.scoring import CANDIDATES, score
 from tasks.selection.split import SelectionSplit, inputs_of
-from tasks.selection.text import text_settings
 
 
 class SelectionPredictor(Predictor):

@@ -1,20 +1,13 @@
-"""Response selection: from a corpus's text files to a prepared dataset, see `data.prepared`.
+"""Response selection: from a corpus's text files to a prepared dataset, see `tasks.selection.data`.
 
-    data.pkl   (train, dev, test), each {"y": labels, "c": contexts, "r": responses}, as word ids; in a context each
-               turn is followed by the id of `_EOS_`
-    arrays/    the same as flat arrays, see `tasks.selection.arrays`
+The corpus streams through files: memory holds its distinct words, their vectors and 1 byte for each utterance.
 
-`data.pkl` and `word_embedding.pkl` are of the form of DAM's release, which can train on them. A corpus of more lines
-than `PICKLED` has arrays instead: they are read without taking memory.
-
-The corpus streams through files: memory is taken by its distinct words, their vectors and 1 byte for each utterance.
-
-The vocabulary and the word vectors are made from the *distinct utterances* of the training lines
-with label 1, each once: a context that grows line by line would otherwise count its first turn ten
-times, and `min_count` would mean nothing. Negative responses are positive ones elsewhere in the corpus,
-so they would only count words again.
+The vocabulary and the word vectors are made from the *distinct utterances* of the training lines with label 1. A
+context that grows line by line would otherwise count its first turn ten times, and `min_count` would mean nothing.
+Negative responses are positive ones elsewhere in the corpus, so they would only count words again.
 """
 
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -29,11 +22,12 @@ from data.cluster import on_cluster
 from data.corpora import CORPORA
 from data.flat_arrays import numbering
 from data.prepared import VECTORS, VOCABULARY, print_summary, write
+from data.sequences import document_frequency
 from data.tokenizers import WHITESPACE, words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec
 from engine.vocabularies import Words
-from tasks.selection.arrays import ARRAYS, read_split
+from tasks.selection.data import ARRAYS, DATA, SPLITS, WHITESPACE_TEXT, check_text, read_split
 from tasks.selection.ingest import (
     Utterances,
     blocks_of,
@@ -43,37 +37,35 @@ from tasks.selection.ingest import (
     encode,
     write_blocks,
 )
-from tasks.selection.statistics import ROWS, statistics_of, warn_of_candidates
-from tasks.selection.text import WHITESPACE_TEXT, check_text
 
-SPLITS = ("train", "dev", "test")
-DATA = "data.pkl"
 PICKLED = 500_000
-"""Lines of a corpus that is written as `data.pkl` unless told otherwise."""
+"""Most lines of a corpus that is written as `data.pkl` by default."""
+PAPER_TURNS, PAPER_WORDS = 9, 50
+"""Turns of a context and words of an utterance that DAM reads."""
+BLOCK = 2**16
+"""Utterances whose words are counted at once."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a corpus is prepared; the defaults are the DAM paper's where it says."""
+    """Settings of preparing a corpus; the defaults are the DAM paper's where it states them."""
 
     name: str | None = None
-    """Name of the corpus in tables, and in `results/published.json` where it has published scores; `None`: that of the
-    source directory."""
+    """Name of the corpus in tables and in `results/published.json`; `None`: that of the source directory."""
     tokenizer: str | None = None
-    """`data.tokenizers.WHITESPACE` or a key of `TOKENIZERS`; `None`: that of the corpus, whose words are separated by
-    white space already."""
+    """`data.tokenizers.WHITESPACE` or a key of `TOKENIZERS`; `None`: that of the corpus, split at white space."""
     lower: bool = True
-    """Whether texts are made lower case, unless they are split at white space alone."""
+    """Whether texts become lower case, unless they are split at white space alone."""
     min_count: int = 2
     """Words that occur less often in the distinct training utterances are `_UNK_`."""
     hashed_words: int = 0
-    """Ids for words that are not in the vocabulary, by their hash, so that a model with `lexical` match can tell
-    whether two are the same; 0: all are `_UNK_`, as DAM's release has it."""
+    """Ids for words outside the vocabulary, by their hash, so that a model's lexical match can tell whether two are the
+    same; 0: all are `_UNK_`, as in DAM's release."""
     dimension: int = 200
     """Dimension of the word vectors; a file of `vectors` has its own."""
     word2vec_text: str = "utterances"
-    """Word2vec: what a window stays within, each distinct training utterance, or with `"conversations"` a conversation
-    from its first turn to its last, so that words of a question and of its answer come together."""
+    """Word2vec: the text that a window stays within, a distinct training utterance, or with `"conversations"` a whole
+    conversation, so that words of a question and of its answer come together."""
     window: int = 10
     """Word2vec: context words to each side."""
     negative: int = 25
@@ -85,27 +77,30 @@ class Settings:
     word2vec_workers: int | None = None
     """Word2vec: threads; with one, vectors repeat exactly with their seed. `None`: see `data.word_vectors.threads`."""
     vectors: str | None = None
-    """Text file of word vectors to take instead of training them."""
+    """Text file of word vectors to use instead of training them."""
     general_vectors: str | None = None
-    """File of word vectors, text or `.npz`, that each word has beside its own of the corpus; `None`: it has one."""
+    """File of word vectors, text or `.npz`, appended to those of the corpus; `None`: none."""
     seed: int = 1
     """Seed for every random number generator."""
     vocabulary_of: str | None = None
-    """Run or prepared dataset whose words, tokenizer and word vectors are taken, so that a model of the one can score
-    what is prepared or be trained on it; `None`: the corpus's own."""
+    """Run or prepared dataset whose words, tokenizer and word vectors are used, so that a model of the one can score or
+    train on the other; `None`: the corpus's own."""
     candidates: int = 10
-    """Candidates that each context of dev or test should have, else a warning; 0: any number."""
+    """Expected candidates per context of dev and test, else a warning; 0: any number."""
     storage: str = "auto"
-    """`pickle`: examples are written as `data.pkl`, `arrays`: as flat arrays, `both`; `auto`: a pickle of up to
-    `PICKLED` lines, else arrays."""
+    """`pickle`: examples are written as `data.pkl`; `arrays`: as flat arrays; `both`; `auto`: as a pickle up to
+    `PICKLED` lines, else as arrays."""
 
 
 def prepare(corpus, source, out, settings, ray=False):
     """Prepares a corpus for response selection, see `data.prepared`.
 
     Args:
-        corpus, source, out, settings: See there.
-        ray: Whether a Ray cluster reads the files, which all its machines then find at the same path.
+        corpus: Key of `data.corpora.CORPORA`.
+        source: Directory of the corpus.
+        out: Directory to make.
+        settings: `Settings`.
+        ray: Whether a Ray cluster reads the files, which all its machines find at the same path.
     """
     reader = CORPORA[corpus].reader
     given = Words.of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
@@ -120,28 +115,14 @@ def prepare(corpus, source, out, settings, ray=False):
         if files["dev"] is None:
             print(f"warning: {source} has no dev file: train.py will not train on {out}", file=sys.stderr)
         arrays = directory / ARRAYS
-        arrays.mkdir()
-        words = numbering()
-
-        def opener(path, mode):
-            return progress.open(path, mode, description=f"reading {path.name}")
-
-        with on_cluster("--ray") if ray else contextlib.nullcontext() as results:
-            for split, file in files.items():
-                how = (reader, file, functools.partial(words_of, **text), split == "train")
-                blocks = blocks_on_cluster(results, *how) if ray else blocks_of(*how, opener)
-                write_blocks(blocks if file else [], arrays, split, words)
+        words = _read(reader, files, text, arrays, progress, ray)
         utterances = Utterances(arrays, words)
         if given:
             vocabulary, vectors = given.vocabulary, given.vectors()
         else:
-            counts = utterances.counts()
-            vocabulary = _vocabulary(files["train"], counts, settings)
+            vocabulary, counts = _vocabulary(files["train"], utterances, settings)
             sentences = utterances if settings.word2vec_text == "utterances" else conversations(arrays, words)
             settings, vectors = _word_vectors(sentences, counts, vocabulary, settings, directory, progress)
-            if settings.general_vectors:
-                vectors, found = append_vectors(vectors, settings.general_vectors, vocabulary)
-                print(f"{settings.general_vectors}: vectors of {found:,} of {len(vocabulary) - 2:,} words")
         splits, unknown = _encoded(arrays, vocabulary, words, len(vectors))
         statistics = _statistics(files, splits, unknown, settings.candidates)
         made = {VECTORS: vectors, VOCABULARY: vocabulary} | _stored(arrays, splits, vocabulary.eos_id, settings.storage)
@@ -155,42 +136,71 @@ def prepare(corpus, source, out, settings, ray=False):
 # === Steps ===
 
 
-def _vocabulary(file, counts, settings):
+def _read(reader, files, text, arrays, progress, ray):
+    """Writes the lines of all files as arrays of numbered words; returns the distinct words in order."""
+
+    def opener(path, mode):
+        return progress.open(path, mode, description=f"reading {path.name}")
+
+    arrays.mkdir()
+    words, tokenize = numbering(), functools.partial(words_of, **text)
+    with on_cluster("--ray") if ray else contextlib.nullcontext() as results:
+        for split, file in files.items():
+            if file is None:
+                blocks = []
+            elif ray:
+                blocks = blocks_on_cluster(results, reader, file, tokenize, split == "train")
+            else:
+                blocks = blocks_of(reader, file, tokenize, split == "train", opener)
+            write_blocks(blocks, arrays, split, words)
+    return words
+
+
+def _vocabulary(file, utterances, settings):
+    """The vocabulary of the training utterances, and `{word: count}` of these."""
+    counts = utterances.counts()
     if not counts:
         raise UserError(f"{file}: expected lines with label 1. Received: none")
     vocabulary = Vocabulary.of_counts(counts, settings.min_count)
     if len(vocabulary) == len(SPECIALS):
         raise UserError(f"{file}: expected a word that occurs {settings.min_count} times (--min_count). Received: none")
-    return dataclasses.replace(vocabulary, hashed=settings.hashed_words)
+    return dataclasses.replace(vocabulary, hashed=settings.hashed_words), counts
 
 
 def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
-    """The settings with what they left open, and the vectors."""
+    """The settings, with the passes and threads of word2vec filled in, and the vectors."""
     if settings.vectors:
         vectors, found = load_text_vectors(settings.vectors, vocabulary, settings.seed)
-        print(f"{settings.vectors}: vectors of {found:,} of {len(vocabulary) - 2:,} words")
-        return settings, vectors
-    known = sum(counts[word] for word in vocabulary.words if word not in SPECIALS)
-    epochs, workers = settings.word2vec_epochs or passes(known), settings.word2vec_workers or threads(known)
-    task = progress.add_task("word vectors", total=epochs)
-    vectors = train_word2vec(
-        sentences,
-        vocabulary,
-        dimension=settings.dimension,
-        window=settings.window,
-        negative=settings.negative,
-        sample=settings.sample,
-        epochs=epochs,
-        seed=settings.seed,
-        workers=workers,
-        after_epoch=functools.partial(progress.advance, task),
-        directory=directory,
-    )
-    return dataclasses.replace(settings, word2vec_epochs=epochs, word2vec_workers=workers), vectors
+        _print_found(settings.vectors, found, vocabulary)
+    else:
+        known = sum(counts[word] for word in vocabulary.words if word not in SPECIALS)
+        settings = dataclasses.replace(
+            settings,
+            word2vec_epochs=settings.word2vec_epochs or passes(known),
+            word2vec_workers=settings.word2vec_workers or threads(known),
+        )
+        task = progress.add_task("word vectors", total=settings.word2vec_epochs)
+        vectors = train_word2vec(
+            sentences,
+            vocabulary,
+            epochs=settings.word2vec_epochs,
+            workers=settings.word2vec_workers,
+            after_epoch=functools.partial(progress.advance, task),
+            directory=directory,
+            **{name: getattr(settings, name) for name in ("dimension", "window", "negative", "sample", "seed")},
+        )
+    if settings.general_vectors:
+        vectors, found = append_vectors(vectors, settings.general_vectors, vocabulary)
+        _print_found(settings.general_vectors, found, vocabulary)
+    return settings, vectors
+
+
+def _print_found(file, found, vocabulary):
+    print(f"{file}: vectors of {found:,} of {len(vocabulary) - len(SPECIALS):,} words")
 
 
 def _encoded(arrays, vocabulary, words, rows):
-    """The splits, their words as ids, and how many words of each are unknown."""
+    """The splits with their words as ids, and the number of unknown words of each."""
     ids = vocabulary.encode(words)
     unknown = np.array([id == vocabulary.unk_id or id > len(vocabulary) for id in ids], bool)
     counts = {split: encode(arrays, split, ids, unknown) for split in SPLITS}
@@ -198,19 +208,8 @@ def _encoded(arrays, vocabulary, words, rows):
     return {split: read_split(arrays, split, rows + vocabulary.hashed) for split in SPLITS}, counts
 
 
-def _statistics(files, splits, unknown, candidates):
-    """Statistics of each split that has lines; warns where dev or test have other numbers of candidates."""
-    statistics = {}
-    for name, split in splits.items():
-        if len(split):
-            statistics[name] = {"file": files[name].name, **statistics_of(split, unknown[name])}
-            if name != "train":
-                warn_of_candidates(files[name], split, candidates)
-    return statistics
-
-
 def _stored(arrays, splits, eos_id, storage):
-    """What of `data.pkl` is to be written; the arrays are removed where they are not to stay."""
+    """The content of `data.pkl`, if it is to be written; removes the arrays unless they are to stay."""
     if storage == "auto":
         storage = "pickle" if sum(map(len, splits.values())) <= PICKLED else "arrays"
     if storage == "pickle":
@@ -222,3 +221,117 @@ def _as_lists(split, eos_id):
     """A split as in `data.pkl`; consecutive equal contexts are one list, also in the pickle."""
     contexts, responses = split.texts(np.arange(len(split)), eos_id)
     return {"y": split.label.tolist(), "c": contexts, "r": responses}
+
+
+# === Statistics ===
+
+
+def _statistics(files, splits, unknown, expected):
+    """Statistics of each split that has lines; warns if contexts of dev or test lack `expected` candidates."""
+    statistics = {}
+    for name, split in splits.items():
+        if len(split):
+            statistics[name] = {"file": files[name].name, **statistics_of(split, unknown[name])}
+            if name != "train" and expected:
+                _warn_of_candidates(files[name], split, expected)
+    return statistics
+
+
+def statistics_of(split, unknown):
+    """Statistics of a split; a context counts once, whatever its candidates.
+
+    Args:
+        split: `tasks.selection.split.SelectionSplit`. Only its lengths are read: what is read of a mapped array would
+            count as memory.
+        unknown: The number of its words outside the vocabulary.
+    """
+    turns, words = split.context_turns, split.turns.lengths
+    candidates = np.bincount(split.context)
+    positive = np.bincount(split.context, weights=split.label)
+    return {
+        "lines": len(split),
+        "contexts": len(candidates),
+        "turns_median": float(np.percentile(turns, 50)),
+        "turns_95": float(np.percentile(turns, 95)),
+        "words_median": float(np.percentile(words, 50)),
+        "words_95": float(np.percentile(words, 95)),
+        "contexts_over_9_turns": float(np.mean(turns > PAPER_TURNS)),
+        "turns_over_50_words": float(np.mean(words > PAPER_WORDS)),
+        "unknown_words": unknown / int(words.sum() + split.responses.lengths.sum()),
+        "contexts_without_positive": int(np.sum(positive == 0)),
+        "contexts_without_negative": int(np.sum(positive == candidates)),
+        "candidates": {str(size): count for size, count in collections.Counter(candidates.tolist()).most_common()},
+    }
+
+
+def _warn_of_candidates(file, split, expected):
+    sizes = np.bincount(split.context)
+    unexpected = np.flatnonzero(sizes != expected)
+    if len(unexpected):
+        line = np.searchsorted(split.context, unexpected[0]) + 1
+        print(
+            f"warning: {file}, line {line}: expected {expected} candidates per context (--candidates). "
+            f"Received: {sizes[unexpected[0]]}; {len(unexpected)} of {len(sizes)} contexts do not have {expected}",
+            file=sys.stderr,
+        )
+
+
+def _candidates(statistics):
+    sizes = list(statistics["candidates"].items())
+    shown = ", ".join(f"{size} x {count:,}" for size, count in sizes[:3])
+    return shown + (f", {len(sizes) - 3} other sizes" if len(sizes) > 3 else "")
+
+
+ROWS = {
+    "lines": lambda s: f"{s['lines']:,}",
+    "contexts": lambda s: f"{s['contexts']:,}",
+    "turns per context: median, 95%": lambda s: f"{s['turns_median']:g}, {s['turns_95']:g}",
+    "words per turn: median, 95%": lambda s: f"{s['words_median']:g}, {s['words_95']:g}",
+    f"contexts cut at {PAPER_TURNS} turns": lambda s: f"{s['contexts_over_9_turns']:.1%}",
+    f"turns cut at {PAPER_WORDS} words": lambda s: f"{s['turns_over_50_words']:.1%}",
+    "unknown words": lambda s: f"{s['unknown_words']:.2%}",
+    "contexts without a positive": lambda s: f"{s['contexts_without_positive']:,}",
+    "contexts without a negative": lambda s: f"{s['contexts_without_negative']:,}",
+    "candidates x contexts": _candidates,
+}
+"""Rows of the summary, see `data.prepared.print_summary`."""
+
+
+# === Words of a lexical match ===
+
+
+def document_weights(split, ids, stems=None):
+    """Inverse document frequencies, scaled to at most 1; a document is one utterance of the split.
+
+        w(i) = log((1 + n) / (1 + df(i))) / log(1 + n)
+
+    Args:
+        split: `tasks.selection.split.SelectionSplit`.
+        ids: The number of ids, padding included.
+        stems: Int `(ids,)`, see `equal_stems`: the id that each counts as; `None`: itself.
+
+    Returns:
+        Float32 `(ids,)`; 1 for an id that occurs nowhere.
+    """
+    frequency = np.zeros(ids, np.int64)
+    for texts in (split.turns, split.responses):
+        for part in texts.parts(BLOCK):
+            frequency += document_frequency(part.owners(), part.ids if stems is None else stems[part.ids], ids)
+    n = len(split.turns) + len(split.responses)
+    return (np.log((1 + n) / (1 + frequency)) / np.log(1 + n)).astype(np.float32)
+
+
+def equal_stems(vocabulary, ids):
+    """For each id the first whose word has the same stem, int32 `(ids,)`; Porter (1980), for English.
+
+    Args:
+        vocabulary: `data.vocabulary.Vocabulary`.
+        ids: The number of ids, padding and hashed ones included; those without a word keep their own.
+    """
+    from gensim.parsing.porter import PorterStemmer  # gensim takes a second to load
+
+    stemmer, first = PorterStemmer(), {}
+    found = np.arange(ids, dtype=np.int32)
+    for id, word in enumerate(vocabulary.words, 1):
+        found[id] = first.setdefault(stemmer.stem(word), id)
+    return found

@@ -1,4 +1,4 @@
-"""Response selection: every line of a split scored and ranked.
+"""Losses and scores of response selection.
 
 Letters: B batch   N candidates of a context   T turns   K utterance words   J response words
 """
@@ -6,140 +6,167 @@ Letters: B batch   N candidates of a context   T turns   K utterance words   J r
 import math
 
 import numpy as np
+from keras import ops
 
 from base.files import UserError
 from engine.parallel import results_of
 from metrics.baselines import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import ranking_metrics
+from tasks.selection.data import as_texts
 from tasks.selection.split import inputs_of
 
-CANDIDATES = 10  # scored at once against one encoded context
+CANDIDATES = 10
+"""Candidates scored at once against one encoded context."""
 CALL = 8000
-"""What a batch costs by itself, in cells of the match image: 2 to 4 ms of CPU time, measured with both recipes."""
+"""Fixed cost of a batch, in cells of the match image: 2 to 4 ms of CPU time."""
+DOCUMENTS = 4096
+"""Training lines in memory as lists at once."""
+MOST_TURNS = 10
+"""Contexts with this many turns or more are one group."""
+WORDS = (5, 10, 15, 20, 30, 50)
+"""Upper ends of the groups by words."""
+
+# === Losses ===
+
+LOSSES = ("pointwise", "softmax")
+
+
+def pointwise_loss(labels, logits, clip=0.0):
+    """The paper's loss: `-log p(y | c, r)`, averaged over the candidates of a context.
+
+    Args:
+        labels: Float `(B, N)`, 1 positive, 0 negative.
+        logits: Float `(B, N)`.
+        clip: The loss of a candidate is cut at this, and has no gradient beyond; 0: not at all.
+
+    Returns:
+        Float32 `(B,)`.
+
+    >>> float(pointwise_loss(np.array([[1.0, 0.0]]), np.array([[0.0, 20.0]]), clip=10.0)[0])
+    5.346573590279973
+    """
+    loss = ops.binary_crossentropy(labels, logits, from_logits=True)
+    return ops.mean(ops.minimum(loss, clip) if clip else loss, axis=-1)
+
+
+def softmax_loss(labels, logits):
+    """Cross-entropy over the candidates of a context, float32 `(B,)`; arguments as in `pointwise_loss`."""
+    return ops.categorical_crossentropy(labels, logits, from_logits=True)
+
+
+# === Scores ===
+
+
+def score(model, split, config, progress=iter, length_multiple=4, candidates=CANDIDATES):
+    """The model's logit for every line of a split.
+
+    Args:
+        model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
+        split: `tasks.selection.split.SelectionSplit`.
+        config: The model's config.
+        progress: Wraps the list of batches, to show progress.
+        length_multiple: See `tasks.selection.split.inputs_of`.
+        candidates: See `ranking_batches`.
+
+    Returns:
+        float32 `(lines,)`, in file order.
+    """
+    scores = np.zeros(len(split), np.float32)
+
+    def make_inputs(batch):
+        return inputs_of(split, config, *batch, length_multiple)
+
+    batches = ranking_batches(split, config, candidates=candidates)
+    for (_, lines), logits in results_of(model.predict_on_batch, make_inputs, batches, model, progress):
+        scores[lines[lines >= 0]] = np.asarray(logits)[lines >= 0]
+    return scores
 
 
 def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
     """Every line of a split once, in batches of contexts with some of their candidates.
 
-    What is computed for a batch goes by its longest response and utterance, unless padding counts, and every batch
-    costs something by itself. So examples in order of their turns and response words are cut into batches where the
-    cells of the match image, with `CALL` for each batch, are fewest.
+    The cost of a batch depends on its longest response and utterance, unless padding counts, and has a fixed part. So
+    examples are sorted by turns and response words, and cut into batches with the fewest cells of the match image,
+    `CALL` per batch included.
 
     Args:
-        split: A `tasks.selection.split.SelectionSplit`.
-        config: The model's config; its `max_turns` and `max_words` say what is read.
-        pairs: The most candidates per batch, over all its contexts.
-        candidates: The most of one context at once.
+        split: `tasks.selection.split.SelectionSplit`.
+        config: The model's config.
+        pairs: Most candidates per batch, over all its contexts.
+        candidates: Most candidates of one context per batch.
 
     Returns:
-        List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: none.
+        List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: no candidate.
     """
     exact = config.masking == "exact"
     batches = []
-    for rows in _candidates_by_length(split, config, candidates, pairs if exact else 0):
-        if not len(rows):
+    for lines in _candidates_by_length(split, config, candidates, pairs if exact else 0):
+        if not len(lines):
             continue
-        contexts = split.context[rows[:, 0]]
-        sizes = split.sizes(contexts, rows, config.max_turns, config.max_words)
-        sizes = sizes if exact else np.broadcast_to([config.max_turns, *[config.max_words] * 2], sizes.shape)
-        T, K, J = sizes[:, 0], *(np.minimum(-(-sizes[:, 1:] // 6) * 6, config.max_words).T)  # as they are padded
-        order = np.lexsort([K, J, -(-T // 3)])  # poolings take turns by threes
-        ends = _cheapest_ends(T[order], K[order], J[order], rows.shape[1], max(1, pairs // rows.shape[1]))
-        batches += [(contexts[chosen], rows[chosen]) for chosen in np.split(order, ends)]
+        contexts = split.context[lines[:, 0]]
+        if exact:
+            sizes = split.sizes(contexts, lines, config.max_turns, config.max_words)
+        else:
+            sizes = np.full((len(lines), 3), [config.max_turns, config.max_words, config.max_words])
+        T = sizes[:, 0]
+        K, J = np.minimum(-(-sizes[:, 1:] // 6) * 6, config.max_words).T  # as they are padded
+        order = np.lexsort([K, J, -(-T // 3)])  # pooling takes turns by threes
+        ends = _cheapest_ends(T[order], K[order], J[order], lines.shape[1], max(1, pairs // lines.shape[1]))
+        batches += [(contexts[batch], lines[batch]) for batch in np.split(order, ends)]
     return batches
 
 
 def _cheapest_ends(T, K, J, N, most):
-    """Where to cut a list of examples into batches of at most so many that together cost least, without its end."""
-    sizes, cost, begin = list(zip(T.tolist(), K.tolist(), J.tolist(), strict=True)), [0.0], [0]
+    """Ends of all batches but the last, for the cheapest cut of a list of examples into batches of at most `most`.
+
+    Dynamic programming: the cheapest cut of the first `end` examples is one of the first `start`, and one batch more.
+    """
+    sizes, cost, start_of = list(zip(T.tolist(), K.tolist(), J.tolist(), strict=True)), [0.0], [0]
     for end in range(1, len(sizes) + 1):
-        t, k, j, best, at = 0, 0, 0, math.inf, 0
+        t = k = j = 0
+        cheapest, begin = math.inf, 0
         for start in range(end - 1, max(end - most, 0) - 1, -1):
-            t, k, j = (max(pair) for pair in zip((t, k, j), sizes[start], strict=True))
+            t, k, j = max(t, sizes[start][0]), max(k, sizes[start][1]), max(j, sizes[start][2])
             total = cost[start] + CALL + (end - start) * N * t * k * j
-            if total < best:
-                best, at = total, start
-        cost.append(best)
-        begin.append(at)
-    ends = [begin[-1]]
+            if total < cheapest:
+                cheapest, begin = total, start
+        cost.append(cheapest)
+        start_of.append(begin)
+    ends = [start_of[-1]]
     while ends[-1]:
-        ends.append(begin[ends[-1]])
+        ends.append(start_of[ends[-1]])
     return ends[-2::-1]
 
 
 def _candidates_by_length(split, config, candidates, pairs):
-    """The lines of each context, so many at most in a row of an array, in order of length.
+    """The lines of each context in order of length, at most `candidates` in a row.
 
-    Args:
-        candidates: The most in a row.
-        pairs: In a batch. Rows are cut in two, the shorter half by itself, where that half is at most two thirds as
-            long, and saves more than another batch of so many pairs costs; 0: never.
+    A row is cut in two if its shorter half is at most two thirds as long as the whole, and saves more than another
+    batch of `pairs` candidates costs; `pairs` 0: never.
 
     Returns:
-        Two arrays, int `(rows, N)`: the whole rows, then the halves; -1: none.
+        Two arrays, int `(rows, N)`: the whole rows, then the halves; -1: no candidate.
     """
-    lengths = np.minimum(split.responses.kept(np.arange(len(split.context))), config.max_words)
+    lengths = np.minimum(split.responses.kept(np.arange(len(split))), config.max_words)
     order = np.lexsort((lengths, split.context))
     new = np.diff(split.context[order], prepend=-1) != 0
     start = np.flatnonzero(new)
     column = (np.arange(len(new)) - start[np.cumsum(new) - 1]) % candidates
     row = np.cumsum(column == 0) - 1
-    lines = np.full((row[-1] + 1, candidates), -1)
+    lines = np.full((row[-1] + 1, column.max() + 1), -1)
     lines[row, column] = order
-    lines = lines[:, : column.max() + 1]
 
     half = -(-lines.shape[1] // 2)
     longest = np.where(lines < 0, 0, lengths[lines])
     short, long = longest[:, half - 1], longest.max(axis=1)
     saved = min(len(lines) * half, pairs) * (long - short) * config.max_turns * config.max_words
-    apart = (short <= long * 2 / 3) & (lines[:, half:] >= 0).any(axis=1) & (saved > CALL)
-    halves = [lines[apart, :half], np.pad(lines[apart, half:], ((0, 0), (0, lines.shape[1] % 2)), constant_values=-1)]
-    return lines[~apart], np.concatenate(halves)
-
-
-def score(model, split, config, progress=iter, length_multiple=4, candidates=CANDIDATES):
-    """The model's logit for every line of a split; a context is encoded once for so many candidates.
-
-    Args:
-        model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
-        split, config: As in `ranking_batches`.
-        progress: Wraps the list of batches, to show how far it is.
-        length_multiple: As of `tasks.selection.split.inputs_of`.
-        candidates: As of `ranking_batches`.
-
-    Returns:
-        float32 `(lines,)`, in file order.
-    """
-    scores = np.zeros(len(split.context), np.float32)
-
-    def arrays_of(batch):
-        return inputs_of(split, config, *batch, length_multiple)
-
-    batches = ranking_batches(split, config, candidates=candidates)
-    for (_, lines), logits in results_of(model.predict_on_batch, arrays_of, batches, model, progress):
-        logits = np.asarray(logits)
-        scores[lines[lines >= 0]] = logits[lines >= 0]
-    return scores
-
-
-def rank(where, scores, split, **options):
-    """`metrics.ranking.ranking_metrics` of the first lines of a split, as many as there are scores.
-
-    Args:
-        where: Begins the message where they cannot be ranked.
-
-    Raises:
-        UserError: where no context has both labels.
-    """
-    lines = slice(len(scores))
-    try:
-        return ranking_metrics(scores, split.label[lines], split.context[lines], **options)
-    except ValueError as error:
-        raise UserError(f"{where}: {error}") from error
+    cut = (short <= long * 2 / 3) & (lines[:, half:] >= 0).any(axis=1) & (saved > CALL)
+    longer = np.pad(lines[cut, half:], ((0, 0), (0, lines.shape[1] % 2)), constant_values=-1)
+    return lines[~cut], np.concatenate([lines[cut, :half], longer])
 
 
 def whole_batches(context, batch_size):
-    """How many lines DAM's release would measure: whole batches, and of these whole contexts.
+    """The number of lines that DAM's release scores: whole batches, and of these whole contexts.
 
     Args:
         context: The context of each line, int `(lines,)`.
@@ -149,8 +176,23 @@ def whole_batches(context, batch_size):
     [499960, 6650]
     """
     kept = len(context) // batch_size * batch_size
-    cut_short = 0 < kept < len(context) and context[kept - 1] == context[kept]
-    return int(np.searchsorted(context, context[kept])) if cut_short else kept
+    return kept if kept == len(context) else int(np.searchsorted(context, context[kept]))
+
+
+# === Metrics ===
+
+
+def rank(where, scores, split, **options):
+    """`metrics.ranking.ranking_metrics` of the first `len(scores)` lines of a split.
+
+    Raises:
+        UserError: if no context has both labels; `where` begins the message.
+    """
+    lines = slice(len(scores))
+    try:
+        return ranking_metrics(scores, split.label[lines], split.context[lines], **options)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from error
 
 
 def baseline_scores(dataset, split, seed=0):
@@ -159,20 +201,146 @@ def baseline_scores(dataset, split, seed=0):
     positives = np.flatnonzero(train.label == 1)
 
     def documents():
-        for start in range(0, len(positives), 4096):  # as lists all of them would take much memory
-            for texts in train.texts(positives[start : start + 4096], dataset.eos_id):
+        for start in range(0, len(positives), DOCUMENTS):
+            for texts in train.texts(positives[start : start + DOCUMENTS], dataset.eos_id):
                 yield from texts
 
-    test_contexts, test_responses = test.texts(np.arange(len(test.label)), dataset.eos_id)
+    contexts, responses = test.texts(np.arange(len(test)), dataset.eos_id)
     ignore = [] if dataset.unk_id is None else [dataset.unk_id]
-    return {
-        "random": random_scores(len(test.label), seed),
-        "constant": constant_scores(len(test.label)),
-        "TF-IDF cosine": tfidf_scores(
-            documents(),
-            test_contexts,
-            test_responses,
-            ignore=ignore,
-            end_of_turn=dataset.eos_id,
-        ),
-    }
+    tfidf = tfidf_scores(documents(), contexts, responses, ignore=ignore, end_of_turn=dataset.eos_id)
+    return {"random": random_scores(len(test), seed), "constant": constant_scores(len(test)), "TF-IDF cosine": tfidf}
+
+
+# === Groups of contexts (Zhou et al. 2018, section 5) ===
+
+
+def by_turns(split):
+    """Groups contexts by their number of turns: the group of each, int `(contexts,)`, and the names of the groups."""
+    return np.minimum(split.context_turns, MOST_TURNS), [*map(str, range(MOST_TURNS)), f"{MOST_TURNS}+"]
+
+
+def by_last_turn(split):
+    """Groups contexts by the words of their last turn."""
+    last = np.where(split.context_turns > 0, split.context_start + split.context_turns - 1, -1)
+    return _by_words(split.turns.kept(last))
+
+
+def by_words(split):
+    """Groups contexts by the mean number of words of their turns, as in the paper's figure."""
+    total = np.concatenate([[0], np.cumsum(split.turns.lengths)])
+    words = total[split.context_start + split.context_turns] - total[split.context_start]
+    return _by_words(words / np.maximum(split.context_turns, 1))
+
+
+def _by_words(words):
+    """
+    >>> _by_words([3, 30.5])
+    (array([0, 5]), ['0-5', '6-10', '11-15', '16-20', '21-30', '31-50', '51+'])
+    """
+    first = [0, *(last + 1 for last in WORDS)]
+    names = [f"{low}-{high}" for low, high in zip(first, WORDS, strict=False)]
+    return np.searchsorted(WORDS, words), [*names, f"{first[-1]}+"]
+
+
+GROUPINGS = {"turns": by_turns, "last_turn": by_last_turn, "words": by_words}
+
+
+def metrics_by(split, scores, grouping):
+    """The metrics of groups of contexts, see `engine.task.Task.metrics_by`.
+
+    Args:
+        split: `tasks.selection.split.SelectionSplit`.
+        scores: The model's score of each line.
+        grouping: A value of `GROUPINGS`.
+    """
+    group, names = grouping(split)
+    found = []
+    for number in np.unique(group):
+        lines = np.flatnonzero(group[split.context] == number)
+        try:
+            result = ranking_metrics(scores[lines], split.label[lines], split.context[lines])
+        except ValueError:  # none of its contexts has both labels
+            continue
+        counts = result.counts
+        ranked = counts["contexts"] - counts["without_positive"] - counts["without_negative"]
+        found.append({"group": names[number], "examples": ranked, "metrics": result.metrics})
+    return found
+
+
+# === Examples ===
+
+
+def ranked_examples(dataset, split, scores, count):
+    """Evenly spaced contexts of a split with their candidates, the best score first.
+
+    Args:
+        dataset: `tasks.selection.data.SelectionDataset` with a vocabulary.
+        split: Name of a split.
+        scores: The scores of its first lines, or of all.
+        count: Most contexts to show.
+
+    Returns:
+        List of `{"context": number from 1, "contexts": number of contexts, "turns": [text, ...], "candidates":
+        [{"score", "label", "text"}, ...]}`. Of equal scores negatives come first, then file order decides.
+
+    Raises:
+        UserError: if the dataset has no vocabulary, as the release's published files.
+    """
+    if dataset.vocabulary is None:
+        raise UserError(f"{dataset.path} has no vocabulary.txt, so its examples cannot be shown in words")
+    label, context = dataset.splits[split].label, dataset.splits[split].context[: len(scores)]
+    contexts = int(context[-1]) + 1
+    found = []
+    for number in spread(contexts, count):
+        turns, texts = in_words(dataset, split, number)
+        candidates = [
+            {"score": float(scores[line]), "label": int(label[line]), "text": text}
+            for line, text in zip(np.flatnonzero(context == number), texts, strict=False)
+        ]
+        candidates.sort(key=lambda candidate: (-candidate["score"], candidate["label"]))
+        found.append({"context": number + 1, "contexts": contexts, "turns": turns, "candidates": candidates})
+    return found
+
+
+def spread(contexts, count):
+    """At most `count` evenly spaced numbers from 0 to `contexts - 1`.
+
+    >>> spread(150, 3), spread(2, 3)
+    ([25, 75, 125], [0, 1])
+    """
+    count = min(count, contexts)
+    return [(2 * i + 1) * contexts // (2 * count) for i in range(count)]
+
+
+def in_words(dataset, split, number):
+    """The turns and the candidates of a context as lists of texts, in file order."""
+    examples = dataset.splits[split]
+    first = examples.context_start[number]
+    turns = slice(first, first + examples.context_turns[number])
+    lines = np.flatnonzero(examples.context == number)
+    return as_texts(examples.turns, turns, dataset.vocabulary), as_texts(examples.responses, lines, dataset.vocabulary)
+
+
+def render(examples):
+    """Examples as plain text; an asterisk marks a correct candidate.
+
+    >>> turns, wrong = ["hello .", "hi , you ?"], {"score": -0.5, "label": 0, "text": "a table ."}
+    >>> right = {"score": 1.25, "label": 1, "text": "fine ."}
+    >>> print(render([{"context": 2, "contexts": 7, "turns": turns, "candidates": [right, wrong]}]))
+    Context 2 of 7, correct: 1 of 2
+        hello .
+        hi , you ?
+     1.   1.25 * fine .
+     2.  -0.50   a table .
+    """
+    blocks = []
+    for example in examples:
+        candidates = example["candidates"]
+        places = [str(place) for place, candidate in enumerate(candidates, 1) if candidate["label"]]
+        correct = f"{', '.join(places) or 'none'} of {len(candidates)}"
+        lines = [f"Context {example['context']} of {example['contexts']}, correct: {correct}"]
+        lines += [f"    {turn}" for turn in example["turns"]]
+        for place, candidate in enumerate(candidates, 1):
+            lines.append(f"{place:2}. {candidate['score']:6.2f} {' *'[candidate['label']]} {candidate['text']}")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)

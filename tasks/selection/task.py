@@ -16,15 +16,24 @@ from engine import task
 from engine.ensemble import mean_of_logits
 from engine.optimizers import LazyAdam, OneOpAdam, averaging
 from tasks.selection import split as batches
-from tasks.selection.analysis import GROUPINGS, metrics_by
-from tasks.selection.data import load_dataset
-from tasks.selection.examples import in_words, ranked_examples, render, spread
-from tasks.selection.lexical import document_weights, equal_stems
-from tasks.selection.losses import LOSSES, pointwise_loss, softmax_loss
+from tasks.selection.data import load_dataset, text_settings
 from tasks.selection.predictor import SelectionPredictor
-from tasks.selection.prepare import Settings, prepare
-from tasks.selection.scoring import baseline_scores, rank, score, whole_batches
-from tasks.selection.text import text_settings
+from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
+from tasks.selection.scoring import (
+    GROUPINGS,
+    LOSSES,
+    baseline_scores,
+    in_words,
+    metrics_by,
+    pointwise_loss,
+    rank,
+    ranked_examples,
+    render,
+    score,
+    softmax_loss,
+    spread,
+    whole_batches,
+)
 
 NEGATIVES = ("file", "fresh")
 
@@ -39,7 +48,7 @@ class Training(task.Training):
     negatives_per_positive: int = 1
     """How many are drawn; with `negatives=file` the file decides."""
     loss: str = "pointwise"
-    """`pointwise` or `softmax`, see `tasks.selection.losses`."""
+    """`pointwise` or `softmax`, see `tasks.selection.scoring`."""
     decay_rate: float = 0.9
     """The learning rate is multiplied by this every `decay_steps` steps (staircase)."""
     decay_steps: int = 400

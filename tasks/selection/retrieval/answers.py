@@ -7,18 +7,22 @@ import math
 from typing import NamedTuple
 
 from data.tokenizers import words_of
+from engine.predictor import Predictor
+from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.index import SEARCHED, SEARCHES, RetrievalIndex
 
 CANDIDATES = 32
-"""How many responses of the index the model ranks; with 25, 50 or 100 the answers are as good (docs/retrieval.md)."""
+"""Responses of the index that the model ranks; with 25, 50 or 100 the answers are as good (docs/retrieval.md)."""
 QUESTION = 16.0
-"""What the likeness of the questions counts beside the model's logit; chosen on dev, docs/retrieval.md."""
+"""Weight of the similarity of the questions beside the model's logit; chosen on dev, docs/retrieval.md."""
 ALIKE = 0.8
 """Texts are near-duplicates from this ratio of common words to all of their words."""
+SHOWN = 20
+"""Answers of the index that a predictor lists."""
 
 
 class Answer(NamedTuple):
-    """A candidate and what the model says of it."""
+    """A candidate and its score."""
 
     text: str
     score: float
@@ -31,11 +35,11 @@ class Retriever:
     """Answers a conversation from an index.
 
     Args:
-        predictor: The `tasks.selection.predictor.SelectionPredictor` of a run.
+        predictor: `tasks.selection.predictor.SelectionPredictor` of a run.
         path: Directory of an index for the same vocabulary.
 
     Raises:
-        UserError: as of `tasks.selection.retrieval.index.RetrievalIndex`.
+        UserError: see `tasks.selection.retrieval.index.RetrievalIndex`.
     """
 
     def __init__(self, predictor, path):
@@ -43,31 +47,26 @@ class Retriever:
         self.index = RetrievalIndex(path, predictor.vocabulary)
 
     def answers(self, turns, count=CANDIDATES):
-        """Answers to a conversation.
+        """Answers to a conversation: `candidates_of` as `ranked`.
 
         Args:
-            turns: What was said, texts, the oldest first.
-            count: How many candidates the model ranks.
-
-        Returns:
-            List of `Answer`, the best first: of the responses to the turns that are most like the last one, by the
-            model's logit and `QUESTION` times that likeness. None is a near-duplicate of another one or of what was
-            said. Where too few were said to anything like it, others that the index finds stand in.
+            turns: The conversation as texts, the oldest first.
+            count: Candidates that the model ranks.
         """
         hits = candidates_of(self.index, turns, count)
         return ranked(self.predictor, turns, [hit.text for hit in hits], hits)
 
 
 def candidates_of(index, turns, count=CANDIDATES):
-    """What may be answered: responses to what is most like the last turn, else others that are found.
+    """Responses to what is most similar to the last turn, then the others that are found.
 
     Args:
-        index: A `tasks.selection.retrieval.index.RetrievalIndex`.
-        turns: What was said, texts, the oldest first.
-        count: How many to give at most.
+        index: `tasks.selection.retrieval.index.RetrievalIndex`.
+        turns: The conversation as texts, the oldest first.
+        count: Most candidates to return.
 
     Returns:
-        List of `tasks.selection.retrieval.index.Hit`; none is a near-duplicate of another one or of what was said.
+        List of `tasks.selection.retrieval.index.Hit`, without near-duplicates of each other and of the conversation.
     """
     hits = index.search(turns, len(SEARCHES) * SEARCHED)
     hits.sort(key=lambda hit: hit.places.get("contexts", math.inf))
@@ -75,29 +74,28 @@ def candidates_of(index, turns, count=CANDIDATES):
 
 
 def ranked(predictor, turns, candidates, hits=None):
-    """Candidates as `Answer`s, the best first: by the model's logit, with hits also by their questions, see `QUESTION`.
+    """Candidates as `Answer`s, the best first: by the model's logit, plus `QUESTION` times the similarity of questions.
 
     Args:
-        predictor: A `tasks.selection.predictor.SelectionPredictor`.
-        turns: What was said, texts, the oldest first.
+        predictor: `tasks.selection.predictor.SelectionPredictor`.
+        turns: The conversation as texts, the oldest first.
         candidates: Texts.
         hits: The `tasks.selection.retrieval.index.Hit` of each, if any.
     """
     [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
-    if hits is None:
-        return [Answer(candidates[i], found["scores"][i]) for i in found["order"]]
-    total = [logit + QUESTION * hit.question for logit, hit in zip(found["logits"], hits, strict=True)]
+    hits = hits or [None] * len(candidates)
+    total = [logit + (QUESTION * hit.question if hit else 0) for logit, hit in zip(found["logits"], hits, strict=True)]
     order = sorted(range(len(total)), key=lambda i: -total[i])
     return [Answer(candidates[i], found["scores"][i], hits[i]) for i in order]
 
 
 def without_duplicates(answers, said, count=None):
-    """Answers that are not like a better one, nor like what was said already: DAM finds that nothing fits as well.
+    """Leaves out near-duplicates of better answers and of what was said: DAM ranks them as high as the original.
 
     Args:
         answers: List of `Answer` or `tasks.selection.retrieval.index.Hit`, the best first.
         said: Texts.
-        count: How many to give at most; default: all.
+        count: Most answers to return; default: all.
 
     >>> found = [Answer(text, 0.0) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
     >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
@@ -121,3 +119,55 @@ def _word_set(text):
 def _alike(one, other):
     small, large = sorted((len(one), len(other)))
     return small >= ALIKE * large and len(one & other) >= ALIKE * len(one | other)
+
+
+class AnsweringPredictor(Predictor):
+    """Ranks candidate responses to a conversation: given ones, or those that an index finds.
+
+    Args:
+        predictor: `tasks.selection.predictor.SelectionPredictor`.
+        index: Directory of an index for the same vocabulary.
+
+    Raises:
+        UserError: see `tasks.selection.retrieval.index.RetrievalIndex`.
+    """
+
+    class Instance(SelectionPredictor.Instance):
+        """A conversation, and responses to it if there are any."""
+
+        candidates: list[str] = []
+        """Responses to choose from; none: those of the index."""
+
+    class Answer(SelectionPredictor.Answer):
+        """Scores of the candidates; of those of the index `scores` are the model's, without `logits`."""
+
+        logits: list[float] = []
+        candidates: list[str] = []
+        """The best of the index, the best first (see `Retriever.answers`); missing if the instance has candidates."""
+        said_to: list[list[str]] = []
+        """For each of them the turns that it was once a response to."""
+
+    def __init__(self, predictor, index):
+        self.predictor, self.retriever = predictor, Retriever(predictor, index)
+        self.responses = self.retriever.index.size
+
+    def answer(self, instances):
+        given = [instance for instance in instances if instance.candidates]
+        answers = iter(self.predictor.answer(given) if given else [])
+        return [next(answers) if instance.candidates else self._found(instance) for instance in instances]
+
+    def answer_with_attention(self, instance, details):
+        if instance.candidates:
+            return self.predictor.answer_with_attention(instance, details)
+        found = self._found(instance)
+        best = instance.replace(candidates=found.candidates[:1])
+        return found, self.predictor.answer_with_attention(best, details)[1]
+
+    def _found(self, instance):
+        answers = self.retriever.answers(instance.turns)[:SHOWN]
+        return self.Answer(
+            candidates=[answer.text for answer in answers],
+            scores=[answer.score for answer in answers],
+            order=list(range(len(answers))),
+            said_to=[list(answer.hit.context) for answer in answers],
+        )

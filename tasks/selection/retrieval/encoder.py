@@ -2,8 +2,8 @@
 
 text -> mean of its word vectors by inverse document frequency -> canonical correlation analysis -> unit length
 
-Canonical correlation analysis (Hotelling 1936) finds the directions along which contexts and their own responses vary
-together, in closed form. What is kept per word is its weighted, projected vector, so that encoding is a sum.
+Canonical correlation analysis (Hotelling 1936) finds the directions along which contexts and their responses vary
+together, in closed form. Each word's weighted, projected vector is stored, so that encoding is a sum.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 import scipy.sparse
 
+from data.sequences import document_frequency
 from data.vocabulary import EOS_ID, UNK_ID
 
 
@@ -19,9 +20,9 @@ class PairEncoder:
     """Two tables of word vectors, one for contexts and one for responses.
 
     Args:
-        context_words, response_words: Float32 `(vocabulary + 1, D)`, projected; row 0 is padding.
+        context_words, response_words: Projected word vectors, float32 `(vocabulary + 1, D)`; row 0 is padding.
         weights: Inverse document frequency of each word, float32 `(vocabulary + 1,)`; 0 for words that say nothing.
-        context_mean, response_mean: What is taken off the weighted mean, float32 `(D,)`.
+        context_mean, response_mean: Subtracted from the weighted mean, float32 `(D,)`.
     """
 
     context_words: np.ndarray
@@ -39,16 +40,14 @@ class PairEncoder:
         Args:
             contexts, responses: Functions that return an iterator of `data.sequences.Sequences` of word ids; list `i`
                 of both is a pair. The responses are read twice.
-            vectors: The model's word vectors, float `(vocabulary + 1, E)`.
+            vectors: Word vectors of the model, float `(vocabulary + 1, E)`.
             dimension: `D`; at most `E`.
             ridge: Added to the variances, as a fraction of their mean.
         """
         n, frequency = 0, np.zeros(len(vectors), np.int64)
         for part in responses():
-            text, word = _pairs(part)
-            distinct = np.unique(text * len(vectors) + word)
-            frequency += np.bincount(distinct % len(vectors), minlength=len(vectors))
             n += len(part)
+            frequency += document_frequency(part.owners(), part.flat(), len(vectors))
         weights = np.log1p((n - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
         weights[[0, EOS_ID, UNK_ID]] = 0.0
         vectors = np.asarray(vectors, np.float32) - vectors[UNK_ID + 1 :].mean(axis=0)
@@ -63,10 +62,10 @@ class PairEncoder:
         whiten_X, whiten_Y = _whitening(C_XX, ridge), _whitening(C_YY, ridge)
         left, correlations, right = np.linalg.svd(whiten_X @ C_XY @ whiten_Y)
         scale = np.sqrt(correlations[:dimension])
-        projections = whiten_X @ left[:, :dimension] * scale, whiten_Y @ right[:dimension].T * scale
-        tables = [(vectors @ projection).astype(np.float32) for projection in projections]
-        means = [(m @ projection).astype(np.float32) for m, projection in zip((x, y), projections, strict=True)]
-        return cls(*tables, weights, *means)
+        project_X = whiten_X @ left[:, :dimension] * scale
+        project_Y = whiten_Y @ right[:dimension].T * scale
+        arrays = vectors @ project_X, vectors @ project_Y, weights, x @ project_X, y @ project_Y
+        return cls(*(array.astype(np.float32) for array in arrays))
 
     @property
     def dimension(self):
@@ -74,18 +73,18 @@ class PairEncoder:
         return self.context_words.shape[1]
 
     def contexts(self, texts):
-        """The vectors of contexts, of their concatenated turns.
+        """The vectors of contexts.
 
         Args:
-            texts: `data.sequences.Sequences` of word ids.
+            texts: `data.sequences.Sequences` of the word ids of their concatenated turns.
 
         Returns:
-            Float32 `(texts, D)`, of length 1; zeros for a text of which no word says anything.
+            Float32 `(texts, D)`, of length 1; zeros for a text without any word of weight.
         """
         return self._vectors(texts, self.context_words, self.context_mean)
 
     def responses(self, texts):
-        """The vectors of responses, as of `contexts`."""
+        """The vectors of responses, see `contexts`."""
         return self._vectors(texts, self.response_words, self.response_mean)
 
     def _vectors(self, texts, table, mean):
@@ -104,14 +103,9 @@ class PairEncoder:
             return cls(**arrays)
 
 
-def _pairs(texts):
-    """Every word of every text: the numbers of the texts, and the ids."""
-    return np.repeat(np.arange(len(texts)), texts.lengths), texts.flat()
-
-
 def _weighted_mean(texts, weights):
-    """A sparse matrix that maps word vectors to the weighted means of texts; a text without weight has zeros."""
-    text, word = _pairs(texts)
+    """A sparse matrix that maps word vectors to the weighted means of texts; zeros for a text without weight."""
+    text, word = texts.owners(), texts.flat()
     total = np.bincount(text, weights=weights[word], minlength=len(texts))
     data = weights[word] / np.maximum(total, 1e-6)[text]
     mean = scipy.sparse.csr_matrix((data.astype(np.float32), (text, word)), (len(texts), len(weights)))
