@@ -1,7 +1,6 @@
 """tools/tables.py and tools/markdown.py: the numbers of the README and of docs/ are those of results/."""
 
 import re
-import subprocess
 
 import pytest
 
@@ -14,7 +13,6 @@ from tools.benchmark_tables import sides
 from tools.markdown import chosen, curve, samples, score_text, table
 from tools.model_tables import MEASURED, ROOT, recipe_records, recipe_score
 from tools.tables import main, pages, render
-from tools.tree import tree
 
 
 def record(name, seed, value, **more):
@@ -25,8 +23,6 @@ def record(name, seed, value, **more):
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_every_page_is_up_to_date(page):
     text = page.read_text(encoding="utf-8")
-    if "<!-- tree -->" in text and not (ROOT / ".git").exists():
-        pytest.skip("the tree is what git tracks, and this is no repository")
     assert render(text) == text, "run: python -m tools.tables"
 
 
@@ -207,32 +203,6 @@ def test_budgets_leave_out_ensembles_and_runs_that_had_less(monkeypatch):
     records.append({**record("Ensemble of 2: a", 1, 0.4, history=history), "seeds": [1, 2]})
     monkeypatch.setattr(tables, "measured", lambda corpus, files: records)
     assert tables._table("x", epochs="2").splitlines()[2:] == ["| a | | .200 | | | | | 2 | 1 | 2 |"]
-
-
-def test_the_tree_has_every_tracked_file_with_its_own_words(tmp_path):
-    for path, text in (
-        ("engine/__init__.py", '"""What holds, et al. 2020, for tasks: all. More."""'),
-        ("engine/run.py", '"""A run. A directory."""'),
-        ("engine/deep/x.py", "x = 1"),
-        ("tests/test_a.py", ""),
-        ("Makefile", ""),
-        ("zeta.py", '"""Last"""'),
-    ):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8")
-    with pytest.raises(OSError, match="not a git repository"):
-        tree(tmp_path)
-    for command in (["init", "-q"], ["add", "."]):
-        subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    assert [line.split(maxsplit=1) for line in tree(tmp_path).splitlines()[1:-1]] == [
-        ["Makefile", "the commands of a developer: demo, test, test-all, lint, format"],
-        ["zeta.py", "Last"],
-        ["engine/", "What holds, et al. 2020, for tasks: all"],
-        ["runs.py", "A run"],
-        ["deep/"],
-        ["x.py"],
-        ["tests/", "test_<folder>_<file>.py for each file; helpers.py; small fixtures"],
-    ]
 
 
 def test_rows_of_one_task_are_chosen_by_their_names(monkeypatch):

@@ -21,7 +21,6 @@ from metrics.published import PUBLISHED, published
 from metrics.tables import read_record
 from tools import benchmark_tables, markdown, model_tables, ten_tasks
 from tools.model_tables import MEASURED, ROOT
-from tools.tree import tree
 
 BENCHMARKS = ROOT / "results" / "benchmarks"
 MARKER = re.compile(
@@ -157,11 +156,6 @@ def _sides(name):
     return benchmark_tables.sides(_benchmark(name))
 
 
-def _tree():
-    """`tree`: every tracked file, see `tools.tree`."""
-    return tree(ROOT)
-
-
 def _iterations(name):
     """`iterations: NAME`: how long 200 training steps take, by results/benchmarks/NAME.json."""
     return benchmark_tables.iterations(_benchmark(name))
@@ -204,7 +198,6 @@ KINDS = {
     "models": model_tables.models,
     "pretrained": model_tables.pretrained,
     "recipes": model_tables.recipes,
-    "tree": _tree,
     "value": _value,
 }
 
