@@ -81,7 +81,7 @@ def make_config(config_class, settings, where=""):
             values[outer] = dict(values.get(outer) or {})
         place, key = (values[outer], inner) if inner else (values, name)
         field = config_class.model_fields.get(name)
-        place[key] = _value(value) if isinstance(value, str) and not (field and field.annotation is str) else value
+        place[key] = _value(value) if isinstance(value, str) and not (field and _takes_text(field)) else value
     try:
         return config_class.of({name: v.to_json() if isinstance(v, Config) else v for name, v in values.items()})
     except ValidationError as error:
@@ -138,6 +138,10 @@ def _kind(schema):
     words = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
     limits = [f"{sign} {schema[key]:g}" for key, sign in words.items() if key in schema]
     return " ".join([schema.get("type", "value"), *limits])
+
+
+def _takes_text(field):
+    return str in (field.annotation, *getattr(field.annotation, "__args__", ()))
 
 
 def _value(text):

@@ -5,7 +5,7 @@
     word_embedding.pkl   float32 array `(words + 1, dimension)`, row 0 padding
     ...                  the examples, each task's own files
 
-Each `tasks/<task>/prepare.py` has a dataclass `Settings` and `prepare(corpus, source, out, settings)`: it prepares the
+Each `tasks/<task>/prepare.py` has a class `Settings` and `prepare(corpus, source, out, settings)`: it prepares the
 files in the directory `source`, which `CORPORA[corpus]` reads, into the new directory `out`, and prints a summary. It
 raises a `UserError` where a setting is wrong or a file is missing or malformed, and then leaves nothing behind.
 
@@ -21,6 +21,7 @@ import numpy as np
 import rich
 from rich.table import Table
 
+from base.config import Config
 from base.files import UserError
 from data import pickles
 from data.corpora import CORPORA
@@ -32,6 +33,16 @@ RENAMED = {"reading": "reading_comprehension"}
 """What tasks were called in older datasets."""
 
 # === Writing ===
+
+
+class CommonSettings(Config):
+    """Settings of preparing a corpus that all tasks have; prepare.py makes a flag of each field."""
+
+    name: str | None = None
+    """Name of the corpus in tables; default: that of the source directory, for dialogs `babi`."""
+    vocabulary_of: str | None = None
+    """A run, as pretrained/NAME, or a prepared dataset whose vocabulary, tokenizer and word vectors are taken, so that
+    its model can score what is prepared, or be trained on it."""
 
 
 def write(directory, files, corpus, source, settings, statistics, *, name=None, **more):
@@ -47,7 +58,7 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
     """
     name = name or settings.name or pathlib.Path(source).resolve().name
     facts = {"name": name, "corpus": corpus, "task": CORPORA[corpus].task, **more}
-    facts |= {"settings": dataclasses.asdict(settings), "statistics": statistics}
+    facts |= {"settings": settings.to_json(), "statistics": statistics}
     for file, content in files.items():
         if isinstance(content, Vocabulary):
             content.save(directory / file)

@@ -274,11 +274,6 @@ def test_missing_and_used_directories_are_refused(source, tmp_path):
     fails(source, tmp_path / "out", "out must not exist yet, or be an empty directory")
 
 
-def test_settings_reject_other_words():
-    with pytest.raises(UserError, match=r"--words_of must be one of \('all', 'train'\)\. Received: 'dev'$"):
-        Settings(words_of="dev")
-
-
 # === prepare.py ===
 
 

@@ -131,8 +131,6 @@ def test_vectors_are_read(source, tmp_path):
 
 
 def test_nothing_is_left_behind_where_it_fails(source, tmp_path):
-    with pytest.raises(UserError, match=r"tokenizer must be one of space, words, .*\. Received: 'no'"):
-        run(source, tmp_path / "out", tokenizer="no")
     (source / "dev.txt").write_text("a b\tc\n")
     with pytest.raises(UserError, match=r"talk: expected pairs for dev\. Received: none of 1 are left"):
         run(source, tmp_path / "out", max_words=1)

@@ -18,16 +18,16 @@ Where a knowledge base has entities that no training dialog mentions, the split 
 
 import bisect
 import collections
-import dataclasses
 import itertools
+from typing import Literal
 
 import rich
 from rich.table import Table
 
-from base.files import UserError, atomic_directory
+from base.files import atomic_directory
 from data.corpora import CORPORA
 from data.corpora.babi_dialog import Turn
-from data.prepared import VOCABULARY, shown, write
+from data.prepared import VOCABULARY, CommonSettings, shown, write
 from data.text_files import bad_line
 from data.vocabulary import Vocabulary
 from engine.vocabularies import Words
@@ -36,26 +36,15 @@ DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "kno
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
 SPEAKERS = {"user": 1, "bot": 2, "fact": 3}
 CALL = "api_call "
-VOCABULARIES = ("all", "train")
 RESTAURANT = "restaurant"
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """How a corpus is prepared."""
+class Settings(CommonSettings):
+    """Settings of preparing a corpus."""
 
-    name: str | None = None
-    """Name of the corpus in tables and in `results/published.json`; `None`: `babi`, to which `-taskN` is added."""
-    words_of: str = "all"
-    """`all`: the vocabulary has the words of the training dialogs, the candidates and the knowledge base, all of which
-    a bot has before its first user comes. `train`: those of the training dialogs alone."""
-    vocabulary_of: str | None = None
-    """Run or prepared dataset of one task whose words are taken, so that a model of the one can score what is
-    prepared; `None`: the corpus's own."""
-
-    def __post_init__(self):
-        if self.words_of not in VOCABULARIES:
-            raise UserError(f"--words_of must be one of {VOCABULARIES}. Received: {self.words_of!r}")
+    words_of: Literal["all", "train"] = "all"
+    """Texts whose words make the vocabulary: the training dialogs, and with `all` the candidates and the knowledge base
+    too, which a bot has before its first user comes."""
 
 
 def prepare(corpus, source, out, settings):

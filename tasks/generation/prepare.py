@@ -10,16 +10,18 @@ Each utterance but the first of a conversation is a target; its source is the la
 marks pairs that are also in train, apart from case and punctuation: a model can know them by heart.
 """
 
-import dataclasses
 import pathlib
 import re
 import sys
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
+from base.config import NonNegative, Positive
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
-from data.prepared import VECTORS, VOCABULARY, print_summary, write
+from data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
 from data.tokenizers import TOKENIZERS
 from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
 from data.word_vectors import load_text_vectors
@@ -27,32 +29,26 @@ from engine.vocabularies import Words
 from tasks.generation.data import PAIRS, SPLITS, TextSettings, encode_pairs, text_settings
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of preparing."""
+class Settings(CommonSettings):
+    """Settings of preparing a corpus."""
 
-    name: str | None = None
-    """Name of the corpus in tables; `None`: that of the source directory."""
-    tokenizer: str | None = None
-    """Key of `data.tokenizers.TOKENIZERS`; `None`: that of the corpus."""
+    tokenizer: Literal[*TOKENIZERS] | None = None
+    """How texts are split into words, also those that a user writes later; default: the one that suits the corpus."""
     lower: bool = True
-    """Make texts lower case."""
-    turns: int = 1
+    """Makes texts lower case."""
+    turns: Positive = 1
     """Utterances of a source, the last ones."""
-    max_words: int = 0
-    """Leave out pairs with a turn or a target of more words; 0: none."""
-    min_count: int = 2
+    max_words: NonNegative = 0
+    """Leaves out pairs with a turn or a target of more words; 0: none."""
+    min_count: Positive = 2
     """Rarer words of the training pairs are `_UNK_`."""
-    vocabulary_size: int = 10000
+    vocabulary_size: NonNegative = 10000
     """Number of most frequent words that are known; 0: all."""
-    vocabulary_of: str | None = None
-    """Run or prepared dataset whose words, tokenizer and turns are taken, so that a model of the one can score what is
-    prepared or be trained on it; `None`: the corpus's own."""
     drop_unknown: bool = False
-    """Leave out pairs with an unknown word."""
+    """Leaves out pairs with an unknown word."""
     vectors: str | None = None
-    """File of word vectors, see `data.word_vectors.read_vectors`; `None`: none."""
-    seed: int = 1
+    """File of word2vec or GloVe vectors; default: none."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed of the vectors of words that the file lacks."""
 
 
@@ -61,7 +57,7 @@ def prepare(corpus, source, out, settings):
     reader, source = CORPORA[corpus].reader, pathlib.Path(source)
     given = Words.of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
     text = _text_settings(settings, given, reader.TOKENIZER)
-    settings = dataclasses.replace(settings, **text.to_json())
+    settings = settings.replace(**text.to_json())
     if TOKENIZERS[text.tokenizer].segment:
         print(
             f"warning: models of {out} cannot be exported, as the tokenizer {text.tokenizer} cannot run inside a "
@@ -100,10 +96,7 @@ def _text_settings(settings, given, tokenizer):
     """The `TextSettings`: those of `--vocabulary_of`, else those of the flags and the corpus's tokenizer."""
     if given:
         return text_settings(given.facts.get("text", given.facts.get("settings")), given.path)
-    tokenizer = settings.tokenizer or tokenizer
-    if tokenizer not in TOKENIZERS:
-        raise UserError(f"tokenizer must be one of {', '.join(TOKENIZERS)}. Received: {tokenizer!r}")
-    return TextSettings(tokenizer=tokenizer, lower=settings.lower, turns=settings.turns)
+    return TextSettings(tokenizer=settings.tokenizer or tokenizer, lower=settings.lower, turns=settings.turns)
 
 
 class _Conversations:

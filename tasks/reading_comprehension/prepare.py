@@ -12,39 +12,34 @@ starts and ends in the text; `answers` are the reference texts, `spans` their fi
 """
 
 import collections
-import dataclasses
 import pathlib
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
+from base.config import NonNegative, Positive
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
-from data.prepared import VECTORS, VOCABULARY, print_summary, write
+from data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
 from data.vocabulary import Vocabulary
 from data.word_vectors import complete, read_vectors
 from engine.vocabularies import Words
 from tasks.reading_comprehension.data import CHARACTERS, READING
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of preparing."""
+class Settings(CommonSettings):
+    """Settings of preparing a corpus."""
 
-    name: str | None = None
-    """Name of the corpus in tables and in `results/published.json`; `None`: that of the source directory."""
     vectors: str | None = None
-    """File of word vectors, text or `.npz`; `None`: the first `*.npz` or `glove*.txt` beside the data."""
-    words_of: str = "all"
-    """`all`: every word that has a vector, for texts of any user. `train`: those of the corpus alone."""
-    vocabulary_of: str | None = None
-    """Run or prepared dataset whose words, characters and word vectors are taken, so that a model of the one can score
-    what is prepared or be trained on it; `None`: those of the vectors and of train."""
-    min_count: int = 2
+    """File of word vectors, text or .npz; default: the first `*.npz` or `glove*.txt` beside the data."""
+    words_of: Literal["all", "train"] = "all"
+    """Words of the vocabulary: all that have a vector, for texts of any user, or those of the corpus alone."""
+    min_count: Positive = 2
     """Characters that the training files have less often are unknown."""
-    trained_words: int = 0
-    """Least occurrences of a word of train without a vector that gets one that can be trained, by the model's setting
-    `train_unknown`; 0: none does, all are one unknown word."""
-    seed: int = 1
+    trained_words: NonNegative = 0
+    """Words of train without a vector that occur this often get one that --set train_unknown=true trains; 0: none."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed of the vectors of words that the file lacks."""
 
 

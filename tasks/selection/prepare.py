@@ -13,17 +13,20 @@ import dataclasses
 import functools
 import shutil
 import sys
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 from rich.progress import Progress
 
+from base.config import NonNegative, Positive
 from base.files import UserError, atomic_directory
 from data.cluster import on_cluster
 from data.corpora import CORPORA
 from data.flat_arrays import numbering
-from data.prepared import VECTORS, VOCABULARY, print_summary, write
+from data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
 from data.sequences import document_frequency
-from data.tokenizers import WHITESPACE, words_of
+from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec
 from engine.vocabularies import Words
@@ -46,50 +49,44 @@ BLOCK = 2**16
 """Utterances whose words are counted at once."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(CommonSettings):
     """Settings of preparing a corpus; the defaults are the DAM paper's where it states them."""
 
-    name: str | None = None
-    """Name of the corpus in tables and in `results/published.json`; `None`: that of the source directory."""
-    tokenizer: str | None = None
-    """`data.tokenizers.WHITESPACE` or a key of `TOKENIZERS`; `None`: that of the corpus, split at white space."""
+    tokenizer: Literal[WHITESPACE, *TOKENIZERS] | None = None
+    """How texts are split into words, also those that a user writes later; default: the one that suits the corpus. For
+    files of words that are separated by spaces already `whitespace`; `terms` splits them the same way as the logs of
+    #ubuntu, and takes `Hello there!` as people write it."""
     lower: bool = True
-    """Whether texts become lower case, unless they are split at white space alone."""
-    min_count: int = 2
-    """Words that occur less often in the distinct training utterances are `_UNK_`."""
-    hashed_words: int = 0
-    """Ids for words outside the vocabulary, by their hash, so that a model's lexical match can tell whether two are the
-    same; 0: all are `_UNK_`, as in DAM's release."""
-    dimension: int = 200
+    """Makes texts lower case, unless they are split at white space alone."""
+    min_count: Positive = 2
+    """Rarer words of the distinct training utterances are `_UNK_`."""
+    hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
+    """Ids for words that are `_UNK_`, by their hash, for models with a lexical match; 0: none, as in DAM's release."""
+    dimension: Positive = 200
     """Dimension of the word vectors; a file of `vectors` has its own."""
-    word2vec_text: str = "utterances"
-    """Word2vec: the text that a window stays within, a distinct training utterance, or with `"conversations"` a whole
-    conversation, so that words of a question and of its answer come together."""
-    window: int = 10
+    word2vec_text: Literal["utterances", "conversations"] = "utterances"
+    """Word2vec: text that a window stays within; conversations bring words of questions and answers together."""
+    window: Positive = 10
     """Word2vec: context words to each side."""
-    negative: int = 25
+    negative: Positive = 25
     """Word2vec: negative samples per word."""
-    sample: float = 1e-4
-    """Word2vec: words above this frequency, a fraction of all words, are subsampled."""
-    word2vec_epochs: int | None = None
-    """Word2vec: passes over the distinct training utterances; `None`: see `data.word_vectors.passes`."""
-    word2vec_workers: int | None = None
-    """Word2vec: threads; with one, vectors repeat exactly with their seed. `None`: see `data.word_vectors.threads`."""
+    sample: Annotated[float, Field(ge=0)] = 1e-4
+    """Word2vec: subsamples words above this frequency, a fraction of all words."""
+    word2vec_epochs: Positive | None = None
+    """Word2vec: passes over the text; default: 20, of more than 2.5 million words fewer, at least one."""
+    word2vec_workers: Positive | None = None
+    """Word2vec: threads; with one, vectors repeat exactly. Default: one, or one per core for 10 million words."""
     vectors: str | None = None
-    """Text file of word vectors to use instead of training them."""
+    """Text file of word2vec or GloVe vectors to use instead of training them."""
     general_vectors: str | None = None
-    """File of word vectors, text or `.npz`, appended to those of the corpus; `None`: none."""
-    seed: int = 1
+    """File of word2vec or GloVe vectors, also .npz, appended to those of the corpus."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed for every random number generator."""
-    vocabulary_of: str | None = None
-    """Run or prepared dataset whose words, tokenizer and word vectors are used, so that a model of the one can score or
-    train on the other; `None`: the corpus's own."""
-    candidates: int = 10
-    """Expected candidates per context of dev and test, else a warning; 0: any number."""
-    storage: str = "auto"
-    """`pickle`: examples are written as `data.pkl`; `arrays`: as flat arrays; `both`; `auto`: as a pickle up to
-    `PICKLED` lines, else as arrays."""
+    candidates: NonNegative = 10
+    """Candidates expected per context of dev and test, else a warning; 0: any number."""
+    storage: Literal["auto", "pickle", "arrays", "both"] = "auto"
+    """Examples as data.pkl in the form of DAM's release, as flat arrays, which training reads from disk as it needs
+    them, or both; auto: data.pkl of up to 500,000 lines, else arrays."""
 
 
 def prepare(corpus, source, out, settings, ray=False):
@@ -109,7 +106,7 @@ def prepare(corpus, source, out, settings, ray=False):
     else:
         tokenizer = settings.tokenizer or reader.TOKENIZER
         text = {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}
-    settings = dataclasses.replace(settings, **text)
+    settings = settings.replace(**text)
     with atomic_directory(out) as directory, Progress() as progress:
         files = {split: reader.find_split(source, split) for split in SPLITS}
         if files["dev"] is None:
@@ -174,8 +171,7 @@ def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
         _print_found(settings.vectors, found, vocabulary)
     else:
         known = sum(counts[word] for word in vocabulary.words if word not in SPECIALS)
-        settings = dataclasses.replace(
-            settings,
+        settings = settings.replace(
             word2vec_epochs=settings.word2vec_epochs or passes(known),
             word2vec_workers=settings.word2vec_workers or threads(known),
         )
