@@ -49,19 +49,19 @@ def main():
     }
     run, console = Run.open(FLAGS.run), Console()
     for task, names in OPTIONS.items():
-        if task != run.entry.task:
-            cli.refuse_flags(names, f"models of {run.entry.task}")
-    options = {name: FLAGS[name].value for name in OPTIONS.get(run.entry.task, ()) if FLAGS[name].present}
-    predictor = TASKS[run.entry.task].predictor(run)
-    if run.entry.task == "selection":
+        if task != run.task:
+            cli.refuse_flags(names, f"models of {run.task}")
+    options = {name: FLAGS[name].value for name in OPTIONS.get(run.task, ()) if FLAGS[name].present}
+    predictor = TASKS[run.task].predictor(run)
+    if run.task == "selection":
         own = None if options else index_of_run(run.path, predictor)
         options |= {"index": own} if own else {}
         if len(options) != 1:
             raise UserError(
                 f"{run.path} chooses among answers: give --index=DIR (tools.build_index) or --candidates=FILE"
             )
-    chat = chats[run.entry.task](predictor, **options)
-    if (run.config["dataset"].get("name") or "").startswith("sample"):
+    chat = chats[run.task](predictor, **options)
+    if (run.dataset.get("name") or "").startswith("sample"):
         console.print(TOY)
     talk(chat, console)
 

@@ -116,7 +116,7 @@ def predict():
         raise UserError("--predict needs a --run")
     run = Run.open(FLAGS.run)
     set_precision("float32")
-    task = TASKS[run.entry.task]
+    task = TASKS[run.task]
     cli.refuse_flags([name for name in SEARCH if name not in task.options], f"models of {task.name}")
     predictor = task.predictor(run)
     if FLAGS.reverse_run:
@@ -139,7 +139,7 @@ def explain():
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)
-    task, [split] = TASKS[run.entry.task], FLAGS.split
+    task, [split] = TASKS[run.task], FLAGS.split
     set_precision("float32")
     predictor = task.predictor(run)
     dataset = task.dataset_of(run, FLAGS.data)

@@ -22,7 +22,7 @@ def main():
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)
-    task = TASKS[run.entry.task]
+    task = TASKS[run.task]
     options = {} if FLAGS.decode is None else {"decode": FLAGS.decode}
     path = export(task, run, FLAGS.out, FLAGS.version, **options)
     load = f"import tensorflow as tf\n\nmodel = tf.saved_model.load({str(path)!r})"

@@ -11,8 +11,8 @@ import functools
 from absl import flags
 
 from base import cli
+from base.config import describe_fields, parse_assignments
 from base.files import UserError
-from engine.settings import parse_assignments
 from models import MODELS
 from tasks import RECIPES
 from tasks.selection.recipes import PUBLISHED_CORPORA
@@ -43,12 +43,17 @@ flags.DEFINE_integer("batch_size", None, "Contexts, dialogs, pairs or questions 
 flags.DEFINE_float("learning_rate", None, "Initial learning rate.", lower_bound=0.0)
 flags.DEFINE_enum(
     "precision",
-    "auto",
+    None,
     ["auto", "float32", "bfloat16", "float16"],
-    "Precision of computation. auto: bfloat16 where this machine computes it and the model gains by it, else float32.",
+    "Precision of computation. auto, the default: bfloat16 if this machine computes it and the model gains by it, else "
+    "float32.",
 )
-flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off, where it loses.")
-flags.DEFINE_integer("seed", 1, "Seed for every random number generator.", lower_bound=0, upper_bound=2**32 - 1)
+flags.DEFINE_enum(
+    "jit", None, ["auto", "on", "off"], "XLA. auto, the default: on with a GPU or JAX, else off, where it loses."
+)
+flags.DEFINE_integer(
+    "seed", None, "Seed for every random number generator; default: 1.", lower_bound=0, upper_bound=2**32 - 1
+)
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
 flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
 flags.DEFINE_float("save_minutes", 10.0, "Saves the state this often between two validations.", lower_bound=0.0)
@@ -63,7 +68,7 @@ flags.DEFINE_integer(
     lower_bound=1,
 )
 flags.DEFINE_bool("show_settings", False, "Only prints what --set reaches for --model: fields, defaults, meanings.")
-FIT = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
+TRAINING = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
 
 
 def main():
@@ -71,7 +76,7 @@ def main():
         raise UserError("--epochs expects a number above 0. Received: 0")
     if FLAGS.resume:
         cli.refuse_flags(
-            (*FIT[1:], "model", "recipe", "name", "set", "eos_id", "init_from"),
+            (*TRAINING[1:], "model", "recipe", "name", "set", "eos_id", "init_from"),
             "--resume, which keeps to the run's own settings",
         )
     settings = choose_settings()
@@ -79,38 +84,37 @@ def main():
 
     from engine.cluster import train_on_cluster
     from engine.run import Run
-    from engine.settings import make_config
-    from engine.train import Fit, train  # TensorFlow takes seconds to load; a wrong flag need not wait
+    from engine.train import resume, start  # TensorFlow takes seconds to load; a wrong flag need not wait
     from tasks import TASKS
 
     if FLAGS.show_settings:
         show_settings(MODELS[FLAGS.model], TASKS)
         return
-    if FLAGS.resume:
-        run = Run.open(workdir)
-        task, defaults = TASKS[run.entry.task], run.config["fit"]
-    else:
-        task = TASKS[MODELS[FLAGS.model].task]
-        defaults = task.fit
-    names = FIT[:1] if FLAGS.resume else FIT
-    given = {name: FLAGS[name].value for name in names if FLAGS[name].value is not None}
     if FLAGS.ray_hosts:
         cli.refuse_flags(["devices"], "--ray_hosts, which takes all")
-        start = functools.partial(train_on_cluster, FLAGS.ray_hosts)
+        train = functools.partial(train_on_cluster, FLAGS.ray_hosts, resume=FLAGS.resume)
     else:
-        start = functools.partial(train, devices=FLAGS.devices)
-    start(
-        task=task,
-        model_name=FLAGS.model,
+        train = functools.partial(resume if FLAGS.resume else start, devices=FLAGS.devices)
+    if FLAGS.resume:
+        train(
+            task=TASKS[Run.open(workdir).task],
+            workdir=workdir,
+            data=FLAGS.data,
+            epochs=FLAGS.epochs,
+            save_minutes=FLAGS.save_minutes,
+        )
+        return
+    train(
+        task=TASKS[MODELS[FLAGS.model].task],
+        model=FLAGS.model,
         data=FLAGS.data,
         workdir=workdir,
-        fit=make_config(Fit, {**defaults, **given}),
         settings=settings,
-        resume=FLAGS.resume,
-        eos_id=FLAGS.eos_id,
+        recipe=FLAGS.recipe,
         name=FLAGS.name,
-        save_minutes=FLAGS.save_minutes,
+        eos_id=FLAGS.eos_id,
         init_from=FLAGS.init_from,
+        save_minutes=FLAGS.save_minutes,
     )
 
 
@@ -118,10 +122,10 @@ def choose_settings():
     """Fills flags that were not given from the recipe.
 
     Returns:
-        `{field: value}` of the recipe's settings and of --set, which wins.
+        `{field: value}` of the recipe, of flags and of --set; the latter win.
 
     Raises:
-        UserError: where the recipe is for another model, or --set is malformed.
+        UserError: if the recipe is for another model, or --set is malformed.
     """
     if FLAGS.name and not FLAGS.data:
         raise UserError(f"--name={FLAGS.name} says what --data=DIR holds, which is missing")
@@ -134,20 +138,17 @@ def choose_settings():
         recipe = RECIPES[FLAGS.recipe]
         if FLAGS["model"].present and FLAGS.model != recipe.model:
             raise UserError(f"--recipe={FLAGS.recipe} trains {recipe.model}. Received: --model={FLAGS.model}")
-        settings.update(recipe.settings)
-        for name, value in {"model": recipe.model, **recipe.flags}.items():
-            if not FLAGS[name].present:
-                FLAGS[name].value = value
+        FLAGS.model = recipe.model
+        settings = {**recipe.config, **recipe.training}
         if recipe.corpus in PUBLISHED_CORPORA and FLAGS.data and not FLAGS.name:
             FLAGS.name = recipe.corpus
-    return {**settings, **parse_assignments(FLAGS.set)}
+    given = {name: FLAGS[name].value for name in TRAINING if FLAGS[name].value is not None}
+    return {**settings, **given, **parse_assignments(FLAGS.set)}
 
 
-def show_settings(entry, tasks):
+def show_settings(spec, tasks):
     """Prints every field that --set reaches, with its default and its meaning."""
-    from engine.settings import describe_fields
-
-    for title, config in (("The model", entry.config), ("Its training", tasks[entry.task].Training)):
+    for title, config in (("The model", spec.config), ("Its training", tasks[spec.task].Training)):
         print(f"{title}, {config.__module__}.{config.__qualname__}\n")
         for name, kind, default, meaning in describe_fields(config):
             print(f"  --set {name}={default}  ({kind})" if default else f"  {name}  ({kind}, the dataset decides)")

@@ -145,7 +145,12 @@ def _takes_text(field):
 
 
 def _value(text):
+    """The JSON value of a text, a number such as `.5`, or the text itself."""
     try:
         return json.loads({"True": "true", "False": "false", "None": "null"}.get(text, text))
+    except ValueError:
+        pass
+    try:
+        return float(text)
     except ValueError:
         return text

@@ -29,14 +29,13 @@ def training_block(side, path, batch_size, steps, seed, multiple=4):
     import numpy as np
 
     from data.stream import as_dataset
-    from engine.train import Fit
 
     model, task, dataset, training = build(side, path, seed)
     model.optimizer.build(model.trainable_variables)
     split, rng = dataset.splits["train"], np.random.default_rng(seed)
-    size = batch_size or Fit(**task.fit).batch_size
+    training = training.replace(batch_size=batch_size or training.batch_size)
     batches = itertools.chain.from_iterable(
-        task.training_batches(split, model.config, training, size, rng) for _ in itertools.count()
+        task.training_batches(split, model.config, training, rng) for _ in itertools.count()
     )
     _, count = COUNTED[task.name]
     first = task.collate(split, model.config, next(batches), multiple)
@@ -90,7 +89,7 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
 
 def _training_arrays(task, split, config, training, batch_size, steps, rng):
     size = batch_size // (1 + training.negatives_per_positive) if training.negatives == "fresh" else batch_size
-    every = task.training_batches(split, config, training, size, rng)
+    every = task.training_batches(split, config, training.replace(batch_size=size), rng)
     return [task.collate(split, config, batch, 4) for batch in _spread(every, split, config, steps)]
 
 

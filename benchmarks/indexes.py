@@ -8,7 +8,7 @@ def open_run(run, precision):
 
     set_precision(precision)
     opened = Run.open(run)
-    return TASKS[opened.entry.task].predictor(opened)
+    return TASKS[opened.task].predictor(opened)
 
 
 def conversations(corpus, source, split, count=0):

@@ -65,12 +65,11 @@ def write_batches(arrays, side, path, what):
     import numpy as np
 
     from data.vocabulary import EOS_ID, UNK_ID
-    from engine.train import Fit
 
     config, task, dataset, training, _ = make_model_config(side, path)
     network, rng = side.split(",")[0], np.random.default_rng(FLAGS.seed)
     size = BATCH_SIZES[what][network]
-    every = task.training_batches(dataset.splits["train"], config, training, size, rng)
+    every = task.training_batches(dataset.splits["train"], config, training.replace(batch_size=size), rng)
     some = (every[i] for i in rng.choice(len(every), size=min(len(every), 20 * FLAGS.steps), replace=False))
     collated = (task.collate(dataset.splits["train"], config, batch, 4) for batch in some)
     full = sorted((batch for batch in collated if len(batch[1]) == size), key=_cells)
@@ -88,7 +87,7 @@ def write_batches(arrays, side, path, what):
         sizes = {"vocabulary": c.vocabulary_size, "attention": c.attention}
     sizes |= {"embedding_dim": c.embedding_dim, "hidden": c.hidden, "dropout": c.dropout}
     search = {**SEARCH, "begin": c.vocabulary_size + 1, "eos": EOS_ID, "unknown": UNK_ID} if "beam" in what else {}
-    rate = {"rate": Fit(**task.fit).learning_rate, "clip": training.gradient_clip, "ema": getattr(training, "ema", 0)}
+    rate = {"rate": training.learning_rate, "clip": training.gradient_clip, "ema": getattr(training, "ema", 0)}
     threads = {"threads": runtime.available_cpus(), "arrays": len(INPUTS[network]) + 1}
     return json.dumps({"network": network, "sizes": sizes, **search, **rate, **threads})
 

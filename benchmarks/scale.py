@@ -50,21 +50,21 @@ def load(path):
     """Seconds and megabytes of reading a dataset, and of the order of an epoch's batches."""
     import numpy as np
 
-    from engine.settings import make_config
+    from base.config import make_config
     from models.dam import DAMConfig
     from tasks.selection.data import load_dataset
     from tasks.selection.split import training_batches
     from tasks.selection.task import Training
 
-    side, size = side_of_recipe(FLAGS.recipe)
+    side, _ = side_of_recipe(FLAGS.recipe)
     given = parse_side(side)[1]
-    training = make_config(Training, {name: given[name] for name in given if hasattr(Training, name)})
+    training = make_config(Training, {name: given[name] for name in given if name in Training.model_fields})
     config = make_config(DAMConfig, {"vocabulary_size": 1, **{n: given[n] for n in given if n.startswith("max_")}})
     before, started, cpu = memory()[0], time.perf_counter(), time.process_time()
     split = load_dataset(path).splits["train"]
     found = {"load_seconds": time.perf_counter() - started, "load_cpu_seconds": time.process_time() - cpu}
     loaded, started = memory()[0], time.perf_counter()
-    batches = training_batches(split, config, training, size, np.random.default_rng((FLAGS.seed, 7)))
+    batches = training_batches(split, config, training, np.random.default_rng((FLAGS.seed, 7)))
     batches[len(batches) // 2]  # where training goes on in the middle of an epoch
     found |= {"load_megabytes": loaded - before, "order_seconds": time.perf_counter() - started}
     return {**found, "order_megabytes": memory()[0] - loaded, "steps_per_epoch": len(batches)}
@@ -77,13 +77,13 @@ def train(path):
     from data.stream import as_dataset
     from tasks.selection.split import POOL
 
-    side, size = side_of_recipe(FLAGS.recipe)
+    side, _ = side_of_recipe(FLAGS.recipe)
     model, task, dataset, training = build(side, path, FLAGS.seed)
     split = dataset.splits["train"]
 
     def batches():
         def make(rng):
-            return task.training_batches(split, model.config, training, size, rng)
+            return task.training_batches(split, model.config, training, rng)
 
         return (task.collate(split, model.config, batch, 4) for batch in epochs_of(make, FLAGS.seed))
 

@@ -126,7 +126,7 @@ def main():
     from tasks import TASKS
 
     run, rng = Run.open(FLAGS.run), random.Random(FLAGS.seed)
-    predictor, examples = TASKS[run.entry.task].predictor(run), run.examples()
+    predictor, examples = TASKS[run.task].predictor(run), run.examples()
     if not examples:
         raise UserError(f"{FLAGS.run} has no examples.json to take requests from")
     bodies = [json.dumps({"instances": [varied(examples, rng)]}).encode() for _ in range(BODIES)]
@@ -137,7 +137,7 @@ def main():
         code = server.stop()
     show(found)
     print(f"the server ended with exit code {code}")
-    model = {"model": run.config["model"], "corpus": run.config["dataset"].get("name"), "cores": os.cpu_count()}
+    model = {"model": run.model, "corpus": run.dataset.get("name"), "cores": os.cpu_count()}
     write_record(FLAGS.out, "serving", **model, exit_code=code, **found)
 
 

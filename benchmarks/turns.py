@@ -198,28 +198,22 @@ def side_of_recipe(name):
     if name not in RECIPES:
         raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {name}")
     recipe = RECIPES[name]
-    settings = {"precision": recipe.flags.get("precision", "float32"), **recipe.settings}
-    return ",".join([recipe.model, *(f"{field}={value}" for field, value in settings.items())]), recipe.flags[
-        "batch_size"
-    ]
+    settings = {"precision": "float32", **recipe.config, **recipe.training}
+    side = ",".join([recipe.model, *(f"{field}={value}" for field, value in settings.items())])
+    return side, recipe.training["batch_size"]
 
 
 def make_model_config(side, path):
-    """The config of a side's model, its task, its dataset, the task's `Training`, and its entry in `models.MODELS`."""
-    from engine.settings import expand_compatibility, make_config, model_config
+    """The config of a side's model, its task, its dataset, the task's `Training`, and its row of `models.MODELS`."""
     from models import MODELS
     from tasks import TASKS
 
     name, settings = parse_side(side)
-    settings.pop("precision", None)
-    entry = MODELS[name]
-    task = TASKS[entry.task]
+    spec = MODELS[name]
+    task = TASKS[spec.task]
     dataset = task.load_dataset(path)
-    settings = expand_compatibility(entry, task, settings)
-    known = entry.config.model_fields
-    chosen = {field: value for field, value in settings.items() if field.partition(".")[0] in known}
-    training = make_config(task.Training, {field: settings[field] for field in settings if field not in chosen})
-    return model_config(entry, task, dataset, chosen), task, dataset, training, entry
+    config, training = task.configure(spec, dataset, {"precision": "float32", **settings})
+    return config, task, dataset, training, spec
 
 
 def build(side, path, seed):
@@ -236,13 +230,12 @@ def build(side, path, seed):
     import keras
 
     from engine.run import set_precision
-    from engine.train import Fit
 
-    set_precision(parse_side(side)[1].get("precision", "float32"))
-    config, task, dataset, training, entry = make_model_config(side, path)
+    config, task, dataset, training, spec = make_model_config(side, path)
+    set_precision(training.precision)
     keras.utils.set_random_seed(seed)
-    model = entry.build(config)
+    model = spec.build(config)
     task.initialise(model, dataset, training)
-    optimizer = task.optimizer(training, Fit(**task.fit).learning_rate, 10_000, model.config)
+    optimizer = task.optimizer(training, 10_000, model.config)
     model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=False)
     return model, task, dataset, training

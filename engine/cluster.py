@@ -6,55 +6,62 @@ import tempfile
 from base.cluster import connected
 from base.files import UserError
 from engine.run import LAST, saved_position
-from engine.samples import sample_of
+from engine.task import sample_of
 
 ENVIRONMENT = {"KERAS_BACKEND": "jax", "RAY_TRAIN_V2_ENABLED": "1"}
 LOSSES = 3
 """As often in a row, with nothing new saved between, a lost host ends the training: starting again does not mend it."""
 
 
-def train_on_cluster(hosts, *, task, data, workdir, resume=False, init_from=None, **how):
-    """As `engine.train.train`, on all devices of several hosts, which find files where this one does.
+def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=False, **settings):
+    """Trains as `engine.train.start` or `resume` does, on all devices of several hosts.
 
-    Where a host is lost, the others are ended, and all go on from the last save.
+    Every host finds files where this one does. If a host is lost, the others are ended, and all continue from the last
+    save.
 
     Args:
-        hosts: How many; one process runs on each.
-        task, data, workdir, resume, init_from, **how: As of `train`, without `devices`.
+        hosts: Number of hosts; one process runs on each.
+        task, workdir, data, init_from, **settings: Arguments of `engine.train.start` without `devices`, or with
+            `resume` of `engine.train.resume`.
 
     Raises:
-        UserError: where an input is at fault, the cluster has fewer hosts, or one is lost before anything was saved, or
+        UserError: if an input is wrong, the cluster has fewer hosts, or one is lost before anything was saved, or
             `LOSSES` times at the same step.
     """
     if not resume:
         data = data or sample_of(task)
-    paths = {"data": data, "workdir": workdir, "init_from": init_from}
-    job = {name: path and str(pathlib.Path(path).resolve()) for name, path in paths.items()}
-    job |= {"task": task, "resume": resume, **how}
-    run = pathlib.Path(job["workdir"])
+        settings["init_from"] = init_from and _absolute(init_from)
+    given = {"task": task, "workdir": _absolute(workdir), "data": data and _absolute(data), **settings}
+    run = pathlib.Path(given["workdir"])
     run.parent.mkdir(parents=True, exist_ok=True)
     step, losses = None, 0
     with connected("--ray_hosts", ("ray", "fsspec"), log=True, **ENVIRONMENT) as ray:
         alive = sum(node["Alive"] for node in ray.nodes())
         if alive < hosts:
-            raise UserError(f"--ray_hosts={hosts}: expected so many hosts in the cluster. Received: {alive}")
-        while lost := _start(hosts, int(ray.cluster_resources().get("GPU", 0)) // hosts, job):
+            raise UserError(f"--ray_hosts={hosts}: expected {hosts} hosts in the cluster. Received: {alive}")
+        gpus = int(ray.cluster_resources().get("GPU", 0)) // hosts
+        while lost := _start(hosts, gpus, run.parent, {"resume": resume, "given": given}):
             if not (run / LAST).exists():
                 raise UserError(f"a host was lost before anything was saved: {lost}")
             before, step = step, saved_position(run)["step"]
             losses = losses + 1 if step == before else 1
             if losses == LOSSES:
                 raise UserError(f"{losses} times a host was lost after step {step}; --resume goes on: {lost}")
-            job["resume"] = True
+            resume = True
+            given = {name: given[name] for name in ("task", "workdir", "data", "save_minutes") if name in given}
 
 
-def _start(hosts, gpus, job):
+def _absolute(path):
+    return str(pathlib.Path(path).resolve())
+
+
+def _start(hosts, gpus, directory, job):
     """Trains to the end; returns what happened where a host was lost."""
     from ray.train import RunConfig, ScalingConfig
     from ray.train.v2.api.exceptions import WorkerGroupError
     from ray.train.v2.jax import JaxConfig, JaxTrainer
 
-    with tempfile.TemporaryDirectory(dir=pathlib.Path(job["workdir"]).parent, prefix=".ray.") as directory:
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".ray.") as storage:
         trainer = JaxTrainer(
             _train,
             train_loop_config=job,
@@ -66,7 +73,7 @@ def _start(hosts, gpus, job):
                 placement_strategy="STRICT_SPREAD",
             ),
             run_config=RunConfig(
-                storage_path=directory,
+                storage_path=storage,
                 worker_runtime_env={"env_vars": {"JAX_PLATFORMS": "cuda" if gpus else "cpu"}},
             ),
         )
@@ -82,6 +89,6 @@ def _start(hosts, gpus, job):
 
 
 def _train(job):
-    from engine.train import train
+    from engine.train import resume, start
 
-    train(**job, devices="all")
+    (resume if job["resume"] else start)(**job["given"], devices="all")

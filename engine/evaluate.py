@@ -46,7 +46,7 @@ class Evaluation:
         """What is scored."""
         if self.data and pathlib.Path(self.data).is_file():  # each run reads it by its own words
             return self.task.dataset_of(self.run, self.data)
-        key = str(pathlib.Path(self.data or self.run.config["dataset"]["path"] or "").resolve())
+        key = str(pathlib.Path(self.data or self.run.dataset["path"] or "").resolve())
         if key not in self._datasets:
             self._datasets[key] = self.task.dataset_of(self.run, self.data)
         return self._datasets[key]
@@ -54,7 +54,7 @@ class Evaluation:
     @functools.cached_property
     def _model(self):
         """The model, and what lengths are rounded up to."""
-        trained_in = self.run.config["fit"].get("precision")
+        trained_in = self.run.training.precision
         self.precision = choose_precision(self.precision, gains=trained_in == "bfloat16", gpu=has_gpu())
         set_precision(self.precision)
         models = [run.load_model() for run in self.runs]
@@ -100,7 +100,7 @@ class Evaluation:
         measured = _measured(run, task, self.dataset, split, record)
         if several:
             trainings = [run.trainings()[-1], *(each for other in self.runs[1:] for each in other.trainings())]
-            seeds, seconds = [each.config["fit"]["seed"] for each in self.runs], [each["seconds"] for each in trainings]
+            seeds, seconds = [each.training.seed for each in self.runs], [each["seconds"] for each in trainings]
             measured |= {"name": several + measured["name"], "seeds": seeds, "seconds": sum(filter(None, seconds))}
         else:
             run.save_metrics(split, record)
@@ -177,9 +177,9 @@ def evaluate_all(tasks, pattern, splits, measured_out=None, data=None, precision
     for path in paths:
         run, others = Run.open(path), [Run.open(other) for other in together[1:]]
         for other in others:
-            if other.entry.task != run.entry.task:
-                raise UserError(f"an ensemble has one task: {path} is of {run.entry.task}, not {other.path}")
-        evaluation = Evaluation(tasks[run.entry.task], run, data, precision, jit, datasets, others)
+            if other.task != run.task:
+                raise UserError(f"an ensemble has one task: {path} is of {run.task}, not {other.path}")
+        evaluation = Evaluation(tasks[run.task], run, data, precision, jit, datasets, others)
         for split in splits:
             examples = evaluation.dataset.splits
             if len(paths) > 1 and split in examples and not len(examples[split]):
@@ -249,7 +249,7 @@ def print_record(label, task, dataset, split, record):
 
 
 def _name_of(run):
-    return model_name(run.config["model"], run.config["settings"], run.config["training"])
+    return model_name(run.model, run.record["config"], run.record["training"])
 
 
 def _measured(run, task, dataset, split, record):
@@ -257,16 +257,16 @@ def _measured(run, task, dataset, split, record):
 
     Command, hardware, commit and versions are those of the training; those of the evaluation are in `evaluated`.
     """
-    config = run.config
+    stored = run.record
     *before, own = run.trainings()
-    trained = {name: config.get(name) for name in ("command", "hardware", "commit", "dirty", "versions")}
+    trained = {name: stored.get(name) for name in ("command", "hardware", "commit", "dirty", "versions")}
     return {
         "name": _name_of(run),
-        "task": run.entry.task,
-        "model": config["model"],
-        **{"corpus": dataset.name, "split": split, "text": config["dataset"].get("text", {})},
-        "settings": {"model": config["settings"], "training": config["training"], "fit": config["fit"]},
-        "seed": config["fit"]["seed"],
+        "task": run.task,
+        "model": run.model,
+        **{"corpus": dataset.name, "split": split, "text": run.dataset.get("text", {})},
+        "settings": {"model": stored["config"], "training": stored["training"]},
+        "seed": run.training.seed,
         "seconds": own["seconds"],
         "epochs": own["epochs"],
         "before": before,

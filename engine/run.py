@@ -1,6 +1,6 @@
 """A run: the directory that alone is enough to export a trained model, and with its dataset to evaluate or resume it.
 
-config.json        model, its config, the dataset's facts, the training settings
+config.json        model, recipe, config, training, the dataset's facts, provenance
 vocabulary.txt     where the dataset has one
 best.weights.h5    the weights with the best validation score
 last.npz           weights, optimizer, random state and position where training was last saved
@@ -25,13 +25,18 @@ import numpy as np
 from base import runtime
 from base.config import make_config
 from base.files import UserError, atomic_file, check_output, checksum, publish
+from engine.task import Training
 from models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
-WRITTEN = ("settings", "training", "fit", "dataset")
-"""What `config.json` has beside the model's name, an object each."""
+PARTS = ("config", "training", "dataset")
+"""Objects in `config.json`."""
 HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
 CHECKSUMS = "checksums.json"
+
+
+class AnyTraining(Training, extra="allow"):
+    """Settings of a training of some task, the fields of that task included."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,15 +44,46 @@ class Run:
     """An existing run directory."""
 
     path: pathlib.Path
-    config: dict
+    record: dict
+    """The contents of `config.json`."""
+
+    @property
+    def model(self):
+        """Key of `models.MODELS`."""
+        return self.record["model"]
+
+    @property
+    def spec(self):
+        """Row of `models.MODELS`."""
+        return MODELS[self.model]
+
+    @property
+    def task(self):
+        """Key of `tasks.TASKS`."""
+        return self.spec.task
+
+    @property
+    def config(self):
+        """Config of the model."""
+        return make_config(self.spec.config, self.record["config"], f"{self.path / CONFIG}: ")
+
+    @property
+    def training(self):
+        """Settings of its training: the fields that all tasks share, typed, and those of its task."""
+        return make_config(AnyTraining, self.record["training"], f"{self.path / CONFIG}: ")
+
+    @property
+    def dataset(self):
+        """Facts of the dataset that it was trained on."""
+        return self.record["dataset"]
 
     @classmethod
-    def create(cls, path, config, vocabulary=None):
+    def create(cls, path, record, vocabulary=None):
         """Makes the directory of a new run and writes its `config.json`.
 
         Args:
             path: Directory; must not hold a run already.
-            config: The contents of `config.json`.
+            record: The contents of `config.json`.
             vocabulary: A `data.vocabulary.Vocabulary` to keep beside it, or `None`.
 
         Raises:
@@ -61,7 +97,7 @@ class Run:
         if vocabulary is not None:
             vocabulary.save(path / VOCABULARY)
         run = cls(path, {})
-        run.update_config(config)
+        run.update(record)
         return run
 
     @classmethod
@@ -76,30 +112,25 @@ class Run:
         if not file.is_file():
             raise UserError(f"{path} is no run directory: it has no {CONFIG}")
         try:
-            config = json.loads(file.read_text(encoding="utf-8"))
+            record = json.loads(file.read_text(encoding="utf-8"))
         except ValueError as error:
             raise UserError(f"{file}: expected JSON. {error}") from error
-        if not isinstance(config, dict) or config.get("model") not in MODELS:
+        if not isinstance(record, dict) or record.get("model") not in MODELS:
             raise UserError(f"{file}: expected a `model` of {', '.join(MODELS)}")
-        missing = [name for name in WRITTEN if not isinstance(config.get(name), dict)]
+        missing = [name for name in PARTS if not isinstance(record.get(name), dict)]
         if missing:
-            raise UserError(f"{file}: expected what train.py writes. Missing: {', '.join(missing)}")
-        return cls(path, config)
+            raise UserError(f"{file}: expected the contents that train.py writes. Missing: {', '.join(missing)}")
+        return cls(path, record)
 
-    def update_config(self, changes):
+    def update(self, changes):
         """Changes entries of `config.json`."""
-        self.config.update(changes)
+        self.record.update(changes)
         with atomic_file(self.path / CONFIG) as file:
-            json.dump(self.config, file, indent=1, ensure_ascii=False)
-
-    @property
-    def entry(self):
-        """The row of `models.MODELS`."""
-        return MODELS[self.config["model"]]
+            json.dump(self.record, file, indent=1, ensure_ascii=False)
 
     def build_model(self):
         """The model of this run with fresh weights, under the current dtype policy."""
-        return self.entry.build(make_config(self.entry.config, self.config["settings"], f"{self.path / CONFIG}: "))
+        return self.spec.build(self.config)
 
     def load_model(self):
         """The model of this run with its best weights, under the current dtype policy.
@@ -228,9 +259,9 @@ class Run:
 
         `before` of `config.json` has those before this one: of the run that it started from.
         """
-        last, corpus = (self.history() or [{}])[-1], self.config["dataset"].get("name")
+        last, corpus = (self.history() or [{}])[-1], self.dataset.get("name")
         own = {"corpus": corpus, "epochs": last.get("epoch"), "seconds": last.get("seconds")}
-        return [*self.config.get("before", []), own]
+        return [*self.record.get("before", []), own]
 
     def complete_history(self, position):
         """Makes `history.jsonl` that of a saved position: a killed process may have written a row less or more."""
@@ -245,14 +276,14 @@ class Run:
         rows = self.history()
         if not rows or not (self.path / LAST).is_file():
             return False
-        ended = rows[-1]["epoch"] >= self.config["fit"]["epochs"]
+        ended = rows[-1]["epoch"] >= self.training.epochs
         return ended or saved_position(self.path).get("stopped", False)
 
     def save_metrics(self, split, result):
         """Sets the entry of `split` in `metrics.json`; that of a published model stays what its card says."""
         file = self.path / METRICS
         metrics = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-        if split in metrics and self.config["dataset"]["path"] is None:
+        if split in metrics and self.dataset["path"] is None:
             return
         with atomic_file(file) as out:
             json.dump({**metrics, split: result}, out, indent=1)

@@ -1,6 +1,5 @@
 """What tools.sweep does."""
 
-import dataclasses
 import gc
 import itertools
 import pathlib
@@ -11,7 +10,7 @@ import keras
 from base.files import UserError
 from engine.evaluate import Evaluation
 from engine.run import CONFIG, LAST, VOCABULARY, Run
-from engine.train import Fit, train
+from engine.train import resume, start
 from models import MODELS
 
 
@@ -20,7 +19,7 @@ def sweep(tasks, recipes, datasets, seeds, splits, out, measured_out=None, varia
 
     Args:
         tasks: `{name: engine.task.Task}`.
-        recipes: `{name: engine.recipe.Recipe}`.
+        recipes: `{name: engine.task.Recipe}`.
         datasets: Paths of prepared datasets.
         seeds: Integers.
         splits: What to measure; those that a dataset lacks are left out.
@@ -40,43 +39,42 @@ def sweep(tasks, recipes, datasets, seeds, splits, out, measured_out=None, varia
     for seed in seeds:  # so that every recipe has its first result soon
         for number, ((key, recipe), changes) in enumerate(itertools.product(recipes.items(), variations)):
             label = "-".join([key, *(f"{field}-{value}" for field, value in changes.items())])
-            changed = dataclasses.replace(recipe, settings={**recipe.settings, **changes})
             for data in datasets:
-                task = tasks[MODELS[changed.model].task]
+                task = tasks[MODELS[recipe.model].task]
                 first = number == 0 and seed == seeds[0]  # the baselines of a dataset are always the same
                 name = f"{label}-{data.name}-{seed}"
-                _train_and_measure(task, changed, name, data, seed, splits, out, measured_out, baselines=first)
+                settings = {**recipe.config, **recipe.training, **changes, "seed": seed}
+                trained = key, recipe.model, settings, data, out / name
+                _train_and_measure(task, trained, splits, measured_out, baselines=first)
                 keras.utils.clear_session()
                 gc.collect()
 
 
-def _train_and_measure(task, recipe, name, data, seed, splits, out, measured_out, baselines):
-    """Trains a recipe on a dataset with a seed, and measures the splits that have no record yet."""
+def _train_and_measure(task, trained, splits, measured_out, baselines):
+    """Trains as `_train` does, and measures the splits that have no record yet."""
+    *_, data, path = trained
     dataset = task.open_dataset(data)
     for split in splits:
         if split not in dataset.splits:
             raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")
-    files = {split: measured_out and measured_out / f"{name}-{split}.json" for split in splits}
+    files = {split: measured_out and measured_out / f"{path.name}-{split}.json" for split in splits}
     missing = {
         split: file for split, file in files.items() if len(dataset.splits[split]) and not (file and file.exists())
     }
     if not missing:
         return
-    run = _train(task, recipe, data, seed, out / name)
+    run = _train(task, *trained)
     evaluation = Evaluation(task, run, data, datasets={str(data.resolve()): dataset})
     for split, file in missing.items():
         evaluation.score(split, measured_out=file, baselines=baselines)
 
 
-def _train(task, recipe, data, seed, path):
-    fit = Fit(**{**task.fit, **recipe.flags, "seed": seed})
+def _train(task, key, model, settings, data, path):
     if (path / LAST).exists():
         run = Run.open(path)
-        if pathlib.Path(run.config["dataset"]["path"]) != data.resolve():
-            raise UserError(f"{path} was trained on {run.config['dataset']['path']}, not on {data}: give another --out")
-        if not run.finished():
-            train(task, recipe.model, None, path, fit, {}, resume=True)
-        return run
+        if pathlib.Path(run.dataset["path"]) != data.resolve():
+            raise UserError(f"{path} was trained on {run.dataset['path']}, not on {data}: give another --out")
+        return run if run.finished() else resume(task, path)
     if (path / CONFIG).exists() or (path / VOCABULARY).exists():
         shutil.rmtree(path)  # killed before its first validation was over, so there is nothing to go on from
-    return train(task, recipe.model, data, path, fit, dict(recipe.settings))
+    return start(task, model, data, path, settings, recipe=key)

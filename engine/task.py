@@ -1,4 +1,4 @@
-"""The interface that a task fulfils: everything that the engine asks of it.
+"""The interface of a task: everything that the engine asks of one kind of work.
 
     prepared dataset  ->  batches  ->  loss            training
                                    ->  score           which weights are kept
@@ -10,31 +10,60 @@ A task is a subclass of `Task` in `tasks/<task>/task.py`, listed in `tasks.TASKS
 
 import abc
 import dataclasses
+import hashlib
+import inspect
 import pathlib
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
-from base.files import UserError
+from base.config import Config, NonNegative, Positive, make_config
+from base.files import UserError, atomic_directory
 from data.prepared import task_of
-from engine.settings import check_fields, check_sizes, with_decided
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SAMPLES = pathlib.Path("build")
+
+
+class Training(Config):
+    """Settings of a training; each task has a subclass with its own defaults and fields."""
+
+    epochs: Annotated[float, Field(gt=0)] = 2.0
+    """Passes over the training examples."""
+    batch_size: Positive = 256
+    """Contexts, dialogs, pairs or questions per step."""
+    learning_rate: Annotated[float, Field(ge=0)] = 1e-3
+    """Initial learning rate."""
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Precision of computation; weights and losses stay float32. auto: bfloat16 where this machine computes it and the
+    model gains by it, else float32."""
+    jit: Literal["auto", "on", "off"] = "auto"
+    """XLA. auto: on with a GPU or JAX, else off, where it loses."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    """Seed for every random number generator."""
+    gradient_clip: Annotated[float, Field(ge=0)] = 5.0
+    """Gradients are scaled down to this global norm; 0: not at all."""
+    validations_per_epoch: Annotated[float, Field(gt=0)] = 1.0
+    """Validations on dev per pass over the training examples; 0.5 is every other epoch."""
+    patience: NonNegative = 0
+    """Early stopping: training ends after this many consecutive validations without improvement; 0: never."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Training:
-    """How a model is trained: what holds for every task. A task's own `Training` is a subclass."""
+class Recipe:
+    """One row of a task's `RECIPES`: a model and its settings by name."""
 
-    gradient_clip: float = 5.0
-    """Gradients are scaled down to this global norm; 0: not at all."""
-    validations_per_epoch: float = 1.0
-    """How often the split dev is scored in a pass over the training examples; 0.5 is every other epoch."""
-    patience: int = 0
-    """Early stopping: training ends when this many validations in a row brought no improvement; 0: never."""
-
-    limits = {"gradient_clip": "[0, inf)", "validations_per_epoch": "(0, inf)", "patience": "[0, inf)"}
-    """Of every field that is not a bool: see `engine.settings.check_fields`. A subclass adds its own."""
-
-    def __post_init__(self):
-        check_fields(self, **self.limits)
+    title: str
+    """Name in tables, unique."""
+    model: str
+    """Key of `models.MODELS`."""
+    corpus: str
+    """Prepared dataset that it was made for."""
+    config: dict
+    """Fields of the model's config, as `--set` takes them."""
+    training: dict
+    """Fields of the task's `Training`; flags of train.py win."""
 
 
 class Task(abc.ABC):
@@ -43,9 +72,7 @@ class Task(abc.ABC):
     name = ""
     """Key of `tasks.TASKS`; `models.MODELS` and prepared datasets name their task by it."""
     Training = Training
-    """Frozen dataclass of the settings of its training; `--set field=value` reaches its fields."""
-    fit = {}
-    """`{field: value}` of `engine.train.Fit`, where its defaults do not suit the task."""
+    """The task's subclass of `engine.task.Training`."""
     release_training = {}
     """`{field: value}` of `Training` that `--set compatibility=release` sets."""
     best_score = 1.0
@@ -53,19 +80,19 @@ class Task(abc.ABC):
     options = ()
     """Names of the flags of evaluate.py that `measure` takes."""
     groupings = ()
-    """What `metrics_by` can group examples by."""
+    """Groupings of examples that `metrics_by` knows."""
     headline = ()
     """Metrics that a table of several runs shows, the most important first."""
     batch_fields = ()
-    """Fields of a model's config that its batches are made by: the models of an ensemble have the same."""
+    """Fields of a model's config that its batches depend on: the models of an ensemble have the same."""
     load_options = ()
-    """Names of what `load_dataset` takes beside a path; a run remembers them in its dataset's facts."""
+    """Options of `load_dataset`; a run remembers them in its dataset's facts."""
     sample_path = "prepared"
-    """Where the prepared dataset is in what `make_sample` writes."""
+    """Path of the prepared dataset in what `make_sample` writes."""
     optional_fields = ()
     """Names of what `decided` returns that a model's config may lack."""
     export_call, export_instance = ("found = model.answer", ()), {}
-    """An assignment that calls the exported `model`, and its outputs; what to ask where a run has no examples."""
+    """An assignment that calls the exported `model`, and its outputs; an instance for runs without examples."""
     export_options = ()
     """Names of the flags of export.py that `export_archive` takes."""
 
@@ -73,21 +100,10 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def make_sample(self, directory):
-        """Writes the embedded sample's raw files to `raw` in a directory, and prepares them into `prepared` there.
-
-        Args:
-            directory: A `pathlib.Path`. To be called by `engine.samples.sample_of`, which does it once.
-        """
+        """Writes the embedded sample's raw files to `raw` in a directory, and prepares them into `prepared` there."""
 
     def open_dataset(self, path, **options):
-        """Reads a prepared dataset, and refuses one of another task.
-
-        Args:
-            path, **options: As of `load_dataset`.
-
-        Raises:
-            UserError: where it is not there, of another task, or malformed.
-        """
+        """Reads a prepared dataset, as `load_dataset` does; one of another task is a `UserError`."""
         kind = task_of(path)
         if kind not in (None, self.name):
             raise UserError(f"{path} was prepared for models of {kind}; expected a dataset for {self.name}")
@@ -106,20 +122,20 @@ class Task(abc.ABC):
             `vocabulary` (or `None`) and `facts()`: what a run remembers of it, ready for JSON.
 
         Raises:
-            UserError: on a missing or malformed file, and where files contradict each other.
+            UserError: if a file is missing or malformed, or files contradict each other.
         """
 
     def dataset_of(self, run, path=None):
-        """The dataset of a run, or another one in its place.
+        """Opens the dataset of a run, or another one in its place.
 
         Args:
             run: A `engine.run.Run`.
             path: Directory of a prepared dataset; `None`: the one that the run was trained on.
 
         Raises:
-            UserError: where it is missing or malformed, or the run remembers none.
+            UserError: if it is missing or malformed, or the run remembers none.
         """
-        facts = run.config["dataset"]
+        facts = run.dataset
         if not (path or facts["path"]):
             raise UserError(f"{run.path} remembers no dataset: give --data")
         if not path and not pathlib.Path(facts["path"]).is_dir():
@@ -128,55 +144,98 @@ class Task(abc.ABC):
         return self.open_dataset(path or facts["path"], **remembered)
 
     def keep_for_run(self, dataset, path):
-        """Puts into a run's directory, `path`, what using its model takes beside the vocabulary; nothing here."""
+        """Writes files that the model needs beside the vocabulary into a run's directory, `path`; nothing here."""
         return
+
+    # === Settings ===
 
     @abc.abstractmethod
     def sizes(self, dataset):
         """`{field: value}` of a model's config that a dataset decides; another dataset for the model must agree."""
 
     def decided(self, dataset):
-        """All fields of a model's config that a dataset decides: `sizes`, where a task has no more."""
+        """All fields of a model's config that a dataset decides: `sizes`, and what a task adds."""
         return self.sizes(dataset)
 
     def check_fits(self, config, dataset):
         """Refuses, as a `UserError`, a dataset that was prepared with another vocabulary than the model's."""
         check_sizes(config, self.sizes(dataset), dataset.path)
 
-    # === Training ===
+    def configure(self, spec, dataset, settings):
+        """Builds the config of a model and its `Training` for a dataset.
 
-    def model_settings(self, dataset, settings):
-        """The model's settings with what the dataset decides filled in; a `UserError` where they contradict it."""
-        return with_decided(settings, self.decided(dataset), dataset.path)
+        Args:
+            spec: A row of `models.MODELS`.
+            dataset: A dataset of the task.
+            settings: `{field: value}` of either; text is parsed, as of `--set`. `compatibility=release` sets several.
+
+        Raises:
+            UserError: on an unknown field or a wrong value, or if the dataset decides otherwise.
+        """
+        settings = self._with_compatibility(spec, settings)
+        fields, own_fields = spec.config.model_fields, self.Training.model_fields
+        for_config, for_training = {}, {}
+        for name, value in settings.items():
+            field = name.partition(".")[0]
+            if field in fields:
+                for_config[name] = value
+            elif field in own_fields:
+                for_training[name] = value
+            else:
+                raise UserError(
+                    f"--set: no field {name!r}. The model has {', '.join(fields)}; its training has "
+                    f"{', '.join(own_fields)}"
+                )
+        training = make_config(self.Training, for_training)
+        config = self._config_for(spec, dataset, for_config)
+        self.check_fits(config, dataset)
+        return config, training
+
+    def _with_compatibility(self, spec, settings):
+        settings = dict(settings)
+        compatibility = settings.pop("compatibility", "paper")
+        known = ["paper", "release"] if spec.release_settings else ["paper"]
+        if compatibility not in known:
+            raise UserError(f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}")
+        if compatibility == "paper":
+            return settings
+        variant = settings.get("variant", spec.config.model_fields["variant"].default)
+        return {**spec.release_settings(variant), **self.release_training, **settings}
+
+    def _config_for(self, spec, dataset, settings):
+        decided = self.decided(dataset)
+        for name, value in decided.items():
+            if str(settings.get(name, value)) != str(value):
+                raise UserError(f"--set {name}={settings[name]}: {dataset.path} decides {name}, it is {value}")
+        lacking = set(self.optional_fields) - spec.config.model_fields.keys()
+        fields = {name: value for name, value in {**settings, **decided}.items() if name not in lacking}
+        return make_config(spec.config, fields)
+
+    # === Training ===
 
     @abc.abstractmethod
     def initialise(self, model, dataset, training):
-        """Puts into a fresh model what the dataset has for it, as word vectors."""
+        """Sets the weights of a fresh model that come from the dataset, such as word vectors."""
 
     @abc.abstractmethod
-    def optimizer(self, training, learning_rate, steps, config):
-        """The optimizer.
+    def optimizer(self, training, steps, config):
+        """Returns the optimizer.
 
         Args:
-            training: A `Training` of the task.
-            learning_rate: The initial one.
-            steps: Of the whole training.
+            training: The task's `Training`.
+            steps: Steps of the whole training.
             config: The model's.
         """
 
     @abc.abstractmethod
     def loss(self, training):
-        """The loss function that a `Training` names.
-
-        Returns:
-            Function of targets and logits, as `keras.Model.compile` takes it, that returns float32 `(B,)`.
-        """
+        """Returns the loss: a function of targets and logits that returns float32 `(B,)`, for `keras.Model.compile`."""
 
     def loss_counts(self, targets):
-        """How many of what the loss averages over each example of a batch has; one each, where a task says no more.
+        """Counts the terms that the loss averages over in each example: 1, or what a task says.
 
         Args:
-            targets: As of `collate`.
+            targets: A batch's, from `collate`.
 
         Returns:
             Numbers `(B,)`.
@@ -184,28 +243,26 @@ class Task(abc.ABC):
         return np.ones(len(targets))
 
     @abc.abstractmethod
-    def training_batches(self, split, config, training, batch_size, rng):
-        """One epoch of batches.
+    def training_batches(self, split, config, training, rng):
+        """Cuts one epoch into batches.
 
         Args:
-            split: One of a dataset's.
+            split: A split of the dataset.
             config: The model's.
-            training: A `Training` of the task.
-            batch_size: Examples per batch.
+            training: The task's `Training`.
             rng: `numpy.random.Generator`.
 
         Returns:
-            A sequence of whatever `collate` takes, which may be made when it is asked for: arrays with an item for each
-            example, alone or in tuples with what holds for all; as long for every `rng`.
+            A sequence of batches as `collate` takes them; its length is the same for every `rng`.
         """
 
     @abc.abstractmethod
     def collate(self, split, config, batch, length_multiple):
-        """Makes arrays of a batch.
+        """Makes the arrays of a batch.
 
         Args:
-            split, config: As of `training_batches`.
-            batch: An item of its list.
+            split, config: As in `training_batches`.
+            batch: An item of its sequence.
             length_multiple: Lengths are rounded up to a multiple of this, or of this times a constant of the task.
 
         Returns:
@@ -222,34 +279,29 @@ class Task(abc.ABC):
     def validate(self, model, split, length_multiple=4):
         """Scores a split during training.
 
-        Args:
-            model: Has a `config`.
-            split: One of a dataset's.
-            length_multiple: As of `collate`.
-
         Returns:
             The metrics, `{name: value}`, and the score that weights are chosen by, the higher the better.
         """
 
     @abc.abstractmethod
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
-        """Scores a split as a record of `results/measured` has it.
+        """Scores a split for evaluate.py.
 
         Args:
             model, dataset: Of the run; the dataset may be another one.
             split: Name of a split.
             run: A `engine.run.Run`.
-            baselines: Measure the baselines too.
+            baselines: Whether to measure the baselines too.
             progress: Wraps a list of batches, to show how far it is.
-            length_multiple: As of `collate`.
+            length_multiple: As in `collate`.
             **options: See `options`.
 
         Returns:
-            A dict ready for JSON: `metrics`, `counts`, and what else the task says, as `baselines`.
+            A dict ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`.
         """
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
-        """Scores groups of a split's examples by some of `groupings`, none here; arguments as of `measure`.
+        """Scores groups of a split's examples by some of `groupings`, none here; arguments as in `measure`.
 
         Returns:
             `{grouping: [{"group", "examples", "metrics"}]}`, groups in the order in which a plot shows them.
@@ -258,35 +310,34 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def describe(self, record):
-        """The title and the caption, or `None`, of the table of a record that `measure` returned."""
+        """The title and the caption, or `None`, of the table of a record from `measure`."""
 
     def show(self, record):
-        """What is printed below that table; nothing here."""
+        """Text to print below that table; nothing here."""
         return ""
 
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        """Some examples of a split for people to try; a run keeps some of dev.
+        """Picks examples for people to try; a run keeps some of dev.
 
         Args:
-            dataset: What `load_dataset` returned.
-            count: At most so many, at equal distances.
+            dataset: A dataset of the task.
+            count: The most examples, at equal distances.
             split: Name of the split.
 
         Returns:
-            List of `{"title": text, "instance": instance}`, instances as the task's predictor takes them;
-            none where the dataset has no texts.
+            List of `{"title": text, "instance": instance}` for the task's predictor; empty if the dataset has no texts.
         """
         return []
 
     def examples_to_explain(self, dataset, count, split):
-        """As `examples`, for pictures of attention."""
+        """Picks examples for pictures of attention; arguments as in `examples`."""
         return self.examples(dataset, count, split)
 
     @abc.abstractmethod
     def predictor(self, run):
-        """A `engine.predictor.Predictor` of the best model of a `engine.run.Run`; a broken run is a `UserError`."""
+        """The `engine.predictor.Predictor` of a run's best model; a broken run is a `UserError`."""
 
     def export_inputs(self, instance):
         """The arguments of `export_call` for an instance: `{name: nested lists of texts}`, a batch of one."""
@@ -294,7 +345,56 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def export_archive(self, run, model, vocabulary, **options):
-        """A `keras.export.ExportArchive` of a `engine.run.Run`'s model: endpoints that take raw strings.
+        """A `keras.export.ExportArchive` of a run's model: endpoints that take raw strings.
 
         The model has its best weights, in float32; options are those of `export_options`, a wrong one is a `UserError`.
         """
+
+
+def check_sizes(config, sizes, path):
+    """Refuses a dataset or run with another vocabulary than the model's.
+
+    Args:
+        config: The model's config.
+        sizes: `{field of the config: value}`, as found in `path`.
+        path: A dataset or a run, for the message.
+
+    Raises:
+        UserError: if a size differs, or a config lacks a field that is not zero.
+    """
+    for name, size in sizes.items():
+        if size and not hasattr(config, name):
+            raise UserError(f"{path} has {name} {size}, and {type(config).__name__} no such field: take another model")
+        if getattr(config, name, 0) != size:
+            raise UserError(
+                f"{path}: the run has {name} {getattr(config, name)}, here it is {size}: "
+                "they come from different preparations"
+            )
+
+
+# === The embedded sample ===
+
+
+def sample_of(task):
+    """Returns the prepared sample of a task, `build/sample-TASK-HASH/...`; made first if this code has not made it.
+
+    Two processes may both make it; the first one to finish wins.
+    """
+    directory = SAMPLES / f"sample-{task.name}-{fingerprint(task)}"
+    if not directory.is_dir():
+        try:
+            with atomic_directory(directory) as temporary:
+                task.make_sample(temporary)
+        except (OSError, UserError):
+            if not directory.is_dir():  # else another process was faster
+                raise
+    return directory / task.sample_path
+
+
+def fingerprint(task):
+    """Ten hexadecimal digits: a hash of the code that makes a sample, in `data/`, `prepare.py` and `make_sample`."""
+    found = hashlib.sha256(inspect.getsource(type(task).make_sample).encode())
+    files = [file for ending in ("*.py", "*.txt") for file in (ROOT / "data").rglob(ending)]
+    for file in [*sorted(files), pathlib.Path(inspect.getfile(type(task))).with_name("prepare.py")]:
+        found.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()[:10]

@@ -1,6 +1,5 @@
 """The training loop that train.py starts: `keras.Model.fit`, one Keras epoch per interval between validations."""
 
-import dataclasses
 import functools
 import math
 import shutil
@@ -8,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from base.config import make_config
 from base.files import UserError
 from base.runtime import choose_precision
 from data.batching import epochs_of
@@ -16,152 +16,115 @@ from engine.interruption import Interruption, locked
 from engine.progress import Display
 from engine.provenance import provenance
 from engine.run import BEST, LAST, Run, has_gpu, set_precision, set_seed
-from engine.samples import sample_of
-from engine.settings import check_fields, expand_compatibility, make_config, model_config
-from engine.task import Task, Training
+from engine.task import Task, Training, sample_of
 from engine.validation import Outside, Validation, begin_of
 from engine.vocabularies import start_from
-from engine.xla import JITS, choose_xla
+from engine.xla import choose_xla
 from models import MODELS
 
 
-@dataclasses.dataclass(frozen=True)
-class Fit:
-    """What every task's training has in common."""
-
-    epochs: float = 2.0
-    """Passes over the training examples."""
-    batch_size: int = 256
-    """Contexts, dialogs, pairs or questions per step."""
-    learning_rate: float = 1e-3
-    """Initial learning rate."""
-    precision: str = "float32"
-    """`float32`, `bfloat16`, `float16`, or `auto`: bfloat16 where this machine computes it and the model gains, else
-    float32; a run's `config.json` says which it was. Weights and losses stay float32."""
-    jit: str = "auto"
-    """XLA: `on`, `off`, or `auto`: on with a GPU and with JAX, which would else compute op by op; off on a CPU."""
-    seed: int = 1
-    """Seed of every random number generator."""
-
-    def __post_init__(self):
-        check_fields(
-            self,
-            epochs="(0, inf)",
-            batch_size="[1, inf)",
-            learning_rate="[0, inf)",
-            precision=("auto", "float32", "bfloat16", "float16"),
-            jit=JITS,
-            seed="[0, 4294967296)",
-        )
-
-
-def train(
+def start(
     task,
-    model_name,
+    model,
     data,
     workdir,
-    fit,
     settings,
-    resume=False,
-    eos_id=None,
+    *,
+    recipe=None,
     name=None,
-    save_minutes=10.0,
+    eos_id=None,
     init_from=None,
     devices="one",
+    save_minutes=10.0,
 ):
-    """Trains a model into a run directory.
+    """Trains a model into a new run directory.
 
     Args:
         task: The `engine.task.Task` of the model.
-        model_name: Key of `models.MODELS`.
+        model: Key of `models.MODELS`.
         data: Directory of a prepared dataset; `None`: the embedded sample of the task.
         workdir: The run's directory.
-        fit: A `Fit`.
-        settings: `{field: value}` of the model's config or the task's `Training`.
-        resume: Go on with the run in `workdir`, under its own settings; only `fit.epochs` counts.
-        eos_id: `_EOS_` id, where the dataset does not say it.
-        name: Of the corpus, where the dataset should be called otherwise than it says.
-        save_minutes: Minutes after which the state is saved between two validations.
+        settings: `{field: value}` of the model's config and of the task's `Training`, as `--set` takes them.
+        recipe: Name of the recipe that the settings come from, if any.
+        name: Name of the corpus, if not the dataset's own.
+        eos_id: `_EOS_` id, if the dataset does not have it.
         init_from: A run whose weights the model starts with; `None`: fresh ones.
-        devices: As of `engine.devices.open_devices`.
+        devices: See `engine.devices.open_devices`.
+        save_minutes: Minutes after which the state is saved between two validations.
 
     Returns:
         The `engine.run.Run`.
 
     Raises:
-        UserError: where an input is at fault, or the loss is not finite.
+        UserError: if an input is wrong, or the loss is not finite.
     """
-    set_seed(fit.seed)  # joining other hosts would else draw one
-    devices = open_devices(devices, fit.jit)
-    with devices.workdir(workdir, resume) as path:
-        if resume:
-            run = Run.open(path)
-            if run.finished() and fit.epochs <= run.config["fit"]["epochs"]:
-                epochs = run.history()[-1]["epoch"]
-                print(f"{run.path} is finished, after {epochs:g} epochs; --epochs=N with more goes on")
-                return run
-            fit, training, dataset = _reopen(run, task, data, fit, devices)
-        else:
-            dataset = _open_dataset(task, model_name, data, eos_id=eos_id, name=name)
-            precision = choose_precision(fit.precision, MODELS[model_name].gains_in_bfloat16, has_gpu())
-            fit = dataclasses.replace(fit, precision=precision)
-            run, training = _create_run(model_name, path, fit, settings, task, dataset, devices, init_from)
-        _train_alone(Job(run, task, dataset, training, fit, devices, resume, save_minutes * 60, init_from))
-        return run
-
-
-def _open_dataset(task, model_name, data, **options):
-    given = {key: value for key, value in options.items() if value is not None}
-    for key, value in given.items():
-        if key not in task.load_options:
-            raise UserError(f"--{key} is for published selection data. Received: --{key}={value} with {model_name}")
-    return task.open_dataset(data or sample_of(task), **given)
-
-
-def _reopen(run, task, data, fit, devices):
-    """What a run was trained by, to go on: its `Fit` with the epochs of the given one, its `Training`, its dataset."""
-    stored = run.config
-    fit = Fit(**{**stored["fit"], "epochs": fit.epochs})
-    training = task.Training(**stored["training"])
-    dataset = task.dataset_of(run, data)
-    task.check_fits(make_config(run.entry.config, stored["settings"]), dataset)
-    resumed = {**provenance(), "devices": devices.count}
-    run.update_config({"fit": dataclasses.asdict(fit), "resumed": [*stored.get("resumed", []), resumed]})
-    return fit, training, dataset
-
-
-def _create_run(model_name, workdir, fit, settings, task, dataset, devices, init_from):
-    """Sorts the settings into model and training, checks them, and makes the run's directory."""
-    entry = MODELS[model_name]
-    fields = [field.name for field in dataclasses.fields(task.Training)]
-    known = {"model": list(entry.config.model_fields), "training": fields}
-    settings = expand_compatibility(entry, task, settings)
-    chosen = {kind: {k: v for k, v in settings.items() if k.partition(".")[0] in known[kind]} for kind in known}
-    for name in settings:
-        if name.partition(".")[0] not in known["model"] + known["training"]:
-            raise UserError(
-                f"--set: no field {name!r}. The model {model_name} has {', '.join(known['model'])}; "
-                f"its training has {', '.join(known['training'])}"
-            )
-    training = make_config(task.Training, chosen["training"])
-    config = model_config(entry, task, dataset, chosen["model"])
+    spec = MODELS[model]
+    dataset = _open_dataset(task, model, data, name=name, eos_id=eos_id)
+    config, training = task.configure(spec, dataset, settings)
+    set_seed(training.seed)  # joining other hosts would else draw one
+    devices = open_devices(devices, training.jit)
+    training = training.replace(precision=choose_precision(training.precision, spec.gains_in_bfloat16, has_gpu()))
     for needed in ("train", "dev"):
         if not len(dataset.splits[needed]):
             raise UserError(f"{dataset.path}: training needs examples in the split {needed}")
-    contents = {
-        "model": model_name,
-        "settings": config.to_json(),
-        "training": dataclasses.asdict(training),
-        "fit": dataclasses.asdict(fit),
+    record = {
+        "model": model,
+        "recipe": recipe,
+        "config": config.to_json(),
+        "training": training.to_json(),
         "dataset": dataset.facts(),
         "before": Run.open(init_from).trainings() if init_from else [],
         **provenance(),
         "devices": devices.count,
     }
-    run = Run.create(workdir, contents, dataset.vocabulary)
-    task.keep_for_run(dataset, run.path)
-    run.save_examples(task.examples(dataset))
-    return run, training
+    with devices.workdir(workdir, resume=False) as path:
+        run = Run.create(path, record, dataset.vocabulary)
+        task.keep_for_run(dataset, run.path)
+        run.save_examples(task.examples(dataset))
+        _train_alone(Job(run, task, dataset, training, devices, False, save_minutes * 60, init_from))
+        return run
+
+
+def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes=10.0):
+    """Continues the training of a run from its last save, under its own settings.
+
+    Args:
+        task: The `engine.task.Task` of its model.
+        workdir: The run's directory.
+        data: Directory of its dataset, if it has moved.
+        epochs: Epochs of the whole training; `None`: as before.
+        devices, save_minutes: As in `start`.
+
+    Returns:
+        The `engine.run.Run`.
+
+    Raises:
+        UserError: if an input is wrong, or the loss is not finite.
+    """
+    stored = Run.open(workdir).training
+    set_seed(stored.seed)
+    devices = open_devices(devices, stored.jit)
+    with devices.workdir(workdir, resume=True) as path:
+        run = Run.open(path)
+        if run.finished() and (epochs or 0) <= stored.epochs:
+            done = run.history()[-1]["epoch"]
+            print(f"{run.path} is finished, after {done:g} epochs; --epochs=N with more continues it")
+            return run
+        training = make_config(task.Training, {**run.record["training"], "epochs": epochs or stored.epochs})
+        dataset = task.dataset_of(run, data)
+        task.check_fits(run.config, dataset)
+        resumed = [*run.record.get("resumed", []), {**provenance(), "devices": devices.count}]
+        run.update({"training": training.to_json(), "resumed": resumed})
+        _train_alone(Job(run, task, dataset, training, devices, True, save_minutes * 60, None))
+        return run
+
+
+def _open_dataset(task, model, data, **options):
+    given = {key: value for key, value in options.items() if value is not None}
+    for key, value in given.items():
+        if key not in task.load_options:
+            raise UserError(f"--{key} is for published selection data. Received: --{key}={value} with {model}")
+    return task.open_dataset(data or sample_of(task), **given)
 
 
 class Job(NamedTuple):
@@ -171,7 +134,6 @@ class Job(NamedTuple):
     task: Task
     dataset: object
     training: Training
-    fit: Fit
     devices: OneDevice
     resume: bool
     save_seconds: float
@@ -179,8 +141,7 @@ class Job(NamedTuple):
 
     def epoch(self, config, rng):
         """The batches of an epoch, as `engine.task.Task.training_batches` returns them."""
-        split, fit = self.dataset.splits["train"], self.fit
-        return self.task.training_batches(split, config, self.training, fit.batch_size, rng)
+        return self.task.training_batches(self.dataset.splits["train"], config, self.training, rng)
 
 
 def _train_alone(job):
@@ -198,26 +159,28 @@ def _train_alone(job):
 
 def _fit(job):
     """Trains the model of a run until its epochs are over, or early stopping ends it."""
-    run, task, fit, devices = job.run, job.task, job.fit, job.devices
-    set_precision(fit.precision)
+    run, task, training, devices = job.run, job.task, job.training, job.devices
+    set_precision(training.precision)
     scorer = devices.scorer(run.build_model)
     model = _build(job)
     make_batches = functools.partial(job.epoch, model.config)
-    length_multiple = choose_xla(model, fit.jit, devices.xla)
+    length_multiple = choose_xla(model, training.jit, devices.xla)
     if scorer:
-        choose_xla(scorer, fit.jit, devices.xla)
-    steps = len(make_batches(np.random.default_rng(fit.seed)))
+        choose_xla(scorer, training.jit, devices.xla)
+    steps = len(make_batches(np.random.default_rng(training.seed)))
     if not steps:
         raise UserError(f"{job.dataset.path}: no example of the split train can be trained on under these settings")
-    total = math.ceil(fit.epochs * steps)
+    total = math.ceil(training.epochs * steps)
     position = _compile(job, model, total)
-    interval = math.ceil(steps / job.training.validations_per_epoch)
+    interval = math.ceil(steps / training.validations_per_epoch)
 
     def batches(begin):
         def collate(batch):
             return task.collate(job.dataset.splits["train"], model.config, batch, length_multiple)
 
-        return devices.dataset(epochs_of(make_batches, fit.seed, begin), collate, task.loss_counts, fit.batch_size)
+        return devices.dataset(
+            epochs_of(make_batches, training.seed, begin), collate, task.loss_counts, training.batch_size
+        )
 
     with devices.fitting(), Interruption() as interruption, Display(begin_of(position), total) as display:
         display.line(
@@ -233,7 +196,7 @@ def _fit(job):
 
 def _build(job):
     """The model with fresh weights, on the devices of a job."""
-    set_seed(job.fit.seed)
+    set_seed(job.training.seed)
     with job.devices.scope():
         return job.run.build_model()
 
@@ -249,7 +212,7 @@ def _compile(job, model, total):
     """
     task, training = job.task, job.training
     with job.devices.scope():
-        optimizer = task.optimizer(training, job.fit.learning_rate, total, model.config)
+        optimizer = task.optimizer(training, total, model.config)
         model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=model.jit_compile)
         job.devices.prepare(model)
         if not job.resume:

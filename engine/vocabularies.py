@@ -43,8 +43,8 @@ class Words:
             vocabulary = Vocabulary.load(path / VOCABULARY, hashed)
             return cls(path, facts, vocabulary, lambda: read_embedding(path / VECTORS, vocabulary))
         run = run_of(path, task, "vocabulary_of")
-        sizes = {name: run.config["settings"].get(name, 0) for name in ("hashed_words", "trained_words")}
-        return cls(path, {**run.config["dataset"], **sizes}, vocabulary_of(run), lambda: word_vectors_of(run))
+        sizes = {name: getattr(run.config, name, 0) for name in ("hashed_words", "trained_words")}
+        return cls(path, {**run.dataset, **sizes}, vocabulary_of(run), lambda: word_vectors_of(run))
 
 
 def run_of(path, task, flag):
@@ -61,8 +61,8 @@ def run_of(path, task, flag):
     from engine.run import Run  # TensorFlow takes seconds to load, and most data have words of their own
 
     run = Run.open(path)
-    if run.entry.task != task:
-        raise UserError(f"--{flag} expects a run of {task}. Received: {path}, of {run.entry.task}")
+    if run.task != task:
+        raise UserError(f"--{flag} expects a run of {task}. Received: {path}, of {run.task}")
     if not (run.path / VOCABULARY).is_file():
         raise UserError(f"--{flag} expects a run with a {VOCABULARY}. Received: {path}")
     return run
@@ -70,7 +70,7 @@ def run_of(path, task, flag):
 
 def vocabulary_of(run):
     """The `data.vocabulary.Vocabulary` of a run, hashed ids included."""
-    return Vocabulary.load(run.path / VOCABULARY, run.config["settings"].get("hashed_words", 0))
+    return Vocabulary.load(run.path / VOCABULARY, getattr(run.config, "hashed_words", 0))
 
 
 def word_vectors_of(run):

@@ -143,20 +143,20 @@ def _longer(instance, times=8):
 
 
 def _predictor(run, tasks, index):
-    predictor = tasks[run.entry.task].predictor(run)
-    if run.entry.task != "selection":
+    predictor = tasks[run.task].predictor(run)
+    if run.task != "selection":
         if index is not None:
-            raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.entry.task}")
+            raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.task}")
         return predictor
     found = index or index_of_run(run.path, predictor)
     return AnsweringPredictor(predictor, found) if found else predictor
 
 
 def _facts_of(run, predictor):
-    corpus = run.config["dataset"].get("name") or ""
+    corpus = run.dataset.get("name") or ""
     return {
-        "task": run.entry.task,
-        "model": run.config["model"],
+        "task": run.task,
+        "model": run.model,
         "corpus": corpus,
         "note": TOY if corpus.startswith("sample") else "",
         "scores": _scores(run),

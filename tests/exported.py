@@ -17,8 +17,8 @@ def make_run(path, **settings):
     rng = np.random.default_rng(1)
     for weight in model.weights:
         weight.assign(rng.normal(size=weight.shape))
-    written = {"training": {}, "fit": {"precision": "x"}, "dataset": {}}
-    config = {"model": "dam", "settings": config.to_json(), **written}
+    written = {"training": {"precision": "float32"}, "dataset": {}}
+    config = {"model": "dam", "config": config.to_json(), **written}
     run = Run.create(path, config, Vocabulary(WORDS))
     run.save_best(model)
     return run, model

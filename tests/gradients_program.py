@@ -4,7 +4,6 @@ The two arguments are a JSON object `{model: directory of a prepared dataset}` a
 weights are read from `MODEL-weights.npz` there, and what is found is written to `MODEL-BACKEND.npz`.
 """
 
-import dataclasses
 import json
 import pathlib
 import sys
@@ -14,7 +13,6 @@ import numpy as np
 from gradients import gradients_of
 from helpers import SMALL_RUNS, set_random_weights
 
-from engine.settings import make_config, model_config
 from models import MODELS
 from tasks import TASKS
 
@@ -24,17 +22,13 @@ def small(name, data):
     entry = MODELS[name]
     task = TASKS[entry.task]
     dataset = task.open_dataset(data)
-    given = {**SMALL_RUNS[entry.task][2], "bidirectional": "true"}
-
-    def chosen(config):
-        names = getattr(config, "model_fields", None) or [field.name for field in dataclasses.fields(config)]
-        return {field: value for field, value in given.items() if field in names}
-
-    training = make_config(task.Training, chosen(task.Training))
-    config = model_config(entry, task, dataset, chosen(entry.config))
+    known = entry.config.model_fields | task.Training.model_fields
+    given = {**SMALL_RUNS[entry.task][1], "bidirectional": "true", "batch_size": 7}
+    settings = {field: value for field, value in given.items() if field in known}
+    config, training = task.configure(entry, dataset, settings)
     model = entry.build(config)
     split = dataset.splits["train"]
-    batch = task.training_batches(split, config, training, 7, np.random.default_rng(1))[0]
+    batch = task.training_batches(split, config, training, np.random.default_rng(1))[0]
     inputs, targets = task.collate(split, config, batch, 4)
     loss = task.loss(training)
     return model, lambda: keras.ops.mean(loss(targets, model(inputs)))

@@ -17,9 +17,9 @@ import pytest
 from absl import flags
 
 from data import pickles
-from engine.recipe import Recipe
 from engine.run import Run
-from engine.train import Fit, train
+from engine.task import Recipe
+from engine.train import resume, start
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
 
@@ -41,63 +41,58 @@ def unpickled(content):
 SMALL_RUNS = {
     "selection": (
         "dam",
-        Fit(epochs=1.0, batch_size=32, learning_rate=0.01),
         {
             **{"levels": "1", "max_turns": "3", "max_words": "5", "embedding_dropout": "0.2"},
             **{"loss": "softmax", "negatives": "fresh", "validations_per_epoch": "2"},
+            **{"epochs": 1.0, "batch_size": 32, "learning_rate": 0.01, "precision": "float32"},
         },
     ),
     "dialog": (
         "memma",
-        Fit(epochs=8.0, batch_size=4, learning_rate=0.02),
-        {"embedding_dim": "8", "heads": "2", "hops": "2"},
+        {
+            **{"embedding_dim": "8", "heads": "2", "hops": "2"},
+            **{"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02, "precision": "float32"},
+        },
     ),
     "generation": (
         "seq2seq",
-        Fit(epochs=1.0, batch_size=8, learning_rate=0.02),
         {
             **{"embedding_dim": "7", "hidden": "10", "bidirectional": "false", "dropout": "0.1"},
+            **{"epochs": 1.0, "batch_size": 8, "learning_rate": 0.02, "precision": "float32"},
             "validations_per_epoch": "2",
         },
     ),
     "reading_comprehension": (
         "bidaf",
-        Fit(epochs=20.0, batch_size=8, learning_rate=0.02),
         {
             **{"hidden": "5", "character_filters": "7", "character_dim": "3", "dropout": "0"},
+            **{"epochs": 20.0, "batch_size": 8, "learning_rate": 0.02, "precision": "float32"},
             **{"ema": "0.9", "validations_per_epoch": "0.2"},
         },
     ),
 }
-"""Of each task the model, the `Fit` and the settings of the small run that conftest.py trains."""
+"""The model and the settings of the small run that conftest.py trains for each task."""
 SMALL_RECIPE = Recipe(
+    title="MEMMA, 2 heads, 2 hops",
     model="memma",
     corpus="the sample",
-    flags={"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02},
-    settings=SMALL_RUNS["dialog"][2],
+    config={"embedding_dim": 8, "heads": 2, "hops": 2},
+    training={"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02},
 )
 """The recipe of the small dialog run."""
 
 
-def train_small(task, data, workdir, settings=None, init_from=None, devices="one", **fit):
-    """Trains the small model of a task.
-
-    Args:
-        task: Its name.
-        settings: What is different from `SMALL_RUNS`.
-        init_from, devices: As of `engine.train.train`.
-        **fit: Likewise, of the `Fit`.
-    """
-    model, usual, given = SMALL_RUNS[task]
-    fit, settings = dataclasses.replace(usual, **fit), {**given, **(settings or {})}
-    return train(TASKS[task], model, data, workdir, fit, settings, init_from=init_from, devices=devices)
+def train_small(task, data, workdir, settings=None, init_from=None, devices="one", **changes):
+    """Trains the small model of a task, named `task`; `settings` and `changes` win over those of `SMALL_RUNS`."""
+    model, usual = SMALL_RUNS[task]
+    settings = {**usual, **(settings or {}), **changes}
+    return start(TASKS[task], model, data, workdir, settings, init_from=init_from, devices=devices)
 
 
-def resume_small(task, workdir, devices="one", **fit):
-    """Goes on with what `train_small` began."""
-    model, usual, _ = SMALL_RUNS[task]
-    fit = dataclasses.replace(usual, **fit)
-    return train(TASKS[task], model, None, workdir, fit, {}, resume=True, devices=devices)
+def resume_small(task, workdir, devices="one", epochs=None):
+    """Continues what `train_small` began, to the epochs of `SMALL_RUNS`."""
+    epochs = epochs or SMALL_RUNS[task][1]["epochs"]
+    return resume(TASKS[task], workdir, epochs=epochs, devices=devices)
 
 
 def copy_of(run, tmp_path_factory):

@@ -30,10 +30,10 @@ RESPONSES = (3, 11, 8)
 
 def compiled(run):
     """A model of the run with fresh weights, as training.py compiles it."""
-    training = selection.Training(**run.config["training"])
+    training = selection.Training.of(run.record["training"])
     model = run.build_model()
     model.compile(
-        optimizer=selection.optimizer(training, run.config["fit"]["learning_rate"]),
+        optimizer=selection.optimizer(training),
         loss=selection.loss(training),
         jit_compile=False,
     )
@@ -54,7 +54,7 @@ def restored(run):
 
 def check_export(run, turns, responses, expected, out):
     """Exports a run and gives the SavedModel the words of some ids, none of them `_EOS_`."""
-    size = run.config["settings"]["vocabulary_size"]
+    size = run.config.vocabulary_size
     vocabulary = Vocabulary((*SPECIALS, *(f"word{id}" for id in range(len(SPECIALS) + 1, size + 1))))
     vocabulary.save(run.path / VOCABULARY)
 

@@ -266,6 +266,7 @@ def test_recipes_that_were_measured_pin_a_precision_that_auto_would_change():
     from models import MODELS
     from tasks import RECIPES
 
-    measured = [recipe for recipe in RECIPES.values() if recipe.results and MODELS[recipe.model].gains_in_bfloat16]
-    assert measured
-    assert all("precision" in recipe.flags for recipe in measured)
+    published = ("dam-ubuntu-v1", "dam-douban", "dam-ecommerce")  # not measured here
+    gaining = [name for name, recipe in RECIPES.items() if MODELS[recipe.model].gains_in_bfloat16]
+    assert gaining
+    assert all(name in published or "precision" in RECIPES[name].training for name in gaining)

@@ -17,8 +17,7 @@ from data.corpora import CORPORA
 from data.vocabulary import Vocabulary
 from engine.evaluate import Evaluation
 from engine.export import export
-from engine.settings import model_config
-from engine.train import Fit, train
+from engine.train import start
 from models import MODELS, ModelEntry
 from tasks import RECIPES, TASKS
 from tasks.selection.data import WHITESPACE_TEXT
@@ -111,9 +110,9 @@ def test_the_model_to_follow_passes_the_test_to_follow(bag_match):
 
 
 def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared, tmp_path):
-    fit = Fit(epochs=3.0, batch_size=16, learning_rate=1e-2)
-    run = train(TASKS["selection"], "bag-match", prepared, tmp_path / "run", fit, {"validations_per_epoch": "1"})
-    assert run.config["settings"].keys() == MODELS["bag-match"].config.model_fields.keys()
+    settings = {"epochs": 3.0, "batch_size": 16, "learning_rate": 1e-2, "validations_per_epoch": 1}
+    run = start(TASKS["selection"], "bag-match", prepared, tmp_path / "run", settings)
+    assert run.record["config"].keys() == MODELS["bag-match"].config.model_fields.keys()
     record = Evaluation(TASKS["selection"], run, None).score("test")
     assert record["name"] == "Bag match" and record["counts"]["contexts"] == 11
     first, *_, last = (row["loss"] for row in run.history())
@@ -129,7 +128,7 @@ def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared,
 def test_a_model_without_hashed_words_refuses_a_dataset_with_them(bag_match, prepared):
     dataset = dataclasses.replace(TASKS["selection"].open_dataset(prepared), hashed_words=7)
     with pytest.raises(UserError, match="has hashed_words 7, and BagMatchConfig no such field: take another model"):
-        model_config(MODELS["bag-match"], TASKS["selection"], dataset, {})
+        TASKS["selection"].configure(MODELS["bag-match"], dataset, {})
 
 
 def test_the_model_to_follow_answers_text_and_shows_no_attention():

@@ -1,7 +1,6 @@
 """engine/cluster.py: two nodes of this machine, started by Ray Train, learn what one device learns; one is killed."""
 
 import contextlib
-import dataclasses
 import importlib.util
 import json
 import os
@@ -50,9 +49,9 @@ class KilledOnce(DialogTask):
 
 def job_of(task, data, workdir):
     """What `train` takes."""
-    model, fit, settings = SMALL_RUNS["dialog"]
-    fit = dataclasses.replace(fit, epochs=EPOCHS["dialog"], learning_rate=RATE)
-    return {"task": task, "model_name": model, "data": data, "workdir": workdir, "fit": fit, "settings": settings}
+    model, usual = SMALL_RUNS["dialog"]
+    settings = {**usual, "epochs": EPOCHS["dialog"], "learning_rate": RATE}
+    return {"task": task, "model": model, "data": data, "workdir": workdir, "settings": settings}
 
 
 @pytest.mark.slow
@@ -68,7 +67,7 @@ def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(two_nodes, 
     assert_equal_states(tmp_path / "two", tmp_path / "one" / "dialog", atol=1e-5)
     with pytest.raises(UserError, match=r"^/.*two is in use: give another --workdir, or --resume to go on$"):
         train_on_cluster(2, **job_of(task, prepared_dialog, tmp_path / "two"))
-    with pytest.raises(UserError, match=r"^--ray_hosts=3: expected so many hosts in the cluster. Received: 2$"):
+    with pytest.raises(UserError, match=r"^--ray_hosts=3: expected 3 hosts in the cluster. Received: 2$"):
         train_on_cluster(3, **job_of(task, prepared_dialog, tmp_path / "three"))
     assert not list(tmp_path.glob(".ray.*"))
 
@@ -85,7 +84,7 @@ def test_a_host_lost_again_and_again_ends_it(monkeypatch, tmp_path, saves, start
     monkeypatch.setattr("engine.cluster.connected", lambda *args, **how: contextlib.nullcontext(cluster))
     run, resumes = Run(tmp_path / "run", {}), []
 
-    def start(hosts, gpus, job):
+    def start(hosts, gpus, directory, job):
         resumes.append(job["resume"])
         for step in saves[len(resumes) - 1 : len(resumes)]:
             run.path.mkdir(exist_ok=True)

@@ -23,7 +23,7 @@ def second(run, path):
     """A run with other weights and another seed."""
     shutil.copytree(run.path, path)
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    config["fit"]["seed"] = 7
+    config["training"]["seed"] = 7
     (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     other = Run.open(path)
     model, rng = other.load_model(), np.random.default_rng(3)
@@ -105,7 +105,7 @@ def test_what_makes_no_ensemble(trained_generation, trained_selection, tmp_path)
 
 def test_models_of_an_ensemble_may_read_fewer_fields_than_others(trained_dialog, tmp_path):
     run = trained_dialog
-    typed = train_small("dialog", run.config["dataset"]["path"], tmp_path, {"match_types": "true"}, epochs=1.0)
+    typed = train_small("dialog", run.dataset["path"], tmp_path, {"match_types": "true"}, epochs=1.0)
     one, two = run.load_model(), typed.load_model()
     assert one.input.keys() < two.input.keys()
     joint = ensemble(TASKS["dialog"], [one, two])
@@ -120,8 +120,8 @@ def test_models_of_an_ensemble_may_read_fewer_fields_than_others(trained_dialog,
 def test_models_of_an_ensemble_take_the_same_batches(trained_selection, tmp_path):
     shutil.copytree(trained_selection.path, tmp_path / "shorter")
     config = json.loads((tmp_path / "shorter" / "config.json").read_text(encoding="utf-8"))
-    width = config["settings"]["max_words"]
-    config["settings"]["max_words"] = width - 1
+    width = config["config"]["max_words"]
+    config["config"]["max_words"] = width - 1
     (tmp_path / "shorter" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(UserError, match=f"have the same max_words. Received: {width} and {width - 1}"):
         evaluate_all(TASKS, f"{trained_selection.path},{tmp_path / 'shorter'}", ["dev"], baselines=False)

@@ -60,11 +60,11 @@ def file_instead_of_directory(run, path, _):
 
 
 def no_vocabulary(run, path, _):
-    return Run.create(path / "run", run.config)
+    return Run.create(path / "run", run.record)
 
 
 def small_vocabulary(run, path, _):
-    other = Run.create(path / "run", run.config, Vocabulary(WORDS[:-1]))
+    other = Run.create(path / "run", run.record, Vocabulary(WORDS[:-1]))
     shutil.copy(run.path / BEST, other.path)
     return other
 
@@ -93,7 +93,7 @@ def test_export_refuses(spoilt, message, run, tmp_path, monkeypatch):
 
 
 def test_the_printed_example_is_the_first_of_the_run(run, tmp_path):
-    other = Run.create(tmp_path / "run", run.config, Vocabulary(WORDS))
+    other = Run.create(tmp_path / "run", run.record, Vocabulary(WORDS))
     candidates = ["it's a long answer, longer than a line has room for, and then some", '"yes"', "no"]
     other.save_examples([{"title": "dev, context 1", "instance": {"turns": ["a b", "c"], "candidates": candidates}}])
     printed, called = exporting.example(TASKS["selection"], other), {}

@@ -14,22 +14,23 @@ from helpers import check_same_training
 from base.files import UserError, atomic_directory, atomic_file
 from engine.interruption import Interruption, locked
 from engine.run import BEST, CHECKSUMS, HISTORY, LAST, Run
-from engine.train import Fit, train
+from engine.train import resume as resume_run
+from engine.train import start
 from engine.validation import Validation
 from tasks import TASKS
 
 dialog = TASKS["dialog"]
-FIT = Fit(epochs=2.0, batch_size=5, learning_rate=0.01)  # of 6 steps
-SETTINGS = {"embedding_dim": "7", "validations_per_epoch": "1"}
+SETTINGS = {"epochs": 2.0, "batch_size": 5, "learning_rate": 0.01, "embedding_dim": "7", "validations_per_epoch": "1"}
 
 
 def train_into(path, data, **options):
-    return train(dialog, "supervised-embeddings", data, path, FIT, dict(SETTINGS), **options)
+    """Two epochs of 6 steps."""
+    return start(dialog, "supervised-embeddings", data, path, SETTINGS, **options)
 
 
 def resume(path):
     keras.utils.clear_session()
-    return train(dialog, None, None, path, FIT, {}, resume=True)
+    return resume_run(dialog, path)
 
 
 def at_step(monkeypatch, number, action):
@@ -124,7 +125,7 @@ def test_two_processes_do_not_train_one_run(whole):
 def test_any_damage_is_said(whole, tmp_path, name):
     size = (whole.path / name).stat().st_size
     content = bytearray((whole.path / name).read_bytes())
-    run = Run(tmp_path, whole.config)
+    run = Run(tmp_path, whole.record)
     (tmp_path / CHECKSUMS).write_bytes((whole.path / CHECKSUMS).read_bytes())
     model = run.build_model()
     for place in (0, size // 3, size // 2, size - 1):
@@ -139,7 +140,7 @@ def test_any_damage_is_said(whole, tmp_path, name):
 
 
 def test_the_checksum_before_counts_until_the_new_file_stands(whole, tmp_path):
-    run, model = Run(tmp_path, whole.config), whole.load_model()
+    run, model = Run(tmp_path, whole.record), whole.load_model()
     run.save_best(model)
     before = (tmp_path / BEST).read_bytes()
     model.set_weights([weight + 1 for weight in model.get_weights()])

@@ -73,7 +73,7 @@ def test_amsgrad_is_refused(kind):
 def test_it_is_lazy_only_where_the_model_asks():
     for lazy in (False, True):
         config = DAMConfig(vocabulary_size=V, embedding_dim=D, lazy_embedding=lazy)
-        adam = TASKS["selection"].optimizer(TASKS["selection"].Training(), 1e-3, 7, config)
+        adam = TASKS["selection"].optimizer(TASKS["selection"].Training(), 7, config)
         assert type(adam) is (LazyAdam if lazy else OneOpAdam)
 
 

@@ -11,7 +11,7 @@ from base.files import UserError
 from engine import sweep as sweeping
 from engine.run import Run
 from engine.sweep import sweep
-from engine.train import train
+from engine.train import resume, start
 from tasks import TASKS
 
 dialog = TASKS["dialog"]
@@ -28,11 +28,16 @@ def trained(monkeypatch):
     """The directories that a sweep trains in."""
     found = []
 
-    def counted(task, model, data, workdir, *args, **kwargs):
-        found.append((workdir.name, kwargs.get("resume", False)))
-        return train(task, model, data, workdir, *args, **kwargs)
+    def started(task, model, data, workdir, *args, **kwargs):
+        found.append((workdir.name, False))
+        return start(task, model, data, workdir, *args, **kwargs)
 
-    monkeypatch.setattr(sweeping, "train", counted)
+    def resumed(task, workdir):
+        found.append((workdir.name, True))
+        return resume(task, workdir)
+
+    monkeypatch.setattr(sweeping, "start", started)
+    monkeypatch.setattr(sweeping, "resume", resumed)
     return found
 
 
@@ -108,7 +113,7 @@ def test_a_sweep_varies_settings(prepared_dialog, tmp_path):
     variations = [{"hops": "1"}, {"hops": "0"}]
     sweep(TASKS, TINY, [prepared_dialog], [1], ["dev"], tmp_path / "runs", tmp_path, variations)
     for hops in (1, 0):
-        assert Run.open(tmp_path / "runs" / f"tiny-hops-{hops}-task1-1").config["settings"]["hops"] == hops
+        assert Run.open(tmp_path / "runs" / f"tiny-hops-{hops}-task1-1").config.hops == hops
     records = [json.loads((tmp_path / f"tiny-hops-{hops}-task1-1-dev.json").read_text()) for hops in (1, 0)]
     assert [bool(record.get("baselines")) for record in records] == [True, False]
 

@@ -1,11 +1,17 @@
-"""What holds for the training of every task: the small runs of helpers.py."""
+"""engine/task.py: settings, the embedded sample, and the small runs of helpers.py for every task."""
+
+import pathlib
 
 import keras
 import pytest
-from helpers import SMALL_RUNS, check_same_training, resume_small, train_small
+from helpers import SMALL_RUNS, check_same_training, resume_small, run_script, train_small
 
+from base.config import describe_fields
 from base.files import UserError
-from tasks import TASKS
+from engine import task as tasks_module
+from engine.task import Training, check_sizes, fingerprint, sample_of
+from models import MODELS
+from tasks import RECIPES, TASKS
 
 DATA = {
     "selection": "prepared",
@@ -45,7 +51,7 @@ def test_resume_goes_on_exactly(name, run, epochs, request, tmp_path):
     keras.utils.clear_session()
     resumed = resume_small(name, tmp_path / "run")
     check_same_training(resumed, run)
-    assert len(resumed.open(resumed.path).config["resumed"]) == 1
+    assert len(resumed.open(resumed.path).record["resumed"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -56,20 +62,32 @@ def test_resume_goes_on_exactly(name, run, epochs, request, tmp_path):
             {"candidates": "[3, 5]"},
             r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477, \d+",
         ),
-        ("dialog", {"loss": "hinge"}, "loss must be one of"),
+        ("selection", {"negatives": "hard"}, "negatives: .* 'file' or 'fresh'. Received: hard"),
+        ("selection", {"loss": "hinge"}, "loss: .* 'pointwise' or 'softmax'. Received: hinge"),
+        ("selection", {"decay_steps": "0"}, "decay_steps: .* greater than or equal to 1. Received: 0"),
+        ("generation", {"label_smoothing": "-.1"}, "label_smoothing: .* greater than or equal to 0. Received: -0.1"),
+        ("generation", {"decay": "1.1"}, "decay: .* less than or equal to 1. Received: 1.1"),
+        ("dialog", {"loss": "hinge"}, "loss: .* 'softmax' or 'margin'. Received: hinge"),
+        ("dialog", {"patience": "-1"}, "patience: .* greater than or equal to 0. Received: -1"),
+        ("dialog", {"validations_per_epoch": "0"}, "validations_per_epoch: .* greater than 0. Received: 0"),
+        ("dialog", {"gradient_clip": "-2"}, "gradient_clip: .* greater than or equal to 0. Received: -2"),
+        ("dialog", {"epochs": "Infinity"}, "epochs: .* finite number"),
+        ("dialog", {"batch_size": "0.5"}, "batch_size: .* valid integer"),
+        ("dialog", {"seed": str(2**32)}, "seed: .* less than 4294967296"),
+        ("dialog", {"precision": "float64"}, "precision: .*'float16'. Received: float64"),
         ("dialog", {"heads": "3"}, "heads must divide embedding_dim"),
         (
             "dialog",
             {"levels": "3"},
-            r"no field 'levels'\. The model memma has .*heads.*; its training has .*loss, ",
+            r"no field 'levels'\. The model has .*heads.*; its training has .*loss, ",
         ),
         ("generation", {"vocabulary_size": "5"}, r"--set vocabulary_size=5: .* decides vocabulary_size, it is \d+"),
         ("generation", {"hidden": "7", "bidirectional": "true"}, "hidden must be even"),
-        ("generation", {"decoder_rate": "0"}, "decoder_rate must be above 0"),
+        ("generation", {"decoder_rate": "0"}, "decoder_rate: .* greater than 0. Received: 0"),
         (
             "generation",
             {"hops": "3"},
-            r"no field 'hops'\. The model seq2seq has .*attention.*; its training has .*label",
+            r"no field 'hops'\. The model has .*attention.*; its training has .*label",
         ),
         ("reading_comprehension", {"characters": "3"}, r"--set characters=3: .* decides characters"),
     ],
@@ -79,3 +97,118 @@ def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, r
     with pytest.raises(UserError, match=message):
         train_small(name, request.getfixturevalue(DATA[name]), tmp_path / "run", settings)
     assert not (tmp_path / "run").exists()
+
+
+# === Settings ===
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_train_shows_every_setting_with_its_default_and_meaning(name):
+    spec = MODELS[name]
+    printed = run_script("train.py", f"--model={name}", "--show_settings").stdout
+    configs = spec.config, TASKS[spec.task].Training
+    titles = [f"{config.__module__}.{config.__qualname__}\n" for config in configs]
+    assert printed.startswith(f"The model, {titles[0]}") and f"\nIts training, {titles[1]}" in printed
+    for config in configs:
+        for name, _, default, meaning in describe_fields(config):
+            shown = f"  {name}  (" if default == "" else f"  --set {name}={default}  ("
+            assert meaning and shown in printed and f")\n      {meaning}\n" in printed, name
+
+
+def test_recipes_have_titles_of_their_own_and_known_settings():
+    titles = [recipe.title for recipe in RECIPES.values()]
+    assert len(set(titles)) == len(titles)
+    for name, recipe in RECIPES.items():
+        spec = MODELS[recipe.model]
+        TASKS[spec.task].Training.of(recipe.training)
+        assert {field.partition(".")[0] for field in recipe.config} <= spec.config.model_fields.keys(), name
+
+
+def test_sizes_that_differ_are_named():
+    config = Training(batch_size=7)
+    check_sizes(config, {"batch_size": 7, "seed": 1, "words": 0}, "d")
+    with pytest.raises(UserError, match=r"^d: the run has batch_size 7, here it is 5: they come from different prep"):
+        check_sizes(config, {"batch_size": 5}, "d")
+
+
+# === The embedded sample ===
+
+
+class Small:
+    name, sample_path = "small", "prepared/task1"
+
+    def __init__(self):
+        self.made = []
+
+    def make_sample(self, directory):
+        self.made.append(directory)
+        (directory / "prepared" / "task1").mkdir(parents=True)
+        (directory / "prepared" / "task1" / "file").write_text("x")
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """Changes the fingerprint of the code."""
+    monkeypatch.chdir(tmp_path)
+
+    def change(digits):
+        monkeypatch.setattr(tasks_module, "fingerprint", lambda task: digits)
+
+    change("abc")
+    return change
+
+
+def test_a_sample_is_made_once_for_each_state_of_the_code(code, tmp_path):
+    task = Small()
+    found = sample_of(task)
+    assert found == pathlib.Path("build/sample-small-abc/prepared/task1") and (found / "file").read_text() == "x"
+    assert sample_of(task) == found and len(task.made) == 1
+    assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
+    code("def")
+    assert sample_of(task) == pathlib.Path("build/sample-small-def/prepared/task1") and len(task.made) == 2
+
+
+def test_of_two_that_make_it_at_once_the_first_stays(code, tmp_path):
+    first, second = Small(), Small()
+    original = second.make_sample
+
+    def slowly(directory):
+        original(directory)
+        (directory / "prepared" / "task1" / "file").write_text("late")
+        sample_of(first)  # another process is faster
+
+    second.make_sample = slowly
+    found = sample_of(second)
+    assert (found / "file").read_text() == "x" and len(first.made) == len(second.made) == 1
+    assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
+
+
+def test_a_sample_that_cannot_be_made_leaves_nothing(code, tmp_path):
+    task = Small()
+
+    def fails(directory):
+        (directory / "raw").mkdir()
+        raise UserError("no space")
+
+    task.make_sample = fails
+    with pytest.raises(UserError, match="no space"):
+        sample_of(task)
+    assert list((tmp_path / "build").iterdir()) == []
+
+
+def test_the_fingerprint_is_that_of_the_code(monkeypatch, tmp_path):
+    found = {name: fingerprint(task) for name, task in TASKS.items()}
+    assert len(set(found.values())) == 4 and all(len(digits) == 10 for digits in found.values())
+    assert found["dialog"] == fingerprint(TASKS["dialog"])
+    root = tmp_path / "root"
+    for folder in ("data", "tasks"):
+        (root / folder).mkdir(parents=True)
+    (root / "data" / "words.txt").write_text("a")
+    (root / "tasks" / "prepare.py").write_text("")
+    monkeypatch.setattr(tasks_module, "ROOT", root)
+    monkeypatch.setattr(tasks_module.inspect, "getfile", lambda _: str(root / "tasks" / "task.py"))
+    before = fingerprint(TASKS["dialog"])
+    (root / "data" / "words.txt").write_text("b")
+    after = fingerprint(TASKS["dialog"])
+    (root / "tasks" / "prepare.py").write_text("1")
+    assert len({before, after, fingerprint(TASKS["dialog"])}) == 3

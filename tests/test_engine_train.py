@@ -11,18 +11,18 @@ import pytest
 from helpers import SMALL_RUNS, copy_of, train_small, weights_of_run
 
 from base import runtime
+from base.config import make_config
 from base.files import UserError
 from engine.evaluate import evaluate
 from engine.run import Run
-from engine.settings import make_config
-from engine.train import Fit, train
+from engine.train import resume, start
 from metrics.ranking import ranking_metrics
 from models import MODELS
 from tasks import TASKS
 from tasks.selection.task import Training
 
 selection, dialog = TASKS["selection"], TASKS["dialog"]
-_, FIT, SETTINGS = SMALL_RUNS["selection"]
+_, SETTINGS = SMALL_RUNS["selection"]
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +31,10 @@ def run(trained_selection, tmp_path_factory):
     return copy_of(trained_selection, tmp_path_factory)
 
 
-def train_quickly(data, workdir, settings, **fit):
+def train_quickly(data, workdir, **settings):
     """Trains the model that is compiled soonest, for what holds for all."""
-    model, fit = "supervised-embeddings", Fit(batch_size=4, **fit)
-    return train(dialog, model, data, workdir, fit, {"embedding_dim": "5", "validations_per_epoch": "1", **settings})
+    usual = {"batch_size": 4, "embedding_dim": 5, "validations_per_epoch": 1}
+    return start(dialog, "supervised-embeddings", data, workdir, {**usual, **settings})
 
 
 def test_a_run_holds_all_that_is_needed(run):
@@ -47,22 +47,22 @@ def test_a_run_holds_all_that_is_needed(run):
     assert rows[0]["step"] == -(-rows[1]["step"] // 2)
     assert {"loss", "R10@1", "R10@2", "MAP", "steps_per_second", "seconds"} <= rows[0].keys()
     config = json.loads((run.path / "config.json").read_text())
-    assert config["settings"]["levels"] == 1
+    assert config["config"]["levels"] == 1
     assert config["training"]["loss"] == "softmax"
-    assert config["fit"]["learning_rate"] == 0.01
+    assert config["training"]["learning_rate"] == 0.01
     assert {"command", "hardware", "commit", "dirty", "versions"} <= config.keys()
     assert list((run.path / "tensorboard").rglob("events*"))
 
 
 def test_a_finished_run_says_so_when_it_is_resumed(run, capsys):
     before = (run.path / "config.json").read_text()
-    train(selection, "dam", None, run.path, FIT, {}, resume=True)
-    assert "run is finished, after 1 epochs; --epochs=N with more goes on" in capsys.readouterr().out
+    resume(selection, run.path)
+    assert "run is finished, after 1 epochs; --epochs=N with more continues it" in capsys.readouterr().out
     assert len(run.history()) == 2 and (run.path / "config.json").read_text() == before
 
 
 def test_a_moved_dataset_is_asked_for(run, tmp_path):
-    config = {**run.config, "dataset": {**run.config["dataset"], "path": str(tmp_path / "gone")}}
+    config = {**run.record, "dataset": {**run.dataset, "path": str(tmp_path / "gone")}}
     with pytest.raises(UserError, match=r"run was trained on .*/gone, which is gone: give --data$"):
         selection.dataset_of(Run(run.path, config))
 
@@ -70,7 +70,7 @@ def test_a_moved_dataset_is_asked_for(run, tmp_path):
 def test_a_dataset_of_another_task_is_refused(prepared_dialog, run, tmp_path):
     message = r"task1 was prepared for models of dialog; expected a dataset for selection$"
     with pytest.raises(UserError, match=message):
-        train(selection, "dam", prepared_dialog, tmp_path / "run", FIT, SETTINGS)
+        start(selection, "dam", prepared_dialog, tmp_path / "run", SETTINGS)
     with pytest.raises(UserError, match=message):
         evaluate(selection, run.path, data=prepared_dialog)
 
@@ -78,21 +78,21 @@ def test_a_dataset_of_another_task_is_refused(prepared_dialog, run, tmp_path):
 def test_a_used_workdir_is_refused(run, prepared):
     before = (run.path / "config.json").read_text()
     with pytest.raises(UserError, match="is in use"):
-        train(selection, "dam", prepared, run.path, FIT, SETTINGS)
+        start(selection, "dam", prepared, run.path, SETTINGS)
     assert (run.path / "config.json").read_text() == before
 
 
 @pytest.mark.parametrize(("epochs", "validated"), [(0.25, [2]), (1.25, [7, 9])])
 def test_trains_as_many_epochs_as_are_asked_for(prepared_dialog, tmp_path, epochs, validated):
-    run = train_quickly(prepared_dialog, tmp_path / "run", {}, epochs=epochs)  # of 7 steps
+    run = train_quickly(prepared_dialog, tmp_path / "run", epochs=epochs)  # of 7 steps
     assert [row["step"] for row in run.history()] == validated
     assert run.finished()
 
 
 def test_a_workdir_without_a_state_is_not_resumed(run, prepared, tmp_path):
-    Run.create(tmp_path / "killed", run.config)
+    Run.create(tmp_path / "killed", run.record)
     with pytest.raises(UserError, match="is in use: give another --workdir, or delete it: there is nothing to go on"):
-        train(selection, "dam", prepared, tmp_path / "killed", FIT, SETTINGS)
+        start(selection, "dam", prepared, tmp_path / "killed", SETTINGS)
 
 
 def test_a_dev_that_cannot_be_scored_leaves_nothing(prepared, tmp_path):
@@ -104,15 +104,15 @@ def test_a_dev_that_cannot_be_scored_leaves_nothing(prepared, tmp_path):
     with open(broken / "data.pkl", "wb") as file:
         pickle.dump((train_split, dev, test), file, protocol=2)
     with pytest.raises(UserError, match=r"dev cannot be scored: .*negative"):
-        train(selection, "dam", broken, tmp_path / "run", FIT, SETTINGS)
+        start(selection, "dam", broken, tmp_path / "run", SETTINGS)
     assert not (tmp_path / "run").exists()
 
 
 def test_patience_stops_early_and_a_step_is_traced_once(prepared_dialog, tmp_path, monkeypatch):
     traced, original = [], keras.Model.train_step
     monkeypatch.setattr(keras.Model, "train_step", lambda self, data: traced.append(data) or original(self, data))
-    settings = {"patience": "1", "validations_per_epoch": "3"}
-    run = train_quickly(prepared_dialog, tmp_path / "run", settings, epochs=3.0, learning_rate=0.0)
+    settings = {"patience": 1, "validations_per_epoch": 3, "epochs": 3.0, "learning_rate": 0.0}
+    run = train_quickly(prepared_dialog, tmp_path / "run", **settings)
     assert len(run.history()) == 2  # never better than the first time
     assert len(traced) == 1  # tracing takes longer than all steps of a small run
 
@@ -129,38 +129,38 @@ def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monke
     entry = dataclasses.replace(MODELS["supervised-embeddings"], gains_in_bfloat16=True)
     monkeypatch.setitem(MODELS, "supervised-embeddings", entry)
     monkeypatch.setattr(runtime, "bfloat16_instructions", lambda *_: "AMX")
-    run = train_quickly(prepared_dialog, tmp_path / "run", {}, epochs=0.25, precision="auto")
-    assert run.config["fit"]["precision"] == "bfloat16"
+    run = train_quickly(prepared_dialog, tmp_path / "run", epochs=0.25, precision="auto")
+    assert run.training.precision == "bfloat16"
     assert evaluate(dialog, run.path, baselines=False)["precision"] == "bfloat16"
     monkeypatch.setattr(runtime, "bfloat16_instructions", lambda *_: None)  # moved to another machine
-    train(dialog, "supervised-embeddings", None, run.path, Fit(epochs=0.5, batch_size=4), {}, resume=True)
-    assert Run.open(run.path).config["fit"]["precision"] == "bfloat16"
+    resume(dialog, run.path, epochs=0.5)
+    assert Run.open(run.path).training.precision == "bfloat16"
     assert evaluate(dialog, run.path, baselines=False)["precision"] == "float32"
-    other = train_quickly(prepared_dialog, tmp_path / "other", {}, epochs=0.25, precision="auto")
-    assert other.config["fit"]["precision"] == "float32"
+    other = train_quickly(prepared_dialog, tmp_path / "other", epochs=0.25, precision="auto")
+    assert other.training.precision == "float32"
 
 
 def test_compatibility_release_trains_what_the_release_is(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.Model, "fit", lambda self, *args, **kwargs: None)
     settings = {"compatibility": "release", "max_turns": "3", "max_words": "5", "levels": "1", "variant": "last"}
-    run = train(selection, "dam", prepared, tmp_path / "run", FIT, settings)
-    assert run.config["settings"]["masking"] == "release"
-    assert run.config["settings"]["scalar_bias"] is True
-    assert run.config["settings"]["response_rows"] is True
-    assert run.config["training"]["loss_clip"] == 10.0
+    run = start(selection, "dam", prepared, tmp_path / "run", {**SETTINGS, **settings})
+    assert run.config.masking == "release"
+    assert run.config.scalar_bias is True
+    assert run.config.response_rows is True
+    assert run.training.loss_clip == 10.0
 
 
 @pytest.mark.slow
 def test_what_the_release_is_can_be_trained(prepared, tmp_path):
     settings = {"compatibility": "release", "max_turns": "3", "max_words": "5", "levels": "1", "variant": "last"}
-    run = train(selection, "dam", prepared, tmp_path / "run", Fit(epochs=0.2, batch_size=32), settings)
+    run = start(selection, "dam", prepared, tmp_path / "run", {"epochs": 0.2, "batch_size": 32, **settings})
     assert len(run.history()) >= 1
 
 
 def test_evaluate_scores_all_lines_and_writes_them(run, tmp_path, capsys):
     scores_file, measured_file = tmp_path / "scores.txt", tmp_path / "measured.json"
     record = evaluate(selection, run.path, "test", scores_out=scores_file, measured_out=measured_file)
-    dataset = selection.load_dataset(run.config["dataset"]["path"])
+    dataset = selection.load_dataset(run.dataset["path"])
     split = dataset.splits["test"]
     rows = [line.split("\t") for line in scores_file.read_text().splitlines()]
     assert [int(label) for _, label in rows] == split.label.tolist()
@@ -208,18 +208,18 @@ def test_evaluate_names_the_record_in_a_directory(trained_dialog, tmp_path):
 
 
 def test_evaluate_refuses_a_run_without_weights(run, tmp_path):
-    bare = Run.create(tmp_path / "bare", run.config)
+    bare = Run.create(tmp_path / "bare", run.record)
     with pytest.raises(UserError, match=r"holds no weights: expected best\.weights\.h5"):
         evaluate(selection, bare.path, "dev")
     with pytest.raises(UserError, match=r"it has no config\.json"):
         evaluate(selection, tmp_path, "dev")
     (tmp_path / "config.json").write_text('{"model": "dam", "settings": {}, "fit": {}}')
-    with pytest.raises(UserError, match=r"config\.json: expected what train\.py writes\. Missing: training, dataset"):
+    with pytest.raises(UserError, match=r"config\.json: expected .*\. Missing: config, training, dataset"):
         evaluate(selection, tmp_path, "dev")
 
 
 def test_evaluate_refuses_weights_that_do_not_fit(run, tmp_path):
-    config = {**run.config, "settings": {**run.config["settings"], "levels": 2}}
+    config = {**run.record, "config": {**run.record["config"], "levels": 2}}
     other = Run.create(tmp_path / "other", config)
     (other.path / "best.weights.h5").write_bytes((run.path / "best.weights.h5").read_bytes())
     with pytest.raises(UserError, match="the weights do not fit"):
@@ -227,18 +227,18 @@ def test_evaluate_refuses_weights_that_do_not_fit(run, tmp_path):
 
 
 def test_resume_refuses_a_run_without_state(run, tmp_path):
-    Run.create(tmp_path / "bare", run.config)
+    Run.create(tmp_path / "bare", run.record)
     with pytest.raises(UserError, match=r"cannot be resumed: it has no last\.npz"):
-        train(selection, "dam", None, tmp_path / "bare", FIT, {}, resume=True)
+        resume(selection, tmp_path / "bare")
 
 
 def test_a_run_without_a_dataset_asks_for_one(run, tmp_path):
-    config = {**run.config, "dataset": {**run.config["dataset"], "path": None}}
+    config = {**run.record, "dataset": {**run.dataset, "path": None}}
     Run.create(tmp_path / "bare", config)
     with pytest.raises(UserError, match="remembers no dataset: give --data"):
         evaluate(selection, tmp_path / "bare", "dev")
     with pytest.raises(UserError, match="remembers no dataset: give --data"):
-        train(selection, "dam", None, tmp_path / "bare", FIT, {}, resume=True)
+        resume(selection, tmp_path / "bare")
 
 
 def test_a_dataset_of_another_preparation_is_refused(run, prepared, tmp_path):
@@ -249,12 +249,12 @@ def test_a_dataset_of_another_preparation_is_refused(run, prepared, tmp_path):
     with pytest.raises(UserError, match="they come from different preparations"):
         evaluate(selection, run.path, "dev", data=other)
     with pytest.raises(UserError, match="they come from different preparations"):
-        train(selection, "dam", other, run.path, dataclasses.replace(FIT, epochs=2.0), {}, resume=True)
+        resume(selection, run.path, data=other, epochs=2.0)
 
 
 def test_settings_that_do_not_exist_are_listed(prepared, tmp_path):
     with pytest.raises(UserError, match=r"no field 'layers'.*has vocabulary_size, .*levels.*negatives"):
-        train(selection, "dam", prepared, tmp_path / "run", FIT, {"layers": "3"})
+        start(selection, "dam", prepared, tmp_path / "run", {**SETTINGS, **{"layers": "3"}})
     assert not (tmp_path / "run").exists()
 
 
@@ -266,7 +266,7 @@ def test_settings_that_do_not_exist_are_listed(prepared, tmp_path):
         ({"variant": "both"}, "variant: .* 'full', "),
         ({"embedding_dim": "9"}, r"decides embedding_dim, it is 7$"),
         ({"compatibility": "tf2"}, "expects paper or release"),
-        ({"negatives": "none"}, "negatives must be one of"),
+        ({"negatives": "none"}, "negatives: .* 'file' or 'fresh'"),
         ({"embedding_dim": "many"}, "embedding_dim=many: .* decides embedding_dim"),
         ({"masking": "paper"}, "masking: .*'exact' or 'release'"),
         ({"embedding_dropout": "1.5"}, "embedding_dropout: .*less than 1"),
@@ -277,7 +277,7 @@ def test_settings_that_do_not_exist_are_listed(prepared, tmp_path):
 )
 def test_wrong_settings_are_refused_and_leave_nothing(prepared, tmp_path, setting, message):
     with pytest.raises(UserError, match=message):
-        train(selection, "dam", prepared, tmp_path / "run", FIT, setting)
+        start(selection, "dam", prepared, tmp_path / "run", {**SETTINGS, **setting})
     assert not (tmp_path / "run").exists()
 
 

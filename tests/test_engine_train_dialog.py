@@ -13,7 +13,7 @@ from base.files import UserError
 from engine import evaluate as evaluation
 from engine.run import Run
 from engine.sweep import sweep
-from engine.train import Fit, train
+from engine.train import start
 from metrics.dialog import dialog_metrics
 from tasks import TASKS
 from tasks.dialog.data import World
@@ -42,22 +42,22 @@ def test_a_run_holds_all_that_a_bot_needs(run, prepared_dialog):
     guess = np.log(477)  # what a guess among all candidates costs
     assert rows[3]["loss"] < rows[1]["loss"] < rows[0]["loss"] < guess
     assert rows[3]["loss"] < 0.5 * guess
-    assert run.config["settings"]["embedding_dim"] == 8
-    assert run.config["training"]["validations_per_epoch"] == 0.5
-    assert run.config["fit"] == {**Fit().__dict__, **SMALL_RECIPE.flags, "seed": 1}
+    assert run.config.embedding_dim == 8
+    assert run.training.validations_per_epoch == 0.5
+    assert (run.training.epochs, run.training.batch_size, run.training.seed) == (8.0, 4, 1)
     assert run.finished()
 
 
 def test_seeds_differ(swept, run):
     other = Run.open(swept / "runs" / "tiny-task1-2")
-    assert other.config["fit"]["seed"] == 2
+    assert other.training.seed == 2 and other.record["recipe"] == "tiny"
     assert other.history()[0]["loss"] != run.history()[0]["loss"]
 
 
 def test_the_margin_loss_trains(prepared_dialog, tmp_path):
     settings = {"loss": "margin", "embedding_dim": "7", "validations_per_epoch": "1", "patience": "1"}
-    fit = Fit(epochs=2.0, batch_size=13, learning_rate=0.02)
-    rows = train(dialog, "supervised-embeddings", prepared_dialog, tmp_path / "run", fit, settings).history()
+    settings |= {"epochs": 2.0, "batch_size": 13, "learning_rate": 0.02}
+    rows = start(dialog, "supervised-embeddings", prepared_dialog, tmp_path / "run", settings).history()
     assert rows[-1]["loss"] < rows[0]["loss"]
 
 
@@ -99,7 +99,7 @@ def test_evaluate_measures_writes_and_prints(run, tmp_path, capsys):
 
 
 def test_a_record_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
-    config = {**run.config, "command": "python train.py", "hardware": "3 cores", "commit": "abc", "dirty": True}
+    config = {**run.record, "command": "python train.py", "hardware": "3 cores", "commit": "abc", "dirty": True}
     other = Run(run.path, config)
     monkeypatch.setattr(evaluation, "provenance", lambda: {"command": "python evaluate.py", "commit": "def"})
     record = evaluation.Evaluation(dialog, other).score("dev", baselines=False)
@@ -111,7 +111,7 @@ def test_a_record_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatc
     }
     assert record["evaluated"] == {"command": "python evaluate.py", "commit": "def"}
     trained = {"command", "hardware", "commit", "dirty", "versions"}
-    assert trained <= run.config.keys() and run.config["versions"].keys() >= {"python", "keras", "backend"}
+    assert trained <= run.record.keys() and run.record["versions"].keys() >= {"python", "keras", "backend"}
 
 
 def test_what_a_corpus_says_is_no_markup(run, capsys):

@@ -82,7 +82,7 @@ def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
         np.testing.assert_allclose(weight, other, atol=1e-6)
     [first, second] = begun.trainings()
     row = run.history()[-1]
-    assert first == {"corpus": run.config["dataset"]["name"], "epochs": row["epoch"], "seconds": row["seconds"]}
+    assert first == {"corpus": run.dataset["name"], "epochs": row["epoch"], "seconds": row["seconds"]}
     assert second == {**first, "epochs": begun.history()[-1]["epoch"], "seconds": begun.history()[-1]["seconds"]}
     measured = evaluate(task, begun.path, "dev", data=data, baselines=False, precision="float32")
     assert (measured["before"], measured["seconds"]) == ([first], second["seconds"])

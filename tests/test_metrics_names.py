@@ -33,9 +33,7 @@ def test_dam_says_where_it_differs_from_the_articles(settings, training, name):
 def test_only_the_recipe_of_the_articles_is_called_dam():
     names = {}
     for recipe in ("dam-ubuntu-irc-article", "dam-ubuntu-irc"):
-        fields = RECIPES[recipe].settings.items()
-        settings = {field: value for field, value in fields if field in ("levels", "max_turns", "max_words")}
-        names[recipe] = model_name("dam", settings, dict(fields))
+        names[recipe] = model_name("dam", RECIPES[recipe].config, RECIPES[recipe].training)
     expected = "DAM, 2 levels, 6 x 24 words, fresh negatives, softmax"
     assert names == {"dam-ubuntu-irc-article": "DAM", "dam-ubuntu-irc": expected}
 

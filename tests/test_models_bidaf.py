@@ -134,7 +134,7 @@ def test_words_without_a_vector_get_one_by_how_often_they_occur(prepared_reading
     assert load_dataset(tmp_path / "most").trained_words == 0
     settings = {"train_unknown": "true", "ema": "0", "validations_per_epoch": "1"}
     run = train_small("reading_comprehension", tmp_path / "out", tmp_path / "run", settings, epochs=1.0)
-    assert run.config["settings"]["trained_words"] == 5
+    assert run.config.trained_words == 5
     learnt = run.load_model().get_layer("unknown_words").get_weights()[0]
     assert (np.abs(learnt[2:]).max(axis=1) > 0).all() and not learnt[0].any()
 
@@ -179,7 +179,9 @@ def test_bidaf_config_rejects(settings, message):
 
 def test_averages_are_swapped_in_and_out_exactly():
     model, batch = small_model(), small_batch()
-    model.compile(optimizer=reading.optimizer(reading.Training(ema=0.5), 0.1), loss=span_loss, run_eagerly=True)
+    model.compile(
+        optimizer=reading.optimizer(reading.Training(ema=0.5, learning_rate=0.1)), loss=span_loss, run_eagerly=True
+    )
     spans = np.array([[[1, 2]], [[0, 5]]], "int32")
     model.train_on_batch(batch, spans)
     first = [np.array(v) for v in model.trainable_variables]

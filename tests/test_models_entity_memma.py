@@ -58,8 +58,9 @@ def both_ways(*pairs):
 @pytest.fixture(scope="module")
 def entity_model():
     sizes = {"splits": {"train": DialogSplit(world().encode([["K"]]), [])}, "world": world(), "path": "small"}
-    settings = DialogTask().model_settings(type("Dataset", (), sizes), {**SMALL, "heads": 2, "hops": 2})
-    model = randomised(MODELS["entity-memma"].build(MODELS["entity-memma"].config(**settings)), 4, 0.3)
+    spec, settings = MODELS["entity-memma"], {**SMALL, "heads": 2, "hops": 2}
+    config, _ = DialogTask().configure(spec, type("Dataset", (), sizes), settings)
+    model = randomised(spec.build(config), 4, 0.3)
     world().put_into(model)
     return model
 
@@ -92,8 +93,9 @@ def test_entity_memma_reads_values_of_closed_types_as_they_are(entity_model):
 def test_memma_knows_entities_by_their_names():
     """The counterpart: two words that change places in the whole conversation do not in the logits."""
     sizes = {"splits": {"train": DialogSplit(world().encode([["K"]]), [])}, "world": world(), "path": "small"}
-    settings = DialogTask().model_settings(type("Dataset", (), sizes), {**SMALL, "heads": 2, "hops": 2})
-    model = randomised(MODELS["memma"].build(MODELS["memma"].config(**settings)), 4, 0.3)
+    spec, settings = MODELS["memma"], {**SMALL, "heads": 2, "hops": 2}
+    config, _ = DialogTask().configure(spec, type("Dataset", (), sizes), settings)
+    model = randomised(spec.build(config), 4, 0.3)
     world().put_into(model)
     pairs = both_ways(("place_3", "place_6"), ("phone_3", "phone_6"))
     order = [world().candidates.index(swapped(text, pairs)) for text in world().candidates]

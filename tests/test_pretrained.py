@@ -28,7 +28,7 @@ def test_a_clone_stays_small():
 @pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.name)
 def test_a_model_answers_its_examples(path):
     run = Run.open(path)
-    predictor = TASKS[run.entry.task].predictor(run)
+    predictor = TASKS[run.task].predictor(run)
     instances = [example["instance"] for example in run.examples()]
     answers = predictor.predict(instances)
     assert len(answers) == len(instances) > 0
@@ -43,8 +43,8 @@ def test_a_model_answers_its_examples(path):
 @pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.name)
 def test_a_card_says_what_was_measured_and_names_no_machine(path):
     run, card = Run.open(path), (path / "README.md").read_text(encoding="utf-8")
-    assert run.config["dataset"]["path"] is None
+    assert run.dataset["path"] is None
     assert "licence" in card.lower() and "## Limits" in card
     for split, record in json.loads((path / METRICS).read_text()).items():
-        assert f"| {run.config['dataset']['name']}, {split} | " in card
+        assert f"| {run.dataset['name']}, {split} | " in card
         assert all(f"{value:.4f}" in card for value in record["metrics"].values() if isinstance(value, float))

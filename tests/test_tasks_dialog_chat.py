@@ -9,7 +9,7 @@ from terminals import talk_plain
 from base.files import UserError
 from engine.chat import Note
 from engine.run import Run
-from engine.train import Fit, train
+from engine.train import start
 from tasks import TASKS
 from tasks.dialog.chat import SHOWN, DialogChat
 from tasks.dialog.data import World
@@ -175,7 +175,7 @@ def test_attention_says_where_nothing_stands_out(chat):
 
 
 def test_a_model_without_attention_says_so(prepared_dialog, tmp_path):
-    run = train(dialog, "supervised-embeddings", prepared_dialog, tmp_path / "run", Fit(epochs=0.3, batch_size=8), {})
+    run = start(dialog, "supervised-embeddings", prepared_dialog, tmp_path / "run", {"epochs": 0.3})
     chat = DialogChat(dialog.predictor(run))
     dataset = dialog.dataset_of(run)
     split = dataset.splits["dev"]
@@ -257,7 +257,7 @@ def test_talk_ends_at_quit(chat):
 
 
 def test_a_run_of_another_world_is_refused(run, tmp_path):
-    other = Run.create(tmp_path / "other", run.config)
+    other = Run.create(tmp_path / "other", run.record)
     for name in World.FILES:
         (other.path / name).write_bytes((run.path / name).read_bytes())
     (other.path / "best.weights.h5").write_bytes((run.path / "best.weights.h5").read_bytes())
@@ -268,7 +268,7 @@ def test_a_run_of_another_world_is_refused(run, tmp_path):
 
 
 def test_a_run_without_its_candidates_is_refused(run, tmp_path):
-    other = Run.create(tmp_path / "other", run.config)
+    other = Run.create(tmp_path / "other", run.record)
     (other.path / "vocabulary.txt").write_bytes((run.path / "vocabulary.txt").read_bytes())
     with pytest.raises(UserError, match=r"txt: expected a readable text file\. Received: No such file"):
         DialogChat(dialog.predictor(other))

@@ -12,7 +12,7 @@ from helpers import run_script
 
 from data.vocabulary import Vocabulary
 from engine import export as exporting
-from engine.train import Fit, train
+from engine.train import start
 from serving import models as serving_models
 from tasks import TASKS
 from tasks.dialog.data import World
@@ -168,8 +168,8 @@ def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(tr
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["entity-memma", "supervised-embeddings"])
 def test_models_with_entities_and_without_attention_too(name, prepared_dialog, tmp_path):
-    settings = {"embedding_dim": "8", "hops": "2", "heads": "2"} if name == "entity-memma" else {"embedding_dim": "8"}
-    run = train(dialog, name, prepared_dialog, tmp_path / "run", Fit(epochs=1.0, batch_size=8), settings)
+    settings = {"embedding_dim": 8, "epochs": 1.0} | ({"hops": 2, "heads": 2} if name == "entity-memma" else {})
+    run = start(dialog, name, prepared_dialog, tmp_path / "run", settings)
     model = tf.saved_model.load(str(exporting.export(dialog, run, tmp_path / "model")))
     inputs = {name: tf.constant(texts, tf.string) for name, texts in columns_of(*histories(run)).items()}
     compare(run, {name: value.numpy() for name, value in model.respond(**inputs).items()})

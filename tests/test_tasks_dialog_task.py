@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from base.files import UserError
-from engine.samples import sample_of
-from engine.settings import make_config
-from engine.train import Fit, train
+from engine.task import sample_of
+from engine.train import start
 from models import MODELS
 from tasks import TASKS
 from tasks.dialog.data import World
@@ -27,7 +26,7 @@ def dataset(prepared_dialog):
 
 def build(dataset, name="memma", **settings):
     entry = MODELS[name]
-    return entry.build(make_config(entry.config, dialog.model_settings(dataset, {**SMALL, **settings})))
+    return entry.build(dialog.configure(entry, dataset, {**SMALL, **settings})[0])
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +40,12 @@ def model(dataset):
 # === What the dataset decides ===
 
 
-def test_model_settings_are_filled_in(dataset):
-    found = dialog.model_settings(dataset, {"hops": "2"})
+def test_the_dataset_decides_sizes(dataset):
+    config, _ = dialog.configure(MODELS["memma"], dataset, {"hops": "2"})
     world = dataset.world
     words = [len(text.split()) for text in world.candidates]
-    assert found == {
-        "hops": "2",
+    expected = {
+        "hops": 2,
         "vocabulary_size": len(world.vocabulary.words),
         "candidates": (477, sum(words)),
         "entities": len(world.entities),
@@ -56,20 +55,21 @@ def test_model_settings_are_filled_in(dataset):
         "match_candidates": world.match_groups[2].shape,
         "max_words": 32,  # the next multiple of 16
     }
+    assert {name: getattr(config, name) for name in expected} == expected
     longest = max(*words, *dataset.splits["train"].sentences.words.lengths)
     assert 16 < longest <= 32
 
 
 @pytest.mark.parametrize("name", ["vocabulary_size", "candidates", "entities", "types", "match_groups", "max_words"])
-def test_model_settings_refuse_what_is_decided(dataset, name):
-    decided = dialog.model_settings(dataset, {})[name]
+def test_settings_cannot_change_what_the_dataset_decides(dataset, name):
+    decided = getattr(dialog.configure(MODELS["memma"], dataset, {})[0], name)
     with pytest.raises(UserError) as caught:
-        dialog.model_settings(dataset, {name: "3"})
+        dialog.configure(MODELS["memma"], dataset, {name: "3"})
     assert str(caught.value) == f"--set {name}=3: {dataset.path} decides {name}, it is {decided}"
 
 
 def test_check_fits_refuses_another_world(dataset):
-    config = make_config(MODELS["memma"].config, dialog.model_settings(dataset, {}))
+    config, _ = dialog.configure(MODELS["memma"], dataset, {})
     dialog.check_fits(config, dataset)
     world = dataset.world
     fewer = dataclasses.replace(dataset, world=dataclasses.replace(world, candidates=world.candidates[1:]))
@@ -83,7 +83,7 @@ def test_check_fits_refuses_another_world(dataset):
 def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
     message = r"--eos_id is for published selection data\. Received: --eos_id=7 with memma$"
     with pytest.raises(UserError, match=message):
-        train(dialog, "memma", prepared_dialog, tmp_path / "run", Fit(), {}, eos_id=7)
+        start(dialog, "memma", prepared_dialog, tmp_path / "run", {}, eos_id=7)
     assert not list(tmp_path.iterdir())
 
 
@@ -101,11 +101,11 @@ def test_the_sample_is_made_once(tmp_path, monkeypatch):
 
 
 def test_training_batches_hold_every_dialog_once(dataset):
-    split, training = dataset.splits["train"], Training()
-    batches = dialog.training_batches(split, None, training, 3, np.random.default_rng(0))
+    split, training = dataset.splits["train"], Training(batch_size=3)
+    batches = dialog.training_batches(split, None, training, np.random.default_rng(0))
     assert sorted(np.concatenate(batches).tolist()) == list(range(26))
     assert max(map(len, batches)) == 3
-    again = dialog.training_batches(split, None, training, 3, np.random.default_rng(1))
+    again = dialog.training_batches(split, None, training, np.random.default_rng(1))
     assert [batch.tolist() for batch in batches] != [batch.tolist() for batch in again]
 
 
@@ -121,7 +121,7 @@ def test_collate_reads_what_the_model_reads(dataset, model):
 
 
 def test_learning_rate_decays_linearly_to_a_fraction():
-    optimizer = dialog.optimizer(Training(decay=0.25, gradient_clip=3.0), 0.08, 40)
+    optimizer = dialog.optimizer(Training(decay=0.25, gradient_clip=3.0, learning_rate=0.08), 40)
     assert optimizer.global_clipnorm == 3.0
     found = []
     for step in (0, 10, 20, 40, 70):
@@ -131,9 +131,9 @@ def test_learning_rate_decays_linearly_to_a_fraction():
 
 
 def test_learning_rate_and_gradients_can_stay_as_they_are():
-    averaged = dialog.optimizer(Training(ema=0.75), 0.08, 40)
+    averaged = dialog.optimizer(Training(ema=0.75), 40)
     assert averaged.use_ema and averaged.ema_momentum == 0.75
-    optimizer = dialog.optimizer(Training(decay=1.0, gradient_clip=0.0), 0.08, 0)
+    optimizer = dialog.optimizer(Training(decay=1.0, gradient_clip=0.0, learning_rate=0.08), 0)
     assert not optimizer.use_ema
     assert optimizer.global_clipnorm is None
     optimizer.iterations.assign(5)
@@ -147,14 +147,6 @@ def test_loss_is_the_one_that_the_settings_name():
     np.testing.assert_array_equal(chosen(answers, logits), margin_loss(answers, logits, 1.7))
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("loss", "hinge"), ("validations_per_epoch", 0.0), ("validations_per_epoch", -1.0)]
-)
-def test_training_rejects(field, value):
-    with pytest.raises(ValueError, match=f"^{field} must be .* Received: {field}={value!r}$"):
-        Training(**{field: value})
-
-
 # === Runs ===
 
 
@@ -166,7 +158,7 @@ def test_describe_counts():
 def test_a_run_keeps_its_world(dataset, tmp_path):
     dialog.keep_for_run(dataset, tmp_path)
     assert World.load(tmp_path) == dataset.world
-    run = types.SimpleNamespace(config={"dataset": dataset.facts()})
+    run = types.SimpleNamespace(dataset=dataset.facts())
     assert dialog.dataset_of(run).facts() == dialog.dataset_of(run, dataset.path).facts() == dataset.facts()
     with pytest.raises(UserError, match="is no directory"):
         dialog.dataset_of(run, tmp_path / "absent")

@@ -103,7 +103,7 @@ def test_replies_are_compared_with_all_references_of_their_source(run, file, tmp
 
 def test_a_run_alone_is_enough(run, file, tmp_path):
     """Its dataset may be gone; then only people are a baseline. Each run reads the file by its own words."""
-    config = {**run.config, "dataset": {**run.config["dataset"], "path": str(tmp_path / "gone")}}
+    config = {**run.record, "dataset": {**run.dataset, "path": str(tmp_path / "gone")}}
     model, words = run.load_model(), Vocabulary.load(run.path / "vocabulary.txt").words
     for name, order in (("a", words), ("b", [*words[:2], *words[:1:-1]])):
         made = Run.create(tmp_path / name, config, Vocabulary(order))

@@ -89,7 +89,7 @@ def reverse_run(generation_dataset, generation_model, run, tmp_path_factory):
 
 def _create(path, run, generation_dataset, config, seed):
     """A run like another, with random weights."""
-    made = Run.create(path, {**run.config, "settings": config.to_json()}, generation_dataset.vocabulary)
+    made = Run.create(path, {**run.record, "config": config.to_json()}, generation_dataset.vocabulary)
     made.save_best(randomised(made.build_model(), seed, 0.7))
     return made
 
@@ -189,7 +189,7 @@ def test_answers_to_a_file_are_searched_for_as_asked(generation_dataset, generat
 
 
 def test_a_reverse_model_of_other_words_is_refused(generation_dataset, reverse_run, run, tmp_path):
-    other = Run.create(tmp_path / "run", Run.open(reverse_run).config, Vocabulary.of(["other", "words"]))
+    other = Run.create(tmp_path / "run", Run.open(reverse_run).record, Vocabulary.of(["other", "words"]))
     with pytest.raises(UserError, match="expected the words of the model that writes the replies"):
         generation.predictor(run).rerank_by(other.path)
     with pytest.raises(UserError, match=r"expected a run trained with --set reverse=true\. Received: seq2seq$"):

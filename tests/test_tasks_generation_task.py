@@ -13,6 +13,7 @@ from base.files import UserError
 from engine.evaluate import evaluate
 from engine.run import Run
 from metrics.generation import baselines_of, bleu, generation_metrics
+from models import MODELS
 from models.decoding import Decoding
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
@@ -61,7 +62,7 @@ def test_training_batches_hold_each_pair_once_beside_its_like(generation_dataset
     split = generation_dataset.splits["train"]
     for reverse in (False, True):
         config = generation_model.config.replace(reverse=reverse)
-        batches = generation.training_batches(split, config, Training(), 8, np.random.default_rng(0))
+        batches = generation.training_batches(split, config, Training(batch_size=8), np.random.default_rng(0))
         assert sorted(np.concatenate(batches)) == list(range(69)) and len(batches) == 9
         written = split.source.lengths if reverse else split.target.lengths
         spread = [np.ptp(written[batch]) for batch in batches]
@@ -75,8 +76,10 @@ def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset):
     words = len(generation_dataset.vocabulary)
     vectors = np.random.default_rng(0).normal(size=(words + 1, 3)).astype("float32")
     given = dataclasses.replace(generation_dataset, vectors=vectors)
-    assert generation.model_settings(given, {}) == {"vocabulary_size": words, "embedding_dim": 3}
-    assert generation.model_settings(generation_dataset, {"hidden": 5}) == {"vocabulary_size": words, "hidden": 5}
+    config, _ = generation.configure(MODELS["seq2seq"], given, {})
+    assert (config.vocabulary_size, config.embedding_dim) == (words, 3)
+    config, _ = generation.configure(MODELS["seq2seq"], generation_dataset, {"hidden": 6})
+    assert (config.vocabulary_size, config.embedding_dim, config.hidden) == (words, 256, 6)
     for settings in ({}, {"shared_embedding": False}):
         generation_model = Seq2Seq(Seq2SeqConfig(vocabulary_size=words, embedding_dim=3, hidden=10, **settings))
         tables = [layer for layer in generation_model.layers if layer.name.endswith("_embedding")]
@@ -94,7 +97,7 @@ def test_settings_that_the_dataset_decides_are_refused(generation_dataset, gener
     )
     for name, of in (("vocabulary_size", generation_dataset), ("embedding_dim", given)):
         with pytest.raises(UserError, match=rf"--set {name}=5: .* decides {name}, it is \d+$"):
-            generation.model_settings(of, {name: 5})
+            generation.configure(MODELS["seq2seq"], of, {name: 5})
     generation.check_fits(generation_model.config, generation_dataset)
     other = generation_model.config.replace(vocabulary_size=5)
     with pytest.raises(
@@ -205,8 +208,8 @@ def test_a_run_holds_all_that_is_needed(run, generation_dataset):
     assert [(row["step"], row["epoch"]) for row in rows] == [(5, 0.556), (9, 1.0)]  # 69 pairs, 8 per step
     assert rows[1]["loss"] < rows[0]["loss"] < np.log(len(generation_dataset.vocabulary) + 1) + 0.1
     assert rows[1]["perplexity"] < rows[0]["perplexity"]
-    assert run.config["settings"]["vocabulary_size"] == len(generation_dataset.vocabulary)
-    assert run.config["dataset"]["name"] == "small"
+    assert run.config.vocabulary_size == len(generation_dataset.vocabulary)
+    assert run.dataset["name"] == "small"
 
 
 def test_an_interrupted_training_goes_on_exactly(run, prepared_generation, tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ TEXTS = [
 def run(trained_reading_comprehension, tmp_path_factory):
     """With a penalty that makes some answers shorter."""
     run = copy_of(trained_reading_comprehension, tmp_path_factory)
-    run.update_config({"settings": {**run.config["settings"], "length_penalty": 0.5}})
+    run.update({"config": {**run.record["config"], "length_penalty": 0.5}})
     return run
 
 

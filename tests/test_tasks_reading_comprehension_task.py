@@ -72,8 +72,8 @@ def test_collate_cuts_what_is_not_read_and_the_answers_behind_it(dataset):
 
 
 def test_training_leaves_out_questions_whose_answer_is_not_read(dataset):
-    training = reading.Training(max_context=5)
-    batches = reading.training_batches(dataset.splits["train"], None, training, 8, np.random.default_rng(0))
+    training = reading.Training(max_context=5, batch_size=8)
+    batches = reading.training_batches(dataset.splits["train"], None, training, np.random.default_rng(0))
     rows = np.concatenate([rows for rows, _, _ in batches])
     assert sorted(rows) == list(range(0, 24, 2))  # the first of each context's two
 

@@ -56,11 +56,11 @@ def test_arrays_hold_what_the_pickle_holds(corpus):
 @pytest.mark.parametrize("negatives", ["file", "fresh"])
 def test_training_takes_the_same_batches_of_arrays(corpus, negatives):
     config = types.SimpleNamespace(max_turns=3, max_words=5, masking="exact")
-    training = types.SimpleNamespace(negatives=negatives, negatives_per_positive=2, loss="softmax")
+    training = types.SimpleNamespace(negatives=negatives, negatives_per_positive=2, loss="softmax", batch_size=7)
     batches = {}
     for storage in ("pickle", "arrays"):
         split = load_dataset(corpus / storage).splits["train"]
-        epoch = training_batches(split, config, training, 7, np.random.default_rng(2))
+        epoch = training_batches(split, config, training, np.random.default_rng(2))
         batches[storage] = [(inputs_of(split, config, *batch[:2], 4), batch[2]) for batch in epoch]
     assert len(batches["pickle"]) > 5
     for (inputs, labels), (flat_inputs, flat_labels) in zip(*batches.values(), strict=True):

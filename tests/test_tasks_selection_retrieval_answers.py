@@ -98,7 +98,7 @@ def test_raw_texts_are_split_by_the_tokenizer_of_the_run(run, predictor):
     raw = {"turns": ["Hello there!"], "candidates": ["What is it, then?"]}
     assert predictor.predict([raw]) != predictor.predict([instance])  # the tests' data are split at white space
     text = {"tokenizer": "terms", "lower": True}
-    as_written = selection.predictor(Run(run.path, {**run.config, "dataset": {**run.config["dataset"], "text": text}}))
+    as_written = selection.predictor(Run(run.path, {**run.record, "dataset": {**run.dataset, "text": text}}))
     assert as_written.predict([raw]) == as_written.predict([instance]) == predictor.predict([instance])
 
 

@@ -58,7 +58,7 @@ def runs(trained_selection, tmp_path):
         path = tmp_path / "runs" / str(number)
         path.mkdir(parents=True)
         config = json.loads((trained_selection.path / "config.json").read_text(encoding="utf-8"))
-        config["settings"]["levels"] = levels
+        config["config"]["levels"] = levels
         (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
         Run.open(path).save_metrics("dev", {"metrics": {"MAP": 0.9, "R10@1": score}})
     return tmp_path / "runs"

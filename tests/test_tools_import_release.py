@@ -31,7 +31,7 @@ from data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from engine import export as exporting
 from engine.evaluate import evaluate
 from engine.run import VOCABULARY, Run
-from engine.train import Fit, train
+from engine.train import resume
 from tasks import TASKS
 from tools.import_release import import_checkpoint
 
@@ -55,7 +55,7 @@ def released(tmp_path):
 def test_stand_in_matches_loops(network, positional, tmp_path):
     released = stand_in(tmp_path, network=network, positional=positional)
     run = import_stand_in(released, tmp_path / "run")
-    assert run.config["settings"]["variant"] == VARIANTS[network]
+    assert run.config.variant == VARIANTS[network]
     turns, responses = some_inputs()
     expected = [release_logit(*pair, network, released.tensors) for pair in zip(turns, responses, strict=True)]
     assert np.ptp(expected) > 0.05
@@ -136,7 +136,7 @@ def test_a_dataset_gives_vocabulary_and_path(released, dataset, tmp_path):
         "hashed_words": 0,
         "text": text,
     }
-    assert run.config["dataset"] == expected
+    assert run.dataset == expected
     assert (run.path / VOCABULARY).read_text() == (dataset / "vocabulary.txt").read_text()
 
 
@@ -157,19 +157,18 @@ def test_resume_goes_on_from_the_releases_step(dataset, tmp_path):
     run = import_stand_in(stand_in(tmp_path, network="self_match_net"), tmp_path / "run")
     model, _, _ = restored(run)
     data = selection.load_dataset(dataset)
-    training = selection.Training(**run.config["training"])
-    fit = Fit(**run.config["fit"])
+    training = selection.Training.of(run.record["training"])
 
     def make_batches(rng):
-        return selection.training_batches(data.splits["train"], model.config, training, fit.batch_size, rng)
+        return selection.training_batches(data.splits["train"], model.config, training, rng)
 
     losses = []
-    for batch, _ in zip(epochs_of(make_batches, fit.seed, start=STEP), range(3), strict=False):
+    for batch, _ in zip(epochs_of(make_batches, training.seed, start=STEP), range(3), strict=False):
         losses.append(model.train_on_batch(*selection.collate(data.splits["train"], model.config, batch, 4)))
         model.reset_metrics()
 
     # 20 steps per epoch, a validation every 2: the first is after step 24, and epoch 1.3 ends with step 26.
-    train(selection, None, dataset, run.path, Fit(epochs=1.3), {}, resume=True)
+    resume(selection, run.path, data=dataset, epochs=1.3)
     assert [row["step"] for row in run.history()] == [STEP + 1, 26]
     assert [row["loss"] for row in run.history()] == pytest.approx([losses[0], np.mean(losses[1:])], rel=1e-5)
     resumed, _, position = restored(run)

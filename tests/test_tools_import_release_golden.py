@@ -64,8 +64,8 @@ def golden(request, tmp_path_factory):
 
 
 def test_config_is_the_checkpoints(golden):
-    conf, config = golden.conf, golden.run.config
-    assert config["settings"] == {
+    conf, config = golden.conf, golden.run.record
+    assert config["config"] == {
         "vocabulary_size": conf["vocab_size"],
         "embedding_dim": conf["emb_size"],
         "max_turns": conf["max_turn_num"],
@@ -86,8 +86,8 @@ def test_config_is_the_checkpoints(golden):
         "lexical": None,
     }
     assert config["training"]["loss_clip"] == 10.0
-    assert config["fit"]["batch_size"] == conf["batch_size"]
-    assert config["fit"]["learning_rate"] == conf["learning_rate"]
+    assert config["training"]["batch_size"] == conf["batch_size"]
+    assert config["training"]["learning_rate"] == conf["learning_rate"]
     assert config["dataset"]["eos_id"] == conf["_EOS_"]
 
 
@@ -97,7 +97,7 @@ def test_logits_and_loss_are_the_releases(golden, record_property):
     error = np.abs(logits[:, 0] - golden.arrays["eval_logits"]).max()
     record_property("logits", float(error))
     assert error < 1e-5
-    loss = selection.loss(selection.Training(**golden.run.config["training"]))(labels, logits)
+    loss = selection.loss(selection.Training.of(golden.run.record["training"]))(labels, logits)
     assert float(np.mean(loss)) == pytest.approx(float(golden.arrays["eval_loss"]), abs=1e-6)
 
 

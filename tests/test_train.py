@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from helpers import ROOT, run_script
 
+from base.config import make_config
 from engine.evaluate import evaluate
 from engine.run import Run
-from engine.settings import make_config
 from models.dam import DAMConfig
 from tasks import RECIPES, TASKS
 from tasks.selection.recipes import PUBLISHED_CORPORA
@@ -56,16 +56,16 @@ def evaluated(run, split, capsys, **options):
 
 @pytest.mark.parametrize(
     ("name", "eos_id", "filters"),
-    [("ubuntu-v1", 28270, [32, 16]), pytest.param("douban", 1, [16, 16], marks=pytest.mark.slow)],
+    [("ubuntu-v1", 28270, (32, 16)), pytest.param("douban", 1, (16, 16), marks=pytest.mark.slow)],
 )
 def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filters):
     data = write_release(tmp_path / "any directory", eos_id, positives=3 if name == "douban" else 1)
     done = run_script("train.py", f"--name={name}", f"--data={data}", f"--workdir={tmp_path / 'run'}", *SMALL)
     assert done.returncode == 0, done.stderr
     run = Run.open(tmp_path / "run")
-    facts = run.config["dataset"]
-    assert (facts["name"], facts["eos_id"], run.config["model"]) == (name, eos_id, "dam")
-    assert run.config["settings"]["conv_filters"] == filters and run.config["fit"]["batch_size"] == 16
+    facts = run.dataset
+    assert (facts["name"], facts["eos_id"], run.record["model"]) == (name, eos_id, "dam")
+    assert run.config.conv_filters == filters and run.training.batch_size == 16
     assert (run.path / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[eos_id - 1] == "_EOS_"
     printed = evaluated(run.path, "test", capsys)
     assert f"{name}, test: 7 contexts, 70 lines" in printed
@@ -78,7 +78,7 @@ def test_a_recipe_of_a_published_corpus_names_it(tmp_path):
     flags = ["--recipe=dam-douban", f"--data={data}", *SMALL, "--workdir=" + str(tmp_path / "run")]
     done = run_script("train.py", *flags, "--set=levels=0", "--set=variant=first")
     assert done.returncode == 0, done.stderr
-    assert Run.open(tmp_path / "run").config["dataset"]["name"] == "douban"
+    assert Run.open(tmp_path / "run").dataset["name"] == "douban"
 
 
 def test_another_dataset_of_a_run_keeps_its_own_name(tmp_path, capsys):
@@ -114,16 +114,12 @@ def test_the_published_text_format_trains_by_name(tmp_path, capsys, name):
 def test_recipes_of_the_published_corpora():
     assert [RECIPES[f"dam-{name}"].corpus for name in PUBLISHED_CORPORA] == list(PUBLISHED_CORPORA)
     configs = {
-        name: make_config(DAMConfig, {"vocabulary_size": 7, **_of_model(RECIPES[f"dam-{name}"])})
+        name: make_config(DAMConfig, {"vocabulary_size": 7, **RECIPES[f"dam-{name}"].config})
         for name in PUBLISHED_CORPORA
     }
     assert configs["ubuntu-v1"] == DAMConfig(vocabulary_size=7)
     assert configs["douban"] == DAMConfig(vocabulary_size=7, conv_filters=(16, 16))
     assert configs["ecommerce"] == DAMConfig(vocabulary_size=7, max_turns=10)
-
-
-def _of_model(recipe):
-    return {name: value for name, value in recipe.settings.items() if name in DAMConfig.model_fields}
 
 
 def test_hosts_of_ray_take_all_devices(tmp_path):

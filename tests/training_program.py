@@ -37,27 +37,24 @@ def main(plan):
 def train_one(plan, run, task, data):
     """Trains one model; returns its devices, and its metrics if they are asked for."""
     path = pathlib.Path(run["path"]) / task
-    usual = SMALL_RUNS[task][1]
-    options = {
-        "devices": run["devices"],
-        "epochs": plan["epochs"].get(task, usual.epochs),
-        "learning_rate": plan.get("learning_rate", usual.learning_rate),
-    }
+    _, usual = SMALL_RUNS[task]
+    options = {"devices": run["devices"], "epochs": plan["epochs"].get(task, usual["epochs"])}
+    settings = plan["settings"].get(task, {}) | {"learning_rate": plan.get("learning_rate", usual["learning_rate"])}
     keras.utils.clear_session()
     if run.get("resume"):
         trained = resume_small(task, path, **options)
     elif "interrupt" in run:
         try:
             with at_step(run["interrupt"], lambda: os.kill(os.getpid(), signal.SIGTERM)):
-                train_small(task, data, path, plan["settings"].get(task), **options)
+                train_small(task, data, path, settings, **options)
         except UserError as error:
             print(error, file=sys.stderr)
         keras.utils.clear_session()
         trained = resume_small(task, path, **options)
     else:
         with at_step(run.get("kill"), lambda: os.kill(os.getpid(), signal.SIGKILL)):
-            trained = train_small(task, data, path, plan["settings"].get(task), **options)
-    found = {"devices": trained.config["devices"], "history": trained.history()}
+            trained = train_small(task, data, path, settings, **options)
+    found = {"devices": trained.record["devices"], "history": trained.history()}
     if plan.get("evaluate"):
         found["metrics"] = evaluate(TASKS[task], path, "dev", precision="float32", baselines=False)["metrics"]
     return found

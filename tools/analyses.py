@@ -42,8 +42,8 @@ def main():
     from tasks import TASKS
 
     runs = [Run.open(path) for path in paths]
-    task = TASKS[runs[0].entry.task]
-    if any(run.entry.task != task.name for run in runs):
+    task = TASKS[runs[0].task]
+    if any(run.task != task.name for run in runs):
         raise UserError(f"{FLAGS.run}: expected runs of one task, {task.name} as {paths[0]}")
     groupings = [name for name in FLAGS.by if name in task.groupings]
     if groupings and len(runs) > 1:
@@ -80,8 +80,8 @@ def by_setting(runs, field, split):
     """
     values = {}
     for run in runs:
-        parts = run.config["settings"], run.config["training"]
-        settings = {**parts[0], **parts[1], **run.config["fit"], "model": model_name(run.config["model"], *parts)}
+        parts = run.record["config"], run.record["training"]
+        settings = {**parts[0], **parts[1], "model": model_name(run.model, *parts)}
         if field not in settings:
             raise UserError(f"{run.path} has no setting {field}, nor are its examples grouped by it")
         file = run.path / "metrics.json"

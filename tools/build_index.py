@@ -40,8 +40,8 @@ def main():
     from tasks.selection.retrieval.build import build_for, of_corpus, of_dataset
 
     run = Run.open(FLAGS.run)
-    if run.entry.task != "selection":
-        raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.entry.task}")
+    if run.task != "selection":
+        raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.task}")
     predictor = SelectionPredictor(run)
     if FLAGS.data:
         conversations = of_dataset(FLAGS.data, predictor.vocabulary)

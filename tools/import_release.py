@@ -6,7 +6,6 @@ The run has the release's weights, optimizer state and step: evaluate.py, export
 `train.py --resume` take it. `--config` is the release's `conf` dict (its main.py) as JSON.
 """
 
-import dataclasses
 import pathlib
 
 from absl import flags
@@ -192,7 +191,6 @@ def import_checkpoint(checkpoint, config, out, data=None):
     import keras  # TensorFlow takes seconds to load
 
     from engine.run import Run, set_precision
-    from engine.train import Fit
     from models.dam import DAM
     from tasks import TASKS
 
@@ -201,22 +199,26 @@ def import_checkpoint(checkpoint, config, out, data=None):
         conf = read_config(config)
         tensors = read_checkpoint(checkpoint)
         settings = model_config(tensors, conf)
-        training = selection.Training(**selection.release_training)
-        fit = Fit(batch_size=conf["batch_size"], learning_rate=conf["learning_rate"])
+        training = selection.Training(
+            batch_size=conf["batch_size"],
+            learning_rate=conf["learning_rate"],
+            precision="float32",
+            **selection.release_training,
+        )
         dataset = selection.load_dataset(data, conf["_EOS_"]) if data else None
         if dataset:
             selection.check_fits(settings, dataset)
 
         set_precision("float32")
         model = DAM(settings)
-        model.compile(optimizer=selection.optimizer(training, fit.learning_rate))
+        model.compile(optimizer=selection.optimizer(training))
         step = assign(model, tensors, f"{checkpoint} does not fit {config}")
         facts = {"path": None, "name": "release", "eos_id": conf["_EOS_"], "unk_id": None}
         run_config = {
             "model": "dam",
-            "settings": settings.to_json(),
-            "training": dataclasses.asdict(training),
-            "fit": dataclasses.asdict(fit),
+            "recipe": None,
+            "config": settings.to_json(),
+            "training": training.to_json(),
             "dataset": dataset.facts() if dataset else facts,
             "command": f"python -m tools.import_release --checkpoint={checkpoint} --config={config}",
             "versions": {"keras": keras.__version__, "backend": keras.config.backend()},

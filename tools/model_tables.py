@@ -5,7 +5,7 @@ import json
 import pathlib
 import statistics
 
-from engine.recipe import Recipe
+from engine.task import Recipe
 from metrics.published import PUBLISHED
 from metrics.tables import read_record
 from models import MODELS
@@ -18,7 +18,7 @@ MEASURED = ROOT / "results" / "measured"
 
 
 def recipe_records(recipe):
-    """The records of a `engine.recipe.Recipe`, or an empty list."""
+    """The records of a `engine.task.Recipe`, or an empty list."""
     return [read_record(path) for path in sorted(MEASURED.glob(recipe.results))] if recipe.results else []
 
 

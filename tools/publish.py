@@ -16,6 +16,7 @@ import shutil
 from absl import flags
 
 from base import cli
+from base.config import make_config, parse_assignments
 from base.files import atomic_directory, checksum
 from data.corpora import smn
 from tools.half_precision import halve
@@ -33,14 +34,13 @@ flags.DEFINE_string("out", None, "Directory to make.", required=True)
 def main():
     from engine.evaluate import Evaluation
     from engine.run import BEST, CHECKSUMS, CONFIG, LAST, METRICS, Run
-    from engine.settings import make_config, parse_assignments
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)
     about = pathlib.Path(FLAGS.about).read_text(encoding="utf-8")
-    settings = {**run.config["settings"], **parse_assignments(FLAGS.set)}
-    settings = make_config(run.entry.config, settings).to_json()
-    task, data = TASKS[run.entry.task], FLAGS.data or run.config["dataset"]["path"]
+    settings = {**run.record["config"], **parse_assignments(FLAGS.set)}
+    settings = make_config(run.spec.config, settings).to_json()
+    task, data = TASKS[run.task], FLAGS.data or run.dataset["path"]
     with atomic_directory(FLAGS.out) as directory:
         for file in run.path.iterdir():
             if (
@@ -52,7 +52,7 @@ def main():
         if FLAGS.pairs:
             _save_pairs(FLAGS.pairs, directory / "pairs")
         halve(run.path / BEST, directory / BEST)
-        config = {**run.config, "dataset": {**run.config["dataset"], "path": None}, "settings": settings}
+        config = {**run.record, "dataset": {**run.dataset, "path": None}, "config": settings}
         (directory / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
         (directory / CHECKSUMS).write_text(json.dumps({BEST: [checksum(directory / BEST)]}, indent=1))
         evaluation = Evaluation(task, Run.open(directory), data, precision="float32")
@@ -82,7 +82,7 @@ def card(run, about, records):
         about: What people wrote of it.
         records: `{split: record}`, as `engine.evaluate.Evaluation.score` returns them.
     """
-    config = run.config
+    config = run.record
     lines = [about.rstrip(), "", "## Measured from this file", ""]
     for split, record in records.items():
         lines += [f"| {config['dataset']['name']}, {split} | " + " | ".join(record["metrics"]) + " |"]
@@ -93,7 +93,7 @@ def card(run, about, records):
             lines.append(f"| {name} | " + " | ".join(_shown(metrics.get(key)) for key in record["metrics"]) + " |")
         lines.append("")
     lines += ["## Trained by", "", f"    {config['command']}", ""]
-    facts = {"seed": config["fit"]["seed"], "precision": config["fit"]["precision"], "epochs": config["fit"]["epochs"]}
+    facts = {name: config["training"][name] for name in ("seed", "precision", "epochs")}
     facts |= {name: config[name] for name in ("before", "commit", "hardware", "versions") if name in config}
     lines += [f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items()]
     lines += ["", "Dev at each validation:", ""]

@@ -12,7 +12,7 @@ from data.corpora.babi_dialog import SILENCE
 from data.text_files import read_lines
 from data.vocabulary import SPECIALS
 from engine.predictor import Predictor
-from engine.settings import check_sizes
+from engine.task import check_sizes
 from tasks.dialog.data import PHRASES, DialogSplit, World
 from tasks.dialog.prepare import CALL, encode_dialog
 from tasks.dialog.response_filter import ResponseFilter

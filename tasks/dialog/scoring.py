@@ -14,7 +14,6 @@ from engine.parallel import results_of
 from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_seen, reachable_by_types, tfidf_match
 from tasks.dialog.prepare import CALL
 
-LOSSES = ("softmax", "margin")
 TURNS = (2, 4, 6, 8, 10, 15, 20)  # upper ends of the groups by turns
 TEMPLATES = 12  # most frequent templates with a group of their own
 

@@ -1,10 +1,12 @@
 """Dialog with a list of responses: which of all candidates does the bot give next?"""
 
-import dataclasses
+from typing import Annotated, Literal
 
 import keras
 import numpy as np
+from pydantic import Field
 
+from base.config import Positive
 from base.files import atomic_file
 from data.batching import batches_by_size
 from data.samples.dialog import write_babi
@@ -18,7 +20,6 @@ from tasks.dialog.predictor import DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
 from tasks.dialog.scoring import (
     GROUPINGS,
-    LOSSES,
     baselines_and_upper_bounds,
     margin_loss,
     metrics_by,
@@ -29,25 +30,28 @@ from tasks.dialog.scoring import (
 WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
 
 
-@dataclasses.dataclass(frozen=True)
 class Training(task.Training):
     """How a dialog model is trained."""
 
-    loss: str = "softmax"
+    epochs: Annotated[float, Field(gt=0)] = 20.0
+    """Passes over the training dialogs."""
+    batch_size: Positive = 8
+    """Dialogs per step, with all their turns."""
+    learning_rate: Annotated[float, Field(ge=0)] = 2e-3
+    """Initial learning rate."""
+    loss: Literal["softmax", "margin"] = "softmax"
     """`softmax` over all candidates, or the `margin` ranking loss of Bordes et al., against every candidate that
     comes within the margin of the correct one."""
-    margin: float = 0.1
+    margin: Annotated[float, Field(ge=0)] = 0.1
     """How far the correct candidate's score should be above any other's, for the margin loss."""
-    gradient_clip: float = 10.0
+    gradient_clip: Annotated[float, Field(ge=0)] = 10.0
     """Gradients are scaled down to this global norm; 0: not at all."""
-    decay: float = 0.1
+    decay: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not at all."""
-    ema: float = 0.0
+    ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Momentum of moving averages of the weights, which stand in for the weights in scoring; 0: none are kept."""
-    validations_per_epoch: float = 0.5
-    """How often the split dev is scored in a pass over the training examples; 0.5 is every other epoch."""
-
-    limits = {**task.Training.limits, "loss": LOSSES, "margin": "[0, inf)", "decay": "[0, 1]", "ema": "[0, 1)"}
+    validations_per_epoch: Annotated[float, Field(gt=0)] = 0.5
+    """Validations on dev per pass over the training dialogs; 0.5 is every other epoch."""
 
 
 class DialogTask(task.Task):
@@ -55,7 +59,6 @@ class DialogTask(task.Task):
 
     name = "dialog"
     Training = Training
-    fit = {"epochs": 20.0, "batch_size": 8, "learning_rate": 2e-3}  # the batch size counts dialogs with all their turns
     options = ("scores_out",)
     groupings = tuple(GROUPINGS)
     headline = METRICS
@@ -92,9 +95,9 @@ class DialogTask(task.Task):
         """Puts the candidates into a fresh model."""
         dataset.world.put_into(model)
 
-    def optimizer(self, training, learning_rate, steps, config=None):
+    def optimizer(self, training, steps, config=None):
         """Adam with a linear decay and, where asked for, moving averages of the weights."""
-        schedule = linear_decay(learning_rate, steps, training.decay)
+        schedule = linear_decay(training.learning_rate, steps, training.decay)
         clip = training.gradient_clip or None
         return keras.optimizers.Adam(schedule, global_clipnorm=clip, **averaging(training.ema))
 
@@ -106,9 +109,9 @@ class DialogTask(task.Task):
     def loss_counts(self, targets):
         return (targets >= 0).sum(axis=1)
 
-    def training_batches(self, split, config, training, batch_size, rng):
+    def training_batches(self, split, config, training, rng):
         """Batches are numbers of dialogs of like size."""
-        return batches_by_size(split.sizes, batch_size, rng)
+        return batches_by_size(split.sizes, training.batch_size, rng)
 
     def collate(self, split, config, batch, length_multiple):
         return split.collate(batch, config.reads, config.entities, length_multiple)

@@ -11,7 +11,7 @@ from base.files import UserError
 from data.tokenizers import TOKENIZERS, normalize
 from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
 from engine.predictor import Predictor
-from engine.settings import check_sizes
+from engine.task import check_sizes
 from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding, write
 from tasks.generation.data import MAX_SOURCE
@@ -62,7 +62,7 @@ class GenerationPredictor(Predictor):
         self.vocabulary = vocabulary_of(run)
         self.model = run.load_model()
         check_sizes(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
-        text = run.config["dataset"]["text"]
+        text = run.dataset["text"]
         self.tokenizer, self.lower, self.turns = TOKENIZERS[text["tokenizer"]], text["lower"], text["turns"]
         self._rng, self._drawing = np.random.default_rng(seed), threading.Lock()
         self._decoder_of = functools.lru_cache(maxsize=DECODERS)(self._make_decoder)

@@ -6,13 +6,13 @@ Letters: B pairs   S source words   T target words   K replies to a source   L w
 import numpy as np
 from keras import ops
 
+from base.config import make_config
 from base.files import UserError
 from data.batching import batches_by_size
 from data.sequences import Sequences
 from data.vocabulary import EOS_ID, UNK_ID
 from engine.parallel import results_of
 from engine.run import Run
-from engine.settings import make_config
 from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding
 from tasks.generation.data import MAX_SOURCE, GenerationSplit
@@ -93,8 +93,8 @@ def load_reverse(path, vocabulary):
         UserError: where the run is of another model, or has other words.
     """
     run = Run.open(path)
-    if run.config["model"] != "seq2seq" or not run.config["settings"]["reverse"]:
-        raise UserError(f"{path}: expected a run trained with --set reverse=true. Received: {run.config['model']}")
+    if run.model != "seq2seq" or not run.config.reverse:
+        raise UserError(f"{path}: expected a run trained with --set reverse=true. Received: {run.model}")
     if vocabulary_of(run).words != vocabulary.words:
         raise UserError(f"{path}: expected the words of the model that writes the replies; this run has others")
     return run.load_model()
@@ -142,7 +142,7 @@ def parse_decoding(text):
     for field, equals, _ in assignments:
         if not equals:
             raise UserError(f"--decode expects field=value,... Received: {field!r}")
-    return make_config(Decoding, {field.strip(): value for field, _, value in assignments}, "decode")
+    return make_config(Decoding, {field.strip(): value for field, _, value in assignments})
 
 
 def search_of(decoding):

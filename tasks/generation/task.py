@@ -1,10 +1,12 @@
 """Response generation: which words answer what was said?"""
 
-import dataclasses
 import pathlib
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
+from base.config import Positive
 from base.files import atomic_file
 from data.batching import batches_by_size
 from data.samples.__main__ import write_conversations
@@ -29,18 +31,19 @@ from tasks.generation.search import load_reverse, parse_decoding, reply, rerank,
 SAMPLES = 12  # pairs whose replies a record shows
 
 
-@dataclasses.dataclass(frozen=True)
 class Training(task.Training):
     """How a generation model is trained."""
 
-    label_smoothing: float = 0.0
+    epochs: Annotated[float, Field(gt=0)] = 10.0
+    """Passes over the training pairs."""
+    batch_size: Positive = 64
+    """Pairs per step."""
+    label_smoothing: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Fraction of a word's probability that is to be spread over all words (Szegedy et al. 2016)."""
-    decoder_rate: float = 1.0
+    decoder_rate: Annotated[float, Field(gt=0)] = 1.0
     """The decoder's learning rate as a multiple of that of the rest."""
-    decay: float = 0.1
+    decay: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not at all."""
-
-    limits = {**task.Training.limits, "label_smoothing": "[0, 1]", "decoder_rate": "(0, inf)", "decay": "[0, 1]"}
 
 
 class GenerationTask(task.Task):
@@ -48,7 +51,6 @@ class GenerationTask(task.Task):
 
     name = "generation"
     Training = Training
-    fit = {"epochs": 10.0, "batch_size": 64, "learning_rate": 1e-3}
     best_score = 1.0  # of 1 / perplexity
     options = ("scores_out", "decode", "reverse_run", "reverse_weight")
     headline = METRICS
@@ -77,7 +79,7 @@ class GenerationTask(task.Task):
         """
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
-        facts, vocabulary = run.config["dataset"], vocabulary_of(run)
+        facts, vocabulary = run.dataset, vocabulary_of(run)
         text = TextSettings.of(facts["text"])
         splits = {"references": read_references(path, vocabulary, text)}
         if facts["path"] and pathlib.Path(facts["path"]).is_dir():
@@ -101,9 +103,9 @@ class GenerationTask(task.Task):
             [table] = model.get_layer(name).get_weights()
             model.get_layer(name).set_weights([np.concatenate([dataset.vectors, table[len(dataset.vectors) :]])])
 
-    def optimizer(self, training, learning_rate, steps, config=None):
+    def optimizer(self, training, steps, config=None):
         """Adam with a linear decay, the decoder at its own rate."""
-        schedule = linear_decay(learning_rate, steps, training.decay)
+        schedule = linear_decay(training.learning_rate, steps, training.decay)
         clip = training.gradient_clip or None
         return TwoRateAdam(schedule, global_clipnorm=clip, decoder_rate=training.decoder_rate)
 
@@ -113,9 +115,9 @@ class GenerationTask(task.Task):
     def loss_counts(self, targets):
         return (targets != PADDING_ID).sum(axis=1)
 
-    def training_batches(self, split, config, training, batch_size, rng):
+    def training_batches(self, split, config, training, rng):
         """Batches are numbers of pairs of like size, like targets first, whose length costs most."""
-        return batches_by_size(split.in_direction_of(config).sizes, batch_size, rng)
+        return batches_by_size(split.in_direction_of(config).sizes, training.batch_size, rng)
 
     def collate(self, split, config, batch, length_multiple):
         return split.in_direction_of(config).collate(batch, length_multiple, MAX_SOURCE, MAX_TARGET)
@@ -232,7 +234,7 @@ class GenerationTask(task.Task):
     def export_archive(self, run, model, vocabulary, decode=None):
         from tasks.generation.export import generation_archive  # needs TensorFlow, whatever Keras's backend
 
-        return generation_archive(model, vocabulary, run.config["dataset"]["text"], parse_decoding(decode))
+        return generation_archive(model, vocabulary, run.dataset["text"], parse_decoding(decode))
 
 
 def _texts_of(ids, rows, examples, vocabulary):

@@ -14,7 +14,7 @@ from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from engine.predictor import Predictor
 from engine.run import METRICS
-from engine.settings import check_sizes
+from engine.task import check_sizes
 from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
 from layers.span_search import best_spans
@@ -78,7 +78,7 @@ class ReadingComprehensionPredictor(Predictor):
         self.vocabulary = vocabulary_of(run)
         self.characters = Vocabulary.load(run.path / CHARACTERS)
         self.model = run.load_model()
-        self.window = max(run.config["training"]["max_context"], 4 * MAX_LENGTH)
+        self.window = max(run.training.max_context, 4 * MAX_LENGTH)
         self.scale = _scale_of(run)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
         check_sizes(self.model.config, sizes, run.path)

@@ -1,137 +1,87 @@
-"""Recipes of BiDAF, by name"""
+"""Recipes of BiDAF, by name; see `engine.task.Recipe`."""
 
-from engine.recipe import Recipe
+from engine.task import Recipe
 
-
-def _bidaf_short(*, learning_rate=2e-3, results="", score=Recipe.score, **settings):
-    """Three quarters of an epoch of SQuAD at half the paper's width: for comparing ablations at a small equal budget.
-
-    `ema` is small enough that the averaged weights forget the initial ones, and the similarity starts as a dot product;
-    otherwise the attention hardly trains in so few steps.
-    """
-    flags = {"epochs": 0.75, "batch_size": 60, "learning_rate": learning_rate}
-    small = {"hidden": 50, "character_filters": 50, "similarity_start": "dot", "ema": 0.995}
-    small["validations_per_epoch"] = 4 / 3  # one, at the end
-    return Recipe("bidaf", "squad", flags, {**small, **settings}, results, score)
-
-
-MATCH = {"exact_match": True, "similarity_start": "dot", "decay": 0.02, "validations_per_epoch": 2}
+PAPER = {"epochs": 12.0, "batch_size": 60, "learning_rate": 1e-3}
+"""Section 4.1, with Adam's usual learning rate."""
+FEW_EPOCHS = {"batch_size": 60, "precision": "bfloat16", "decay": 0.02, "validations_per_epoch": 2}
+MATCH = {"exact_match": True, "similarity_start": "dot"}
 SELF_ATTENTIVE = {**MATCH, "self_attention": True, "length_penalty": 0.05}
+SHORT = {"epochs": 0.75, "batch_size": 60, "learning_rate": 2e-3, "ema": 0.995, "validations_per_epoch": 4 / 3}
+"""Compares ablations at a small equal budget: three quarters of an epoch, one validation, at the end. `ema` is small
+enough that the averaged weights forget the initial ones."""
+
+
+def _short(title, training=SHORT, **config):
+    """Half the paper's width. The similarity starts as a dot product: otherwise so few steps hardly train attention."""
+    small = {"hidden": 50, "character_filters": 50, "similarity_start": "dot"}
+    return Recipe(f"BiDAF, 50 units, 50-d vectors, {title}", "bidaf", "squad", {**small, **config}, training)
+
 
 RECIPES = {
     "bidaf-sample": Recipe(
+        title="BiDAF, 40 units, 50-d vectors, similarity starts as a dot product",
         model="bidaf",
         corpus="the embedded sample",
-        flags={"epochs": 5.0, "batch_size": 60, "learning_rate": 5e-3},
-        settings={"hidden": 40, "character_filters": 40, "dropout": 0.1, "similarity_start": "dot", "ema": 0.99},
-        results="bidaf-sample.json",
-        score="dev EM .963, F1 .966; seed 1, 2 minutes, 2 cores, AMD EPYC",
+        config={"hidden": 40, "character_filters": 40, "dropout": 0.1, "similarity_start": "dot"},
+        training={"epochs": 5.0, "batch_size": 60, "learning_rate": 5e-3, "ema": 0.99},
     ),
     "bidaf-squad": Recipe(
+        title="BiDAF, 50-d vectors",
         model="bidaf",
         corpus="squad",
-        flags={"epochs": 12.0, "batch_size": 60, "learning_rate": 1e-3},
-        settings={"validations_per_epoch": 2},
-        results="bidaf/bidaf-squad-1-dev.json",
-        score="dev EM .645, F1 .748 after 5 of 12 epochs; seed 1, 393 minutes, 2 cores, AMD EPYC",
+        config={},
+        training={**PAPER, "validations_per_epoch": 2},
     ),
     "bidaf-squad-match": Recipe(  # ours, past the paper: a feature, and a start and a decay that suit few epochs
+        title="BiDAF, 50-d vectors, similarity starts as a dot product, exact match, linear decay",
         model="bidaf",
         corpus="squad",
-        flags={"epochs": 6.0, "batch_size": 60, "learning_rate": 2e-3, "precision": "bfloat16"},
-        settings=MATCH,
-        results="bidaf/bidaf-squad-match-squad-?-dev.json",
-        score="dev EM .645, F1 .753; seed 1, 262 minutes, 1 core, Intel(R) Xeon(R) Processor",
+        config=MATCH,
+        training={**FEW_EPOCHS, "epochs": 6.0, "learning_rate": 2e-3},
     ),
     "bidaf-squad-self": Recipe(  # ours: self-attention put into bidaf-squad-match, by --init_from
+        title="BiDAF, 50-d vectors, similarity starts as a dot product, self-attention, exact match, linear decay, "
+        "length penalty 0.05, pre-trained",
         model="bidaf",
         corpus="squad",
-        flags={"epochs": 4.0, "batch_size": 60, "learning_rate": 1e-3, "precision": "bfloat16"},
-        settings=SELF_ATTENTIVE,
-        results="bidaf/bidaf-squad-self-squad-?-dev.json",
-        score="dev EM .670, F1 .766; seed 1, 372 minutes, 1 core, AMD EPYC",
+        config=SELF_ATTENTIVE,
+        training={**FEW_EPOCHS, "epochs": 4.0, "learning_rate": 1e-3},
     ),
     "bidaf-squad-self-once": Recipe(  # ours: the same network, trained in one go
+        title="BiDAF, 50-d vectors, similarity starts as a dot product, self-attention, exact match, linear decay, "
+        "length penalty 0.05",
         model="bidaf",
         corpus="squad",
-        flags={"epochs": 4.5, "batch_size": 60, "learning_rate": 2e-3, "precision": "bfloat16"},
-        settings=SELF_ATTENTIVE,
-        results="bidaf/bidaf-squad-self-once-squad-?-dev.json",
-        score="dev EM .668, F1 .760; seeds 2, 3, 126 minutes, 1 core, AMD EPYC",
+        config=SELF_ATTENTIVE,
+        training={**FEW_EPOCHS, "epochs": 4.5, "learning_rate": 2e-3},
     ),
     "bidaf-paper": Recipe(  # as published (section 4.1), on 100-d vectors where the prepared dataset has them
+        title="BiDAF, AdaDelta",
         model="bidaf",
         corpus="squad",
-        flags={"epochs": 12.0, "batch_size": 60, "learning_rate": 0.5},
-        settings={"optimizer": "adadelta", "gradient_clip": 0.0},
+        config={},
+        training={**PAPER, "learning_rate": 0.5, "optimizer": "adadelta", "gradient_clip": 0.0},
     ),
-    "bidaf-short": _bidaf_short(
-        results="bidaf/bidaf-short-squad-?-dev.json",
-        score="dev EM .418, F1 .554; seed 1, 13 minutes, 2 cores, AMD EPYC",
+    "bidaf-short": _short("similarity starts as a dot product"),
+    "bidaf-short-official": _short("official end pointer, similarity starts as a dot product", end_pointer="official"),
+    "bidaf-short-glorot": _short("similarity starts by Glorot", similarity_start="glorot"),
+    "bidaf-short-no-characters": _short("no characters, similarity starts as a dot product", use_characters=False),
+    "bidaf-short-no-words": _short("no words, similarity starts as a dot product", use_words=False),
+    "bidaf-short-no-c2q": _short("no C2Q, similarity starts as a dot product", c2q=False),
+    "bidaf-short-no-q2c": _short("no Q2C, similarity starts as a dot product", q2c=False),
+    "bidaf-short-match": _short("similarity starts as a dot product, exact match", exact_match=True),
+    "bidaf-short-self": _short("similarity starts as a dot product, self-attention", self_attention=True),
+    "bidaf-short-tuned": _short("similarity starts as a dot product, 1,000 words tuned", tuned_words=1000),
+    "bidaf-short-unknown": _short(  # prepared with --trained_words=10
+        "similarity starts as a dot product, trained unknown words", train_unknown=True
     ),
-    "bidaf-short-official": _bidaf_short(
-        end_pointer="official",
-        results="bidaf/bidaf-short-official-squad-?-dev.json",
-        score="dev EM .433, F1 .565; seed 1, 28 minutes, 2 cores, AMD EPYC",
+    "bidaf-short-adadelta": _short(
+        "similarity starts as a dot product, AdaDelta",
+        {**SHORT, "learning_rate": 0.5, "optimizer": "adadelta", "gradient_clip": 0.0},
     ),
-    "bidaf-short-glorot": _bidaf_short(similarity_start="glorot"),
-    "bidaf-short-no-characters": _bidaf_short(
-        use_characters=False,
-        results="bidaf/bidaf-short-no-characters-squad-?-dev.json",
-        score="dev EM .380, F1 .512; seed 1, 29 minutes, 2 cores, AMD EPYC",
-    ),
-    "bidaf-short-no-words": _bidaf_short(
-        use_words=False,
-        results="bidaf/bidaf-short-no-words-squad-?-dev.json",
-        score="dev EM .118, F1 .190; seed 1, 21 minutes, 2 cores, AMD EPYC",
-    ),
-    "bidaf-short-no-c2q": _bidaf_short(
-        c2q=False,
-        results="bidaf/bidaf-short-no-c2q-squad-?-dev.json",
-        score="dev EM .245, F1 .356; seed 1, 20 minutes, 2 cores, AMD EPYC",
-    ),
-    "bidaf-short-no-q2c": _bidaf_short(
-        q2c=False,
-        results="bidaf/bidaf-short-no-q2c-squad-?-dev.json",
-        score="dev EM .436, F1 .568; seed 1, 23 minutes, 2 cores, AMD EPYC",
-    ),
-    "bidaf-short-match": _bidaf_short(
-        exact_match=True,
-        results="bidaf/bidaf-short-match-squad-?-dev.json",
-        score="dev EM .451, F1 .584; seed 1, 16 minutes, 1 core, Intel(R) Xeon(R) Processor",
-    ),
-    "bidaf-short-self": _bidaf_short(
-        self_attention=True,
-        results="bidaf/bidaf-short-self-squad-?-dev.json",
-        score="dev EM .389, F1 .517; seed 1, 10 minutes, 1 core, AMD EPYC",
-    ),
-    "bidaf-short-tuned": _bidaf_short(
-        tuned_words=1000,
-        results="bidaf/bidaf-short-tuned-squad-?-dev.json",
-        score="dev EM .411, F1 .544; seed 1, 9 minutes, 1 core, AMD EPYC",
-    ),
-    "bidaf-short-unknown": _bidaf_short(  # prepared with --trained_words=10
-        train_unknown=True,
-        results="bidaf/bidaf-short-unknown-squad-trained-?-dev.json",
-        score="dev EM .412, F1 .548; seed 1, 20 minutes, 1 core, AMD EPYC",
-    ),
-    "bidaf-short-adadelta": _bidaf_short(
-        learning_rate=0.5,
-        optimizer="adadelta",
-        gradient_clip=0.0,
-        results="bidaf/bidaf-short-adadelta-squad-?-dev.json",
-        score="dev EM .080, F1 .159; seed 1, 9 minutes, 1 core, AMD EPYC",
-    ),
-    "bidaf-short-decay": _bidaf_short(decay=0.02),
-    "bidaf-short-dynamic": _bidaf_short(
-        attention="dynamic",
-        results="bidaf/bidaf-short-dynamic-squad-?-dev.json",
-        score="dev EM .382, F1 .516; seed 1, 11 minutes, 1 core, AMD EPYC",
-    ),
-    "bidaf-short-mlp-similarity": _bidaf_short(similarity="mlp"),
-    "bidaf-short-mlp-fusion": _bidaf_short(
-        fusion="mlp",
-        results="bidaf/bidaf-short-mlp-fusion-squad-?-dev.json",
-        score="dev EM .449, F1 .583; seed 1, 23 minutes, 1 core, Intel(R) Xeon(R) Processor",
-    ),
+    "bidaf-short-decay": _short("similarity starts as a dot product, linear decay", {**SHORT, "decay": 0.02}),
+    "bidaf-short-dynamic": _short("similarity starts as a dot product, dynamic attention", attention="dynamic"),
+    "bidaf-short-mlp-similarity": _short("similarity starts as a dot product, similarity by MLP", similarity="mlp"),
+    "bidaf-short-mlp-fusion": _short("similarity starts as a dot product, fusion by MLP", fusion="mlp"),
 }

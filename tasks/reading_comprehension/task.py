@@ -1,13 +1,15 @@
 """Reading comprehension: where in a passage does the answer to a question stand?"""
 
-import dataclasses
 import json
 import re
 import sys
+from typing import Annotated, Literal
 
 import keras
 import numpy as np
+from pydantic import Field
 
+from base.config import Positive
 from base.files import UserError, atomic_file
 from data.batching import batches_by_size
 from data.samples.reading_comprehension import write_squad
@@ -24,32 +26,24 @@ from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.reading_comprehension.prepare import Settings, prepare
 from tasks.reading_comprehension.scoring import answers, predict, span_loss
 
-OPTIMIZERS = ("adam", "adadelta")
 
-
-@dataclasses.dataclass(frozen=True)
 class Training(task.Training):
-    """How a reading comprehension model is trained."""
+    """How a reading comprehension model is trained; the defaults are the paper's, with Adam's usual learning rate."""
 
-    optimizer: str = "adam"
+    epochs: Annotated[float, Field(gt=0)] = 12.0
+    """Passes over the training questions."""
+    batch_size: Positive = 60
+    """Questions per step."""
+    optimizer: Literal["adam", "adadelta"] = "adam"
     """`adam`, or the paper's `adadelta`, whose learning rate there is 0.5."""
-    decay: float = 1.0
+    decay: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not at all."""
-    ema: float = 0.999
+    ema: Annotated[float, Field(ge=0, lt=1)] = 0.999
     """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are kept."""
-    max_context: int = 400
+    max_context: Positive = 400
     """Words of a context that training reads; a question whose answer stands after them is left out."""
-    max_question: int = 30
+    max_question: Positive = 30
     """Words of a question that training reads."""
-
-    limits = {
-        **task.Training.limits,
-        "optimizer": OPTIMIZERS,
-        "decay": "[0, 1]",
-        "ema": "[0, 1)",
-        "max_context": "[1, inf)",
-        "max_question": "[1, inf)",
-    }
 
 
 class ReadingComprehensionTask(task.Task):
@@ -57,7 +51,6 @@ class ReadingComprehensionTask(task.Task):
 
     name = "reading_comprehension"
     Training = Training
-    fit = {"epochs": 12.0, "batch_size": 60, "learning_rate": 1e-3}  # the paper's, with Adam's usual rate
     options = ("scores_out",)
     groupings = ("question",)
     headline = METRICS
@@ -91,22 +84,23 @@ class ReadingComprehensionTask(task.Task):
         if model.config.use_words:
             model.get_layer("word_embedding").set_weights([dataset.vectors])
 
-    def optimizer(self, training, learning_rate, steps=None, config=None):
+    def optimizer(self, training, steps=None, config=None):
         """The optimizer that a `Training` names, with a linear decay and moving averages of the weights."""
         kind = {"adam": keras.optimizers.Adam, "adadelta": keras.optimizers.Adadelta}[training.optimizer]
         exact = {"epsilon": 1e-8} if training.optimizer == "adadelta" else {}  # that of the authors' TensorFlow 1
-        schedule = learning_rate if training.decay == 1 else linear_decay(learning_rate, steps, training.decay)
+        rate = training.learning_rate
+        schedule = rate if training.decay == 1 else linear_decay(rate, steps, training.decay)
         return kind(schedule, global_clipnorm=training.gradient_clip or None, **exact, **averaging(training.ema))
 
     def loss(self, training):
         return span_loss
 
-    def training_batches(self, split, config, training, batch_size, rng):
+    def training_batches(self, split, config, training, rng):
         """Batches are numbers of questions of like size with what is read of them."""
         ends = np.array([min(last for _, last in spans) for spans in split.spans])
         rows = np.flatnonzero(ends < training.max_context)
         limits = training.max_context, training.max_question
-        return [(rows[batch], *limits) for batch in batches_by_size(split.sizes[rows], batch_size, rng)]
+        return [(rows[batch], *limits) for batch in batches_by_size(split.sizes[rows], training.batch_size, rng)]
 
     def collate(self, split, config, batch, length_multiple):
         rows, max_context, max_question = batch

@@ -135,7 +135,7 @@ def _vocabulary(path, eos_id, shape):
 
 def text_settings(run):
     """The settings of `data.tokenizers.words_of` that an `engine.run.Run` was trained with."""
-    return check_text(run.config["dataset"].get("text", WHITESPACE_TEXT), run.path)
+    return check_text(run.dataset.get("text", WHITESPACE_TEXT), run.path)
 
 
 def check_text(found, file):

@@ -28,8 +28,6 @@ WORDS = (5, 10, 15, 20, 30, 50)
 
 # === Losses ===
 
-LOSSES = ("pointwise", "softmax")
-
 
 def pointwise_loss(labels, logits, clip=0.0):
     """The paper's loss: `-log p(y | c, r)`, averaged over the candidates of a context.

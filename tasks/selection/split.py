@@ -181,14 +181,13 @@ def inputs_of(split, config, contexts, responses, length_multiple):
 # === Training ===
 
 
-def training_batches(split, config, training, batch_size, rng):
+def training_batches(split, config, training, rng):
     """One epoch of batches.
 
     Args:
         split: `SelectionSplit`.
         config: The model's config.
-        training: `tasks.selection.task.Training`.
-        batch_size: Contexts per batch, each with all its candidates.
+        training: `tasks.selection.task.Training`; `batch_size` counts contexts, each with all its candidates.
         rng: `numpy.random.Generator`.
 
     Returns:
@@ -200,7 +199,7 @@ def training_batches(split, config, training, batch_size, rng):
     pools = [
         (draw, examples, seed)
         for count, draw in candidate_lists(split, training)
-        for examples, seed in random_pools(count, batch_size, rng, POOL)
+        for examples, seed in random_pools(count, training.batch_size, rng, POOL)
     ]
 
     def make(number):
@@ -211,9 +210,11 @@ def training_batches(split, config, training, batch_size, rng):
         if training.negatives == "fresh":
             labels[:, 1:] = 0  # they are positive elsewhere
         sizes = split.sizes(contexts, lines, config.max_turns, config.max_words)
-        return [(contexts[batch], lines[batch], labels[batch]) for batch in like_batches(sizes, batch_size, rng)]
+        return [
+            (contexts[batch], lines[batch], labels[batch]) for batch in like_batches(sizes, training.batch_size, rng)
+        ]
 
-    return Batches([-(-len(examples) // batch_size) for _, examples, _ in pools], make)
+    return Batches([-(-len(examples) // training.batch_size) for _, examples, _ in pools], make)
 
 
 def candidate_lists(split, training):

@@ -3,12 +3,14 @@
 Letters: B batch   N candidates of a context
 """
 
-import dataclasses
 import functools
+from typing import Annotated, Literal
 
 import keras
 import numpy as np
+from pydantic import Field
 
+from base.config import Positive
 from base.files import UserError, atomic_file
 from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
@@ -21,7 +23,6 @@ from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
 from tasks.selection.scoring import (
     GROUPINGS,
-    LOSSES,
     baseline_scores,
     in_words,
     metrics_by,
@@ -35,51 +36,36 @@ from tasks.selection.scoring import (
     whole_batches,
 )
 
-NEGATIVES = ("file", "fresh")
 
-
-@dataclasses.dataclass(frozen=True)
 class Training(task.Training):
     """How a selection model is trained; the defaults are the DAM release's."""
 
-    negatives: str = "file"
+    negatives: Literal["file", "fresh"] = "file"
     """`file`: the negative responses that the file has. `fresh`: drawn anew each epoch from the positive responses of
     other training contexts."""
-    negatives_per_positive: int = 1
+    negatives_per_positive: Positive = 1
     """How many are drawn; with `negatives=file` the file decides."""
-    loss: str = "pointwise"
+    loss: Literal["pointwise", "softmax"] = "pointwise"
     """`pointwise` or `softmax`, see `tasks.selection.scoring`."""
-    decay_rate: float = 0.9
+    decay_rate: Annotated[float, Field(gt=0, le=1)] = 0.9
     """The learning rate is multiplied by this every `decay_steps` steps (staircase)."""
-    decay_steps: int = 400
+    decay_steps: Positive = 400
     """Steps between two changes of the learning rate."""
-    loss_clip: float = 0.0
+    loss_clip: Annotated[float, Field(ge=0)] = 0.0
     """The pointwise loss of a candidate is cut at this, and has no gradient beyond; 0: not at all. The release cuts at
     10."""
-    gradient_clip: float = 1.0
+    gradient_clip: Annotated[float, Field(ge=0)] = 1.0
     """Gradients are clipped by value to [-this, this]; 0: not at all."""
-    ema: float = 0.0
+    ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Decay per step of the moving averages of the weights that are evaluated and kept; 0: the weights themselves."""
     vector_center: bool = False
     """Subtracts the mean word vector from all before training (Mu and Viswanath 2018). Word2vec on a small corpus
     leaves all vectors on one side, and every match looks alike: two of `ubuntu-irc` have a cosine of 0.49 on average,
     after 5 passes instead of 20 even 0.96."""
-    vector_norm: float = 0.0
+    vector_norm: Annotated[float, Field(ge=0)] = 0.0
     """Every word vector is then scaled to this Euclidean length; 0: left as it is."""
-    validations_per_epoch: float = 10.0
-    """How often the split dev is scored in a pass over the training examples."""
-
-    limits = {
-        **task.Training.limits,
-        "negatives": NEGATIVES,
-        "negatives_per_positive": "[1, inf)",
-        "loss": LOSSES,
-        "decay_rate": "(0, 1]",
-        "decay_steps": "[1, inf)",
-        "loss_clip": "[0, inf)",
-        "ema": "[0, 1)",
-        "vector_norm": "[0, inf)",
-    }
+    validations_per_epoch: Annotated[float, Field(gt=0)] = 10.0
+    """Validations on dev per pass over the training examples."""
 
 
 class SelectionTask(task.Task):
@@ -132,10 +118,10 @@ class SelectionTask(task.Task):
         if getattr(model.config, "lexical", None):
             _initialise_lexical_match(model.get_layer("lexical_match"), dataset)
 
-    def optimizer(self, training, learning_rate, steps=None, config=None):
+    def optimizer(self, training, steps=None, config=None):
         """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if the model asks."""
         schedule = keras.optimizers.schedules.ExponentialDecay(
-            learning_rate, training.decay_steps, training.decay_rate, staircase=True
+            training.learning_rate, training.decay_steps, training.decay_rate, staircase=True
         )
         adam = LazyAdam if getattr(config, "lazy_embedding", False) else OneOpAdam
         return adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None, **averaging(training.ema))
@@ -145,8 +131,8 @@ class SelectionTask(task.Task):
             return softmax_loss
         return functools.partial(pointwise_loss, clip=training.loss_clip)
 
-    def training_batches(self, split, config, training, batch_size, rng):
-        return batches.training_batches(split, config, training, batch_size, rng)
+    def training_batches(self, split, config, training, rng):
+        return batches.training_batches(split, config, training, rng)
 
     def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
@@ -195,7 +181,7 @@ class SelectionTask(task.Task):
         scores = score(model, lines, model.config, progress, length_multiple)
         kept = len(scores)
         if partial_batches == "drop":
-            kept = whole_batches(lines.context, run.config["fit"]["batch_size"])
+            kept = whole_batches(lines.context, run.training.batch_size)
 
         def ranked(values):
             return rank(f"{dataset.path}, {split}", values[:kept], lines, ties=ties)
