@@ -1,6 +1,6 @@
 """Serves trained models: REST for programs, pages for people.
 
-python serve.py                              # what there is: pretrained/*, runs/*, the model of make demo
+python serve.py                              # all models of pretrained/ and runs/, and that of make demo
 python serve.py --samples                    # trains a small model of each kind first, in some minutes
 python serve.py --run=dam=runs/dam --index=dam=build/index --run=reader=runs/bidaf --port=8501
 python serve.py --run=dam=runs/dam --ray --replicas=dam=1:4      # Ray Serve; needs requirements-ray.txt
@@ -23,8 +23,8 @@ flags.DEFINE_multi_string("run", [], "NAME=DIR: a run directory or an exported m
 flags.DEFINE_multi_string(
     "index",
     [],
-    "NAME=DIR: directory that tools.build_index made, from which the model NAME takes candidates where a request has "
-    "none; default: `index` in its run directory, built of `pairs` there. Where one model is served, DIR is enough.",
+    "NAME=DIR: directory that tools.build_index made, from which the model NAME takes candidates if a request has "
+    "none; default: `index` in its run directory, built of `pairs` there. If one model is served, DIR is enough.",
 )
 flags.DEFINE_bool("samples", False, "First trains a small model of each kind on the embedded samples, into runs/.")
 flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0: all of this machine's.")
@@ -32,84 +32,24 @@ flags.DEFINE_integer("port", 8501, "Port to listen at.", lower_bound=0, upper_bo
 flags.DEFINE_float("batch_milliseconds", 2.0, "A batch waits this long for requests to share it.", lower_bound=0.0)
 flags.DEFINE_integer("max_batch", 32, "Instances per call of a model.", lower_bound=1)
 flags.DEFINE_integer("max_queue", 256, "Instances that may wait per model; more get status 429.", lower_bound=1)
-flags.DEFINE_float("timeout_seconds", 30.0, "A request that is not answered by then gets status 504.", lower_bound=0.1)
+flags.DEFINE_float("timeout_seconds", 30.0, "A request without an answer by then gets status 504.", lower_bound=0.1)
 flags.DEFINE_integer("max_body_bytes", 1_000_000, "Bytes of a request's body; more get status 413.", lower_bound=1)
 flags.DEFINE_bool("ray", False, "Serves by Ray Serve, on the cluster of RAY_ADDRESS or one that this starts.")
 flags.DEFINE_multi_string(
     "replicas",
     [],
-    "With --ray, NAME=N or NAME=FEWEST:MOST: replicas of a model, between them as the load needs; or for all: N.",
+    "With --ray, NAME=N or NAME=FEWEST:MOST: replicas of a model, chosen between them by the load; or for all: N.",
 )
 
 KEEP_ALIVE = 75
-"""Seconds that an idle connection stays open: longer than the usual client keeps one, or a request may meet its end."""
+"""Seconds that an idle connection stays open: longer than usual clients keep one, else they use one that closes."""
 SAMPLES = {
     "sample-dam": ["--model=dam"],
     "sample-reader": ["--model=bidaf", "--epochs=7", "--set=hidden=32", "--set=character_filters=16"],
     "sample-talk": ["--model=seq2seq", "--epochs=4", "--set=hidden=128"],
     "sample-booking": ["--model=entity-memma", "--epochs=8"],
 }
-"""What `--samples` trains: run directory in `runs/`, and flags of train.py."""
-
-
-def found_models():
-    """`{name: path}` of what lies about: trained runs of `pretrained/` and `runs/`, and that of `make demo`."""
-    configs = [*pathlib.Path("pretrained").glob("*/config.json"), *pathlib.Path("runs").glob("*/config.json")]
-    found = {path.parent.name: path.parent for path in reversed(configs)}
-    found |= {"demo": pathlib.Path("build/demo/run")}
-    return {name: path for name, path in found.items() if (path / "best.weights.h5").is_file()}
-
-
-def given_models(assignments, flag="run"):
-    """`{name: path}` of `NAME=DIR` flags.
-
-    Raises:
-        UserError: where one is malformed or a name stands twice.
-    """
-    models = {}
-    for assignment in assignments:
-        name, equals, path = assignment.partition("=")
-        if not (name and equals and path):
-            raise UserError(f"--{flag} expects NAME=DIR. Received: {assignment}")
-        if name in models:
-            raise UserError(f"--{flag}: the name {name} stands twice")
-        models[name] = path
-    return models
-
-
-def given_indexes(assignments, models):
-    """`{name: path}` of `--index` flags, for some models.
-
-    Raises:
-        UserError: where one is malformed, or of a model that is not served.
-    """
-    if len(assignments) == len(models) == 1 and "=" not in assignments[0]:
-        return {next(iter(models)): assignments[0]}
-    indexes = given_models(assignments, "index")
-    for name in indexes:
-        if name not in models:
-            raise UserError(f"--index: there is no model {name}; there are {', '.join(models)}")
-    return indexes
-
-
-def given_replicas(assignments, models):
-    """`{name: (fewest, most)}` of `--replicas` flags, for all of some models.
-
-    Raises:
-        UserError: where one is malformed, or of a model that is not served.
-    """
-    replicas = dict.fromkeys(models, (1, 1))
-    for assignment in assignments:
-        found = re.fullmatch(r"(?:(?P<name>.+)=)?(?P<fewest>[0-9]{1,4})(?::(?P<most>[0-9]{1,4}))?", assignment)
-        if not found:
-            raise UserError(f"--replicas expects NAME=FEWEST:MOST. Received: {assignment}")
-        fewest, most = int(found["fewest"]), int(found["most"] or found["fewest"])
-        if not 0 < fewest <= most:
-            raise UserError(f"--replicas expects at least one, and no fewer at most. Received: {assignment}")
-        if found["name"] and found["name"] not in models:
-            raise UserError(f"--replicas: there is no model {found['name']}; there are {', '.join(models)}")
-        replicas |= dict.fromkeys([found["name"]] if found["name"] else models, (fewest, most))
-    return replicas
+"""Models that `--samples` trains: run directory in `runs/`, and flags of train.py."""
 
 
 def train_samples():
@@ -123,31 +63,68 @@ def train_samples():
                     raise UserError(f"this failed: python {' '.join(command)}")
 
 
-def chosen_models():
-    """`({name: path}, {name: path of its index})` of what is to be served.
+def found_models():
+    """`{name: path}` of the trained runs of `pretrained/` and `runs/`, and of `make demo`."""
+    configs = [*pathlib.Path("pretrained").glob("*/config.json"), *pathlib.Path("runs").glob("*/config.json")]
+    found = {path.parent.name: path.parent for path in reversed(configs)}
+    found |= {"demo": pathlib.Path("build/demo/run")}
+    return {name: path for name, path in found.items() if (path / "best.weights.h5").is_file()}
 
-    Raises:
-        UserError: where there is nothing, or a flag is at fault.
-    """
-    paths = given_models(FLAGS.run) or found_models()
+
+def by_name(flag, assignments, models=None):
+    """`{name: path}` of the `NAME=DIR` assignments of a flag; names are those of some models, if given."""
+    found = {}
+    for assignment in assignments:
+        name, _, path = assignment.partition("=")
+        if not (name and path):
+            raise UserError(f"--{flag} expects NAME=DIR. Received: {assignment}")
+        if name in found:
+            raise UserError(f"--{flag}: the name {name} is given twice")
+        if models is not None and name not in models:
+            raise UserError(f"--{flag}: there is no model {name}; there are {', '.join(models)}")
+        found[name] = path
+    return found
+
+
+def replicas_of(assignments, models):
+    """`{name: (fewest, most)}` of `--replicas` flags, for all of some models."""
+    replicas = dict.fromkeys(models, (1, 1))
+    for assignment in assignments:
+        name, equals, counts = assignment.rpartition("=")
+        found = re.fullmatch("([0-9]{1,4})(?::([0-9]{1,4}))?", counts)
+        if not found:
+            raise UserError(f"--replicas expects NAME=FEWEST:MOST. Received: {assignment}")
+        fewest, most = int(found[1]), int(found[2] or found[1])
+        if not 0 < fewest <= most:
+            raise UserError(f"--replicas expects at least one, and FEWEST below MOST. Received: {assignment}")
+        if equals and name not in models:
+            raise UserError(f"--replicas: there is no model {name}; there are {', '.join(models)}")
+        replicas |= dict.fromkeys([name] if equals else models, (fewest, most))
+    return replicas
+
+
+def chosen_models():
+    """`{name: (path, path of its index or None)}` of the models to serve."""
+    paths = by_name("run", FLAGS.run) or found_models()
     if not paths:
         raise UserError(
             "there is no trained model in pretrained/ or runs/: `python serve.py --samples` trains a small one of each "
             "kind in some minutes, train.py your own"
         )
-    return paths, given_indexes(FLAGS.index, paths)
+    prefix = f"{next(iter(paths))}=" if len(paths) == 1 else ""
+    indexes = by_name("index", [each if "=" in each else prefix + each for each in FLAGS.index], paths)
+    return {name: (path, indexes.get(name)) for name, path in paths.items()}
 
 
 def load_models():
-    """The models to serve, warm; of those that nobody named, one that cannot be loaded is left out."""
-    paths, indexes = chosen_models()
-    from serving.models import freeze, load
-    from tasks import TASKS  # TensorFlow takes seconds to load
+    """The models to serve, warm; of those that were found and not named, those that can be loaded."""
+    chosen = chosen_models()
+    from serving.models import freeze, load  # TensorFlow takes seconds to load
 
     models = {}
-    for name, path in paths.items():
+    for name, (path, index) in chosen.items():
         try:
-            models[name] = load(name, path, TASKS, indexes.get(name))
+            models[name] = load(name, path, index)
             models[name].warm_up()
             print(f"{name}: {path} is warm", flush=True)
         except UserError as error:
@@ -160,25 +137,25 @@ def load_models():
     return models
 
 
-def serve_on_ray(limits):
+def serve_on_ray(limits, sizes):
     """Serves by Ray Serve until Ctrl-C or SIGTERM."""
-    paths, indexes = chosen_models()
-    replicas = given_replicas(FLAGS.replicas, paths)
+    chosen = chosen_models()
+    replicas = replicas_of(FLAGS.replicas, chosen)
     if importlib.util.find_spec("ray") is None:
         raise UserError("--ray needs Ray: python -m pip install -r requirements-ray.txt")
     from serving import cluster
 
-    place = {name: str(pathlib.Path(path).resolve()) for name, path in paths.items()}
-    index = {name: str(pathlib.Path(path).resolve()) for name, path in indexes.items()}
-    loads = {name: functools.partial(cluster.load_warm, name, place[name], index.get(name)) for name in paths}
-    sizes = {"milliseconds": FLAGS.batch_milliseconds, "max_batch": FLAGS.max_batch, "max_queue": FLAGS.max_queue}
+    loads = {}
+    for name, paths in chosen.items():
+        places = [path and str(pathlib.Path(path).resolve()) for path in paths]
+        loads[name] = functools.partial(cluster.load_warm, name, *places)
     cluster.start(cluster.application(loads, replicas, limits, sizes), FLAGS.host, FLAGS.port)
     print(f"http://{FLAGS.host}:{FLAGS.port}/ is open; Ctrl-C ends it", flush=True)
     cluster.wait()
 
 
 def listen(app):
-    """Serves until Ctrl-C or SIGTERM; what was asked is answered first."""
+    """Serves until Ctrl-C or SIGTERM; open requests are answered first."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -188,33 +165,27 @@ def listen(app):
                 port = self.servers[0].sockets[0].getsockname()[1]
                 print(f"http://{FLAGS.host}:{port}/ is open; Ctrl-C ends it", flush=True)
 
-    config = uvicorn.Config(
-        app,
-        host=FLAGS.host,
-        port=FLAGS.port,
-        log_level="warning",
-        timeout_graceful_shutdown=10,
-        timeout_keep_alive=KEEP_ALIVE,
-        server_header=False,
-    )
-    Server(config).run()
+    times = {"timeout_graceful_shutdown": 10, "timeout_keep_alive": KEEP_ALIVE}
+    Server(
+        uvicorn.Config(app, host=FLAGS.host, port=FLAGS.port, log_level="warning", server_header=False, **times)
+    ).run()
 
 
 def main():
     if FLAGS.samples:
-        cli.refuse_flags(["run"], "--samples, which serves all that is in runs/")
+        cli.refuse_flags(["run"], "--samples, which serves all runs in runs/")
         train_samples()
     from serving.limits import Limits
 
     limits = Limits(body_bytes=FLAGS.max_body_bytes, timeout_seconds=FLAGS.timeout_seconds)
+    sizes = {"milliseconds": FLAGS.batch_milliseconds, "max_batch": FLAGS.max_batch, "max_queue": FLAGS.max_queue}
     if FLAGS.ray:
-        serve_on_ray(limits)
+        serve_on_ray(limits, sizes)
         return
     cli.refuse_flags(["replicas"], "one process: give --ray too")
     models = load_models()
     from serving.app import create_app
 
-    sizes = {"milliseconds": FLAGS.batch_milliseconds, "max_batch": FLAGS.max_batch, "max_queue": FLAGS.max_queue}
     listen(create_app(models, limits, **sizes))
 
 

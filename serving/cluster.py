@@ -148,10 +148,9 @@ def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
 def load_warm(name, path, index=None, threads=1):
     """Loads a model in a replica and warms it up; see `serving.models.load`."""
     runtime.prepare(threads=threads)
-    from serving.models import freeze, load
-    from tasks import TASKS  # TensorFlow loads here, in the replica
+    from serving.models import freeze, load  # TensorFlow loads here, in the replica
 
-    model = load(name, path, TASKS, index)
+    model = load(name, path, index)
     model.warm_up()
     freeze()
     return model

@@ -11,6 +11,7 @@ from base.config import Config
 from base.files import UserError
 from engine.predictor import Predictor
 from engine.run import CONFIG, METRICS, Run
+from tasks import TASKS
 from tasks.selection.retrieval.answers import AnsweringPredictor
 from tasks.selection.retrieval.build import index_of_run
 
@@ -99,13 +100,12 @@ class SavedModel(Predictor):
         raise UserError("an exported model keeps no attention; serve its run to explain answers")
 
 
-def load(name, path, tasks, index=None):
+def load(name, path, index=None):
     """Loads a run or the highest version of an exported model.
 
     Args:
         name: Name of the model for clients.
         path: Run directory, or directory that export.py wrote.
-        tasks: `tasks.TASKS`.
         index: Directory of an index from which a run of selection takes candidates; default: that of the run's own
             directory (`tasks.selection.retrieval.build.index_of_run`), if any.
 
@@ -115,7 +115,7 @@ def load(name, path, tasks, index=None):
     path = pathlib.Path(path)
     if (path / CONFIG).is_file():
         run = Run.open(path)
-        predictor = _predictor(run, tasks, index)
+        predictor = _predictor(run, index)
         examples = [example["instance"] for example in run.examples()]
         return Served(name, "1", predictor, lambda: _facts_of(run, predictor), examples)
     if index is not None:
@@ -142,8 +142,8 @@ def _longer(instance, times=8):
     }
 
 
-def _predictor(run, tasks, index):
-    predictor = tasks[run.task].predictor(run)
+def _predictor(run, index):
+    predictor = TASKS[run.task].predictor(run)
     if run.task != "selection":
         if index is not None:
             raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.task}")

@@ -4,7 +4,6 @@ import concurrent.futures
 import functools
 import json
 import pathlib
-import re
 import socket
 import sys
 import time
@@ -13,7 +12,6 @@ import urllib.request
 
 import pytest
 
-import serve
 from base.files import UserError
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -23,8 +21,6 @@ def make_model():
     """A model that takes 20 ms a batch, and says which process answered; made in each replica."""
     import os
     import time
-
-    from base.files import UserError
 
     class Echo:
         name, version = "echo", "3"
@@ -45,36 +41,6 @@ def make_model():
             return {"name": "echo", "task": "echo"}
 
     return Echo()
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ([], {"a": (1, 1), "b": (1, 1)}),
-        (["3"], {"a": (3, 3), "b": (3, 3)}),
-        (["2", "b=1:4"], {"a": (2, 2), "b": (1, 4)}),
-    ],
-)
-def test_replicas_are_given_for_all_or_for_one(given, expected):
-    assert serve.given_replicas(given, ["a", "b"]) == expected
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("x", "--replicas expects NAME=FEWEST:MOST. Received: x"),
-        ("a=2:", "expects NAME=FEWEST:MOST"),
-        ("a=0", "expects at least one, and no fewer at most. Received: a=0"),
-        ("a=3:2", "no fewer at most"),
-        ("c=2", "there is no model c; there are a, b"),
-    ],
-)
-def test_malformed_replicas_are_refused(given, message):
-    with pytest.raises(UserError, match=re.escape(message)):
-        serve.given_replicas([given], ["a", "b"])
-
-
-# === A cluster ===
 
 
 class Service:
@@ -178,14 +144,6 @@ def test_a_replica_that_is_killed_under_load_loses_no_request(service):
     while len(service.replicas()) < 2:
         assert time.monotonic() - begin < 60, "the replica was not replaced"
         time.sleep(0.2)
-
-
-def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(serve, "chosen_models", lambda: ({"m": tmp_path}, {}))
-    monkeypatch.setattr(serve.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(serve, "FLAGS", type("Flags", (), {"replicas": []}))
-    with pytest.raises(UserError, match=r"pip install -r requirements-ray.txt"):
-        serve.serve_on_ray(None)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -186,10 +186,10 @@ def model(trained_dialog, tmp_path_factory):
 
 def test_an_exported_model_is_served(trained_dialog, tmp_path):
     exporting.export(dialog, trained_dialog, tmp_path / "model")
-    served = serving_models.load("bot", tmp_path / "model", TASKS)
+    served = serving_models.load("bot", tmp_path / "model")
     served.warm_up()
     said = [{"speaker": "user", "text": "hello"}]
-    [found] = served.answers([{"history": ["hello"], "speakers": ["user"], "facts": [], "candidates": []}])
+    [found] = served.predictor.predict([{"history": ["hello"], "speakers": ["user"], "facts": [], "candidates": []}])
     candidates = World.load(trained_dialog.path).candidates
     [expected] = dialog.predictor(trained_dialog).predict([{"history": said, "candidates": candidates}])
     assert found["responses"] == [each["text"] for each in expected["best"]]

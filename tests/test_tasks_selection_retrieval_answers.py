@@ -298,7 +298,7 @@ def test_a_model_that_came_with_pairs_is_talked_to_and_served(run_with_pairs, mo
     monkeypatch.setattr("sys.stdin", io.StringIO("what can you tell me about the town ?\n"))
     done = run_script("chat.py", f"--run={run_with_pairs}")
     assert done.returncode == 0 and done.stdout.count("bot: ") == 1
-    assert load("dam", run_with_pairs, TASKS).metadata()["responses"] > 9
+    assert load("dam", run_with_pairs).metadata()["responses"] > 9
 
 
 def test_chat_script_needs_an_index_or_candidates(run, index):

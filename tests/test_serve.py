@@ -1,0 +1,102 @@
+"""serve.py itself: the models that its flags name or that it finds, the samples that it trains."""
+
+import importlib.util
+import shutil
+import subprocess
+
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+import serve
+from base.files import UserError
+
+
+@pytest.fixture(autouse=True)
+def parsed(tmp_path, monkeypatch):
+    if not flags.FLAGS.is_parsed():
+        flags.FLAGS(["serve.py"])
+    monkeypatch.chdir(tmp_path)
+
+
+def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path, capsys):
+    assert serve.found_models() == {}
+    with pytest.raises(UserError, match=r"no trained model in pretrained/ or runs/: `python serve.py --samples`"):
+        serve.load_models()
+    for place in ("pretrained/dam", "runs/dam", "runs/broken", "build/demo/run"):
+        shutil.copytree(trained_selection.path, tmp_path / place)
+    (tmp_path / "runs" / "unfinished").mkdir()
+    (tmp_path / "runs" / "broken" / "config.json").write_text("{")
+    found = {name: str(path) for name, path in serve.found_models().items()}
+    assert found == {"dam": "pretrained/dam", "broken": "runs/broken", "demo": "build/demo/run"}
+    assert set(serve.load_models()) == {"dam", "demo"}
+    assert "broken is left out: runs/broken/config.json: expected JSON" in capsys.readouterr().err
+    with flagsaver.flagsaver(run=["a=runs/broken"]), pytest.raises(UserError, match="expected JSON"):
+        serve.load_models()
+
+
+@pytest.mark.parametrize(
+    ("run", "index", "expected"),
+    [
+        (["one=x"], [], {"one": ("x", None)}),
+        (["one=x"], ["a/b"], {"one": ("x", "a/b")}),
+        (["one=x", "two=y"], ["two=a=b"], {"one": ("x", None), "two": ("y", "a=b")}),
+        (["one=x", "two=y"], ["three=a"], "--index: there is no model three; there are one, two"),
+        (["one=x", "two=y"], ["a"], "--index expects NAME=DIR. Received: a"),
+        (["x"], [], "--run expects NAME=DIR. Received: x"),
+        (["one=x", "one=y"], [], "--run: the name one is given twice"),
+    ],
+)
+def test_an_index_belongs_to_a_model_by_its_name(run, index, expected):
+    with flagsaver.flagsaver(run=run, index=index):
+        if isinstance(expected, dict):
+            assert serve.chosen_models() == expected
+        else:
+            with pytest.raises(UserError, match=expected):
+                serve.chosen_models()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], {"a": (1, 1), "b": (1, 1)}),
+        (["3"], {"a": (3, 3), "b": (3, 3)}),
+        (["2", "b=1:4"], {"a": (2, 2), "b": (1, 4)}),
+        (["x"], "--replicas expects NAME=FEWEST:MOST. Received: x"),
+        (["a=2:"], "--replicas expects NAME=FEWEST:MOST"),
+        (["a=0"], "at least one.* Received: a=0"),
+        (["a=3:2"], "FEWEST below MOST"),
+        (["c=2"], "there is no model c; there are a, b"),
+    ],
+)
+def test_replicas_are_given_for_all_or_for_one(given, expected):
+    if isinstance(expected, dict):
+        assert serve.replicas_of(given, ["a", "b"]) == expected
+    else:
+        with pytest.raises(UserError, match=expected):
+            serve.replicas_of(given, ["a", "b"])
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with flagsaver.flagsaver(run=["m=x"]), pytest.raises(UserError, match=r"pip install -r requirements-ray\.txt"):
+        serve.serve_on_ray(None, {})
+
+
+def test_samples_are_trained_and_scored_once(tmp_path, monkeypatch):
+    called = []
+
+    def run(command, check):
+        called.append(command[1:])
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    for file in ("sample-dam/metrics.json", "sample-talk/last.npz"):
+        (tmp_path / "runs" / file).parent.mkdir(parents=True)
+        (tmp_path / "runs" / file).touch()
+    serve.train_samples()
+    assert ["evaluate.py", "--run=runs/sample-reader"] in called
+    assert ["train.py", "--resume", "--workdir=runs/sample-talk"] in called
+    assert not any("sample-dam" in word for command in called for word in command)
+    trained = [command for command in called if command[0] == "train.py"]
+    assert len(trained) == len(serve.SAMPLES) - 1 and "--model=bidaf" in trained[0]
