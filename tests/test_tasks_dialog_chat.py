@@ -272,3 +272,10 @@ def test_a_run_without_its_candidates_is_refused(run, tmp_path):
     (other.path / "vocabulary.txt").write_bytes((run.path / "vocabulary.txt").read_bytes())
     with pytest.raises(UserError, match=r"txt: expected a readable text file\. Received: No such file"):
         DialogChat(dialog.predictor(other))
+
+
+def test_attention_is_drawn_where_a_file_is_named(chat, tmp_path):
+    for _ in range(2):
+        list(chat.reply("hello"))
+    assert chat.attention(str(tmp_path / "a.png")) == f"{tmp_path / 'a.png'} written"
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

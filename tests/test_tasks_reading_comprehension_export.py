@@ -1,4 +1,4 @@
-"""The exported reading comprehension model: its tokens are data.corpora.squad's, its answers those of the run."""
+"""The exported reading comprehension model: its tokens are data.corpora.squad's, its answers the predictor's."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def ask(model, passages, questions):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_tokens_stand_where_data_squad_says(text):
+def test_tokens_are_where_the_corpus_says(text):
     tokens, starts, ends = ReadingText(Vocabulary.of("a"), Vocabulary.of("a")).tokens(tf.constant(["x, y", text]))
     spans = list(zip(starts[1].numpy().tolist(), ends[1].numpy().tolist(), strict=True))
     assert spans == tokenize(text)
@@ -52,88 +52,59 @@ def test_tokens_stand_where_data_squad_says(text):
         assert [token.decode() for token in tokens[1].numpy()] == [text[i:j] for i, j in spans]
 
 
-def test_answers_are_those_of_the_run_whatever_stands_beside_them(run, model):
+def test_predictor_export_and_scoring_answer_the_same(run, model):
+    """Also without words in the passage or the question, and where the question is longer than its passage."""
     split = reading.dataset_of(run).splits["dev"]
-    spans, scores = predict(run.load_model(), split)
-    texts = [split.texts[number] for number in split.context]
-    people = [text.split()[0] for text in texts]
-    questions = [f"Where does {person} live?" for person in people]
-    rows = range(0, len(split), 2)  # the first question of each context asks of its first person
-    found = ask(model, [texts[row] for row in rows], [questions[row] for row in rows])
-    for i, row in enumerate(rows):
-        assert found["answers"][i, 0].decode() == split.answer(row, *spans[row])
-        assert found["scores"][i, 0] == pytest.approx(scores[row], abs=1e-4)
-    alone = ask(model, [texts[0]], [questions[0]])
-    np.testing.assert_array_equal(alone["starts"][0], found["starts"][0])
-
-
-def test_the_predictor_answers_as_the_export_does(run, model):
-    predictor = reading.predictor(run)
-    passages = ["Ann lives in Rome. Bob lives in Paris.", "", "Rome", TEXTS[2], "Ann lives."]
-    questions = ["Where does Bob live?", "Who?", "Where in all the world does Ann live?", "Who met \u0130?", " "]
-    exported = ask(model, passages, questions)
-    found = predictor.predict([{"passage": p, "question": q} for p, q in zip(passages, questions, strict=True)])
+    passages = [split.texts[number] for number in split.context] + ["", " \n", "Rome", TEXTS[2], "Ann lives.", ""]
+    asked = [*split.question_texts, "Who?", "Who?", "Where in all the world does Ann live?", "Who met \u0130?", " ", ""]
+    exported = ask(model, passages, asked)
+    found = reading.predictor(run).predict(
+        [{"passage": p, "question": q} for p, q in zip(passages, asked, strict=True)]
+    )
+    assert [bool(answer["answer"]) for answer in found] == [True] * 6 + [False, False, True, True, False, False]
     for row, answer in enumerate(found):
-        assert answer["answer"] == exported["answers"][row, 0].decode()
-        assert (answer["start"], answer["end"]) == (exported["starts"][row, 0], exported["ends"][row, 0])
-        assert answer["probability"] == pytest.approx(exported["probabilities"][row, 0], rel=1e-3)
+        texts, starts, ends, scores, probabilities = (
+            exported[name][row] for name in ("answers", "starts", "ends", "scores", "probabilities")
+        )
+        assert (answer["answer"], answer["start"], answer["end"]) == (texts[0].decode(), starts[0], ends[0])
+        assert answer["probability"] == pytest.approx(probabilities[0], rel=1e-3)
         if answer["answer"]:
-            assert answer["score"] == pytest.approx(exported["scores"][row, 0], abs=1e-3)
+            assert answer["score"] == pytest.approx(scores[0], abs=1e-3)
             assert answer["answer"] == passages[row][answer["start"] : answer["end"]]
         else:
-            assert answer["score"] is None
-    spans, to_query, to_context = predictor.explain({"passage": passages[0], "question": questions[0]})["attention"]
-    words, asked = ([text[i:j] for i, j in tokenize(text)] for text in (passages[0], questions[0]))
-    assert (spans["rows"], spans["columns"]) == (["start", "end"], words)
-    assert (to_query["rows"], to_query["columns"]) == (words, asked)
-    assert np.shape(to_query["weights"]) == (10, 5)
-    assert (to_context["rows"], to_context["columns"]) == (["question"], words)
-    for shown in (spans, to_query, to_context):
-        np.testing.assert_allclose(np.sum(shown["weights"], axis=1), 1.0, rtol=1e-5)
-    assert predictor.explain({"passage": "", "question": "Who?"})["attention"] == [] and predictor.predict([]) == []
+            assert answer["score"] is None and not probabilities.any()
+            assert set(texts) == {b""} and set(starts) == set(ends) == {-1}
+    assert exported["answers"][8].tolist() == [b"Rome"] + [b""] * (COUNT - 1)
+    assert exported["probabilities"][8, 0] == pytest.approx(1.0)
+    spans, scores = predict(run.load_model(), split)
+    for row in range(len(split)):
+        assert found[row]["answer"] == split.answer(row, *spans[row])
+        assert found[row]["score"] == pytest.approx(scores[row], abs=1e-4)
+    alone = ask(model, passages[:1], asked[:1])
+    np.testing.assert_array_equal(alone["starts"][0], exported["starts"][0])
 
 
 @pytest.mark.parametrize("text", [text for text in TEXTS if text.strip()])
 def test_offsets_are_true_to_the_text(model, text):
     found = ask(model, ["Ann lives in Rome. " * 9, text], ["Where?", "Who lives where?"])
-    real = found["starts"][1] >= 0
-    assert real.any()
+    assert found["answers"].shape == (2, COUNT) and (found["starts"][1] >= 0).any()
     for answer, start, end in zip(found["answers"][1], found["starts"][1], found["ends"][1], strict=True):
         assert answer.decode() == (text[start:end] if start >= 0 else "")
     assert (np.diff(found["scores"][1]) <= 0).all()
     assert 0 < found["probabilities"][1].sum() <= 1 + 1e-5
-    assert found["answers"].shape == (2, COUNT)
-
-
-@pytest.mark.parametrize(("passage", "question"), [("", "Who?"), (" \n", "Who?"), ("Ann lives.", ""), ("", "")])
-def test_without_words_there_is_no_answer(model, passage, question):
-    found = ask(model, [passage, "Ann lives in Rome."], [question, "Who?"])
-    assert set(found["answers"][0]) == {b""}
-    assert set(found["starts"][0]) == set(found["ends"][0]) == {-1}
-    assert not found["probabilities"][0].any()
-    assert found["answers"][1, 0] != b""
-
-
-def test_a_question_may_be_longer_than_its_passage(model):
-    found = ask(model, ["Rome"], ["Where in all the world does Ann live?"])
-    assert found["answers"][0].tolist() == [b"Rome"] + [b""] * (COUNT - 1)
-    assert found["probabilities"][0, 0] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("passage", [b"\xff\xfe abc", b"ab\xe2\x82", b"\xed\xa0\x80 a"])
 def test_a_passage_that_is_no_utf_8_is_refused(model, passage):
     with pytest.raises(tf.errors.InvalidArgumentError, match="passage must be UTF-8"):
         ask(model, [b"Ann lives in Rome.", passage], ["Who?", "Who?"])
-    found = ask(model, ["\ufffd Ann lives in Rome. \x00"], [b"Who \xff?"])
-    start, end = found["starts"][0, 0], found["ends"][0, 0]
-    assert "\ufffd Ann lives in Rome. \x00"[start:end] == found["answers"][0, 0].decode() != ""
+    text = "\ufffd Ann lives in Rome. \x00"
+    found = ask(model, [text], [b"Who \xff?"])
+    assert text[found["starts"][0, 0] : found["ends"][0, 0]] == found["answers"][0, 0].decode() != ""
 
 
-def test_texts_of_the_wrong_shape_are_refused_with_the_shape_that_is_expected(model):
+def test_texts_of_another_shape_or_number_are_refused(model):
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"passage_must_have_shape_B"):
         model.signatures["answer"](passage=tf.constant([["a"]]), question=tf.constant(["b"]))
-
-
-def test_passages_and_questions_must_be_equally_many(model):
     with pytest.raises(tf.errors.InvalidArgumentError, match="equally many"):
         ask(model, ["a", "b"], ["c"])

@@ -9,9 +9,8 @@ from data.corpora.squad import tokenize
 from engine.chat import Chat, Note
 from engine.explain import draw_if_named
 
-SHOWN = ("probabilities", "passage attends to question")
 UNKNOWN = 15  # per cent of words without a vector from which it is said
-# A line that begins in lower case goes on with the sentence of the line before.
+# A line that begins in lower case continues the sentence of the line before.
 SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])")
 
 
@@ -32,7 +31,7 @@ class ReadingComprehensionChat(Chat):
         self.paragraphs, self.last = [], None
 
     def read(self, path=""):
-        """Takes the text of a file; what it says of itself."""
+        """Takes the text of a file, and says what it is."""
         try:
             text = pathlib.Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -40,11 +39,7 @@ class ReadingComprehensionChat(Chat):
         return self.take(text)
 
     def take(self, text):
-        """Takes a text to ask about.
-
-        Args:
-            text: Any text; an empty line ends a paragraph.
-        """
+        """Takes a text to ask about; empty lines end its paragraphs."""
         paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text)]
         paragraphs = [part for part in paragraphs if tokenize(part)]
         if not paragraphs:
@@ -54,20 +49,16 @@ class ReadingComprehensionChat(Chat):
         return f"{words:,} words in {len(paragraphs):,} paragraphs."
 
     def reply(self, question):
-        """The answer that scores highest over all paragraphs.
-
-        Returns:
-            The sentence with its answer highlighted and what to know of it, or what is missing.
-        """
+        """The answer that scores highest over all paragraphs, highlighted in its sentence, and remarks on it."""
         if not self.paragraphs:
             return [Note("Give me a text first: /read FILE")]
         if not tokenize(question):
             return [Note("Ask a question.")]
-        found = self.predictor.predict([{"passage": text, "question": question} for text in self.paragraphs])
-        place = max(range(len(found)), key=lambda number: found[number]["score"])
-        best, text = found[place], self.paragraphs[place]
-        self.last = {"passage": text, "question": question}
-        return [_in_its_sentence(text, best["start"], best["end"]), *_remarks(best)]
+        asked = [{"passage": text, "question": question} for text in self.paragraphs]
+        answers = self.predictor.predict(asked)
+        best = max(range(len(answers)), key=lambda number: answers[number]["score"])
+        self.last = asked[best]
+        return [_in_its_sentence(self.paragraphs[best], answers[best]), *_remarks(answers[best])]
 
     def explain(self, path=""):
         """The three likeliest first and last words, and which word of the question each word of the answer attended to
@@ -77,44 +68,39 @@ class ReadingComprehensionChat(Chat):
         found = self.predictor.explain(self.last)
         if path:
             return draw_if_named(found["attention"], path)
-        probabilities, *flow = (table for table in found["attention"] if table["title"] in SHOWN)
+        probabilities, *flow = found["attention"]
+        words, (start, end) = probabilities["columns"], probabilities["weights"]
         lines = []
-        for name, row in zip(("first word", "last word"), probabilities["weights"], strict=True):
+        for name, row in (("first word", start), ("last word", end)):
             best = sorted(range(len(row)), key=row.__getitem__, reverse=True)[:3]
-            lines.append(f"{name:10}  " + ", ".join(f"{probabilities['columns'][i]} {row[i]:.2f}" for i in best))
+            lines.append(f"{name:10}  " + ", ".join(f"{words[i]} {row[i]:.2f}" for i in best))
+        answer = [found["answer"][i:j] for i, j in tokenize(found["answer"])]
+        places = [i for i in range(len(words)) if words[i : i + len(answer)] == answer]
+        first = max(places, key=lambda i: start[i] * end[i + len(answer) - 1])
         for table in flow:
-            for place in _places(table["rows"], self.last["passage"], found["start"], found["end"]):
-                weight, other = max(zip(table["weights"][place], table["columns"], strict=True))
-                lines.append(f"{table['rows'][place]:>20}  {weight:.2f}  {other}")
+            if table["title"] == "passage attends to question":
+                for word, row in zip(answer, table["weights"][first:], strict=False):
+                    weight, other = max(zip(row, table["columns"], strict=True))
+                    lines.append(f"{word:>20}  {weight:.2f}  {other}")
         return "\n".join(lines)
 
 
-def _in_its_sentence(text, start, end):
+def _in_its_sentence(text, found):
     """The sentence of an answer, which is highlighted."""
+    start, end = found["start"], found["end"]
     ends = [match.end() for match in SENTENCE_END.finditer(text)]
     first = max([at for at in ends if at <= start], default=0)
     last = min([at for at in ends if at >= end], default=len(text))
-    shown = Text(text[first:last].strip().replace("\n", " "))
-    lead = len(text[first:last]) - len(text[first:last].lstrip())
-    shown.stylize("bold reverse", start - first - lead, end - first - lead)
+    first += len(text[first:last]) - len(text[first:last].lstrip())
+    shown = Text(text[first:last].rstrip().replace("\n", " "))
+    shown.stylize("bold reverse", start - first, end - first)
     return shown
 
 
 def _remarks(found):
-    """What to know of an answer."""
     sure = "" if found["confidence"] is None else f", confidence {100 * found['confidence']:.0f} %"
     yield Note(f"{found['answer']}  (score {found['score']:.1f}{sure})")
     if found["good"] is False:
         yield Note("[There may be no good answer: the score is below the threshold that dev gave.]")
     if found["unknown_percent"] >= UNKNOWN:
         yield Note(f"[The model has no vector for {found['unknown_percent']:.0f} % of these words.]")
-
-
-def _places(words, text, start, end):
-    """Which of the words of a window of a text stand in its answer."""
-    spans = tokenize(text)
-    every, answer = [text[i:j] for i, j in spans], [start <= i < end for i, _ in spans]
-    for first in range(len(every) - len(words) + 1):
-        if every[first : first + len(words)] == words and any(answer[first : first + len(words)]):
-            return [place for place in range(len(words)) if answer[first + place]]
-    return []

@@ -1,24 +1,24 @@
 """How far an answer can be trusted: scores on a scale from 0 to 1, fitted to dev (Platt 1999).
 
-SQuAD 1.1 has an answer to every question, so a model trained on it always names one. What no answer looks like is
-shown by passages that hold none: each question is asked of its own passage and of another one. The scale says, where
-both are equally frequent, how probable it is that an answer is right; the threshold is the score that separates right
-answers from wrong ones best, the two weighing the same (Youden 1950).
+SQuAD 1.1 has an answer to every question, so a model trained on it always names one. Passages without the answer show
+what a wrong answer looks like: each question is asked of its own passage and of another one. The scale says how
+probable it is that an answer is right if both are equally frequent; the threshold is the score that separates right
+answers from wrong ones best, both weighing the same (Youden 1950).
 """
 
-import dataclasses
+import json
 
 import numpy as np
 
-from data.sequences import Sequences
+from base.config import Config
+from engine.run import METRICS
 from metrics.reading_comprehension import exact_match
 from tasks.reading_comprehension.scoring import predict
 
 QUESTIONS = 1000  # that are asked, at most
 
 
-@dataclasses.dataclass(frozen=True)
-class Scale:
+class Scale(Config):
     """`1 / (1 + exp(-(slope score + offset)))`."""
 
     slope: float
@@ -27,7 +27,7 @@ class Scale:
     """The score from which an answer counts as good."""
 
     def confidence(self, score):
-        """How probable it is that an answer of this score is right, in [0, 1].
+        """The probability that an answer of this score is right.
 
         >>> scale = Scale(slope=2.0, offset=-3.0, threshold=1.0)
         >>> scale.confidence(1.5), round(scale.confidence(2.5), 3)
@@ -36,23 +36,30 @@ class Scale:
         return float(0.5 * (1 + np.tanh(0.5 * (self.slope * score + self.offset))))
 
 
+def scale_of(run):
+    """The `Scale` of a run that was evaluated on dev, where one could be fitted; else `None`."""
+    file = run.path / METRICS
+    record = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    found = record.get("dev", {}).get("confidence")
+    return Scale(**{name: found[name] for name in Scale.model_fields}) if found else None
+
+
 def fit_scale(scores, right):
-    """The scale under which the given answers are most probable, by Newton's method, and the best threshold.
+    """Fits the scale under which the given answers are most probable, by Newton's method.
 
     Args:
         scores: Of some answers, float `(N,)`.
         right: Whether each is right, bool `(N,)`.
 
     Returns:
-        `Scale`; `None` where higher scores are not more often right.
+        A `Scale`; `None` where higher scores are not more often right.
     """
-    right = np.asarray(right, bool)
+    right, scores = np.asarray(right, bool), np.asarray(scores, np.float64)
     if not len(right) or right.all() or not right.any():
         return None
     # Platt's targets, section 2.1: as far from 0 and 1 as so many examples can tell.
     target = np.where(right, (right.sum() + 1) / (right.sum() + 2), 1 / ((~right).sum() + 2))
     center, spread = np.mean(scores), max(np.std(scores), 1e-9)
-    scores = np.asarray(scores, np.float64)
     X = np.stack([(scores - center) / spread, np.ones(len(scores))], axis=1)
     w = np.zeros(2)
     for _ in range(100):
@@ -62,12 +69,15 @@ def fit_scale(scores, right):
         w += step * min(1.0, 2.0 / max(np.abs(step).max(), 1e-9))  # a full step may leap over the maximum
         if np.abs(step).max() < 1e-9:
             break
-    threshold = _best_threshold(scores, right)
-    return Scale(float(w[0] / spread), float(w[1] - w[0] * center / spread), threshold) if w[0] > 0 else None
+    if w[0] <= 0:
+        return None
+    slope, offset = float(w[0] / spread), float(w[1] - w[0] * center / spread)
+    return Scale(slope=slope, offset=offset, threshold=_best_threshold(scores, right))
 
 
 def _best_threshold(scores, right):
-    """The score in the middle of the gap where `right kept + wrong refused` is highest, as fractions.
+    """The middle of the gap between scores where the fractions of right answers above and wrong ones below have the
+    highest sum.
 
     >>> _best_threshold(np.array([1.0, 5.0, 2.0, 4.0]), np.array([False, True, False, True]))
     3.0
@@ -88,32 +98,32 @@ def measure_confidence(model, split, length_multiple=4):
     Args:
         model: A `models.bidaf.BiDAF`.
         split: A `tasks.reading_comprehension.data.ReadingSplit`.
-        length_multiple: As of `tasks.reading_comprehension.scoring.predict`.
+        length_multiple: See `tasks.reading_comprehension.scoring.predict`.
 
     Returns:
-        `{"slope", "offset", "threshold", "questions", "right_kept", "wrong_refused"}`: a `Scale`, how many questions
-        were asked twice, and of those that it was not fitted to, the fractions of correct answers that count as good
-        and of wrong ones that do not. `None` where no scale can be fitted.
+        The fields of a `Scale`, `questions`, the number of those that were asked twice, and for those that it was not
+        fitted to `right_kept` and `wrong_refused`: the fractions of right answers that count as good and of wrong ones
+        that do not. `None` where no scale can be fitted.
     """
     rows = np.unique(np.linspace(0, len(split) - 1, QUESTIONS).astype(int))
     others = np.array([_foreign_context(split, row) for row in rows])
     rows, others = rows[others >= 0], others[others >= 0]
     if len(rows) < 4:
         return None
-    asked = _asked(split, np.concatenate([rows, rows]), np.concatenate([split.context[rows], others]))
+    asked = split.asked_of(np.tile(rows, 2), np.concatenate([split.context[rows], others]))
     spans, scores = predict(model, asked, length_multiple=length_multiple)
-    own = np.arange(len(asked)) < len(rows)
-    right = own & [
+    right = [
         any(exact_match(asked.answer(row, *spans[row]), answer) for answer in asked.answers[row])
         for row in range(len(asked))
     ]
+    right = np.array(right) & (np.arange(len(asked)) < len(rows))  # nothing in another context is right
     fitted = np.tile(np.arange(len(rows)) % 2 == 0, 2)
     scale = fit_scale(scores[fitted], right[fitted])
     if scale is None:
         return None
     good, right = scores[~fitted] >= scale.threshold, right[~fitted]
     return {
-        **dataclasses.asdict(scale),
+        **dict(scale),
         "questions": len(rows),
         "right_kept": float(np.mean(good[right])) if right.any() else None,
         "wrong_refused": float(np.mean(~good[~right])) if not right.all() else None,
@@ -121,23 +131,10 @@ def measure_confidence(model, split, length_multiple=4):
 
 
 def _foreign_context(split, row):
-    """The next context of the split in which none of a question's answers stands; -1: there is none."""
+    """The next context of the split without any of a question's answers; -1 if there is none."""
     contexts = np.unique(split.context)
     answers = [answer.lower() for answer in split.answers[row]]
-    for number in np.roll(contexts, -1 - np.searchsorted(contexts, split.context[row])):
-        if not any(answer in split.texts[number].lower() for answer in answers):
-            return number
+    for index in np.roll(contexts, -1 - np.searchsorted(contexts, split.context[row])):
+        if not any(answer in split.texts[index].lower() for answer in answers):
+            return index
     return -1
-
-
-def _asked(split, rows, contexts):
-    """Questions of a split, asked of other contexts."""
-    questions = split.questions.lists()
-    return dataclasses.replace(
-        split,
-        ids=[split.ids[row] for row in rows],
-        context=contexts,
-        questions=Sequences.of([questions[row] for row in rows]),
-        answers=[split.answers[row] for row in rows],
-        spans=[split.spans[row] for row in rows],
-    )

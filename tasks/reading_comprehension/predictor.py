@@ -1,9 +1,15 @@
 """A reading comprehension model that answers plain text.
 
-Letters: B questions   T context words   W words of a window
+A passage longer than training reads is read in overlapping windows: time grows with its length, memory does not.
+Windows of one passage are compared by their logits, not by their probabilities, which sum to 1 in each, also in one
+that holds no answer (Clark and Gardner 2018, section 3).
+
+Letters: T passage words   W words of a window   J question words
 """
 
-import json
+import dataclasses
+import functools
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -13,18 +19,101 @@ from data.corpora.squad import tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from engine.predictor import Predictor
-from engine.run import METRICS
 from engine.task import check_sizes
 from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
 from layers.span_search import best_spans
-from tasks.reading_comprehension.confidence import Scale
+from tasks.reading_comprehension.confidence import scale_of
 from tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
 from tasks.reading_comprehension.scoring import MAX_LENGTH
-from tasks.reading_comprehension.windows import Span, batches_of, best_apart, windows_of
 
 BATCH, BATCH_WORDS = 60, 8000  # windows at once, and their words
 BEST, SPANS = 5, 100  # answers that are listed, and spans of a window that they are chosen from
+
+
+# === Windows ===
+
+
+class Window(NamedTuple):
+    """Words of a passage that are read at once."""
+
+    row: int
+    """Index of the passage."""
+    first: int
+    end: int
+    """The word after the last one."""
+
+
+class Span(NamedTuple):
+    """A possible answer, in words of its passage."""
+
+    score: float
+    """The sum of its two logits."""
+    first: int
+    last: int
+    window: Window | None = None
+    """Where it was found."""
+
+
+def windows_of(row, words, size, overlap):
+    """The windows of a passage; the last one ends where the passage ends.
+
+    Args:
+        row: Index of the passage.
+        words: Number of its words.
+        size: Words per window.
+        overlap: Words that a window shares with the next one, fewer than `size`; an answer of at most this many words
+            is whole in a window.
+
+    >>> [window[1:] for window in windows_of(0, 10, size=5, overlap=2)]
+    [(0, 5), (3, 8), (5, 10)]
+    >>> [window[1:] for window in windows_of(0, 4, size=5, overlap=2)]
+    [(0, 4)]
+    """
+    starts = [*range(0, words - size, size - overlap), max(words - size, 0)]
+    return [Window(row, start, min(start + size, words)) for start in starts]
+
+
+def batches_of(windows, words, most):
+    """Batches of windows of similar length.
+
+    Args:
+        windows: List of `Window`.
+        words: Most words of a batch, padding included, unless it has one window.
+        most: Most windows of a batch.
+
+    Returns:
+        List of lists of `Window`.
+
+    >>> [[w.end for w in batch] for batch in batches_of([Window(i, 0, n) for i, n in enumerate([5, 2, 3])], 6, 9)]
+    [[2, 3], [5]]
+    """
+    batches = []
+    for window in sorted(windows, key=lambda window: window.end - window.first):
+        fits = batches and len(batches[-1]) < most
+        if fits and (len(batches[-1]) + 1) * (window.end - window.first) <= words:
+            batches[-1].append(window)
+        else:
+            batches.append([window])
+    return batches
+
+
+def best_apart(spans, count):
+    """The best spans of which no two share a word, at most `count`.
+
+    >>> [span.first for span in best_apart([Span(2.0, 3, 4), Span(1.0, 4, 6), Span(0.5, 5, 6)], 2)]
+    [3, 5]
+    """
+    kept = []
+    for span in sorted(spans, key=lambda span: (-span.score, span.first, span.last)):
+        if all(span.last < other.first or other.last < span.first for other in kept):
+            kept.append(span)
+        if len(kept) == count:
+            break
+    return kept
+
+
+# === Answers ===
 
 
 class Found(Config):
@@ -46,9 +135,6 @@ class Found(Config):
 
 class ReadingComprehensionPredictor(Predictor):
     """Finds the answer to a question in a passage.
-
-    A passage longer than training reads (`max_context`) is read in overlapping windows, and the best span of all is
-    taken.
 
     Args:
         run: A `engine.run.Run` of a reading comprehension model.
@@ -79,145 +165,128 @@ class ReadingComprehensionPredictor(Predictor):
         self.characters = Vocabulary.load(run.path / CHARACTERS)
         self.model = run.load_model()
         self.window = max(run.training.max_context, 4 * MAX_LENGTH)
-        self.scale = _scale_of(run)
+        self.scale = scale_of(run)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
         check_sizes(self.model.config, sizes, run.path)
 
     def answer(self, instances):
-        return [answer for answer, _, _ in self._found(instances)]
+        asked = self._split(instances)
+        return [self._answer(asked, row, *found) for row, found in enumerate(self._read(asked))]
 
     def answer_with_attention(self, instance, details):
         """As of `Predictor`; of a long passage, in the window that holds the answer."""
-        [(answer, p_2W, window)] = self._found([instance])
-        if not window:
+        asked = self._split([instance])
+        [(spans, logits)] = self._read(asked)
+        answer = self._answer(asked, 0, spans, logits)
+        if not spans:
             return answer, []
-        places = tokenize(instance.passage)[window.first : window.end]
-        words = [instance.passage[i:j] for i, j in places]
-        probabilities = {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2W.tolist()}
-        return answer, [probabilities, *self._flow(instance, places)]
+        [best] = best_apart(spans, 1)
+        logits_2W = logits[best.window]
+        p_2W = np.exp(logits_2W - np.logaddexp.reduce(logits_2W, axis=1, keepdims=True))
+        words = _words(instance.passage)[best.window.first : best.window.end]
+        maps = [{"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2W.tolist()}]
+        if self.model.config.attention != "dynamic":
+            maps += self._flow(_split_of(asked, [best.window]), words, _words(instance.question))
+        return answer, maps
 
-    def _flow(self, instance, places):
+    def _flow(self, split, words, question):
         """What the words of a window and of the question attend to in each other, `a` and `b` of the paper's section
         2.4: C2Q a row per word of the window, Q2C one for the whole question."""
-        if self.model.config.attention == "dynamic":
-            return []
-        flow = self.model.get_layer("attention_flow")
-        if not (flow.c2q or flow.q2c):
-            return []
-        if not hasattr(self, "_encoder"):
-            self._encoder = keras.Model(self.model.input, flow.input[:2])
-        of_question = tokenize(instance.question)
-        inputs, _ = self._split([instance], [(places, of_question)]).collate([0])
+        flow, (inputs, _) = self.model.get_layer("attention_flow"), split.collate([0])
         S_TJ = keras.ops.cast(flow.similarity(*self._encoder.predict_on_batch(inputs))[0], "float32")
-        words, question = (
-            [getattr(instance, field)[i:j] for i, j in spans]
-            for field, spans in (("passage", places), ("question", of_question))
-        )
-        shown = []
+        a_TJ = keras.ops.convert_to_numpy(keras.ops.softmax(S_TJ)).tolist()
+        b_T = keras.ops.convert_to_numpy(keras.ops.softmax(keras.ops.max(S_TJ, axis=1))).tolist()
+        maps = []
         if flow.c2q:
-            a_TJ = keras.ops.convert_to_numpy(keras.ops.softmax(S_TJ)).tolist()
-            shown.append({"title": "passage attends to question", "rows": words, "columns": question, "weights": a_TJ})
+            maps.append({"title": "passage attends to question", "rows": words, "columns": question, "weights": a_TJ})
         if flow.q2c:
-            b_T = keras.ops.convert_to_numpy(keras.ops.softmax(keras.ops.max(S_TJ, axis=1))).tolist()
-            shown.append(
-                {"title": "question attends to passage", "rows": ["question"], "columns": words, "weights": [b_T]}
-            )
-        return shown
+            one = {"rows": ["question"], "columns": words, "weights": [b_T]}
+            maps.append({"title": "question attends to passage", **one})
+        return maps
 
-    def _found(self, instances):
-        """Of each instance its answer, and the probabilities of start and end `(2, W)` in the window that holds it."""
-        spans = [(tokenize(instance.passage), tokenize(instance.question)) for instance in instances]
-        real = [row for row, (passage, question) in enumerate(spans) if passage and question]
-        overlap = self.window // 4
-        windows = [window for row in real for window in windows_of(row, len(spans[row][0]), self.window, overlap)]
-        read = {row: [] for row in real}  # (window, its logits, its best spans)
+    @functools.cached_property
+    def _encoder(self):
+        """A model of what enters the attention flow, `H` and `U`."""
+        return keras.Model(self.model.input, self.model.get_layer("attention_flow").input[:2])
+
+    def _split(self, instances):
+        """Questions on passages, a context each."""
+        index = {}
+
+        def encode(text):
+            return [index.setdefault(word, len(index) + 1) for word in _words(text)]
+
+        passages, questions = ([getattr(each, name) for each in instances] for name in ("passage", "question"))
+        contexts, asked = (Sequences.of(list(map(encode, texts))) for texts in (passages, questions))
+        return ReadingSplit(
+            tokens=Tokens.of(list(index), self.vocabulary, self.characters),
+            contexts=contexts,
+            texts=passages,
+            offsets=[[place for span in tokenize(text) for place in span] for text in passages],
+            ids=[""] * len(instances),
+            context=np.arange(len(instances)),
+            questions=asked,
+            answers=[[]] * len(instances),
+            spans=[[]] * len(instances),
+            question_texts=questions,
+        )
+
+    def _read(self, asked):
+        """Reads each passage: a list of its best spans, and `{window: logits of start and end, float64 (2, W)}`; both
+        are empty if the passage or its question has no word."""
+        rows = np.flatnonzero(asked.sizes.all(axis=1)).tolist()
+        lengths = asked.contexts.lengths.tolist()
+        windows = [each for row in rows for each in windows_of(row, lengths[row], self.window, self.window // 4)]
+        read = [([], {}) for _ in lengths]
         for batch in batches_of(windows, BATCH_WORDS, BATCH):
-            places = [(spans[row][0][first:end], spans[row][1]) for row, first, end in batch]
-            inputs, _ = self._split([instances[row] for row, _, _ in batch], places).collate(
-                range(len(batch)), multiple=16
-            )
+            inputs, _ = _split_of(asked, batch).collate(np.arange(len(batch)), multiple=16)
             logits = np.asarray(self.model.predict_on_batch(inputs), np.float32)
-            found = best_spans(logits, MAX_LENGTH, SPANS, self.model.config.length_penalty)
-            best = zip(*(np.asarray(out) for out in found), strict=True)
-            for window, l_2T, (first, last, score) in zip(batch, logits, best, strict=True):
-                found = [
-                    Span(float(s), window.first + int(i), window.first + int(j))
-                    for i, j, s in zip(first, last, score, strict=True)
-                    if s > LOWEST
-                ]
-                read[window.row].append((window, l_2T[:, : window.end - window.first].astype(np.float64), found))
-        return [
-            self._answer_of(instance, *spans[row], read[row]) if row in read else (self._no_answer(), None, None)
-            for row, instance in enumerate(instances)
-        ]
+            best = best_spans(logits, MAX_LENGTH, SPANS, self.model.config.length_penalty)
+            for window, logits_2T, *places in zip(batch, logits, *map(np.asarray, best), strict=True):
+                spans, logits_of = read[window.row]
+                logits_of[window] = logits_2T[:, : window.end - window.first].astype(np.float64)
+                for first, last, score in zip(*(each.tolist() for each in places), strict=True):
+                    if score > LOWEST:
+                        spans.append(Span(score, window.first + first, window.first + last, window))
+        return read
 
-    def _answer_of(self, instance, places, of_question, read):
-        """The answer among the windows of a passage: `(answer, probabilities in its window, its window)`."""
-        logits_2T = np.full((2, len(places)), LOWEST)  # where windows overlap, the highest
-        for window, l_2W, _ in read:
+    def _answer(self, asked, row, spans, logits):
+        if not spans:
+            nothing = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0, "confidence": None}
+            return self.Answer(**nothing, good=None, n_best=[], unknown_percent=0.0)
+        logits_2T = np.full((2, asked.contexts.lengths[row]), LOWEST)  # where windows overlap, the highest
+        for window, logits_2W in logits.items():
             part = logits_2T[:, window.first : window.end]
-            np.maximum(part, l_2W, out=part)
+            np.maximum(part, logits_2W, out=part)
         log_z = sum(np.logaddexp.reduce(logits_2T, axis=1))
-        best = best_apart([span for _, _, found in read for span in found], BEST)
-        n_best = [self._described(instance.passage, places, span, log_z) for span in best]
-        window, l_2W, _ = next(each for each in read if best[0] in each[2])
-        p_2W = np.exp(l_2W - np.logaddexp.reduce(l_2W, axis=1)[:, None])
+        best = best_apart(spans, BEST)
+        n_best = [self._found(asked, row, span, log_z) for span in best]
         good = None if self.scale is None else best[0].score >= self.scale.threshold
-        unknown = self._unknown_percent(instance, places, of_question)
-        answer = self.Answer(**dict(n_best[0]), good=good, n_best=n_best, unknown_percent=unknown)
-        return answer, p_2W, window
+        unknown = self._unknown_percent(_words(asked.texts[row]) + _words(asked.question_texts[row]))
+        return self.Answer(**dict(n_best[0]), good=good, n_best=n_best, unknown_percent=unknown)
 
-    def _no_answer(self):
-        nothing = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0, "confidence": None}
-        return self.Answer(**nothing, good=None, n_best=[], unknown_percent=0.0)
-
-    def _described(self, text, places, span, log_z):
-        start, end = places[span.first][0], places[span.last][1]
+    def _found(self, asked, row, span, log_z):
         log_p = span.score + self.model.config.length_penalty * (span.last - span.first) - log_z
         return Found(
-            answer=text[start:end],
-            start=start,
-            end=end,
+            answer=asked.answer(row, span.first, span.last),
+            start=asked.offsets[row][2 * span.first],
+            end=asked.offsets[row][2 * span.last + 1],
             score=span.score,
             probability=float(np.exp(log_p)),
             confidence=None if self.scale is None else self.scale.confidence(span.score),
         )
 
-    def _unknown_percent(self, instance, places, of_question):
-        words = [
-            getattr(instance, field)[i:j].lower()
-            for field, spans in (("passage", places), ("question", of_question))
-            for i, j in spans
-        ]
-        words = [word for word in words if any(map(str.isalnum, word))]
-        unknown = sum(id == self.vocabulary.unk_id for id in self.vocabulary.encode(words))
-        return round(100 * unknown / max(len(words), 1), 1)
-
-    def _split(self, instances, spans):
-        tokens = {}
-
-        def encode(text, places):
-            return [tokens.setdefault(text[i:j], len(tokens) + 1) for i, j in places]
-
-        passages = [encode(instance.passage, places) for instance, (places, _) in zip(instances, spans, strict=True)]
-        questions = [encode(instance.question, places) for instance, (_, places) in zip(instances, spans, strict=True)]
-        return ReadingSplit(
-            Tokens.of(list(tokens), self.vocabulary, self.characters),
-            Sequences.of(passages),
-            [instance.passage for instance in instances],
-            offsets=[],
-            ids=[""] * len(instances),
-            context=np.arange(len(instances)),
-            questions=Sequences.of(questions),
-            answers=[[]] * len(instances),
-            spans=[[]] * len(instances),
-            question_texts=[],
-        )
+    def _unknown_percent(self, tokens):
+        words = [token.lower() for token in tokens if any(map(str.isalnum, token))]
+        return round(100 * self.vocabulary.encode(words).count(self.vocabulary.unk_id) / max(len(words), 1), 1)
 
 
-def _scale_of(run):
-    """The scale that evaluating dev fitted; `None` where that was not done, or none fits."""
-    file = run.path / METRICS
-    record = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    found = record.get("dev", {}).get("confidence")
-    return Scale(found["slope"], found["offset"], found["threshold"]) if found else None
+def _words(text):
+    return [text[start:end] for start, end in tokenize(text)]
+
+
+def _split_of(asked, windows):
+    """A question for each window; the context of each is the window."""
+    rows, first, end = np.array(windows).T
+    contexts = Sequences(asked.contexts.ids, asked.contexts.starts[rows] + first, end - first)
+    return dataclasses.replace(asked.asked_of(rows, np.arange(len(windows))), contexts=contexts)

@@ -1,0 +1,125 @@
+"""`tasks.reading_comprehension.prepare` and `data`: from SQuAD files to batches, and what is refused."""
+
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+
+from base.files import UserError
+from data import pickles
+from tasks.reading_comprehension.data import load_dataset
+from tasks.reading_comprehension.prepare import Settings, prepare
+
+
+@pytest.fixture(scope="module")
+def dataset(prepared_reading):
+    return load_dataset(prepared_reading)
+
+
+# === Preparing ===
+
+
+def test_prepared_texts_answers_and_spans_agree(dataset):
+    train, dev = dataset.splits["train"], dataset.splits["dev"]
+    assert (len(train), len(dev)) == (24, 6)
+    for split in (train, dev):
+        for row in range(len(split)):
+            assert [split.answer(row, *span) for span in split.spans[row]] == split.answers[row]
+    assert train.answers[0] == ["Rome"]
+    assert train.texts[0] == "Ann lives in Rome. Cyd lives in Paris."
+    assert train.offsets[0][:4] == [0, 3, 4, 9]
+
+
+def test_words_of_train_leaves_out_what_no_text_has(prepared_reading, dataset, tmp_path):
+    prepare("squad", prepared_reading.parent / "raw", tmp_path / "out", Settings(words_of="train"))
+    assert "unused" in dataset.vocabulary.words
+    assert "unused" not in load_dataset(tmp_path / "out").vocabulary.words
+
+
+def test_prepare_without_word_vectors_leaves_nothing(prepared_reading, tmp_path):
+    raw = shutil.copytree(prepared_reading.parent / "raw", tmp_path / "raw")
+    (raw / "vectors.npz").unlink()
+    with pytest.raises(UserError, match=r"a file of word vectors, \*\.npz"):
+        prepare("squad", raw, tmp_path / "out", Settings())
+    np.savez(raw / "vectors.npz", words=np.array(["a"]), vectors=np.array([["x"]], dtype=object))
+    for _ in range(2):
+        with pytest.raises(UserError, match="the arrays words and vectors"):
+            prepare("squad", raw, tmp_path / "out", Settings())
+        (raw / "vectors.npz").write_bytes(b"")
+    assert [path.name for path in tmp_path.iterdir()] == ["raw"]
+
+
+# === Batches ===
+
+
+def test_collate_numbers_the_distinct_tokens_of_a_batch(dataset):
+    inputs, spans = dataset.splits["train"].collate([0, 1], multiple=4)
+    assert inputs["context"].shape == (2, 12) and inputs["query"].shape == (2, 8)
+    assert inputs["words"].shape == (64,) and inputs["characters"].shape == (64, 16)
+    words = dataset.vocabulary.words
+    read = [[words[inputs["words"][n] - 1] for n in row if n] for row in inputs["context"]]
+    # People have no vector, so they are unknown words that only their characters distinguish.
+    assert read[0] == ["_UNK_", "lives", "in", "rome", ".", "_UNK_", "lives", "in", "paris", "."]
+    ann = inputs["characters"][inputs["context"][0, 0]]
+    assert "".join(dataset.characters.words[id - 1] for id in ann if id) == "Ann"
+    assert spans.tolist() == [[[3, 3]], [[8, 8]]]
+    assert inputs["words"][0] == 0 and not inputs["characters"][0].any()
+
+
+@pytest.mark.parametrize(("multiple", "shapes"), [(1, [(2, 5), (2, 3)]), (16, [(2, 16), (2, 16)])])
+def test_collate_cuts_what_is_not_read_and_the_answers_behind_it(dataset, multiple, shapes):
+    inputs, spans = dataset.splits["train"].collate([0, 1], max_context=5, max_question=3, multiple=multiple)
+    assert [inputs[name].shape for name in ("context", "query")] == shapes
+    assert [(inputs[name] != 0).sum() for name in ("context", "query")] == [10, 6]
+    assert spans.tolist() == [[[3, 3]], [[-1, -1]]]  # the second answer, at word 8, may be in the padding
+
+
+# === Reading ===
+
+
+def edit(path, change):
+    data = pickles.load(path / "reading.pkl")
+    change(data["contexts"][0], data["splits"]["dev"][0], data)
+    with open(path / "reading.pkl", "wb") as file:
+        pickles.dump(data, file)
+
+
+def facts(path, **changes):
+    found = json.loads((path / "dataset.json").read_text())
+    (path / "dataset.json").write_text(json.dumps({**found, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: shutil.rmtree(path), "is no directory"),
+        (lambda path: facts(path, task="dialog"), '"task": "reading_comprehension"'),
+        (lambda path: facts(path, trained_words=99), "trained_words below"),
+        (lambda path: (path / "vocabulary.txt").write_text("_EOS_\n_UNK_\n"), "shape (3, dimension)"),
+        *(
+            (
+                lambda path, v=v: (path / "word_embedding.pkl").write_bytes(pickle.dumps(v, protocol=2)),
+                "embedding.pkl: ",
+            )
+            for v in ([[0.0, float("nan")]] * 3, [["a"]] * 3, [1.0] * 3)
+        ),
+        (lambda path: edit(path, lambda c, q, data: data.pop("tokens")), "KeyError: 'tokens'"),
+        (lambda path: edit(path, lambda c, q, data: c["tokens"].__setitem__(0, 999)), "tokens must be from 1 to"),
+        (lambda path: edit(path, lambda c, q, data: q["tokens"].__setitem__(0, 0)), "tokens must be from 1 to"),
+        (lambda path: edit(path, lambda c, q, data: c["offsets"].pop()), "start and the end of each token"),
+        (lambda path: edit(path, lambda c, q, data: c["offsets"].__setitem__(-1, 99)), "must rise and end within"),
+        (lambda path: edit(path, lambda c, q, data: q.update(context=99)), "contexts must be from 0 to"),
+        (lambda path: edit(path, lambda c, q, data: q.update(spans=[])), "spans must be within"),
+        (lambda path: edit(path, lambda c, q, data: q.update(spans=[[0, 99]])), "spans must be within"),
+        (lambda path: edit(path, lambda c, q, data: q.update(spans=[[0.5, 1]])), "spans must be whole numbers"),
+        (lambda path: edit(path, lambda c, q, data: q.update(answers="Rome")), "a list of texts"),
+    ],
+)
+def test_load_dataset_rejects(prepared_reading, tmp_path, damage, message):
+    path = shutil.copytree(prepared_reading, tmp_path / "broken")
+    damage(path)
+    with pytest.raises(UserError) as error:
+        load_dataset(path)
+    assert message in str(error.value) and str(path) in str(error.value)

@@ -1,0 +1,113 @@
+"""`tasks.reading_comprehension.predictor`: long passages, the best answers, and what is shown of the attention."""
+
+import keras
+import numpy as np
+import pytest
+
+from data.corpora.squad import tokenize
+from tasks import TASKS
+from tasks.reading_comprehension.predictor import BATCH_WORDS, Window, batches_of, windows_of
+from tasks.reading_comprehension.scoring import MAX_LENGTH
+
+PASSAGE, QUESTION = "Ann lives in Rome. Bob lives in Paris.", "Where does Bob live?"
+
+
+@pytest.fixture(scope="module")
+def predictor(trained_reading_comprehension):
+    return TASKS["reading_comprehension"].predictor(trained_reading_comprehension)
+
+
+def ask(predictor, passage, question=QUESTION):
+    return predictor.predict([{"passage": passage, "question": question}])[0]
+
+
+@pytest.mark.parametrize("words", [1, 7, 8, 20, 53])
+def test_each_short_span_is_whole_in_a_window(words):
+    windows = windows_of(5, words, size=7, overlap=3)
+    assert {window.row for window in windows} == {5} and windows[-1].end == words
+    for first in range(words - 2):
+        assert any(window.first <= first and first + 3 <= window.end for window in windows)
+    assert all(window.end - window.first == min(7, words) for window in windows)
+
+
+def test_a_batch_has_few_words_whatever_comes():
+    windows = [Window(row, 0, length) for row, length in enumerate([11, 3, 5, 3, 2, 13])]
+    found = batches_of(windows, words=12, most=3)
+    assert [[window.row for window in batch] for batch in found] == [[4, 1, 3], [2], [0], [5]]
+
+
+def test_the_best_window_answers(predictor):
+    """A passage of windows: the answer is that of the window whose best span has the highest logits."""
+    filler = "in Oslo, in Kyiv? " * 211
+    passage = f"{filler}{PASSAGE} {filler}"
+    places = tokenize(passage)
+    windows = windows_of(0, len(places), predictor.window, predictor.window // 4)
+    assert len(windows) > 5 and predictor.window // 4 >= MAX_LENGTH
+    alone = []
+    for _, first, end in windows:
+        start, stop = places[first][0], places[end - 1][1]
+        found = ask(predictor, passage[start:stop])
+        alone.append((found["score"], found["answer"], found["start"] + start))
+    found = ask(predictor, passage)
+    best = max(alone)
+    assert found["score"] == pytest.approx(best[0], abs=1e-3) and found["answer"] == best[1]
+    assert passage[found["start"] : found["end"]] == found["answer"]
+    assert 0 < found["probability"] < 1
+    shown = predictor.explain({"passage": passage, "question": QUESTION})["attention"][0]
+    assert len(shown["columns"]) == predictor.window  # the window of the answer, not the whole passage
+    assert found["answer"].split()[0] in shown["columns"]
+
+
+def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
+    calls, predict = [], predictor.model.predict_on_batch
+
+    def counting(inputs):
+        calls.append(inputs["context"].shape)
+        return predict(inputs)
+
+    monkeypatch.setattr(predictor.model, "predict_on_batch", counting)
+    passage = "Cyd lives in Kyiv. " * 2000 + PASSAGE
+    assert len(tokenize(passage)) == 10_010
+    found = ask(predictor, passage)
+    assert found["answer"] and found["answer"] == passage[found["start"] : found["end"]]
+    assert max(rows * words for rows, words in calls) <= BATCH_WORDS
+    assert sum(rows * words for rows, words in calls) < 1.5 * 10_010
+
+
+def test_the_best_answers_share_no_word(predictor):
+    found = ask(predictor, PASSAGE)
+    first = found["n_best"][0]
+    assert {name: found[name] for name in first} == first
+    scores = [each["score"] for each in found["n_best"]]
+    assert scores == sorted(scores, reverse=True) and 1 < len(scores) <= 5
+    taken = [place for each in found["n_best"] for place in range(each["start"], each["end"])]
+    assert len(taken) == len(set(taken))
+
+
+def test_what_is_shown_of_the_attention_flow_is_the_papers(predictor):
+    _, c2q, q2c = predictor.explain({"passage": PASSAGE, "question": QUESTION})["attention"]
+    flow = predictor.model.get_layer("attention_flow")
+    inputs, _ = predictor._split([predictor.Instance(passage=PASSAGE, question=QUESTION)]).collate([0])
+    H_TD, U_JD = (x[0] for x in keras.Model(predictor.model.input, flow.input[:2]).predict_on_batch(inputs))
+    w_h, w_u, w_hu = np.asarray(flow.w_3D)
+    S_TJ = np.array([[h @ w_h + u @ w_u + (h * u) @ w_hu for u in U_JD] for h in H_TD])
+
+    def softmax(x):
+        return np.exp(x) / np.exp(x).sum()
+
+    np.testing.assert_allclose(c2q["weights"], [softmax(row) for row in S_TJ], atol=1e-5)
+    np.testing.assert_allclose(q2c["weights"], [softmax(S_TJ.max(axis=1))], atol=1e-5)
+    words, asked = ([text[i:j] for i, j in tokenize(text)] for text in (PASSAGE, QUESTION))
+    assert (c2q["rows"], c2q["columns"], q2c["rows"], q2c["columns"]) == (words, asked, ["question"], words)
+
+
+@pytest.mark.parametrize(
+    ("passage", "question", "percent"),
+    [
+        ("Rome, Paris in Bern.", "where?", 0.0),
+        ("Rome, Xyzzy in Bern.", "where, plugh?", 100 * 2 / 6),
+        ("", "where?", 0.0),
+    ],
+)
+def test_words_without_a_vector_are_counted(predictor, passage, question, percent):
+    assert ask(predictor, passage, question)["unknown_percent"] == pytest.approx(percent, abs=0.1)
