@@ -21,6 +21,7 @@ from tasks.generation import prepare as prepare_generation
 from tasks.generation.data import load_dataset as load_generation
 from tasks.reading_comprehension import prepare as prepare_reading
 from tasks.selection.prepare import Settings, prepare
+from tasks.selection.retrieval.build import build_for, of_dataset
 
 # `make fuzz` draws other examples each time, and many more.
 hypothesis.settings.register_profile("tests", max_examples=150, deadline=None, derandomize=True)
@@ -155,6 +156,17 @@ trained_selection = trained("selection", "prepared")
 trained_dialog = trained("dialog", "prepared_dialog")
 trained_generation = trained("generation", "prepared_generation")
 trained_reading_comprehension = trained("reading_comprehension", "prepared_reading")
+
+
+@pytest.fixture(scope="session")
+def selection_index(once, trained_selection, prepared):
+    """An index of the conversations that the small selection run was trained on."""
+
+    def make(root):
+        predictor = TASKS["selection"].predictor(trained_selection)
+        build_for(predictor, root / "index", of_dataset(prepared, predictor.vocabulary))
+
+    return once("selection-index", make) / "index"
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,26 @@
-"""`tasks.selection.data`: what a prepared directory must hold."""
+"""`tasks.selection.data`: what a prepared directory holds, as a pickle or as arrays, and what is refused."""
 
 import json
 import pickle
 import shutil
+import types
 
 import numpy as np
 import pytest
 
 from base.files import UserError
-from tasks.selection.data import load_dataset
+from data import pickles
+from data.samples.selection import write_smn
+from tasks.selection import prepare as prepare_module
+from tasks.selection.data import load_dataset, path_of, read_split
+from tasks.selection.prepare import Settings, prepare
+from tasks.selection.split import inputs_of, training_batches
+from tasks.selection.task import Training
+
+SMALL = {"name": "sample", "dimension": 5, "word2vec_epochs": 1}
+WHITESPACE = {"tokenizer": "whitespace", "lower": False}
+LISTS = {"y": [1, 0], "c": [[3, 9, 4, 9], [3, 9, 4, 9]], "r": [[5], [6, 7]]}
+WORDS = 1000
 
 
 @pytest.fixture
@@ -16,15 +28,26 @@ def directory(prepared, tmp_path):
     return shutil.copytree(prepared, tmp_path / "prepared")
 
 
+@pytest.fixture
+def release(tmp_path):
+    """A directory of the files that DAM's release has: no vocabulary, no facts."""
+    write(tmp_path / "data.pkl", (LISTS, LISTS, {"y": [], "c": [], "r": []}))
+    write(tmp_path / "word_embedding.pkl", np.zeros((10, 3)).tolist())
+    return tmp_path
+
+
 def write(path, value):
     with open(path, "wb") as file:
         pickle.dump(value, file, protocol=2)
 
 
+def change_facts(directory, **changes):
+    facts = json.loads((directory / "dataset.json").read_text())
+    (directory / "dataset.json").write_text(json.dumps({**facts, **changes}))
+
+
 def test_reads_what_prepare_wrote(prepared):
     dataset = load_dataset(prepared)
-    assert dataset.name == "sample"
-    assert (dataset.eos_id, dataset.unk_id) == (1, 2)
     assert dataset.vectors.shape == (len(dataset.vocabulary) + 1, 7)
     for name, split in dataset.splits.items():
         lines = (prepared.parent / "raw" / f"{name}.txt").read_text().splitlines()
@@ -33,147 +56,48 @@ def test_reads_what_prepare_wrote(prepared):
     assert dataset.facts() == {
         "path": str(prepared.resolve()),
         "name": "sample",
-        "eos_id": 1,
-        "unk_id": 2,
-        "hashed_words": 0,
-        "text": {"tokenizer": "whitespace", "lower": False},
+        **{"eos_id": 1, "unk_id": 2, "hashed_words": 0, "text": WHITESPACE},
     }
 
 
 def test_says_how_texts_become_words(directory):
-    facts = json.loads((directory / "dataset.json").read_text())
-    for text in ({"tokenizer": "terms", "lower": True}, {"tokenizer": "whitespace", "lower": False}):
-        (directory / "dataset.json").write_text(json.dumps({**facts, "text": text}))
+    for text in ({"tokenizer": "terms", "lower": True}, WHITESPACE):
+        change_facts(directory, text=text)
         assert load_dataset(directory).text == text
-    del facts["text"]  # as earlier ones
-    (directory / "dataset.json").write_text(json.dumps(facts))
-    assert load_dataset(directory).text == {"tokenizer": "whitespace", "lower": False}
-    for text in (
-        "terms",
-        {"tokenizer": "terms"},
-        {"tokenizer": "x", "lower": True},
-        {"tokenizer": "terms", "lower": 1},
-    ):
-        (directory / "dataset.json").write_text(json.dumps({**facts, "text": text}))
-        with pytest.raises(UserError, match=r"dataset.json: expected text with a known tokenizer and lower"):
-            load_dataset(directory)
+    facts = json.loads((directory / "dataset.json").read_text())
+    (directory / "dataset.json").write_text(json.dumps({k: v for k, v in facts.items() if k != "text"}))
+    assert load_dataset(directory).text == WHITESPACE
 
 
-def test_reads_the_releases_files_which_have_no_vocabulary(tmp_path):
-    split = {"y": [1, 0], "c": [[3, 9, 4, 9], [3, 9, 4, 9]], "r": [[5], [6, 7]]}
-    write(tmp_path / "data.pkl", (split, split, {"y": [], "c": [], "r": []}))
-    write(tmp_path / "word_embedding.pkl", np.zeros((10, 3)).tolist())
+def test_reads_the_releases_files_which_have_no_vocabulary(release):
     with pytest.raises(UserError, match="give --eos_id"):
-        load_dataset(tmp_path)
-    dataset = load_dataset(tmp_path, eos_id=9)
+        load_dataset(release)
+    dataset = load_dataset(release, eos_id=9)
     assert dataset.vocabulary is None
     assert dataset.splits["train"].turns.lists() == [[3], [4]]
     assert dataset.splits["dev"].responses.lists() == [[5], [6, 7]]
-    assert len(dataset.splits["test"].label) == 0
+    assert len(dataset.splits["test"]) == 0
+    for eos_id in (-5, 0, 10):
+        with pytest.raises(UserError, match=f"an id of _EOS_ from 1 to 9. Received: {eos_id}"):
+            load_dataset(release, eos_id)
 
 
-def test_reads_the_releases_word2id_in_any_order(tmp_path):
-    split = {"y": [1, 0], "c": [[3, 9, 4, 9], [3, 9, 4, 9]], "r": [[5], [6, 7]]}
-    write(tmp_path / "data.pkl", (split, split, split))
-    write(tmp_path / "word_embedding.pkl", np.zeros((10, 3)))
-    (tmp_path / "word2id").write_text("".join(f"word{id}\t{id}\n" for id in (7, 2, 4, 1, 3, 8, 5)) + "_EOS_\t9\n")
-    vocabulary = load_dataset(tmp_path, eos_id=9).vocabulary
+def test_reads_the_releases_word2id_in_any_order(release):
+    (release / "word2id").write_text("".join(f"word{id}\t{id}\n" for id in (7, 2, 4, 1, 3, 8, 5)) + "_EOS_\t9\n")
+    vocabulary = load_dataset(release, eos_id=9).vocabulary
     assert (vocabulary.eos_id, vocabulary.unk_id, len(vocabulary)) == (9, 0, 9)
     assert vocabulary.encode(["word8", "word5", "_EOS_", "word6"]) == [8, 5, 0, 0]
-    (tmp_path / "vocabulary.txt").write_text("".join(f"word{id}\n" for id in range(1, 9)) + "_EOS_\n")
-    assert load_dataset(tmp_path, eos_id=9).vocabulary.eos_id == 9
+    (release / "vocabulary.txt").write_text("".join(f"word{id}\n" for id in range(1, 9)) + "_EOS_\n")
+    assert load_dataset(release, eos_id=9).vocabulary.eos_id == 9
     with pytest.raises(UserError, match=r"vocabulary\.txt: expected _EOS_ to be word 4\. Received: word 9"):
-        load_dataset(tmp_path, eos_id=4)
-
-
-def test_a_missing_file_is_named(directory):
-    (directory / "data.pkl").unlink()
-    with pytest.raises(UserError, match=r"data\.pkl"):
-        load_dataset(directory)
-    with pytest.raises(UserError, match="is no directory"):
-        load_dataset(directory / "nowhere")
-
-
-@pytest.mark.parametrize("eos_id", [-5, 0, 10])
-def test_an_id_that_cannot_end_a_turn_is_refused(tmp_path, eos_id):
-    split = {"y": [1], "c": [[3, 9]], "r": [[5]]}
-    write(tmp_path / "data.pkl", (split, split, split))
-    write(tmp_path / "word_embedding.pkl", np.zeros((10, 3)).tolist())
-    with pytest.raises(UserError, match=f"an id of _EOS_ from 1 to 9. Received: {eos_id}"):
-        load_dataset(tmp_path, eos_id)
-
-
-def test_an_eos_id_that_the_dataset_contradicts_is_refused(directory):
-    assert load_dataset(directory, eos_id=1).eos_id == 1
-    with pytest.raises(UserError, match=r"dataset\.json says that the id of _EOS_ is 1. Received: 2"):
-        load_dataset(directory, eos_id=2)
-
-
-def test_embedding_and_vocabulary_of_different_sizes_name_both(directory):
-    words = len((directory / "vocabulary.txt").read_text().splitlines())
-    write(directory / "word_embedding.pkl", np.zeros((words, 7), "float32"))
-    with pytest.raises(
-        UserError, match=rf"{words} words, .* shape \({words + 1}, dimension\)\. Received: \({words}, 7\)"
-    ):
-        load_dataset(directory)
-
-
-def test_ids_beyond_the_embedding_are_refused(directory):
-    split = {"y": [1], "c": [[3, 1]], "r": [[100000]]}
-    write(directory / "data.pkl", (split, split, split))
-    with pytest.raises(UserError, match=r"train holds ids from 100000 to 100000, but .*rows 0 to"):
-        load_dataset(directory)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ([{}, {}], r"expected a tuple \(train, dev, test\)"),
-        ([{}, {}, {}], "expected train to be a dict with y, c and r"),
-        ([{"y": [1], "c": [], "r": []}] * 3, "equally long. Received: 1, 0, 0"),
-        ([{"y": [7], "c": [[3]], "r": [[3]]}] * 3, "labels of train to be 0 or 1. Received: 7"),
-        ([{"y": [0.9], "c": [[3]], "r": [[3]]}] * 3, r"labels of train to be 0 or 1. Received: 0\.9"),
-        (
-            [{"y": ["x" * 999], "c": [[3]], "r": [[3]]}] * 3,
-            r"labels of train to be 0 or 1. Received: 'x{12}\.\.\.x{13}'$",
-        ),
-        ([{"y": [[1]], "c": [[3]], "r": [[3]]}] * 3, r"labels of train to be 0 or 1. Received: \[1\]"),
-        ([{"y": [10**400], "c": [[3]], "r": [[3]]}] * 3, "labels of train to be 0 or 1. Received: 1000"),
-        ([{"y": [1], "c": [[5.7]], "r": [[3]]}] * 3, "expected lists of ids in train. 'float' object"),
-        ([{"y": [1], "c": [[3]], "r": [[np.float32(5.7)]]}] * 3, "expected lists of ids in train. 'numpy.float32'"),
-        ([{"y": [1], "c": [np.ones((2, 2))], "r": [[3]]}] * 3, "expected lists of ids in train."),
-        ([{"y": [1], "c": [[[3], 1]], "r": [[3]]}] * 3, "expected lists of ids in train. 'list' object"),
-        ([{"y": [1], "c": [{3: 1}], "r": [[3]]}] * 3, "expected lists of ids in train. lists of ids .* Received: dict"),
-        ([{"y": [1], "c": {0: [3]}, "r": [[3]]}] * 3, "expected lists of ids in train. "),
-        ([{"y": [1], "c": [b"ab"], "r": [[3]]}] * 3, "lists of ids are needed. Received: bytes"),
-        ([{"y": [1], "c": [[10**400]], "r": [[3]]}] * 3, "expected lists of ids in train. "),
-        ([{"y": [1], "c": [[3]], "r": [{3}]}] * 3, "refused the name '__builtin__.set' in it"),
-        ([{"y": [1], "c": ["ab"], "r": [[3]]}] * 3, "expected lists of ids in train"),
-        ([{"y": 1, "c": [], "r": []}] * 3, "expected lists of ids in train"),
-        ([{"y": [1], "c": [[2**40]], "r": [[3]]}] * 3, "expected lists of ids in train"),
-        ([{"y": [1], "c": [[3]], "r": [[3]]}] * 3, "expected contexts of train to hold the id of _EOS_"),
-    ],
-)
-def test_malformed_data_is_refused(directory, data, message):
-    write(directory / "data.pkl", tuple(data))
-    with pytest.raises(UserError, match=message):
-        load_dataset(directory)
-
-
-def test_a_context_in_itself_is_refused(directory):
-    context = [3, 1]
-    context.append(context)
-    write(directory / "data.pkl", ({"y": [1], "c": [context], "r": [[3]]},) * 3)
-    with pytest.raises(UserError, match="a list that takes more after it was referred to"):
-        load_dataset(directory)
+        load_dataset(release, eos_id=4)
 
 
 def test_one_list_many_times_is_stored_once(directory):
     """The same object, as in what prepare.py writes, or one list after every other; more than that is refused."""
     first, second, response = [3, 4, 1, 5, 1], [6, 1], [3, 3, 5]
     contexts = [first, second, first, first, second] * 70
-    split = {"y": [1] * 350, "c": contexts, "r": [response] * 350}
-    write(directory / "data.pkl", (split, split, split))
+    write(directory / "data.pkl", ({"y": [1] * 350, "c": contexts, "r": [response] * 350},) * 3)
     found = load_dataset(directory).splits["train"]
     assert len(found.responses.ids) == 3 and len(found.turns.ids) == 7
     assert found.texts(range(350), 1) == (contexts, [response] * 350)
@@ -187,21 +111,10 @@ def test_one_list_many_times_is_stored_once(directory):
 @pytest.mark.parametrize("labels", [["1", "0"], (1, 0), np.array([1, 0]), np.array([True, False])])
 def test_labels_may_be_any_zeros_and_ones(directory, labels):
     contexts, responses = ([3, 1], np.array([3, 4, 1])), [(3,), np.array([4, 5], "u2")]
-    split = {"y": labels, "c": contexts, "r": responses}
-    write(directory / "data.pkl", (split, split, split))
+    write(directory / "data.pkl", ({"y": labels, "c": contexts, "r": responses},) * 3)
     found = load_dataset(directory).splits["train"]
     assert found.label.tolist() == [1, 0] and found.label.dtype == np.int32
     assert found.texts([0, 1], 1) == ([[3, 1], [3, 4, 1]], [[3], [4, 5]])
-
-
-@pytest.mark.parametrize("eos_id", ["1", 1.0, True, [1], None, 10**400, 1e400])
-def test_an_eos_id_of_another_kind_is_refused(directory, eos_id):
-    facts = json.loads((directory / "dataset.json").read_text())
-    (directory / "dataset.json").write_text(json.dumps({**facts, "eos_id": eos_id}))
-    with pytest.raises(
-        UserError, match="give --eos_id" if eos_id is None else r"an id of _EOS_ from 1 to \d+\. Received: "
-    ):
-        load_dataset(directory)
 
 
 def test_vectors_in_any_order_of_axes_are_read(directory):
@@ -212,30 +125,58 @@ def test_vectors_in_any_order_of_axes_are_read(directory):
             np.testing.assert_array_equal(load_dataset(directory).vectors, vectors, strict=True)
 
 
-def same_row(count):
-    row = [0.5] * count
-    return [row] * count
+# === Refused ===
+
+
+def lists(y=(1,), c=((3, 1),), r=((3,),)):
+    """The content of a `data.pkl` with the same three lists in each split."""
+    return ({"y": list(y), "c": list(c), "r": list(r)},) * 3
+
+
+IN_ITSELF = [3, 1]
+IN_ITSELF.append(IN_ITSELF)
+IDS = "expected lists of ids in train. "
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (({}, {}), r"expected a tuple \(train, dev, test\)"),
+        (({}, {}, {}), "expected train to be a dict with y, c and r"),
+        (lists(c=[], r=[]), "equally long. Received: 1, 0, 0"),
+        (lists(y=[7]), "labels of train to be 0 or 1. Received: 7"),
+        (lists(y=[0.9]), r"labels of train to be 0 or 1. Received: 0\.9"),
+        (lists(y=["x" * 999]), r"labels of train to be 0 or 1. Received: 'x{12}\.\.\.x{13}'$"),
+        (lists(y=[[1]]), r"labels of train to be 0 or 1. Received: \[1\]"),
+        (lists(y=[10**400]), "labels of train to be 0 or 1. Received: 1000"),
+        (lists(c=[[5.7]]), IDS + "'float' object"),
+        (lists(r=[[np.float32(5.7)]]), IDS + "'numpy.float32'"),
+        (lists(c=[np.ones((2, 2))]), IDS),
+        (lists(c=[[[3], 1]]), IDS + "'list' object"),
+        (lists(c=[{3: 1}]), IDS + "lists of ids .* Received: dict"),
+        (({"y": [1], "c": {0: [3]}, "r": [[3]]},) * 3, IDS),
+        (({"y": 1, "c": [], "r": []},) * 3, IDS),
+        (lists(c=[b"ab"]), "lists of ids are needed. Received: bytes"),
+        (lists(c=[[10**400]]), IDS),
+        (lists(c=[[2**40]]), IDS),
+        (lists(c=["ab"]), IDS),
+        (lists(r=[{3}]), "refused the name '__builtin__.set' in it"),
+        (lists(r=[[100000]]), r"train holds ids from 100000 to 100000, but .*rows 0 to"),
+        (lists(c=[[3]]), "expected contexts of train to hold the id of _EOS_"),
+        (lists(c=[IN_ITSELF]), "a list that takes more after it was referred to"),
+    ],
+)
+def test_malformed_data_is_refused(directory, data, message):
+    write(directory / "data.pkl", data)
+    with pytest.raises(UserError, match=message):
+        load_dataset(directory)
 
 
 @pytest.mark.parametrize(
     "vectors",
     [
-        [[0.0, float("nan")]],
-        [1.0, 2.0],
-        [["a"]],
-        [["1.5"]],
-        [],
-        [[]],
-        [[[1.0]]],
-        [[1.0], [1.0, 2.0]],
-        [[1e300]],
-        [[10**400]],
-        [[1.0, None]],
-        {"a": [1.0]},
-        "text",
-        3,
-        np.zeros((3, 2), complex),
-        same_row(3000),
+        *([[0.0, float("nan")]], [1.0, 2.0], [["a"]], [["1.5"]], [], [[]], [[[1.0]]], [[1.0], [1.0, 2.0]], [[1e300]]),
+        *([[10**400]], [[1.0, None]], {"a": [1.0]}, "text", 3, np.zeros((3, 2), complex), [[0.5] * 3000] * 3000),
     ],
 )
 def test_malformed_vectors_are_refused(directory, vectors):
@@ -244,8 +185,142 @@ def test_malformed_vectors_are_refused(directory, vectors):
         load_dataset(directory)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        *(({"text": text}, "a known tokenizer and lower") for text in ("terms", {"tokenizer": "terms"})),
+        *(({"text": {"tokenizer": a, "lower": b}}, "a known tokenizer") for a, b in (("x", True), ("terms", 1))),
+        *(({"eos_id": id}, r"_EOS_ from 1 to \d+\. Received: ") for id in ("1", 1.0, True, [1], 10**400, 1e400)),
+        ({"eos_id": None}, "give --eos_id"),
+        ({"eos_id": 2}, r"vocabulary\.txt: expected _EOS_ to be word 2"),
+        *(({"hashed_words": number}, "hashed_words from 0 to 16777216") for number in (-1, 2**24 + 1, True, "1")),
+    ],
+)
+def test_wrong_facts_are_refused(directory, changes, message):
+    change_facts(directory, **changes)
+    with pytest.raises(UserError, match=message):
+        load_dataset(directory)
+
+
 @pytest.mark.parametrize("text", ["{", "[]", json.dumps({"task": "reading"}), "[" * 100_000])
-def test_malformed_facts_are_refused(directory, text):
+def test_facts_of_another_kind_are_refused(directory, text):
     (directory / "dataset.json").write_text(text)
     with pytest.raises(UserError, match=r"dataset\.json: expected"):
         load_dataset(directory)
+
+
+def test_what_is_missing_or_contradicts_is_named(directory):
+    assert load_dataset(directory, eos_id=1).eos_id == 1
+    with pytest.raises(UserError, match=r"dataset\.json says that the id of _EOS_ is 1. Received: 2"):
+        load_dataset(directory, eos_id=2)
+    words = len((directory / "vocabulary.txt").read_text().splitlines())
+    write(directory / "word_embedding.pkl", np.zeros((words, 7), "float32"))
+    expected = rf"{words} words, .* shape \({words + 1}, dimension\)\. Received: \({words}, 7\)"
+    with pytest.raises(UserError, match=expected):
+        load_dataset(directory)
+    write(directory / "word_embedding.pkl", np.zeros((words + 1, 7), "float32"))
+    (directory / "data.pkl").unlink()
+    with pytest.raises(UserError, match=r"data\.pkl"):
+        load_dataset(directory)
+    with pytest.raises(UserError, match="is no directory"):
+        load_dataset(directory / "nowhere")
+
+
+# === Arrays ===
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A corpus prepared as a pickle, as arrays, and as both."""
+    root = tmp_path_factory.mktemp("corpus")
+    write_smn(root / "raw", count=60, seed=3, held_out=11)
+    for storage in ("pickle", "arrays", "both"):
+        prepare("smn", root / "raw", root / storage, Settings(**SMALL, storage=storage))
+    return root
+
+
+def as_lists(split):
+    contexts, responses = split.texts(range(len(split)), 1)
+    return contexts, responses, split.label.tolist()
+
+
+def test_arrays_hold_what_the_pickle_holds(corpus):
+    pickled, flat, both = (load_dataset(corpus / storage) for storage in ("pickle", "arrays", "both"))
+    assert not (corpus / "arrays" / "data.pkl").exists() and not (corpus / "pickle" / "arrays").exists()
+    assert (corpus / "both" / "data.pkl").read_bytes() == (corpus / "pickle" / "data.pkl").read_bytes()
+    np.testing.assert_array_equal(flat.vectors, pickled.vectors)
+    for name, split in pickled.splits.items():
+        assert as_lists(flat.splits[name]) == as_lists(split) == as_lists(both.splits[name])
+        for field in ("context", "label", "context_start", "context_turns"):
+            np.testing.assert_array_equal(getattr(flat.splits[name], field), getattr(split, field))
+        assert flat.splits[name].turns.ids.dtype == np.uint16
+        assert isinstance(flat.splits[name].turns.ids.base, np.memmap)
+    train = pickles.load(corpus / "pickle" / "data.pkl")[0]
+    assert as_lists(flat.splits["train"]) == (train["c"], train["r"], train["y"])
+
+
+@pytest.mark.parametrize("negatives", ["file", "fresh"])
+def test_training_takes_the_same_batches_of_arrays(corpus, negatives):
+    config = types.SimpleNamespace(max_turns=3, max_words=5, masking="exact")
+    training = Training(negatives=negatives, negatives_per_positive=2, loss="softmax", batch_size=7)
+    batches = {}
+    for storage in ("pickle", "arrays"):
+        split = load_dataset(corpus / storage).splits["train"]
+        epoch = training_batches(split, config, training, np.random.default_rng(2))
+        batches[storage] = [(inputs_of(split, config, *batch[:2], 4), batch[2]) for batch in epoch]
+    assert len(batches["pickle"]) > 5
+    for (inputs, labels), (flat_inputs, flat_labels) in zip(*batches.values(), strict=True):
+        np.testing.assert_array_equal(flat_labels, labels, strict=True)
+        for name, ids in inputs.items():
+            np.testing.assert_array_equal(flat_inputs[name], ids, strict=True)
+
+
+def test_a_large_corpus_has_arrays_by_default(corpus, tmp_path, monkeypatch):
+    lines = sum(len(split) for split in load_dataset(corpus / "pickle").splits.values())
+    for limit, name in ((lines, "data.pkl"), (lines - 1, "arrays")):
+        monkeypatch.setattr(prepare_module, "PICKLED", limit)
+        prepare("smn", corpus / "raw", tmp_path / name, Settings(**SMALL))
+        assert {"data.pkl", "arrays"} & {file.name for file in (tmp_path / name).iterdir()} == {name}
+
+
+def put(value, at=-1):
+    def change(array):
+        array = array.copy()
+        array[at] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("ids", put(WORDS), rf"from 0 to {WORDS - 1}\. Received: {WORDS}"),
+        ("ids", lambda array: array.astype("int64"), r"expected uint16 or uint32\. Received: int64"),
+        ("label", put(2), r"from 0 to 1\. Received: 2"),
+        ("label", put(-1), r"from 0 to 1\. Received: -1"),
+        ("label", lambda array: array[1:], r"expected [0-9,]+ numbers\. Received: "),
+        ("context", put(10**6), r"Received: 1000000"),
+        ("context", put(0), r"expected numbers that do not fall"),
+        ("turn_starts", put(-1), r"Received: -1"),
+        ("turn_starts", put(2**63 - 1), r"Received: 9223372036854775807"),
+        ("turn_lengths", put(1000), r"turn_starts.npy: expected lists that end at \d+ at most"),
+        ("response_lengths", put(-1, 3), r"Received: -1"),
+        ("response_starts", lambda array: array[:-1], r"expected [0-9,]+ numbers"),
+        ("context_turns", put(1000), r"context_start.npy: expected lists that end at \d+ at most"),
+    ],
+)
+def test_arrays_that_contradict_each_other_are_refused(corpus, tmp_path, name, change, message):
+    arrays = shutil.copytree(corpus / "arrays" / "arrays", tmp_path / "arrays")
+    read_split(arrays, "train", WORDS)
+    file = path_of(arrays, "train", name)
+    np.save(file, change(np.load(file)))
+    with pytest.raises(UserError, match=rf"train\..*{message}"):
+        read_split(arrays, "train", WORDS)
+
+
+def test_a_missing_array_is_named(corpus, tmp_path):
+    shutil.copytree(corpus / "arrays", tmp_path / "copy")
+    path_of(tmp_path / "copy" / "arrays", "dev", "label").unlink()
+    with pytest.raises(UserError, match=r"dev\.label\.npy: expected an array\. Received: No such file"):
+        load_dataset(tmp_path / "copy")

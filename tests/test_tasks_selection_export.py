@@ -9,8 +9,9 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from exported import WORDS, make_run
-from helpers import ROOT, run_script
+from helpers import ROOT, run_script, train_small
 
 from base.files import UserError
 from data.corpora.smn import tokenize
@@ -20,6 +21,7 @@ from engine.run import Run, set_precision
 from models.dam import DAM
 from tasks import TASKS
 from tasks.selection.export import NO_SCORE
+from tasks.selection.prepare import Settings, prepare
 from tasks.selection.scoring import score
 from tasks.selection.split import SelectionSplit
 
@@ -296,3 +298,19 @@ def test_printed_example_runs(served):
     assert "/out/release/1: to call it:" in served.printed
     answer = served.answers["example"]
     assert answer["order"].shape == (1, 2) and (answer["scores"] > 0).all()
+
+
+@pytest.mark.slow
+def test_an_exported_model_matches_unknown_words_as_the_run_does(prepared, tmp_path):
+    source, data = prepared.parent / "raw", tmp_path / "data"
+    prepare("smn", source, data, Settings(dimension=7, word2vec_epochs=1, hashed_words=101, tokenizer="terms"))
+    settings = {"max_turns": "2", "lexical.gain": "3", "lexical.turns": "4", "lexical.stems": "true"}
+    run = train_small("selection", data, tmp_path / "run", settings, epochs=1e-6)
+    turns = ["try /etc/Xyz.conf", "a", "b", "where is qqqq?", "c", "d"]  # four are read, two by the network
+    candidates = ["/etc/xyz.conf", "qqqq", "wwww qqqq", "wwww", ""]
+    [answer] = TASKS["selection"].predictor(run).predict([{"turns": turns, "candidates": candidates[:4]}])
+    served = tf.saved_model.load(exporting.export(TASKS["selection"], run, tmp_path / "export"))
+    found = served.rank(turns=tf.constant([turns]), candidates=tf.constant([candidates]))["logits"].numpy()[0]
+    np.testing.assert_allclose(found[:4], answer["logits"], atol=1e-5)
+    one, other, half, none = answer["logits"]
+    assert abs(one - none) < 0.5 < half - none < other - none

@@ -1,16 +1,22 @@
 """`tasks.selection.split` against loops from the definitions."""
 
+import types
+
 import numpy as np
 import pytest
 
+from base.files import UserError
 from data.sequences import Sequences
-from tasks.selection.split import SelectionSplit
+from tasks.selection import split as module
+from tasks.selection.split import SelectionSplit, training_batches
+from tasks.selection.task import Training
 
 EOS = 1
+SIZES = types.SimpleNamespace(max_turns=3, max_words=4)
 
 
 def split_in_loops(context):
-    """DAM's release: one turn an `_EOS_`, what follows the last is a turn if it has a word."""
+    """DAM's release: one turn per `_EOS_`; what follows the last is a turn if it has a word."""
     turns, turn = [], []
     for word in context:
         if word == EOS:
@@ -59,32 +65,6 @@ def corpus(seed, contexts=13, longest=29, share_of_eos=0.3):
     return c, r, y
 
 
-# === Turns ===
-
-
-@pytest.mark.parametrize(
-    "context, turns",
-    [
-        ([], []),
-        ([5], [[5]]),
-        ([5, 1], [[5]]),
-        ([5, 1, 1], [[5], []]),
-        ([1, 5], [[], [5]]),
-        ([5, 6, 1, 1, 7, 1], [[5, 6], [], [7]]),
-        ([1], [[]]),
-        ([1, 1], [[], []]),
-    ],
-)
-def test_a_context_loses_one_empty_turn_at_the_end(context, turns):
-    split = SelectionSplit.of([context], [[7]], [1], EOS)
-    assert split.turns.lists() == turns == split_in_loops(context)
-    assert split.context_turns.tolist() == [len(turns)]
-
-
-def test_any_id_may_end_a_turn():
-    assert SelectionSplit.of([[28270, 1, 28270]], [[7]], [1], 28270).turns.lists() == [[], [1]]
-
-
 # === Sequences ===
 
 
@@ -100,10 +80,6 @@ def test_sequences_padded_matches_loops(width):
         assert [found[at].tolist()] == padded_in_loops([chosen], width)
 
 
-def test_sequences_padded_keeps_the_tail():
-    assert Sequences.of([[4, 5, 6, 7]]).padded(np.array([0]), 3).tolist() == [[5, 6, 7]]
-
-
 def test_sequences_padded_of_empty_lists_is_zero():
     found = Sequences.of([[], []]).padded(np.array([0, -1, 1]), 2)
     assert found.tolist() == [[0, 0]] * 3 and found.dtype == np.int32
@@ -117,29 +93,45 @@ def test_sequences_lists_are_those_it_was_made_of(lists):
 # === SelectionSplit ===
 
 
+@pytest.mark.parametrize(
+    ("context", "turns"),
+    [
+        ([], []),
+        ([5], [[5]]),
+        ([5, 1], [[5]]),
+        ([5, 1, 1], [[5], []]),
+        ([1, 5], [[], [5]]),
+        ([5, 6, 1, 1, 7, 1], [[5, 6], [], [7]]),
+        ([1], [[]]),
+        ([1, 1], [[], []]),
+    ],
+)
+def test_a_context_loses_one_empty_turn_at_the_end(context, turns):
+    assert SelectionSplit.of([context], [[7]], [1], EOS).turns.lists() == turns == split_in_loops(context)
+    other = [28270 if id == EOS else id for id in context]  # any id may end a turn
+    assert SelectionSplit.of([other], [[7]], [1], 28270).turns.lists() == turns
+
+
 def test_split_of_matches_loops():
     c, r, y = corpus(2)
     split = SelectionSplit.of(c, r, y, EOS)
     turns = split.turns.lists()
-    for line, (context, response, label) in enumerate(zip(c, r, y, strict=True)):
-        start = split.context_start[split.context[line]]
-        count = split.context_turns[split.context[line]]
+    for line, context in enumerate(c):
+        start, count = split.context_start[split.context[line]], split.context_turns[split.context[line]]
         assert turns[start : start + count] == split_in_loops(context)
-        assert split.responses.lists()[line] == response
-        assert split.label[line] == label
-    assert split.label.dtype == np.int32
+    assert split.responses.lists() == r
+    assert split.label.tolist() == y and split.label.dtype == np.int32
 
 
-def test_split_of_shares_equal_contexts_of_consecutive_lines_alone():
-    c = [[5, 1], [5, 1], [6, 1], [5, 1], [], []]
-    split = SelectionSplit.of(c, [[7]] * 6, [1] * 6, EOS)
+def test_equal_contexts_of_consecutive_lines_are_one():
+    split = SelectionSplit.of([[5, 1], [5, 1], [6, 1], [5, 1], [], []], [[7]] * 6, [1] * 6, EOS)
     assert split.context.tolist() == [0, 0, 1, 2, 3, 3]
     assert split.context_turns.tolist() == [1, 1, 1, 0]
     assert split.context_start.tolist() == [0, 1, 2, 3]
     assert split.turns.lists() == [[5], [6], [5]]
 
 
-@pytest.mark.parametrize("max_turns, max_words", [(1, 1), (2, 3), (3, 2), (9, 50)])
+@pytest.mark.parametrize(("max_turns", "max_words"), [(1, 1), (2, 3), (3, 2), (9, 50)])
 @pytest.mark.parametrize("multiple", (1, 4, 7))
 def test_collate_matches_loops(max_turns, max_words, multiple):
     for seed in range(7):
@@ -160,34 +152,109 @@ def test_collate_matches_loops(max_turns, max_words, multiple):
         assert all(ids.dtype == np.int32 for ids in found.values())
 
 
-def test_collate_keeps_the_last_turns_and_words():
-    split = SelectionSplit.of([[2, 1, 3, 4, 5, 1, 6, 1]], [[7, 8, 9]], [1], EOS)
-    batch = split.collate(np.array([0]), np.array([[0]]), max_turns=2, max_words=2)
-    assert batch["turns"].tolist() == [[[4, 5], [6, 0]]]
-    assert batch["responses"].tolist() == [[[8, 9]]]
-
-
-def test_collate_keeps_empty_turns():
-    split = SelectionSplit.of([[1, 3, 1, 1, 4, 1, 1], [5, 1]], [[7]] * 2, [1, 0], EOS)
-    batch = split.collate(np.array([0, 1]), np.array([[0], [1]]), max_turns=9, max_words=50)
-    assert batch["turns"].tolist() == [[[0], [3], [0], [4], [0]], [[5], [0], [0], [0], [0]]]
-
-
-def test_collate_of_contexts_without_a_turn_gives_one_empty_turn():
-    split = SelectionSplit.of([[], [5, 1]], [[7], []], [1, 0], EOS)
-    batch = split.collate(np.array([0]), np.array([[1, -1]]), max_turns=9, max_words=50)
-    assert batch["turns"].tolist() == [[[0]]] and batch["responses"].tolist() == [[[0], [0]]]
-
-
-def test_collate_of_a_split_without_a_turn_gives_one_empty_turn():
-    split = SelectionSplit.of([[]], [[7]], [1], EOS)
-    batch = split.collate(np.array([0]), np.array([[0]]), max_turns=9, max_words=50)
-    assert batch["turns"].tolist() == [[[0]]] and batch["responses"].tolist() == [[[7]]]
+@pytest.mark.parametrize(
+    ("contexts", "responses", "limits", "turns", "candidates"),
+    [
+        ([[2, 1, 3, 4, 5, 1, 6, 1]], [[0]], (2, 2), [[[4, 5], [6, 0]]], [[[8, 9]]]),  # the last turns and words
+        ([[1, 3, 1, 1, 4, 1, 1]], [[0]], (9, 50), [[[0], [3], [0], [4], [0]]], [[[7, 8, 9]]]),  # empty turns stay
+        ([[]], [[0, -1]], (9, 50), [[[0]]], [[[7, 8, 9], [0, 0, 0]]]),  # no turn at all
+    ],
+)
+def test_collate_by_hand(contexts, responses, limits, turns, candidates):
+    split = SelectionSplit.of(contexts, [[7, 8, 9]], [1], EOS)
+    batch = split.collate(np.array([0]), np.array(responses), *limits)
+    assert (batch["turns"].tolist(), batch["responses"].tolist()) == (turns, candidates)
 
 
 @pytest.mark.parametrize("multiple, max_words, width", [(1, 50, 5), (4, 50, 8), (5, 50, 5), (4, 7, 7), (4, 3, 3)])
 def test_collate_rounds_widths_up_to_a_multiple(multiple, max_words, width):
     split = SelectionSplit.of([[2, 3, 4, 5, 6, 1, 7, 1]], [[8] * 5, [9] * 30], [1, 0], EOS)
     batch = split.collate(np.array([0]), np.array([[0, -1]]), 9, max_words, multiple)
-    assert batch["turns"].shape == (1, 2, width)
-    assert batch["responses"].shape == (1, 2, width)  # the long response is not in this batch
+    assert batch["turns"].shape == batch["responses"].shape == (1, 2, width)  # the long response is not in this batch
+
+
+# === Training ===
+
+
+def make_split(sizes=(2, 3, 2), positives=1):
+    """A context for each of `sizes`, its number of lines, of which the first `positives` are positive."""
+    rng = np.random.default_rng(0)
+    contexts, responses, labels = [], [], []
+    for i, lines in enumerate(sizes):
+        context = [*rng.integers(3, 90, 3 + i % 3).tolist(), EOS, *rng.integers(3, 90, 2).tolist(), EOS]
+        for j in range(lines):
+            contexts.append(context)
+            responses.append(rng.integers(3, 90, rng.integers(1, 6)).tolist())
+            labels.append(int(j < positives))
+    return SelectionSplit.of(contexts, responses, labels, EOS)
+
+
+def batches_of(split, seed=1, **training):
+    return training_batches(split, SIZES, Training(batch_size=7, **training), np.random.default_rng(seed))
+
+
+def drawn(split, **options):
+    """`{(lines of the candidates): (context, labels)}` of all examples of an epoch."""
+    return {
+        tuple(lines): (int(context), labels.tolist())
+        for batch in batches_of(split, **options)
+        for context, lines, labels in zip(*batch, strict=True)
+    }
+
+
+def test_negatives_of_the_file():
+    every_line = {(0,): (0, [1]), (1,): (0, [0]), (2,): (1, [1]), (3,): (1, [0]), (4,): (1, [0]), (5,): (2, [1])}
+    assert drawn(make_split()) == {**every_line, (6,): (2, [0])}
+    split = make_split(sizes=(2, 3, 2, 1))  # the last context has nothing to compare
+    with_positive = {(0, 1): (0, [1, 0]), (2, 3, 4): (1, [1, 0, 0]), (5, 6): (2, [1, 0])}
+    assert drawn(split, loss="softmax") == with_positive
+
+
+def test_fresh_negatives_are_other_lines_positives_and_differ_by_epoch():
+    split = make_split(sizes=(2,) * 40)
+    options = {"negatives": "fresh", "negatives_per_positive": 3, "loss": "softmax"}
+    found = drawn(split, **options)
+    assert sorted(lines[0] for lines in found) == list(range(0, 80, 2))
+    assert all(line % 2 == 0 and line != lines[0] for lines in found for line in lines[1:])
+    assert all(found[lines] == (lines[0] // 2, [1, 0, 0, 0]) for lines in found)
+    assert drawn(split, **options) == found != drawn(split, seed=2, **options)
+
+
+def test_fresh_negatives_never_repeat_the_positives_words():
+    split = SelectionSplit.of([[3, EOS], [4, EOS], [5, EOS], [6, EOS]], [[7], [7], [7], [8]], [1] * 4, EOS)
+    lines = np.array([0] * 50)
+    found = split.draw_negatives(lines, lines[:1], 1, np.random.default_rng(0))
+    assert found.tolist() == [[0]] * 50  # only line 0 is in the pool: there are no other words
+    found = split.draw_negatives(np.arange(4), np.arange(4), 1, np.random.default_rng(0))
+    assert found[:3, 0].tolist() == [3, 3, 3] and found[3, 0] in (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("split", "training", "message"),
+    [
+        (make_split(positives=0), {"negatives": "fresh"}, "no line with label 1"),
+        (make_split(sizes=(1, 1)), {"loss": "softmax"}, "contexts with both labels"),
+    ],
+)
+def test_a_split_without_something_to_compare_is_refused(split, training, message):
+    with pytest.raises(UserError, match=message):
+        batches_of(split, **training)
+
+
+@pytest.mark.parametrize("loss, negatives", [("pointwise", "file"), ("softmax", "file"), ("softmax", "fresh")])
+def test_an_epoch_has_every_example_once_and_any_batch_of_it_alone(monkeypatch, loss, negatives):
+    monkeypatch.setattr(module, "POOL", 3)
+    split = make_split(sizes=(2, 3) * 19)
+
+    def epoch(seed=5):
+        return batches_of(split, seed, loss=loss, negatives=negatives)
+
+    every = list(epoch())
+    lines = np.concatenate([responses[:, 0] for _, responses, _ in every])
+    expected = range(95) if loss == "pointwise" else np.flatnonzero(split.label == 1)
+    assert sorted(lines) == list(expected) and lines.tolist() != sorted(lines)
+    assert len(epoch()) == len(epoch(6)) == len(every) > 3
+    for at in (len(every) - 1, 0, 4):
+        for found, whole in zip(epoch()[at], every[at], strict=True):
+            np.testing.assert_array_equal(found, whole)
+    assert lines.tolist() != np.concatenate([responses[:, 0] for _, responses, _ in epoch(6)]).tolist()

@@ -1,7 +1,11 @@
-"""A response-selection model that answers plain text."""
+"""A response-selection model that answers plain text, and the maps of what it matched and attended to.
+
+Letters: T turns   K utterance words   J response words
+"""
 
 import functools
 
+import keras
 import numpy as np
 
 from base.config import Config
@@ -12,7 +16,6 @@ from engine.predictor import Predictor
 from engine.run import VOCABULARY
 from engine.vocabularies import vocabulary_of
 from tasks.selection.data import text_settings
-from tasks.selection.matching import Matching
 from tasks.selection.scoring import CANDIDATES, score
 from tasks.selection.split import SelectionSplit, inputs_of
 
@@ -21,10 +24,10 @@ class SelectionPredictor(Predictor):
     """Ranks candidate responses to a conversation.
 
     Args:
-        run: A `engine.run.Run` of a selection model.
+        run: `engine.run.Run` of a selection model.
 
     Raises:
-        UserError: where the run has no vocabulary, or cannot be loaded.
+        UserError: if the run has no vocabulary, or cannot be loaded.
     """
 
     class Instance(Config):
@@ -54,11 +57,11 @@ class SelectionPredictor(Predictor):
 
     def answer(self, instances):
         split = self._split(instances)
-        # Many candidates for one context are scored at once, so that it is encoded once.
+        # All candidates of a single context are scored at once, so that it is encoded once.
         at_once = max(CANDIDATES, len(split)) if len(instances) == 1 else CANDIDATES
-        logits = (
-            score(self.model, split, self.model.config, candidates=at_once) if len(split) else np.zeros(0, np.float32)
-        )
+        logits = np.zeros(0, np.float32)
+        if len(split):
+            logits = score(self.model, split, self.model.config, candidates=at_once)
         ends = np.cumsum([len(instance.candidates) for instance in instances])
         return [
             self.Answer(
@@ -70,47 +73,109 @@ class SelectionPredictor(Predictor):
         ]
 
     def answer_with_attention(self, instance, details):
-        """As of `Predictor`; empty for a model without match matrices.
-
-        The maps show the best candidate's matches with each turn that is read: the mean of the model's match matrices,
-        a row per word of the turn and a column per word of the response, divided by the best match. The details are
-        every match matrix, and what every attentive module attended to.
-        """
+        """The maps are those of the best candidate, see `Matching.maps`; none for a model without match matrices."""
         [answer] = self.answer([instance])
         if not answer.order or self._matching is None:
             return answer, []
-        read = self._read(instance.turns, instance.candidates[answer.order[0]])
-        maps = self._matching.summary(*read)
-        if details:
-            maps += self._matching.matches(*read) + self._matching.attention(*read)
-        return answer, maps
+        config, turns, candidate = self.model.config, instance.turns, instance.candidates[answer.order[0]]
+        split = self._split([self.Instance(turns=turns, candidates=[candidate])])
+        inputs = inputs_of(split, config, np.array([0]), np.array([[0]]), 1)
+        texts = [*turns[-config.max_turns :], candidate]
+        *turns, response = [self._words(text)[-config.max_words :] for text in texts]
+        return answer, self._matching.maps(inputs, turns, response, details)
 
     @functools.cached_property
     def _matching(self):
         return Matching(self.model) if hasattr(self.model, "match_matrices") else None
 
-    def _read(self, turns, candidate):
-        """The model's inputs with one candidate, the words of each turn that is read, and of the candidate."""
-        config = self.model.config
-        split = self._split([self.Instance(turns=turns, candidates=[candidate])])
-        words = [self._words(text)[-config.max_words :] for text in [*turns[-config.max_turns :], candidate]]
-        return inputs_of(split, config, np.array([0]), np.array([[0]]), 1), words[:-1], words[-1]
-
     def _split(self, instances):
-        turns = [self._ids(turn) for instance in instances for turn in instance.turns]
         count = np.array([len(instance.turns) for instance in instances], np.int64)
         candidates = [len(instance.candidates) for instance in instances]
         return SelectionSplit(
-            turns=Sequences.of(turns),
+            turns=self._ids(turn for instance in instances for turn in instance.turns),
             context_start=np.cumsum(count) - count,
             context_turns=count,
-            responses=Sequences.of([self._ids(text) for instance in instances for text in instance.candidates]),
+            responses=self._ids(text for instance in instances for text in instance.candidates),
             context=np.repeat(np.arange(len(instances)), candidates),
             label=np.zeros(sum(candidates), np.int32),
         )
 
+    def _ids(self, texts):
+        return Sequences.of([self.vocabulary.encode(self._words(text)) for text in texts])
+
     def _words(self, text):
         return words_of(text, **self.text)
 
-    def _ids(self, text):
-        return self.vocabulary.encode(self._words(text))
+
+class Matching:
+    """Reads match matrices and attention weights out of a `models.dam.DAM`."""
+
+    def __init__(self, model):
+        self.model = model
+        self._values = keras.Model(model.input, {"M": dict(model.match_matrices), **model.representations})
+
+    def maps(self, inputs, turns, response, details=False):
+        """The matches of a response with each turn, and optionally all that they are made of.
+
+        Args:
+            inputs: The model's, of one context and one response.
+            turns: The words of each turn that is read; lists of strings.
+            response: The words of the response that are read.
+            details: Adds every match matrix, then the weights of every attentive module.
+
+        Returns:
+            Maps as `engine.predictor.Predictor.explain` returns them. The first ones, one for each turn, show the mean
+            of the match matrices divided by its maximum; negative matches are zero.
+        """
+        if not response:
+            return []
+        values = self._values.predict_on_batch(inputs)
+        read = [t for t, words in enumerate(turns) if words]
+        M_TKJ = np.mean([_array(M)[0, 0] for M in values["M"].values()], axis=0)
+        M_TKJ = np.maximum(M_TKJ, 0.0) / max(M_TKJ.max(), 1e-9)
+        maps = [_map(f"turn {t + 1}", turns[t], response, M_TKJ[t]) for t in read]
+        if details:
+            matches = {name: _array(values["M"][name])[0, 0] for name in self.model.match_matrices}
+            maps += [
+                _map(f"turn {t + 1}: {name}", turns[t], response, M_TKJ[t], f"turn {t + 1}: matches")
+                for t in read
+                for name, M_TKJ in matches.items()
+            ]
+            maps += self._attention(values, inputs, turns, response, read)
+        return maps
+
+    def _attention(self, values, inputs, turns, response, read):
+        """The weights of every attentive module: response and turns on themselves, then each on the other."""
+        u_mask = np.asarray(inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
+        r_mask = np.asarray(inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
+        layers = {layer.name: layer for layer in self.model.layers}
+        of_response, of_turn = [], {t: [] for t in read}
+        for l, (U, R) in enumerate(zip(values["U"], values["R"], strict=True)):
+            if attend := layers.get(f"self_attention_{l}"):
+                Att_TKK = _array(attend.attention(U, U, u_mask, u_mask))[0, 0]
+                Att_JJ = _array(attend.attention(R, R, r_mask, r_mask))[0, 0, 0]
+                name, group = f"self-attention {l + 1}", "response: attention"
+                of_response.append(_map(f"response: {name}", response, response, Att_JJ, group))
+                for t in read:
+                    title, group = f"turn {t + 1}: {name}", f"turn {t + 1}: attention"
+                    of_turn[t].append(_map(title, turns[t], turns[t], Att_TKK[t], group))
+            if match := layers.get(f"cross_match_{l}"):
+                Att_TKJ = _array(match.utterance_attends.attention(U, R, u_mask, r_mask))[0, 0]
+                Att_TJK = _array(match.response_attends.attention(R, U, r_mask, u_mask))[0, 0]
+                for t in read:
+                    turn, group = f"turn {t + 1}", f"turn {t + 1}: attention"
+                    of_turn[t] += [
+                        _map(f"{turn} on response {l}", turns[t], response, Att_TKJ[t], group),
+                        _map(f"response on {turn} {l}", response, turns[t], Att_TJK[t], group),
+                    ]
+        return [*of_response, *(each for maps in of_turn.values() for each in maps)]
+
+
+def _array(x):
+    return keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))
+
+
+def _map(title, rows, columns, weights, group=None):
+    """A map of an array that may be padded."""
+    weights = weights[: len(rows), : len(columns)].tolist()
+    return {**({"group": group} if group else {}), "title": title, "rows": rows, "columns": columns, "weights": weights}

@@ -1,0 +1,105 @@
+"""chat.py for selection: answers of an index, and the user's own."""
+
+import io
+import shutil
+
+import pytest
+from helpers import run_script
+from terminals import talk_plain
+
+from base.files import UserError
+from serving.models import load
+from tasks import TASKS
+from tasks.selection.chat import SelectionChat
+from tasks.selection.retrieval.answers import Retriever, ranked
+
+QUESTION = "what can you tell me about the town ?"
+
+
+@pytest.fixture(scope="module")
+def predictor(trained_selection):
+    return TASKS["selection"].predictor(trained_selection)
+
+
+@pytest.fixture
+def chat(predictor, selection_index):
+    return SelectionChat(predictor, index=selection_index)
+
+
+def test_the_chat_says_the_best_answer_and_remembers_it(chat, predictor, selection_index):
+    retriever = Retriever(predictor, selection_index)
+    assert chat.reply("  ") == [] and chat.said == []
+    [said] = chat.reply(QUESTION)
+    assert said == retriever.answers([QUESTION])[0].text
+    assert chat.said == [QUESTION, said]
+    [then] = chat.reply("and the market ?")
+    assert then == retriever.answers([QUESTION, said, "and the market ?"])[0].text
+    chat.reset()
+    assert chat.said == [] and chat.more() == "Say something first."
+    assert chat.reply("zork zork") == ["[Nothing in the index has a word of that.]"]
+    assert chat.more() == chat.explain() == "Say something first."
+
+
+def test_more_shows_scores_and_sources(chat):
+    chat.reply(QUESTION)
+    lines = chat.more("3").split("\n")
+    assert len(lines) == 6
+    for place, (line, source) in enumerate(zip(lines[::2], lines[1::2], strict=True)):
+        answer = chat.found[place]
+        assert line == f"{place + 1:3}  {answer.score:.3f}  {answer.text}"
+        assert source.strip().startswith("said to: ") and answer.hit.context[-1] in source
+        assert all(f"{search} {n}" in source for search, n in answer.hit.places.items())
+    assert len(chat.more().split("\n")) == 10
+    assert chat.more("x") == chat.more("0").replace("0", "x") == "/more expects how many answers to show. Received: x"
+
+
+def test_explain_shows_the_best_match_of_each_word(chat):
+    [said] = chat.reply(QUESTION)
+    lines = chat.explain().split("\n")
+    assert [line.split()[0] for line in lines[:-1]] == said.split()[-5:]  # what the model reads
+    assert "(turn 1)" in lines[0]
+
+
+def test_own_answers_are_ranked(predictor, tmp_path):
+    file = tmp_path / "answers.txt"
+    file.write_text("yes\n\n  no thank you\nthe town is old\n", encoding="utf-8")
+    chat = SelectionChat(predictor, candidates=file)
+    [said] = chat.reply(QUESTION)
+    best = ranked(predictor, [QUESTION], ["yes", "no thank you", "the town is old"])
+    assert said == best[0].text
+    assert chat.more().split("\n") == [f"{i:3}  {a.score:.3f}  {a.text}" for i, a in enumerate(best, 1)]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xff"])
+def test_a_file_without_answers_is_refused(predictor, tmp_path, content):
+    file = tmp_path / "answers.txt"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(UserError, match=r"answers.txt: expected .*an answer per line"):
+        SelectionChat(predictor, candidates=file)
+
+
+def test_talk_shows_an_answer_once(chat):
+    printed = talk_plain(chat, "what can you tell me ?", "", "/explain", "/nonsense")
+    assert printed.count("bot: ") == 1
+    assert "Commands: /more, /explain, /reset, /help, /save, /quit" in printed
+
+
+def test_script_answers_from_an_index(trained_selection, selection_index, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("what can you tell me ?\n/more 1\n\n/quit\n"))
+    done = run_script("chat.py", f"--run={trained_selection.path}", f"--index={selection_index}")
+    assert done.returncode == 0 and done.stdout.count("bot: ") == 1
+    assert "said to: " in done.stdout and "/more N" in done.stdout
+    for flags in ([], [f"--index={selection_index}", "--candidates=x"]):
+        done = run_script("chat.py", f"--run={trained_selection.path}", *flags)
+        assert done.returncode == 1
+        assert "give --index=DIR (tools.build_index) or --candidates=FILE" in done.stderr
+
+
+def test_a_model_that_came_with_pairs_is_talked_to_and_served(trained_selection, prepared, tmp_path, monkeypatch):
+    path = shutil.copytree(trained_selection.path, tmp_path / "given")
+    shutil.copytree(prepared.parent / "raw", path / "pairs")
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{QUESTION}\n"))
+    done = run_script("chat.py", f"--run={path}")
+    assert done.returncode == 0 and done.stdout.count("bot: ") == 1
+    assert load("dam", path).metadata()["responses"] > 9

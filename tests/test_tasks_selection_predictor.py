@@ -1,0 +1,165 @@
+"""`tasks.selection.predictor`: maps against loops from DAM's equations, answers to plain text."""
+
+import keras
+import numpy as np
+import pytest
+from helpers import set_random_weights
+
+from engine.run import Run
+from models.dam import DAM, DAMConfig, release_settings
+from tasks import TASKS
+from tasks.selection.predictor import Matching
+
+T, K, J, D, L = 2, 5, 3, 7, 2
+TURNS, RESPONSE = [["a", "b", "c", "d", "e"], ["c", "a"]], ["e", "b", "b"]
+IDS = {"turns": np.array([[[1, 2, 3, 4, 5], [3, 1, 0, 0, 0]]]), "responses": np.array([[[5, 2, 2]]])}
+SIZES = {"vocabulary_size": 5, "embedding_dim": D, "max_turns": T, "max_words": K, "levels": L, "conv_filters": (2, 3)}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return set_random_weights(DAM(DAMConfig(**SIZES)), seed=1)
+
+
+def norm(layer, x):
+    gamma, beta = (np.asarray(weight) for weight in layer.get_weights())
+    return (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-6) * gamma + beta
+
+
+def attend(layer, Q, K):
+    """Weights and output of an attentive module on two sentences without padding."""
+    Att = np.zeros((len(Q), len(K)))
+    for i, q in enumerate(Q):
+        e = np.exp([q @ k / np.sqrt(D) for k in K])
+        Att[i] = e / e.sum()
+    W1, b1, W2, b2 = (np.asarray(weight) for weight in (layer.W1_DD, layer.b1, layer.W2_DD, layer.b2))
+    x = norm(layer.attention_norm, Att @ K + Q)
+    return Att, norm(layer.ffn_norm, np.maximum(x @ W1 + b1, 0) @ W2 + b2 + x)
+
+
+def expected(model):
+    """`{title: matrix}` of all detailed maps, turn by turn, word by word."""
+    table = np.asarray(model.get_layer("word_embedding").get_weights()[0])
+    found = {}
+    for t, words in enumerate(TURNS, 1):
+        U, R = (table[["abcde".index(word) + 1 for word in sentence]] for sentence in (words, RESPONSE))
+        for level in range(L + 1):
+            match = model.get_layer(f"cross_match_{level}")
+            on_response, U_ = attend(match.utterance_attends, U, R)
+            on_turn, R_ = attend(match.response_attends, R, U)
+            found[f"turn {t}: M_self {level}"], found[f"turn {t}: M_cross {level}"] = U @ R.T, U_ @ R_.T
+            found[f"turn {t} on response {level}"], found[f"response on turn {t} {level}"] = on_response, on_turn
+            if level < L:
+                name, layer = f"self-attention {level + 1}", model.get_layer(f"self_attention_{level}")
+                found[f"turn {t}: {name}"], U = attend(layer, U, U)
+                found[f"response: {name}"], R = attend(layer, R, R)
+    return found
+
+
+def test_maps_match_the_equations(model):
+    summary, details = {}, {}
+    for each in Matching(model).maps(IDS, TURNS, RESPONSE, details=True):
+        (details if "group" in each else summary)[each["title"]] = each
+    wanted = expected(model)
+    assert details.keys() == wanted.keys()
+    for title, each in details.items():
+        np.testing.assert_allclose(each["weights"], wanted[title], atol=1e-4, err_msg=title)
+    words = {title: (each["rows"], each["columns"]) for title, each in details.items()}
+    assert words["turn 2: M_cross 1"] == words["turn 2 on response 1"] == (TURNS[1], RESPONSE)
+    assert words["response on turn 1 0"] == (RESPONSE, TURNS[0])
+    assert words["turn 1: self-attention 2"] == (TURNS[0], TURNS[0])
+    assert list(dict.fromkeys(each["group"] for each in details.values())) == [
+        *("turn 1: matches", "turn 2: matches", "response: attention", "turn 1: attention", "turn 2: attention")
+    ]
+    means = [
+        np.mean([value for title, value in wanted.items() if title.startswith(f"turn {t}: M_")], axis=0) for t in (1, 2)
+    ]
+    assert min(mean.min() for mean in means) < 0  # which become 0
+    for each, mean in zip(summary.values(), means, strict=True):
+        np.testing.assert_allclose(each["weights"], np.maximum(mean, 0) / max(m.max() for m in means), atol=1e-4)
+    assert list(summary) == ["turn 1", "turn 2"]
+
+
+def test_sentences_without_words_have_no_map(model):
+    ids = {"turns": np.array([[[0] * K, [3, 1, 0, 0, 0]]]), "responses": IDS["responses"]}
+    titles = [each["title"] for each in Matching(model).maps(ids, [[], TURNS[1]], RESPONSE, details=True)]
+    assert titles[0] == "turn 2" and not any("turn 1" in title for title in titles)
+    nothing = {**IDS, "responses": np.zeros((1, 1, J), "int32")}
+    assert Matching(model).maps(nothing, TURNS, [], details=True) == []
+
+
+@pytest.mark.parametrize("variant", ["first", "last", "self", "cross"])
+def test_variants_show_the_matches_that_they_have(variant):
+    settings = release_settings(variant) if variant == "last" else {}  # its image has the response's words first
+    model = set_random_weights(DAM(DAMConfig(**SIZES, variant=variant, **settings)), seed=2)
+    J_padding = [0] * (K - J) if settings else []  # the release pads all to the largest size
+    ids = {**IDS, "responses": np.array([[[5, 2, 2, *J_padding]]])}
+    names = {"first": ["M_cross 0", "M_self 0"], "last": [f"M_cross {L}", f"M_self {L}"]}
+    names |= {kind: [f"M_{kind} {level}" for level in range(L + 1)] for kind in ("self", "cross")}
+    maps = Matching(model).maps(ids, TURNS, RESPONSE, details=True)
+    matches = [each for each in maps if ": M_" in each["title"]]
+    assert [each["title"] for each in matches] == [f"turn {t}: {name}" for t in (1, 2) for name in names[variant]]
+    assert all(np.shape(each["weights"]) == (len(each["rows"]), J) for each in matches)
+    if variant == "first":
+        table = np.asarray(model.get_layer("word_embedding").get_weights()[0])
+        np.testing.assert_allclose(matches[3]["weights"], table[[3, 1]] @ table[[5, 2, 2]].T, atol=1e-5)
+    for each in maps:
+        if "attention" in each.get("group", "") and not settings:
+            np.testing.assert_allclose(np.sum(each["weights"], axis=1), 1.0, atol=1e-5)
+
+
+def test_names_are_those_of_the_image(model):
+    *channels, _ = model.get_layer("aggregation").input
+    assert len(model.match_matrices) == len(keras.tree.flatten(channels)) == 2 * (L + 1)
+    assert list(model.match_matrices) == [f"M_{kind} {level}" for kind in ("cross", "self") for level in range(L + 1)]
+
+
+# === Plain text ===
+
+
+@pytest.fixture(scope="module")
+def predictor(trained_selection):
+    return TASKS["selection"].predictor(trained_selection)
+
+
+def test_the_best_candidate_is_explained_by_its_words(predictor):
+    words = predictor.vocabulary.words[2:9]
+    turns, candidate = [" ".join(words[:3]), "", " ".join(words[3:5])], " ".join(words[4:6])
+    maps = predictor.explain({"turns": turns, "candidates": [candidate]})["attention"]
+    assert [(each["title"], each["rows"], each["columns"]) for each in maps] == [
+        ("turn 1", list(words[:3]), list(words[4:6])),
+        ("turn 3", list(words[3:5]), list(words[4:6])),
+    ]
+    for candidates in (["", candidate], [candidate, ""]):
+        explained = predictor.explain({"turns": turns, "candidates": candidates})
+        assert explained["attention"] == (maps if candidates[explained["order"][0]] else [])
+
+
+def test_a_context_is_encoded_once_for_all_its_candidates(predictor, monkeypatch):
+    calls, predict = [], predictor.model.predict_on_batch
+
+    def counting(inputs):
+        calls.append((inputs["turns"].shape[0], inputs["responses"].shape[:2]))
+        return predict(inputs)
+
+    words = predictor.vocabulary.words
+    candidates = [" ".join(words[i : i + 1 + i % 7]) for i in range(3, 40)]
+    instance = {"turns": [" ".join(words[5:9])], "candidates": ["hello"] * 31}
+    monkeypatch.setattr(predictor.model, "predict_on_batch", counting)
+    predictor.predict([instance])
+    assert calls == [(1, (1, 31))]
+    calls.clear()
+    together = predictor.predict([{**instance, "candidates": candidates}])[0]["logits"]
+    assert len(calls) <= 2  # in two halves where the shorter half is much shorter
+    alone = [predictor.predict([{**instance, "candidates": [text]}])[0]["logits"][0] for text in candidates]
+    np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
+def test_raw_texts_are_split_by_the_tokenizer_of_the_run(trained_selection, predictor):
+    instance = {"turns": ["hello there !"], "candidates": ["what is it , then ?"]}
+    raw = {"turns": ["Hello there!"], "candidates": ["What is it, then?"]}
+    assert predictor.predict([raw]) != predictor.predict([instance])  # the tests' data are split at white space
+    dataset = {**trained_selection.dataset, "text": {"tokenizer": "terms", "lower": True}}
+    run = Run(trained_selection.path, {**trained_selection.record, "dataset": dataset})
+    as_written = TASKS["selection"].predictor(run)
+    assert as_written.predict([raw]) == as_written.predict([instance]) == predictor.predict([instance])

@@ -1,0 +1,180 @@
+"""`tasks.selection.retrieval.build` and `spool`: conversations, turns, names, BM25; tools.build_index."""
+
+import shutil
+
+import bm25s
+import numpy as np
+import pytest
+from helpers import run_script
+
+from base.files import UserError
+from data.sequences import Sequences
+from data.vocabulary import Vocabulary
+from tasks import TASKS
+from tasks.selection.retrieval import build, spool
+from tasks.selection.retrieval.build import addressing, fit_turns, index_of_run, of_corpus, of_dataset, save_bm25
+from tasks.selection.retrieval.index import RetrievalIndex
+from tasks.selection.retrieval.spool import TurnStore
+
+# === Turns ===
+
+
+@pytest.fixture(params=[20_000, 2])
+def talks(request, tmp_path, monkeypatch):
+    monkeypatch.setattr(spool, "PART", request.param)
+    return TurnStore(tmp_path, [["a", "b", "c"], ["a", "b"], [], ["d", "a", "b ", "a"], ["e", "d", "a", "b"]])
+
+
+def test_texts_are_numbered_as_they_occur(talks):
+    assert talks.numbers.tolist() == [0, 1, 2, 0, 1, 3, 0, 1, 0, 4, 3, 0, 1]
+    assert talks.places.tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 3, 0, 1, 2, 3]
+    assert list(talks.texts(np.arange(5))) == [b"a", b"b", b"c", b"d", b"e"]
+    assert list(talks.texts(np.array([3, 0]))) == [b"d", b"a"] and len(talks) == 5
+    assert talks.before(np.array([0, 1, 8]), 2).tolist() == [[-1, -1], [-1, 0], [0, 1]]
+
+
+def test_texts_are_cut_into_words(tmp_path):
+    store = TurnStore(tmp_path, [["Hi, you!", "You? hi"], ["", "hi"]])
+    words, texts = store.words({"tokenizer": "terms", "lower": True})
+    assert words == ["", "_EOS_", "_UNK_", "hi", ",", "you", "!", "?"]
+    assert texts.lists() == [[3, 4, 5, 6], [5, 7, 3], [], [3]]
+
+
+def test_every_utterance_but_the_first_is_a_response_once_to_its_last_turns(talks):
+    turns = fit_turns(talks, unfit=np.array([False, False, True, False, False]))
+    pairs = np.column_stack([talks.before(turns, 2), talks.numbers[turns]]).tolist()
+    assert pairs == [[0, 1, 0], [-1, 3, 0], [4, 3, 0], [-1, 0, 1], [3, 0, 1], [-1, 4, 3]]
+    assert turns.tolist() == [8, 6, 11, 1, 7, 10]  # the first of equal ones, of which "d a b" is said twice
+
+
+# === Names ===
+
+
+def called_by_name(texts, known):
+    vocabulary = Vocabulary.of(word for text in texts for word in text.split())
+    ids = Sequences.of([vocabulary.encode(text.split()) for text in texts])
+    return addressing(ids, ["", *vocabulary.words], set(known.split()))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bob , try it", True),
+        ("bob : try it", True),
+        ("try it , bob .", True),
+        ("well , bob , try it", True),
+        ("hi bob !", True),
+        ("yes , try it", False),
+        ("apples , pears , plums and it", False),
+        ("zork try it or try it", True),  # a word that the model does not know
+        ("try it or try it zork", False),
+        ("try zork", True),
+        ("", False),
+        ("?", False),
+    ],
+)
+def test_an_answer_that_calls_somebody_by_name_is_found(text, expected):
+    others = ["bob , it", "it , bob", *["yes , it", "it or pears and apples", "well , it is pears"] * 9]
+    assert called_by_name([*others, text], "bob try it yes well hi apples pears plums and or")[-1] == expected
+
+
+@pytest.mark.parametrize("part", [1, 2, 20_000])
+def test_names_are_found_whatever_is_processed_at_once(monkeypatch, part):
+    monkeypatch.setattr(build, "PART", part)
+    texts = ["bob , look", "no , bob !", "yes , a dog", "the dog , and bob , eat", "", "zork it is", "is zork in it ?"]
+    expected = [True, True, False, True, False, True, False]
+    assert called_by_name(texts, "bob no a dog and look yes it is the eat in").tolist() == expected
+
+
+# === BM25 ===
+
+
+def test_bm25_is_that_of_bm25s(tmp_path):
+    rng = np.random.default_rng(2)
+    lists = [rng.integers(0, 11, size=rng.integers(0, 13)).tolist() for _ in range(101)]
+    scores = bm25s.BM25().build_index_from_ids(range(13), lists, show_progress=False)
+    save_bm25(tmp_path, lambda: Sequences.of(lists).parts(7), 13)
+    found = bm25s.BM25.load(tmp_path, load_vocab=False, show_progress=False).scores
+    assert found["num_docs"] == 101
+    np.testing.assert_array_equal(found["indptr"], scores["indptr"])
+    np.testing.assert_array_equal(found["indices"], scores["indices"])
+    np.testing.assert_allclose(found["data"], scores["data"], rtol=1e-5)
+
+
+# === Conversations ===
+
+
+def test_conversations_of_a_prepared_dataset_and_of_its_files_are_the_same(prepared):
+    vocabulary = Vocabulary.load(prepared / "vocabulary.txt")
+    words = set(vocabulary.words[2:])
+
+    def known(text):
+        return " ".join(word if word in words else "_UNK_" for word in text.split())
+
+    raw = list(of_corpus("smn", prepared.parent / "raw"))
+    assert list(of_dataset(prepared, vocabulary)) == [[known(text) for text in turns] for turns in raw]
+    with pytest.raises(UserError, match="expected a dataset with the vocabulary of the run"):
+        next(of_dataset(prepared, Vocabulary.of(["a"])))
+
+
+@pytest.fixture(scope="module")
+def predictor(trained_selection):
+    return TASKS["selection"].predictor(trained_selection)
+
+
+@pytest.fixture
+def run_with_pairs(trained_selection, prepared, tmp_path):
+    """A run directory with the conversations that it was trained on."""
+    path = shutil.copytree(trained_selection.path, tmp_path / "given")
+    shutil.copytree(prepared.parent / "raw", path / "pairs")
+    return path
+
+
+def test_a_run_with_pairs_gets_its_index_when_it_is_needed(run_with_pairs, predictor, prepared, capsys):
+    built = index_of_run(run_with_pairs, predictor)
+    assert built == run_with_pairs / "index"
+    assert capsys.readouterr().out == f"{built}: built once, of {run_with_pairs / 'pairs'}\n"
+    stored = RetrievalIndex(built, predictor.vocabulary)
+    assert stored.config["made_of"] == ["pairs"] and stored.size > 9
+    said = {text for talk in of_corpus("smn", prepared.parent / "raw") for text in talk}
+    assert {stored.utterance(number) for number in range(stored.size)} <= said
+    before = (built / "config.json").stat().st_mtime_ns
+    assert index_of_run(run_with_pairs, predictor) == built and capsys.readouterr().out == ""
+    assert (built / "config.json").stat().st_mtime_ns == before
+
+
+def test_no_index_is_built_without_pairs_or_where_it_cannot_be(
+    trained_selection, run_with_pairs, predictor, monkeypatch
+):
+    assert index_of_run(trained_selection.path, predictor) is None
+    with monkeypatch.context() as patch:
+        patch.setattr("os.access", lambda path, mode: False)
+        assert index_of_run(run_with_pairs, predictor) is None
+    (run_with_pairs / "pairs" / "train.txt").write_text("1\tno response\n")
+    with pytest.raises(UserError, match=r"train.txt, line 1"):
+        index_of_run(run_with_pairs, predictor)
+    assert not [path.name for path in run_with_pairs.iterdir() if "index" in path.name]
+
+
+# === tools.build_index ===
+
+
+def test_script_builds_an_index(trained_selection, prepared, tmp_path):
+    arguments = [f"--run={trained_selection.path}", "--corpus=smn", f"--source={prepared.parent / 'raw'}"]
+    done = run_script("tools/build_index.py", *arguments, f"--out={tmp_path / 'index'}")
+    assert done.returncode == 0, done.stderr
+    assert f"{tmp_path / 'index'}: " in done.stdout and " responses to " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either --data, or --corpus and --source"),
+        (["--data=x", "--source=y"], "give either --data, or --corpus and --source"),
+        (["--corpus=smn", "--source=x", "--source=y"], "each --source needs its --corpus. Received: 1 and 2"),
+        (["--data=x"], "no run directory"),
+    ],
+)
+def test_script_refuses_unclear_sources(tmp_path, arguments, message):
+    done = run_script("tools/build_index.py", "--run=x", f"--out={tmp_path / 'out'}", *arguments)
+    assert done.returncode == 1 and message in done.stderr

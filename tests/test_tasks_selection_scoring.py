@@ -1,0 +1,214 @@
+"""`tasks.selection.scoring`: losses, batches of candidates, baselines, groups of contexts, examples in words."""
+
+import itertools
+import types
+
+import numpy as np
+import pytest
+from helpers import set_random_weights
+from keras import ops
+
+from base.files import UserError
+from data.vocabulary import Vocabulary
+from models.dam import DAM, DAMConfig
+from tasks.selection import scoring
+from tasks.selection.scoring import (
+    GROUPINGS,
+    baseline_scores,
+    metrics_by,
+    pointwise_loss,
+    ranked_examples,
+    ranking_batches,
+    render,
+    score,
+    softmax_loss,
+)
+from tasks.selection.split import SelectionSplit
+
+EOS = 1
+
+# === Losses ===
+
+
+def test_losses_are_those_of_the_definitions():
+    labels, logits = np.array([[1.0, 0.0, 0.0]], "float32"), np.array([[0.5, -2.0, 3.0]], "float32")
+    g = 1 / (1 + np.exp(-logits))
+    pointwise = -np.log(np.where(labels == 1, g, 1 - g)).mean(axis=1)
+    np.testing.assert_allclose(ops.convert_to_numpy(pointwise_loss(labels, logits)), pointwise, rtol=1e-5)
+    softmax = -np.log(np.exp(0.5) / np.exp(logits).sum())
+    np.testing.assert_allclose(ops.convert_to_numpy(softmax_loss(labels, logits)), [softmax], rtol=1e-5)
+    assert float(pointwise_loss(labels * 0, logits * 0 + 50, clip=10.0)[0]) == 10.0
+
+
+# === Scores ===
+
+
+def split_of_sizes(sizes):
+    """Contexts with these numbers of lines, all of random words."""
+    rng = np.random.default_rng(0)
+    contexts = [
+        [*rng.integers(3, 90, 3 + i % 3).tolist(), EOS, *rng.integers(3, 90, 2).tolist()] for i in range(len(sizes))
+    ]
+    lines = [contexts[i] for i, size in enumerate(sizes) for _ in range(size)]
+    responses = [rng.integers(3, 90, rng.integers(1, 6)).tolist() for _ in lines]
+    return SelectionSplit.of(lines, responses, [1] * len(lines), EOS)
+
+
+@pytest.mark.parametrize("sizes", [(10, 10), (1, 3, 25, 2), (7,)])
+def test_score_gives_every_line_what_it_gets_alone(sizes):
+    config = DAMConfig(vocabulary_size=97, embedding_dim=5, max_turns=3, max_words=4, levels=1)
+    model = set_random_weights(DAM(config), seed=5)
+    split = split_of_sizes(sizes)
+    scores = score(model, split, config)
+    assert scores.shape == (sum(sizes),) and np.ptp(scores) > 0.1  # lines differ, so a mix-up would show
+    for line in range(len(scores)):
+        alone = model(split.collate(split.context[[line]], np.array([[line]]), 3, 4))
+        np.testing.assert_allclose(scores[line], ops.convert_to_numpy(alone)[0, 0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("masking", ["exact", "release"])
+@pytest.mark.parametrize("sizes", [(10, 10, 10), (1, 3, 25, 2), (7,), (1, 1), (0, 12)])
+@pytest.mark.parametrize("pairs", [1, 8, 80])
+def test_ranking_batches_hold_each_line_once_and_like_lengths_together(masking, sizes, pairs, monkeypatch):
+    monkeypatch.setattr(scoring, "CALL", 1)  # a batch by itself costs next to nothing
+    rng = np.random.default_rng(0)
+    contexts = [[10 + i, EOS] * (1 + i % 3) for i, size in enumerate(sizes) for _ in range(size)]
+    lengths = np.where(rng.permutation(len(contexts)) % 2, 0, 30) + rng.integers(1, 10, len(contexts))
+    lengths[10:20] = np.arange(len(lengths[10:20])) * 4  # the shorter half: at most 16 words
+    lengths[: sizes[0]] = 20  # nothing to gain from cutting these in two
+    split = SelectionSplit.of(contexts, [[7] * n for n in lengths], [1] * len(contexts), EOS)
+    config = types.SimpleNamespace(max_turns=3, max_words=30, masking=masking)
+    batches = ranking_batches(split, config, pairs)
+    seen, halves = [], 0
+    for chosen, lines in batches:
+        assert 0 < len(chosen) == len(lines) <= max(1, pairs // lines.shape[1])
+        turns, _, words = split.sizes(chosen, lines, 3, 30).T
+        assert masking == "release" or len({(-(-t // 3), -(-n // 6)) for t, n in zip(turns, words, strict=True)}) == 1
+        for context, row in zip(chosen, lines, strict=True):
+            row = row[row >= 0]
+            assert (split.context[row] == context).all()
+            assert (np.diff(np.minimum(lengths[row], 30)) >= 0).all()
+            same = np.flatnonzero(split.context == context)
+            halves += len(row) < min(len(same), 10) and len(same) <= 10
+            seen += row.tolist()
+    assert sorted(seen) == list(range(len(contexts)))
+    whole = [row for _, lines in batches for row in lines if split.context[row[0]] == 0]
+    assert sizes[0] != 10 or len(whole) == 1
+    if sizes == (10, 10, 10):
+        assert halves >= 2 if masking == "exact" else halves == 0
+
+
+def test_batches_are_those_that_cost_least():
+    rng = np.random.default_rng(4)
+    T, K, J = rng.integers(1, 7, 9), 6 * rng.integers(1, 5, 9), 6 * rng.integers(1, 5, 9)
+
+    def cost(ends):
+        parts = np.split(np.arange(9), ends)
+        if max(map(len, parts)) > 4:
+            return np.inf
+        return sum(scoring.CALL + len(part) * 5 * T[part].max() * K[part].max() * J[part].max() for part in parts)
+
+    every = [ends for n in range(9) for ends in itertools.combinations(range(1, 9), n)]
+    found = scoring._cheapest_ends(T, K, J, 5, 4)
+    assert cost(found) == min(map(cost, every)) and 2 < len(found) < 8
+
+
+def test_a_few_small_contexts_are_one_batch():
+    contexts = [[10 + i, EOS] * (1 + i) for i in range(3) for _ in range(10)]
+    split = SelectionSplit.of(contexts, [[7] * (1 + i % 10) for i in range(30)], [1] * 30, EOS)
+    [(chosen, lines)] = ranking_batches(split, types.SimpleNamespace(max_turns=3, max_words=10, masking="exact"))
+    assert chosen.tolist() == [0, 1, 2] and sorted(lines.ravel()) == list(range(30))
+
+
+def test_baselines_know_overlap_from_chance():
+    contexts = [[10 + i, 50, EOS] for i in range(30) for _ in range(2)]
+    responses = [[10 + i, 60] if right else [40, 60] for i in range(30) for right in (1, 0)]
+    split = SelectionSplit.of(contexts, responses, [1, 0] * 30, EOS)
+    dataset = types.SimpleNamespace(splits={"train": split, "dev": split}, eos_id=EOS, unk_id=2)
+    baselines = baseline_scores(dataset, "dev")
+    assert set(baselines) == {"random", "constant", "TF-IDF cosine"}
+    assert (baselines["TF-IDF cosine"][::2] > baselines["TF-IDF cosine"][1::2]).all()
+    assert (baselines["constant"] == baselines["constant"][0]).all()
+    assert len(set(baselines["random"])) == 60
+
+
+# === Groups of contexts ===
+
+
+@pytest.fixture
+def grouped():
+    """Contexts with turns of these numbers of words, three lines each; the second has no positive."""
+    words = [[3], [2, 7], [1, 6], [4] * 12, [60, 5, 51]]
+    contexts = [[id for words in turns for id in (*[5] * words, EOS)] for turns in words for _ in range(3)]
+    return SelectionSplit.of(contexts, [[5, 6]] * 15, [1, 0, 0, 0, 0, 0, *[1, 0, 0] * 3], EOS)
+
+
+@pytest.mark.parametrize(
+    ("name", "groups", "scores"),
+    [
+        ("turns", ["1", "2", "2", "10+", "3"], [("1", 1, 1.0), ("2", 1, 0.0), ("3", 1, 1.0), ("10+", 1, 1.0)]),
+        (
+            "last_turn",
+            ["0-5", "6-10", "6-10", "0-5", "51+"],
+            [("0-5", 2, 1.0), ("6-10", 1, 0.0), ("51+", 1, 1.0)],
+        ),
+        ("words", ["0-5", "0-5", "0-5", "0-5", "31-50"], [("0-5", 3, 2 / 3), ("31-50", 1, 1.0)]),
+    ],
+)
+def test_groups_of_contexts_are_scored_by_themselves(grouped, name, groups, scores):
+    group, names = GROUPINGS[name](grouped)
+    assert [names[number] for number in group] == groups
+    given = np.zeros(15, "float32")
+    given[[0, 7, 9, 12]] = 1.0  # contexts 1, 4 and 5 are ranked right, 3 is not
+    found = metrics_by(grouped, given, GROUPINGS[name])
+    assert [(each["group"], each["examples"], each["metrics"]["R10@1"]) for each in found] == scores
+    grouped.label[:] = 0  # no group has both labels
+    assert metrics_by(grouped, given, GROUPINGS[name]) == []
+
+
+# === Examples ===
+
+SCORES = [0.5, 0.5, -1.0, 2.0, 3.0, 1.0, 0.0, 0.25, 4.0, 5.0]
+
+
+def dataset(labels=(1, 0) * 5):
+    """Five contexts with two candidates each: `a b` and the context's number in words."""
+    contexts = [[3, 1], [4, 2, 1, 5, 1], [6, 1], [7, 1, 7, 1], [3, 4, 1]]
+    responses = [ids for n in range(5) for ids in ([3, 4], [3 + n])]
+    split = SelectionSplit.of([context for context in contexts for _ in range(2)], responses, list(labels), EOS)
+    vocabulary = Vocabulary(("_EOS_", "_UNK_", "a", "b", "c", "d", "e"))
+    return types.SimpleNamespace(path="some/where", vocabulary=vocabulary, splits={"dev": split})
+
+
+def test_examples_are_evenly_spaced_and_their_candidates_in_order_of_score():
+    found = ranked_examples(dataset(), "dev", SCORES, 3)
+    assert [example["context"] for example in found] == [1, 3, 5]
+    assert [c["text"] for c in found[1]["candidates"]] == ["a b", "c"]
+    assert ranked_examples(dataset(), "dev", SCORES, 1)[0]["context"] == 3
+    assert ranked_examples(dataset(), "dev", SCORES, 2)[0] == {
+        "context": 2,
+        "contexts": 5,
+        "turns": ["b _UNK_", "c"],
+        "candidates": [{"score": 2.0, "label": 0, "text": "b"}, {"score": -1.0, "label": 1, "text": "a b"}],
+    }
+    every = ranked_examples(dataset(), "dev", SCORES, 7)
+    assert [example["context"] for example in every] == [1, 2, 3, 4, 5]
+    assert [c["label"] for c in every[0]["candidates"]] == [0, 1]  # equal scores are losses
+    assert [example["context"] for example in ranked_examples(dataset(), "dev", SCORES[:4], 7)] == [1, 2]
+    ids_alone = types.SimpleNamespace(**{**vars(dataset()), "vocabulary": None})
+    with pytest.raises(UserError, match=r"^some/where has no vocabulary\.txt"):
+        ranked_examples(ids_alone, "dev", SCORES, 3)
+
+
+def test_rendering_marks_the_correct_candidates():
+    blocks = render(ranked_examples(dataset((1, 0, 1, 1, 0, 0, 1, 0, 1, 0)), "dev", SCORES, 5)).split("\n\n")
+    assert blocks[1].splitlines() == [
+        "Context 2 of 5, correct: 1, 2 of 2",
+        "    b _UNK_",
+        "    c",
+        " 1.   2.00 * b",
+        " 2.  -1.00 * a b",
+    ]
+    assert [block.splitlines()[0] for block in blocks[2:4]] == [
+        *("Context 3 of 5, correct: none of 2", "Context 4 of 5, correct: 2 of 2")
+    ]
