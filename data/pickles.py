@@ -1,4 +1,4 @@
-"""Pickles, the file format of DAM's release: read without trust, written so that it can read them."""
+"""Pickles, the file format of DAM's release: read without trust, written so that the release can read them."""
 
 import gc
 import pathlib
@@ -15,17 +15,17 @@ ALLOWED = "lists, tuples, dicts, numbers, strings and NumPy arrays of numbers"
 
 
 def load(path):
-    """Unpickles a file of plain values: see `ALLOWED`.
+    """Reads a pickle of plain values, see `ALLOWED`, by `data.unpickling`.
 
-    `data.unpickling` reads it: nothing that the file names is imported or called, and how deep, how often and how
-    large values may be is bounded by the size of the file. Text of Python 2 is read as latin-1, a byte per character:
-    `text.encode("latin1").decode("utf-8")` gives what was meant.
+    Nothing that the file names is imported or called; depth, number and size of the values are bounded by the size of
+    the file. Text of Python 2 is read as latin-1, a byte per character: `text.encode("latin1").decode("utf-8")` gives
+    its characters.
 
     Args:
         path: The file; any pickle protocol, of Python 2 or 3.
 
     Raises:
-        UserError: where the file is missing, empty, cut off, or holds anything else.
+        UserError: if the file is missing, empty, cut off, or contains anything else.
     """
     path = pathlib.Path(path)
     try:
@@ -35,12 +35,12 @@ def load(path):
     if not data:
         raise UserError(f"{path}: expected a pickle. Received: an empty file")
     collecting = gc.isenabled()
-    gc.disable()  # millions of lists, none of them garbage, would be looked through again and again
+    gc.disable()  # else it would look through millions of lists again and again
     try:
         return Machine(data).run(OPCODES)
     except Forbidden as error:
         raise UserError(f"{path}: refused {error} in it; allowed are {ALLOWED}") from error
-    except Exception as error:  # of bytes that are no pickle, almost any
+    except Exception as error:  # bytes that are no pickle can raise almost any
         reason = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
         raise UserError(f"{path}: expected a whole pickle of {ALLOWED}. Received: {reason[:200]}") from error
     finally:
@@ -51,15 +51,15 @@ def load(path):
 def dump(value, file):
     """Pickles plain values, see `ALLOWED`, by protocol 2, which Python 2 can read.
 
-    Arrays are written under names that every version of NumPy knows; NumPy 2 by itself would name
-    `numpy._core`, which NumPy 1 has not.
+    Arrays are written under names that every version of NumPy knows; NumPy 2 would write `numpy._core`, which NumPy 1
+    lacks.
 
     Args:
-        value: What to pickle. NumPy scalars are refused: `int(...)` or `float(...)` them.
+        value: What to pickle.
         file: Binary file to write to.
 
     Raises:
-        TypeError: on a NumPy scalar, or an array of anything but numbers.
+        TypeError: on a NumPy scalar (`int(...)` or `float(...)` it), or an array of anything but numbers.
 
     >>> import io
     >>> file = io.BytesIO()

@@ -1,5 +1,6 @@
-"""`data.pickles`: what it reads and writes, and that a hostile file gets nowhere."""
+"""`data.pickles`: what it reads and writes."""
 
+import gc
 import io
 import pickle
 import pickletools
@@ -7,6 +8,8 @@ import pickletools
 import numpy as np
 import pytest
 from helpers import unpickled as load
+from hypothesis import given
+from hypothesis import strategies as st
 
 from base.files import UserError
 from data import pickles
@@ -31,10 +34,6 @@ PYTHON_2 = {
     b"\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tbU\x08\x07\x00\x00\x00\x00\x00\x00\x00\x86R"
     b"q\x10u.",
 }
-
-
-class Plain:
-    """An object like any other, of which protocol 2 makes `copyreg.__newobj__`'s opcode."""
 
 
 # === What it reads ===
@@ -64,18 +63,55 @@ def test_load_reads_every_protocol(protocol):
     }
     value = load(pickle.dumps((plain, arrays, np.float32(2.5), np.bool_(True)), protocol))
     assert value[0] == plain and value[2:] == (2.5, True) and value[2].dtype == np.float32
+    alone = {name: load(pickle.dumps(array, protocol)) for name, array in arrays.items()}
     for name, expected in arrays.items():
-        found = value[1][name]
-        assert found.dtype.newbyteorder("=") == expected.dtype.newbyteorder("=")
-        assert found.shape == expected.shape and found.tolist() == expected.tolist()
-        assert found.flags.writeable
+        for found in (value[1][name], alone[name]):
+            assert type(found) is np.ndarray and found.flags.writeable
+            assert found.dtype.newbyteorder("=") == expected.dtype.newbyteorder("=")
+            assert found.shape == expected.shape and found.tolist() == expected.tolist()
 
 
-def test_load_gives_a_plain_array_at_the_top():
-    expected = np.arange(6, dtype=np.float32).reshape(2, 3)
-    for protocol in (2, 5):
-        value = load(pickle.dumps(expected, protocol))
-        assert type(value) is np.ndarray and value.tolist() == expected.tolist()
+KEYS = st.one_of(st.text(), st.binary(), st.integers(-(2**31), 2**31 - 1))
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary()),
+    lambda inner: st.one_of(st.lists(inner), st.lists(inner).map(tuple), st.dictionaries(KEYS, inner)),
+)
+
+
+@given(VALUES, st.integers(0, 5))
+def test_load_reads_any_plain_value(value, protocol):
+    found = load(pickle.dumps(value, protocol))
+    assert found == value and repr(found) == repr(value)  # True is no 1
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_long_lists_come_in_several_parts(protocol):
+    lists = [
+        list(range(2500)),
+        [[1], [2]] * 600,
+        [*range(1000), "a", [5]],
+        [True, 0, False, 1],
+        [-5, 10, 2**31, 2**16],
+    ]
+    found = load(pickle.dumps(lists, protocol))
+    assert found == lists and [type(value) for value in found[3]] == [bool, int, bool, int]
+
+
+def test_what_is_referred_to_again_is_the_same_object():
+    turn, names = [5, 300, 70_000], {"a": 1}
+    value = load(pickle.dumps([[turn, turn], names, [names], (turn, turn)], 2))
+    assert value == [[turn, turn], names, [names], (turn, turn)]
+    assert value[0][0] is value[0][1] is value[3][0] and value[1] is value[2][0]
+
+
+def test_load_leaves_the_collector_as_it_was():
+    gc.disable()
+    load(b"N.")
+    assert not gc.isenabled()
+    gc.enable()
+    with pytest.raises(UserError):
+        load(b"N")
+    assert gc.isenabled()
 
 
 # === What it writes ===

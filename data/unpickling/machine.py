@@ -2,7 +2,7 @@
 
 Python's own unpickler calls what a file names, takes states for any object, recurses as deep as a file says and sizes
 its memo by an index in the file; a list of allowed names bounds none of that. This machine executes the opcodes itself:
-it makes values of a few types, never calls anything but the functions of `NAMES`, and bounds before it builds.
+it creates values of a few types, calls only the functions of `NAMES`, and checks bounds before it builds.
 
     depth        containers within containers, `MAX_DEPTH`; marks, twice that
     containers   one for every 4 bytes of the file, and half a million
@@ -10,7 +10,7 @@ it makes values of a few types, never calls anything but the functions of `NAMES
     references   what they stand for, written out, may be 64 times the file, and four million values
     arrays       exactly the bytes that their shape needs, which are in the file
 
-A container that is referred to again is complete: nothing is added to it later, so nothing can hold itself.
+A container that is referred to again is complete: nothing is added to it later, so nothing can contain itself.
 """
 
 from data.unpickling.names import (
@@ -28,6 +28,7 @@ from data.unpickling.names import (
 )
 
 STOP = ord(".")
+TOO_DEEP = f"lists, tuples and dicts nested deeper than {MAX_DEPTH}"
 _ABSENT = object()
 
 
@@ -40,9 +41,10 @@ class Machine:
 
     def __init__(self, data):
         self.data = data
-        self.stack, self.marks, self.memo = [], [], []
+        self.stack, self.marked, self.memo = [], [], []
+        """Values above the last mark, the stacks below it, and what PUT remembered."""
         self.nested = {}
-        """id of a container that holds containers -> itself, its depth, how many values it is when written out."""
+        """id of a container that holds containers -> itself, its depth, the number of its values when written out."""
         self.fetched = set()
         """ids of the lists and dicts that the memo gave again: these are complete."""
         self.containers = self.referenced = 0
@@ -51,17 +53,48 @@ class Machine:
         """The value of the pickle.
 
         Args:
-            opcodes: For each byte, a function `(machine, place after it) -> place of the next opcode`.
+            opcodes: `data.unpickling.opcodes.OPCODES`.
 
         Raises:
-            Refused: where it holds anything but plain values; any other exception means that it is no pickle.
+            Refused: if it contains anything but plain values; any other exception means that it is no pickle.
         """
         data, at = self.data, 0
         while data[at] != STOP:
-            at = opcodes[data[at]](self, at + 1)
-        if len(self.stack) != 1 or self.marks or type(self.stack[0]) not in PLAIN:
+            opcode = opcodes.get(data[at])
+            if opcode is None:
+                raise Refused(f"an opcode {data[at : at + 1]!r} that plain values do not need")
+            read, execute = opcode
+            if read:
+                argument, at = read(data, at + 1)
+                execute(self, argument)
+            else:
+                at += 1
+                execute(self)
+        if len(self.stack) != 1 or self.marked or type(self.stack[0]) not in PLAIN:
             raise Refused("no value at its end")
         return self.stack[0]
+
+    # === The stack ===
+
+    def push(self, value):
+        self.stack.append(value)
+
+    def pop(self, count):
+        if len(self.stack) < count:
+            raise Refused(f"fewer than the {count} values that an opcode needs")
+        items = self.stack[-count:]
+        del self.stack[-count:]
+        return items
+
+    def mark(self):
+        if len(self.marked) == 2 * MAX_DEPTH:
+            raise Refused(TOO_DEEP)
+        self.marked.append(self.stack)
+        self.stack = []
+
+    def pop_to_mark(self):
+        items, self.stack = self.stack, self.marked.pop()
+        return items
 
     # === Containers ===
 
@@ -69,25 +102,18 @@ class Machine:
         self.containers += 1
         if self.containers > len(self.data) // 4 + 2**19:
             raise Refused(f"more than {self.containers - 1:,} lists, tuples and dicts")
-        self.stack.append(value)
-
-    def pop_to_mark(self):
-        place = self.marks.pop()
-        items = self.stack[place:]
-        del self.stack[place:]
-        return items
+        self.push(value)
 
     def size(self, value):
-        """Depth of a container, and how many values it is."""
+        """Depth of a container and number of its values."""
         found = self.nested.get(id(value))
         return found[1:] if found else (1, len(value))
 
-    def hold(self, container, items, empty=False):
-        """Notes that a container will hold some more values; `empty`: that these are all that it holds."""
+    def hold(self, container, items, depth, weight):
+        """Checks the values that a container of a depth and weight gets."""
         kinds = set(map(type, items))
         if not kinds <= PLAIN:
             raise Refused("a name, a dtype or an array without numbers in a place of its own")
-        depth, weight = (1, 0) if empty else self.size(container)
         weight += len(items)
         if not kinds.isdisjoint(CONTAINERS):
             for item in items:
@@ -95,14 +121,14 @@ class Machine:
                     inner, values = self.size(item)
                     depth, weight = max(depth, inner + 1), weight + values
         if depth > MAX_DEPTH:
-            raise Refused(f"lists, tuples and dicts nested deeper than {MAX_DEPTH}")
+            raise Refused(TOO_DEEP)
         if depth > 1:
             self.nested[id(container)] = container, depth, weight
 
     def target(self, kind):
-        """The list or dict on the stack that takes what comes."""
-        value = self.stack[-1]
-        if type(value) is not kind or len(self.stack) <= (self.marks[-1] if self.marks else 0):
+        """The list or dict on the stack that gets values."""
+        value = self.stack[-1] if self.stack else None
+        if type(value) is not kind:
             raise Refused(f"something added to what is no {kind.__name__}")
         if id(value) in self.fetched:
             raise Refused(f"a {kind.__name__} that takes more after it was referred to")
@@ -110,7 +136,7 @@ class Machine:
 
     def extend(self, items):
         target = self.target(list)
-        self.hold(target, items)
+        self.hold(target, items, *self.size(target))
         target.extend(items)
 
     def update(self, items):
@@ -118,37 +144,44 @@ class Machine:
         for key in items[::2]:
             if type(key) not in (str, bytes) and not (type(key) is int and -(2**31) <= key < 2**31):
                 raise Refused(f"a key of type {type(key).__name__}")
-        self.hold(target, items)
+        self.hold(target, items, *self.size(target))
         target.update(zip(items[::2], items[1::2], strict=True))
+
+    def new_list(self, items):
+        self.new([])
+        self.extend(items)
+
+    def new_dict(self, items):
+        self.new({})
+        self.update(items)
 
     def new_tuple(self, items):
         if INTERNAL.isdisjoint(map(type, items)):
             value = tuple(items)
-            self.hold(value, items, empty=True)
+            self.hold(value, items, 1, 0)
         else:
             value = Arguments(items)
         self.new(value)
 
     # === Names and arrays ===
 
-    def name(self, module, name):
-        if (module, name) not in NAMES:
-            raise Forbidden(f"the name {f'{module}.{name}'[:100]!r}")
-        self.stack.append(NAMES[module, name])
+    def name(self, name):
+        if name not in NAMES:
+            raise Forbidden(f"the name {'.'.join(name)[:100]!r}")
+        self.push(NAMES[name])
 
     def reduce(self):
-        name, arguments = self.stack[-2:]
+        name, arguments = self.pop(2)
         if type(name) is not Name or not isinstance(arguments, tuple):
             raise Refused("a call of something else")
-        del self.stack[-2:]
-        self.stack.append(name.function(*arguments))
+        self.push(name.function(*arguments))
 
     def build(self):
-        value, state = self.stack[-2:]
+        value, state = self.pop(2)
         if type(value) not in (DType, EmptyArray) or not isinstance(state, tuple):
             raise Refused("a state of something that has none")
         built = value.build(state)
-        self.stack[-2:] = [built]
+        self.push(built)
         if value.index is not None:
             self.memo[value.index] = built
 
@@ -176,4 +209,4 @@ class Machine:
             self.referenced += len(value) // 8
         if self.referenced > 64 * len(self.data) + 2**22:
             raise Refused("references to more than 64 times what it holds")
-        self.stack.append(value)
+        self.push(value)

@@ -1,8 +1,10 @@
-"""What a pickle may name, and what takes its place: nothing that a file names is imported or called."""
+"""The names that a pickle may use, and what replaces them: nothing that a file names is imported or called."""
 
+import dataclasses
 import math
 import re
 import reprlib
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,29 +13,25 @@ MAX_DEPTH = 32
 
 
 class Refused(Exception):
-    """The pickle holds something else, or is not whole; the message says what."""
+    """The pickle contains something else, or is incomplete; the message says what."""
 
 
 class Forbidden(Refused):
     """The pickle names something that is not allowed."""
 
 
-# === What stands on the stack beside values ===
+# === What may be on the stack beside values ===
 
 
+@dataclasses.dataclass(frozen=True)
 class Name:
     """A name that a file may use; `function` is what calling it does here."""
 
-    __slots__ = ("function",)
-
-    def __init__(self, function):
-        self.function = function
+    function: Callable
 
 
 class DType:
     """The dtype of a number, which takes one state: its byte order."""
-
-    __slots__ = ("built", "dtype", "index")
 
     def __init__(self, dtype, built=False):
         self.dtype, self.built, self.index = dtype, built, None
@@ -48,15 +46,12 @@ class DType:
 class EmptyArray:
     """An array before its state, for `ndarray((0,), "b")` and `_reconstruct(ndarray, (0,), "b")`."""
 
-    __slots__ = ("index",)
-
     def __init__(self, *args):
         self.index = None
 
     def build(self, state):
         _, shape, dtype, fortran, data = state
-        data = data.encode("latin1") if type(data) is str else data
-        return _array(data, dtype, shape, "F" if fortran else "C")
+        return _array(_bytes(data), dtype, shape, "F" if fortran else "C")
 
 
 class Arguments(tuple):
@@ -99,19 +94,23 @@ def _array(data, dtype, shape, order, axes=None):
 
 
 def _scalar(dtype, data):
-    data = data.encode("latin1") if type(data) is str else data
-    return _array(data, dtype, (), "C")[()]
+    return _array(_bytes(data), dtype, (), "C")[()]
+
+
+def _bytes(data):
+    """Bytes, which Python 2 wrote as text."""
+    return data.encode("latin1") if type(data) is str else data
 
 
 def _encode(text, encoding):
-    """How Python 3 writes bytes by protocol 2."""
+    """The form of bytes that Python 3 writes by protocol 2."""
     if type(text) is not str or encoding != "latin1":
         raise Refused(f"bytes in encoding {reprlib.repr(encoding)}")
     return text.encode("latin1")
 
 
 def _no_bytes(*args):
-    """How Python 3 writes empty bytes by protocol 2; `bytes(10**12)` would allocate them."""
+    """The form of empty bytes that Python 3 writes by protocol 2; `bytes(10**12)` would allocate them."""
     if args:
         raise Refused("bytes made from something else")
     return b""
@@ -123,14 +122,9 @@ NAMES = {
     ("numpy", "ndarray"): Name(EmptyArray),
     ("builtins", "bytes"): Name(_no_bytes),
     ("__builtin__", "bytes"): Name(_no_bytes),
-    **{
-        (f"{core}.{module}", name): Name(function)
-        for core in ("numpy.core", "numpy._core")
-        for module, name, function in (
-            ("multiarray", "_reconstruct", EmptyArray),
-            ("multiarray", "scalar", _scalar),
-            ("numeric", "_frombuffer", _array),
-        )
-    },
 }
-"""`(module, name)` as files name it -> what takes its place."""
+"""`(module, name)` as files name it -> what replaces it."""
+for core in ("numpy.core", "numpy._core"):
+    NAMES[f"{core}.multiarray", "_reconstruct"] = Name(EmptyArray)
+    NAMES[f"{core}.multiarray", "scalar"] = Name(_scalar)
+    NAMES[f"{core}.numeric", "_frombuffer"] = Name(_array)

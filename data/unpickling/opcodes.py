@@ -1,4 +1,4 @@
-"""The opcodes that plain values need, as functions `(machine, place after the opcode) -> place of the next one`."""
+"""The opcodes that plain values need: how each reads its argument, and what it does to the machine."""
 
 import codecs
 import pickle
@@ -6,100 +6,70 @@ import re
 import struct
 
 from data.unpickling.machine import Machine
-from data.unpickling.names import MAX_DEPTH, Forbidden, Refused
+from data.unpickling.names import Forbidden, Refused
 
 INTS = re.compile(rb"((?:(?:K.)++|(?:M..)++|(?:J....)++)++)e", re.DOTALL)
-"""Integers up to APPENDS: nearly all that a dataset is. They are the one thing that Python's own unpickler makes."""
+"""Integers up to APPENDS: nearly all of a dataset, and the only values that Python's own unpickler makes."""
 TEXT_INTS = re.compile(rb"(?:(?:-?[1-9][0-9]{0,8}|0)\naI)++")
-"""The same by protocol 0, `I5 a I6 a I7` in lines, after the first `I` and up to the last one."""
+"""The same in protocol 0, `I5 a I6 a I7` on lines, after the first `I` and up to the last one."""
+
+# === Arguments: functions (data, place after the opcode) -> (argument, place of the next opcode) ===
 
 
-def _take(machine, at, size):
-    """The next bytes of the file, all of them."""
-    if size > len(machine.data) - at:
-        raise Refused("an end in the middle")
-    return machine.data[at : at + size]
-
-
-def _line(machine, at):
-    end = machine.data.find(b"\n", at)
-    if end < 0:
-        raise Refused("a line without an end")
-    return machine.data[at:end], end + 1
-
-
-def _constant(make):
-    def execute(machine, at):
-        machine.stack.append(make)
-        return at
-
-    return execute
-
-
-def _fixed(format, use):
-    """An opcode with an argument of fixed size: `use(machine, argument)`."""
+def _fixed(format):
+    """A number of fixed size."""
     unpack, size = struct.Struct(format).unpack_from, struct.calcsize(format)
 
-    def execute(machine, at):
-        use(machine, unpack(machine.data, at)[0])
-        return at + size
+    def read(data, at):
+        return unpack(data, at)[0], at + size
 
-    return execute
+    return read
 
 
 def _sized(format, decode):
-    """An opcode with a size and so many bytes."""
+    """A size, and that many bytes, all of which must be in the file."""
     unpack, width = struct.Struct(format).unpack_from, struct.calcsize(format)
 
-    def execute(machine, at):
-        (size,) = unpack(machine.data, at)
-        machine.stack.append(decode(_take(machine, at + width, size)))
-        return at + width + size
+    def read(data, at):
+        (size,), at = unpack(data, at), at + width
+        if size > len(data) - at:
+            raise Refused("an end in the middle")
+        return decode(data[at : at + size]), at + size
 
-    return execute
-
-
-def _lined(use):
-    """An opcode with a line: `use(machine, line)`."""
-
-    def execute(machine, at):
-        line, at = _line(machine, at)
-        use(machine, line)
-        return at
-
-    return execute
+    return read
 
 
-def _plain(use):
-    """An opcode without an argument: `use(machine)`."""
-
-    def execute(machine, at):
-        use(machine)
-        return at
-
-    return execute
+def _line(data, at):
+    end = data.find(b"\n", at)
+    if end < 0:
+        raise Refused("a line without an end")
+    return data[at:end], end + 1
 
 
-def _mark(machine, at):
-    ints = INTS.match(machine.data, at)
-    if ints:
-        machine.target(list).extend(pickle.loads(b"](%be." % ints[1]))
-        return ints.end()
-    machine.marks.append(len(machine.stack))
-    if len(machine.marks) > 2 * MAX_DEPTH:
-        raise Refused(f"lists, tuples and dicts nested deeper than {MAX_DEPTH}")
-    return at
+def _lined(decode):
+    def read(data, at):
+        line, at = _line(data, at)
+        return decode(line), at
+
+    return read
 
 
-def _int(machine, at):
-    """`I` of protocol 0, also True and False."""
-    ints = TEXT_INTS.match(machine.data, at)
-    if ints:
-        machine.target(list).extend(map(int, machine.data[at : ints.end() - 3].split(b"\naI")))
-        return ints.end() - 1
-    line, at = _line(machine, at)
-    machine.stack.append({b"00": False, b"01": True}[line] if line in (b"00", b"01") else _digits(line))
-    return at
+def _two_lines(data, at):
+    first, at = _line(data, at)
+    second, at = _line(data, at)
+    return (first.decode(), second.decode()), at
+
+
+def _ints(data, at):
+    """Integers of one or more opcodes up to APPENDS, still pickled; `None` if something else follows."""
+    ints = INTS.match(data, at)
+    return (ints[1], ints.end()) if ints else (None, at)
+
+
+def _text_ints(data, at):
+    """The lines of integers that are appended one by one, as a list; or one line."""
+    ints = TEXT_INTS.match(data, at)
+    return (data[at : ints.end() - 3].split(b"\naI"), ints.end() - 1) if ints else _line(data, at)
 
 
 def _digits(line):
@@ -126,63 +96,6 @@ def _escaped(line):
     return text
 
 
-def _popped_tuple(size):
-    def use(machine):
-        if len(machine.stack) - (machine.marks[-1] if machine.marks else 0) < size:
-            raise Refused("a tuple of fewer values than it needs")
-        items = machine.stack[-size:]
-        del machine.stack[-size:]
-        machine.new_tuple(items)
-
-    return _plain(use)
-
-
-def _new_from_mark(kind):
-    def use(machine):
-        items = machine.pop_to_mark()
-        machine.new(kind())
-        (machine.extend if kind is list else machine.update)(items)
-
-    return _plain(use)
-
-
-def _refuse(machine, at):
-    raise Refused(f"an opcode {machine.data[at - 1 : at]!r} that plain values do not need")
-
-
-def _persistent(machine, *id):
-    raise Forbidden("a persistent id")
-
-
-def _stack_global(machine):
-    module, name = machine.stack[-2:]
-    if type(module) is not str or type(name) is not str:
-        raise Refused("a name that is no text")
-    del machine.stack[-2:]
-    machine.name(module, name)
-
-
-def _global(machine, at):
-    module, at = _line(machine, at)
-    name, at = _line(machine, at)
-    machine.name(module.decode(), name.decode())
-    return at
-
-
-def _pair(kind):
-    def use(machine):
-        size = 1 if kind is list else 2
-        items = machine.stack[-size:]
-        del machine.stack[-size:]
-        (machine.extend if kind is list else machine.update)(items)
-
-    return _plain(use)
-
-
-def _push(machine, value):
-    machine.stack.append(value)
-
-
 def _latin1(data):
     return data.decode("latin1")
 
@@ -191,26 +104,51 @@ def _little_endian(data):
     return int.from_bytes(data, "little", signed=True)
 
 
-OPCODES = [_refuse] * 256
-for opcode, execute in {
-    b"\x80": _fixed("B", lambda machine, protocol: None),
-    b"\x95": _fixed("<Q", lambda machine, size: None),  # a frame
-    b"(": _mark,
-    b"N": _constant(None),
-    b"\x88": _constant(True),
-    b"\x89": _constant(False),
-    b"I": _int,
-    b"J": _fixed("<i", _push),
-    b"K": _fixed("B", _push),
-    b"M": _fixed("<H", _push),
-    b"L": _lined(lambda machine, line: machine.stack.append(_digits(line))),
+# === Effects: functions of the machine and the argument, if there is one ===
+
+
+def _ignore(machine, argument):
+    pass
+
+
+def _mark(machine, ints):
+    if ints is None:
+        machine.mark()
+    else:
+        machine.target(list).extend(pickle.loads(b"](%be." % ints))
+
+
+def _int(machine, found):
+    """`I` of protocol 0, also True and False."""
+    if type(found) is list:
+        machine.target(list).extend(map(int, found))
+    else:
+        machine.push({b"00": False, b"01": True}[found] if found in (b"00", b"01") else _digits(found))
+
+
+def _stack_global(machine):
+    module, name = machine.pop(2)
+    if type(module) is not str or type(name) is not str:
+        raise Refused("a name that is no text")
+    machine.name((module, name))
+
+
+def _persistent(machine, *id):
+    raise Forbidden("a persistent id")
+
+
+VALUES = {
+    b"J": _fixed("<i"),
+    b"K": _fixed("B"),
+    b"M": _fixed("<H"),
+    b"L": _lined(_digits),
     b"\x8a": _sized("B", _little_endian),
-    b"F": _lined(lambda machine, line: machine.stack.append(_float(line))),
-    b"G": _fixed(">d", _push),
-    b"S": _lined(lambda machine, line: machine.stack.append(_python_2_text(line))),
+    b"F": _lined(_float),
+    b"G": _fixed(">d"),
+    b"S": _lined(_python_2_text),
     b"T": _sized("<I", _latin1),
     b"U": _sized("B", _latin1),
-    b"V": _lined(lambda machine, line: machine.stack.append(_escaped(line))),
+    b"V": _lined(_escaped),
     b"X": _sized("<I", bytes.decode),
     b"\x8c": _sized("B", bytes.decode),
     b"\x8d": _sized("<Q", bytes.decode),
@@ -218,31 +156,44 @@ for opcode, execute in {
     b"C": _sized("B", bytes),
     b"\x8e": _sized("<Q", bytes),
     b"\x96": _sized("<Q", bytes),  # a bytearray: the buffer of an array
-    b"]": _plain(lambda machine: machine.new([])),
-    b"}": _plain(lambda machine: machine.new({})),
-    b")": _constant(()),
-    b"l": _new_from_mark(list),
-    b"d": _new_from_mark(dict),
-    b"t": _plain(lambda machine: machine.new_tuple(machine.pop_to_mark())),
-    b"\x85": _popped_tuple(1),
-    b"\x86": _popped_tuple(2),
-    b"\x87": _popped_tuple(3),
-    b"a": _pair(list),
-    b"e": _plain(lambda machine: machine.extend(machine.pop_to_mark())),
-    b"s": _pair(dict),
-    b"u": _plain(lambda machine: machine.update(machine.pop_to_mark())),
-    b"c": _global,
-    b"\x93": _plain(_stack_global),
-    b"R": _plain(Machine.reduce),
-    b"b": _plain(Machine.build),
-    b"p": _lined(lambda machine, line: machine.put(_digits(line))),
-    b"q": _fixed("B", Machine.put),
-    b"r": _fixed("<I", Machine.put),
-    b"\x94": _plain(lambda machine: machine.put(len(machine.memo))),
-    b"g": _lined(lambda machine, line: machine.get(_digits(line))),
-    b"h": _fixed("B", Machine.get),
-    b"j": _fixed("<I", Machine.get),
-    b"P": _lined(_persistent),
-    b"Q": _plain(_persistent),
-}.items():
-    OPCODES[opcode[0]] = execute
+}
+"""Opcode of a number or a text -> how it is read."""
+OTHERS = {
+    b"\x80": (_fixed("B"), _ignore),  # the protocol
+    b"\x95": (_fixed("<Q"), _ignore),  # a frame
+    b"(": (_ints, _mark),
+    b"N": (None, lambda machine: machine.push(None)),
+    b"\x88": (None, lambda machine: machine.push(True)),
+    b"\x89": (None, lambda machine: machine.push(False)),
+    b"I": (_text_ints, _int),
+    b"]": (None, lambda machine: machine.new([])),
+    b"}": (None, lambda machine: machine.new({})),
+    b")": (None, lambda machine: machine.push(())),
+    b"l": (None, lambda machine: machine.new_list(machine.pop_to_mark())),
+    b"d": (None, lambda machine: machine.new_dict(machine.pop_to_mark())),
+    b"t": (None, lambda machine: machine.new_tuple(machine.pop_to_mark())),
+    b"\x85": (None, lambda machine: machine.new_tuple(machine.pop(1))),
+    b"\x86": (None, lambda machine: machine.new_tuple(machine.pop(2))),
+    b"\x87": (None, lambda machine: machine.new_tuple(machine.pop(3))),
+    b"a": (None, lambda machine: machine.extend(machine.pop(1))),
+    b"e": (None, lambda machine: machine.extend(machine.pop_to_mark())),
+    b"s": (None, lambda machine: machine.update(machine.pop(2))),
+    b"u": (None, lambda machine: machine.update(machine.pop_to_mark())),
+    b"c": (_two_lines, Machine.name),
+    b"\x93": (None, _stack_global),
+    b"R": (None, Machine.reduce),
+    b"b": (None, Machine.build),
+    b"p": (_lined(_digits), Machine.put),
+    b"q": (_fixed("B"), Machine.put),
+    b"r": (_fixed("<I"), Machine.put),
+    b"\x94": (None, lambda machine: machine.put(len(machine.memo))),
+    b"g": (_lined(_digits), Machine.get),
+    b"h": (_fixed("B"), Machine.get),
+    b"j": (_fixed("<I"), Machine.get),
+    b"P": (_line, _persistent),
+    b"Q": (None, _persistent),
+}
+"""Opcode -> how its argument is read (`None`: it has none), and its effect."""
+OPCODES = {opcode[0]: (read, Machine.push) for opcode, read in VALUES.items()}
+OPCODES |= {opcode[0]: row for opcode, row in OTHERS.items()}
+"""All opcodes by number, as `OTHERS`."""

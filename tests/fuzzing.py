@@ -1,0 +1,103 @@
+"""Hostile inputs for Hypothesis, and the promise that every reader must keep: to accept, or to refuse in one line."""
+
+import contextlib
+import pathlib
+import resource
+import time
+
+import numpy as np
+from hypothesis import strategies as st
+
+from base.files import UserError
+
+MEMORY = 200 * 10**6, 10
+"""Bytes that reading may take beside what the process has, and times the input."""
+SECONDS = 20
+"""Of processor time for an input."""
+LONGEST = 600
+"""Characters of a message."""
+TOKENS = [
+    *(b"\xff", b"\xed\xa0\x80", b"\\ud800", b"\xef\xbb\xbf", b"\0", b"\t", b"\n", b"\r\n", b"\r", b"\xc2\x85"),
+    *(b"\xe2\x80\xa8", b"\x0b", b"\x1c", b"\xc2\xa0", b"9" * 5000, b"-1", b"0", b"1", b"1e999", b"NaN", b"null"),
+    *(b"[" * 100_000, b'{"a":' * 2000, b"\t" * 3000, b" " * 3000, b'"', b"\\", b"[]", b"{}", b"_EOS_", b"\\u0000"),
+    *("\u0130\u4f60".encode(), b"__eou__", b" +++$+++ ", b"_" * 300, b"x" * (2**20 + 1), b"True", b"R_", b"api_call "),
+]
+"""What mutations insert into texts."""
+MANY = [3, 1] * 2000
+ODD = [
+    *(0.9, 5.7, 10**400, -1, 2**40, True, None, "1", "x" * 999, b"ab", [], {}, [[]], (), float("nan"), ["a"]),
+    *({"y": []}, [1, [2]], np.ones(3), np.ones((2, 2), int), np.zeros(3, complex), "\u2028", "", MANY, [MANY] * 3000),
+]
+"""What replaces parts of values."""
+
+
+def accepts(read, size):
+    """Whether a reader accepts an input; `False`: it refuses by a `UserError` of one short line. All else fails.
+
+    Args:
+        read: Function without arguments.
+        size: Of the input, in bytes.
+    """
+    start = time.process_time()
+    try:
+        with limited_memory(MEMORY[0] + MEMORY[1] * size):
+            value = read()
+            for part in value if isinstance(value, list | tuple) else [value]:
+                str(part)[:10_000].encode()
+        return True
+    except UserError as error:
+        message = str(error)
+        assert "MemoryError" not in message and len(message) <= LONGEST and "\n" not in message, message
+        return False
+    finally:
+        assert time.process_time() - start < SECONDS
+
+
+@contextlib.contextmanager
+def limited_memory(count):
+    """Makes Python raise a `MemoryError` where more than `count` bytes are taken."""
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + count, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@st.composite
+def mutated(draw, content, tokens=TOKENS):
+    """Some bytes with one to five of: a bit flipped, a part removed, repeated, moved or inserted, the end cut off."""
+    content = bytearray(content)
+    for _ in range(draw(st.integers(1, 5))):
+        at = draw(st.integers(0, len(content)))
+        part = content[at : at + draw(st.sampled_from([1, 1, 2, 5, 20, 200]))]
+        match draw(st.integers(0, 5)):
+            case 0 if part:
+                content[at] ^= 1 << draw(st.integers(0, 7))
+            case 1:
+                del content[at : at + len(part)]
+            case 2:
+                content[at:at] = part * draw(st.sampled_from([1, 2, 50]))
+            case 3:
+                content[at:at] = draw(st.sampled_from(tokens))
+            case 4:
+                del content[at : at + len(part)]
+                to = draw(st.integers(0, len(content)))
+                content[to:to] = part
+            case 5:
+                del content[at:]
+    return bytes(content)
+
+
+@st.composite
+def with_an_odd_part(draw, value, top=True):
+    """A value of lists, tuples and dicts with one part replaced by something else, or missing."""
+    if not isinstance(value, list | tuple | dict) or not value or (not top and draw(st.integers(0, 3)) == 0):
+        return draw(st.sampled_from(ODD))
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    key, missing = draw(st.sampled_from(keys)), draw(st.integers(0, 9)) == 0
+    part = [] if missing else [draw(with_an_odd_part(value[key], top=False))]
+    if isinstance(value, dict):
+        return {other: value[other] for other in keys if other != key} | dict.fromkeys([key] if part else [], *part)
+    return type(value)([*value[:key], *part, *value[key + 1 :]])
