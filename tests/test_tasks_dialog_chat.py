@@ -31,7 +31,7 @@ def chat(run):
 def says(chat, monkeypatch, *answers):
     """Lets the model prefer these candidates, one after the other."""
     left = [chat.predictor.world.candidates.index(answer) for answer in answers]
-    predict = chat.predictor.look.predict_on_batch
+    predict = chat.predictor.with_attention.predict_on_batch
 
     def preferring(inputs):
         logits, *weights = predict(inputs)
@@ -39,19 +39,19 @@ def says(chat, monkeypatch, *answers):
         logits[..., left.pop(0) if left else 0] = 1.0
         return [logits, *weights]
 
-    monkeypatch.setattr(chat.predictor.look, "predict_on_batch", preferring)
+    monkeypatch.setattr(chat.predictor.with_attention, "predict_on_batch", preferring)
 
 
 def read_by(chat, monkeypatch, history):
     """What the model gets to read of a conversation."""
-    found, predict = [], chat.predictor.look.predict_on_batch
+    found, predict = [], chat.predictor.with_attention.predict_on_batch
 
     def watched(inputs):
         found.append(types.SimpleNamespace(**inputs))
         return predict(inputs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(chat.predictor.look, "predict_on_batch", watched)
+        patch.setattr(chat.predictor.with_attention, "predict_on_batch", watched)
         chat.predictor.predict([{"history": history}])
     return found
 

@@ -200,7 +200,7 @@ def test_an_exported_model_is_served(trained_dialog, tmp_path):
     [
         ({"speakers": [["cat"]]}, "speakers must be user, bot, fact"),
         ({"speakers": [["user", "bot"]]}, "history and speakers must have one shape"),
-        ({"facts": [["a"], ["b"]]}, "history and facts must have equally many rows"),
+        ({"facts": [["a"], ["b"]]}, "equally many rows"),
         ({"candidates": [["no such"]]}, "candidates must be responses that the bot knows"),
         ({"history": ["hello"]}, "history_must_have_shape_B_M"),
     ],

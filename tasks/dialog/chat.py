@@ -3,6 +3,7 @@
 import numpy as np
 from rich.table import Table
 
+from data.corpora.babi_dialog import SILENCE
 from engine.chat import Chat, Note
 from engine.explain import draw_if_named
 from tasks.dialog.data import NO_RESULT
@@ -18,21 +19,17 @@ class DialogChat(Chat):
         predictor: A `tasks.dialog.predictor.DialogPredictor`.
     """
 
-    HELP = """An empty line is silence: the bot goes on. What it calls is looked up in the knowledge base by itself.
+    HELP = """An empty line is silence: the bot continues. What it calls is looked up in the knowledge base by itself.
 /attention      what the last answer attended to; with a name, as a picture: /attention a.png
 /explain        the same
 /reset          starts anew"""
 
     def __init__(self, predictor):
         self.predictor = predictor
-        self.commands = {
-            "/attention": self.attention,
-            "/explain": self.attention,
-            "/reset": lambda _: self.reset(),
-        }
+        self.commands = {"/attention": self.attention, "/explain": self.attention, "/reset": self.reset}
         self.reset()
 
-    def reset(self):
+    def reset(self, _=""):
         """Forgets the conversation."""
         self.history, self._attention = [], []
         return "A new conversation."
@@ -43,30 +40,39 @@ class DialogChat(Chat):
         for type, values in self.predictor.response_filter.searched.items():
             more = f" and {len(values) - VALUES} more" if len(values) > VALUES else ""
             lines.append(f"{type:15} {', '.join(values[:VALUES])}{more}")
-        phrases = self.predictor.phrases
-        return "\n".join([*lines, *["People say, for example:"] * bool(phrases), *phrases])
+        if self.predictor.phrases:
+            lines += ["People say, for example:", *self.predictor.phrases]
+        return "\n".join(lines)
 
     def reply(self, text):
         """Answers a user's sentence; where the answer calls the knowledge base, also what the bot says next.
 
         Args:
-            text: Any text; empty: silence. A word that the model does not know counts as the unknown word, and where
-                it knows none, it is not asked.
+            text: Any text; empty: silence. The model is not asked where it knows no word of it.
         """
-        unknown, words = self.predictor.unknown(text), self.predictor.read(text)
+        words = self.predictor.read(text)
+        unknown = self.predictor.unknown(words)
+        listed = f"{', '.join(unknown)}. /help lists some that I know.]"
         if unknown and len(unknown) == sum(any(map(str.isalnum, word)) for word in words):
-            yield Note(f"[I know none of these words: {', '.join(unknown)}. /help lists some that I know.]")
+            yield Note(f"[I know none of these words: {listed}")
             return
         if unknown:
-            yield Note(f"[Unknown words: {', '.join(unknown)}. /help lists some that I know.]")
-        found = self._answer(" ".join(words))
+            yield Note(f"[Unknown words: {listed}")
+        facts = yield from self._answer(" ".join(words))
+        while facts:
+            self.history += [{"speaker": "fact", "text": fact} for fact in facts]
+            yield Note(f"[{len(facts)} facts]" if facts != [NO_RESULT] else "[no result]")
+            facts = yield from self._answer(SILENCE)
+
+    def _answer(self, text):
+        """Yields the response; returns what it finds."""
+        user = {"speaker": "user", "text": text}
+        found = self.predictor.explain({"history": [*self.history, user]})
+        # Only now, so that an interrupted answer leaves nothing behind.
+        self.history += [user, {"speaker": "bot", "text": found["response"]}]
+        self._attention = found["attention"]
         yield found["response"]
-        while found["facts"]:
-            for fact in found["facts"]:
-                self._add("fact", fact)
-            yield Note(f"[{len(found['facts'])} facts]" if found["facts"] != [NO_RESULT] else "[no result]")
-            found = self._answer("")
-            yield found["response"]
+        return found["facts"]
 
     def attention(self, path=""):
         """A table of the memories with the largest weights in the last answer, a column per hop, mean over heads; or
@@ -78,24 +84,14 @@ class DialogChat(Chat):
         if path:
             return draw_if_named(self._attention, path)
         [found] = self._attention
-        weights = np.array(found["weights"])  # (sentences, hops)
-        if len(weights) > 1 and weights.max() < 2 / len(weights):
-            low, high = 100 * weights.min(), 100 * weights.max()
-            return f"Nothing stands out: each of {len(weights)} memories has {low:.2f} to {high:.2f} per cent."
-        table = Table(
-            "", *found["columns"], title=f"Attention, per cent; {100 / len(weights):.2f} each if spread evenly"
-        )
+        weights = 100 * np.array(found["weights"])  # (sentences, hops)
+        even = 100 / len(weights)
+        if len(weights) > 1 and weights.max() < 2 * even:
+            return (
+                f"Nothing stands out: each of {len(weights)} memories has {weights.min():.2f} to {weights.max():.2f} "
+                "per cent."
+            )
+        table = Table("", *found["columns"], title=f"Attention, per cent; {even:.2f} each if spread evenly")
         for place in sorted(np.argsort(-weights.max(axis=1), kind="stable")[:SHOWN]):
-            table.add_row(found["rows"][place], *(f"{100 * weight:.2f}" for weight in weights[place]))
+            table.add_row(found["rows"][place], *(f"{weight:.2f}" for weight in weights[place]))
         return table
-
-    def _answer(self, text):
-        user = {"speaker": "user", "text": " ".join(self.predictor.read(text))}
-        found = self.predictor.explain({"history": [*self.history, user]})
-        self.history.append(user)  # only now: an interrupted answer leaves nothing behind
-        self._attention = found["attention"]
-        self._add("bot", found["response"])
-        return found
-
-    def _add(self, speaker, text):
-        self.history.append({"speaker": speaker, "text": text})

@@ -354,15 +354,10 @@ def load_dataset(path):
 
 
 def _read_splits(file, world):
-    data = pickles.load(file)
-    if not isinstance(data, dict) or not {"sentences", "splits"} <= data.keys():
-        raise UserError(f"{file}: expected a dict with sentences and splits. Received: {type(data)}")
-    words = world.vocabulary.words
+    data, words = pickles.load(file), dict(enumerate(world.vocabulary.words, 1))
     with checked(file, "what prepare.py writes for these words and candidates"):
-        ids = Sequences.of(data["sentences"])
-        if len(ids.ids) and not 0 < ids.ids.min() <= ids.ids.max() <= len(words):
-            raise ValueError(f"words must be from 1 to {len(words)}")
-        sentences = world.encode([[words[id - 1] for id in sentence] for sentence in ids.lists()])
+        ids = Sequences.of(data["sentences"]).lists()
+        sentences = world.encode([[words[id] for id in sentence] for sentence in ids])
         splits = {name: DialogSplit(sentences, data["splits"].get(name, [])) for name in SPLITS}
         for split in splits.values():
             for dialog in split.dialogs:
@@ -372,21 +367,18 @@ def _read_splits(file, world):
 
 def _check(dialog, sentences, candidates):
     """Raises a ValueError where the lists of a dialog do not fit each other."""
-    length = len(dialog["sentences"])
-    if not length == len(dialog["speakers"]) == len(dialog["times"]):
-        raise ValueError("sentences, speakers and times differ in length")
-    if not 0 < len(dialog["turns"]) == len(dialog["answers"]):
-        raise ValueError("turns and answers differ in length, or are none")
-    ends = {
-        "turns": length,
-        "times": length,
-        "speakers": len(SPEAKERS) + 1,
-        "sentences": sentences,
-        "answers": candidates,
+    length, turns = len(dialog["sentences"]), len(dialog["turns"])
+    sizes_and_ends = {
+        "sentences": (length, sentences),
+        "speakers": (length, len(SPEAKERS) + 1),
+        "times": (length, length),
+        "turns": (turns, length),
+        "answers": (turns, candidates),
     }
-    for name, end in ends.items():
-        if min(dialog[name]) < 0 or max(dialog[name]) >= end:
-            raise ValueError(f"{name} must be from 0 to {end - 1}")
+    for name, (size, end) in sizes_and_ends.items():
+        values = dialog[name]
+        if not (0 < len(values) == size and 0 <= min(values) <= max(values) < end):
+            raise ValueError(f"{name} must be {size or 'some'} numbers from 0 to {end - 1}")
 
 
 def _read_triples(path):

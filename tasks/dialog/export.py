@@ -20,30 +20,27 @@ SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # what Python's str.split takes for whit
 
 
 class DialogText:
-    """Makes a dialog model's ids out of strings, as `tasks.dialog.predictor` and `World.encode` do.
+    """Makes ids of strings, as `DialogPredictor.read` and `World.encode` do.
+
+    A surface is a way to write an entity, see `World.surfaces`; they are counted from 1, and 0 is none.
 
     Args:
         world: A `tasks.dialog.data.World`.
-        max_words: Of a sentence.
+        max_words: Words that are kept of a sentence.
     """
 
     def __init__(self, world, max_words):
-        self.words, self.max_words = word_table(world.vocabulary), max_words
-        self.unknown = world.vocabulary.unk_id
-        surfaces = list(world.surfaces)
-        self.longest = max(map(len, surfaces), default=1)
-        self.surfaces = _table([" ".join(words) for words in surfaces], range(1, len(surfaces) + 1), 0)
-        self.lengths = tf.constant([1, *map(len, surfaces)])
-        # A matrix of entities, 0 = none, and the id that stands for a word of an open type, 0 = its own id.
-        self.entities = tf.constant(stack([[], *([n + 1 for n in world.surfaces[words]] for words in surfaces)]))
-        types = [0]
-        for words in surfaces:
-            type = world.entities[world.surfaces[words][0]][1]
-            types.append(world.open_types.get(type, 0))
-        self.types = tf.constant(types)
+        self.words, self.unknown = word_table(world.vocabulary), world.vocabulary.unk_id
+        self.max_words, self.longest = max_words, world.longest
+        self.surfaces = _table({" ".join(words): number for number, words in enumerate(world.surfaces, 1)}, 0)
+        self.lengths = tf.constant([1, *map(len, world.surfaces)])
+        found = world.surfaces.values()
+        self.entities = tf.constant(stack([[], *([number + 1 for number in numbers] for numbers in found)]))
+        types = [world.entities[numbers[0]][1] for numbers in found]
+        self.types = tf.constant([0, *(world.open_types.get(type, 0) for type in types)])
 
     def split(self, texts, of_user):
-        """The words of sentences; those of a user as near to known ones as `DialogPredictor.read` brings them.
+        """The words of sentences; those of a user in the form that is known, as `DialogPredictor.read` finds it.
 
         Args:
             texts: string `(S,)`.
@@ -52,16 +49,17 @@ class DialogText:
         Returns:
             string `(S, W)`, "" = padding.
         """
-        words = tf.strings.split(tf.strings.regex_replace(texts, SPACE, " "))[:, : self.max_words]
-        lower = tf.strings.lower(words.flat_values, encoding="utf-8")
+        texts = tf.strings.regex_replace(texts, SPACE, " ")
+        texts = tf.where(of_user & (tf.strings.strip(texts) == ""), SILENCE, texts)
+        words = tf.strings.split(texts)[:, : self.max_words]
+        plain = words.flat_values
+        lower = tf.strings.lower(plain, encoding="utf-8")
         bare = tf.strings.regex_replace(lower, f"^[{SIGNS}]+|[{SIGNS}]+$", "")
-        read = tf.where(bare == "", words.flat_values, bare)
-        for form in (bare, lower, words.flat_values):
+        read = tf.where(bare == "", plain, bare)
+        for form in (bare, lower, plain):
             read = tf.where(self.words.lookup(form) != self.unknown, form, read)
-        user = tf.repeat(of_user, words.row_lengths())
-        words = words.with_flat_values(tf.where(user, read, words.flat_values)).to_tensor(shape=(None, self.max_words))
-        silent = tf.logical_and(of_user, words[:, 0] == "")[:, None]
-        return tf.where(tf.logical_and(silent, tf.range(self.max_words) == 0), SILENCE, words)
+        read = tf.where(tf.repeat(of_user, words.row_lengths()), read, plain)
+        return words.with_flat_values(read).to_tensor(shape=(None, self.max_words))
 
     def encode(self, words):
         """Ids and entities of sentences.
@@ -73,37 +71,27 @@ class DialogText:
             The model's `words` and `typed_words`, int32 `(S, W)`, and entities counted from 1, int32 `(S, .)`.
         """
         ids = tf.where(words == "", 0, self.words.lookup(words))
-        surface, inside = self._link(self._longest_at(words))
-        type = tf.gather(self.types, surface)
-        typed = tf.where(inside, 0, tf.where(type > 0, type, ids))
-        return ids, typed, tf.reshape(tf.gather(self.entities, surface), (tf.shape(words)[0], -1))
+        begin, cover = self._link(words)
+        typed_ids = tf.where(tf.gather(self.types, cover) > 0, tf.gather(self.types, begin), ids)
+        return ids, typed_ids, tf.reshape(tf.gather(self.entities, begin), (tf.shape(words)[0], -1))
 
-    def _longest_at(self, words):
-        """The longest surface of an entity that could begin at each word, int32 `(S, W)`, 0 = none."""
-        W, found, joined = self.max_words, self.surfaces.lookup(words), words
+    def _link(self, words):
+        """The longest surface at each word, left to right: where it begins, and on all its words; int32 `(S, W)`."""
+        longest, joined = self.surfaces.lookup(words), words
         after = tf.pad(words, [[0, 0], [0, self.longest]])
         for n in range(1, self.longest):
-            joined = tf.strings.join([joined, after[:, n : n + W]], " ")
+            joined = tf.strings.join([joined, after[:, n : n + self.max_words]], " ")
             longer = self.surfaces.lookup(joined)
-            found = tf.where(longer > 0, longer, found)
-        return found
-
-    def _link(self, longest):
-        """From left to right, what begins inside of another is none.
-
-        Returns:
-            Surfaces, int32 `(S, W)`, and which words go on with an entity of an open type, boolean `(S, W)`.
-        """
-        left, opened = tf.zeros_like(longest[:, 0]), tf.zeros_like(longest[:, 0], tf.bool)
-        surfaces, inside = [], []
+            longest = tf.where(longer > 0, longer, longest)
+        left = cover = tf.zeros_like(longest[:, 0])
+        begins, covers = [], []
         for surface in tf.unstack(longest, self.max_words, axis=1):
             free = left == 0
-            surface = tf.where(free, surface, 0)
-            inside.append(tf.logical_and(tf.logical_not(free), opened))
-            opened = tf.where(free, tf.gather(self.types, surface) > 0, opened)
+            cover = tf.where(free, surface, cover)
             left = tf.where(free, tf.gather(self.lengths, surface), left) - 1
-            surfaces.append(surface)
-        return tf.stack(surfaces, axis=1), tf.stack(inside, axis=1)
+            begins.append(tf.where(free, surface, 0))
+            covers.append(cover)
+        return tf.stack(begins, axis=1), tf.stack(covers, axis=1)
 
 
 class _Responder:
@@ -111,26 +99,26 @@ class _Responder:
 
     def __init__(self, model, world):
         self.config, self.text = model.config, DialogText(world, model.config.max_words)
-        self.look = keras.Model(model.input, [model.output, *model.attention_weights])
-        self.count = len(world.candidates)
-        self.texts = tf.constant([*world.candidates, ""])
-        self.places = _table(world.candidates, range(self.count), -1)
+        self.with_attention = keras.Model(model.input, [model.output, *model.attention_weights])
+        self.texts = tf.constant(world.candidates)
+        self.numbers = _table({text: number for number, text in enumerate(world.candidates)}, -1)
+        self.speakers = _table({"": 0, **SPEAKERS}, -1)
 
     def __call__(self, history, speakers, facts, candidates):
         history, speakers = of_shape(history, "history", "BM"), of_shape(speakers, "speakers", "BM")
         facts, candidates = of_shape(facts, "facts", "BF"), of_shape(candidates, "candidates", "BN")
         B, F = tf.unstack(tf.shape(facts))
+        rows = [tf.shape(history)[0], tf.shape(candidates)[0]]
         checks = [
             tf.debugging.assert_equal(
                 tf.shape(history), tf.shape(speakers), "history and speakers must have one shape"
             ),
-            tf.debugging.assert_equal(tf.shape(history)[0], B, "history and facts must have equally many rows"),
-            tf.debugging.assert_equal(tf.shape(candidates)[0], B, "history and candidates must have equally many rows"),
+            tf.debugging.assert_equal(rows, B, "history, facts and candidates must have equally many rows"),
         ]
-        with tf.control_dependencies([check for check in checks if check is not None]):  # None: checked already
+        with tf.control_dependencies(checks):
             history, speakers, facts = map(tf.identity, (history, speakers, facts))
         inputs = self.inputs(history, speakers, facts)
-        logits, *weights = keras.tree.flatten(self.look(inputs, training=False))
+        logits, *weights = keras.tree.flatten(self.with_attention(inputs, training=False))
         attention = [tf.reduce_mean(of_hop[:, :, 0], axis=1) for of_hop in weights]
         attention = tf.stack(attention, axis=1) if attention else tf.zeros((B, 0, tf.shape(inputs["speakers"])[1]))
         return {
@@ -141,27 +129,28 @@ class _Responder:
 
     def best(self, logits, candidates):
         """The best responses and their scores, of logits `(B, C)`."""
-        number = self.places.lookup(candidates)
+        number, count = self.numbers.lookup(candidates), len(self.texts)
         tf.debugging.assert_equal(number >= 0, candidates != "", "candidates must be responses that the bot knows")
-        given = tf.reduce_any(tf.one_hot(number, self.count, on_value=True, off_value=False), axis=1)
-        allowed = tf.logical_or(given, tf.logical_not(tf.reduce_any(given, axis=1, keepdims=True)))
-        probabilities = tf.pad(masked_softmax(logits, allowed), [[0, 0], [0, 1]])
-        _, best = tf.math.top_k(tf.where(allowed, logits, LOWEST), min(BEST, self.count))
-        best = tf.where(tf.gather(allowed, best, batch_dims=1), best, self.count)  # "", after the others
-        return {"responses": tf.gather(self.texts, best), "scores": tf.gather(probabilities, best, batch_dims=1)}
+        given = tf.reduce_any(tf.one_hot(number, count, on_value=True, off_value=False), axis=1)
+        allowed = given | ~tf.reduce_any(given, axis=1, keepdims=True)
+        _, best = tf.math.top_k(tf.where(allowed, logits, LOWEST), min(BEST, count))
+        real = tf.gather(allowed, best, batch_dims=1)
+        return {
+            "responses": tf.where(real, tf.gather(self.texts, best), ""),
+            "scores": tf.gather(masked_softmax(logits, allowed), best, batch_dims=1),
+        }
 
     def inputs(self, history, speakers, facts):
-        """What the model reads: the facts, the history, and where a user has to be silent, that."""
-        who = sum(tf.cast(speakers == name, tf.int32) * number for name, number in SPEAKERS.items())
-        tf.debugging.assert_equal(who > 0, speakers != "", "speakers must be user, bot, fact, or empty where filled up")
+        """What the model reads: the facts, the history, and where the user has to be silent, that."""
+        who = self.speakers.lookup(speakers)
+        tf.debugging.assert_non_negative(who, "speakers must be user, bot, fact, or empty where filled up")
         who, times, turn = _order(who, facts)
         said = tf.reshape(tf.concat([facts, history, tf.fill((tf.shape(facts)[0], 1), "")], axis=1), [-1])
-        ids, typed, entities = self.text.encode(self.text.split(said, tf.reshape(who == SPEAKERS["user"], [-1])))
-        none = tf.zeros((1, self.config.max_words), tf.int32)  # number 0 is the empty sentence
+        ids, typed_ids, entities = self.text.encode(self.text.split(said, tf.reshape(who == SPEAKERS["user"], [-1])))
         number = tf.reshape(tf.range(tf.size(who)) + 1, tf.shape(who))
         made = {
-            "words": tf.concat([none, ids], axis=0),
-            "typed_words": tf.concat([none, typed], axis=0),
+            "words": tf.pad(ids, [[1, 0], [0, 0]]),  # number 0 is the empty sentence
+            "typed_words": tf.pad(typed_ids, [[1, 0], [0, 0]]),
             "sentences": tf.where(who > 0, number, 0),
             "speakers": who,
             "times": times,
@@ -172,11 +161,9 @@ class _Responder:
 
     def mentions(self, entities, shape):
         """Which of the sentences `(B, M)` mentions which entity, uint8 `(B, M, E)`; entities are int32 `(S, .)`."""
-        S, K = tf.unstack(tf.shape(entities))
-        place = tf.stack([tf.repeat(tf.range(S)[:, None], K, axis=1), entities], axis=2)
-        found = tf.zeros((S, self.config.entities + 1), tf.uint8)
-        found = tf.tensor_scatter_nd_update(found, place, tf.ones((S, K), tf.uint8))
-        return tf.reshape(found[:, 1:], tf.concat([shape, [self.config.entities]], axis=0))
+        size = self.config.entities + 1
+        found = tf.math.bincount(entities, minlength=size, maxlength=size, axis=-1, binary_output=True)[:, 1:]
+        return tf.reshape(tf.cast(found, tf.uint8), tf.concat([shape, [size - 1]], axis=0))
 
 
 def _order(who, facts):
@@ -190,10 +177,9 @@ def _order(who, facts):
         Speakers and times, int32 `(B, F + M + 1)`, and the place of the last sentence, int32 `(B, 1)`. As in
         `DialogPredictor`, its turn counts as turn 0.
     """
-    M, F = tf.shape(who)[1], tf.shape(facts)[1]
-    user = SPEAKERS["user"]
+    M, F, user = tf.shape(who)[1], tf.shape(facts)[1], SPEAKERS["user"]
     end = tf.reduce_max(tf.where(who > 0, tf.range(M) + 1, 0), axis=1, keepdims=True)
-    speaks = tf.reduce_any(tf.logical_and(tf.range(M) == end - 1, who == user), axis=1, keepdims=True)
+    speaks = tf.reduce_any((tf.range(M) == end - 1) & (who == user), axis=1, keepdims=True)
     who = tf.concat([who, tf.where(speaks, 0, user)], axis=1)
     times = tf.maximum(tf.cumsum(tf.cast(who == user, tf.int32), axis=1) - 1, 0)
     last = times[:, -1:]
@@ -227,8 +213,8 @@ def dialog_archive(model, world):
     responder = _Responder(model, world)
     without_cudnn(model)
     archive = keras.export.ExportArchive()
-    archive.track(responder.look)
-    for table in (responder.text.words, responder.text.surfaces, responder.places):
+    archive.track(responder.with_attention)
+    for table in (responder.text.words, responder.text.surfaces, responder.numbers, responder.speakers):
         archive.track(table)
 
     def respond(history, speakers, facts, candidates):
@@ -239,6 +225,6 @@ def dialog_archive(model, world):
     return archive
 
 
-def _table(keys, values, default):
-    initializer = tf.lookup.KeyValueTensorInitializer(tf.constant(list(keys), tf.string), tf.constant([*values]))
-    return tf.lookup.StaticHashTable(initializer, default)
+def _table(numbers, default):
+    keys, values = tf.constant([*numbers], tf.string), tf.constant([*numbers.values()], tf.int32)
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)

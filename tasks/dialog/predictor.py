@@ -75,31 +75,30 @@ class DialogPredictor(Predictor):
         self.model = run.load_model()
         self.config = self.model.config
         check_sizes(self.config, self.world.config_fields, run.path)
-        self.look = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
-        self.knowledge = [" ".join(fact) for fact in self.world.knowledge]
+        self.with_attention = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
         self.response_filter = ResponseFilter(self.world)
-        said = run.path / PHRASES
-        self.phrases = [line for _, line in read_lines(said, None)] if said.is_file() else []
-        self._known = set(self.world.vocabulary.words) - set(SPECIALS)
-        self._place = {text: number for number, text in enumerate(self.world.candidates)}
+        phrases = run.path / PHRASES
+        self.phrases = [line for _, line in read_lines(phrases, None)] if phrases.is_file() else []
+        self._known = {SILENCE, *self.world.vocabulary.words} - set(SPECIALS)
+        self._numbers = {text: number for number, text in enumerate(self.world.candidates)}
         self._firsts = {example["instance"]["history"][0]["text"] for example in run.examples()}
 
     @functools.cached_property
     def opening(self):
-        """What goes before a history in which the user speaks first, if in the dataset the bot always did."""
+        """What precedes a history in which the user speaks first, if in the dataset the bot always did."""
         if self._firsts != {SILENCE}:
             return []
         [greeting] = self.answer([self.Instance(history=[])])
         return [("user", ""), ("bot", greeting.response)]
 
     def read(self, text):
-        """The words of a user, near to those that the model knows: also without capitals and punctuation.
+        """The words of a user in a form that the model knows, if without capitals and punctuation it knows one.
 
         Args:
             text: Any text; empty: silence.
 
         Returns:
-            List of at most `max_words` words; one that the model does not know counts as the unknown word.
+            List of at most `max_words` words.
         """
         words = []
         for word in text.split()[: self.config.max_words]:
@@ -107,82 +106,77 @@ class DialogPredictor(Predictor):
             words.append(next((form for form in forms if form in self._known), forms[-1] or word))
         return words or [SILENCE]
 
-    def unknown(self, text):
-        """The words of a user that the model does not know, as `read` gives them; signs alone are none."""
-        return [word for word in self.read(text) if word not in self._known | {SILENCE} and any(map(str.isalnum, word))]
+    def unknown(self, words):
+        """Those of the words from `read` that the model does not know, but for signs."""
+        return [word for word in words if word not in self._known and any(map(str.isalnum, word))]
 
     def check(self, instance):
         for text in instance.candidates:
-            if text not in self._place:
+            if text not in self._numbers:
                 raise UserError(f"candidates: expected those that the bot knows. Received: {text!r}")
 
     def answer(self, instances):
-        logits, _, sentences = self._run(instances)
-        return [self._best(*each) for each in zip(instances, logits, sentences, strict=True)]
+        found = zip(instances, self._run(instances), strict=True)
+        return [self._best(instance, said, logits) for instance, (said, logits, _) in found]
 
     def answer_with_attention(self, instance, details):
         """As of `Predictor`; the details are what each head of a hop attended to."""
-        [logits], [weights], [sentences] = self._run([instance])
-        answer = self._best(instance, logits, sentences)
-        if not len(weights) or len(sentences) < 2:  # the last one is what asks
+        [(said, logits, weights)] = self._run([instance])
+        answer = self._best(instance, said, logits)
+        if not weights.size:
             return answer, []
         hops = [f"hop {hop + 1}" for hop in range(len(weights))]
         heads = [f"head {head + 1}" for head in range(weights.shape[1])]
-        rows = [f"{speaker}: {text}" for speaker, text in sentences[:-1]]
-        mean_MS = weights.mean(axis=1).T.tolist()
-        maps = [{"title": "memories", "rows": rows, "columns": hops, "weights": mean_MS}]
-        if details:
-            for hop, of_hop_HM in zip(hops, weights, strict=True):
-                shown = {"rows": rows, "columns": heads, "weights": of_hop_HM.T.tolist()}
-                maps.append({"group": "heads", "title": hop, **shown})
+        rows = [f"{speaker}: {text}" for speaker, text in said[:-1]]
+        maps = [{"title": "memories", "rows": rows, "columns": hops, "weights": weights.mean(axis=1).T.tolist()}]
+        for hop, of_hop_HM in zip(hops, weights if details else [], strict=False):
+            shown = {"rows": rows, "columns": heads, "weights": of_hop_HM.T.tolist()}
+            maps.append({"group": "heads", "title": hop, **shown})
         return answer, maps
 
     def _run(self, instances):
-        """What the model says to each last sentence.
+        """Scores the candidates after each conversation.
 
-        Returns:
-            Of each instance the logits of all candidates `(C,)`, the attention weights `(hops, heads, sentences before
-            the last)`, and its sentences as `(speaker, text)`.
+        Yields:
+            Of each instance its sentences as `(speaker, text)`, the logits `(C,)`, and the attention weights of the
+            sentences before the last, `(hops, heads, M)`.
         """
-        sentences = [self._sentences(instance) for instance in instances]
-        texts, dialogs = {}, []
-        for said in sentences:
-            coded = encode_dialog(said, texts)
-            times = [time - coded["times"][-1] for time in coded["times"]]
-            # The last turn is asked for alone, and so counts as turn 0.
+        conversations = [self._conversation(instance) for instance in instances]
+        sentences, dialogs = {}, []
+        for said in conversations:
+            coded = encode_dialog(said, sentences)
+            times = [time - coded["times"][-1] for time in coded["times"]]  # its only turn counts as turn 0
             dialogs.append({**coded, "times": times, "turns": [len(said) - 1], "answers": [0]})
-        split = DialogSplit(self.world.encode([text.split() for text in texts]), dialogs)
+        split = DialogSplit(self.world.encode([text.split() for text in sentences]), dialogs)
         inputs, _ = split.collate(range(len(dialogs)), self.config.reads, self.config.entities)
-        logits, *weights = map(np.asarray, keras.tree.flatten(self.look.predict_on_batch(inputs)))
-        before = [len(of_dialog) - 1 for of_dialog in sentences]
-        seen = [np.array([of_hop[row, :, 0, :count] for of_hop in weights]) for row, count in enumerate(before)]
-        return list(logits[:, 0]), seen, sentences
+        logits, *hops = map(np.asarray, keras.tree.flatten(self.with_attention.predict_on_batch(inputs)))
+        for row, said in enumerate(conversations):
+            yield said, logits[row, 0], np.array([weights[row, :, 0, : len(said) - 1] for weights in hops])
 
-    def _sentences(self, instance):
-        """All that was said, and the facts, as `(speaker, text)`; the last is the user's."""
+    def _conversation(self, instance):
+        """All that was said, and the facts, as `(speaker, text)`; the last sentence is the user's."""
         said = [(sentence.speaker, sentence.text) for sentence in instance.history]
         if said and said[0][0] == "user" and self.read(said[0][1]) != [SILENCE]:
             said = [*self.opening, *said]
         if not said or said[-1][0] != "user":
             said.append(("user", ""))
         said[-1:-1] = [("fact", text) for text in instance.facts]
-        limit = self.config.max_words
         return [
-            (speaker, " ".join(self.read(text) if speaker == "user" else text.split()[:limit]))
+            (speaker, " ".join(self.read(text) if speaker == "user" else text.split()[: self.config.max_words]))
             for speaker, text in said
         ]
 
-    def _best(self, instance, logits, sentences):
-        unknown = self.unknown(sentences[-1][1])
-        places = sorted({self._place[text] for text in instance.candidates})
-        if not places:
-            places = np.flatnonzero(self.response_filter.allowed(sentences, not unknown))
-        chosen = logits[places].astype(np.float64)
+    def _best(self, instance, said, logits):
+        unknown = self.unknown(said[-1][1].split())
+        allowed = sorted({self._numbers[text] for text in instance.candidates})
+        if not allowed:
+            allowed = np.flatnonzero(self.response_filter.allowed(said, not unknown))
+        chosen = logits[allowed].astype(np.float64)
         scores = np.exp(chosen - chosen.max())
         scores /= scores.sum()
         best = [
-            Candidate(text=self.world.candidates[places[i]], score=float(scores[i]))
-            for i in np.argsort(-chosen, kind="stable")[:BEST]
+            Candidate(text=self.world.candidates[allowed[place]], score=float(scores[place]))
+            for place in np.argsort(-chosen, kind="stable")[:BEST]
         ]
         response = best[0].text
         facts = self.world.search(response) if response.startswith(CALL) else []

@@ -21,13 +21,10 @@ import collections
 import itertools
 from typing import Literal
 
-import rich
-from rich.table import Table
-
 from base.files import atomic_directory
 from data.corpora import CORPORA
 from data.corpora.babi_dialog import Turn
-from data.prepared import VOCABULARY, CommonSettings, shown, write
+from data.prepared import VOCABULARY, CommonSettings, print_summary, write
 from data.text_files import bad_line
 from data.vocabulary import Vocabulary
 from engine.vocabularies import Words
@@ -49,28 +46,25 @@ class Settings(CommonSettings):
 
 def prepare(corpus, source, out, settings):
     """Prepares every task that a directory holds, each as `data.prepared` says."""
-    reader = CORPORA[corpus].reader
-    summary = Table("task", "split", "dialogs", "responses", "sentences per dialog: mean, most", "candidates", "words")
+    reader, statistics = CORPORA[corpus].reader, {}
     with atomic_directory(out) as directory:
         for task in reader.find_tasks(source):
-            files, sizes, statistics = _prepare_task(reader, task, settings)
-            of_task = directory / f"task{task.number}"
-            of_task.mkdir()
-            name = f"{settings.name or 'babi'}-task{task.number}"
-            write(of_task, files, corpus, source, settings, {**sizes, **statistics}, name=name)
-            for split, found in statistics.items():
-                lengths = f"{found['sentences_mean']:.1f}, {found['sentences_most']}"
-                counts = found["dialogs"], found["responses"], lengths, sizes["candidates"], sizes["vocabulary"]
-                summary.add_row(str(task.number), split, *map(shown, counts))
-    rich.print(summary)
+            name = f"task{task.number}"
+            files, statistics[name] = _prepare_task(reader, task, settings)
+            (directory / name).mkdir()
+            corpus_name = f"{settings.name or 'babi'}-{name}"
+            write(directory / name, files, corpus, source, settings, statistics[name], name=corpus_name)
+    for name, found in statistics.items():
+        print(f"{name}: {found['candidates']:,} candidates, {found['vocabulary']:,} words")
+        print_summary({split: found[split] for split in SPLITS if split in found})
     print(f"{out}: prepared")
 
 
 def _prepare_task(reader, task, settings):
-    """The files, sizes and statistics of each split of a task."""
+    """The files and statistics of a task."""
     candidates, knowledge = reader.read_candidates(task.candidates), reader.read_knowledge(task.knowledge)
     dialogs = _read_dialogs(reader, task, candidates, knowledge)
-    vocabulary = _choose_vocabulary(settings, dialogs["train"], [*candidates, *(fact.text for fact in knowledge)])
+    vocabulary = _choose_vocabulary(settings, dialogs["train"], candidates, knowledge)
     numbers, sentences = {text: number for number, text in enumerate(candidates)}, {}
     encoded = {split: [] for split in SPLITS}
     for split, of_split in dialogs.items():
@@ -85,7 +79,7 @@ def _prepare_task(reader, task, settings):
         ENTITIES: map("\t".join, find_entities(knowledge, candidates)),
     }
     sizes = {"vocabulary": len(vocabulary), "candidates": len(candidates)}
-    return files, sizes, {split: _statistics(coded) for split, coded in encoded.items() if coded}
+    return files, sizes | {split: _statistics(found) for split, found in encoded.items() if found}
 
 
 def _read_dialogs(reader, task, candidates, knowledge):
@@ -117,12 +111,12 @@ def _said(dialog):
             yield "fact", entry.text
 
 
-def _choose_vocabulary(settings, train, known_before):
+def _choose_vocabulary(settings, train, candidates, knowledge):
     if settings.vocabulary_of:
         return Words.of(settings.vocabulary_of, "dialog").vocabulary
-    texts = [text for dialog in train for _, text in dialog]
+    texts = [text for said in train for _, text in said]
     if settings.words_of == "all":
-        texts += known_before
+        texts += candidates + [fact.text for fact in knowledge]
     return Vocabulary.count(map(str.split, texts))
 
 
@@ -150,7 +144,7 @@ def _statistics(encoded):
     return {
         "dialogs": len(encoded),
         "responses": sum(len(dialog["turns"]) for dialog in encoded),
-        "sentences_mean": sum(lengths) / len(lengths),
+        "sentences_mean": round(sum(lengths) / len(lengths), 1),
         "sentences_most": max(lengths),
     }
 
