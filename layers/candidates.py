@@ -64,7 +64,7 @@ class MatchTypes(keras.layers.Layer):
 
     Args:
         types: Y.
-        groups: `(G, members)`, shape of the groups' members; see `tasks.dialog.dataset.World.match_groups`.
+        groups: `(G, members)`, shape of the groups' members; see `tasks.dialog.data.World.match_groups`.
         candidates: `(C, groups a candidate)`.
 
     Call arguments:

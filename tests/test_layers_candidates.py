@@ -75,7 +75,7 @@ def bits_in_loops(mentioned):
 
 
 def groups():
-    """What `tasks.dialog.dataset.World.match_groups` says: sets of entities of one type that a candidate has."""
+    """What `tasks.dialog.data.World.match_groups` says: sets of entities of one type that a candidate has."""
     members, types, of_candidates = [], [], []
     for entities in CANDIDATES:
         of_candidates.append([])

@@ -2,16 +2,16 @@
 
 import functools
 import json
-import re
 
 import pytest
 from helpers import run_process, run_script
 
 from base.files import UserError
 from data import pickles
+from data.corpora.babi_dialog import Fact
 from data.vocabulary import Vocabulary
 from tasks.dialog.data import load_dataset
-from tasks.dialog.prepare import Settings, prepare
+from tasks.dialog.prepare import Settings, find_entities, prepare
 
 # Known in training: thai and rome; greek, basque and oslo are not, so that dev can move to basque and oslo. Only the
 # candidates have `bye`, only the knowledge base `greek`, only dev `please`.
@@ -144,7 +144,7 @@ def test_prepare_knows_the_words_of_all_or_of_train(source, tmp_path):
     assert of_train.words[2] == "rome"  # most frequent first: five times
 
 
-def test_prepare_reports_facts(source, tmp_path):
+def test_prepare_reports_facts(source, tmp_path, capsys):
     facts = run(source, tmp_path / "out", name="mine", words_of="train")[3]
     assert facts == {
         "name": "mine-task1",
@@ -160,20 +160,11 @@ def test_prepare_reports_facts(source, tmp_path):
             "test-oov": {"dialogs": 2, "responses": 3, "sentences_mean": 3.0, "sentences_most": 4},
         },
     }
-    assert run(source, tmp_path / "nameless")[3]["name"] == "babi-task1"
-
-
-def test_prepare_prints_a_summary(source, tmp_path, capsys):
-    run(source, tmp_path / "out")
     printed = capsys.readouterr().out
+    assert printed.startswith("task1: 6 candidates, 11 words\n") and printed.endswith("out: prepared\n")
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines() if "│" in line]
-    assert rows == [
-        ["1", "train", "2", "5", "6.0, 7", "6", "17"],
-        ["1", "dev", "1", "1", "2.0, 2", "6", "17"],
-        ["1", "dev-oov", "1", "1", "2.0, 2", "6", "17"],
-        ["1", "test-oov", "2", "3", "3.0, 4", "6", "17"],
-    ]
-    assert printed.endswith("out: prepared\n")
+    assert rows[:2] == [["dialogs", "2", "1", "1", "2"], ["responses", "5", "1", "1", "3"]]
+    assert rows[2:] == [["sentences mean", "6.0", "2.0", "2.0", "3.0"], ["sentences most", "7", "2", "2", "4"]]
 
 
 def test_prepare_makes_a_dataset_a_task(source, tmp_path):
@@ -182,20 +173,15 @@ def test_prepare_makes_a_dataset_a_task(source, tmp_path):
     (source / "dialog-babi-task6-candidates.txt").write_text("1 hello\n")
     (source / "dialog-babi-task6-kb.txt").write_text("1 prezzo R_price cheap\n")
     run(source, tmp_path / "out")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["task1", "task3", "task6"]
-    facts = [json.loads((tmp_path / "out" / f"task{n}" / "dataset.json").read_text()) for n in (1, 3, 6)]
-    assert [found["name"] for found in facts] == ["babi-task1", "babi-task3", "babi-task6"]
-    assert [found["statistics"]["candidates"] for found in facts] == [6, 6, 1]
-    assert [found["statistics"]["train"]["dialogs"] for found in facts] == [2, 1, 1]
+    facts = {path.name: json.loads((path / "dataset.json").read_text()) for path in (tmp_path / "out").iterdir()}
+    found = {name: (each["name"], each["statistics"]["candidates"]) for name, each in facts.items()}
+    assert found == {"task1": ("babi-task1", 6), "task3": ("babi-task3", 6), "task6": ("babi-task6", 1)}
+    assert facts["task3"]["statistics"]["train"]["dialogs"] == 1
 
 
 def test_odd_characters_of_a_value_are_read_again(source, tmp_path):
     value = "thai\x85\u2028\x0b\x1cfood"
-    edit(
-        source / "dialog-babi-kb-all.txt",
-        "1 resto_oslo_greek R_cuisine\tgreek",
-        f"1 resto_oslo_greek R_cuisine\t{value}",
-    )
+    edit(source / "dialog-babi-kb-all.txt", "R_cuisine\tgreek", f"R_cuisine\t{value}")
     run(source, tmp_path / "out")
     world = load_dataset(tmp_path / "out" / "task1").world
     assert ("resto_oslo_greek", "R_cuisine", value) in world.knowledge
@@ -211,67 +197,102 @@ def test_odd_characters_of_a_value_are_read_again(source, tmp_path):
         ("dialog-babi-kb-all.txt", "R_location\toslo", "R_location\trome"),  # no town that training lacks
         ("dialog-babi-task1-x-trn.txt", "rome\tapi", "rome oslo\tapi"),  # two known towns, no other
         ("dialog-babi-candidates.txt", "1 resto_oslo_basque\n", ""),  # the moved response cannot be given
+        ("dialog-babi-task1-x-dev.txt", "", None),  # nothing to move
     ],
 )
 def test_dev_moves_to_a_whole_unseen_world_only(source, tmp_path, file, old, new):
-    edit(source / file, old, new)
+    if new is None:
+        (source / file).unlink()
+    else:
+        edit(source / file, old, new)
     splits, facts = run(source, tmp_path / "out")[1::2]
-    assert splits["dev-oov"] == [] and len(splits["dev"]) == 1
+    assert splits["dev-oov"] == [] and len(splits["dev"]) == (new is not None)
     assert "dev-oov" not in facts["statistics"]
 
 
-def test_without_dev_nothing_moves(source, tmp_path):
-    (source / "dialog-babi-task1-x-dev.txt").unlink()
-    splits = run(source, tmp_path / "out")[1]
-    assert splits["dev"] == splits["dev-oov"] == []
+# === Entities ===
+
+
+def test_find_entities_by_source():
+    facts = [
+        Fact("prezzo", "R_post_code", "cb1"),
+        Fact("prezzo", "R_cuisine", "thai"),
+        Fact("ask", "R_cuisine", "greek"),
+        Fact("ask", "R_cuisine", "thai"),
+        Fact("ask", "R_location", "west"),
+        Fact("ask", "R_location", "thai"),  # a name of two types
+    ]
+    calls = [
+        "api_call thai west cheap",
+        "api_call greek west cheap",
+        "api_call greek R_location cheap",
+        "api_call tuscan west R_price",
+        "api_call tuscan east R_price",
+        "api_call R_cuisine east cheap",
+        "call thai moon",
+        "you said api_call moon west ?",
+    ]
+    assert find_entities(facts, calls) == [
+        ("greek", "cuisine", "knowledge"),
+        ("thai", "cuisine", "knowledge"),
+        ("thai", "location", "knowledge"),
+        ("west", "location", "knowledge"),
+        ("cb1", "post_code", "knowledge"),
+        ("ask", "restaurant", "subjects"),
+        ("prezzo", "restaurant", "subjects"),
+        ("east", "location", "calls"),
+        ("tuscan", "cuisine", "calls"),  # nothing known stands where cheap does
+    ]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "found"),
+    [
+        (["api_call west", "api_call thai", "api_call thai R_x", "api_call moon"], [("moon", "cuisine", "calls")]),
+        (["hello", "api_call"], []),
+        ([], []),
+    ],
+)
+def test_a_place_of_calls_has_the_type_that_most_have(candidates, found):
+    facts = [Fact("ask", "R_cuisine", "thai"), Fact("ask", "R_location", "west")]
+    known = [("thai", "cuisine", "knowledge"), ("west", "location", "knowledge"), ("ask", "restaurant", "subjects")]
+    assert find_entities(facts, candidates) == known + found
 
 
 # === Input at fault ===
 
 
-def fails(source, out, message):
-    before = sorted(out.parent.rglob("*"))
-    with pytest.raises(UserError) as caught:
-        prepare("babi-dialog", source, out, Settings())
-    assert re.search(message, str(caught.value)), caught.value
-    assert sorted(out.parent.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    ("file", "line"),
-    [("dialog-babi-task1-x-trn.txt", 8), ("dialog-babi-task1-x-dev.txt", 1), ("dialog-babi-task1-x-tst-OOV.txt", 2)],
-)
-def test_a_response_that_is_no_candidate_is_named(source, tmp_path, file, line):
-    last = "\tapi_call basque oslo" if "OOV" in file else "\tresto_rome_thai"
-    edit(source / file, last, "\tresto_paris_thai")
-    expected = "expected a response of dialog-babi-candidates.txt. Received: 'resto_paris_thai'"
-    fails(source, tmp_path / "out", rf"{file}, line {line}: {re.escape(expected)}$")
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("dialog-babi-task1-x-trn.txt", "1 hi hello\n", ", line 1: expected `number user TAB bot`"),
-        ("dialog-babi-task1-x-dev.txt", "1 hi\thello\n3 hi\thello\n", ", line 2: expected number 2 or 1"),
-        ("dialog-babi-candidates.txt", "1 hello\n1 hello\n", ", line 2: expected a candidate that line 1"),
-        ("dialog-babi-kb-all.txt", "1 prezzo R_price\n", ", line 1: expected `number subject R_relation value`"),
+        ("task1-x-trn", "1 hi hello\n", "trn.txt, line 1: expected `number user TAB bot`"),
+        ("task1-x-dev", "1 hi\thello\n3 hi\thello\n", "dev.txt, line 2: expected number 2 or 1"),
+        ("candidates", "1 hello\n1 hello\n", "candidates.txt, line 2: expected a candidate that line 1"),
+        ("kb-all", "1 prezzo R_price\n", "kb-all.txt, line 1: expected `number subject R_relation value`"),
+        # Responses that are no candidates; also in a later task.
+        ("task1-x-trn", "1 hi\thello\n2 hi\tno\n", "line 2: .*response of dialog-babi-candidates.txt.*'no'$"),
+        ("task1-x-dev", "1 hi\tno\n", "dev.txt, line 1: .*response of .*'no'$"),
+        ("task1-x-tst-OOV", "1 hi\tno\n", "OOV.txt, line 1: .*response of .*'no'$"),
+        ("task2-y-trn", "1 hi\thi\n", "task2-y-trn.txt, line 1: .*response of .*'hi'$"),
     ],
 )
 def test_a_bad_line_of_any_file_leaves_nothing(source, tmp_path, file, content, message):
-    (source / file).write_text(content)
-    fails(source, tmp_path / "out", re.escape(file + message))
-
-
-def test_a_later_task_at_fault_leaves_nothing(source, tmp_path):
-    (source / "dialog-babi-task2-y-trn.txt").write_text("1 hi\thi\n")
-    fails(source, tmp_path / "out", r"task2-y-trn\.txt, line 1: expected a response of .*Received: 'hi'$")
+    (source / f"dialog-babi-{file}.txt").write_text(content)
+    fails(source, tmp_path / "out", message)
 
 
 def test_missing_and_used_directories_are_refused(source, tmp_path):
-    fails(source / "absent", tmp_path / "out", "absent: expected the directory of dialog bAbI")
+    fails(source / "absent", tmp_path / "out", "absent: expected the directory")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
-    fails(source, tmp_path / "out", "out must not exist yet, or be an empty directory")
+    fails(source, tmp_path / "out", "must not exist yet, or be an empty directory")
+
+
+def fails(source, out, message):
+    before = sorted(out.parent.rglob("*"))
+    with pytest.raises(UserError, match=message):
+        prepare("babi-dialog", source, out, Settings())
+    assert sorted(out.parent.rglob("*")) == before
 
 
 # === prepare.py ===
@@ -291,8 +312,5 @@ def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two t
         written.append({file.name: file.read_bytes() for file in (out / "task1").iterdir()})
     assert written[0] == written[1]
     assert set(written[0]) == WRITTEN
-    assert json.loads(written[0]["dataset.json"])["settings"] == {
-        "name": "x",
-        "words_of": "train",
-        "vocabulary_of": None,
-    }
+    settings = json.loads(written[0]["dataset.json"])["settings"]
+    assert settings == {"name": "x", "words_of": "train", "vocabulary_of": None}
