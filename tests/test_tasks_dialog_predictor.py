@@ -97,7 +97,7 @@ def test_a_wrong_instance_is_refused(predictor, instance, message):
     ],
 )
 def test_a_run_with_another_world_is_refused(trained_dialog, tmp_path, edit, message):
-    other = Run.create(tmp_path / "other", trained_dialog.config)
+    other = Run.create(tmp_path / "other", trained_dialog.record)
     for name in (*World.FILES, "best.weights.h5"):
         (other.path / name).write_bytes((trained_dialog.path / name).read_bytes())
     edit(other.path / "candidates.txt")
