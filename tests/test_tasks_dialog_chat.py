@@ -138,41 +138,4 @@ def test_talk_reads_until_the_end_and_knows_its_commands(chat):
     printed = talk_plain(chat, "hello", "/nonsense", "/attention", "/reset", "hello", "/quit", "hello")
     assert printed.count("bot: ") == 2 and "A new conversation." in printed
     assert "Commands: /attention, /explain, /reset, /help, /save, /quit" in printed
-<<<<<<< HEAD
-    assert "A new conversation." in printed
-    assert len(chat.history) >= 2
-
-
-def test_talk_ends_at_quit(chat):
-    assert "bot: " not in talk_plain(chat, "/quit", "hello")
-
-
-# === Errors ===
-
-
-def test_a_run_of_another_world_is_refused(run, tmp_path):
-    other = Run.create(tmp_path / "other", run.record)
-    for name in World.FILES:
-        (other.path / name).write_bytes((run.path / name).read_bytes())
-    (other.path / "best.weights.h5").write_bytes((run.path / "best.weights.h5").read_bytes())
-    candidates = (other.path / "candidates.txt").read_text().splitlines()
-    (other.path / "candidates.txt").write_text("\n".join(candidates[1:]) + "\n")
-    with pytest.raises(UserError, match=r"the run has candidates .* come from different preparations"):
-        DialogChat(dialog.predictor(other))
-
-
-def test_a_run_without_its_candidates_is_refused(run, tmp_path):
-    other = Run.create(tmp_path / "other", run.record)
-    (other.path / "vocabulary.txt").write_bytes((run.path / "vocabulary.txt").read_bytes())
-    with pytest.raises(UserError, match=r"txt: expected a readable text file\. Received: No such file"):
-        DialogChat(dialog.predictor(other))
-
-
-def test_attention_is_drawn_where_a_file_is_named(chat, tmp_path):
-    for _ in range(2):
-        list(chat.reply("hello"))
-    assert chat.attention(str(tmp_path / "a.png")) == f"{tmp_path / 'a.png'} written"
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-=======
     assert len(chat.history) == 2
->>>>>>> 111e63b (tasks/dialog: tests follow the files)
