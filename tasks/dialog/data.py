@@ -81,14 +81,11 @@ class DialogSplit:
             length_multiple: Sizes are rounded up to it.
 
         Returns:
-            `(inputs, answers)`. Inputs:
+            Answers: candidates, int32 `(B, T)`, -1 for padding. Before them a dict of inputs:
             words, typed_words: ids of the distinct sentences of the batch, int32 `(S, W)`; the first is empty.
-            sentences: numbers of these, int32 `(B, M)`; 0 for padding.
-            speakers: int32 `(B, M)`, 1 user, 2 bot, 3 knowledge, 0 padding.
-            times: number of earlier turns, int32 `(B, M)`.
+            sentences: numbers of these, speakers: see `SPEAKERS`, times: earlier turns; int32 `(B, M)`, 0 for padding.
             turns: places of the user's sentences, int32 `(B, T)`; 0 also for padding.
             mentions: 1 where a sentence mentions an entity, uint8 `(B, M, E)`.
-            Answers: candidates, int32 `(B, T)`, -1 for padding.
         """
         rows = np.asarray(rows)
 
@@ -138,11 +135,7 @@ class World:
 
     @classmethod
     def load(cls, path):
-        """Reads it from a prepared dataset or a run.
-
-        Raises:
-            UserError: on a missing or malformed file.
-        """
+        """Reads it from a prepared dataset or a run; a missing or malformed file is a `UserError`."""
         path = pathlib.Path(path)
         entities, knowledge = (_read_triples(path / name) for name in (ENTITIES, KNOWLEDGE))
         if any(name.count("_") > MAX_PARTS for name, _, _ in entities):
@@ -188,14 +181,11 @@ class World:
         return max(map(len, self.surfaces), default=1)
 
     def link(self, words):
-        """Finds the entities of a sentence, at each word the longest.
-
-        Args:
-            words: List of words.
+        """Finds the entities of a list of words, at each word the longest.
 
         Returns:
-            Pairs `(words, numbers)` that make up the sentence: the words of a name and the entities that have it, or
-            one word and none.
+            Pairs `(words, numbers)` that make up the list: the words of a name and the entities that have it, or one
+            word and none.
         """
         start, parts = 0, []
         while start < len(words):
@@ -213,12 +203,9 @@ class World:
         return " ".join(f"{{{self.entities[numbers[0]][1]}}}" if numbers else part[0] for part, numbers in parts)
 
     def search(self, call):
-        """What an `api_call` of the bot finds: all facts about the subjects that have every value it names.
+        """The facts that an `api_call` finds, as texts: all about the subjects that have every value it names.
 
         The name of a relation, as `R_price`, stands for any value.
-
-        Returns:
-            Facts as texts, or `api_call no result` alone.
         """
         wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
         values = collections.defaultdict(set)
@@ -252,13 +239,12 @@ class World:
     def match_groups(self):
         """What the match types of candidates compare (Bordes et al. 2017, section 4.2).
 
-        A candidate has type `t` in a context that mentions one of its words of type `t`; a group is such a set of
-        words, mostly a single one.
+        A candidate has type `t` in a context that mentions one of its entities of type `t`, which are a group. Numbers
+        of entities and groups count from 1; 0 is padding.
 
         Returns:
-            members: Entities of each group, counted from 1 and padded with 0, int32 `(groups, members)`.
-            types: Type of each group, int32 `(groups,)`.
-            candidates: Groups of each candidate, counted from 1 and padded with 0, int32 `(C, groups per candidate)`.
+            Entities of each group, int32 `(groups, members)`; type of each group, int32 `(groups,)`; groups of each
+            candidate, int32 `(C, groups per candidate)`.
         """
         groups, candidates = {}, []
         for numbers in self.encoded_candidates.entities.lists():
@@ -340,11 +326,7 @@ class DialogDataset(Dataset):
 
 
 def load_dataset(path):
-    """Reads a prepared dialog dataset.
-
-    Raises:
-        UserError: on a missing or malformed file, and where files contradict each other.
-    """
+    """Reads a prepared dataset; a missing or malformed file is a `UserError`, and files that contradict each other."""
     path = pathlib.Path(path)
     if not (path / FACTS).is_file() and (path / "task1" / FACTS).is_file():
         raise UserError(f"{path} holds several tasks: give one of them, as {path / 'task1'}")

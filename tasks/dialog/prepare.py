@@ -150,17 +150,11 @@ def _statistics(encoded):
 
 
 def find_entities(knowledge, candidates):
-    """The words that stand for entities of the world, each with its type.
+    """The words that stand for entities of the world: distinct triples `(name, type, source)`, sorted within a source.
 
-    Args:
-        knowledge: List of `data.corpora.babi_dialog.Fact`.
-        candidates: List of texts.
-
-    Returns:
-        Distinct triples `(name, type, source)`, sorted within each source. From `knowledge`: the values of a relation,
-        whose type is the relation (`R_price` gives `price`). From `subjects`: what the facts are about, of type
-        `restaurant`. From `calls`: a word that the knowledge base lacks but an `api_call` has, with the type that most
-        other calls have in its place (`canapes`, in the place of cuisines).
+    From `knowledge`: the values of a relation, whose type is the relation (`R_price` gives `price`). From `subjects`:
+    what the facts are about, of type `restaurant`. From `calls`: a word that the knowledge base lacks but an `api_call`
+    has, with the type that most other calls have in its place (`canapes`, in the place of cuisines).
 
     >>> from data.corpora.babi_dialog import Fact
     >>> facts = [Fact("prezzo", "R_cuisine", "thai"), Fact("prezzo", "R_location", "west")]

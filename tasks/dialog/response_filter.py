@@ -49,7 +49,7 @@ class ResponseFilter:
         self._named = stack(named)  # (C, K), 0 = padding
 
     def allowed(self, sentences, understood):
-        """Which candidates may follow.
+        """Which candidates may follow, boolean `(C,)`.
 
         A call names only values that were named before, and is not made twice before the user says something. Another
         response may name one value that was not named before, which the user may have said in other words; none where
@@ -58,9 +58,6 @@ class ResponseFilter:
         Args:
             sentences: What was said and known, `(speaker, text)`, the last one the user's.
             understood: Whether the model knows all words of the last sentence.
-
-        Returns:
-            Boolean `(C,)`.
         """
         said = "".join(f"_{word.lower()}" for _, text in sentences for word in text.split())
         known = np.array([True, *(f"_{value.lower()}" in said for value in self._values)])
@@ -80,13 +77,11 @@ class ResponseFilter:
 def _interchangeable(texts, entities):
     """Words that stand for values without being entities, as days or numbers of people.
 
+    At least `ALTERNATIVES` of them take one another's place in two contexts, where texts are equal but for one word.
+
     Args:
         texts: Lists of words.
         entities: Words that are left out.
-
-    Returns:
-        The words of which at least `ALTERNATIVES` take one another's place in two contexts: what is equal in some texts
-        but for one word.
 
     >>> texts = [f"{day} , noted" for day in ("monday", "friday", "sunday")]
     >>> texts += [f"on {day} at {hour} ?" for day in ("friday", "monday", "sunday") for hour in ("noon", "six")]

@@ -59,18 +59,13 @@ def _mean_over_turns(losses, answers):
 
 
 def predict(model, split, config, batch_size=32, progress=iter, length_multiple=4):
-    """The candidate with the largest logit at each turn.
+    """The candidate with the largest logit at each turn of a `DialogSplit`, int `(responses,)` as `split.answers`.
 
     Args:
         model: Takes what `config.reads` names, returns logits `(B, T, C)`.
-        split: A `tasks.dialog.data.DialogSplit`.
-        config: The model's.
         batch_size: Dialogs per batch.
         progress: Wraps the list of batches.
         length_multiple: Lengths are rounded up to it.
-
-    Returns:
-        Int `(responses,)`, dialog by dialog as in `split.answers`.
     """
 
     def arrays_of(rows):
@@ -89,11 +84,7 @@ def predict(model, split, config, batch_size=32, progress=iter, length_multiple=
 
 
 def baselines_and_upper_bounds(dataset, split):
-    """Scores of two baselines, and of models that only repeat responses of train, or also fill in match types.
-
-    Returns:
-        `{"baselines": {name: metrics}, "upper_bounds": {name: metrics}}`; see `metrics.dialog`.
-    """
+    """Scores of two baselines, and of models that only repeat responses of train, or also fill in match types."""
     world, train, test = dataset.world, dataset.splits["train"], dataset.splits[split]
     candidates = world.encoded_candidates.words.lists()
     contexts, inputs = _contexts_and_inputs(test)
@@ -166,17 +157,16 @@ GROUPINGS = {"kind": by_kind, "template": by_template, "seen": by_seen, "turns":
 
 
 def metrics_by(dataset, split, predicted, groupings):
-    """The metrics of groups of responses, see `engine.task.Task.metrics_by`.
+    """Scores groups of responses, see `engine.task.Task.metrics_by`.
+
+    `per_response` is the fraction of correct responses, `template` and `entities` the fractions of those whose words
+    apart from entities, and whose entities, are the correct one's.
 
     Args:
         dataset: A `tasks.dialog.data.DialogDataset`.
         split: A `tasks.dialog.data.DialogSplit`.
         predicted: The candidate given as each response, int `(responses,)`.
         groupings: Keys of `GROUPINGS`.
-
-    Returns:
-        As there. `per_response` is the fraction of correct responses, `template` and `entities` the fractions of
-        those whose words apart from entities, and whose entities, are the correct one's.
     """
     world = dataset.world
     templates = [world.template(text) for text in world.candidates]

@@ -128,12 +128,7 @@ class DialogTask(task.Task):
         return metrics, metrics["per_response"]
 
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, scores_out=None):
-        """Scores a split as a record has it.
-
-        Args:
-            model, dataset, split, run, baselines, progress, length_multiple: As of `engine.task.Task.measure`.
-            scores_out: File for what the model said, `dialog TAB said TAB correct` per line.
-        """
+        """Adds to `engine.task.Task.measure`: `scores_out` is a file for lines `dialog TAB said TAB correct`."""
         examples = dataset.splits[split]
         predicted = predict(model, examples, model.config, progress=progress, length_multiple=length_multiple)
         record = {
