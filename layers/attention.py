@@ -1,4 +1,4 @@
-"""Attention of a decoder on what its encoder read (Bahdanau et al. 2015; Luong et al. 2015; Vaswani et al. 2017).
+"""Attention of a decoder on its encoder's memory (Bahdanau et al. 2015; Luong et al. 2015; Vaswani et al. 2017).
 
 Shape suffixes:  B batch   T queries   S keys   Q features of a query   D of a memory entry   A of the hidden layer
 """
@@ -6,6 +6,7 @@ Shape suffixes:  B batch   T queries   S keys   Q features of a query   D of a m
 import keras
 from keras import ops
 
+from layers import check_choice
 from layers.masking import masked_softmax
 
 SCORES = ("additive", "dot", "scaled_dot", "general")
@@ -26,25 +27,21 @@ class Attention(keras.layers.Layer):
 
     Args:
         score: One of `SCORES`.
-        units: A; `None`: as many as the query has.
+        units: A; `None`: the size of the query.
 
     Call arguments:
         query: Float `(B, T, Q)`.
         memory: Float `(B, S, D)`; D = Q for `dot` and `scaled_dot`.
         mask: Boolean `(B, S)`, `True` = real. A memory without real entries gives zeros.
-        keys: What `keys(memory)` returned; `None`: it is computed.
+        keys: The result of `keys(memory)`; `None`: it is computed.
 
     Returns:
         The contexts `c`, float `(B, T, D)`, and the weights `a`, float `(B, T, S)`.
-
-    Raises:
-        ValueError: for another score, or where the features of query and memory must agree and do not.
     """
 
     def __init__(self, score="dot", units=None, **kwargs):
         super().__init__(**kwargs)
-        if score not in SCORES:
-            raise ValueError(f"score must be one of {SCORES}. Received: score={score!r}")
+        check_choice("score", score, SCORES)
         self.score, self.units = score, units
 
     def build(self, query_shape, memory_shape, mask_shape=None, keys_shape=None):
@@ -60,7 +57,7 @@ class Attention(keras.layers.Layer):
             self.W = self.add_weight(name="W", shape=(D, Q), initializer="glorot_uniform")
 
     def keys(self, memory):
-        """What of the score depends on the memory alone: float `(B, S, A)`, `general` `(B, S, Q)`, else the memory."""
+        """The part of the score that depends on the memory alone: float `(B, S, A)`, `(B, S, Q)` or the memory."""
         if self.score == "additive":
             return ops.matmul(memory, ops.cast(self.W_h, memory.dtype))
         if self.score == "general":
@@ -80,13 +77,10 @@ class Attention(keras.layers.Layer):
         a_BTS = masked_softmax(e_BTS, mask[:, None, :])
         return ops.matmul(a_BTS, memory), a_BTS
 
-    def compute_output_spec(self, query, memory, mask, keys=None):
-        B, T = query.shape[:2]
-        S, D = memory.shape[1:]
-        return keras.KerasTensor((B, T, D), self.compute_dtype), keras.KerasTensor((B, T, S), self.compute_dtype)
-
-    def get_config(self):
-        return {**super().get_config(), "score": self.score, "units": self.units}
+    def compute_output_shape(self, query_shape, memory_shape, mask_shape=None, keys_shape=None):
+        B, T = query_shape[:2]
+        S, D = memory_shape[1:]
+        return (B, T, D), (B, T, S)
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -102,28 +96,27 @@ class AttentionCell(keras.layers.Layer):
         s~_t = tanh(W_ys y_{t-1} + W_ss (r_t * s_{t-1}) + W_cs c_t + b_s)
         s_t = z_t * s_{t-1} + (1 - z_t) * s~_t
 
-    The memory, its keys and its mask are three more states, which a step leaves as they are: so `keras.layers.RNN`
-    takes it on every backend.
+    The memory's keys, the memory and its mask are three more states, which a step does not change: so
+    `keras.layers.RNN` takes them on every backend.
 
     Args:
         cell: `keras.layers.GRUCell` or `LSTMCell`; its first state is `s`.
         attention: An `Attention`.
-        with_context: `True`: a step also gives `c_t`.
+        with_context: A step also returns `c_t`.
 
     Call arguments:
         inputs: `y_{t-1}`, float `(B, E)`.
-        states: List of the cell's states, float `(B, Q)` each, then what `Attention.keys` returns, memory `(B, S, D)`
-            and its mask `(B, S)`, 1 = real.
+        states: The cell's states, float `(B, Q)` each, then the memory's keys, the memory, float `(B, S, D)`, and its
+            mask `(B, S)`, 1 = real.
 
     Returns:
-        `s_t`, float `(B, Q)`, with `c_t` `[s_t; c_t]`, `(B, Q + D)`, and the list of states.
+        `s_t`, float `(B, Q)`, or `[s_t; c_t]`, `(B, Q + D)`, and the list of states.
     """
 
     def __init__(self, cell, attention, with_context=False, **kwargs):
         super().__init__(**kwargs)
         self.cell, self.attention, self.with_context = cell, attention, with_context
-        own = cell.state_size
-        self.state_size = [*(own if isinstance(own, (list, tuple)) else [own]), -1, -1, -1]
+        self.state_size = [*_as_list(cell.state_size), -1, -1, -1]
         self.output_size = cell.output_size
 
     def attend(self, states):
@@ -135,8 +128,8 @@ class AttentionCell(keras.layers.Layer):
     def call(self, inputs, states, training=None):
         c, _ = self.attend(states)
         s, own = self.cell(ops.concatenate([inputs, c], axis=-1), states[:-3], training=training)
-        after = [*(own if isinstance(own, (list, tuple)) else [own]), *states[-3:]]
-        return ops.concatenate([s, c], axis=-1) if self.with_context else s, after
+        output = ops.concatenate([s, c], axis=-1) if self.with_context else s
+        return output, [*_as_list(own), *states[-3:]]
 
     def build_for(self, inputs_size, memory_size):
         """Makes the weights for inputs and memories of these sizes."""
@@ -156,3 +149,7 @@ class AttentionCell(keras.layers.Layer):
     def from_config(cls, config):
         parts = {k: keras.saving.deserialize_keras_object(config.pop(k)) for k in ("cell", "attention")}
         return cls(**parts, **config)
+
+
+def _as_list(states):
+    return list(states) if isinstance(states, (list, tuple)) else [states]

@@ -6,12 +6,9 @@ Shape suffixes:  B batch   T context words   J query words   D features (the pap
 import keras
 from keras import ops
 
-from layers.dense import Dense
+from layers import check_choice
+from layers.gradients import Dense
 from layers.masking import masked_max, masked_softmax
-
-STARTS = ("glorot", "dot")
-SIMILARITIES = ("trilinear", "mlp")
-FUSIONS = ("concat", "mlp")
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -24,18 +21,18 @@ class AttentionFlow(keras.layers.Layer):
         G_t = [h_t; u~_t; h_t * u~_t; h_t * h~]                  (eq. 2)
 
     `w` has three blocks, so `S` is a sum of three products and `(B, T, J, 3D)` is never formed. The paper leaves both
-    functions open; instead of the weighted sum and of the concatenation each may be a perceptron:
+    functions open; each may be a perceptron instead:
 
         S_tj = v . tanh(W [h_t; u_j; h_t * u_j] + c)             A = D / 2 units
         G_t = max(0, W_G [h_t; u~_t; h_t * u~_t; h_t * h~] + b_G)
 
     Args:
-        start: How `w` starts: `"glorot"`, or `"dot"`, its first two blocks so and the third as ones. Then `S_tj` is
-            about `h_t . u_j` at first: words look at their like from the beginning, where small data hardly teach it.
         c2q: `False`, the paper's ablation: `u~` is the mean of the query's words.
         q2c: `False`, the paper's ablation: `G` ends before `h * h~`.
-        kind: Of the similarity, `"trilinear"` (eq. 1) or `"mlp"`, whose `W` `start` does not reach.
-        fusion: Of what becomes `G`, `"concat"` (eq. 2) or `"mlp"`.
+        start: Initial `w`: `"glorot"`, or `"dot"`, with ones in its third block. Then `S_tj` is about `h_t . u_j` at
+            first: words attend to similar ones from the beginning, which small data hardly teach.
+        kind: Similarity, `"trilinear"` (eq. 1) or `"mlp"`, to which `start` does not apply.
+        fusion: Fusion into `G`, `"concat"` (eq. 2) or `"mlp"`.
 
     Call arguments:
         context: `H`, float `(B, T, D)`.
@@ -49,9 +46,9 @@ class AttentionFlow(keras.layers.Layer):
 
     def __init__(self, c2q=True, q2c=True, start="glorot", kind="trilinear", fusion="concat", **kwargs):
         super().__init__(**kwargs)
-        for name, value, known in (("start", start, STARTS), ("kind", kind, SIMILARITIES), ("fusion", fusion, FUSIONS)):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {known}. Received: {name}={value!r}")
+        check_choice("start", start, ("glorot", "dot"))
+        check_choice("kind", kind, ("trilinear", "mlp"))
+        check_choice("fusion", fusion, ("concat", "mlp"))
         self.c2q, self.q2c, self.start, self.kind, self.fusion = c2q, q2c, start, kind, fusion
 
     def build(self, context_shape, query_shape, *_):
@@ -82,8 +79,8 @@ class AttentionFlow(keras.layers.Layer):
             a_BTJ = masked_softmax(S_BTJ, query_mask[:, None, :])
         else:
             real = ops.cast(query_mask, H_BTD.dtype)
-            share_BJ = real / ops.maximum(ops.sum(real, axis=1, keepdims=True), 1.0)
-            a_BTJ = ops.broadcast_to(share_BJ[:, None, :], (*ops.shape(H_BTD)[:2], ops.shape(U_BJD)[1]))
+            mean_BJ = real / ops.maximum(ops.sum(real, axis=1, keepdims=True), 1.0)
+            a_BTJ = ops.broadcast_to(mean_BJ[:, None, :], (*ops.shape(H_BTD)[:2], ops.shape(U_BJD)[1]))
         U_tilde_BTD = ops.einsum("btj,bjd->btd", a_BTJ, U_BJD)
         G = [H_BTD, U_tilde_BTD, H_BTD * U_tilde_BTD]
         if self.q2c:
@@ -94,7 +91,7 @@ class AttentionFlow(keras.layers.Layer):
         return self.perceptron(G) if self.fusion == "mlp" else G
 
     def similarity(self, context, query):
-        """`S` of eq. 1, float `(B, T, J)`; its softmax over `J` is what each word of the context attends to."""
+        """`S` of eq. 1, float `(B, T, J)`; its softmax over `J` is the attention of each word of the context."""
         H_BTD, U_BJD = context, query
         if self.kind == "mlp":
             W_h, W_u, W_hu = (ops.cast(self.W_3DA[i], H_BTD.dtype) for i in range(3))
@@ -111,7 +108,3 @@ class AttentionFlow(keras.layers.Layer):
 
     def compute_output_shape(self, context_shape, *_):
         return (*context_shape[:-1], context_shape[-1] * (4 if self.q2c else 3))
-
-    def get_config(self):
-        names = ("c2q", "q2c", "start", "kind", "fusion")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

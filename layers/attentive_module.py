@@ -8,10 +8,10 @@ import math
 import keras
 from keras import ops
 
+from layers import check_choice
 from layers.gradients import add_bias
 from layers.layer_norm import LayerNorm
 from layers.masking import masked_softmax, release_softmax
-from layers.products import row_products
 from layers.unpadding import apply_padded, apply_unpadded
 
 MASKINGS = ("exact", "release")
@@ -30,39 +30,32 @@ class AttentiveModule(keras.layers.Layer):
     One head, no projections: only `W1, b1, W2, b2` and the two normalisations are learnt.
 
     Args:
-        masking: `"exact"`: padded keys get no weight. `"release"`: what the original release computes
+        masking: `"exact"`: padded keys get no weight. `"release"`: as in the original release
             (`layers.masking.release_softmax`).
-        scalar_bias: `True`: `b1` and `b2` are one number each, as in the release (its operations.py:183), not vectors.
+        scalar_bias: `b1` and `b2` are one number each, as in the release (its operations.py:183), not vectors.
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
-        unpad: Whether padded words of an exact query are left out of all that follows the attention, see
-            `layers.unpadding`. XLA cannot compile that. `None`: on TensorFlow.
+        unpad: Leave padded words of an exact query out of all that follows the attention, see `layers.unpadding`; XLA
+            cannot compile that. `None`: on TensorFlow.
 
-    Call arguments:
+    Call arguments, with leading axes that broadcast against each other:
         query: `Q`, float `(..., Q, D)`.
         key: `K`, float `(..., K, D)`.
         value: `V`, float `(..., K, D)`.
         query_mask: Boolean `(..., Q)`, `True` = real.
         key_mask: Boolean `(..., K)`, `True` = real.
-        scores: `Q K^T`, float `(..., Q, K)`, where the caller has it already (DAM needs the same product three times).
-
-    The leading axes of all arguments broadcast against each other.
+        scores: `Q K^T`, float `(..., Q, K)`, if the caller has it already (DAM needs the same product three times).
 
     Returns:
         Float `(..., Q, D)`. With exact masks the vector of a padded word, and of one that attends to padding alone, is
         zero; without `query_mask` the latter is arbitrary but finite.
 
-    Raises:
-        ValueError: on an unknown `masking`, or `masking="release"` without both masks.
-
-    >>> layer = AttentiveModule()
-    >>> layer(*[np.ones((2, 3, 7), "float32")] * 3).shape.as_list()
+    >>> AttentiveModule()(*[np.ones((2, 3, 7), "float32")] * 3).shape.as_list()
     [2, 3, 7]
     """
 
     def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, unpad=None, **kwargs):
         super().__init__(**kwargs)
-        if masking not in MASKINGS:
-            raise ValueError(f"masking must be one of {MASKINGS}. Received: masking={masking!r}")
+        check_choice("masking", masking, MASKINGS)
         self.masking = masking
         self.scalar_bias = scalar_bias
         self.epsilon = epsilon
@@ -103,11 +96,9 @@ class AttentiveModule(keras.layers.Layer):
         return apply(self._feed_forward, V_att + Q, mask)
 
     def attention(self, query, key, query_mask=None, key_mask=None, scores=None):
-        """`Att`, float `(..., Q, K)`; arguments as of the call."""
+        """`Att`, float `(..., Q, K)`, for the arguments of the call."""
         QK = row_products(query, key) if scores is None else scores
-        return self._softmax(QK * (1.0 / math.sqrt(query.shape[-1])), query_mask, key_mask)
-
-    def _softmax(self, logits, query_mask, key_mask):
+        logits = QK * (1.0 / math.sqrt(query.shape[-1]))
         if self.masking == "release":
             if query_mask is None or key_mask is None:
                 raise ValueError(
@@ -119,7 +110,7 @@ class AttentiveModule(keras.layers.Layer):
         return masked_softmax(logits, None if key_mask is None else key_mask[..., None, :], some_real=True)
 
     def _feed_forward(self, x):
-        """What follows the attention: `x` is `V_att + Q`, `(..., Q, D)` or rows alone."""
+        """The steps after the attention: `x` is `V_att + Q`, `(..., Q, D)` or rows alone."""
         x = self.attention_norm(x)
         ffn = ops.relu(add_bias(ops.matmul(x, self.W1_DD), self.b1))
         ffn = add_bias(ops.matmul(ffn, self.W2_DD), self.b2)
@@ -132,11 +123,23 @@ class AttentiveModule(keras.layers.Layer):
         lead = (k if q == 1 else q for q, k in zip(query_lead, key_lead, strict=True))
         return (*lead, *query_shape[-2:])
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "masking": self.masking,
-            "scalar_bias": self.scalar_bias,
-            "epsilon": self.epsilon,
-            "unpad": self.unpad,
-        }
+
+def row_products(x, y):
+    """`x y^T`: the dot product of every row of `x` with every row of `y`.
+
+    As an einsum of named axes its gradient transposes nothing in memory; that needs leading axes that do not broadcast.
+
+    Args:
+        x: Float `(..., Q, D)`.
+        y: Float `(..., K, D)`. The leading axes broadcast.
+
+    Returns:
+        Float `(..., Q, K)`.
+
+    >>> row_products(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]])).numpy().tolist()
+    [[11.0, 17.0]]
+    """
+    if tuple(x.shape[:-2]) == tuple(y.shape[:-2]):
+        lead = "abcefgh"[: len(x.shape) - 2]
+        return ops.einsum(f"{lead}qd,{lead}kd->{lead}qk", x, y)
+    return ops.matmul(x, ops.swapaxes(y, -1, -2))

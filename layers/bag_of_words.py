@@ -22,16 +22,16 @@ class BagOfWords(keras.layers.Layer):
     Args:
         vocabulary_size: Words with an id, 1 to this.
         dimension: D.
-        max_words: With positions, the longest sentence, and longer ones count as that long; 0: no positions. A sum
-            forgets the order, so sinusoids tell it no more than the length of the sentence. They are scaled to the size
-            of fresh word vectors: unscaled, two sentences of ten words would be alike whatever the words.
-        trainable: `False` leaves the word vectors random.
+        max_words: With positions, words of the longest sentence; longer ones count as that long. 0: no positions. In a
+            sum, sinusoids tell only the length of the sentence. They are scaled to the size of fresh word vectors:
+            unscaled, two sentences of ten words would be alike whatever the words.
+        trainable: `False`: frozen random word vectors.
 
     Call arguments:
         ids: Word ids, int32 `(..., W)`, 0 = padding, which adds nothing. With `rows`, `(N,)`: the words of many
             sentences end to end, so that none is padded.
         rows: The sentence of each word, int32 `(N,)`, ascending.
-        count: How many sentences there are, with `rows`.
+        count: Number of sentences, with `rows`.
 
     Returns:
         Float `(..., D)`; with `rows`, `(count, D)`.
@@ -46,20 +46,19 @@ class BagOfWords(keras.layers.Layer):
         self.vocabulary_size, self.dimension, self.max_words = vocabulary_size, dimension, max_words
 
     def build(self, ids_shape, rows_shape=None):
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(self.vocabulary_size + 1, self.dimension),
-            initializer=keras.initializers.RandomNormal(stddev=STDDEV),
-        )
+        shape, initializer = (self.vocabulary_size + 1, self.dimension), keras.initializers.RandomNormal(stddev=STDDEV)
+        self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=initializer)
         self.real_rows = np.ones((self.vocabulary_size + 1, 1), "float32")
         self.real_rows[0] = 0.0
         signals = STDDEV * sinusoids(self.max_words, self.dimension, 10_000.0)
         self.signals = np.cumsum(np.pad(signals, ((1, 0), (0, 0))), axis=0)  # of sentences of 0 to max_words words
 
+    def look_up(self, ids):
+        """Word vectors, zero for padding; zeroing that row of the table is cheaper than a mask over all words."""
+        return ops.take(ops.cast(self.embeddings * self.real_rows, self.compute_dtype), ids, axis=0)
+
     def call(self, ids, rows=None, count=None):
-        # Row 0, the padding's, is made zero in the table: cheaper than a mask over all looked-up words.
-        words = ops.take(ops.cast(self.embeddings * self.real_rows, self.compute_dtype), ids, axis=0)
-        real = ops.cast(mask_from_ids(ids), "int32")
+        words, real = self.look_up(ids), ops.cast(mask_from_ids(ids), "int32")
         if rows is None:
             x, lengths = ops.sum(words, axis=-2), ops.sum(real, axis=-1)
         else:
@@ -68,10 +67,9 @@ class BagOfWords(keras.layers.Layer):
             x = x + ops.take(ops.cast(self.signals, self.compute_dtype), ops.minimum(lengths, self.max_words), axis=0)
         return x
 
-    def compute_output_spec(self, ids, rows=None, count=None):
-        shape = ids.shape[:-1] if rows is None else (count,)
-        return keras.KerasTensor((*shape, self.dimension), dtype=self.compute_dtype)
+    def compute_output_shape(self, ids_shape, rows_shape=None):
+        return (*ids_shape[:-1], self.dimension)  # with `rows` the first axis is `count`, no shape's
 
-    def get_config(self):
-        config = {"vocabulary_size": self.vocabulary_size, "dimension": self.dimension, "max_words": self.max_words}
-        return {**super().get_config(), **config}
+    def compute_output_spec(self, ids, rows=None, count=None):
+        shape = self.compute_output_shape(ids.shape) if rows is None else (count, self.dimension)
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)

@@ -6,22 +6,22 @@ Shape suffixes:  B batch   T words   D features of the input   H units
 import keras
 
 from layers.masking import zero_padding
-from layers.tensorflow_kernels import block_bilstm, can_run_block_lstm
+from layers.tensorflow_kernels import block_bilstm, has_kernels
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class BiLSTM(keras.layers.Layer):
-    """`[forward LSTM; backward LSTM]` at every word, exactly the same whatever the padding.
+    """`[forward LSTM; backward LSTM]` at every word, independent of padding.
 
     Args:
         units: H, in each direction.
-        one_operation: Whether each direction is one operation where TensorFlow has it
-            (`layers.tensorflow_kernels.block_bilstm`); XLA cannot compile that. Elsewhere, or with `False`, it is
+        one_operation: Compute each direction in one operation where TensorFlow has it
+            (`layers.tensorflow_kernels.block_bilstm`), which XLA cannot compile; elsewhere, or with `False`, in
             Keras's own loop.
 
     Call arguments:
         x: Float `(B, T, D)`.
-        mask: Boolean `(B, T)`, `True` = real; padding stands at the end.
+        mask: Boolean `(B, T)`, `True` = real; padding is at the end.
 
     Returns:
         Float `(B, T, 2H)`, zeros at padding. It carries no implicit mask.
@@ -41,7 +41,7 @@ class BiLSTM(keras.layers.Layer):
 
     @one_operation.setter
     def one_operation(self, value):
-        self._one_operation = value and can_run_block_lstm(self.compute_dtype)
+        self._one_operation = value and has_kernels(self.compute_dtype)
         self.supports_jit = not self._one_operation
 
     def build(self, x_shape, mask_shape=None):
@@ -57,6 +57,3 @@ class BiLSTM(keras.layers.Layer):
 
     def compute_output_shape(self, x_shape, mask_shape=None):
         return (*x_shape[:-1], 2 * self.units)
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units, "one_operation": self.one_operation}

@@ -10,13 +10,13 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("colloquy")
 class IdTable(keras.layers.Layer):
-    """A table of ids that belongs to the model, as the words of its candidates do; set by `set_weights`.
+    """A table of ids that belongs to the model, such as the words of its candidates; set by `set_weights`.
 
     Args:
-        shape: Of the table.
+        shape: Shape of the table.
 
     Call arguments:
-        x: Any tensor; only makes the table part of a functional model.
+        x: Any tensor; it only makes the table part of a functional model.
 
     Returns:
         The table, int32, of `shape`.
@@ -32,15 +32,15 @@ class IdTable(keras.layers.Layer):
     def call(self, x):
         return ops.convert_to_tensor(self.ids)
 
+    def compute_output_shape(self, x_shape):
+        return self.shape
+
     def compute_output_spec(self, x):
         return keras.KerasTensor(self.shape, dtype="int32")
 
-    def get_config(self):
-        return {**super().get_config(), "shape": self.shape}
-
 
 def sum_of_rows(values_BTN, numbers_CK):
-    """For each candidate the sum of some numbers' values.
+    """For each candidate the sum of the values of its numbers.
 
     Args:
         values_BTN: Float `(B, T, N)`.
@@ -57,23 +57,23 @@ def sum_of_rows(values_BTN, numbers_CK):
 
 @keras.saving.register_keras_serializable("colloquy")
 class MatchTypes(keras.layers.Layer):
-    """What a candidate's score gains from its words that occur in the conversation (Bordes et al. 2017, section 4.2).
+    """The gain of a candidate's score from its words that occur in the conversation (Bordes et al. 2017, section 4.2).
 
-    A candidate gets the learnt vector of type `t` added to its own if one of its words is a value of `t` in the
-    knowledge base and was said or known before. Never of size `(B, T, C, Y)`.
+    The learnt vector of type `t` is added to a candidate's own if one of its words is a value of `t` in the knowledge
+    base and was said or known before. No array `(B, T, C, Y)` is formed.
 
     Args:
         types: Y.
         groups: `(G, members)`, shape of the groups' members; see `tasks.dialog.data.World.match_groups`.
-        candidates: `(C, groups a candidate)`.
+        candidates: `(C, groups per candidate)`.
 
     Call arguments:
-        state: What the candidates are multiplied with, float `(B, T, D)`.
-        mentions: Which sentence mentions which entity, `(B, M, E)`, 0 or 1.
-        seen: Which sentences count, the turn's own among them, boolean `(B, T, M)`.
+        state: Float `(B, T, D)`, which the candidates are multiplied with.
+        mentions: Sentence m mentions entity e, `(B, M, E)`, 0 or 1.
+        seen: Sentences that count for a turn, its own included, boolean `(B, T, M)`.
 
     Returns:
-        What the logits gain, float `(B, T, C)`.
+        The gain of the logits, float `(B, T, C)`.
     """
 
     def __init__(self, types, groups, candidates, **kwargs):
@@ -101,7 +101,3 @@ class MatchTypes(keras.layers.Layer):
 
     def compute_output_shape(self, state_shape, *_):
         return (*state_shape[:-1], self.candidates[0])
-
-    def get_config(self):
-        config = {"types": self.types, "groups": self.groups, "candidates": self.candidates}
-        return {**super().get_config(), **config}

@@ -1,6 +1,6 @@
-"""Word vectors made of their characters by a convolution (Kim 2014), BiDAF's layer 1.
+"""Layers 1 and 2 of BiDAF: words as characters by a convolution (Kim 2014), and highways (Srivastava et al. 2015).
 
-Shape suffixes:  N words   L characters   E features of a character   F filters
+Shape suffixes:  N words   L characters   E features of a character   F filters   D features
 """
 
 import keras
@@ -12,18 +12,18 @@ from layers.word_embedding import WordEmbedding
 
 @keras.saving.register_keras_serializable("colloquy")
 class CharacterCNN(keras.layers.Layer):
-    """The strongest response of each filter to any window of a word's characters.
+    """The strongest response of each filter to any window of a word's characters (BiDAF, layer 1).
 
         c_n = max_l relu(W [e_l; ..; e_{l + width - 1}] + b)
 
-    A window counts if it starts inside the word; what it holds after the word's end is zeros. So a word has the same
-    vector however far it is padded, and a word of one letter has one window.
+    A window counts if it starts inside the word; after the word's end it holds zeros. So a word has the same vector
+    however far it is padded, and a word of one letter has one window.
 
     Args:
         characters: Characters with an id, 1 to this.
         dimension: E; 8 in BiDAF.
         filters: F; 100 in BiDAF.
-        width: Characters a window; 5 in BiDAF.
+        width: Characters per window; 5 in BiDAF.
         dropout: Fraction of character features dropped in training.
 
     Call arguments:
@@ -35,19 +35,11 @@ class CharacterCNN(keras.layers.Layer):
 
     def __init__(self, characters, dimension=8, filters=100, width=5, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
-        self.characters, self.dimension, self.filters, self.width = characters, dimension, filters, width
-        self.dropout = dropout
-        self.embedding = WordEmbedding(
-            characters + 1,
-            dimension,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=0.5),
-            name="character_embedding",
-            dtype=self.dtype_policy,
-        )
-        self.drop = keras.layers.Dropout(dropout, name="dropout", dtype=self.dtype_policy)
-        self.convolution = keras.layers.Conv1D(
-            filters, width, padding="valid", activation="relu", name="convolution", dtype=self.dtype_policy
-        )
+        self.dimension, self.filters, self.width, policy = dimension, filters, width, self.dtype_policy
+        start = keras.initializers.RandomNormal(stddev=0.5)
+        self.embedding = WordEmbedding(characters + 1, dimension, start, name="character_embedding", dtype=policy)
+        self.drop = keras.layers.Dropout(dropout, name="dropout", dtype=policy)
+        self.convolution = keras.layers.Conv1D(filters, width, activation="relu", name="convolution", dtype=policy)
 
     def build(self, ids_shape):
         self.embedding.build(ids_shape)
@@ -62,6 +54,26 @@ class CharacterCNN(keras.layers.Layer):
     def compute_output_shape(self, ids_shape):
         return (ids_shape[0], self.filters)
 
-    def get_config(self):
-        names = ("characters", "dimension", "filters", "width", "dropout")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+@keras.saving.register_keras_serializable("colloquy")
+class Highway(keras.layers.Layer):
+    """Passes each feature on as it is, transformed, or in between (BiDAF, layer 2).
+
+        y = t * relu(W x + b) + (1 - t) * x,    t = sigmoid(W_t x + b_t)
+
+    From float `(..., D)` to the same shape and dtype.
+    """
+
+    def build(self, x_shape):
+        D = x_shape[-1]
+        self.transform = keras.layers.Dense(D, activation="relu", name="transform", dtype=self.dtype_policy)
+        self.gate = keras.layers.Dense(D, activation="sigmoid", name="gate", dtype=self.dtype_policy)
+        self.transform.build(x_shape)
+        self.gate.build(x_shape)
+
+    def call(self, x):
+        t = self.gate(x)
+        return t * self.transform(x) + (1 - t) * x
+
+    def compute_output_shape(self, x_shape):
+        return x_shape

@@ -6,8 +6,7 @@ Shape suffixes:  ... leading axes (batch, candidates, turns)   K utterance words
 import keras
 from keras import ops
 
-from layers.attentive_module import AttentiveModule
-from layers.products import row_products
+from layers.attentive_module import AttentiveModule, row_products
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -18,20 +17,18 @@ class CrossMatch(keras.layers.Layer):
         R~ = AttentiveModule(R, U, U)
         M_cross = U~ R~^T
 
-    The two modules have weights of their own. Both attention scores are the same product, `U R^T` and its transpose,
-    which the caller has already, since it is DAM's self-attention match.
+    The two modules have their own weights. Both attention scores are the same product, `U R^T` and its transpose, which
+    the caller has already, since it is DAM's self-attention match.
 
     Args:
-        masking, scalar_bias, unpad: As in `layers.attentive_module.AttentiveModule`.
+        masking, scalar_bias, unpad: See `layers.attentive_module.AttentiveModule`.
 
-    Call arguments:
+    Call arguments, with leading axes that broadcast against each other:
         utterance: `U`, float `(..., K, D)`.
         response: `R`, float `(..., J, D)`.
         scores: `U R^T`, float `(..., K, J)`.
         utterance_mask: Boolean `(..., K)`, `True` = real.
         response_mask: Boolean `(..., J)`.
-
-    The leading axes broadcast against each other.
 
     Returns:
         `M_cross`, float `(..., K, J)`; exact masks make it zero where either word is padding.
@@ -39,8 +36,6 @@ class CrossMatch(keras.layers.Layer):
 
     def __init__(self, masking="exact", scalar_bias=False, unpad=None, **kwargs):
         super().__init__(**kwargs)
-        self.masking = masking
-        self.scalar_bias = scalar_bias
         settings = {"masking": masking, "scalar_bias": scalar_bias, "unpad": unpad, "dtype": self.dtype_policy}
         self.utterance_attends = AttentiveModule(**settings, name="utterance_attends")
         self.response_attends = AttentiveModule(**settings, name="response_attends")
@@ -67,7 +62,3 @@ class CrossMatch(keras.layers.Layer):
 
     def compute_output_shape(self, utterance_shape, response_shape, scores_shape, **_):
         return scores_shape
-
-    def get_config(self):
-        settings = {"masking": self.masking, "scalar_bias": self.scalar_bias, "unpad": self.unpad}
-        return {**super().get_config(), **settings}

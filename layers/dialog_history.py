@@ -1,4 +1,4 @@
-"""What each turn of a dialog remembers: the sentences before it, who said them, and how long ago.
+"""The memory of each turn of a dialog: the sentences before it, their speakers, and their distance in time.
 
 A batch holds whole dialogs. Every turn of a dialog sees its own part of one list of encoded sentences.
 
@@ -12,12 +12,12 @@ SPEAKERS = 4  # padding, user, bot, knowledge
 
 
 def history_mask(speakers, turns, including_turn=False):
-    """Marks the sentences that stand before each turn.
+    """Marks the sentences before each turn.
 
     Args:
         speakers: Int `(B, M)`, 0 = padding.
-        turns: Place of each turn's own sentence, int `(B, T)`.
-        including_turn: Whether its own sentence counts too.
+        turns: Index of each turn's own sentence, int `(B, T)`.
+        including_turn: Its own sentence counts too.
 
     Returns:
         Boolean `(B, T, M)`.
@@ -25,19 +25,16 @@ def history_mask(speakers, turns, including_turn=False):
     >>> history_mask(np.array([[1, 2, 1, 0]]), np.array([[0, 2]])).numpy().tolist()
     [[[False, False, False, False], [True, True, False, False]]]
     """
-    places_M = ops.cumsum(ops.ones_like(speakers), axis=1) - 1  # (B, M)
+    places_BM = ops.cumsum(ops.ones_like(speakers), axis=1) - 1
     before = ops.less_equal if including_turn else ops.less
-    return ops.logical_and(before(places_M[:, None, :], turns[:, :, None]), ops.not_equal(speakers, 0)[:, None, :])
+    return ops.logical_and(before(places_BM[:, None, :], turns[:, :, None]), ops.not_equal(speakers, 0)[:, None, :])
 
 
 def sentence_mask(speakers):
-    """Marks, for each sentence, itself and the sentences before it.
+    """Marks, for each sentence, itself and the sentences before it: boolean `(B, M, M)`.
 
     Args:
         speakers: Int `(B, M)`, 0 = padding.
-
-    Returns:
-        Boolean `(B, M, M)`.
 
     >>> sentence_mask(np.array([[1, 2, 0]])).numpy().tolist()
     [[[True, False, False], [True, True, False], [True, True, False]]]
@@ -47,21 +44,13 @@ def sentence_mask(speakers):
 
 
 def gather_turns(x, turns):
-    """The row of each turn's own sentence.
-
-    Args:
-        x: `(B, M, D)`.
-        turns: Int `(B, T)`.
-
-    Returns:
-        `(B, T, D)`.
-    """
+    """Each turn's own sentence: rows `turns`, int `(B, T)`, of `x`, `(B, M, D)`."""
     return ops.take_along_axis(x, turns[:, :, None], axis=1)
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class SpeakerFeature(keras.layers.Layer):
-    """Adds a learnt vector that says who speaks: the speaker word of Bordes et al. (2017), section 4.2.
+    """Adds a learnt vector for the speaker: the speaker word of Bordes et al. (2017), section 4.2.
 
     Call arguments:
         x: Sentences, float `(B, M, D)`.
@@ -86,22 +75,22 @@ class SpeakerFeature(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("colloquy")
 class TimeFeature(keras.layers.Layer):
-    """Learnt vectors that say how many turns ago a sentence was: the time word of Bordes et al. (2017), section 4.2.
+    """Learnt vectors for how many turns ago a sentence was: the time word of Bordes et al. (2017), section 4.2.
 
-    The distance of a sentence depends on the turn that looks back, so its vector cannot be added to the sentence once
-    for all turns; `layers.memory_attention` does it after multiplying, with equal result.
+    The distance of a sentence depends on the turn that attends, so its vector cannot be added to the sentence once for
+    all turns; `layers.memory_attention` adds it after multiplying, with equal result.
 
     Args:
-        limit: R; what was longer ago counts as `limit - 1`.
+        limit: R; longer distances count as `limit - 1`.
         dimension: D.
 
     Call arguments:
-        times: Turns that went before each sentence, int `(B, M)`.
+        times: Number of turns before each sentence, int `(B, M)`.
         turns: Int `(B, T)`, of which only the shape is used: turn `t` has `t` turns before it.
 
     Returns:
-        The vectors, float `(R, D)`, and the distances one-hot, float `(B, T, M, R)`; 0 is that of the turn itself, and
-        of anything later.
+        The vectors, float `(R, D)`, and the distances one-hot, float `(B, T, M, R)`; 0 is the distance of the turn
+        itself and of anything later.
     """
 
     def __init__(self, limit, dimension, **kwargs):
@@ -119,6 +108,3 @@ class TimeFeature(keras.layers.Layer):
 
     def compute_output_shape(self, times_shape, turns_shape):
         return (self.limit, self.dimension), (*turns_shape, times_shape[1], self.limit)
-
-    def get_config(self):
-        return {**super().get_config(), "limit": self.limit, "dimension": self.dimension}

@@ -1,4 +1,4 @@
-"""Attention computed inside of a recurrent layer, word after word: BiDAF's ablation "dynamic attention".
+"""Attention inside a recurrent layer, word after word: BiDAF's ablation "dynamic attention".
 
 Shape suffixes:  B batch   T context words   J query words   D features of both   H units
 """
@@ -12,17 +12,12 @@ from layers.masking import zero_padding
 
 @keras.saving.register_keras_serializable("colloquy")
 class ReadingCell(AttentionCell):
-    """A recurrent cell that asks a query at each word, by the word and by its own state.
+    """A recurrent cell that attends to a query at each word, by the word and by its own state.
 
         e_tj = v . tanh(W_s [h_t; s_{t-1}] + W_h u_j),   a_t = softmax(e_t),   u~_t = sum_j a_tj u_j
         s_t  = cell([h_t; u~_t; h_t * u~_t], s_{t-1})
 
-    Args:
-        cell, attention: As of `layers.attention.AttentionCell`; D features in words and query.
-
-    Call arguments:
-        inputs: `h_t`, float `(B, D)`.
-        states: As of `AttentionCell`, the memory is the query.
+    Arguments are those of `layers.attention.AttentionCell`; the input is `h_t`, float `(B, D)`, the memory the query.
     """
 
     def call(self, inputs, states, training=None):
@@ -44,7 +39,7 @@ def reverse_words(x, mask):
 
     Args:
         x: Float `(B, T, D)`.
-        mask: Boolean `(B, T)`, `True` = real; padding stands at the end.
+        mask: Boolean `(B, T)`, `True` = real; padding is at the end.
 
     >>> x = np.array([[[5.0], [6.0], [9.0]]])
     >>> keras.ops.convert_to_numpy(reverse_words(x, np.array([[True, True, False]])))[0, :, 0].tolist()
@@ -66,7 +61,7 @@ class DynamicBiLSTM(keras.layers.Layer):
     Call arguments:
         context: Float `(B, T, D)`.
         query: Float `(B, J, D)`.
-        context_mask: Boolean `(B, T)`, `True` = real; padding stands at the end.
+        context_mask: Boolean `(B, T)`, `True` = real; padding is at the end.
         query_mask: Boolean `(B, J)`.
 
     Returns:
@@ -91,7 +86,7 @@ class DynamicBiLSTM(keras.layers.Layer):
     def call(self, context, query, context_mask, query_mask, training=None):
         zeros = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
 
-        def read(rnn, context):  # without a mask, beside which JAX's loop takes no memory: padding is read last
+        def read(rnn, context):  # without a mask, which JAX's loop does not take beside a memory: padding comes last
             extra = [rnn.cell.attention.keys(query), query, ops.cast(query_mask, query.dtype)]
             return rnn(context, initial_state=[zeros, zeros, *extra], training=training)
 
@@ -101,6 +96,3 @@ class DynamicBiLSTM(keras.layers.Layer):
 
     def compute_output_shape(self, context_shape, *_):
         return (*context_shape[:-1], 2 * self.units)
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units}

@@ -1,4 +1,4 @@
-"""Points at the entities that a conversation mentions, by what was said of them.
+"""Pointers to the entities that a conversation mentions.
 
 Shape suffixes:
     B dialogs   T turns   M sentences   E entities   R turn distances   C candidates   K entities of a candidate
@@ -15,16 +15,16 @@ from layers.candidates import sum_of_rows
 class EntityPointer(keras.layers.Layer):
     """Scores entities by the sentences that mention them, and candidates by their entities.
 
-    With `P` the 0-1 matrix of which sentence mentions which entity, and for each turn's state `h`
+    With `P` the 0-1 matrix of the entities that each sentence mentions, and for each turn's state `h`
 
-        a_n(m) = (W_n h) . (x_m + time_m)            what sentence m counts for, n = 1, 2, 3
+        a_n(m) = (W_n h) . (x_m + time_m)            weight of sentence m, n = 1, 2, 3
         first  = a_1 P                               an entity, by its own sentences
-        passed = first P^T                           a sentence, by the entities in it
-        score  = (a_2 + a_3 * passed) P              an entity, also by what stands beside it in a sentence
+        passed = first P^T                           a sentence, by its entities
+        score  = (a_2 + a_3 * passed) P              an entity, also by the others in its sentences
 
-    The second step lets a phone number be the one of the restaurant that was offered last, through the fact that names
+    The second step lets a phone number be that of the restaurant that was offered last, through the fact that names
     both. A candidate gains the sum of its entities' scores; an entity that is not mentioned scores 0. No entity has a
-    vector of its own, so one that training never saw is like any other.
+    vector of its own, so one that is not in train is like any other.
 
     Args:
         candidates: `(C, K)`.
@@ -32,13 +32,13 @@ class EntityPointer(keras.layers.Layer):
     Call arguments:
         state: `h`, float `(B, T, D)`.
         sentences: `x`, float `(B, M, D)`.
-        seen: Which sentences count, the turn's own among them, boolean `(B, T, M)`.
+        seen: Sentences that count for a turn, its own included, boolean `(B, T, M)`.
         mentions: `P`, `(B, M, E)`, 0 or 1.
         time_vectors: Float `(R, D)`.
         distances: One-hot float `(B, T, M, R)`.
 
     Returns:
-        What the logits gain, float `(B, T, C)`, and the entities' scores, float `(B, T, E)`.
+        The gain of the logits, float `(B, T, C)`, and the entities' scores, float `(B, T, E)`.
 
     Not from a paper: an extension, after the pointers of Mem2Seq (Madotto et al. 2018) and GLMP (Wu et al. 2019).
     """
@@ -48,11 +48,9 @@ class EntityPointer(keras.layers.Layer):
         self.candidates = tuple(candidates)
 
     def build(self, state_shape, *_):
-        D = state_shape[-1]
+        D, ids = state_shape[-1], {"dtype": "int32", "initializer": "zeros", "trainable": False}
         self.kernel_DND = self.add_weight(name="kernel", shape=(D, 3, D), initializer="glorot_uniform")
-        self.entity_CK = self.add_weight(
-            name="candidate_entities", shape=self.candidates, dtype="int32", initializer="zeros", trainable=False
-        )
+        self.entity_CK = self.add_weight(name="candidate_entities", shape=self.candidates, **ids)
 
     def call(self, state, sentences, seen, mentions, time_vectors, distances):
         dtype = state.dtype
@@ -69,6 +67,3 @@ class EntityPointer(keras.layers.Layer):
 
     def compute_output_shape(self, state_shape, sentences_shape, seen_shape, mentions_shape, *_):
         return (*state_shape[:-1], self.candidates[0]), (*state_shape[:-1], mentions_shape[-1])
-
-    def get_config(self):
-        return {**super().get_config(), "candidates": self.candidates}

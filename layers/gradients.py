@@ -1,14 +1,18 @@
-"""Gradients written by hand."""
+"""Gradients written by hand, and a dense layer with one.
 
+Shape suffixes:  ... leading axes   D features of the input   H units
+"""
+
+import keras
 from keras import ops
 
 
 def with_gradient(function):
-    """`keras.ops.custom_gradient`, whose gradient every backend calls in a way of its own.
+    """`keras.ops.custom_gradient`, whose gradient each backend calls in its own way.
 
     Args:
-        function: Takes tensors, no variables (`keras.ops.copy` makes one of the other); returns its result, one tensor,
-            and a function from the gradient of that to the gradients of what it took: one, or a tuple.
+        function: Takes tensors, no variables (`keras.ops.copy` makes a tensor of a variable). Returns its result, one
+            tensor, and a function from the gradient of that to the gradients of its arguments: one, or a tuple.
 
     Returns:
         A function from the same tensors to the result alone.
@@ -29,15 +33,12 @@ def with_gradient(function):
 def add_bias(x, b):
     """`x + b`, with the gradient of `b` as a sum.
 
-    In bfloat16 TensorFlow's own gradient of a bias on a CPU counts no further than to 256: it adds row after row in
-    bfloat16.
+    TensorFlow's own gradient of a bias in bfloat16 on a CPU adds row after row in bfloat16, so it counts no further
+    than to 256.
 
     Args:
         x: Float `(..., D)`.
         b: Float `(D,)` or `(1,)`, a tensor or a variable, of the dtype of `x`.
-
-    Returns:
-        Float `(..., D)`.
 
     >>> keras.ops.convert_to_numpy(add_bias(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]))).tolist()
     [[4.0, 6.0]]
@@ -48,3 +49,16 @@ def add_bias(x, b):
         return ops.add(x, b), lambda g: (g, ops.reshape(ops.sum(g, axis=axes), ops.shape(b)))
 
     return with_gradient(add)(x, ops.copy(b))
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class Dense(keras.layers.Dense):
+    """`keras.layers.Dense` with `add_bias`, from float `(..., D)` to `(..., H)`.
+
+    >>> Dense(7)(np.zeros((2, 3, 5), "float32")).shape.as_list()
+    [2, 3, 7]
+    """
+
+    def call(self, x, training=None):
+        y = ops.matmul(x, self.kernel)
+        return self.activation(add_bias(y, self.bias) if self.use_bias else y)

@@ -7,23 +7,14 @@ import keras
 from keras import ops
 
 from layers.gradients import with_gradient
-from layers.tensorflow_kernels import can_normalize_rows, normalize_rows
+from layers.tensorflow_kernels import has_kernels, normalize_rows
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class LayerNorm(keras.layers.LayerNormalization):
     """`keras.layers.LayerNormalization` over the last axis, with a gradient written by hand (`normalize`).
 
-    All is computed in float32, in float64 where `x` is.
-
-    Args:
-        As of `keras.layers.LayerNormalization`; `axis` stays the last.
-
-    Call arguments:
-        x: Float `(..., D)`.
-
-    Returns:
-        Of the shape and dtype of `x`.
+    From float `(..., D)` to the same shape and dtype; computed in float32, or in float64 for float64.
 
     >>> layer = LayerNorm(epsilon=0.0)
     >>> [round(float(y), 3) for y in layer(np.array([[1.0, 2.0, 3.0]], "float32"))[0]]
@@ -42,9 +33,9 @@ def normalize(x_RD, gamma_D, beta_D, epsilon):
         dx = (gamma g - mean(gamma g) - h mean(gamma g h)) / sqrt(var(x) + epsilon)
         dgamma = sum(g h),    dbeta = sum(g)
 
-    where `g` is the gradient of `y`. What autodiff makes of the forward pass writes some twenty arrays of the size of
-    `x`, this four; where nothing fuses them, as on TensorFlow's CPU, that is most of the layer's time. There the
-    forward pass is one operation. Sums are matrix products, which read an array and write none of its size.
+    where `g` is the gradient of `y`. Autodiff's gradient writes some twenty arrays of the size of `x`, this four; where
+    nothing fuses them, as on TensorFlow's CPU, that is most of the layer's time. There the forward pass is one
+    operation. Sums are matrix products, which read an array and write none of its size.
     """
 
     dtype = keras.backend.standardize_dtype(x_RD.dtype)
@@ -59,7 +50,7 @@ def normalize(x_RD, gamma_D, beta_D, epsilon):
             c_RD = x_wide_RD - ops.mean(x_wide_RD, axis=-1, keepdims=True)
             return c_RD, ops.rsqrt(ops.mean(ops.square(c_RD), axis=-1, keepdims=True) + epsilon)
 
-        if can_normalize_rows(dtype):
+        if has_kernels(dtype):
             y_RD, centered = normalize_rows(x_RD, gamma_D, beta_D, epsilon), None
         else:
             c_RD, scale_R1 = centered = center()

@@ -1,4 +1,4 @@
-"""How alike a context and a response are by their words alone: an extension of DAM, not of the paper.
+"""Similarity of a context and a response by their words alone: an extension of DAM, not of the paper.
 
 Shape suffixes:
     B batch   N candidates   W words of a context   X words of a response   V words of the vocabulary
@@ -10,22 +10,21 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("colloquy")
 class LexicalMatch(keras.layers.Layer):
-    """The cosine of TF-IDF vectors, times a gain; added to a model's logits where it does not learn.
+    """The cosine of TF-IDF vectors times a gain, added to a model's logits outside training.
 
         logit = gain sum_{w, x: c_w = r_x} v(c_w)^2 / sqrt(sum_w v(c_w)^2  sum_x v(r_x)^2),  v(w) = idf(w)^power
 
-    A word that the vocabulary has not matches itself where it has a hashed id (`data.vocabulary.Vocabulary`): file
-    names, versions and error messages decide which answer belongs to a question, and word vectors say nothing of them.
-    In training the logit is 0: a model that learns beside it learns less of what it lacks (docs/dam.md). With `stems`
-    the two are compared as sets of stems: `install` and `installed` are one word, and it counts once.
+    A word outside the vocabulary matches itself if it has a hashed id (`data.vocabulary.Vocabulary`): file names,
+    versions and error messages decide which answer belongs to a question, and word vectors do not contain them. In
+    training the logit is 0: a model trained beside it learns less of what it lacks (docs/dam.md). With `stems` the two
+    are compared as sets of stems: `install` and `installed` are one word, which counts once.
 
     Args:
         words: V, ids that occur, 1 to this; 0 is padding.
         unknown_id: An id that stands for many words, and matches nothing; 0: there is none.
-        gain: Of the cosine.
-        power: Of the inverse document frequencies: the higher, the more rare words count.
-        stems: Whether the weight `stem` gives the id that counts in the place of each, and each counts once; fresh, it
-            is that id itself.
+        gain: Factor of the cosine.
+        power: Power of the inverse document frequencies: the higher, the more rare words count.
+        stems: Replace each id by its entry of the weight `stem`, and count each once. A fresh entry is the id itself.
 
     Call arguments:
         context: Word ids `(B, ...)`, int32, 0 = padding.
@@ -38,17 +37,13 @@ class LexicalMatch(keras.layers.Layer):
 
     def __init__(self, words, unknown_id=0, gain=16.0, power=1.0, stems=False, **kwargs):
         super().__init__(**kwargs)
-        self.words = words
-        self.unknown_id = unknown_id
-        self.gain = gain
-        self.power = power
-        self.stems = stems
+        self.words, self.unknown_id, self.gain, self.power, self.stems = words, unknown_id, gain, power, stems
 
     def build(self, context_shape, responses_shape):
         self.idf = self.add_weight(name="idf", shape=(self.words + 1,), initializer="ones", trainable=False)
         if self.stems:
             own = {"dtype": "int32", "trainable": False, "autocast": False}
-            self.stem = self.add_weight(name="stem", shape=(self.words + 1,), initializer=_numbers, **own)
+            self.stem = self.add_weight(name="stem", shape=(self.words + 1,), initializer=_own_ids, **own)
 
     def call(self, context, responses, training=False):
         if training:
@@ -63,7 +58,7 @@ class LexicalMatch(keras.layers.Layer):
         return self.gain * shared / ops.sqrt(ops.maximum(squares, 1e-6))
 
     def _set(self, ids):
-        """The stems of each text, sorted; 0 in the place of those that it has more often."""
+        """The stems of each text, sorted, with 0 in place of repeated ones."""
         stems = ops.sort(ops.take(self.stem, ids, axis=0), axis=-1)
         again = ops.equal(stems[..., 1:], stems[..., :-1])
         return ops.concatenate([stems[..., :1], ops.where(again, 0, stems[..., 1:])], axis=-1)
@@ -74,14 +69,13 @@ class LexicalMatch(keras.layers.Layer):
         idf = ops.take(ops.cast(self.idf, "float32"), ids, axis=0)
         return ops.where(matters, ops.power(idf, self.power), 0.0)
 
+    def compute_output_shape(self, context_shape, responses_shape):
+        return responses_shape[:2]
+
     def compute_output_spec(self, context, responses, training=False):
         return keras.KerasTensor(responses.shape[:2], "float32")
 
-    def get_config(self):
-        own = {name: getattr(self, name) for name in ("words", "unknown_id", "gain", "power", "stems")}
-        return {**super().get_config(), **own}
 
-
-def _numbers(shape, dtype=None):
-    """An initializer: each place its own number."""
+def _own_ids(shape, dtype=None):
+    """Initializer of `stem`: each word's own id."""
     return ops.arange(shape[0], dtype=dtype)

@@ -8,22 +8,15 @@ import warnings
 import keras
 from keras import ops
 
-# What the DAM release puts in place of a masked logit (its operations.py): it replaces, it does not add.
 RELEASE_MASKED_LOGIT = -(2.0**32) + 1
-
+"""The DAM release's masked logit (its operations.py): it replaces, it is not added."""
 MASKED_LOGIT = -1e30
 LOWEST = -1e29
 """Below every real logit and sum of logits, above every sum that has a masked one in it."""
 
 
 def mask_from_ids(ids):
-    """Marks the real entries of padded ids.
-
-    Args:
-        ids: Integer tensor of any shape, 0 = padding.
-
-    Returns:
-        Boolean tensor of the same shape, `True` = real.
+    """Marks the real entries of padded ids: boolean of the same shape, `False` where an id is 0.
 
     >>> keras.ops.convert_to_numpy(mask_from_ids(np.array([[7, 3, 0]]))).tolist()
     [[True, True, False]]
@@ -40,12 +33,7 @@ def zero_padding(x, mask):
         x: Float tensor.
         mask: Boolean tensor that broadcasts against `x`, `True` = real.
 
-    Returns:
-        A tensor of the shape and dtype of `x`.
-
-    >>> keras.ops.convert_to_numpy(
-    ...     zero_padding(np.array([2.0, np.nan]), np.array([True, False]))
-    ... ).tolist()
+    >>> keras.ops.convert_to_numpy(zero_padding(np.array([2.0, np.nan]), np.array([True, False]))).tolist()
     [2.0, 0.0]
     """
     return ops.where(mask, x, ops.zeros((), dtype=x.dtype))
@@ -54,7 +42,7 @@ def zero_padding(x, mask):
 def _softmax(logits):
     """Softmax over the last axis, without Keras's warning that an axis of size 1 must be a mistake."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*softmax over axis")  # an utterance of one word is none
+        warnings.filterwarnings("ignore", message=".*softmax over axis")  # here it is an utterance of one word
         return ops.softmax(logits, axis=-1)
 
 
@@ -85,16 +73,11 @@ def masked_softmax(logits, key_mask=None, some_real=False):
 
 
 def masked_logits(logits, mask):
-    """Logits of which a softmax gives padding nothing: padded ones become -1e30, in float32.
-
-    The number is finite, so a row of nothing else is uniform, not NaN.
+    """Logits with -1e30 for padding, float32: a softmax then gives padding nothing, and a row of padding is not NaN.
 
     Args:
         logits: Float tensor.
         mask: Boolean, broadcasts against `logits`; `True` = real.
-
-    Returns:
-        Float32 of the same shape.
 
     >>> keras.ops.convert_to_numpy(masked_logits(np.array([2.0, 3.0]), np.array([True, False]))).tolist()
     [2.0, -1.0000000150474662e+30]
@@ -103,14 +86,11 @@ def masked_logits(logits, mask):
 
 
 def masked_max(x, mask):
-    """The maximum over the last axis among the real entries alone; 0 where there are none.
+    """The maximum over the last axis among the real entries alone, in the dtype of `x`; 0 where there are none.
 
     Args:
         x: Float `(..., K)`.
         mask: Boolean, broadcasts against `x`; `True` = real.
-
-    Returns:
-        Float `(...)`, of the dtype of `x`.
 
     >>> x, mask = np.array([[-3.0, 5.0], [-1.0, -2.0]], "float32"), np.array([[True, False], [False, False]])
     >>> keras.ops.convert_to_numpy(masked_max(x, mask)).tolist()
@@ -125,8 +105,8 @@ def release_softmax(logits, query_mask, key_mask):
     """The DAM release's attention softmax, for weights that were trained with it.
 
     It replaces the logit of every (query, key) pair that is not real on both sides by `-2^32 + 1`, then takes the
-    softmax over all keys. So a padded query, and any query in front of nothing but padding, attends uniformly over all
-    positions, padding included: what `masked_softmax` never does.
+    softmax over all keys. So a padded query, and any query before padded keys alone, attends uniformly over all
+    positions, padding included. Source: the release's operations.py, `mask` and its use in `attention`.
 
     Args:
         logits: Float `(..., Q, K)`.
@@ -136,11 +116,7 @@ def release_softmax(logits, query_mask, key_mask):
     Returns:
         Weights of the shape and dtype of `logits`.
 
-    Source: the release's operations.py, `mask` and its use in `attention`.
-
-    >>> weights = release_softmax(
-    ...     np.zeros((1, 2), "float32"), np.array([False]), np.array([True, False])
-    ... )
+    >>> weights = release_softmax(np.zeros((1, 2), "float32"), np.array([False]), np.array([True, False]))
     >>> keras.ops.convert_to_numpy(weights).tolist()
     [[0.5, 0.5]]
     """
@@ -148,12 +124,11 @@ def release_softmax(logits, query_mask, key_mask):
     dtype = keras.backend.standardize_dtype(logits.dtype)
     pair_mask = ops.logical_and(query_mask[..., :, None], key_mask[..., None, :])
     masked = ops.full((), RELEASE_MASKED_LOGIT, dtype="float32")
-    logits = ops.where(pair_mask, ops.cast(logits, "float32"), masked)
-    return ops.cast(_softmax(logits), dtype)
+    return ops.cast(_softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked)), dtype)
 
 
 def lowest_number(dtype):
-    """What masks in a computation that stays in `dtype`: -1e30, in float16 -3e4, as its numbers end at -65504.
+    """The mask of a computation that stays in `dtype`: -1e30, in float16 -3e4, since its numbers end at -65504.
 
     >>> lowest_number("bfloat16"), lowest_number("float16")
     (-1e+30, -30000.0)
@@ -162,9 +137,9 @@ def lowest_number(dtype):
 
 
 def max_pool_3d(x, size, mask=None):
-    """The maximum over windows of `size` cells on three axes, the real ones alone.
+    """The maximum over windows of `size` cells on three axes, among the real cells alone.
 
-    Windows begin with every `size`-th cell, as `padding="same"` has it where `size` divides the axes. In float16 the
+    Windows begin with every `size`-th cell, as with `padding="same"` where `size` divides the axes. In float16 the
     maximum is taken in float32, since TensorFlow has no float16 kernel for it on a CPU.
 
     Args:

@@ -4,9 +4,12 @@ Shape suffixes:
     B batch   N candidates   P pairs (B N)   T turns   K utterance words   J response words   C, F channels
 """
 
+import math
+
 import keras
 from keras import ops
 
+from layers import check_choice
 from layers.attentive_module import MASKINGS
 from layers.gradients import add_bias
 from layers.masking import max_pool_3d, zero_padding
@@ -20,25 +23,23 @@ def pooled_size(size):
     >>> [pooled_size(n) for n in (9, 50)]
     [1, 6]
     """
-    for _ in range(2):
-        size = -(-size // POOL)
-    return size
+    return math.ceil(math.ceil(size / POOL) / POOL)
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class MatchAggregation(keras.layers.Layer):
-    """Reads one score off a three-dimensional image of matches.
+    """Scores a three-dimensional image of matches.
 
         conv3d 3x3x3 + ELU, max-pool 3/3, conv3d 3x3x3 + ELU, max-pool 3/3, flatten, W3 f + b3
 
-    With `masking="exact"` a padded cell is absent from each pooling and zero in front of the second convolution, as it
-    has to be in front of the first; cells beyond the image count as zero features: an image gives the same score
-    however much padding surrounds it.
+    With `masking="exact"` a padded cell is absent from each pooling and zero before the second convolution, as it has
+    to be before the first; cells beyond the image count as zero features: an image gives the same score however much
+    padding surrounds it.
 
     Args:
-        max_turns, max_words: The largest image that is read; they fix the size of `W3`, 576 at 9 x 50 x 50.
+        max_turns, max_words: The largest image; they fix the size of `W3`, 576 at 9 x 50 x 50.
         filters: Channels of the two convolutions. The release: (32, 16); Douban (16, 16).
-        scale: The image is multiplied by this first; DAM's release takes `1 / sqrt(D)`, the paper says nothing.
+        scale: Factor of the image; `1 / sqrt(D)` in DAM's release, the paper has none.
         masking: `"exact"`, or `"release"`: nothing is masked, and every image must have the largest size. Images
             without padding give the same score either way, except where a size leaves 1 over after division by 3:
             `SAME` pooling then starts one cell before the image.
@@ -49,20 +50,13 @@ class MatchAggregation(keras.layers.Layer):
 
     Returns:
         Logits, float32 `(B, N)`.
-
-    Raises:
-        ValueError: on an unknown `masking`, or an image larger than `max_turns` or `max_words`.
     """
 
     def __init__(self, max_turns=9, max_words=50, filters=(32, 16), scale=1.0, masking="exact", **kwargs):
         super().__init__(**kwargs)
-        if masking not in MASKINGS:
-            raise ValueError(f"masking must be one of {MASKINGS}. Received: masking={masking!r}")
-        self.max_turns = max_turns
-        self.max_words = max_words
-        self.filters = tuple(filters)
-        self.scale = scale
-        self.masking = masking
+        check_choice("masking", masking, MASKINGS)
+        self.max_turns, self.max_words, self.filters = max_turns, max_words, tuple(filters)
+        self.scale, self.masking = scale, masking
 
     def build(self, matches_shape, cell_mask_shape=None):
         shape = (None, *matches_shape[0][2:], len(matches_shape))
@@ -82,49 +76,41 @@ class MatchAggregation(keras.layers.Layer):
             self.convolutions.append(convolution)
         words = pooled_size(self.max_words)
         self.grid = (pooled_size(self.max_turns), words, words, self.filters[-1])
-        cells = self.grid[0] * self.grid[1] * self.grid[2] * self.grid[3]
-        self.W3 = self.add_weight(name="W3", shape=(cells, 1), initializer="orthogonal")
+        self.W3 = self.add_weight(name="W3", shape=(math.prod(self.grid), 1), initializer="orthogonal")
         self.b3 = self.add_weight(name="b3", shape=(1,), initializer="zeros")
 
     def call(self, matches, cell_mask=None):
-        for axis, (size, largest) in enumerate(
-            zip(matches[0].shape[2:], (self.max_turns, self.max_words, self.max_words), strict=True), 2
-        ):
-            if size is not None and size > largest:
-                raise ValueError(
-                    f"An image must have at most {self.max_turns} turns of {self.max_words} words. "
-                    f"Received: matches of shape {tuple(matches[0].shape)}, axis {axis} is too long"
-                )
+        self._check_sizes(matches[0].shape)
         B, N, *volume = ops.shape(matches[0])
-        matches = [ops.reshape(match, (-1, *volume)) for match in matches]
+        x = _channels_last([ops.reshape(match, (-1, *volume)) for match in matches])
         if self.masking == "release":
-            x = _channels_last(matches) * self.scale
+            x = x * self.scale
             for convolution in self.convolutions:
                 x = max_pool_3d(convolution(x), POOL)
         else:
-            mask = ops.ones_like(matches[0], "bool") if cell_mask is None else ops.reshape(cell_mask, (-1, *volume))
-            x = _channels_last(matches)
+            mask = ops.ones_like(x[..., 0], "bool") if cell_mask is None else ops.reshape(cell_mask, (-1, *volume))
             for convolution, scale in zip(self.convolutions, (self.scale, 1.0), strict=True):
-                # Convolutions are linear: what scales the kernel need not scale the image.
+                # Convolutions are linear: a factor of the kernel saves one of the image.
                 x, mask = convolve_and_pool(x, mask, convolution.kernel * scale, convolution.bias)
         _, t, k, j, _ = ops.shape(x)
         W3_TKJC = ops.reshape(ops.cast(self.W3, "float32"), self.grid)[:t, :k, :j]
-        features = ops.cast(x, "float32")
-        logits = ops.einsum("atkjc,tkjc->a", features, W3_TKJC) + ops.cast(self.b3, "float32")
+        logits = ops.einsum("atkjc,tkjc->a", ops.cast(x, "float32"), W3_TKJC) + ops.cast(self.b3, "float32")
         return ops.reshape(logits, (B, N))
+
+    def _check_sizes(self, shape):
+        limits = (self.max_turns, self.max_words, self.max_words)
+        for axis, (size, largest) in enumerate(zip(shape[2:], limits, strict=True), 2):
+            if size is not None and size > largest:
+                raise ValueError(
+                    f"An image must have at most {self.max_turns} turns of {self.max_words} words. "
+                    f"Received: matches of shape {tuple(shape)}, axis {axis} is too long"
+                )
+
+    def compute_output_shape(self, matches_shape, cell_mask_shape=None):
+        return matches_shape[0][:2]
 
     def compute_output_spec(self, matches, cell_mask=None):
         return keras.KerasTensor(matches[0].shape[:2], dtype="float32")
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_turns": self.max_turns,
-            "max_words": self.max_words,
-            "filters": self.filters,
-            "scale": self.scale,
-            "masking": self.masking,
-        }
 
 
 def convolve_and_pool(x, mask, kernel, bias):
@@ -142,8 +128,8 @@ def convolve_and_pool(x, mask, kernel, bias):
         Float `(P, t, k, j, F)`, zero where a window has no real cell, and which windows have one, boolean
         `(P, t, k, j)`.
     """
-    # The convolution's own padding is part of what `_pad_ends` puts around x: with oneDNN, TensorFlow 2.21 makes one
-    # operation of a padding and a convolution after it, which forgets that the convolution is a "same" one.
+    # The convolution's own padding is part of `_pad_ends`: with oneDNN, TensorFlow 2.21 makes one operation of a
+    # padding and a convolution after it, which forgets that the convolution is a "same" one.
     x, mask = _pad_ends(x, around=1), _pad_ends(mask)
     x = ops.conv(x, ops.cast(kernel, x.dtype), padding="valid")
     x, mask = max_pool_3d(x, POOL, mask)
@@ -156,12 +142,12 @@ def _channels_last(channels):
 
 
 def _pad_ends(x, around=0):
-    """Ends `(P, T, K, J, ...)` such that windows of a pooling begin with the first cell, and turns come in threes.
+    """Pads `(P, T, K, J, ...)` at the ends so that pooling windows begin with the first cell and turns come in threes.
 
-    So many cells more are put `around` it.
+    `around` is the number of cells added on every side besides.
 
-    Windows would begin before the first cell if 1 were left over. What TensorFlow 2.21 computes on a CPU in bfloat16 as
-    the gradient of a kernel is garbage where an image is two turns deep.
+    Windows would begin before the first cell if 1 were left over. TensorFlow 2.21's gradient of a kernel on a CPU in
+    bfloat16 is garbage where an image is two turns deep.
     """
     _, T, K, J = ops.shape(x)[:4]
     ends = [-T % POOL, *(2 * (n % POOL) * (2 - n % POOL) for n in (K, J))]

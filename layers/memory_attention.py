@@ -1,4 +1,4 @@
-"""Attention of every turn of a dialog over the sentences it remembers (MEMMA, equations 9 to 11).
+"""Attention of every turn of a dialog over the sentences before it (MEMMA, equations 9 to 11).
 
 Shape suffixes:
     B dialogs   T turns   M sentences   R turn distances   D features   H heads   E features of a head (D / H)
@@ -17,13 +17,13 @@ class MemoryAttention(keras.layers.Layer):
         head_h = softmax(Q W_h^Q (K W_h^K)^T / divisor) V W_h^V          (eq. 9, 10)
         o      = [head_1; ..; head_H] W^O                                (eq. 11)
 
-    `K = V` is the memory, each sentence with the vector of its distance in time, where times are given. As projections
-    are linear, the times are projected by themselves, once for all sentences of equal distance.
+    `K = V` is the memory, each sentence plus the vector of its distance in time, if times are given. Projections are
+    linear, so the times are projected by themselves, once for all sentences of equal distance.
 
     Args:
         heads: H, divides D. Without projections 1.
-        projected: `False` leaves out all four projections, as MemN2N does.
-        divisor: Of the logits.
+        projected: `False` leaves out all four projections, as in MemN2N.
+        divisor: Divisor of the logits.
 
     Call arguments:
         query: Float `(B, T, D)`.
@@ -33,10 +33,7 @@ class MemoryAttention(keras.layers.Layer):
         distances: One-hot float `(B, T, M, R)`, with `time_vectors`.
 
     Returns:
-        What was read, float `(B, T, D)`, and the weights, `(B, H, T, M)`.
-
-    Raises:
-        ValueError: if D is not a multiple of `heads`, or there are several heads without projections.
+        The output `o`, float `(B, T, D)`, and the weights, `(B, H, T, M)`.
     """
 
     def __init__(self, heads=1, projected=True, divisor=1.0, **kwargs):
@@ -44,6 +41,7 @@ class MemoryAttention(keras.layers.Layer):
         if heads > 1 and not projected:
             raise ValueError(f"Several heads need projections. Received: heads={heads}, projected={projected}")
         self.heads, self.projected, self.divisor = heads, projected, divisor
+        self.query_DHE = self.key_DHE = self.value_DHE = None
 
     def build(self, query_shape, memory_shape, *_):
         D, H = query_shape[-1], self.heads
@@ -57,24 +55,24 @@ class MemoryAttention(keras.layers.Layer):
             self.output_HED = self.add_weight(name="output", shape=(H, D // H, D), initializer="glorot_uniform")
 
     def _split(self, x, kernel_DHE):
+        if kernel_DHE is None:
+            return x[..., None, :]
         axes = "bm"[: len(x.shape) - 1]  # an ellipsis would make TensorFlow's einsum fifty times slower
         return ops.einsum(f"{axes}d,dhe->{axes}he", x, ops.cast(kernel_DHE, x.dtype))
 
     def call(self, query, memory, mask, time_vectors=None, distances=None):
-        split = self._split if self.projected else lambda x, _: x[..., None, :]
-        kernels = (self.query_DHE, self.key_DHE, self.value_DHE) if self.projected else (None, None, None)
-        Q_BTHE = split(query, kernels[0])
-        K_BMHE = split(memory, kernels[1])
-        V_BMHE = split(memory, kernels[2])
+        Q_BTHE = self._split(query, self.query_DHE)
+        K_BMHE = self._split(memory, self.key_DHE)
+        V_BMHE = self._split(memory, self.value_DHE)
         logits_BHTM = ops.einsum("bthe,bmhe->bhtm", Q_BTHE, K_BMHE)
         if time_vectors is not None:
-            toward_BTHR = ops.einsum("bthe,rhe->bthr", Q_BTHE, split(time_vectors, kernels[1]))
+            toward_BTHR = ops.einsum("bthe,rhe->bthr", Q_BTHE, self._split(time_vectors, self.key_DHE))
             logits_BHTM = logits_BHTM + ops.einsum("bthr,btmr->bhtm", toward_BTHR, distances)
         a_BHTM = masked_softmax(logits_BHTM / self.divisor, mask[:, None])
         o_BTHE = ops.einsum("bhtm,bmhe->bthe", a_BHTM, V_BMHE)
         if time_vectors is not None:
             at_BTHR = ops.einsum("bhtm,btmr->bthr", a_BHTM, distances)
-            o_BTHE = o_BTHE + ops.einsum("bthr,rhe->bthe", at_BTHR, split(time_vectors, kernels[2]))
+            o_BTHE = o_BTHE + ops.einsum("bthr,rhe->bthe", at_BTHR, self._split(time_vectors, self.value_DHE))
         if self.projected:
             return ops.einsum("bthe,hed->btd", o_BTHE, ops.cast(self.output_HED, o_BTHE.dtype)), a_BHTM
         return o_BTHE[..., 0, :], a_BHTM
@@ -82,7 +80,3 @@ class MemoryAttention(keras.layers.Layer):
     def compute_output_shape(self, query_shape, memory_shape, *_):
         B, T, _ = query_shape
         return query_shape, (B, self.heads, T, memory_shape[1])
-
-    def get_config(self):
-        config = {"heads": self.heads, "projected": self.projected, "divisor": self.divisor}
-        return {**super().get_config(), **config}

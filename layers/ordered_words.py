@@ -1,4 +1,4 @@
-"""Sentences as sums of their words' vectors that know the order of the words.
+"""Sentences as sums of their words' vectors that depend on the order of the words.
 
 Shape suffixes:  S sentences   W words   D features   H heads
 """
@@ -7,12 +7,11 @@ import keras
 import numpy as np
 from keras import ops
 
+from layers import check_choice
 from layers.bag_of_words import STDDEV, BagOfWords
 from layers.masking import mask_from_ids, zero_padding
 from layers.memory_attention import MemoryAttention
 from layers.positions import sinusoids
-
-ENCODINGS = ("sum", "position", "attention")
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -23,28 +22,36 @@ class OrderedWords(BagOfWords):
         attention:  y_j = E[w_j] + PE_j,      x = sum_j (y_j + MultiHead(y, y, y)_j)
 
     `position` is the position encoding of Sukhbaatar et al. 2015, section 4.1, for the j-th of J words and the k-th of
-    d features. `attention` lets the words of a sentence attend to each other, by the multi-head attention of MEMMA's
+    d features. In `attention` the words of a sentence attend to each other, by the multi-head attention of MEMMA's
     equations 9 to 11; `PE` are the sinusoids of its equations 6 and 7, scaled as in `layers.bag_of_words`.
 
     Args:
-        vocabulary_size, dimension: As of `BagOfWords`.
-        max_words: The longest sentence; words after that have the sinusoids of the last place.
+        vocabulary_size, dimension: See `BagOfWords`.
+        max_words: Words of the longest sentence; words after that have the sinusoids of the last place.
         encoding: `"position"` or `"attention"`.
         heads: H, of `attention`.
-        trainable_embeddings: `False` leaves the word vectors random; the attention is trained.
+        trainable_embeddings: `False`: frozen random word vectors; the attention is trained.
 
     Call arguments:
-        ids, rows, count: As of `BagOfWords`, `ids` `(S, W)`; padding has no place. With `rows`, which candidates have,
+        ids, rows, count: See `BagOfWords`, `ids` `(S, W)`; padding has no place. With `rows`, as for candidates,
             sentences are plain sums.
 
     Returns:
-        As of `BagOfWords`.
+        Float `(S, D)`; with `rows`, `(count, D)`.
     """
 
-    def __init__(self, *args, encoding="position", heads=1, trainable_embeddings=True, **kwargs):
-        super().__init__(*args, **kwargs)
-        if encoding not in ENCODINGS[1:]:
-            raise ValueError(f"encoding must be one of {ENCODINGS[1:]}. Received: encoding={encoding!r}")
+    def __init__(
+        self,
+        vocabulary_size,
+        dimension,
+        max_words=0,
+        encoding="position",
+        heads=1,
+        trainable_embeddings=True,
+        **kwargs,
+    ):
+        super().__init__(vocabulary_size, dimension, max_words, **kwargs)
+        check_choice("encoding", encoding, ("position", "attention"))
         self.encoding, self.heads, self.trainable_embeddings = encoding, heads, trainable_embeddings
         if encoding == "attention":
             divisor = (self.dimension / heads) ** 0.5
@@ -58,7 +65,7 @@ class OrderedWords(BagOfWords):
             self.attend.build((None, None, self.dimension), (None, None, self.dimension))
 
     def call(self, ids, rows=None, count=None):
-        words = ops.take(ops.cast(self.embeddings * self.real_rows, self.compute_dtype), ids, axis=0)
+        words = self.look_up(ids)
         if rows is not None:
             return ops.segment_sum(words, rows, count)
         mask_SW = mask_from_ids(ids)
@@ -78,7 +85,3 @@ class OrderedWords(BagOfWords):
         allowed_SWW = ops.logical_and(mask_SW[:, :, None], mask_SW[:, None, :])
         attended_SWD, _ = self.attend(y_SWD, y_SWD, allowed_SWW)
         return ops.sum(y_SWD + attended_SWD, axis=1)
-
-    def get_config(self):
-        config = {"encoding": self.encoding, "heads": self.heads, "trainable_embeddings": self.trainable_embeddings}
-        return {**super().get_config(), **config}

@@ -11,7 +11,7 @@ from keras import ops
 
 
 def sinusoids(length, dimension, max_timescale):
-    """Sines and cosines of the positions at geometrically spaced wavelengths.
+    """Sines and cosines of the positions at geometrically spaced wavelengths, NumPy float32 `(length, dimension)`.
 
         signal[p] = [sin(p / s_0), .., sin(p / s_m), cos(p / s_0), .., cos(p / s_m)],  s_i = max_timescale^(i / m)
 
@@ -19,9 +19,6 @@ def sinusoids(length, dimension, max_timescale):
         length: Number of positions.
         dimension: Features; an odd one gets a last column of zeros.
         max_timescale: The longest wavelength divided by 2 pi.
-
-    Returns:
-        NumPy float32 `(length, dimension)`.
 
     >>> sinusoids(2, 4, 10.0).round(3).tolist()
     [[0.0, 0.0, 1.0, 1.0], [0.8410000205039978, 0.10000000149011612, 0.5400000214576721, 0.9950000047683716]]
@@ -39,23 +36,17 @@ class PositionalEncoding(keras.layers.Layer):
 
         output_k = x_k + lambda_k signal_k
 
+    From float `(..., K, D)` with `K <= max_words` to the same shape and dtype. Source: the positional option of DAM's
+    release (its operations.py).
+
     Args:
-        max_words: Number of weights, one a position.
-        max_timescale: See `sinusoids`; DAM's release takes 10.
-
-    Call arguments:
-        x: Float `(..., K, D)` with `K <= max_words`.
-
-    Returns:
-        The same shape and dtype.
-
-    Source: the positional option of DAM's release (its operations.py).
+        max_words: Number of weights, one per position.
+        max_timescale: See `sinusoids`; 10 in DAM's release.
     """
 
     def __init__(self, max_words, max_timescale=10.0, **kwargs):
         super().__init__(**kwargs)
-        self.max_words = max_words
-        self.max_timescale = max_timescale
+        self.max_words, self.max_timescale = max_words, max_timescale
 
     def build(self, x_shape):
         self.weight_K = self.add_weight(name="lambda", shape=(self.max_words,), initializer="zeros")
@@ -68,10 +59,3 @@ class PositionalEncoding(keras.layers.Layer):
 
     def compute_output_shape(self, x_shape):
         return x_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_words": self.max_words,
-            "max_timescale": self.max_timescale,
-        }

@@ -6,23 +6,17 @@ Shape suffixes:  B batch   S source words   T target words   E features of a wor
 import keras
 from keras import ops
 
+from layers import check_choice
 from layers.attention import Attention, AttentionCell
-from layers.dense import Dense
+from layers.gradients import Dense
 from layers.masking import zero_padding
 
-CELLS = ("gru", "lstm")
-MERGES = ("concat", "sum")
+STATES = {"gru": 1, "lstm": 2}
+"""Cells, with the number of their states."""
 BEFORE = {"additive": "additive", "dot": "dot"}
-"""Kinds of attention that come before the decoder's step, with their scores of `layers.attention.Attention`."""
+"""Kinds of attention before the decoder's step, with their scores of `layers.attention.Attention`."""
 AFTER = {"luong_dot": "dot", "general": "general", "scaled_dot": "scaled_dot"}
-"""Those that come after it."""
-ATTENTIONS = ("none", *BEFORE, *AFTER)
-OUTPUTS = ("state", "all")
-
-
-def _check(name, value, known):
-    if value not in known:
-        raise ValueError(f"{name} must be one of {known}. Received: {name}={value!r}")
+"""Kinds of attention after it."""
 
 
 def _recurrent(cell, units, **options):
@@ -30,9 +24,9 @@ def _recurrent(cell, units, **options):
     return kind(units, return_sequences=True, return_state=True, **options)
 
 
-def _states_of(cell, states):
-    """A layer's states, one for a GRU, two for an LSTM, out of a flat list: a list for each layer."""
-    size = {"gru": 1, "lstm": 2}[cell]
+def _states_by_layer(cell, states):
+    """A flat list of states as a list per layer."""
+    size = STATES[cell]
     return [list(states[i : i + size]) for i in range(0, len(states), size)]
 
 
@@ -43,33 +37,29 @@ class RecurrentEncoder(keras.layers.Layer):
     Args:
         cell: `"gru"` or `"lstm"`.
         units: H, of the memory and of the states.
-        layers: How many.
+        layers: Number of layers.
         bidirectional: Each layer reads in both directions.
-        merge: Of the two directions' outputs and last states: `"concat"`, each with H / 2 units, or `"sum"`, each with
-            H.
-        dropout: Between layers.
+        merge: How outputs and last states of the two directions are joined: `"concat"`, each with H / 2 units, or
+            `"sum"`, each with H.
+        dropout: Fraction dropped between layers.
 
     Call arguments:
         x: Float `(B, S, E)`.
-        mask: Boolean `(B, S)`, `True` = real; padding stands at the end and changes nothing.
+        mask: Boolean `(B, S)`, `True` = real; padding is at the end and changes nothing.
 
     Returns:
         List: the memory, float `(B, S, H)`, zeros at padding; then the last states of each layer, float `(B, H)`, one
         for a GRU, two for an LSTM.
-
-    Raises:
-        ValueError: for an unknown cell or merge, or odd units to be halved.
     """
 
     def __init__(self, cell="gru", units=256, layers=1, bidirectional=True, merge="concat", dropout=0.0, **kwargs):
         super().__init__(**kwargs)
-        _check("cell", cell, CELLS)
-        _check("merge", merge, MERGES)
+        check_choice("cell", cell, tuple(STATES))
+        check_choice("merge", merge, ("concat", "sum"))
         halved = bidirectional and merge == "concat"
         if halved and units % 2:
             raise ValueError(f"units must be even where two directions are concatenated. Received: units={units}")
-        self.cell, self.units, self.depth = cell, units, layers
-        self.bidirectional, self.merge, self.dropout = bidirectional, merge, dropout
+        self.cell, self.units, self.bidirectional, self.merge = cell, units, bidirectional, merge
         self.stack = []
         for i in range(layers):
             layer = _recurrent(cell, units // 2 if halved else units, name=f"layer_{i}", dtype=self.dtype_policy)
@@ -90,61 +80,50 @@ class RecurrentEncoder(keras.layers.Layer):
             if self.bidirectional:
                 half = len(states) // 2
                 both = zip(states[:half], states[half:], strict=True)
-                join = ops.add if self.merge == "sum" else lambda a, b: ops.concatenate([a, b], axis=-1)
-                states = [join(forward, backward) for forward, backward in both]
+                states = [f + b if self.merge == "sum" else ops.concatenate([f, b], axis=-1) for f, b in both]
             last += states
         return [zero_padding(x, mask[..., None]), *last]
 
-    def compute_output_spec(self, x, mask, training=None):
-        states = self.depth * (2 if self.cell == "lstm" else 1)
-        shapes = [(*x.shape[:2], self.units), *[(x.shape[0], self.units)] * states]
-        return [keras.KerasTensor(shape, self.compute_dtype) for shape in shapes]
-
-    def get_config(self):
-        names = ("cell", "units", "bidirectional", "merge", "dropout")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}, "layers": self.depth}
+    def compute_output_shape(self, x_shape, mask_shape=None):
+        state = (x_shape[0], self.units)
+        return [(*x_shape[:2], self.units), *[state] * (len(self.stack) * STATES[self.cell])]
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class RecurrentDecoder(keras.layers.Layer):
     """Writes a sequence word after word, attending to the encoder's memory at each.
 
-    With `attention="additive"` and `"dot"` attention comes before the step, asked for by `s_{t-1}`, and reaches the
-    gates of the first layer, see `layers.attention.AttentionCell`; what is returned is the state. With `"luong_dot"`,
-    `"general"` and `"scaled_dot"` it comes after the last layer's step, and what is returned is Luong's attentional
-    vector, eq. 5:
+    `"additive"` and `"dot"` attention come before the step, with `s_{t-1}` as the query, and reach the gates of the
+    first layer, see `layers.attention.AttentionCell`; the output is the state. `"luong_dot"`, `"general"` and
+    `"scaled_dot"` come after the last layer's step, and the output is Luong's attentional vector, eq. 5:
 
         c_t = attention(s_t, h),    s~_t = tanh(W_c [c_t; s_t])
 
     With `"none"` every step sees the encoder's last state besides the word (Cho et al. 2014, eq. 7).
 
     Args:
-        cell, units, layers, dropout: As of `RecurrentEncoder`.
-        attention: One of `ATTENTIONS`.
-        output: `"state"`: what is said above. `"all"`: also the word before, and the context `c_t`, or without
-            attention the encoder's last state: `[s_t; y_{t-1}; c_t]`.
+        cell, units, layers, dropout: See `RecurrentEncoder`.
+        attention: `"none"`, or one of `BEFORE` and `AFTER`.
+        output: `"state"`: the output above. `"all"`: with the word before and the context `c_t`, or without attention
+            the encoder's last state: `[s_t; y_{t-1}; c_t]`.
 
     Call arguments:
-        y: The words before each, float `(B, T, E)`.
+        y: The word before each, float `(B, T, E)`.
         memory: Float `(B, S, D)`.
         mask: Boolean `(B, S)`, `True` = real.
         states: List of the first states, float `(B, H)`, as the encoder's last.
 
     Returns:
-        Float `(B, T, H)`, of `"all"` `(B, T, H + E + D)`. `step` does the same word by word, and gives states and
-        attention weights.
-
-    Raises:
-        ValueError: for an unknown cell, attention or output.
+        Float `(B, T, H)`, or with `"all"` `(B, T, H + E + D)`. `step` computes the same word by word, and returns
+        states and attention weights.
     """
 
     def __init__(self, cell="gru", units=256, layers=1, attention="additive", dropout=0.0, output="state", **kwargs):
         super().__init__(**kwargs)
-        _check("cell", cell, CELLS)
-        _check("attention", attention, ATTENTIONS)
-        _check("output", output, OUTPUTS)
-        self.output_kind = output
-        self.cell, self.units, self.depth, self.attention, self.dropout = cell, units, layers, attention, dropout
+        check_choice("cell", cell, tuple(STATES))
+        check_choice("attention", attention, ("none", *BEFORE, *AFTER))
+        check_choice("output", output, ("state", "all"))
+        self.cell, self.units, self.attention, self.output_kind = cell, units, attention, output
         policy = self.dtype_policy
         stack = [_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)]
         score = {**BEFORE, **AFTER}.get(attention)
@@ -157,7 +136,7 @@ class RecurrentDecoder(keras.layers.Layer):
             stack[0] = keras.layers.RNN(first, return_sequences=True, name="layer_0", dtype=policy)
         elif attention != "none":
             self.readout = Dense(units, activation="tanh", use_bias=False, name="readout", dtype=policy)
-        self.stack = stack  # whole: Keras tracks what a list holds when it is set
+        self.stack = stack  # whole: Keras tracks the contents of a list when it is set
         self.drop = keras.layers.Dropout(dropout, dtype=policy)
 
     def build(self, y_shape, memory_shape, mask_shape=None, states_shape=None):
@@ -173,10 +152,10 @@ class RecurrentDecoder(keras.layers.Layer):
             self.readout.build((None, None, self.units + D))
 
     def call(self, y, memory, mask, states, training=None):
-        states = _states_of(self.cell, states)
+        states = _states_by_layer(self.cell, states)
         x, c = y, None
         if self.attention == "none":
-            summary = self._summary(states)[:, None, :]
+            summary = states[-1][0][:, None, :]
             c = ops.broadcast_to(summary, (*ops.shape(y)[:2], self.units))
             x = ops.concatenate([y, c], axis=-1)
         for i, layer in enumerate(self.stack):
@@ -193,17 +172,17 @@ class RecurrentDecoder(keras.layers.Layer):
         return self._output(x, y, c)
 
     def encoder_cache(self, memory, mask, states):
-        """What a step needs beside the word and the states: the keys, the memory, its mask and the first summary."""
+        """The inputs of all steps: the memory's keys, the memory, its mask and the encoder's last state."""
         keys = memory if self.look is None else self.look.keys(memory)
-        return [keys, memory, ops.cast(mask, memory.dtype), self._summary(_states_of(self.cell, states))]
+        return [keys, memory, ops.cast(mask, memory.dtype), _states_by_layer(self.cell, states)[-1][0]]
 
     def step(self, y, states, cache):
         """One word.
 
         Args:
             y: The word before it, float `(B, E)`.
-            states: List as of the call.
-            cache: What `encoder_cache` returned.
+            states: List of states, as in the call.
+            cache: The result of `encoder_cache`.
 
         Returns:
             The output, float `(B, H)` or `(B, H + E + D)`, the list of states, and the attention weights, float
@@ -213,34 +192,24 @@ class RecurrentDecoder(keras.layers.Layer):
         x, c, after, weights = y, summary, [], None
         if self.attention == "none":
             x = ops.concatenate([x, summary], axis=-1)
-        for i, (layer, own) in enumerate(zip(self.stack, _states_of(self.cell, states), strict=True)):
+        for i, (layer, own) in enumerate(zip(self.stack, _states_by_layer(self.cell, states), strict=True)):
             if i == 0 and self.attention in BEFORE:
                 extra = [keys, memory, mask]
                 c, weights = layer.cell.attend([*own, *extra])
                 x, new = layer.cell(x, [*own, *extra])
-                x = x[:, : self.units]
-                after += new[:-3]
+                x, new = x[:, : self.units], new[:-3]
             else:
                 x, new = layer.cell(x, own)
-                after += new if isinstance(new, (list, tuple)) else [new]
+            after += new if isinstance(new, (list, tuple)) else [new]
         if self.attention in AFTER:
             c, weights = self.look(x[:, None, :], memory, ops.not_equal(mask, 0), keys)
             c, weights = c[:, 0], weights[:, 0]
             x = self.readout(ops.concatenate([c, x], axis=-1))
         return self._output(x, y, c), after, weights
 
-    def _summary(self, states):
-        return states[-1][0]
-
     def _output(self, x, y, c):
         return ops.concatenate([x, y, c], axis=-1) if self.output_kind == "all" else x
 
-    def compute_output_spec(self, y, memory, mask, states, training=None):
-        context = self.units if self.attention == "none" else memory.shape[-1]
-        size = self.units + (y.shape[-1] + context) * (self.output_kind == "all")
-        return keras.KerasTensor((*y.shape[:2], size), self.compute_dtype)
-
-    def get_config(self):
-        names = ("cell", "units", "attention", "dropout")
-        given = {name: getattr(self, name) for name in names}
-        return {**super().get_config(), **given, "layers": self.depth, "output": self.output_kind}
+    def compute_output_shape(self, y_shape, memory_shape, mask_shape=None, states_shape=None):
+        context = self.units if self.attention == "none" else memory_shape[-1]
+        return (*y_shape[:2], self.units + (y_shape[-1] + context) * (self.output_kind == "all"))

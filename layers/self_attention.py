@@ -1,4 +1,4 @@
-"""What each word of a text takes from the text's other words (Clark and Gardner 2018, section 4.1).
+"""Attention of each word of a text to the text's other words (Clark and Gardner 2018, section 4.1).
 
 Shape suffixes:  B batch   T, K words   D features
 """
@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from layers.attention_flow import AttentionFlow
-from layers.dense import Dense
+from layers.gradients import Dense
 from layers.masking import masked_softmax
 
 
@@ -19,15 +19,15 @@ class SelfAttention(keras.layers.Layer):
         a_t = softmax_{k != t}(S_tk),    m~_t = sum_k a_tk m_k
         y_t = m_t + W [m_t; m~_t; m_t * m~_t] + b
 
-    The authors take the positive part of the sum's second term. Here `W` starts at zero and no part is taken, so the
-    layer starts as the identity: it can be put into a network that is trained already.
+    Differs from the paper, which takes the positive part of the sum's second term: here `W` starts at zero and no part
+    is taken, so the layer starts as the identity and can be put into a trained network.
 
     Args:
-        start: How `w` starts, as of `layers.attention_flow.AttentionFlow`.
+        start: Initial `w`, see `layers.attention_flow.AttentionFlow`.
 
     Call arguments:
         x: `m`, float `(B, T, D)`.
-        mask: Boolean `(B, T)`, `True` = real. A word without others takes nothing from them: `m~ = 0`.
+        mask: Boolean `(B, T)`, `True` = real. A word without others has `m~ = 0`.
 
     Returns:
         `y`, float `(B, T, D)`.
@@ -35,12 +35,11 @@ class SelfAttention(keras.layers.Layer):
 
     def __init__(self, start="dot", **kwargs):
         super().__init__(**kwargs)
-        self.start = start
         self.match = AttentionFlow(q2c=False, start=start, name="match", dtype=self.dtype_policy)
 
-    def build(self, shape, *_):
-        D = shape[-1]
-        self.match.build(shape, shape)
+    def build(self, x_shape, mask_shape=None):
+        D = x_shape[-1]
+        self.match.build(x_shape, x_shape)
         self.fusion = Dense(D, kernel_initializer="zeros", name="fusion", dtype=self.dtype_policy)
         self.fusion.build((None, None, 3 * D))
 
@@ -52,8 +51,5 @@ class SelfAttention(keras.layers.Layer):
         m_tilde_BTD = ops.matmul(a_BTK, m_BTD)
         return m_BTD + self.fusion(ops.concatenate([m_BTD, m_tilde_BTD, m_BTD * m_tilde_BTD], axis=-1))
 
-    def compute_output_shape(self, shape, *_):
-        return shape
-
-    def get_config(self):
-        return {**super().get_config(), "start": self.start}
+    def compute_output_shape(self, x_shape, mask_shape=None):
+        return x_shape

@@ -17,7 +17,7 @@ class SentenceGRU(keras.layers.Layer):
     Args:
         vocabulary_size: Words with an id, 1 to this.
         dimension: D, of word vectors and state.
-        train_embedding: `False` leaves the word vectors random.
+        train_embedding: `False`: frozen random word vectors.
 
     Call arguments:
         ids: Word ids, int32 `(S, W)`, 0 = padding, at the end, which changes no state.
@@ -28,7 +28,7 @@ class SentenceGRU(keras.layers.Layer):
 
     def __init__(self, vocabulary_size, dimension, train_embedding=True, **kwargs):
         super().__init__(**kwargs)
-        self.vocabulary_size, self.dimension, self.train_embedding = vocabulary_size, dimension, train_embedding
+        self.dimension = dimension
         self.embedding = WordEmbedding(
             vocabulary_size + 1,
             dimension,
@@ -48,7 +48,3 @@ class SentenceGRU(keras.layers.Layer):
 
     def compute_output_shape(self, ids_shape):
         return (*ids_shape[:-1], self.dimension)
-
-    def get_config(self):
-        config = {"vocabulary_size": self.vocabulary_size, "dimension": self.dimension}
-        return {**super().get_config(), **config, "train_embedding": self.train_embedding}

@@ -1,4 +1,4 @@
-"""What TensorFlow computes in one operation and `keras.ops` has no name for; the one file here that imports it.
+"""Operations of TensorFlow missing from `keras.ops`; the one file of `layers/` and `models/` that imports it.
 
 Shape suffixes:  B batch   T steps   D features of the input   H units   R rows
 """
@@ -6,25 +6,21 @@ Shape suffixes:  B batch   T steps   D features of the input   H units   R rows
 import keras
 
 
-def can_run_block_lstm(dtype):
-    """Whether `block_bilstm` is there for this dtype and faster: on TensorFlow, without a GPU."""
+def has_kernels(dtype):
+    """Whether `block_bilstm` and `normalize_rows` exist for a dtype and are faster: on TensorFlow without a GPU."""
     if keras.config.backend() != "tensorflow" or keras.backend.standardize_dtype(dtype) not in ("float32", "bfloat16"):
         return False
-    return _on_cpu()
-
-
-def _on_cpu():
     import tensorflow as tf
 
     return not tf.config.list_physical_devices("GPU")
 
 
 def block_bilstm(x_BTD, mask_BT, forward, backward):
-    """What `keras.layers.Bidirectional` of two LSTMs computes, each direction in one operation instead of a loop.
+    """`keras.layers.Bidirectional` of two LSTMs, each direction in one operation instead of a loop.
 
     Args:
         x_BTD: Float32 or bfloat16.
-        mask_BT: Boolean, `True` = real; padding stands at the end.
+        mask_BT: Boolean, `True` = real; padding is at the end.
         forward, backward: Kernel `(D, 4H)`, recurrent kernel `(H, 4H)` and bias `(4H,)` of a `keras.layers.LSTM`.
 
     Returns:
@@ -47,8 +43,8 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
     """An LSTM's outputs `(T, B, H)`, of the dtype of `x_TBD`; its states are float32.
 
     TensorFlow's own gradient, `BlockLSTMGrad`, multiplies by `x` and by the weights in each step and takes four times
-    as long as the outputs. Here only what one step hands to the step before it is computed step by step; the products
-    are of all steps at once, in the dtype of `x_TBD`.
+    as long as the outputs. Here only the gradient of the state is computed step by step; the products are of all steps
+    at once, in the dtype of `x_TBD`.
     """
     import tensorflow as tf
 
@@ -61,10 +57,16 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
         H = w_h.shape[0]
         zeros_BH, no_peephole_H = tf.zeros((tf.shape(x)[1], H)), tf.zeros(H)
         found = tf.raw_ops.BlockLSTM(
-            **{"seq_len_max": tf.shape(x, out_type="int64")[0], "x": tf.cast(x, "float32")},
-            **{"w": tf.cast(tf.concat([w_x, w_h], axis=0), "float32"), "b": tf.cast(b, "float32")},
-            **{"cs_prev": zeros_BH, "h_prev": zeros_BH, **dict.fromkeys(("wci", "wcf", "wco"), no_peephole_H)},
-            **{"use_peephole": False, "forget_bias": 0.0, "cell_clip": 0.0},
+            seq_len_max=tf.shape(x, out_type="int64")[0],
+            x=tf.cast(x, "float32"),
+            w=tf.cast(tf.concat([w_x, w_h], axis=0), "float32"),
+            b=tf.cast(b, "float32"),
+            cs_prev=zeros_BH,
+            h_prev=zeros_BH,
+            **dict.fromkeys(("wci", "wcf", "wco"), no_peephole_H),
+            use_peephole=False,
+            forget_bias=0.0,
+            cell_clip=0.0,
         )
 
         def gradient(g):
@@ -88,7 +90,7 @@ def _lstm_gate_gradients(g_TBH, found, w_hG):
 
     Args:
         g_TBH: Gradient of the outputs.
-        found: What `BlockLSTM` returned: the gates i, f, o, the new content ci, the cell cs, its tanh co.
+        found: Outputs of `BlockLSTM`: the gates i, f, o, the new content ci, the cell cs, its tanh co.
         w_hG: The recurrent weights, `(H, 4H)`, gates in the order i, c, f, o.
     """
     import tensorflow as tf
@@ -114,19 +116,12 @@ def _lstm_gate_gradients(g_TBH, found, w_hG):
     return result.stack()
 
 
-def can_normalize_rows(dtype):
-    """Whether `normalize_rows` is there for this dtype and faster: on TensorFlow, without a GPU."""
-    if keras.config.backend() != "tensorflow" or keras.backend.standardize_dtype(dtype) not in ("float32", "bfloat16"):
-        return False
-    return _on_cpu()
-
-
 def normalize_rows(x_RD, gamma_D, beta_D, epsilon):
     """Layer normalisation: each row less its mean, over its standard deviation, times `gamma`, plus `beta`.
 
-    Batch normalisation with the rows as channels is the form of it that TensorFlow's graph optimizer knows: it makes
-    one operation of these lines, oneDNN's, which computes in float32 whatever the dtype, where the number of rows is
-    not part of the graph. That takes a seventh of the time of seven operations.
+    Batch normalisation with the rows as channels is the form that TensorFlow's graph optimizer knows: it makes one
+    operation of these lines, oneDNN's, which computes in float32 whatever the dtype, if the number of rows is not part
+    of the graph. That takes a seventh of the time of seven operations.
 
     Args:
         x_RD: Float32 or bfloat16.

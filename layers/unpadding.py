@@ -16,18 +16,15 @@ def apply_padded(function, x, mask):
         function: From rows `(..., D)` to rows `(..., D)`, each by itself.
         x: Float `(..., D)`.
         mask: Boolean, broadcasts to `(...)`, `True` = real.
-
-    Returns:
-        Float `(..., D)`.
     """
     return zero_padding(function(x), mask[..., None])
 
 
 def apply_unpadded(function, x, mask):
-    """`apply_padded` without computing padding: the unpadded rows stand as one matrix meanwhile.
+    """`apply_padded` without computing padding: the function gets the unpadded rows as one matrix.
 
-    How many rows are real depends on the data, which XLA cannot compile. They are filled up to a multiple of 64 by rows
-    whose results count for nothing: on a CPU TensorFlow prepares its kernels for each size, so few should occur.
+    The number of real rows depends on the data, which XLA cannot compile. It is rounded up to a multiple of 64 by rows
+    whose results are dropped: on a CPU TensorFlow prepares its kernels for each size, so few should occur.
 
     >>> x, mask = np.array([[[1.0], [2.0]], [[3.0], [4.0]]]), np.array([[True, False], [True, True]])
     >>> keras.ops.convert_to_numpy(apply_unpadded(lambda rows: -rows, x, mask)).ravel().tolist()
@@ -42,8 +39,8 @@ def apply_unpadded(function, x, mask):
 def unpadding(mask, multiple=1):
     """The two directions between a padded array and its unpadded rows.
 
-    Both are gathers, and each is the gradient of the other; the gradient that autodiff finds for a gather, and the
-    scatter that would undo it, take TensorFlow's CPU eight times as long.
+    Both are gathers, and each is the gradient of the other; autodiff's gradient of a gather, and the scatter that would
+    undo it, take TensorFlow's CPU eight times as long.
 
     Args:
         mask: Boolean `(...)`, `True` = real.

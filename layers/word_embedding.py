@@ -11,25 +11,16 @@ from keras import ops
 class WordEmbedding(keras.layers.Embedding):
     """`keras.layers.Embedding` whose gradient is dense on every backend, unless asked otherwise.
 
-    On TensorFlow a lookup's gradient is a list of rows (`IndexedSlices`), one for each occurrence of
-    a word. Keras 3.15 squares these rows one by one for Adam's second moment and only then adds
-    those of the same word: a sum of squares where the square of the sum is meant, so a word that
-    occurs twice in a batch is moved by another step than Adam's. A dense gradient has one row a
-    word. It also lets Adam move words that the batch does not hold, by their momentum, as the DAM
-    release does.
+    On TensorFlow a lookup's gradient is a list of rows (`IndexedSlices`), one per occurrence of a word. Keras 3.15
+    squares these rows one by one for Adam's second moment and only then adds those of the same word: a sum of squares
+    instead of the square of the sum, so a word that occurs twice in a batch gets a wrong step. A dense gradient has one
+    row per word. It also lets Adam move words outside the batch, by their momentum, as the DAM release does.
 
     Args:
-        sparse_gradient: `True`: on TensorFlow the list of rows, for `engine.optimizers.LazyAdam`; elsewhere no effect.
-        Others: as of `keras.layers.Embedding`.
+        sparse_gradient: On TensorFlow the list of rows, for `engine.optimizers.LazyAdam`; elsewhere no effect.
+        Others: See `keras.layers.Embedding`.
 
-    Call arguments:
-        ids: Integer tensor of any shape.
-
-    Returns:
-        Float `(..., D)`.
-
-    >>> layer = WordEmbedding(7, 3)
-    >>> layer(np.array([[1, 2]])).shape.as_list()
+    >>> WordEmbedding(7, 3)(np.array([[1, 2]])).shape.as_list()
     [1, 2, 3]
     """
 
@@ -51,9 +42,6 @@ class WordEmbedding(keras.layers.Embedding):
 @keras.saving.register_keras_serializable("colloquy")
 class ReversibleWordEmbedding(WordEmbedding):
     """A `WordEmbedding` that also scores words: tied output weights (Press and Wolf 2017).
-
-    Args:
-        As of `keras.layers.Embedding`.
 
     Call arguments:
         inputs: Ids, integer of any shape; with `reverse=True` features, float `(..., D)`.

@@ -38,9 +38,9 @@ MODELS = {
     "bidaf": ModelEntry("models.bidaf", "BiDAF", task="reading_comprehension"),
     "dam": ModelEntry("models.dam", "DAM", task="selection", gains_in_bfloat16=True),
     "memma": ModelEntry("models.memma", "MEMMA", task="dialog"),
-    "entity-memma": ModelEntry("models.entity_memma", "EntityMEMMA", task="dialog"),
+    "entity-memma": ModelEntry("models.memma", "EntityMEMMA", task="dialog"),
     "memn2n": ModelEntry("models.memn2n", "MemN2N", task="dialog"),
-    "memr": ModelEntry("models.memr", "MEMR", task="dialog"),
+    "memr": ModelEntry("models.memn2n", "MEMR", task="dialog"),
     "seq2seq": ModelEntry("models.seq2seq", "Seq2Seq", task="generation", gains_in_bfloat16=True),
-    "supervised-embeddings": ModelEntry("models.supervised_embeddings", "SupervisedEmbeddings", task="dialog"),
+    "supervised-embeddings": ModelEntry("models.memn2n", "SupervisedEmbeddings", task="dialog"),
 }

@@ -8,6 +8,7 @@ Shape suffixes:
 Each distinct token of a batch goes through characters, words and highway once, however often it occurs.
 """
 
+import types
 from typing import Annotated, Literal
 
 import keras
@@ -17,12 +18,12 @@ from pydantic import Field, model_validator
 from base.config import Config, Dropout, NonNegative, Positive
 from layers.attention_flow import AttentionFlow
 from layers.bilstm import BiLSTM
-from layers.char_cnn import CharacterCNN
+from layers.char_cnn import CharacterCNN, Highway
 from layers.dynamic_attention import DynamicBiLSTM
-from layers.highway import Highway
 from layers.masking import mask_from_ids, masked_logits, masked_softmax, zero_padding
 from layers.self_attention import SelfAttention
 from layers.word_embedding import WordEmbedding
+from models.configured import ConfiguredModel
 
 
 class BiDAFConfig(Config):
@@ -98,7 +99,7 @@ class BiDAFConfig(Config):
 
 
 @keras.saving.register_keras_serializable("colloquy")
-class BiDAF(keras.Model):
+class BiDAF(ConfiguredModel):
     """Scores every word of a context as the start and as the end of the answer to a query.
 
     Args:
@@ -114,76 +115,39 @@ class BiDAF(keras.Model):
         Logits of start and end, float32 `(B, 2, T)`; `masked_logits` makes those of padding, which changes no other.
     """
 
-    def __init__(self, config, **kwargs):
-        c = config
+    Config = BiDAFConfig
 
-        # === Layers ===
-        words = WordEmbedding(c.vocabulary_size + 1, c.embedding_dim, trainable=False, name="word_embedding")
-        characters = CharacterCNN(
-            c.characters, c.character_dim, c.character_filters, c.character_width, c.dropout, name="character_cnn"
-        )
-        unknown = WordEmbedding(c.trained_words + 2, c.embedding_dim, "zeros", name="unknown_words")
-        tuned = WordEmbedding(c.tuned_words + 1, c.embedding_dim, "zeros", name="tuned_words")
-        highway = [Highway(name=f"highway_{i}") for i in range(2)]
-        drop = [keras.layers.Dropout(c.dropout, name=f"dropout_{i}") for i in range(7)]
-        contextual, end_lstm = BiLSTM(c.hidden, name="contextual"), BiLSTM(c.hidden, name="end")
-        first = DynamicBiLSTM if c.attention == "dynamic" else BiLSTM
-        modelling = [first(c.hidden, name="modelling_0"), BiLSTM(c.hidden, name="modelling_1")]
-        start_logit, end_logit = (
-            keras.layers.Dense(1, use_bias=False, name=f"{name}_logit") for name in ("start", "end")
-        )
-
-        # === Layers 1 and 2: tokens ===
+    def network(self, c):
+        layers = _layers(c)
         words_N = keras.Input((), dtype="int32", name="words")
         characters_NL = keras.Input((None,), dtype="int32", name="characters")
         context_BT = keras.Input((None,), dtype="int32", name="context")
         query_BJ = keras.Input((None,), dtype="int32", name="query")
-        parts = [characters(characters_NL)] * c.use_characters
-        if c.use_words:
-            vector_ND = words(words_N)  # a trained vector is what was given and what is learnt besides
-            if c.train_unknown:
-                vector_ND = vector_ND + _learnt(unknown, _place(c, words_N))
-            if c.tuned_words:
-                vector_ND = vector_ND + _learnt(tuned, words_N * ops.cast(words_N <= c.tuned_words, "int32"))
-            parts.append(vector_ND)
-        x_ND = ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
-        for layer in highway:
-            x_ND = layer(x_ND)
-
-        # === Layer 3: H (B, T, 2d), U (B, J, 2d) ===
         t_mask, j_mask = mask_from_ids(context_BT), mask_from_ids(query_BJ)
+        drop = layers.drop
+
+        # === Layers 1 and 2: tokens; layer 3: H (B, T, 2d), U (B, J, 2d) ===
+        x_ND = _token_vectors(c, layers, words_N, characters_NL)
         X, Q = drop[0](ops.take(x_ND, context_BT, axis=0)), drop[1](ops.take(x_ND, query_BJ, axis=0))
         if c.exact_match:
             same_BTJ = _same_words(words_N, context_BT, query_BJ, c.unknown_id)
             X, Q = _with_feature(X, ops.any(same_BTJ, axis=2)), _with_feature(Q, ops.any(same_BTJ, axis=1))
-        H, U = contextual(X, t_mask), contextual(Q, j_mask)
+        H, U = layers.contextual(X, t_mask), layers.contextual(Q, j_mask)
 
         # === Layer 4: G (B, T, 8d); layer 5: M (B, T, 2d) ===
         if c.attention == "dynamic":
             G = H
-            M = modelling[0](drop[2](H), U, t_mask, j_mask)
+            M = layers.modelling[0](drop[2](H), U, t_mask, j_mask)
         else:
             flow = AttentionFlow(c.c2q, c.q2c, c.similarity_start, c.similarity, c.fusion, name="attention_flow")
             G = flow(H, U, t_mask, j_mask)
-            M = modelling[0](drop[2](G), t_mask)
+            M = layers.modelling[0](drop[2](G), t_mask)
         if c.self_attention:
             M = SelfAttention(name="self_attention")(M, t_mask)
-        M = modelling[1](drop[3](M), t_mask)
+        M = layers.modelling[1](drop[3](M), t_mask)
 
-        # === Layer 6: p1 = softmax(w1 [G; M]), p2 = softmax(w2 [G; M2]) ===
-        start_BT = start_logit(drop[4](ops.concatenate([G, M], axis=-1)))[..., 0]
-        to_end = M
-        if c.end_pointer == "official":
-            p1_BT = masked_softmax(start_BT, t_mask)
-            a = ops.einsum("bt,btd->bd", p1_BT, M)[:, None, :]
-            to_end = ops.concatenate([G, M, a + ops.zeros_like(M), M * a], axis=-1)
-        M2 = end_lstm(drop[5](to_end), t_mask)
-        end_BT = end_logit(drop[6](ops.concatenate([G, M2], axis=-1)))[..., 0]
-        logits = masked_logits(ops.stack([start_BT, end_BT], axis=1), t_mask[:, None, :])
-
-        inputs = {"words": words_N, "characters": characters_NL, "context": context_BT, "query": query_BJ}
-        super().__init__(inputs, logits, **kwargs)
-        self.config = config
+        logits = _span_logits(c, layers, G, M, t_mask)
+        return {"words": words_N, "characters": characters_NL, "context": context_BT, "query": query_BJ}, logits
 
     @keras.Model.jit_compile.setter
     def jit_compile(self, value):
@@ -193,12 +157,98 @@ class BiDAF(keras.Model):
                     layer.one_operation = False
         keras.Model.jit_compile.fset(self, value)
 
-    def get_config(self):
-        return {"config": self.config.to_json(), "name": self.name}
 
-    @classmethod
-    def from_config(cls, config):
-        return cls(BiDAFConfig.of(config["config"]), name=config["name"])
+def _layers(c):
+    """The layers of a BiDAF by name."""
+    width, rate, modelling = c.embedding_dim, c.dropout, DynamicBiLSTM if c.attention == "dynamic" else BiLSTM
+    return types.SimpleNamespace(
+        words=WordEmbedding(c.vocabulary_size + 1, width, trainable=False, name="word_embedding"),
+        characters=CharacterCNN(
+            c.characters, c.character_dim, c.character_filters, c.character_width, rate, name="character_cnn"
+        ),
+        unknown=WordEmbedding(c.trained_words + 2, width, "zeros", name="unknown_words"),
+        tuned=WordEmbedding(c.tuned_words + 1, width, "zeros", name="tuned_words"),
+        highway=[Highway(name=f"highway_{i}") for i in range(2)],
+        drop=[keras.layers.Dropout(rate, name=f"dropout_{i}") for i in range(7)],
+        contextual=BiLSTM(c.hidden, name="contextual"),
+        end=BiLSTM(c.hidden, name="end"),
+        modelling=[modelling(c.hidden, name="modelling_0"), BiLSTM(c.hidden, name="modelling_1")],
+        start_logit=keras.layers.Dense(1, use_bias=False, name="start_logit"),
+        end_logit=keras.layers.Dense(1, use_bias=False, name="end_logit"),
+    )
+
+
+def _token_vectors(c, layers, words_N, characters_NL):
+    """Layers 1 and 2: characters and words through the highway, float `(N, D)`."""
+    parts = []
+    if c.use_characters:
+        parts.append(layers.characters(characters_NL))
+    if c.use_words:
+        vector_ND = layers.words(words_N)  # a trained vector is the given one plus what is learnt
+        if c.train_unknown:
+            vector_ND = vector_ND + _learnt(layers.unknown, _trained_row(c, words_N))
+        if c.tuned_words:
+            vector_ND = vector_ND + _learnt(layers.tuned, words_N * ops.cast(words_N <= c.tuned_words, "int32"))
+        parts.append(vector_ND)
+    x_ND = ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
+    for layer in layers.highway:
+        x_ND = layer(x_ND)
+    return x_ND
+
+
+def _learnt(table, row):
+    """What a table adds to the vectors of words by their rows in it; 0 for row 0."""
+    return zero_padding(table(row), mask_from_ids(row)[:, None])
+
+
+def _trained_row(c, words):
+    """The rows of words in the table of trained vectors: 0 none, 1 the unknown word, then the last words."""
+    after = words - (c.vocabulary_size - c.trained_words)  # 1 is the first of the last words
+    row = ops.where(after > 0, after + 1, ops.zeros_like(after))
+    return ops.where(ops.equal(words, c.unknown_id), ops.ones_like(row), row)
+
+
+def _span_logits(c, layers, G, M, t_mask):
+    """Layer 6: `p1 = softmax(w1 [G; M])`, `p2 = softmax(w2 [G; M2])`, as logits, float32 `(B, 2, T)`."""
+    start_BT = layers.start_logit(layers.drop[4](ops.concatenate([G, M], axis=-1)))[..., 0]
+    to_end = M
+    if c.end_pointer == "official":
+        p1_BT = masked_softmax(start_BT, t_mask)
+        a = ops.einsum("bt,btd->bd", p1_BT, M)[:, None, :]
+        to_end = ops.concatenate([G, M, a + ops.zeros_like(M), M * a], axis=-1)
+    M2 = layers.end(layers.drop[5](to_end), t_mask)
+    end_BT = layers.end_logit(layers.drop[6](ops.concatenate([G, M2], axis=-1)))[..., 0]
+    return masked_logits(ops.stack([start_BT, end_BT], axis=1), t_mask[:, None, :])
+
+
+def best_spans(logits, max_length, count=1, length_penalty=0.0):
+    """The spans with the highest sum of start and end logits, which is also the highest `p1 p2`; O(L T).
+
+        score(t, t + l) = start_t + end_{t + l} - penalty * l,   0 <= l < L
+
+    Args:
+        logits: Float `(B, 2, T)`, `layers.masking.MASKED_LOGIT` at padding.
+        max_length: L, words of the longest span.
+        count: K; at most the number of spans there are.
+        length_penalty: Nats per word after the first, as if longer answers were rarer; not in the paper.
+
+    Returns:
+        First and last words, int32 `(B, K)` each, and the scores, float32 `(B, K)`, the best first. Scores are sums of
+        logits, so they can be compared between contexts; log probabilities give log `p1 p2`.
+
+    >>> first, last, score = best_spans(np.array([[[0.0, 3.0, 0.0], [1.0, 1.0, 2.0]]]), max_length=2)
+    >>> int(first[0, 0]), int(last[0, 0]), float(score[0, 0])
+    (1, 2, 5.0)
+    """
+    start_BT, end_BT = ops.cast(logits[:, 0], "float32"), ops.cast(logits[:, 1], "float32")
+    T = ops.shape(start_BT)[1]
+    ends_BTL = ops.stack([ops.roll(end_BT, -l, axis=1) for l in range(max_length)], axis=2)
+    inside_TL = ops.arange(T)[:, None] + ops.arange(max_length) < T  # the others were rolled round
+    score_BTL = start_BT[:, :, None] + ends_BTL - length_penalty * ops.arange(max_length, dtype="float32")
+    score_BTL = masked_logits(score_BTL, inside_TL)
+    score_BK, place_BK = ops.top_k(ops.reshape(score_BTL, (-1, T * max_length)), count)
+    first_BK = place_BK // max_length
+    return ops.cast(first_BK, "int32"), ops.cast(first_BK + place_BK % max_length, "int32"), score_BK
 
 
 def _same_words(words_N, context_BT, query_BJ, unknown):
@@ -213,15 +263,3 @@ def _same_words(words_N, context_BT, query_BJ, unknown):
 
 def _with_feature(x, flag):
     return ops.concatenate([x, ops.cast(flag, x.dtype)[..., None]], axis=-1)
-
-
-def _learnt(table, place):
-    """What a table adds to the vectors of words by their places in it, 0 where a word has none."""
-    return zero_padding(table(place), mask_from_ids(place)[:, None])
-
-
-def _place(c, words):
-    """Where the trained part of a word's vector stands: 0 nowhere, 1 the unknown word, then the last words."""
-    after = words - (c.vocabulary_size - c.trained_words)  # 1 is the first of the last words
-    place = ops.where(after > 0, after + 1, ops.zeros_like(after))
-    return ops.where(ops.equal(words, c.unknown_id), ops.ones_like(place), place)

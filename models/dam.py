@@ -24,6 +24,7 @@ from layers.masking import mask_from_ids, zero_padding
 from layers.match_aggregation import MatchAggregation
 from layers.positions import PositionalEncoding
 from layers.word_embedding import WordEmbedding
+from models.configured import ConfiguredModel
 
 
 class LexicalMatchConfig(Config):
@@ -104,15 +105,14 @@ def release_settings(variant="full"):
 
 
 @keras.saving.register_keras_serializable("colloquy")
-class DAM(keras.Model):
+class DAM(ConfiguredModel):
     """Scores candidate responses to a multi-turn context.
 
     Args:
         config: A `DAMConfig`.
 
     Call arguments: a dict of
-        turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`,
-            `K <= max_words`.
+        turns: Word ids `(B, T, K)`, int32, 0 = padding, oldest turn first; `T <= max_turns`, `K <= max_words`.
         responses: Word ids `(B, N, J)`, int32, `J <= max_words`. With `masking="release"` all three must be equal.
         context, candidates: Only with `config.lexical`: as `turns` and `responses`, of any size.
 
@@ -121,36 +121,24 @@ class DAM(keras.Model):
 
     Padding anywhere (words, turns, candidates) changes no logit, unless `masking="release"`.
 
-    What stands between, symbolic, for `keras.Model(model.input, ...)`: `match_matrices`, `{name: (B, N, T, K, J)}` in
+    Symbolic intermediate results, for `keras.Model(model.input, ...)`: `match_matrices`, `{name: (B, N, T, K, J)}` in
     the order of the match image's channels, and `representations`, the lists `U`, `(B, 1, T, K, D)`, and `R`,
     `(B, N, 1, J, D)`, of levels 0 and up.
     """
 
-    def __init__(self, config, **kwargs):
-        c = config
+    Config = DAMConfig
+
+    def network(self, c):
         levels = {"first": [0], "last": [c.levels]}.get(c.variant, list(range(c.levels + 1)))
 
         # === Layers ===
-        embedding = WordEmbedding(
-            c.vocabulary_size + 1,
-            c.embedding_dim,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=0.1),
-            trainable=c.train_embedding,
-            sparse_gradient=c.lazy_embedding,
-            name="word_embedding",
-        )
+        embed = _WordVectors(c)
         attention = {"masking": c.masking, "scalar_bias": c.scalar_bias}
-        positions = PositionalEncoding(c.max_words, name="positional")
-        dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
         self_attention = [AttentiveModule(**attention, name=f"self_attention_{l}") for l in range(max(levels))]
         cross_match = {l: CrossMatch(**attention, name=f"cross_match_{l}") for l in levels if c.variant != "self"}
+        scale = 1.0 / (c.match_divisor or math.sqrt(c.embedding_dim))
         aggregation = MatchAggregation(
-            c.max_turns,
-            c.max_words,
-            c.conv_filters,
-            scale=1.0 / (c.match_divisor or math.sqrt(c.embedding_dim)),
-            masking=c.masking,
-            name="aggregation",
+            c.max_turns, c.max_words, c.conv_filters, scale=scale, masking=c.masking, name="aggregation"
         )
 
         # === Representation (section 3.4) ===
@@ -159,12 +147,6 @@ class DAM(keras.Model):
         # Singleton axes, so that every turn meets every candidate by broadcasting.
         u_mask = mask_from_ids(turns_BTK)[:, None]  # (B, 1, T, K)
         r_mask = mask_from_ids(responses_BNJ)[:, :, None]  # (B, N, 1, J)
-
-        def embed(ids):
-            x = embedding(ops.where(ids > c.vocabulary_size, c.unknown_id, ids) if c.hashed_words else ids)
-            x = dropout(positions(x) if c.positional else x)
-            return x if c.masking == "release" else zero_padding(x, mask_from_ids(ids)[..., None])
-
         U = [embed(turns_BTK)[:, None]]  # U^0: (B, 1, T, K, D)
         R = [embed(responses_BNJ)[:, :, None]]  # R^0: (B, N, 1, J, D)
         for attend in self_attention:
@@ -175,28 +157,24 @@ class DAM(keras.Model):
         # === Matching (section 3.5) ===
         # M_self^l = U^l R^l^T: (B, N, T, K, J)
         M_self = {l: ops.einsum("btkd,bnjd->bntkj", U[l][:, 0], R[l][:, :, 0]) for l in levels}
-        M_cross = {l: match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()}
-
-        # === Aggregation (section 3.6) ===
-        matches = {f"M_cross {l}": m for l, m in M_cross.items()}
+        matches = {f"M_cross {l}": match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()}
         if c.variant != "cross":
             matches |= {f"M_self {l}": m for l, m in M_self.items()}
-        M_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])
+
+        # === Aggregation (section 3.6) ===
         M = list(matches.values())  # C times (B, N, T, K, J)
+        M_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])
         if c.response_rows:
             M, M_mask = [ops.swapaxes(m, 3, 4) for m in M], ops.swapaxes(M_mask, 3, 4)
         logits = aggregation(M, M_mask)
 
         inputs = {"turns": turns_BTK, "responses": responses_BNJ}
         if c.lexical:
-            ids = c.vocabulary_size + c.hashed_words
             whole = {name: keras.Input((None, None), dtype="int32", name=name) for name in ("context", "candidates")}
-            how = c.unknown_id, c.lexical.gain, c.lexical.power, c.lexical.stems
-            logits = logits + LexicalMatch(ids, *how, name="lexical_match")(*whole.values())
+            logits = logits + _lexical_match(c)(*whole.values())
             inputs |= whole
-        super().__init__(inputs, logits, **kwargs)
-        self.config = config
         self.match_matrices, self.representations = matches, {"U": U, "R": R}
+        return inputs, logits
 
     @property
     def unpad(self):
@@ -214,12 +192,33 @@ class DAM(keras.Model):
     @keras.Model.jit_compile.setter
     def jit_compile(self, value):
         if value:
-            self.unpad = False  # XLA wants shapes that do not depend on data
+            self.unpad = False  # XLA needs shapes that do not depend on data
         keras.Model.jit_compile.fset(self, value)
 
-    def get_config(self):
-        return {"config": self.config.to_json(), "name": self.name}
 
-    @classmethod
-    def from_config(cls, config):
-        return cls(DAMConfig.of(config["config"]), name=config["name"])
+class _WordVectors:
+    """The layers from word ids to `U^0` or `R^0`, as a function."""
+
+    def __init__(self, c):
+        self.config = c
+        self.embedding = WordEmbedding(
+            c.vocabulary_size + 1,
+            c.embedding_dim,
+            embeddings_initializer=keras.initializers.RandomNormal(stddev=0.1),
+            trainable=c.train_embedding,
+            sparse_gradient=c.lazy_embedding,
+            name="word_embedding",
+        )
+        self.positions = PositionalEncoding(c.max_words, name="positional")
+        self.dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
+
+    def __call__(self, ids):
+        c = self.config
+        x = self.embedding(ops.where(ids > c.vocabulary_size, c.unknown_id, ids) if c.hashed_words else ids)
+        x = self.dropout(self.positions(x) if c.positional else x)
+        return x if c.masking == "release" else zero_padding(x, mask_from_ids(ids)[..., None])
+
+
+def _lexical_match(c):
+    ids, settings = c.vocabulary_size + c.hashed_words, c.lexical
+    return LexicalMatch(ids, c.unknown_id, settings.gain, settings.power, settings.stems, name="lexical_match")

@@ -1,4 +1,4 @@
-"""What the memory networks for dialog have in common: their inputs, how they read the history, the candidates' scores.
+"""The common parts of the memory networks for dialog: inputs, the reading of the history, the candidates' scores.
 
 Shape suffixes:
     B dialogs   T turns   M sentences   W words   R turn distances   E entities   C candidates
@@ -15,6 +15,9 @@ from layers.bag_of_words import BagOfWords
 from layers.candidates import IdTable, MatchTypes
 from layers.dialog_history import SpeakerFeature, TimeFeature, gather_turns, history_mask
 from layers.ordered_words import OrderedWords
+from models.configured import ConfiguredModel
+
+Shape = tuple[NonNegative, NonNegative]
 
 
 class MemoryConfig(Config):
@@ -24,17 +27,17 @@ class MemoryConfig(Config):
     """Words with an id, 1 to this."""
     max_words: Positive
     """Words of the longest sentence or candidate."""
-    candidates: tuple[NonNegative, NonNegative]
+    candidates: Shape
     """Number of candidates, and of words in all of them: `(C, N)`."""
     entities: NonNegative = 0
     """Number of entities in the knowledge base, E."""
     types: NonNegative = 0
     """Number of entity types."""
-    candidate_entities: tuple[NonNegative, NonNegative] = (0, 0)
+    candidate_entities: Shape = (0, 0)
     """Shape of the candidates' entities, `(C, K)`."""
-    match_groups: tuple[NonNegative, NonNegative] = (0, 0)
+    match_groups: Shape = (0, 0)
     """Shape of the match groups' members, see `layers.candidates.MatchTypes`."""
-    match_candidates: tuple[NonNegative, NonNegative] = (0, 0)
+    match_candidates: Shape = (0, 0)
     """Shape of the candidates' match groups, see `layers.candidates.MatchTypes`."""
 
     embedding_dim: Positive = 128
@@ -73,14 +76,14 @@ class SumConfig(HopConfig):
     weighted by place (Sukhbaatar et al. 2015), or `attention` between its words. Candidates are sums."""
 
 
-class DialogModel(keras.Model):
+class DialogModel(ConfiguredModel):
     """Scores every candidate response at every turn of dialogs.
 
-    Each model adds its `Config`, and a static method `network(config, inputs)`, the equations of its paper: from the
-    config and the inputs, `{name: KerasTensor}`, to logits `(B, T, C)` and the list of the hops' attention weights.
+    Each model adds its `Config`, and a static method `equations(config, inputs)`, those of its paper: from the config
+    and the inputs, `{name: KerasTensor}`, to logits `(B, T, C)` and the list of the hops' attention weights.
 
     Args:
-        config: A `Config` of the network.
+        config: A `Config` of the model.
 
     Call arguments: the dict of arrays that `config.reads` names, see `tasks.dialog.data.DialogSplit.collate`.
 
@@ -90,85 +93,57 @@ class DialogModel(keras.Model):
     `attention_weights` holds the symbolic weights of each hop, `(B, H, T, M)`, for `keras.Model(model.input, ...)`.
     """
 
-    Config = MemoryConfig
-
-    def __init__(self, config, **kwargs):
+    def network(self, config):
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in config.reads}
         if "mentions" in inputs:
             inputs["mentions"] = keras.Input((None, config.entities), dtype="uint8", name="mentions")
-        logits, attention_weights = self.network(config, inputs)
-        super().__init__(inputs, logits, **kwargs)
-        self.config = config
-        self.attention_weights = attention_weights
-
-    def get_config(self):
-        return {"config": self.config.to_json(), "name": self.name}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(cls.Config.of(config["config"]), name=config["name"])
+        logits, self.attention_weights = self.equations(config, inputs)
+        return inputs, logits
 
 
-def word_sums(config, name, max_words=0):
-    """A layer by which a sentence is the sum of its word vectors, see `layers.bag_of_words.BagOfWords`."""
-    size = config.vocabulary_size, config.embedding_dim
-    return BagOfWords(*size, max_words=max_words, trainable=config.train_embedding, name=name)
-
-
-def encoded_words(config, name, max_words=0, words=None, heads=1):
-    """`word_sums`, or what `config.encoding` says instead, see `layers.ordered_words.OrderedWords`.
+def encoded_words(config, name, encoding="sum", max_words=0, words=None, heads=1):
+    """The layer from a sentence's words to its vector, `layers.bag_of_words` or `layers.ordered_words`.
 
     Args:
-        config: A `MemoryConfig` with `encoding`.
-        name: Of the layer.
-        max_words: As of `word_sums`, for the encoding `sum`.
-        words: How many have an id; `None`: those of the vocabulary.
-        heads: Of the attention between words.
+        config: A `MemoryConfig`.
+        name: Name of the layer.
+        encoding: See `SumConfig`.
+        max_words: Words of the longest sentence, to add sinusoids to a sum; 0: none.
+        words: Number of words; `None`: those of the vocabulary.
+        heads: Heads of the attention between words.
     """
     size = words or config.vocabulary_size, config.embedding_dim
-    if config.encoding == "sum":
+    if encoding == "sum":
         return BagOfWords(*size, max_words=max_words, trainable=config.train_embedding, name=name)
-    return OrderedWords(
-        *size,
-        max_words=config.max_words,
-        encoding=config.encoding,
-        heads=heads,
-        trainable_embeddings=config.train_embedding,
-        name=name,
-    )
+    return OrderedWords(*size, config.max_words, encoding, heads, config.train_embedding, name=name)
 
 
-def dropped(config, x):
+def _dropped(config, x):
     """`x` with the config's dropout; without it no layer is added."""
     return keras.layers.Dropout(config.dropout)(x) if config.dropout else x
 
 
 def encode_sentences(config, encode, inputs):
-    """The sentences of all dialogs, each distinct one encoded once.
+    """The sentences of all dialogs, float `(B, M, D)`, each distinct one encoded once.
 
     Args:
         config: A `MemoryConfig`.
         encode: Layer from word ids `(S, W)` to vectors `(S, D)`.
-        inputs: As of `DialogModel`.
-
-    Returns:
-        Float `(B, M, D)`.
+        inputs: The model's.
     """
     words = inputs["typed_words" if "typed_words" in inputs else "words"]
-    return dropped(config, ops.take(encode(words), inputs["sentences"], axis=0))
+    return _dropped(config, ops.take(encode(words), inputs["sentences"], axis=0))
 
 
 def read_history(config, encode, inputs):
     """The users' sentences, and the memory of each turn: the sentences before it with their features.
 
     Args:
-        config: A `MemoryConfig`.
-        encode: As of `encode_sentences`.
-        inputs: As of `DialogModel`.
+        config, encode, inputs: See `encode_sentences`.
 
     Returns:
-        Float `(B, T, D)`, and what `layers.memory_attention.MemoryAttention` takes after the query: memory, mask, and
-        where the config has time, the vectors and distances of time.
+        Float `(B, T, D)`, and the arguments of `layers.memory_attention.MemoryAttention` after the query: memory, mask,
+        and if the config has time, the vectors and distances of time.
     """
     x_BMD = encode_sentences(config, encode, inputs)
     speakers, turns = inputs["speakers"], inputs["turns"]
@@ -180,18 +155,18 @@ def read_history(config, encode, inputs):
 
 
 def score_candidates(config, state, encode, inputs):
-    """The logit of every candidate at every turn: its vector times the state, plus what its match types add.
+    """The logit of every candidate at every turn: its vector times the state, plus the gain of its match types.
 
     Args:
         config: A `MemoryConfig`.
         state: `(B, T, D)`.
         encode: `layers.bag_of_words.BagOfWords` for the candidates.
-        inputs: As of `DialogModel`.
+        inputs: The model's.
 
     Returns:
         Float32 `(B, T, C)`.
     """
-    state, (count, words) = dropped(config, state), config.candidates
+    state, (count, words) = _dropped(config, state), config.candidates
     words_N, rows_N = (IdTable((words,), name=f"candidate_{name}")(inputs["turns"]) for name in ("words", "rows"))
     candidates_CD = encode(words_N, rows=rows_N, count=count)
     logits = ops.einsum("btd,cd->btc", state, candidates_CD)

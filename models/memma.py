@@ -1,5 +1,5 @@
 """MEMMA: Ren, Yang, Kong and Zuo, "Memory Network with Multi-Head Attention for Chatbot", Computer Systems &
-Applications 2019, 28(9).
+Applications 2019, 28(9); and its extension to entities, EntityMEMMA.
 
 words -> sums of word vectors and positions -> S hops of multi-head attention over the history, joined by gated
 shortcuts -> user's vector + last hop, times every candidate's vector
@@ -16,12 +16,11 @@ import keras
 from pydantic import model_validator
 
 from base.config import Positive
-from layers.dialog_history import sentence_mask
+from layers.dialog_history import history_mask, sentence_mask
+from layers.entity_pointer import EntityPointer
 from layers.memory_attention import MemoryAttention
 from layers.shortcut import Shortcut
 from models.dialog_memory import DialogModel, SumConfig, encoded_words, read_history, score_candidates
-
-DIVISORS = {"dimension": 1.0, "root": 0.5}
 
 
 class MEMMAConfig(SumConfig):
@@ -52,19 +51,30 @@ class MEMMAConfig(SumConfig):
         return self
 
 
-def hops(c, U_1_BTD, memory, speakers):
-    """The stacked attention of equations 9 to 14.
+@keras.saving.register_keras_serializable("colloquy")
+class MEMMA(DialogModel):
+    """See `models.dialog_memory.DialogModel` for inputs and outputs."""
 
-    Args:
-        c: A `MEMMAConfig`.
-        U_1_BTD: The users' sentences.
-        memory: Of `models.dialog_memory.read_history`.
-        speakers: Of the sentences, int `(B, M)`.
+    Config = MEMMAConfig
+
+    @staticmethod
+    def equations(c, inputs):
+        logits_BTC, attention_weights, _, _ = _network(c, inputs, c.vocabulary_size)
+        return logits_BTC, attention_weights
+
+
+def _network(c, inputs, words):
+    """MEMMA's equations over a number of words.
 
     Returns:
-        `U_1 + U_S`, float `(B, T, D)`, and the attention weights of each hop, `(B, H, T, M)`.
+        Logits, float32 `(B, T, C)`, the attention weights of each hop, `(B, H, T, M)`, the state and the memory.
     """
-    divisor = float(c.embedding_dim) ** DIVISORS[c.divisor]
+    # One matrix E for user, history and candidates (eq. 5 to 8)
+    max_words = c.max_words if c.positions else 0
+    E = encoded_words(c, "bag_of_words", c.encoding, max_words, words, c.heads)
+    U_1_BTD, memory = read_history(c, E, inputs)
+    # Hops (eq. 9 to 14)
+    divisor = c.embedding_dim ** {"dimension": 1.0, "root": 0.5}[c.divisor]
     u_BTD, attention_weights = U_1_BTD, []
     m_BMD, *features = memory
     for s in range(c.hops):
@@ -73,22 +83,58 @@ def hops(c, U_1_BTD, memory, speakers):
         o_BTD, a_BHTM = attend(u_BTD, m_BMD, *features)
         u_BTD = join(o_BTD, u_BTD)
         if c.memory == "latest":
-            m_BMD = join(attend(m_BMD, m_BMD, sentence_mask(speakers))[0], m_BMD)
+            m_BMD = join(attend(m_BMD, m_BMD, sentence_mask(inputs["speakers"]))[0], m_BMD)
         attention_weights.append(a_BHTM)
-    return U_1_BTD + u_BTD if c.hops else U_1_BTD, attention_weights
+    # Response (eq. 15): softmax((U_1 + U_S) C)
+    state_BTD = U_1_BTD + u_BTD if c.hops else U_1_BTD
+    return score_candidates(c, state_BTD, E, inputs), attention_weights, state_BTD, memory
+
+
+# === An extension, not from a paper ===
+
+
+class EntityMEMMAConfig(MEMMAConfig):
+    """Settings of EntityMEMMA; it needs speakers and time, and has no match types, which its pointers include."""
+
+    positions: bool = False
+    """Add sinusoids to the word vectors; see `MEMMAConfig`."""
+
+    @model_validator(mode="after")
+    def _check_features(self):
+        if not (self.speaker and self.time) or self.match_types:
+            raise ValueError(
+                "entity-memma has speaker and time and no match_types. "
+                f"Received: speaker={self.speaker}, time={self.time}, match_types={self.match_types}"
+            )
+        return self
+
+    @property
+    def reads(self):
+        return ["typed_words", "sentences", "speakers", "times", "turns", "mentions"]
 
 
 @keras.saving.register_keras_serializable("colloquy")
-class MEMMA(DialogModel):
-    """What it takes and returns: see `models.dialog_memory.DialogModel`."""
+class EntityMEMMA(DialogModel):
+    """MEMMA that knows entities by their type and by what was said of them.
 
-    Config = MEMMAConfig
+    typed words -> MEMMA -> vector times every candidate's vector + pointers to the entities that the candidate names
+
+    A word that is a value of an open type of the knowledge base (a place, a restaurant, a phone number) is read as its
+    type, in memories and candidates alike, so all candidates that differ by such words alone have one vector. A pointer
+    (`layers.entity_pointer`) tells those apart: the state of a turn weighs the sentences of the history, and so the
+    entities in them. No rule of the dialogs is written down: that the best rated restaurant not yet refused comes next,
+    or that the last cuisine wished for counts, is learnt.
+
+    Which words are entities comes from the knowledge base alone (`tasks.dialog.prepare.find_entities`).
+    """
+
+    Config = EntityMEMMAConfig
 
     @staticmethod
-    def network(c, inputs):
-        # One matrix E for user, history and candidates (eq. 5 to 8)
-        E = encoded_words(c, "bag_of_words", max_words=c.max_words if c.positions else 0, heads=c.heads)
-        U_1_BTD, memory = read_history(c, E, inputs)
-        state_BTD, attention_weights = hops(c, U_1_BTD, memory, inputs["speakers"])
-        # Response (eq. 15): softmax((U_1 + U_S) C)
-        return score_candidates(c, state_BTD, E, inputs), attention_weights
+    def equations(c, inputs):
+        logits_BTC, attention_weights, state_BTD, memory = _network(c, inputs, c.vocabulary_size + c.types)
+        seen_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
+        point = EntityPointer(c.candidate_entities, name="entity_pointer")
+        memory_BMD, _, time_RD, distances_BTMR = memory
+        gain_BTC, _ = point(state_BTD, memory_BMD, seen_BTM, inputs["mentions"], time_RD, distances_BTMR)
+        return logits_BTC + gain_BTC, attention_weights

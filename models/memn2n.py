@@ -1,16 +1,64 @@
-"""MemN2N for dialog: Bordes, Boureau and Weston, "Learning End-to-End Goal-Oriented Dialog", ICLR 2017, section 4.2,
-after Sukhbaatar et al. 2015; gated: Liu and Perez, "Gated End-to-End Memory Networks", EACL 2017.
+"""The models that MEMMA is compared with: supervised embeddings and MemN2N (Bordes, Boureau and Weston, "Learning
+End-to-End Goal-Oriented Dialog", ICLR 2017, sections 4.1 and 4.2; MemN2N after Sukhbaatar et al. 2015; gated: Liu and
+Perez, "Gated End-to-End Memory Networks", EACL 2017), and the recurrent memory network MEMR.
 
-words -> sums of word vectors -> hops over the history -> times every candidate's vector
+words -> sums of word vectors, or a GRU -> hops over the history -> times every candidate's vector
 
 Shape suffixes:  B dialogs   M sentences   T turns   D features
 """
 
 import keras
+from keras import ops
+from pydantic import model_validator
 
+from layers.dialog_history import history_mask
 from layers.memory_attention import MemoryAttention
+from layers.sentence_gru import SentenceGRU
 from layers.shortcut import Shortcut
-from models.dialog_memory import DialogModel, SumConfig, encoded_words, read_history, score_candidates, word_sums
+from models.dialog_memory import (
+    DialogModel,
+    HopConfig,
+    MemoryConfig,
+    SumConfig,
+    encode_sentences,
+    encoded_words,
+    read_history,
+    score_candidates,
+)
+
+
+class SupervisedEmbeddingsConfig(MemoryConfig):
+    """Settings of supervised embeddings. A sum of words has no speakers and no time."""
+
+    speaker: bool = False
+    """Always `False`."""
+    time: bool = False
+    """Always `False`."""
+
+    @model_validator(mode="after")
+    def _check_features(self):
+        if self.speaker or self.time:
+            raise ValueError(f"A bag of words has no features. Received: speaker={self.speaker}, time={self.time}")
+        return self
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class SupervisedEmbeddings(DialogModel):
+    """`f(x, y) = (A x) . (B y)` of the words `x` of the whole conversation: the "LTR-SEM" of the MEMMA paper.
+
+    Trained by the softmax over all candidates, as the memory networks are; the paper's margin ranking loss is
+    `--set loss=margin`. It has no attention weights.
+    """
+
+    Config = SupervisedEmbeddingsConfig
+
+    @staticmethod
+    def equations(c, inputs):
+        A, B = encoded_words(c, "conversation_embedding"), encoded_words(c, "candidate_embedding")
+        x_BMD = encode_sentences(c, A, inputs)
+        said_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
+        x_BTD = ops.matmul(ops.cast(said_BTM, x_BMD.dtype), x_BMD)
+        return score_candidates(c, x_BTD, B, inputs), []
 
 
 class MemN2NConfig(SumConfig):
@@ -20,14 +68,45 @@ class MemN2NConfig(SumConfig):
     """A sigmoid gate per hop instead of the sum of state and output (Liu and Perez)."""
 
 
-def hops(c, q_BTD, memory, gated=False):
-    """The hops of both papers: `p_i = softmax(q . m_i)`, `o = R sum_i p_i m_i`, `q' = o + q` or the gated sum.
+@keras.saving.register_keras_serializable("colloquy")
+class MemN2N(DialogModel):
+    """Reads the history as sums of word vectors."""
 
-    Args:
-        c: A config with `embedding_dim` and `hops`.
-        q_BTD: The users' sentences.
-        memory: Of `models.dialog_memory.read_history`.
-        gated: See `MemN2NConfig`.
+    Config = MemN2NConfig
+
+    @staticmethod
+    def equations(c, inputs):
+        A, W = encoded_words(c, "memory_embedding", c.encoding), encoded_words(c, "candidate_embedding")
+        q_BTD, memory = read_history(c, A, inputs)
+        q_BTD, attention_weights = _hops(c, q_BTD, memory, c.gated)
+        # Response: softmax(q . W y)
+        return score_candidates(c, q_BTD, W, inputs), attention_weights
+
+
+class MEMRConfig(HopConfig):
+    """Settings of MEMR."""
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class MEMR(DialogModel):
+    """MemN2N with a GRU (Cho et al. 2014) for the sentences of user and history; candidates stay sums of word vectors.
+
+    The MEMMA paper (Ren et al. 2019) gives MEMR's scores and no equations.
+    """
+
+    Config = MEMRConfig
+
+    @staticmethod
+    def equations(c, inputs):
+        read = SentenceGRU(c.vocabulary_size, c.embedding_dim, c.train_embedding, name="sentence_gru")
+        W = encoded_words(c, "candidate_embedding")
+        q_BTD, memory = read_history(c, read, inputs)
+        q_BTD, attention_weights = _hops(c, q_BTD, memory)
+        return score_candidates(c, q_BTD, W, inputs), attention_weights
+
+
+def _hops(c, q_BTD, memory, gated=False):
+    """The hops of both papers: `p_i = softmax(q . m_i)`, `o = R sum_i p_i m_i`, `q' = o + q` or the gated sum.
 
     Returns:
         The last state, float `(B, T, D)`, and the attention weights of each hop, `(B, 1, T, M)`.
@@ -41,18 +120,3 @@ def hops(c, q_BTD, memory, gated=False):
         q_BTD = Shortcut(**kind, name=f"shortcut_{hop}")(R(read_BTD), q_BTD)
         attention_weights.append(a_B1TM)
     return q_BTD, attention_weights
-
-
-@keras.saving.register_keras_serializable("colloquy")
-class MemN2N(DialogModel):
-    """What it takes and returns: see `models.dialog_memory.DialogModel`."""
-
-    Config = MemN2NConfig
-
-    @staticmethod
-    def network(c, inputs):
-        A, W = encoded_words(c, "memory_embedding"), word_sums(c, "candidate_embedding")
-        q_BTD, memory = read_history(c, A, inputs)
-        q_BTD, attention_weights = hops(c, q_BTD, memory, c.gated)
-        # Response: softmax(q . W y)
-        return score_candidates(c, q_BTD, W, inputs), attention_weights

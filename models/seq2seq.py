@@ -12,10 +12,11 @@ import keras
 from pydantic import model_validator
 
 from base.config import Config, Dropout, Positive
-from layers.dense import Dense
+from layers.gradients import Dense
 from layers.masking import mask_from_ids
 from layers.recurrent import RecurrentDecoder, RecurrentEncoder
 from layers.word_embedding import ReversibleWordEmbedding
+from models.configured import ConfiguredModel
 
 STARTS = {
     "uniform": keras.initializers.RandomUniform(-0.1, 0.1),
@@ -67,7 +68,7 @@ class Seq2SeqConfig(Config):
 
 
 @keras.saving.register_keras_serializable("colloquy")
-class Seq2Seq(keras.Model):
+class Seq2Seq(ConfiguredModel):
     """Scores every word of a target by the source and the words before it.
 
     Args:
@@ -81,8 +82,9 @@ class Seq2Seq(keras.Model):
         Logits of the target's words, float `(B, T, V + 1)`, by id; padding changes no other.
     """
 
-    def __init__(self, config, **kwargs):
-        c = config
+    Config = Seq2SeqConfig
+
+    def network(self, c):
         rows = c.vocabulary_size + 2  # padding, the words, the beginning of a target
 
         # === Layers ===
@@ -116,8 +118,7 @@ class Seq2Seq(keras.Model):
         else:
             logits_BTV = output(x_BTH)
 
-        super().__init__({"source": source_BS, "target_in": target_BT}, logits_BTV, **kwargs)
-        self.config = config
+        return {"source": source_BS, "target_in": target_BT}, logits_BTV
 
     # === Word by word, see models.decoding ===
 
@@ -157,10 +158,3 @@ class Seq2Seq(keras.Model):
         else:
             logits = self.get_layer("logits")(x)
         return logits, states, weights
-
-    def get_config(self):
-        return {"config": self.config.to_json(), "name": self.name}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(Seq2SeqConfig.of(config["config"]), name=config["name"])

@@ -12,8 +12,8 @@ from data.batching import batches_by_size
 from engine.ensemble import ensemble
 from engine.evaluate import evaluate_all
 from engine.run import Run
-from layers.span_search import best_spans
 from metrics.reading_comprehension import squad_metrics
+from models.bidaf import best_spans
 from tasks import TASKS
 from tasks.reading_comprehension.scoring import MAX_LENGTH
 from tasks.selection.scoring import score

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from helpers import on_tensorflow, randomised, to_numpy
 
-from layers.dense import Dense
+from layers.gradients import Dense
 from layers.word_embedding import ReversibleWordEmbedding
 
 B, T, S, E, H = 2, 3, 5, 7, 11  # batch, target words, source words, features of a word, units

@@ -8,7 +8,7 @@ from gradients import gradients_of
 from helpers import not_on_jax, on_tensorflow, to_numpy
 
 from layers.layer_norm import LayerNorm
-from layers.tensorflow_kernels import can_normalize_rows, normalize_rows
+from layers.tensorflow_kernels import has_kernels, normalize_rows
 
 SHAPE = (2, 3, 7)
 
@@ -69,7 +69,7 @@ def test_it_is_rebuilt_from_its_config():
 
 @pytest.mark.parametrize("dtype", ["float16", pytest.param("float64", marks=not_on_jax)])
 def test_dtypes_without_one_operation_are_normalized_too(dtype):
-    assert not can_normalize_rows(dtype)
+    assert not has_kernels(dtype)
     x = np.random.default_rng(5).normal(2.0, 3.0, SHAPE).astype(dtype)
     ours, theirs = build(dtype)
     np.testing.assert_allclose(to_numpy(ours(x)), to_numpy(theirs(x)), rtol=5e-3, atol=5e-3)
@@ -94,6 +94,6 @@ def test_rows_normalized_by_one_operation_are_those_of_the_definition(rows, dtyp
 def test_without_that_operation_output_and_gradients_are_the_same(monkeypatch):
     x, upstream = np.random.default_rng(6).normal(size=(2, *SHAPE)).astype("float32")
     expected = with_gradients(build()[0], x, upstream)
-    monkeypatch.setattr("layers.layer_norm.can_normalize_rows", lambda dtype: False)
+    monkeypatch.setattr("layers.layer_norm.has_kernels", lambda dtype: False)
     for one, other in zip(with_gradients(build()[0], x, upstream), expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=3e-6, atol=3e-6)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gradients import gradients_of
 
-from layers.products import row_products
+from layers.attentive_module import row_products
 
 B, T, Q, K, D = 2, 3, 5, 7, 11
 SHAPES = {

@@ -10,8 +10,7 @@ from reference_recurrent import lstm_in_loops, sigmoid
 
 from layers.attention_flow import AttentionFlow
 from layers.bilstm import BiLSTM
-from layers.char_cnn import CharacterCNN
-from layers.highway import Highway
+from layers.char_cnn import CharacterCNN, Highway
 from models.bidaf import BiDAF, BiDAFConfig
 
 B, T, J, D = 2, 5, 3, 7

@@ -9,8 +9,9 @@ from gradients import gradients_of
 from helpers import randomised, to_numpy
 from reference_recurrent import STATES, decode_in_loops, encode_in_loops, sigmoid
 
-from layers.recurrent import ATTENTIONS, BEFORE, RecurrentDecoder, RecurrentEncoder
+from layers.recurrent import AFTER, BEFORE, RecurrentDecoder, RecurrentEncoder
 
+ATTENTIONS = ("none", *BEFORE, *AFTER)
 B, T, S, E = 2, 3, 5, 7  # batch, target words, source words, features of a word
 UNITS = 22  # of the encoder: halved, a prime
 H, D = 11, 13  # of the decoder and its memory

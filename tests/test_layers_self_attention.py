@@ -53,6 +53,6 @@ def test_self_attention_starts_as_the_identity():
 
 
 def test_self_attention_knows_its_shape_and_is_made_again(layer):
-    assert SelfAttention.from_config(SelfAttention("glorot").get_config()).start == "glorot"
+    assert SelfAttention.from_config(SelfAttention("glorot").get_config()).match.start == "glorot"
     inputs = [keras.Input((None, D)), keras.Input((None,), dtype="bool")]
     assert SelfAttention()(*inputs).shape == (None, None, D)

@@ -9,7 +9,7 @@ from helpers import copy_of
 from keras import ops
 
 from engine.evaluate import evaluate
-from layers.span_search import best_spans
+from models.bidaf import best_spans
 from tasks import TASKS
 from tasks.reading_comprehension.confidence import fit_scale, measure_confidence, scale_of
 from tasks.reading_comprehension.scoring import span_loss

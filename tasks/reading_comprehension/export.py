@@ -9,7 +9,7 @@ import tensorflow as tf
 from data.vocabulary import word_table
 from engine.export import of_shape, without_cudnn
 from layers.masking import LOWEST
-from layers.span_search import best_spans
+from models.bidaf import best_spans
 from tasks.reading_comprehension.data import WORD_CHARACTERS
 from tasks.reading_comprehension.scoring import MAX_LENGTH
 

@@ -22,7 +22,7 @@ from engine.predictor import Predictor
 from engine.task import check_sizes
 from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
-from layers.span_search import best_spans
+from models.bidaf import best_spans
 from tasks.reading_comprehension.confidence import scale_of
 from tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
 from tasks.reading_comprehension.scoring import MAX_LENGTH

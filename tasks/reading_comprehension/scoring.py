@@ -9,7 +9,7 @@ from keras import ops
 from data.batching import batches_by_size
 from engine.parallel import results_of
 from layers.masking import masked_logits
-from layers.span_search import best_spans
+from models.bidaf import best_spans
 
 MAX_LENGTH = 30  # words of the longest answer that is looked for; 0.03 % of SQuAD's are longer
 
@@ -47,7 +47,7 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
 
     Returns:
         First and last words, int `(questions, 2)`, and their scores, float32 `(questions,)`, see
-        `layers.span_search.best_spans`.
+        `models.bidaf.best_spans`.
     """
     spans, scores = np.zeros((len(split), 2), np.int32), np.zeros(len(split), np.float32)
 

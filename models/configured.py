@@ -1,0 +1,64 @@
+"""Models made of a config: saving, loading and cloning keep their class, config and dtype policy."""
+
+import contextlib
+
+import keras
+
+
+class ConfiguredModel(keras.Model):
+    """Base class of the models: functional Keras, built from a config.
+
+    A subclass names its `Config` and defines `network(config)`, the equations of its paper: it returns inputs and
+    outputs as `keras.Model` takes them.
+
+    Args:
+        config: A `Config` of the subclass. `keras.models.clone_model` gives inputs and outputs instead.
+        dtype: Dtype policy of all layers; `None`: the global one.
+        name: Name of the model.
+    """
+
+    Config = None
+
+    def __init__(self, *args, dtype=None, **kwargs):
+        with _policy(dtype):
+            if len(args) == 1:
+                [config] = args
+                inputs, outputs = self.network(config)
+                args = inputs, CarriedConfig(config.model_dump_json(), name="config")(outputs)
+            super().__init__(*args, **kwargs)
+        self.config = self.Config.model_validate_json(self.get_layer("config").text)
+
+    def get_config(self):
+        policy = self.get_layer("config").dtype_policy
+        return {"config": self.config.to_json(), "dtype": policy.name, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(cls.Config.of(config["config"]), dtype=config.get("dtype"), name=config["name"])
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class CarriedConfig(keras.layers.Layer):
+    """Passes logits on, and carries the model's config: `keras.models.clone_model` copies nothing but layers.
+
+    Args:
+        text: The config as JSON.
+    """
+
+    def __init__(self, text, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.text = text
+
+    def call(self, logits):
+        return logits
+
+
+@contextlib.contextmanager
+def _policy(dtype):
+    """Makes `dtype` the global policy for a while, unless it is `None`."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(dtype or before)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
