@@ -18,7 +18,7 @@ from base.files import UserError
 from metrics.ranking import TIES
 
 FLAGS = flags.FLAGS
-SCORING = ("ties", "scores_out", "measured_out", "partial_batches", "examples")  # flags that only scoring takes
+SCORING = ("ties", "scores_out", "scores", "partial_batches", "examples")  # flags that only scoring takes
 SEARCH = ("decode", "reverse_run", "reverse_weight")  # flags of generation
 flags.DEFINE_string(
     "run",
@@ -45,7 +45,7 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GPU or JAX, else off, where it loses.")
 flags.DEFINE_string("scores_out", None, "Also writes what the model said, line by line; see the task's `measure`.")
-flags.DEFINE_string("measured_out", None, "Also writes a results/measured JSON file; a directory for several.")
+flags.DEFINE_string("scores", None, "File to append a row to for each run and split, as results/scores.jsonl.")
 flags.DEFINE_enum(
     "partial_batches", "keep", ["keep", "drop"], "Selection: drop leaves out the last lines as DAM's release does."
 )
@@ -72,7 +72,7 @@ def main():
         raise UserError("--predictions needs --data and one --split")
     options = ("ties", "scores_out", "partial_batches", "examples", *SEARCH)
     if FLAGS.predictions:
-        cli.refuse_flags((*options, "measured_out", "precision", "jit", "baselines"), "--predictions")
+        cli.refuse_flags((*options, "scores", "precision", "jit", "baselines"), "--predictions")
     if FLAGS.references:
         cli.refuse_flags(("predictions", "data", "split", "predict", "explain"), "--references")
     if FLAGS.predict:
@@ -98,7 +98,7 @@ def main():
         data=FLAGS.references or FLAGS.data,
         precision=FLAGS.precision,
         jit=FLAGS.jit,
-        measured_out=FLAGS.measured_out,
+        scores=FLAGS.scores,
         baselines=FLAGS.baselines,
         **given,
     )

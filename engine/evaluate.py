@@ -1,4 +1,4 @@
-"""What evaluate.py does: score splits with runs, measure, print, write."""
+"""Scoring of splits: tables beside baselines and published scores, rows of results/scores.jsonl, ensembles."""
 
 import functools
 import glob
@@ -7,54 +7,65 @@ import pathlib
 import sys
 import time
 
+import keras
+import numpy as np
+from keras import ops
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from base.files import UserError, atomic_file, check_output
+from base.files import UserError, check_output
 from base.runtime import choose_precision
-from engine.ensemble import ensemble
 from engine.provenance import provenance
-from engine.run import Run, has_gpu, set_precision
+from engine.run import CONFIG, Run, has_gpu, set_precision
 from engine.xla import choose_xla
-from metrics.names import model_name
 from metrics.published import published
 from metrics.tables import REFERENCES, by_corpus
 
+ROW = (
+    *("recipe", "task", "corpus", "trained_on", "split", "seed", "ensemble", "search", "metrics", "parts", "epochs"),
+    *("epochs_before", "minutes", "command", "commit", "dirty", "hardware", "versions", "evaluation"),
+)
+"""Fields of a record that a row of results/scores.jsonl has, if the record has them."""
+
 
 class Evaluation:
-    """A run with its dataset and its model, each loaded once however many splits are scored.
+    """Runs with their dataset and model, each loaded once however many splits are scored.
 
     Args:
-        task: The `engine.task.Task` of the run's model.
-        run: A `engine.run.Run`.
-        data: Prepared dataset; default: the run's own.
-        precision: What the model computes in; `"auto"`: what it was trained in where this machine computes it, else
-            float32.
-        jit: As of `engine.xla.choose_xla`.
-        datasets: `{path: dataset}` of what is loaded already; gets what is loaded here.
-        others: More runs, of the same task and dataset: together an ensemble, see `engine.task.Task.average`.
+        task: The `engine.task.Task` of the runs.
+        runs: List of `engine.run.Run`; several are an ensemble, see `engine.task.Task.average`.
+        data: Prepared dataset; default: that of the first run.
+        precision: `"auto"`: that of the training where this machine computes it, else float32.
+        jit: See `engine.xla.choose_xla`.
+        datasets: `{path: dataset}` of loaded datasets; gets those that are loaded here.
+
+    Raises:
+        UserError: if the runs make no ensemble.
     """
 
-    def __init__(self, task, run, data=None, precision="auto", jit="auto", datasets=None, others=()):
-        self.task, self.run, self.data, self.precision, self.jit = task, run, data, precision, jit
-        self.runs = [run, *others]
+    def __init__(self, task, runs, data=None, precision="auto", jit="auto", datasets=None):
+        self.task, self.runs, self.data, self.precision, self.jit = task, runs, data, precision, jit
         self._datasets = {} if datasets is None else datasets
+        for run in runs:
+            if run.task != task.name:
+                raise UserError(f"an ensemble has one task: {runs[0].path} is of {task.name}, not {run.path}")
 
     @functools.cached_property
     def dataset(self):
-        """What is scored."""
-        if self.data and pathlib.Path(self.data).is_file():  # each run reads it by its own words
-            return self.task.dataset_of(self.run, self.data)
-        key = str(pathlib.Path(self.data or self.run.dataset["path"] or "").resolve())
+        """The dataset to score."""
+        run = self.runs[0]
+        if self.data and pathlib.Path(self.data).is_file():  # each run reads it by its own vocabulary
+            return self.task.dataset_of(run, self.data)
+        key = str(pathlib.Path(self.data or run.dataset["path"] or "").resolve())
         if key not in self._datasets:
-            self._datasets[key] = self.task.dataset_of(self.run, self.data)
+            self._datasets[key] = self.task.dataset_of(run, self.data)
         return self._datasets[key]
 
     @functools.cached_property
     def _model(self):
-        """The model, and what lengths are rounded up to."""
-        trained_in = self.run.training.precision
+        """The model, and the multiple that lengths are rounded up to."""
+        trained_in = self.runs[0].training.precision
         self.precision = choose_precision(self.precision, gains=trained_in == "bfloat16", gpu=has_gpu())
         set_precision(self.precision)
         models = [run.load_model() for run in self.runs]
@@ -63,161 +74,235 @@ class Evaluation:
         model = ensemble(self.task, models) if len(models) > 1 else models[0]
         return model, choose_xla(model, self.jit)
 
-    def score(self, split="dev", measured_out=None, baselines=True, **options):
-        """Scores a split; writes `metrics.json` into the run and prints a table.
+    def score(self, split="dev", baselines=True, **options):
+        """Scores a split, prints a table, and writes `metrics.json` into a single run.
 
         Args:
-            split: One of the dataset's, as `train`, `dev` or `test`.
-            measured_out: File for a `results/measured` record, or an existing directory: `RUN-SPLIT.json` in it.
-            baselines: Compute the baselines too.
-            **options: Of the task's `measure`, as `scores_out`.
+            split: Name of a split of the dataset.
+            baselines: Whether to score the baselines too.
+            **options: Options of the task's `measure`, as `scores_out`.
 
         Returns:
-            The record, as `measured_out` has it.
+            What `measure` returned, and the fields of `ROW`.
 
         Raises:
-            UserError: where an input is at fault.
+            UserError: if an input is wrong.
         """
-        task, run = self.task, self.run
-        if measured_out and pathlib.Path(measured_out).is_dir():
-            measured_out = pathlib.Path(measured_out) / f"{run.path.resolve().name}-{split}.json"
-        for out in filter(None, (measured_out, options.get("scores_out"))):
-            check_output(out)
         for name in options:
-            if name not in task.options:
-                raise UserError(f"--{name} is not for {task.name}, which has {', '.join(task.options)}")
-        if split not in self.dataset.splits:
-            raise UserError(f"--split expects one of {', '.join(self.dataset.splits)}. Received: {split}")
-        if not len(self.dataset.splits[split]):
-            raise UserError(f"{self.dataset.path} has no examples in the split {split}")
+            if name not in self.task.options:
+                raise UserError(f"--{name} is not for {self.task.name}, which has {', '.join(self.task.options)}")
+        if options.get("scores_out"):
+            check_output(options["scores_out"])
+        self._check_split(split)
         model, length_multiple = self._model
         started = time.perf_counter()
-        record = task.measure(model, self.dataset, split, run, baselines, _progress, length_multiple, **options)
-        record |= {"precision": self.precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
-        several = f"Ensemble of {len(self.runs)}: " * (len(self.runs) > 1)
-        label = f"{several}{_name_of(run)} ({', '.join(str(each.path) for each in self.runs)})"
-        print_record(label, task, self.dataset, split, record)
-        measured = _measured(run, task, self.dataset, split, record)
-        if several:
-            trainings = [run.trainings()[-1], *(each for other in self.runs[1:] for each in other.trainings())]
-            seeds, seconds = [each.training.seed for each in self.runs], [each["seconds"] for each in trainings]
-            measured |= {"name": several + measured["name"], "seeds": seeds, "seconds": sum(filter(None, seconds))}
-        else:
-            run.save_metrics(split, record)
-        if measured_out:
-            with atomic_file(measured_out) as file:
-                json.dump(measured, file, indent=1, ensure_ascii=False)
-                file.write("\n")
-        return measured
+        found = self.task.measure(
+            model, self.dataset, split, self.runs[0], baselines, _progress, length_multiple, **options
+        )
+        found |= {"precision": self.precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
+        record = {**self._origin(split), **found}
+        several = f"ensemble of {len(self.runs)}: " if len(self.runs) > 1 else ""
+        label = f"{several}{record['recipe']} ({', '.join(str(run.path) for run in self.runs)})"
+        print_record(label, self.task, self.dataset, split, record)
+        if not several:
+            self.runs[0].save_metrics(split, found)
+        return record
 
     def analyse(self, split, groupings):
-        """Scores groups of a split's examples.
+        """Scores groups of a split's examples, see `engine.task.Task.metrics_by`.
 
         Args:
             split: Name of a split.
             groupings: Some of the task's.
 
-        Returns:
-            As of `engine.task.Task.metrics_by`.
-
         Raises:
-            UserError: where the task has no such grouping, or the split no examples.
+            UserError: if the task has no such grouping, or the split no examples.
         """
         for name in groupings:
             if name not in self.task.groupings:
                 known = ", ".join(self.task.groupings) or "nothing"
                 raise UserError(f"examples of {self.task.name} are grouped by {known}. Received: {name}")
-        if split not in self.dataset.splits or not len(self.dataset.splits[split]):
-            raise UserError(f"{self.dataset.path} has no examples in the split {split}")
+        self._check_split(split)
         model, length_multiple = self._model
         return self.task.metrics_by(model, self.dataset, split, groupings, _progress, length_multiple)
 
+    def _check_split(self, split):
+        if split not in self.dataset.splits:
+            raise UserError(f"--split expects one of {', '.join(self.dataset.splits)}. Received: {split}")
+        if not len(self.dataset.splits[split]):
+            raise UserError(f"{self.dataset.path} has no examples in the split {split}")
+
+    def _origin(self, split):
+        """The fields of `ROW` that `measure` does not know; provenance is that of the training."""
+        run, here = self.runs[0], provenance()
+        *before, own = run.trainings()
+        seconds = [training["seconds"] or 0 for each in self.runs for training in each.trainings()]
+        found = {
+            "recipe": run.record.get("recipe") or run.model,
+            "task": self.task.name,
+            "corpus": self.dataset.name,
+            "split": split,
+            "seed": run.training.seed,
+            "settings": {"config": run.record["config"], "training": run.record["training"]},
+            "epochs": own["epochs"],
+            "minutes": round(sum(seconds) / 60, 3),
+            **{name: run.record.get(name) for name in ("command", "commit", "dirty", "hardware", "versions")},
+            "evaluation": {name: here[name] for name in ("command", "commit", "dirty")},
+        }
+        if own["corpus"] != self.dataset.name:
+            found["trained_on"] = own["corpus"]
+        if len(self.runs) > 1:
+            found["ensemble"] = len(self.runs)
+        if before:
+            found["epochs_before"] = [training["epochs"] for training in before]
+        return found
+
 
 def evaluate(task, run_path, split="dev", data=None, precision="auto", jit="auto", **options):
-    """Scores one split with one run.
-
-    Args:
-        task, data, precision, jit: As of `Evaluation`.
-        run_path: Run directory.
-        split, **options: As of `Evaluation.score`.
-
-    Returns:
-        The record.
-
-    Raises:
-        UserError: where an input is at fault.
-    """
-    return Evaluation(task, Run.open(run_path), data, precision, jit).score(split, **options)
+    """Scores one split with one run; arguments and result as of `Evaluation` and its `score`."""
+    return Evaluation(task, [Run.open(run_path)], data, precision, jit).score(split, **options)
 
 
-def evaluate_all(tasks, pattern, splits, measured_out=None, data=None, precision="auto", jit="auto", **options):
-    """Scores splits with one run or several, and prints several side by side: mean and deviation over their seeds.
+def evaluate_all(tasks, pattern, splits, scores=None, data=None, precision="auto", jit="auto", **options):
+    """Scores splits with one run or several; those of several are also shown together, as means over seeds.
 
     Args:
         tasks: `{name: engine.task.Task}`.
-        pattern: A run directory, or a pattern of some, as `runs/babi/*`; or several separated by commas, which are
-            scored together, as an ensemble.
+        pattern: A run directory, a pattern of several, as `runs/babi/*`, or several separated by commas: an ensemble.
         splits: Names of splits; a dataset among several may lack some.
-        measured_out: With one run and split a file, else a directory: `RUN-SPLIT.json` each.
+        scores: File to append rows to; see `append_scores`.
         data, precision, jit: As of `Evaluation`.
-        **options: Of `Evaluation.score`.
+        **options: Arguments of `Evaluation.score`.
 
     Raises:
-        UserError: where an input is at fault.
+        UserError: if an input is wrong.
     """
     together = pattern.split(",")
-    paths = [path for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / "config.json").is_file()] or [pattern]
-    paths = paths if len(together) == 1 else together[:1]
-    several = len(paths) * len(splits) > 1
+    paths = [path for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / CONFIG).is_file()] or [pattern]
+    evaluated = [together] if len(together) > 1 else [[path] for path in paths]
+    several = len(evaluated) * len(splits) > 1
     if several and options.get("scores_out"):
-        raise UserError(f"--scores_out is for one run and one split. Received: {len(paths)} runs, {', '.join(splits)}")
-    if several and measured_out:
-        check_output(pathlib.Path(measured_out) / "RUN-SPLIT.json")  # makes the directory
+        raise UserError(f"--scores_out is for one run and one split. Received: {pattern}, {', '.join(splits)}")
+    if scores:
+        check_output(scores)
     records, datasets = [], {}
-    for path in paths:
-        run, others = Run.open(path), [Run.open(other) for other in together[1:]]
-        for other in others:
-            if other.task != run.task:
-                raise UserError(f"an ensemble has one task: {path} is of {run.task}, not {other.path}")
-        evaluation = Evaluation(tasks[run.task], run, data, precision, jit, datasets, others)
+    for paths in evaluated:
+        runs = [Run.open(path) for path in paths]
+        evaluation = Evaluation(tasks[runs[0].task], runs, data, precision, jit, datasets)
         for split in splits:
             examples = evaluation.dataset.splits
-            if len(paths) > 1 and split in examples and not len(examples[split]):
+            if len(evaluated) > 1 and split in examples and not len(examples[split]):
                 continue
-            records.append(evaluation.score(split, measured_out=measured_out, **options))
+            records.append(evaluation.score(split, **options))
+            if scores:
+                append_scores(scores, records[-1])
     if not records:
         raise UserError(f"no dataset of {pattern} has examples in the splits {', '.join(splits)}")
     if several:
         _print_side_by_side(records, tasks)
 
 
-def _print_side_by_side(records, tasks):
-    for kind in sorted({record["task"] for record in records}):
-        header, rows = by_corpus([record for record in records if record["task"] == kind], tasks[kind].headline)
-        table = Table(*header, title=f"{kind}: {', '.join(tasks[kind].headline)}; mean ± deviation over seeds")
-        for row in rows:
-            table.add_row(*row)
-        _print(table, 200)
+def append_scores(path, record):
+    """Appends the row of a record to a file such as results/scores.jsonl, and those of baselines that it lacks.
+
+    Args:
+        path: The file, made if it is missing.
+        record: A record of `Evaluation.score`.
+    """
+    known = [{**row, "metrics": None} for row in read_scores(path)]
+    rows = [{name: record[name] for name in ROW if name in record}]
+    for kind, label in REFERENCES.items():
+        for name, metrics in record.get(kind, {}).items():
+            row = {"recipe": f"{label}: {name}", **{key: record[key] for key in ("task", "corpus", "split")}}
+            if {**row, "metrics": None} not in known:
+                rows.append({**row, "metrics": metrics})
+    with open(path, "a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def _print(table, width):
-    """Prints a table as it is: what a model or a corpus says is no markup."""
-    Console(width=None if sys.stdout.isatty() else width, markup=False, highlight=False).print(table)
+def read_scores(path):
+    """The rows of a file of scores; none if there is no file."""
+    path = pathlib.Path(path)
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def _progress(batches):
-    return track(batches, "scoring", console=Console(stderr=True))
+# === Ensembles ===
+
+
+def ensemble(task, models):
+    """Joins models into one, whose probabilities are a mean of theirs; see `engine.task.Task.average`.
+
+    Args:
+        task: The `engine.task.Task`.
+        models: List of models; one of them takes all inputs that any of them takes.
+
+    Returns:
+        A functional `keras.Model` with the `config` of that one.
+
+    Raises:
+        UserError: if models of the task make no ensemble, or these would need different batches.
+    """
+    widest = max(models, key=lambda model: len(model.input))
+    for model in models:
+        if not model.input.keys() <= widest.input.keys():
+            raise UserError(
+                "models of an ensemble read the same fields. "
+                f"Received: {', '.join(sorted(widest.input))} and {', '.join(sorted(model.input))}"
+            )
+        for field in task.batch_fields:
+            mine, others = (getattr(each.config, field, None) for each in (model, widest))
+            if mine != others:
+                raise UserError(f"models of an ensemble have the same {field}. Received: {others} and {mine}")
+    logits = [model({name: widest.input[name] for name in model.input}) for model in models]
+    joint = keras.Model(widest.input, task.average(logits))
+    joint.config = widest.config
+    return joint
+
+
+def mean_of_logits(logits):
+    """Averages logits: the geometric mean of the probabilities of a softmax, or of the odds of a sigmoid.
+
+    Args:
+        logits: List of float arrays of one shape.
+
+    Returns:
+        Float32 of that shape.
+
+    >>> mean_of_logits([np.array([[0.0, 3.0]]), np.array([[1.0, 4.0]])]).numpy().tolist()
+    [[0.5, 3.5]]
+    """
+    return ops.mean(ops.stack([ops.cast(each, "float32") for each in logits]), axis=0)
+
+
+def mean_of_softmaxes(logits):
+    """Logits of the arithmetic mean of probabilities, softmaxes over the last axis.
+
+    Args:
+        logits: List of float `(..., N)`.
+
+    Returns:
+        Float32 `(..., N)`: log probabilities.
+
+    >>> one, other = (np.log(np.array([p], "float32")) for p in ([0.5, 0.5], [1.0, 3.0]))
+    >>> np.exp(mean_of_softmaxes([one, other])).round(3).tolist()
+    [[0.375, 0.625]]
+    """
+    log_p = ops.stack([ops.log_softmax(ops.cast(each, "float32"), axis=-1) for each in logits])
+    return ops.logsumexp(log_p, axis=0) - np.log(len(logits))
+
+
+# === Tables ===
 
 
 def print_record(label, task, dataset, split, record):
     """Prints a record as a table, beside its baselines and the published results for its corpus.
 
     Args:
-        label: What the row of the record is called.
+        label: Label of the record.
         task: The `engine.task.Task`.
-        dataset: What was scored.
+        dataset: The dataset that was scored.
         split: Name of the split.
-        record: As `measure` returned it.
+        record: A dict that `measure` returned.
     """
     title, caption = task.describe(record)
     table = Table(title=f"{dataset.name}, {split}: {title}", caption=caption)
@@ -234,44 +319,34 @@ def print_record(label, task, dataset, split, record):
     for name, metrics in record.get("parts", {}).items():
         row(name, metrics)
     table.add_section()
-    for kind, label in REFERENCES.items():
+    for kind, name_of_kind in REFERENCES.items():
         for name, metrics in record.get(kind, {}).items():
-            row(f"{label}: {name}", metrics)
-    rows = [entry for entry in published(dataset.name) if entry["metrics"]]
-    if rows:
-        table.add_section()
-        for entry in rows:
-            where = f" ({entry['split']})" if entry.get("split", split) != split else ""
+            row(f"{name_of_kind}: {name}", metrics)
+    table.add_section()
+    for entry in published(dataset.name):
+        where = f" ({entry['split']})" if entry.get("split", split) != split else ""
+        if entry["metrics"]:
             row(f"published{where}: {entry['model']}", entry["metrics"], "dim")
     _print(table, 120)
     if shown := task.show(record):
         print(f"\n{shown}")
 
 
-def _name_of(run):
-    return model_name(run.model, run.record["config"], run.record["training"])
+def _print_side_by_side(records, tasks):
+    for name in sorted({record["task"] for record in records}):
+        headline = tasks[name].headline
+        found = [{**record, "name": record["recipe"]} for record in records if record["task"] == name]
+        header, rows = by_corpus(found, headline)
+        table = Table(*header, title=f"{name}: {', '.join(headline)}; mean ± deviation over seeds")
+        for row in rows:
+            table.add_row(*row)
+        _print(table, 200)
 
 
-def _measured(run, task, dataset, split, record):
-    """One record of results/measured: metrics, and what it takes to get them again.
+def _print(table, width):
+    """Prints a table literally: texts of models and corpora are not markup."""
+    Console(width=None if sys.stdout.isatty() else width, markup=False, highlight=False).print(table)
 
-    Command, hardware, commit and versions are those of the training; those of the evaluation are in `evaluated`.
-    """
-    stored = run.record
-    *before, own = run.trainings()
-    trained = {name: stored.get(name) for name in ("command", "hardware", "commit", "dirty", "versions")}
-    return {
-        "name": _name_of(run),
-        "task": run.task,
-        "model": run.model,
-        **{"corpus": dataset.name, "split": split, "text": run.dataset.get("text", {})},
-        "settings": {"model": stored["config"], "training": stored["training"]},
-        "seed": run.training.seed,
-        "seconds": own["seconds"],
-        "epochs": own["epochs"],
-        "before": before,
-        **trained,
-        "evaluated": provenance(),
-        **record,
-        "history": run.history(),
-    }
+
+def _progress(batches):
+    return track(batches, "scoring", console=Console(stderr=True))

@@ -9,13 +9,12 @@ import hypothesis
 import keras
 import numpy as np
 import pytest
-from helpers import SMALL_RECIPE, random_seq2seq, train_small
+from helpers import SMALL_RECIPE, random_seq2seq, run_script, train_small
 
 from data.samples.dialog import write_babi
 from data.samples.selection import write_smn
 from engine.run import Run
-from engine.sweep import sweep
-from tasks import TASKS
+from tasks import RECIPES
 from tasks.dialog import prepare as prepare_dialog
 from tasks.generation import prepare as prepare_generation
 from tasks.generation.data import load_dataset as load_generation
@@ -181,12 +180,25 @@ def generation_model(generation_dataset):
 
 
 @pytest.fixture(scope="module")
-def swept(once, prepared_dialog, trained_dialog, tmp_path_factory):
-    """A copy of a sweep's directory: the runs of two seeds, the first of which was there, and their metrics."""
+def sweep():
+    """`sweep(root, *flags)`: runs tools/sweep.py with the recipe `tiny`, into `runs` and `scores.jsonl` of `root`."""
+
+    def run(root, *flags):
+        return run_script("tools/sweep.py", f"--out={root / 'runs'}", f"--scores={root / 'scores.jsonl'}", *flags)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(RECIPES, "tiny", SMALL_RECIPE)
+        yield run
+
+
+@pytest.fixture(scope="module")
+def swept(once, sweep, prepared_dialog, trained_dialog, tmp_path_factory):
+    """A copy of a sweep's directory: the runs of two seeds, the first of which was there, and their scores."""
 
     def make(root):
         shutil.copytree(trained_dialog.path, root / "runs" / "tiny-task1-1")
-        splits = ["dev", "dev-oov", "test"]
-        sweep(TASKS, {"tiny": SMALL_RECIPE}, [prepared_dialog], [1, 2], splits, root / "runs", root / "measured")
+        flags = "--recipe=tiny", f"--data={prepared_dialog}", "--seeds=1,2", "--split=dev,dev-oov,test"
+        done = sweep(root, *flags)
+        assert done.returncode == 0, done.stderr
 
     return shutil.copytree(once("swept-dialog", make), tmp_path_factory.mktemp("sweep") / "copy")

@@ -28,7 +28,7 @@ from base.files import UserError, atomic_directory, atomic_file, atomic_files
         (["export.py", "--run=x"], "--out is missing"),
         (["evaluate.py", "--predictions=x", "--data=y", "--jit=on"], "--jit is not for --predictions"),
         (["evaluate.py", "extra", "--run=x"], "Only flags are taken"),
-        (["evaluate.py", "--predictions=x", "--data=y", "--measured_out=z"], "--measured_out is not for --predictions"),
+        (["evaluate.py", "--predictions=x", "--data=y", "--scores=z"], "--scores is not for --predictions"),
         (["prepare.py", "--corpus=squad", "--source=x", "--out=y", "--words_of=al"], "'all' or 'train'"),
         (["prepare.py", "--corpus=smn", "--source=nowhere", "--out=build/never"], "nowhere"),
         (["export.py", "--run=nowhere", "--out=build/never"], "nowhere is no run directory"),

@@ -113,7 +113,7 @@ def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared,
     settings = {"epochs": 3.0, "batch_size": 16, "learning_rate": 1e-2, "validations_per_epoch": 1}
     run = start(TASKS["selection"], "bag-match", prepared, tmp_path / "run", settings)
     assert run.record["config"].keys() == MODELS["bag-match"].config.model_fields.keys()
-    record = Evaluation(TASKS["selection"], run, None).score("test")
+    record = Evaluation(TASKS["selection"], [run], None).score("test")
     assert record["name"] == "Bag match" and record["counts"]["contexts"] == 11
     first, *_, last = (row["loss"] for row in run.history())
     assert last < 0.58 < first

@@ -100,7 +100,7 @@ def test_evaluate_explains_examples(task, request, tmp_path):
     [
         (["--explain=2"], "--explain needs --run, --out=DIR and one --split"),
         (["--explain=2", "--out=x", "--split=dev,test"], "--explain needs --run, --out=DIR and one --split"),
-        (["--explain=2", "--out=x", "--measured_out=y"], "--measured_out is not for --explain"),
+        (["--explain=2", "--out=x", "--scores=y"], "--scores is not for --explain"),
         (["--explain=2", "--out=x", "--decode=beam=3"], "--decode is not for --explain"),
         (["--predict=x", "--decode=beam=3"], "--decode is not for models of selection"),
         (["--explain=2", "--predict=x"], "--explain is not for --predict"),

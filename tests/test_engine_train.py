@@ -16,7 +16,6 @@ from base.files import UserError
 from engine.evaluate import evaluate
 from engine.run import Run
 from engine.train import resume, start
-from metrics.ranking import ranking_metrics
 from models import MODELS
 from tasks import TASKS
 from tasks.selection.task import Training
@@ -157,73 +156,12 @@ def test_what_the_release_is_can_be_trained(prepared, tmp_path):
     assert len(run.history()) >= 1
 
 
-def test_evaluate_scores_all_lines_and_writes_them(run, tmp_path, capsys):
-    scores_file, measured_file = tmp_path / "scores.txt", tmp_path / "measured.json"
-    record = evaluate(selection, run.path, "test", scores_out=scores_file, measured_out=measured_file)
-    dataset = selection.load_dataset(run.dataset["path"])
-    split = dataset.splits["test"]
-    rows = [line.split("\t") for line in scores_file.read_text().splitlines()]
-    assert [int(label) for _, label in rows] == split.label.tolist()
-    scores = np.array([float(score) for score, _ in rows])
-    assert record["metrics"] == ranking_metrics(scores, split.label, split.context).metrics
-    assert record["counts"]["lines"] == len(split.label) == 110
-    assert record["baselines"]["constant"]["R10@1"] == 0.0
-    assert json.loads((run.path / "metrics.json").read_text())["test"]["metrics"] == record["metrics"]
-    measured = json.loads(measured_file.read_text())
-    assert measured["metrics"] == record["metrics"]
-    assert {"model", "corpus", "split", "settings", "command", "seed", "hardware", "seconds", "commit"} <= set(measured)
-    printed = capsys.readouterr().out
-    assert "TF-IDF" in printed
-    assert f"{record['metrics']['R10@1']:.4f}" in printed
-
-
 def test_evaluate_shows_examples_below_the_table(run, capsys):
     record = evaluate(selection, run.path, "test", baselines=False, examples=2)
     assert [example["context"] for example in record["examples"]] == [3, 9]
     printed = capsys.readouterr().out.split("\n\n")
     assert printed[-2].startswith("Context 3 of 11, correct: ")
     assert len(printed[-1].splitlines()) == 1 + len(record["examples"][1]["turns"]) + 10
-
-
-def test_the_release_drops_partial_batches_and_counts_a_constant_score_as_right(run, tmp_path):
-    record = evaluate(selection, run.path, "dev", ties="release", partial_batches="drop", scores_out=tmp_path / "s")
-    assert record["counts"]["lines"] == 90  # three batches of 32 lines are 96: nine whole contexts
-    assert record["counts"]["contexts"] == 9
-    assert len((tmp_path / "s").read_text().splitlines()) == 90
-    assert record["baselines"]["constant"]["R10@1"] == 1.0
-
-
-def test_evaluate_refuses_what_cannot_be_written_before_it_scores(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("tasks.selection.task.score", None)
-    (tmp_path / "file").write_text("")
-    for options in ({"scores_out": tmp_path}, {"measured_out": tmp_path / "file" / "x.json"}):
-        with pytest.raises(UserError, match=r"is a directory, expected a file|cannot be made"):
-            evaluate(selection, run.path, "dev", **options)
-
-
-def test_evaluate_names_the_record_in_a_directory(trained_dialog, tmp_path):
-    run = shutil.copytree(trained_dialog.path, tmp_path / "run")
-    record = evaluate(dialog, run, "dev", baselines=False, measured_out=tmp_path)
-    assert json.loads((tmp_path / "run-dev.json").read_text())["metrics"] == record["metrics"]
-
-
-def test_evaluate_refuses_a_run_without_weights(run, tmp_path):
-    bare = Run.create(tmp_path / "bare", run.record)
-    with pytest.raises(UserError, match=r"holds no weights: expected best\.weights\.h5"):
-        evaluate(selection, bare.path, "dev")
-    with pytest.raises(UserError, match=r"it has no config\.json"):
-        evaluate(selection, tmp_path, "dev")
-    (tmp_path / "config.json").write_text('{"model": "dam", "settings": {}, "fit": {}}')
-    with pytest.raises(UserError, match=r"config\.json: expected .*\. Missing: config, training, dataset"):
-        evaluate(selection, tmp_path, "dev")
-
-
-def test_evaluate_refuses_weights_that_do_not_fit(run, tmp_path):
-    config = {**run.record, "config": {**run.record["config"], "levels": 2}}
-    other = Run.create(tmp_path / "other", config)
-    (other.path / "best.weights.h5").write_bytes((run.path / "best.weights.h5").read_bytes())
-    with pytest.raises(UserError, match="the weights do not fit"):
-        evaluate(selection, other.path, "dev")
 
 
 def test_resume_refuses_a_run_without_state(run, tmp_path):

@@ -9,7 +9,7 @@ from helpers import copy_of
 
 from base.files import UserError
 from data.vocabulary import Vocabulary
-from engine.evaluate import evaluate, evaluate_all
+from engine.evaluate import evaluate, evaluate_all, read_scores
 from engine.run import Run
 from metrics.generation import baselines_of, generation_metrics, perplexity
 from models.decoding import Decoding
@@ -72,7 +72,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path, content, message):
 
 def test_replies_are_compared_with_all_references_of_their_source(run, file, tmp_path, capsys):
     given = {"decode": "min_length=3,max_length=7", "scores_out": tmp_path / "replies.txt"}
-    record = evaluate(generation, run.path, "references", data=file, measured_out=tmp_path / "measured.json", **given)
+    record = evaluate(generation, run.path, "references", data=file, **given)
     dataset, model = generation.dataset_of(run, file), run.load_model()
     split = dataset.splits["references"]
     ids, _ = reply(model, split, np.array([0, 3, 5]), Decoding(min_length=3, max_length=7))
@@ -111,9 +111,9 @@ def test_a_run_alone_is_enough(run, file, tmp_path):
     splits = [generation.dataset_of(Run.open(tmp_path / name), file).splits for name in "ab"]
     assert splits[0].keys() == {"references"}
     assert splits[0]["references"].target.lists() != splits[1]["references"].target.lists()
-    evaluate_all(TASKS, str(tmp_path / "[ab]"), ["references"], data=str(file), measured_out=tmp_path / "out")
-    records = [json.loads((tmp_path / "out" / f"{name}-references.json").read_text()) for name in "ab"]
-    assert list(records[0]["baselines"]) == ["human, 2 sources with several targets"]
+    evaluate_all(TASKS, str(tmp_path / "[ab]"), ["references"], data=str(file), scores=tmp_path / "scores.jsonl")
+    *records, person = sorted(read_scores(tmp_path / "scores.jsonl"), key=lambda row: "seed" not in row)
+    assert person["recipe"] == "baseline: human, 2 sources with several targets"
     assert records[0]["metrics"]["perplexity"] != records[1]["metrics"]["perplexity"]
 
 

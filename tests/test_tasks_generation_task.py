@@ -232,17 +232,15 @@ def test_an_interrupted_training_goes_on_exactly(run, prepared_generation, tmp_p
 
 
 def test_evaluate_measures_writes_and_prints(run, generation_dataset, tmp_path, capsys):
-    replies_file, measured_file = tmp_path / "replies.txt", tmp_path / "measured.json"
+    replies_file = tmp_path / "replies.txt"
     decode = "beam=2,max_length=5"
-    record = evaluate(generation, run.path, "dev", measured_out=measured_file, scores_out=replies_file, decode=decode)
+    record = evaluate(generation, run.path, "dev", scores_out=replies_file, decode=decode)
     rows = [line.split("\t") for line in replies_file.read_text(encoding="utf-8").splitlines()]
     expected = bleu([row[2] for row in rows], [[row[1]] for row in rows])
     assert {name: record["metrics"][name] for name in expected} == expected
     assert record["metrics"]["perplexity"] == pytest.approx(min(row["perplexity"] for row in run.history()), rel=1e-4)
-    assert json.loads(measured_file.read_text())["metrics"] == record["metrics"]
     assert json.loads((run.path / "metrics.json").read_text())["dev"]["metrics"] == record["metrics"]
-    assert record["name"] == "Seq2seq, additive attention, 10 units"
-    assert (record["task"], record["corpus"], record["text"]["turns"]) == ("generation", "small", 2)
+    assert (record["recipe"], record["task"], record["corpus"]) == ("seq2seq", "generation", "small")
     printed = " ".join(capsys.readouterr().out.split())
     assert "21 pairs, 7 of them not in train; beam of 2" in printed
     assert f"{record['metrics']['BLEU-2']:.4f}" in printed and "without the pairs of train" in printed

@@ -48,7 +48,7 @@ def main():
     groupings = [name for name in FLAGS.by if name in task.groupings]
     if groupings and len(runs) > 1:
         raise UserError(f"--by={groupings[0]} groups the examples of one run. Received: {len(runs)} runs")
-    analyses = Evaluation(task, runs[0], FLAGS.data).analyse(FLAGS.split, groupings) if groupings else {}
+    analyses = Evaluation(task, runs[:1], FLAGS.data).analyse(FLAGS.split, groupings) if groupings else {}
     analyses |= {name: by_setting(runs, name, FLAGS.split) for name in FLAGS.by if name not in groupings}
     for name, groups in analyses.items():
         known = list(groups[0]["metrics"])

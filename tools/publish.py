@@ -55,7 +55,7 @@ def main():
         config = {**run.record, "dataset": {**run.dataset, "path": None}, "config": settings}
         (directory / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
         (directory / CHECKSUMS).write_text(json.dumps({BEST: [checksum(directory / BEST)]}, indent=1))
-        evaluation = Evaluation(task, Run.open(directory), data, precision="float32")
+        evaluation = Evaluation(task, [Run.open(directory)], data, precision="float32")
         records = {split: evaluation.score(split) for split in FLAGS.splits}
         (directory / "README.md").write_text(card(Run.open(directory), about, records), encoding="utf-8")
     size = sum(file.stat().st_size for file in pathlib.Path(FLAGS.out).rglob("*"))

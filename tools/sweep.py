@@ -1,20 +1,22 @@
-"""Trains and measures a recipe on several datasets with several seeds; what exists already is not computed again.
+"""Trains and scores recipes on several datasets with several seeds; existing runs and scores are not computed again.
 
 python -m tools.sweep --recipe=babi-memma,babi-memn2n --data='build/babi/task*' --seeds=1,2,3 --split=dev,dev-oov
 python -m tools.sweep --recipe=dam-ubuntu-irc --data=build/ubuntu-irc --vary=levels=0,1,2,3,4,5
 
-Runs stand in OUT as RECIPE-DATASET-SEED, records in MEASURED_OUT as RECIPE-DATASET-SEED-SPLIT.json. Interrupted, it
-goes on where it stood when it is called again; `evaluate.py --run='OUT/*'` shows the whole as a table.
+Runs are OUT/RECIPE-DATASET-SEED; a recipe that is varied is named RECIPE-FIELD-VALUE. Interrupted, the same call
+continues. `evaluate.py --run='OUT/*'` shows all of them as a table.
 """
 
+import gc
 import glob
 import itertools
 import pathlib
+import shutil
 
 from absl import flags
 
 from base import cli
-from base.files import UserError
+from base.files import UserError, check_output
 from tasks import RECIPES
 
 FLAGS = flags.FLAGS
@@ -24,9 +26,9 @@ flags.DEFINE_multi_string(
     "vary", [], "field=value,value: trains each recipe with each value, as by --set; may be repeated, for each pair."
 )
 flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds, integers.")
-flags.DEFINE_list("split", ["dev"], "Splits to measure; those that a dataset lacks are left out.")
+flags.DEFINE_list("split", ["dev"], "Splits to score; those that a dataset lacks are left out.")
 flags.DEFINE_string("out", "runs/sweep", "Directory of the runs.")
-flags.DEFINE_string("measured_out", None, "Directory of results/measured records; default: none are written.")
+flags.DEFINE_string("scores", None, "File to append rows to, as results/scores.jsonl; runs with all rows are skipped.")
 
 
 def main():
@@ -39,17 +41,80 @@ def main():
     datasets = [pathlib.Path(path) for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
     if not datasets:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
-    from engine.sweep import sweep  # TensorFlow takes seconds to load
+    names = [data.name for data in datasets]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"--data expects directories of different names, which runs are named by. Received: {name}")
+    if FLAGS.scores:
+        check_output(FLAGS.scores)
+
+    for seed in map(int, FLAGS.seeds):  # so that every recipe has its first result soon
+        for number, (name, changes) in enumerate(itertools.product(FLAGS.recipe, variations)):
+            label = "-".join([name, *(f"{field}-{value}" for field, value in changes.items())])
+            settings = {**RECIPES[name].config, **RECIPES[name].training, **changes, "seed": seed}
+            for data in datasets:
+                baselines = number == 0 and str(seed) == FLAGS.seeds[0]  # those of a dataset are always the same
+                train_and_score(label, RECIPES[name].model, settings, data, baselines)
+
+
+def train_and_score(label, model, settings, data, baselines):
+    """Trains a model on a dataset, unless its run is finished, and scores the splits that have no row yet.
+
+    Args:
+        label: Name of the recipe.
+        model: Key of `models.MODELS`.
+        settings: `{field: value}`, `seed` included.
+        data: Path of a prepared dataset.
+        baselines: Whether to score the baselines too.
+    """
+    import keras  # with TensorFlow, which takes seconds to load
+
+    from engine.evaluate import Evaluation, append_scores, read_scores
+    from models import MODELS
     from tasks import TASKS
 
-    measured_out = FLAGS.measured_out and pathlib.Path(FLAGS.measured_out)
-    seeds = [int(seed) for seed in FLAGS.seeds]
-    recipes = {name: RECIPES[name] for name in FLAGS.recipe}
-    sweep(TASKS, recipes, datasets, seeds, FLAGS.split, pathlib.Path(FLAGS.out), measured_out, variations)
+    task = TASKS[MODELS[model].task]
+    dataset = task.open_dataset(data)
+    for split in FLAGS.split:
+        if split not in dataset.splits:
+            raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")
+    rows = read_scores(FLAGS.scores) if FLAGS.scores else []
+    known = {row["split"] for row in rows if _names(row) == (label, dataset.name, settings["seed"])}
+    missing = [split for split in FLAGS.split if len(dataset.splits[split]) and split not in known]
+    if not missing:
+        return
+    run = trained(task, label, model, settings, data)
+    evaluation = Evaluation(task, [run], data, datasets={str(data.resolve()): dataset})
+    for split in missing:
+        record = evaluation.score(split, baselines=baselines)
+        if FLAGS.scores:
+            append_scores(FLAGS.scores, {**record, "recipe": label})
+    keras.utils.clear_session()
+    gc.collect()
+
+
+def _names(row):
+    return row["recipe"], row["corpus"], row.get("seed")
+
+
+def trained(task, label, model, settings, data):
+    """The finished run of a recipe, which is begun or continued where needed; arguments as of `train_and_score`."""
+    from engine.run import CONFIG, LAST, VOCABULARY, Run
+    from engine.train import resume, start
+
+    path = pathlib.Path(FLAGS.out) / f"{label}-{data.name}-{settings['seed']}"
+    if (path / LAST).exists():
+        run = Run.open(path)
+        if pathlib.Path(run.dataset["path"]) != data.resolve():
+            raise UserError(f"{path} was trained on {run.dataset['path']}, not on {data}: give another --out")
+        return run if run.finished() else resume(task, path)
+    if (path / CONFIG).exists() or (path / VOCABULARY).exists():
+        shutil.rmtree(path)  # killed before its first validation was over, so nothing can be continued
+    return start(task, model, data, path, settings, recipe=label)
 
 
 def varied(assignments):
-    """Every combination of the values of some fields.
+    """Combines the values of some fields.
 
     Args:
         assignments: List of `field=value,value`.

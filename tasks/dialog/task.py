@@ -12,7 +12,7 @@ from data.batching import batches_by_size
 from data.samples.dialog import write_babi
 from data.sequences import round_up
 from engine import task
-from engine.ensemble import mean_of_softmaxes
+from engine.evaluate import mean_of_softmaxes
 from engine.optimizers import averaging, linear_decay
 from metrics.dialog import METRICS, dialog_metrics
 from tasks.dialog.data import PHRASES, World, load_dataset

@@ -16,8 +16,7 @@ from data.samples.reading_comprehension import write_squad
 from data.text_files import read_json
 from data.vocabulary import Vocabulary
 from engine import task
-from engine.ensemble import mean_of_logits
-from engine.evaluate import print_record
+from engine.evaluate import mean_of_logits, print_record
 from engine.optimizers import averaging, linear_decay
 from metrics.reading_comprehension import METRICS, squad_metrics
 from tasks.reading_comprehension.confidence import measure_confidence

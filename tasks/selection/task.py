@@ -15,7 +15,7 @@ from base.files import UserError, atomic_file
 from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
 from engine import task
-from engine.ensemble import mean_of_logits
+from engine.evaluate import mean_of_logits
 from engine.optimizers import LazyAdam, OneOpAdam, averaging
 from tasks.selection import split as batches
 from tasks.selection.data import load_dataset, text_settings

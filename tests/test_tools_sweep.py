@@ -1,0 +1,114 @@
+"""tools/sweep.py on a small simulated corpus of dialogs."""
+
+import json
+import re
+import shutil
+
+import pytest
+from helpers import check_same_training, run_script
+
+from engine.evaluate import read_scores
+from engine.run import Run
+from tasks import TASKS
+
+dialog = TASKS["dialog"]
+
+
+def times(directory):
+    """When each file was written last."""
+    return {
+        file: file.stat().st_mtime_ns
+        for file in directory.rglob("*.*")
+        if file.is_file() and file.name != "metrics.json"
+    }
+
+
+def test_a_sweep_scores_what_a_dataset_has(swept):
+    rows = [row for row in read_scores(swept / "scores.jsonl") if "seed" in row]
+    assert [(row["recipe"], row["corpus"], row["task"]) for row in rows] == [("tiny", "sample-task1", "dialog")] * 4
+    assert [(row["seed"], row["split"]) for row in rows] == [(1, "dev"), (1, "test"), (2, "dev"), (2, "test")]
+    below = [row for row in read_scores(swept / "scores.jsonl") if "seed" not in row]
+    assert {(row["recipe"], row["split"]) for row in below} >= {("baseline: TF-IDF match", "dev")}
+    found = json.loads((swept / "runs" / "tiny-task1-2" / "metrics.json").read_text())
+    assert [found[split]["metrics"] for split in ("dev", "test")] == [row["metrics"] for row in rows[2:]]
+    other = Run.open(swept / "runs" / "tiny-task1-2")
+    assert other.training.seed == 2 and other.record["recipe"] == "tiny"
+
+
+def test_a_second_sweep_computes_what_is_missing_alone(swept, sweep, prepared_dialog, tmp_path):
+    root = shutil.copytree(swept, tmp_path / "sweep")
+    *lines, last = (root / "scores.jsonl").read_text().splitlines(keepends=True)
+    (root / "scores.jsonl").write_text("".join(lines))
+    before, flags = times(root / "runs"), ("--recipe=tiny", f"--data={prepared_dialog}", "--seeds=1,2")
+    assert sweep(root, *flags, "--split=dev,test").returncode == 0
+    assert times(root / "runs") == before
+    rows = read_scores(root / "scores.jsonl")
+    assert len(rows) == len(lines) + 1 and rows[-1]["metrics"] == json.loads(last)["metrics"]
+    shutil.rmtree(root / "runs")
+    assert sweep(root, *flags, "--split=dev,dev-oov").returncode == 0
+    assert not (root / "runs").exists() and read_scores(root / "scores.jsonl") == rows  # the rows are there
+
+
+def test_an_interrupted_sweep_continues_exactly(swept, sweep, prepared_dialog, monkeypatch, tmp_path):
+    whole = Run.open(swept / "runs" / "tiny-task1-2")
+    flags, path = ("--recipe=tiny", f"--data={prepared_dialog}", "--seeds=2"), tmp_path / "runs" / "tiny-task1-2"
+
+    def interrupted_at(validation):
+        """Sweeps until the given validation, counted from 1, which Ctrl-C interrupts; returns what is said."""
+        original, calls = dialog.validate, []
+
+        def validate(*args):
+            calls.append(args)
+            if len(calls) == validation:
+                raise KeyboardInterrupt
+            return original(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(dialog, "validate", validate)
+            done = sweep(tmp_path, *flags)
+        assert done.returncode == 1
+        return done.stderr
+
+    assert "before anything was saved, so nothing is kept" in interrupted_at(1) and not path.exists()
+    path.mkdir()  # as after a kill
+    for file in ("vocabulary.txt", "best.weights.h5"):
+        (path / file).touch()
+    assert "goes on from step 28" in interrupted_at(3)
+    resumed = Run.open(path)
+    assert not resumed.finished()
+    assert [row["step"] for row in resumed.history()] == [14, 28]
+    assert sweep(tmp_path, *flags).returncode == 0
+    assert resumed.finished()
+    check_same_training(resumed, whole)
+
+
+@pytest.mark.slow
+def test_a_sweep_varies_settings(sweep, prepared_dialog, tmp_path):
+    flags = "--recipe=tiny", f"--data={prepared_dialog}", "--seeds=1", "--vary=hops=1,0"
+    assert sweep(tmp_path, *flags).returncode == 0
+    for hops in (1, 0):
+        assert Run.open(tmp_path / "runs" / f"tiny-hops-{hops}-task1-1").config.hops == hops
+    rows = read_scores(tmp_path / "scores.jsonl")
+    assert [row["recipe"] for row in rows if "seed" in row] == ["tiny-hops-1", "tiny-hops-0"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--recipe=babi-memma,nothing"], "--recipe expects one of babi-memma, .*Received: nothing"),
+        (["--recipe=tiny", "--seeds=1,x"], "--seeds expects numbers. Received: 1,x"),
+        (["--recipe=tiny", "--vary=levels"], "--vary expects field=value,value. Received: 'levels'"),
+        (["--recipe=tiny", "--data=absent*"], "--data expects directories that prepare.py made. .* absent"),
+        (["--recipe=tiny", "--split=devv"], "--split expects some of train, .* Received: devv"),
+        (["--recipe=tiny", "--data=COPY/*"], "different names.* Received: task1"),
+        (["--recipe=tiny", "--data=COPY/other/task1"], "was trained on .*, not on .*: give another --out"),
+    ],
+)
+def test_sweep_refuses_wrong_flags(swept, sweep, flags, message, prepared_dialog, tmp_path):
+    shutil.copytree(prepared_dialog, tmp_path / "other" / "task1")
+    shutil.copytree(prepared_dialog, tmp_path / "another" / "task1")
+    flags = [flag.replace("COPY/*", f"{tmp_path}/*/task1").replace("COPY", str(tmp_path)) for flag in flags]
+    done = run_script("tools/sweep.py", f"--data={prepared_dialog}", f"--out={swept / 'runs'}", "--seeds=1", *flags)
+    assert done.returncode == 1
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("error: ") and re.search(message, line), line
