@@ -14,7 +14,7 @@ from helpers import SMALL_RECIPE, random_seq2seq, run_script, train_small
 from data.samples.dialog import write_babi
 from data.samples.selection import write_smn
 from engine.run import Run
-from tasks import RECIPES
+from tasks import RECIPES, TASKS
 from tasks.dialog import prepare as prepare_dialog
 from tasks.generation import prepare as prepare_generation
 from tasks.generation.data import load_dataset as load_generation
