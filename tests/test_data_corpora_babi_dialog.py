@@ -1,4 +1,6 @@
-"""`data.corpora.babi_dialog`: the format, line by malformed line, and its own files where they are at hand."""
+"""`data.corpora.babi_dialog`: dialogs, files of a task, the other world, the real files if they are at hand."""
+
+import pathlib
 
 import pytest
 
@@ -8,186 +10,38 @@ from data.corpora.babi_dialog import (
     Fact,
     Turn,
     find_tasks,
+    move,
     read_candidates,
     read_dialogs,
     read_knowledge,
+    unseen_entities,
 )
 
-GOOD = (
-    "1 hi there\thello what can i help you with\n"
-    "2 \t you are  welcome \n"
-    "3 resto_rome_2stars R_rating 2\n"
-    "4 api_call no result\n"
-    "5 <SILENCE>\tapi_call R_cuisine west R_price\n"
-    "\n"
-    "1 a\u2028b R_x c\tok\n"
-    "1 again\tsure\n"
-    "2 in  rome \tok"
-)
-"""A user who says nothing, a leading space, facts, one dialog that ends in a blank line and one that does not, and no
-newline at the end."""
-DIALOGS = [
-    [
-        Turn(1, "hi there", "hello what can i help you with"),
-        Turn(2, SILENCE, "you are welcome"),
-        Fact("resto_rome_2stars", "R_rating", "2"),
-        Fact("api_call", "no", "result"),
-        Turn(5, SILENCE, "api_call R_cuisine west R_price"),
-    ],
-    [Turn(7, "a b R_x c", "ok")],
-    [Turn(8, "again", "sure"), Turn(9, "in rome", "ok")],
-]
-
-
-@pytest.fixture
-def file(tmp_path):
-    def write(content, name="file.txt"):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
-# === Dialogs ===
+BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 
 
 @pytest.mark.parametrize(
     "content",
-    [
-        GOOD,
-        GOOD + "\n",
-        "\ufeff" + GOOD,
-        GOOD + "\n\n",
-        GOOD.replace("\n", "\r\n") + "\r\n\r\n",
-        "\n" + GOOD.replace("\n\n", "\n\n \n\n"),
-        GOOD.replace("\n\n", "\n"),  # numbers that restart are enough
-    ],
-    ids=["as is", "newline", "byte order mark", "blank line", "CRLF", "more blank lines", "no blank line"],
+    ["1 a\tb\n2 c\td\n1 e\tf\n", "\n1 a\tb\n2 c\td\n\n \n\n1 e\tf\n\n\n"],
+    ids=["numbers that restart are enough", "more blank lines"],
 )
-def test_read_dialogs(file, content):
-    removed = content.count("\n", 0, content.index("1 hi")), content.count("\n", 0, content.index("1 a\u2028b")) - 6
-    shifts = (removed[0], removed[1], removed[1])  # what other blank lines make of the lines' numbers
-    expected = [
-        [entry._replace(number=entry.number + shift) if isinstance(entry, Turn) else entry for entry in dialog]
-        for dialog, shift in zip(DIALOGS, shifts, strict=True)
+def test_dialogs_end_at_blank_lines_or_number_1(tmp_path, content):
+    (tmp_path / "trn.txt").write_text(content)
+    dialogs = read_dialogs(tmp_path / "trn.txt")
+    assert [[(turn.user, turn.bot) for turn in dialog] for dialog in dialogs] == [
+        [("a", "b"), ("c", "d")],
+        [("e", "f")],
     ]
-    assert read_dialogs(file(content)) == expected
-
-
-def test_a_fact_is_a_text():
+    lines = content.split("\n")
+    assert all(lines[turn.number - 1].endswith(f" {turn.user}\t{turn.bot}") for dialog in dialogs for turn in dialog)
     assert Fact("resto", "R_rating", "2").text == "resto R_rating 2"
 
 
-@pytest.mark.parametrize("blank", ["", "1 hi\thello\n\n"])
-def test_read_dialogs_wants_number_1_first(file, blank):
-    path = file(blank + "2 hi\thello\n")
-    with pytest.raises(UserError) as caught:
-        read_dialogs(path)
-    line = 3 if blank else 1
-    assert str(caught.value) == rf"{path}, line {line}: expected number 1. Received: '2 hi\thello'"
-
-
-def test_read_dialogs_rejects_missing_and_empty_files(file, tmp_path):
-    for content in ("", "\n", "\n \n", "1 resto R_price cheap\n"):
+def test_a_file_without_a_turn_is_refused(tmp_path):
+    for content in ("\n", "\n \n", "1 resto R_price cheap\n"):
+        (tmp_path / "trn.txt").write_text(content)
         with pytest.raises(UserError, match=r"trn\.txt: expected dialogs\. Received: no turn$"):
-            read_dialogs(file(content, "trn.txt"))
-    with pytest.raises(UserError, match=r"absent: expected a readable text file\. Received: No such file"):
-        read_dialogs(tmp_path / "absent")
-
-
-# === Candidates and knowledge bases ===
-
-
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize("end", ["", "\n"])
-def test_read_candidates_in_the_order_of_the_file(file, newline, end):
-    lines = ["1 you are welcome", "1  ok , sure", "1 Did you say north?", "2 ok"]
-    expected = ["you are welcome", "ok , sure", "Did you say north?", "ok"]
-    assert read_candidates(file(newline.join(lines) + end.replace("\n", newline))) == expected
-
-
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize("end", ["", "\n"])
-def test_read_knowledge_in_both_formats(file, newline, end):
-    lines = ["1 prezzo R_cuisine\titalian", "1 prezzo R_phone prezzo_phone", "2 cote R_price\tcheap"]
-    expected = [
-        Fact("prezzo", "R_cuisine", "italian"),
-        Fact("prezzo", "R_phone", "prezzo_phone"),
-        Fact("cote", "R_price", "cheap"),
-    ]
-    assert read_knowledge(file(newline.join(lines) + end.replace("\n", newline))) == expected
-
-
-LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
-FACT = "`number subject R_relation value`"
-TEXT = "`number text`"
-BAD = [  # who reads, what, and what is expected and received: where nothing else is said, the line itself
-    (read_dialogs, "hello\tthere", LINE),
-    (read_dialogs, "2", LINE),
-    (read_dialogs, "2\thello\tthere", LINE),
-    (read_dialogs, "-2 hello\tthere", LINE),
-    (read_dialogs, "\u0662 hello\tthere", LINE),
-    (read_dialogs, "\ufeff2 hello\tthere", LINE),
-    (read_dialogs, "3 hello\tthere", "number 2 or 1"),
-    (read_dialogs, "0 hello\tthere", "number 2 or 1"),
-    (read_dialogs, "2 hello\tthere\tyou", LINE, "'hello\\tthere\\tyou'"),
-    (read_dialogs, "2 hello\t", LINE, "'hello\\t'"),
-    (read_dialogs, "2 hello\t \x0b\r", LINE, "'hello\\t \\x0b'"),
-    (read_dialogs, "2 hello there", LINE, "'hello there'"),
-    (read_dialogs, "2 resto has thai", LINE, "'resto has thai'"),
-    (read_dialogs, "2 resto R_price", LINE, "'resto R_price'"),
-    (read_dialogs, "2 resto R_price very cheap", LINE, "'resto R_price very cheap'"),
-    (read_dialogs, "2 resto  R_price cheap", LINE, "'resto  R_price cheap'"),
-    (read_dialogs, "2 resto R_price ", LINE, "'resto R_price '"),
-    (read_dialogs, "2 api_call no results", LINE, "'api_call no results'"),
-    (read_dialogs, "9" * 5000 + " hello\tthere", LINE, f"'{60 * '9'}' ..."),
-    (read_dialogs, "2 " + 61 * "o", LINE, f"'{60 * 'o'}' ..."),
-    (read_dialogs, b"2 hello\tth\xe8re", "UTF-8"),
-    (read_candidates, "hello", TEXT),
-    (read_candidates, "", TEXT),
-    (read_candidates, "1", TEXT),
-    (read_candidates, "1 \t ", TEXT),
-    (read_candidates, "x hello", TEXT),
-    (read_candidates, "\ufeff1 hello", TEXT),
-    (read_candidates, "9" * 10 + " hello", TEXT),
-    (read_candidates, "2  hi ,  hello", "a candidate that line 1 does not have already"),
-    (read_candidates, b"1 th\xe8re", "UTF-8"),
-    (read_knowledge, "1 prezzo R_price", FACT),
-    (read_knowledge, "1 prezzo R_price very cheap", FACT),
-    (read_knowledge, "1 prezzo price cheap", FACT),
-    (read_knowledge, "1 prezzo R_price  cheap", FACT),
-    (read_knowledge, "1 prezzo R_price\t", FACT),
-    (read_knowledge, "1 prezzo R_price \tcheap", FACT),
-    (read_knowledge, "prezzo R_price cheap", FACT),
-    (read_knowledge, "", FACT),
-    (read_knowledge, b"1 prezzo R_price ch\xe8ap", "UTF-8"),
-]
-GOOD_LINES = {
-    read_dialogs: (b"1 hi\thello\n", b"\n3 x\ty\n"),
-    read_candidates: (b"1 hi , hello\n", b"\n1 bye\n"),
-    read_knowledge: (b"1 prezzo R_area north\n", b"\n"),
-}
-"""What stands before and after a bad line."""
-
-
-@pytest.mark.parametrize("case", BAD, ids=lambda case: f"{case[0].__name__}-{str(case[1])[:30]}")
-def test_a_bad_line_is_named(file, case):
-    read, line, expected, *received = case
-    before, after = GOOD_LINES[read]
-    path = file(before + (line.encode() if isinstance(line, str) else line) + after, "x.txt")
-    with pytest.raises(UserError) as caught:
-        read(path)
-    shown = received[0] if received else repr(line)
-    assert str(caught.value) == f"{path}, line 2: expected {expected}. Received: {shown}"
-
-
-@pytest.mark.parametrize(("read", "what"), [(read_candidates, "candidates"), (read_knowledge, "facts")])
-def test_empty_files_are_refused(file, read, what):
-    path = file("")
-    with pytest.raises(UserError) as caught:
-        read(path)
-    assert str(caught.value) == f"{path}: expected {what}. Received: an empty file"
+            read_dialogs(tmp_path / "trn.txt")
 
 
 # === Files of a corpus ===
@@ -202,33 +56,19 @@ def touch(directory, *names):
 
 
 def test_find_tasks(tmp_path):
-    endings = ("trn", "dev", "tst", "tst-OOV")
-    touch(tmp_path, *SHARED, *OWN, "README.txt", "dialog-babi-task7-more-trn.txt")
-    touch(tmp_path, *(f"dialog-babi-task3-options-{ending}.txt" for ending in endings))
-    touch(tmp_path, "dialog-babi-task1-API-calls-trn.txt", "dialog-babi-task1-API-calls-tst-oov.txt")
-    touch(tmp_path, "dialog-babi-task6-dstc2-trn.txt", "dialog-babi-task6-dstc2-tst.txt")
+    """With files of their own, shared ones, endings in either case, and files of no task."""
+    options = [f"dialog-babi-task3-options-{ending}.txt" for ending in ("trn", "dev", "tst", "tst-OOV")]
+    calls = ["dialog-babi-task1-API-calls-trn.txt", "dialog-babi-task1-API-calls-tst-oov.txt"]
+    own = ("dialog-babi-task1-x-candidates.txt", "dialog-babi-task1-x-kb.txt")
+    dstc2 = ["dialog-babi-task6-dstc2-trn.txt", "dialog-babi-task6-dstc2-tst.txt"]
+    touch(tmp_path, *SHARED, *OWN, *options, *calls, *own, *dstc2, "README.txt", "dialog-babi-task7-more-trn.txt")
     tasks = find_tasks(str(tmp_path))
-    found = [(task.number, {split: path.name for split, path in task.splits.items()}) for task in tasks]
-    options = [f"dialog-babi-task3-options-{ending}.txt" for ending in endings]
-    assert found == [
-        (
-            1,
-            {"train": "dialog-babi-task1-API-calls-trn.txt", "test-oov": "dialog-babi-task1-API-calls-tst-oov.txt"},
-        ),
-        (3, dict(zip(("train", "dev", "test", "test-oov"), options, strict=True))),
-        (6, {"train": "dialog-babi-task6-dstc2-trn.txt", "test": "dialog-babi-task6-dstc2-tst.txt"}),
+    assert [(task.number, list(task.splits), [path.name for path in task.splits.values()]) for task in tasks] == [
+        (1, ["train", "test-oov"], calls),
+        (3, ["train", "dev", "test", "test-oov"], options),
+        (6, ["train", "test"], dstc2),
     ]
-    assert [(task.candidates, task.knowledge) for task in tasks] == [
-        tuple(tmp_path / name for name in names) for names in (SHARED, SHARED, OWN)
-    ]
-
-
-def test_find_tasks_prefers_what_is_a_tasks_own(tmp_path):
-    own = ("dialog-babi-task2-x-candidates.txt", "dialog-babi-task2-x-kb.txt")
-    touch(tmp_path, *SHARED, *own, *(f"dialog-babi-task{number}-x-trn.txt" for number in (1, 2)))
-    shared, task = find_tasks(tmp_path)
-    assert (shared.candidates.name, shared.knowledge.name) == SHARED
-    assert (task.candidates.name, task.knowledge.name) == own
+    assert [(task.candidates.name, task.knowledge.name) for task in tasks] == [own, SHARED, OWN]
 
 
 @pytest.mark.parametrize(
@@ -256,3 +96,151 @@ def test_find_tasks_rejects_other_directories(tmp_path):
     touch(tmp_path, "dialog-babi-task4-x-dev.txt", "dialog-babi-task4-x-tst.txt")
     with pytest.raises(UserError, match=r"expected a training file dialog-babi-task4-\*-trn\.txt"):
         find_tasks(tmp_path)
+
+
+# === Another world ===
+
+
+def knowledge(**values):
+    return [Fact("resto", f"R_{relation}", value) for relation, found in values.items() for value in found.split()]
+
+
+TRAIN = [[Turn(1, "thai food in rome", "ok"), Fact("resto_paris_thai", "R_location", "paris")]]
+
+
+def test_unseen_entities_pairs_in_sorted_order():
+    known = knowledge(cuisine="thai greek basque", location="tokyo rome oslo paris berlin", price="cheap dear")
+    assert unseen_entities(TRAIN, known) == {"thai": "basque", "paris": "berlin", "rome": "oslo"}
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        knowledge(cuisine="thai greek", location="tokyo rome paris"),  # one town for two
+        knowledge(cuisine="thai", location="tokyo rome oslo paris"),  # no other cuisine
+        knowledge(cuisine="basque greek", location="tokyo rome oslo paris"),  # no cuisine was named
+        knowledge(location="tokyo rome oslo paris"),
+        knowledge(price="cheap dear"),
+    ],
+)
+def test_unseen_entities_needs_as_many_others(known):
+    assert unseen_entities(TRAIN, known) == {}
+
+
+def test_a_word_within_a_name_was_not_said():
+    # resto_paris_thai alone would not make paris a known word
+    train = [[Turn(1, "thai", "ok"), Fact("resto_paris_thai", "R_rating", "2")]]
+    known = knowledge(cuisine="thai greek", location="paris rome")
+    assert unseen_entities(train, known) == {}
+
+
+def test_move_changes_words_and_parts_of_names():
+    pairs = {"rome": "oslo", "thai": "basque"}
+    dialogs = [
+        [
+            Turn(4, "thai in rome", "api_call thai rome two"),
+            Fact("resto_rome_thai_2stars", "R_phone", "resto_rome_thai_2stars_phone"),
+            Turn(6, "romeo and jerome chrome", "rome, not thailand"),
+        ],
+        [Turn(8, SILENCE, "ok")],
+    ]
+    assert move(dialogs, pairs) == [
+        [
+            Turn(4, "basque in oslo", "api_call basque oslo two"),
+            Fact("resto_oslo_basque_2stars", "R_phone", "resto_oslo_basque_2stars_phone"),
+            Turn(6, "romeo and jerome chrome", "oslo, not thailand"),
+        ],
+        [Turn(8, SILENCE, "ok")],
+    ]
+    assert dialogs[0][0] == Turn(4, "thai in rome", "api_call thai rome two")
+
+
+def test_move_swaps_at_once_and_takes_the_longest():
+    pairs = {"asian": "rome", "asian_oriental": "thai", "rome": "asian", "a.b": "dot"}
+    moved = move([[Turn(1, "asian_oriental asian in rome", "resto_asian_oriental_rome a.b acb")]], pairs)
+    assert moved == [[Turn(1, "thai rome in asian", "resto_thai_asian dot acb")]]
+
+
+# === The real files ===
+
+
+@pytest.fixture(scope="module")
+def real():
+    """Each task's training and dev dialogs, candidates and facts, by the task's number."""
+    if not BABI.is_dir():
+        pytest.skip(f"{BABI} is not there: dialog bAbI itself is not part of the repository")
+    return {
+        task.number: (
+            {split: read_dialogs(task.splits[split]) for split in ("train", "dev")},
+            read_candidates(task.candidates),
+            read_knowledge(task.knowledge),
+        )
+        for task in find_tasks(BABI)
+    }
+
+
+def turns(dialogs):
+    return [entry for dialog in dialogs for entry in dialog if isinstance(entry, Turn)]
+
+
+def test_real_counts(real):
+    assert list(real) == [1, 2, 3, 4, 5, 6]
+    splits = [found[0] for found in real.values()]
+    assert [len(dialogs["train"]) for dialogs in splits] == [1000] * 5 + [1618]
+    assert [len(dialogs["dev"]) for dialogs in splits] == [1000] * 5 + [500]
+    assert [len(turns(dialogs["train"])) for dialogs in splits] == [6024, 9498, 9855, 3507, 18340, 14404]
+    assert [len(candidates) for _, candidates, _ in real.values()] == [4212] * 5 + [2407]
+    assert [len(facts) for _, _, facts in real.values()] == [8400] * 5 + [649]
+
+
+def test_real_responses_are_candidates(real):
+    for dialogs, candidates, _ in real.values():
+        assert {turn.bot for turn in turns(dialogs["train"] + dialogs["dev"])} <= set(candidates)
+
+
+def test_real_lines_are_all_there(real):
+    for task in find_tasks(BABI):
+        lines = task.splits["train"].read_text(encoding="utf-8").splitlines()
+        dialogs = real[task.number][0]["train"]
+        assert sum(line.startswith("1 ") for line in lines) == len(dialogs)
+        assert sum(bool(line) for line in lines) == sum(map(len, dialogs))
+
+
+def test_real_silent_users(real):
+    path = find_tasks(BABI)[5].splits["train"]
+    lines = path.read_text(encoding="utf-8").split("\n")
+    by_line = {turn.number: turn for turn in turns(real[6][0]["train"])}
+    empty = [number for number, line in enumerate(lines, 1) if line.partition(" ")[2].startswith("\t")]
+    assert empty == [56475, 56477, 56479, 56481, 56482, 56484]
+    assert {by_line[number].user for number in empty} == {SILENCE}
+    assert by_line[56475].bot == "Ok , a restaurant in any part of town is that right?"
+
+
+def test_real_searches_without_a_result(real):
+    nothing = Fact("api_call", "no", "result")
+    found = {split: sum(dialog.count(nothing) for dialog in dialogs) for split, dialogs in real[6][0].items()}
+    assert found == {"train": 258, "dev": 163}
+
+
+def test_real_welcome_has_no_leading_space(real):
+    said = [turn.bot for turn in turns(real[6][0]["train"])]
+    assert " you are welcome" not in real[6][1]
+    assert said.count("you are welcome") > 1000
+
+
+def test_real_dialogs_move_to_the_unseen_world(real):
+    towns = {"bombay": "bangkok", "london": "beijing", "madrid": "hanoi", "paris": "seoul", "rome": "tokyo"}
+    cuisines = {"british": "cantonese", "french": "japanese", "indian": "korean"}
+    cuisines |= {"italian": "thai", "spanish": "vietnamese"}
+    for number, (dialogs, candidates, facts) in real.items():
+        pairs = unseen_entities(dialogs["train"], facts)
+        if number == 6:
+            assert pairs == {}
+            continue
+        assert pairs == cuisines | towns
+        moved = move(dialogs["dev"], pairs)
+        assert {turn.bot for turn in turns(moved)} <= set(candidates)
+        subjects = {entry.subject for dialog in moved for entry in dialog if isinstance(entry, Fact)}
+        assert subjects <= {fact.subject for fact in facts}
+        words = {word for dialog in moved for entry in dialog for word in entry.text.split()}
+        assert not words & pairs.keys()

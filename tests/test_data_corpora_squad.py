@@ -86,6 +86,10 @@ def test_align_takes_the_tokens_that_touch_the_span():
 # === Errors ===
 
 
+def of(*items, **more):
+    return {"data": [{"paragraphs": [paragraph(*items, **more)]}]}
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -94,34 +98,22 @@ def test_align_takes_the_tokens_that_touch_the_span():
         ({"data": []}, "expected questions. Received: none"),
         ({"data": [{"title": "t"}]}, 'article 1: expected a list "paragraphs". Received: None'),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, 'article 1, paragraph 1: expected a text "context"'),
-        ({"data": [{"paragraphs": [{"context": " \n", "qas": []}]}]}, "that is not empty. Received: ' "),
         ({"data": [{"paragraphs": [{"context": "x"}]}]}, 'article 1, paragraph 1: expected a list "qas"'),
-        ({"data": [{"paragraphs": [paragraph({"question": "?"})]}]}, 'paragraph 1: expected a text "id"'),
-        ({"data": [{"paragraphs": [paragraph(item(question=" "))]}]}, 'question q1: expected a text "question"'),
-        ({"data": [{"paragraphs": [paragraph(item(answers=()))]}]}, "question q1: expected a list of answers"),
-        ({"data": [{"paragraphs": [paragraph(item(answers=[(0, "")]))]}]}, 'question q1: expected a text "text"'),
-        ({"data": [{"paragraphs": [paragraph(item(answers=[("0", "x")]))]}]}, "expected answer_start to be an offset"),
-        ({"data": [{"paragraphs": [paragraph(item(answers=[(-3, "x")]))]}]}, "to be an offset. Received: -3"),
-        (
-            {"data": [{"paragraphs": [paragraph(item(answers=[(9, "İbrahim")]))]}]},
-            "question q1: expected 'İbrahim' at offset 9. Received: ' İbrahi'",
-        ),
-        (
-            {"data": [{"paragraphs": [paragraph(item(), item(question="Else?"))]}]},
-            "expected an id that no other",
-        ),
-        ({"data": [{"paragraphs": [paragraph(item(answers=[(10**400, "x")]))]}]}, "to be an offset. Received: 1000"),
-        ({"data": [{"paragraphs": [paragraph(item(answers=[(True, "x")]))]}]}, "to be an offset. Received: True"),
-        ({"data": [{"paragraphs": [paragraph(item(answers=[(2.5, "x")]))]}]}, "to be an offset. Received: 2.5"),
-        (
-            {"data": [{"paragraphs": [paragraph(None)]}]},
-            'paragraph 1: expected a text "id" that is not empty.',
-        ),
-        (
-            {"data": [{"paragraphs": [paragraph(item("x" * 999, answers=()))]}]},
-            f"question {'x' * 60}: expected a list",
-        ),
         ({"data": [{"paragraphs": [[[[[[[[[{}] * 999]]]]]]]]}]}, 'expected a text "context"'),
+        (of(context=" \n"), "that is not empty. Received: ' "),
+        (of(None), 'paragraph 1: expected a text "id" that is not empty.'),
+        (of({"question": "?"}), 'paragraph 1: expected a text "id"'),
+        (of(item(question=" ")), 'question q1: expected a text "question"'),
+        (of(item(answers=())), "question q1: expected a list of answers"),
+        (of(item("x" * 999, answers=())), f"question {'x' * 60}: expected a list"),
+        (of(item(answers=[(0, "")])), 'question q1: expected a text "text"'),
+        (of(item(answers=[("0", "x")])), "question q1: expected answer_start to be an offset"),
+        (of(item(answers=[(-3, "x")])), "to be an offset. Received: -3"),
+        (of(item(answers=[(10**400, "x")])), "to be an offset. Received: 1000"),
+        (of(item(answers=[(True, "x")])), "to be an offset. Received: True"),
+        (of(item(answers=[(2.5, "x")])), "to be an offset. Received: 2.5"),
+        (of(item(answers=[(9, "İbrahim")])), "question q1: expected 'İbrahim' at offset 9. Received: ' İbrahi'"),
+        (of(item(), item(question="Else?")), "question q1: expected an id that no other"),
     ],
 )
 def test_read_rejects_what_is_no_squad(tmp_path, value, message):
@@ -141,42 +133,25 @@ def test_a_question_may_stand_twice(tmp_path):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([], "expected an object of lists of starts. Received: []"),
-        ({"q1": None}, 'question q1: expected entries {"answer": number, "all": [offset, ..]}. Received: None'),
-        ({"q1": [{}]}, "question q1: expected entries"),
-        ({"q1": [{"answer": "0", "all": [1]}]}, "question q1: expected entries"),
-        ({"q1": [{"answer": 0, "all": []}]}, "question q1: expected entries"),
-        ({"q1": [{"answer": 0, "all": "12"}]}, "question q1: expected entries"),
+        ([], ": expected an object of lists of starts. Received: []"),
+        ({"q1": None}, ', question q1: expected entries {"answer": number, "all": [offset, ..]}. Received: None'),
+        *(
+            ({"q1": [entry]}, ", question q1: expected entries")
+            for entry in ({}, {"answer": "0", "all": [1]}, {"answer": 0, "all": []}, {"answer": 0, "all": "12"})
+        ),
+        *(
+            ({"q1": [{"answer": 0, "all": [10, offset]}]}, ", question q1: expected answer_start to be an offset.")
+            for offset in (None, -1, "3", [4])
+        ),
     ],
 )
-def test_read_rejects_starts_that_are_none(tmp_path, value, message):
+def test_read_rejects_other_starts(tmp_path, value, message):
     file, others = write(tmp_path / "a.json", paragraph(item())), tmp_path / "others.json"
     others.write_text(json.dumps(value))
     with pytest.raises(UserError) as error:
         read(file, others)
-    assert str(error.value).startswith(f"{others}") and message in str(error.value)
-
-
-def test_read_rejects_other_starts_that_are_no_offsets(tmp_path):
-    file, others = write(tmp_path / "a.json", paragraph(item())), tmp_path / "others.json"
-    for offset in (None, -1, "3", [4]):
-        others.write_text(json.dumps({"q1": [{"answer": 0, "all": [10, offset]}]}))
-        with pytest.raises(UserError, match=r"question q1: expected answer_start to be an offset\. Received: "):
-            read(file, others)
-
-
-def test_read_rejects_files_that_are_no_json(tmp_path):
-    with pytest.raises(UserError, match=r"expected a readable JSON file\. Received: No such file"):
-        read(tmp_path / "missing.json")
-    (tmp_path / "a.json").write_text('{"data": [')
-    with pytest.raises(UserError, match="expected JSON in UTF-8"):
-        read(tmp_path / "a.json")
-    (tmp_path / "a.json").write_bytes(b'{"data": "\xff"}')
-    with pytest.raises(UserError, match="expected JSON in UTF-8"):
-        read(tmp_path / "a.json")
-    (tmp_path / "a.json.gz").write_bytes(b"no gzip")
-    with pytest.raises(UserError, match="expected a readable JSON file"):
-        read(tmp_path / "a.json.gz")
+    at_fault = file if "offset." in message else others
+    assert str(error.value).startswith(f"{at_fault}{message}")
 
 
 # === The real files ===

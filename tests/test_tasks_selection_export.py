@@ -14,7 +14,7 @@ from exported import WORDS, make_run
 from helpers import ROOT, run_script, train_small
 
 from base.files import UserError
-from data.corpora.smn import tokenize
+from data.tokenizers import words_of
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
 from engine.run import Run, set_precision
@@ -122,8 +122,8 @@ CALLS = {
 def split_of(lines):
     """The lines as prepare.py and `SelectionDataset` make them."""
     vocabulary = Vocabulary(WORDS)
-    contexts = [[id for turn in turns for id in [*vocabulary.encode(tokenize(turn)), EOS_ID]] for turns, _ in lines]
-    responses = [vocabulary.encode(tokenize(response)) for _, response in lines]
+    contexts = [[id for turn in turns for id in [*vocabulary.encode(words_of(turn)), EOS_ID]] for turns, _ in lines]
+    responses = [vocabulary.encode(words_of(response)) for _, response in lines]
     return SelectionSplit.of(contexts, responses, [1] * len(lines), EOS_ID)
 
 

@@ -1,4 +1,4 @@
-"""One corpus per file, and what turns corpora into batches. See `CORPORA`."""
+"""One corpus per file. See `CORPORA`."""
 
 import types
 from typing import NamedTuple
@@ -12,10 +12,11 @@ class Corpus(NamedTuple):
     task: str
     """What its examples are for; `tasks/<task>/prepare.py` prepares them."""
     reader: types.ModuleType
-    """Reads its files. For selection: `find_split(directory, split)`, `read(path, opener)`, `spans(path, size)` and
-    `tokenize(text)`; for dialog: `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities`
-    and `move`; for reading comprehension: `find_splits`, `read`, `tokenize` and `align`; for generation:
-    `find_splits`, `read(paths, split)` and `TOKENIZER`, the name of the tokenizer that suits it."""
+    """Reads its files. For selection: `find_split(directory, split)`, `read(path, opener)`, `spans(path, size)`.
+    For dialog: `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities` and `move`.
+    For reading comprehension: `find_splits`, `read`, `tokenize` and `align`.
+    For generation: `find_splits` and `read(paths, split)`.
+    `TOKENIZER` names the tokenizer that suits a corpus for selection or generation."""
 
 
 CORPORA = {

@@ -18,7 +18,7 @@ from data.text_files import bad_line, existing_directory, read_lines
 
 SILENCE = "<SILENCE>"
 SPLITS = {"train": "trn", "dev": "dev", "test": "tst", "test-oov": "tst-OOV"}
-"""Our names of the splits and the corpus's."""
+"""Names of the splits here -> in the corpus's file names."""
 NUMBER = re.compile("[0-9]{1,9}")
 LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
 
@@ -43,63 +43,68 @@ class Turn(NamedTuple):
     user: str
     bot: str
 
+    @property
+    def text(self):
+        return f"{self.user} {self.bot}"
+
 
 class Task(NamedTuple):
     """The files of one task."""
 
     number: int
     splits: dict[str, pathlib.Path]
-    """Split to file; `train` is always there."""
+    """Split -> file; `train` is always there."""
     candidates: pathlib.Path
     knowledge: pathlib.Path
 
 
-def find_tasks(directory):
-    """Finds the tasks in a directory, each with its candidates and knowledge base.
+# === Files ===
 
-    A task takes `dialog-babi-taskN-*candidates.txt` and `dialog-babi-taskN-*kb.txt`, and where there is none the
-    `dialog-babi-candidates.txt` and `dialog-babi-kb-all.txt` that tasks 1 to 5 share; task 6 has no part in those.
+
+def find_tasks(directory):
+    """The tasks in a directory, each with its candidates and knowledge base.
+
+    A task's own files are `dialog-babi-taskN-*candidates.txt` and `dialog-babi-taskN-*kb.txt`; tasks 1 to 5 without
+    them share `dialog-babi-candidates.txt` and `dialog-babi-kb-all.txt`.
 
     Raises:
-        UserError: where the directory or a file of a task is missing.
+        UserError: if the directory or a file of a task is missing.
     """
     directory = existing_directory(directory, "dialog bAbI")
-    tasks = []
-    for number in range(1, 7):
-        splits = {}
-        for split, ending in SPLITS.items():
-            files = sorted(directory.glob(f"dialog-babi-task{number}-*-{ending}.txt"))
-            files = files or sorted(directory.glob(f"dialog-babi-task{number}-*-{ending.lower()}.txt"))
-            if files:
-                splits[split] = files[0]
-        if not splits:
-            continue
-        if "train" not in splits:
-            raise UserError(f"{directory}: expected a training file dialog-babi-task{number}-*-trn.txt")
-        shared = ("dialog-babi-candidates.txt", "dialog-babi-kb-all.txt") if number < 6 else (None, None)
-        own = (f"dialog-babi-task{number}-*candidates.txt", f"dialog-babi-task{number}-*kb.txt")
-        files = []
-        for kind, pattern, fallback in zip(("candidates", "knowledge base"), own, shared, strict=True):
-            found = sorted(directory.glob(pattern)) or [directory / name for name in (fallback,) if name]
-            if not found or not found[0].is_file():
-                names = " or ".join(filter(None, (pattern, fallback)))
-                raise UserError(f"{directory}: task {number} needs its {kind}, {names}")
-            files.append(found[0])
-        tasks.append(Task(number, splits, *files))
+    tasks = [task for number in range(1, 7) if (task := _find_task(directory, number))]
     if not tasks:
         raise UserError(f"{directory}: expected files dialog-babi-taskN-*-trn.txt. Received: none")
     return tasks
 
 
-def read_dialogs(path):
-    """Reads a dialog file.
+def _find_task(directory, number):
+    task, splits = f"dialog-babi-task{number}", {}
+    for split, ending in SPLITS.items():
+        if file := _first(directory, f"{task}-*-{ending}.txt", f"{task}-*-{ending.lower()}.txt"):
+            splits[split] = file
+    if not splits:
+        return None
+    if "train" not in splits:
+        raise UserError(f"{directory}: expected a training file {task}-*-trn.txt")
+    files = []
+    for kind, ending, shared in (("candidates", "candidates", "candidates"), ("knowledge base", "kb", "kb-all")):
+        names = [f"{task}-*{ending}.txt", *([f"dialog-babi-{shared}.txt"] if number < 6 else [])]
+        if not (file := _first(directory, *names)):
+            raise UserError(f"{directory}: task {number} needs its {kind}, {' or '.join(names)}")
+        files.append(file)
+    return Task(number, splits, *files)
 
-    Args:
-        path: UTF-8 text.
+
+def _first(directory, *patterns):
+    files = [path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file()]
+    return files[0] if files else None
+
+
+def read_dialogs(path):
+    """Reads a dialog file, UTF-8.
 
     Returns:
-        List of dialogs, each a list of `Turn` and `Fact` in the file's order. Texts keep their words; white space is
-        made single spaces.
+        List of dialogs, each a list of `Turn` and `Fact` in the file's order. White space becomes single spaces.
 
     Raises:
         UserError: at the first line that is not in the format.
@@ -142,53 +147,49 @@ def read_candidates(path):
         UserError: at a line that is not `number text`, or repeats another.
     """
     seen = {}
-    for number, line in read_lines(path, None):
+    for number, line in read_lines(path, "candidates"):
         id, _, text = line.partition(" ")
         text = " ".join(text.split())
         if not (NUMBER.fullmatch(id) and text):
             raise bad_line(path, number, "`number text`", line)
         if seen.setdefault(text, number) != number:
             raise bad_line(path, number, f"a candidate that line {seen[text]} does not have already", line)
-    if not seen:
-        raise UserError(f"{path}: expected candidates. Received: an empty file")
     return list(seen)
 
 
 def read_knowledge(path):
-    """Reads a knowledge base, in either of the two formats.
-
-    Returns:
-        List of `Fact`.
+    """Reads a knowledge base, in either of the two formats: a list of `Fact`.
 
     Raises:
         UserError: at a line that is not in the format.
     """
     facts = []
-    for number, line in read_lines(path, None):
+    for number, line in read_lines(path, "facts"):
         words = re.split(r"[ \t]", line)
         if len(words) != 4 or not all(words) or not words[2].startswith("R_"):
             raise bad_line(path, number, "`number subject R_relation value`", line)
         facts.append(Fact(*words[1:]))
-    if not facts:
-        raise UserError(f"{path}: expected facts. Received: an empty file")
     return facts
 
 
-def unseen_entities(train, knowledge):
-    """Pairs each cuisine and place of the training dialogs with one that none of them has.
+# === The other world ===
 
-    Tasks 1 to 5 come with a knowledge base of two worlds, of which training dialogs know one; the out-of-vocabulary
-    test files play in the other. A dialog whose words are replaced by these pairs, also inside the names of
-    restaurants, does so too, and its responses are still candidates.
+
+def unseen_entities(train, knowledge):
+    """Pairs each cuisine and place of the training dialogs with one that none of them contains.
+
+    Tasks 1 to 5 have a knowledge base of two worlds, of which training dialogs know one; the out-of-vocabulary test
+    files use the other. Dialogs whose words are replaced by these pairs, also inside the names of restaurants, do so
+    too, and their responses are still candidates.
 
     Args:
         train: Dialogs.
         knowledge: List of `Fact`.
 
     Returns:
-        `{word: other word}`, in sorted order; empty where the knowledge base has not enough others (task 6).
+        `{word: other word}`, in sorted order; empty if the knowledge base has not enough others (task 6).
     """
-    words = {word for dialog in train for entry in dialog for word in _text(entry).split()}
+    words = {word for dialog in train for entry in dialog for word in entry.text.split()}
     pairs = {}
     for relation in ("R_cuisine", "R_location"):
         values = sorted({fact.value for fact in knowledge if fact.relation == relation})
@@ -209,16 +210,7 @@ def move(dialogs, pairs):
     longest_first = sorted(pairs, key=len, reverse=True)
     part = re.compile(r"(?<![^\W_])(" + "|".join(map(re.escape, longest_first)) + r")(?![^\W_])")
 
-    def other(text):
-        return part.sub(lambda match: pairs[match[1]], text)
+    def moved(field):
+        return part.sub(lambda match: pairs[match[1]], field) if isinstance(field, str) else field
 
-    def moved(entry):
-        if isinstance(entry, Turn):
-            return Turn(entry.number, other(entry.user), other(entry.bot))
-        return Fact(*map(other, entry))
-
-    return [[moved(entry) for entry in dialog] for dialog in dialogs]
-
-
-def _text(entry):
-    return f"{entry.user} {entry.bot}" if isinstance(entry, Turn) else entry.text
+    return [[type(entry)(*map(moved, entry)) for entry in dialog] for dialog in dialogs]

@@ -13,9 +13,9 @@ TOKENIZER = "words"
 SEPARATOR = " +++$+++ "
 FILES = ("movie_lines.txt", "movie_conversations.txt")
 FALLBACK = "cp1252"
-"""Of the lines that are no UTF-8: the official files."""
+"""Encoding of lines that are not UTF-8: those of the official files."""
 HELD_OUT = 20
-"""Every film whose number is a multiple of this is dev, with all its conversations; there is no official split."""
+"""Films whose number is a multiple of this are dev, with all their conversations; there is no official split."""
 FILM = re.compile("m[0-9]{1,9}")
 CONVERSATION = re.compile(r"\['L\d+'(?:, 'L\d+')*\]")
 TAG = re.compile("</?(?:u|i|b|pre)>", re.IGNORECASE)
@@ -23,13 +23,10 @@ LOST_APOSTROPHE = re.compile("([A-Za-z])\ufffd([A-Za-z])")
 
 
 def find_splits(directory):
-    """Finds the two files of the corpus, also with `.gz`.
-
-    Returns:
-        `{"train": [lines, conversations], "dev": ...}`, the same files: `read` separates them, see `HELD_OUT`.
+    """The two files of the corpus, also with `.gz`: the same for train and dev, which `read` separates by `HELD_OUT`.
 
     Raises:
-        UserError: where the directory or one of the two is missing.
+        UserError: if the directory or one of the two is missing.
     """
     directory = existing_directory(directory)
     files = [find_files(directory, [name])[0] for name in FILES]
@@ -37,21 +34,18 @@ def find_splits(directory):
 
 
 def read(paths, split):
-    """Reads conversations.
+    """Reads conversations, each a list of two or more utterances.
 
-    A conversation falls apart where a line is missing or empty: an utterance is always followed by what answered it.
-    What is left without a neighbour is left out. Tags of emphasis are taken out, and a lost character (U+FFFD) between
-    letters, as some copies have it, is read as an apostrophe.
+    A conversation is split where a line is missing or empty, so that every utterance answers the previous one; an
+    utterance without a neighbour is left out. Tags of emphasis are removed, and a lost character (U+FFFD) between
+    letters, as in some copies, is read as an apostrophe.
 
     Args:
         paths: The lines and the conversations; UTF-8, or Windows-1252.
         split: `"train"` or `"dev"`.
 
-    Returns:
-        List of conversations, each a list of utterances, two or more.
-
     Raises:
-        UserError: where a file is missing or damaged, or a line has other fields than the format.
+        UserError: if a file is missing or damaged, or a line has other fields than the format.
     """
     lines_file, conversations_file = paths
     lines = {}
@@ -77,16 +71,15 @@ def _clean(text):
 
 
 def _unbroken(turns):
-    """The longest runs of at least two turns that are there.
+    """The longest runs of at least two turns that are neither missing nor empty.
 
-    >>> list(_unbroken(["a", "b", None, "c", "", "d", "e", "f"]))
+    >>> _unbroken(["a", "b", None, "c", "", "d", "e", "f"])
     [['a', 'b'], ['d', 'e', 'f']]
     """
-    run = []
-    for turn in [*turns, None]:
+    runs = [[]]
+    for turn in turns:
         if turn:
-            run.append(turn)
-            continue
-        if len(run) > 1:
-            yield run
-        run = []
+            runs[-1].append(turn)
+        else:
+            runs.append([])
+    return [run for run in runs if len(run) > 1]

@@ -2,13 +2,14 @@
 
     UTTERANCE __eou__ UTTERANCE __eou__ ... __eou__
 
-One conversation per line. XDailyDialog leaves out the last `__eou__`, or puts labels after a tab, which are not read;
-it is prepared with the tokenizer of its language, `mixed` for Chinese.
+One conversation per line. XDailyDialog omits the last `__eou__`, or adds labels after a tab, which are ignored; it is
+prepared with the tokenizer of its language, `mixed` for Chinese.
 """
 
 import re
 
-from data.text_files import bad_line, existing_directory, find_files, read_lines
+from data.corpora.conversations import utterances
+from data.text_files import existing_directory, find_files, read_lines
 
 TOKENIZER = "words"
 END = "__eou__"
@@ -22,33 +23,28 @@ OTHER = re.compile(rf"\b(o|ma) ?{APOSTROPHE} ?(clock|am)\b", re.IGNORECASE)
 
 
 def find_splits(directory):
-    """Finds the files of a directory.
-
-    Returns:
-        `{"train": [files], "dev": [files]}`: those of the first name in `NAMES` that is there.
+    """The file of each split, `{"train": [file], "dev": [file]}`: the first of `NAMES` that exists.
 
     Raises:
-        UserError: where the directory or all files of a split are missing.
+        UserError: if the directory or all files of a split are missing.
     """
     directory = existing_directory(directory)
     return {split: find_files(directory, names)[:1] for split, names in NAMES.items()}
 
 
 def read(paths, split):
-    """Reads conversations.
+    r"""Reads conversations, each a list of two or more utterances.
 
-    The corpus separates apostrophes from their words, and writes `I \u2019 Ve`: they are joined here and not for all
-    texts, as no one who talks to a model types so, and an apostrophe between spaces may elsewhere be a quotation mark.
+    The corpus separates apostrophes from their words, and writes `I \u2019 Ve`. They are joined here and not for all
+    texts, because nobody who talks to a model types so, and elsewhere an apostrophe between spaces may be a quotation
+    mark.
 
     Args:
         paths: Files, UTF-8.
         split: Not used: each split has its files.
 
-    Returns:
-        List of conversations, each a list of utterances, two or more.
-
     Raises:
-        UserError: where a file is missing or damaged, a line has no `__eou__` between utterances, or an utterance is
+        UserError: if a file is missing or damaged, a line has no `__eou__` between utterances, or an utterance is
             empty; the corpus has no such lines.
     """
     found = []
@@ -57,11 +53,7 @@ def read(paths, split):
             turns = line.partition("\t")[0].split(END)
             if not turns[-1].strip():
                 turns.pop()
-            if len(turns) < 2:
-                raise bad_line(path, number, f"utterances separated by {END}", line)
-            if not all(turn.strip() for turn in turns):
-                raise bad_line(path, number, "no empty utterance", line)
-            found.append([join_apostrophes(turn.strip()) for turn in turns])
+            found.append([join_apostrophes(turn.strip()) for turn in utterances(path, number, line, turns, END)])
     return found
 
 

@@ -1,19 +1,19 @@
 """The text format of SMN (Wu et al. 2017) and DAM: the Ubuntu, Douban and E-commerce corpora.
 
-One candidate a line, `label TAB utterance TAB ... TAB response`, oldest utterance first, words
-separated by spaces; lines with the same context follow each other.
+One candidate per line, `label TAB utterance TAB ... TAB response`, oldest utterance first, words separated by spaces;
+lines with the same context follow each other.
 """
 
 from typing import NamedTuple
 
 from base.files import UserError
 from data.text_files import bad_line, existing_directory, read_lines
-from data.tokenizers import WHITESPACE, words_of
+from data.tokenizers import WHITESPACE
 
 TOKENIZER = WHITESPACE
 FORMAT = "`label TAB utterance TAB ... TAB response`"
 NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}
-"""How the files of each split may be named, before their ending."""
+"""File names of each split, without their endings."""
 ENDINGS = tuple(text + gz for text in ("", ".txt", ".tsv") for gz in ("", ".gz"))
 
 
@@ -21,35 +21,18 @@ class Line(NamedTuple):
     """One candidate of one context."""
 
     number: int
-    """Where it stands in its file, from 1."""
+    """Line of the file, from 1."""
     label: int
     """1 positive, 0 negative."""
     turns: list[str]
     response: str
 
 
-def tokenize(text):
-    r"""Splits at ASCII white space alone, as `tf.strings.split` does in an exported model.
-
-    >>> tokenize(" good\u00a0morning ,  sir ")
-    ['good\xa0morning', ',', 'sir']
-    """
-    return words_of(text, TOKENIZER)
-
-
 def find_split(directory, split):
-    """Finds the file of a split.
-
-    Args:
-        directory: Where the corpus lies.
-        split: `"train"`, `"dev"` or `"test"`.
-
-    Returns:
-        The path of the first that exists of `train`, `train.gz`, `train.txt`, `train.txt.gz`,
-        `train.tsv`, `train.tsv.gz` (dev may also be `valid` or `validation`); `None` if none does.
+    """The file of a split, `"train"`, `"dev"` or `"test"`: the first of `NAMES` with one of `ENDINGS`; `None` if none.
 
     Raises:
-        UserError: where `directory` is none, or has no training file.
+        UserError: if `directory` is missing, or has no training file.
     """
     directory = existing_directory(directory)
     names = [name + ending for name in NAMES[split] for ending in ENDINGS]
@@ -62,14 +45,14 @@ def find_split(directory, split):
 
 
 def spans(path, size):
-    """Cuts a file into parts that hold whole contexts.
+    """Divides a file into parts that contain whole contexts.
 
     Args:
         path: A file; one that ends in `.gz` is one part.
         size: Bytes of a part, at least; the last may have fewer.
 
     Yields:
-        `(start, stop)`, the first byte of a part and the one after its last. Together they are the file.
+        `(start, stop)`, the first byte of a part and the one after its last; together they are the file.
     """
     start, length = 0, path.stat().st_size
     with open(path, "rb") as file:
@@ -84,7 +67,7 @@ def spans(path, size):
 
 
 def _next_context(file):
-    """Where the next context begins in a file that is open at the beginning of a line; at its end, if none does."""
+    """The place where the next context begins in a file that is at the beginning of a line; its end, if none does."""
     last, place = _context(file.readline()), file.tell()
     while (line := file.readline()) and _context(line) in (None, last):
         place = file.tell()
@@ -92,23 +75,22 @@ def _next_context(file):
 
 
 def _context(line):
-    """The turns of a line of bytes; `None` for one that cannot begin a file."""
+    """The turns of a line of bytes; `None` for one that cannot begin a part."""
     return line[1 : line.rindex(b"\t")] if line[:2] in (b"0\t", b"1\t") else None
 
 
 def read(path, opener=open):
-    r"""Reads a file line by line.
+    """Reads a file line by line.
 
     Args:
         path: A UTF-8 file; one that ends in `.gz` is decompressed.
-        opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows how far it is.
+        opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows the progress.
 
     Yields:
         `Line`.
 
     Raises:
-        UserError: at the first line that is not in the format; where the file is missing, empty or
-            damaged.
+        UserError: at the first line that is not in the format; if the file is missing, empty or damaged.
     """
     for number, line in read_lines(path, f"lines of {FORMAT}", opener=opener):
         label, *utterances = line.split("\t")

@@ -3,7 +3,7 @@
     {"data": [{"paragraphs": [{"context": TEXT, "qas": [{"id": ID, "question": TEXT,
                                                           "answers": [{"text": TEXT, "answer_start": N}]}]}]}]}
 
-Texts are kept letter by letter: every offset counts characters of the text as the file has it.
+Texts are kept character by character: every offset counts characters of the file's text.
 """
 
 import re
@@ -31,24 +31,23 @@ class Question(NamedTuple):
     context: str
     text: str
     answers: tuple[Answer, ...]
-    """One a reference, in the file's order; with `other_starts`, every place where a reference may stand."""
+    """One per reference, in the file's order; with `other_starts`, every possible place of a reference."""
 
 
 def find_splits(directory):
-    """Finds the files of a directory.
+    """The files of a directory.
 
     Returns:
-        `{"train": (file, file of other starts or None), "dev": ...}`: `train-*.json` and `dev-*.json`, also with `.gz`;
-        beside each, where there is one, `*.ambiguous_starts.json`. Those of dev are not used: there every reference
-        stands where it says.
+        `{"train": (file, file of other starts or None), "dev": ...}`: `train-*.json` and `dev-*.json`, also with `.gz`,
+        and, for train only, `*.ambiguous_starts.json` if it exists; references of dev are where they say.
 
     Raises:
-        UserError: where the directory or one of the two is missing.
+        UserError: if the directory or one of the two is missing.
     """
     directory = existing_directory(directory, "SQuAD")
     files = {}
     for split in ("train", "dev"):
-        found = [p for ending in ("json", "json.gz") for p in sorted(directory.glob(f"{split}-*.{ending}"))]
+        found = [path for ending in ("json", "json.gz") for path in sorted(directory.glob(f"{split}-*.{ending}"))]
         found = [path for path in found if "ambiguous_starts" not in path.name]
         if not found:
             raise UserError(f"{directory}: expected a file {split}-*.json or {split}-*.json.gz")
@@ -58,13 +57,7 @@ def find_splits(directory):
 
 
 def tokenize(text):
-    """The tokens of a text and where they stand: numbers, words, and single signs.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        List of `(start, end)`: `text[start:end]` is a token.
+    """The tokens of a text as `(start, end)`: numbers, words, and single signs.
 
     >>> [text[i:j] for text in ["It's 3,000.5 m²!"] for i, j in tokenize(text)]
     ['It', "'", 's', '3,000.5', 'm²', '!']
@@ -73,14 +66,7 @@ def tokenize(text):
 
 
 def align(offsets, answer):
-    """The tokens that cover a span of characters.
-
-    Args:
-        offsets: Of `tokenize`.
-        answer: An `Answer`.
-
-    Returns:
-        The first and the last token, or `None` where no token touches the span.
+    """The first and the last token of `tokenize` that an `Answer` touches, or `None`.
 
     >>> align([(0, 2), (3, 8)], Answer(4, 6))
     (1, 1)
@@ -95,30 +81,30 @@ def read(path, other_starts=None):
     Args:
         path: JSON, UTF-8; one that ends in `.gz` is decompressed.
         other_starts: A JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}` with all places where
-            an answer's text may be meant, where the file's own `answer_start` is one of several guesses.
+            an answer's text may be meant, if the file's own `answer_start` is one of several guesses.
 
     Returns:
         List of `Question`, in the file's order.
 
     Raises:
-        UserError: where a file is missing or no SQuAD, a text is empty, or an answer is not at its offset; the message
+        UserError: if a file is missing or not SQuAD, a text is empty, or an answer is not at its offset; the message
             names the question.
     """
     data = read_json(path)
     others = _read_starts(other_starts) if other_starts else {}
     questions, seen = [], {}
     for place, context, item in _items(path, data):
-        id = _text(path, place, item, "id")
-        place = f"question {id:.60}"
-        text, answers = _text(path, place, item, "question"), item.get("answers")
-        if seen.setdefault(id, (context, text)) != (context, text):  # the official file has 14 of its questions twice
-            raise UserError(f"{path}, {place}: expected an id that no other question has. Received: {text!r:.60}")
+        id = _text(f"{path}, {place}", item, "id")
+        place = f"{path}, question {id:.60}"
+        text, answers = _text(place, item, "question"), item.get("answers")
+        if seen.setdefault(id, (context, text)) != (context, text):  # the official file repeats 14 of its questions
+            raise UserError(f"{place}: expected an id that no other question has. Received: {text!r:.60}")
         if not isinstance(answers, list) or not answers:
-            raise UserError(f"{path}, {place}: expected a list of answers. Received: {reprlib.repr(answers)}")
+            raise UserError(f"{place}: expected a list of answers. Received: {reprlib.repr(answers)}")
         spans = []
         for number, answer in enumerate(answers):
-            for start in others.get((id, number), [answer.get("answer_start") if isinstance(answer, dict) else None]):
-                spans.append(_span(path, place, context, answer, start))
+            for start in others.get((id, number), [_field(answer, "answer_start")]):
+                spans.append(_span(place, context, answer, start))
         questions.append(Question(id, context, text, tuple(spans)))
     if not questions:
         raise UserError(f"{path}: expected questions. Received: none")
@@ -143,37 +129,41 @@ def _read_starts(path):
     return starts
 
 
-def _span(path, place, context, answer, start):
-    text = _text(path, place, answer, "text")
+def _span(place, context, answer, start):
+    text = _text(place, answer, "text")
     if type(start) is not int or not 0 <= start < 2**31:
-        raise UserError(f"{path}, {place}: expected answer_start to be an offset. Received: {reprlib.repr(start)}")
+        raise UserError(f"{place}: expected answer_start to be an offset. Received: {reprlib.repr(start)}")
     found = context[start : start + len(text)]
     if found != text:
-        raise UserError(f"{path}, {place}: expected {text!r:.60} at offset {start}. Received: {found!r:.60}")
+        raise UserError(f"{place}: expected {text!r:.60} at offset {start}. Received: {found!r:.60}")
     return Answer(start, start + len(text))
 
 
 def _items(path, data):
-    """Every question as it is in the file, with its context and where it stands."""
-    if not isinstance(data, dict) or not isinstance(data.get("data"), list):
+    """Yields every question as it is in the file, with its place and context."""
+    if not isinstance(_field(data, "data"), list):
         raise UserError(f'{path}: expected SQuAD 1.1, an object with a list "data". Received: {type(data).__name__}')
     for a, article in enumerate(data["data"], 1):
-        for p, paragraph in enumerate(_list(path, f"article {a}", article, "paragraphs"), 1):
+        for p, paragraph in enumerate(_list(f"{path}, article {a}", article, "paragraphs"), 1):
             place = f"article {a}, paragraph {p}"
-            context = _text(path, place, paragraph, "context")
-            for item in _list(path, place, paragraph, "qas"):
+            context = _text(f"{path}, {place}", paragraph, "context")
+            for item in _list(f"{path}, {place}", paragraph, "qas"):
                 yield place, context, item
 
 
-def _list(path, place, value, name):
-    found = value.get(name) if isinstance(value, dict) else None
+def _list(place, value, name):
+    found = _field(value, name)
     if not isinstance(found, list):
-        raise UserError(f'{path}, {place}: expected a list "{name}". Received: {reprlib.repr(found)}')
+        raise UserError(f'{place}: expected a list "{name}". Received: {reprlib.repr(found)}')
     return found
 
 
-def _text(path, place, value, name):
-    found = value.get(name) if isinstance(value, dict) else None
+def _text(place, value, name):
+    found = _field(value, name)
     if not isinstance(found, str) or not found.strip():
-        raise UserError(f'{path}, {place}: expected a text "{name}" that is not empty. Received: {reprlib.repr(found)}')
+        raise UserError(f'{place}: expected a text "{name}" that is not empty. Received: {reprlib.repr(found)}')
     return found
+
+
+def _field(value, name):
+    return value.get(name) if isinstance(value, dict) else None

@@ -3,8 +3,7 @@ r"""Subtitles of Chinese films and series, in the `.conv` format of Chinese chat
     E                a block begins: a scene
     M UTTERANCE
 
-There is no punctuation at the ends of lines and often spaces within. Who speaks is not said: a line may go on with what
-the one before began.
+Lines have no final punctuation and often contain spaces. No speakers are given: a line may continue the previous one.
 """
 
 import re
@@ -13,39 +12,32 @@ from data.text_files import bad_line, existing_directory, find_files, read_lines
 
 TOKENIZER = "mixed"
 HELD_OUT = 20
-"""Of each file, the last one of so many blocks are dev: other episodes than those of train."""
+"""Of each file, the last of every `HELD_OUT` blocks are dev: other episodes than those of train."""
 STYLE = re.compile(r"\{\\[^}]*\}")  # of ASS subtitles, {\an8}
 
 
 def find_splits(directory):
-    """Finds the files of a directory.
-
-    Returns:
-        `{"train": [*.conv], "dev": ...}`, the same files: `read` separates them, see `HELD_OUT`.
+    """The files `*.conv`: the same for train and dev, which `read` separates by `HELD_OUT`.
 
     Raises:
-        UserError: where the directory or its files are missing.
+        UserError: if the directory or its files are missing.
     """
     files = find_files(existing_directory(directory), ["*.conv"])
     return {"train": files, "dev": files}
 
 
 def read(paths, split):
-    """Reads blocks.
+    """Reads blocks, each a list of one or more utterances.
 
-    Style codes are taken out, and utterances that are empty without them are passed over. Lines of UTF-8 that someone
-    took for ISO 8859-2 are put right.
+    Style codes are removed, and utterances that are empty without them are left out. Lines of UTF-8 that were mistaken
+    for ISO 8859-2 are repaired.
 
     Args:
         paths: Files, UTF-8.
         split: `"train"` or `"dev"`.
 
-    Returns:
-        List of blocks, each a list of utterances, one or more.
-
     Raises:
-        UserError: where a file is missing or damaged, or a line is neither `E` nor, within a block, `M` and an
-            utterance.
+        UserError: if a file is missing or damaged, or a line is neither `E` nor, within a block, `M` and an utterance.
     """
     found = []
     for path in paths:
@@ -66,7 +58,7 @@ def read(paths, split):
 
 
 def _repair(text):
-    r"""Puts UTF-8 right that was taken for ISO 8859-2.
+    r"""Repairs UTF-8 that was mistaken for ISO 8859-2.
 
     >>> _repair("\u4f60\u597d".encode().decode("iso-8859-2")) == _repair("\u4f60\u597d") == "\u4f60\u597d"
     True
