@@ -20,7 +20,8 @@ from engine.provenance import provenance
 from engine.run import CONFIG, Run, has_gpu, set_precision
 from engine.xla import choose_xla
 from metrics.published import published
-from metrics.tables import REFERENCES, by_corpus
+from metrics.published import scores as read_scores
+from metrics.tables import by_corpus, reference_rows
 
 ROW = (
     *("recipe", "task", "corpus", "trained_on", "split", "seed", "ensemble", "search", "metrics", "parts", "epochs"),
@@ -143,7 +144,7 @@ class Evaluation:
             "corpus": self.dataset.name,
             "split": split,
             "seed": run.training.seed,
-            "settings": {"config": run.record["config"], "training": run.record["training"]},
+            "settings": {**run.record["config"], **run.record["training"]},
             "epochs": own["epochs"],
             "minutes": round(sum(seconds) / 60, 3),
             **{name: run.record.get(name) for name in ("command", "commit", "dirty", "hardware", "versions")},
@@ -211,19 +212,9 @@ def append_scores(path, record):
     """
     known = [{**row, "metrics": None} for row in read_scores(path)]
     rows = [{name: record[name] for name in ROW if name in record}]
-    for kind, label in REFERENCES.items():
-        for name, metrics in record.get(kind, {}).items():
-            row = {"recipe": f"{label}: {name}", **{key: record[key] for key in ("task", "corpus", "split")}}
-            if {**row, "metrics": None} not in known:
-                rows.append({**row, "metrics": metrics})
+    rows += [row for row in reference_rows(record) if {**row, "metrics": None} not in known]
     with open(path, "a", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def read_scores(path):
-    """The rows of a file of scores; none if there is no file."""
-    path = pathlib.Path(path)
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 # === Ensembles ===
@@ -319,14 +310,12 @@ def print_record(label, task, dataset, split, record):
     for name, metrics in record.get("parts", {}).items():
         row(name, metrics)
     table.add_section()
-    for kind, name_of_kind in REFERENCES.items():
-        for name, metrics in record.get(kind, {}).items():
-            row(f"{name_of_kind}: {name}", metrics)
+    for reference in reference_rows({**record, "task": task.name, "corpus": dataset.name, "split": split}):
+        row(reference["recipe"], reference["metrics"])
     table.add_section()
     for entry in published(dataset.name):
-        where = f" ({entry['split']})" if entry.get("split", split) != split else ""
-        if entry["metrics"]:
-            row(f"published{where}: {entry['model']}", entry["metrics"], "dim")
+        where = f" ({entry['split']})" if entry["split"] != split else ""
+        row(f"published{where}: {entry['model']}", entry["metrics"], "dim")
     _print(table, 120)
     if shown := task.show(record):
         print(f"\n{shown}")
@@ -335,8 +324,8 @@ def print_record(label, task, dataset, split, record):
 def _print_side_by_side(records, tasks):
     for name in sorted({record["task"] for record in records}):
         headline = tasks[name].headline
-        found = [{**record, "name": record["recipe"]} for record in records if record["task"] == name]
-        header, rows = by_corpus(found, headline)
+        found = [record for record in records if record["task"] == name]
+        header, rows = by_corpus([row for record in found for row in (record, *reference_rows(record))], headline)
         table = Table(*header, title=f"{name}: {', '.join(headline)}; mean ± deviation over seeds")
         for row in rows:
             table.add_row(*row)

@@ -37,8 +37,8 @@ def tfidf_scores(
 ) -> np.ndarray:
     """Cosine between the TF-IDF vectors of each context and its response; 0 where either lacks a counted word.
 
-    A document is one utterance of a training line with label 1. On `ubuntu-irc` dev this gives R10@1 .521, R10@2 .646,
-    R10@5 .799 (ties as losses); whole dialogues as documents give .554, .660, .804.
+    With the utterances of training lines of label 1 as documents, `ubuntu-irc` dev has R10@1 .521, R10@2 .646, R10@5
+    .799 (ties as losses); with whole dialogues .554, .660, .804.
 
     Args:
         train_documents: Texts from which the document frequencies are counted; empty ones do not count.
@@ -68,13 +68,10 @@ def count_words(
 ) -> list[sparse.csr_array]:
     """The number of occurrences of each word in each text.
 
-    Args:
-        *sides: Iterables of texts.
-        ignore: Ids that are not words, beside padding.
-        end_of_turn: Id that ends an utterance; each utterance of a text is then a row of its own.
+    Each utterance is a row of its own if `end_of_turn`, the id that ends one, is given; `ignore` as of `tfidf_scores`.
 
     Returns:
-        Per side a matrix `(texts, words)` whose rows have ascending ids; all sides have the same width.
+        Per side, an iterable of texts, a matrix `(texts, words)` whose rows have ascending ids, all of the same width.
 
     >>> count_words([[1, 2, 1, 0], []], [[3]])[0].toarray()
     array([[0., 2., 1., 0.],

@@ -20,9 +20,7 @@ BLOCK = 1 << 22  # scores held at a time: bounds the memory, does not change the
 
 
 def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
-    """The fraction of correct responses, and of dialogs whose responses are all correct.
-
-    Every response counts once: dialogs of different lengths weigh differently in the first, the same in the second.
+    """The fraction of correct responses, in which long dialogs weigh more, and of dialogs that are correct throughout.
 
     Args:
         predicted, gold: The chosen and the correct candidates.
@@ -30,9 +28,7 @@ def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
 
     >>> dialog_metrics([4, 2, 7, 1], [4, 2, 7, 3], [0, 0, 5, 5])
     {'per_response': 0.75, 'per_dialog': 0.5}
-
-    The upper bound of a model that reaches only some responses (see `reachable_by_seen`):
-
+    >>> # The upper bound of a model that reaches only some responses, see `reachable_by_seen`.
     >>> gold, reachable = np.array([4, 2, 7]), np.array([True, True, False])
     >>> dialog_metrics(np.where(reachable, gold, -1), gold, [0, 0, 5])["per_dialog"]
     0.5
@@ -149,16 +145,14 @@ def tfidf_match(
 def nearest_neighbour(train_inputs: Sequence[Sequence[int]], train_gold, inputs: Sequence[Sequence[int]]) -> np.ndarray:
     """The response to the training input with the largest TF-IDF cosine with each input.
 
-    Of several nearest inputs (as all with the same words are) the most frequent response counts, as in the paper, and
-    of equally frequent ones the lowest candidate. An input that shares no word with any gets the most frequent response
-    of all. On the last user turn, which the paper takes, the dev sets of tasks 1 to 6 have 66.73, 78.98, 64.78, 56.67,
-    60.32, 29.02 % correct.
+    Of several nearest inputs the most frequent response counts, as in the paper, and of equally frequent ones the
+    lowest candidate; an input that shares no word with any gets the most frequent response of all. On the last user
+    turn, as in the paper, the dev sets of tasks 1 to 6 have 66.73, 78.98, 64.78, 56.67, 60.32, 29.02 % correct.
 
     Differs from the paper: TF-IDF cosine instead of plain word overlap.
 
     Args:
-        train_inputs: Input of each training example; the document frequencies are counted from these.
-        train_gold: Its correct candidate, integers `(examples,)`.
+        train_inputs, train_gold: Input of each training example, and its correct candidate, integers `(examples,)`.
         inputs: Input of each response.
 
     >>> train_inputs = [[1, 2], [3], [2, 1], [1, 2]]

@@ -1,8 +1,8 @@
 """Metrics of generated replies: perplexity, BLEU (Papineni et al. 2002), distinct-n (Li et al. 2016), length.
 
-Texts are tokens separated by spaces, as a prepared dataset has them. All metrics count these tokens, of whatever unit
-the dataset's tokenizer makes (words, or for Chinese characters); sacrebleu, which computes BLEU, does not tokenize
-again. Metrics are from 0 to 1, except perplexity and `length`, which counts tokens.
+Texts are tokens separated by spaces, words or (Chinese) characters, as the dataset's tokenizer makes them; sacrebleu,
+which computes BLEU, does not tokenize again. Metrics are from 0 to 1, except perplexity and `length`, which counts
+tokens.
 """
 
 import collections
@@ -20,7 +20,7 @@ def perplexity(nll: float, tokens: int) -> float:
 
     Args:
         nll: Sum over all tokens, `_EOS_` included, in nats.
-        tokens: How many they are, at least 1.
+        tokens: Their number.
 
     >>> perplexity(3 * math.log(50), 3)
     50.0
@@ -32,25 +32,15 @@ def perplexity(nll: float, tokens: int) -> float:
 
 
 def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Corpus BLEU-1 to BLEU-4: the geometric mean of the precisions of up to so many words, with the brevity penalty.
+    """Corpus BLEU-1 to BLEU-4: geometric mean of the precisions of n-grams up to that length, with brevity penalty.
 
-    Precisions of zero are smoothed as sacrebleu's default does (`exp`).
-
-    Args:
-        replies: Texts.
-        references: Of each reply its references, at least one.
-
-    Returns:
-        `{"BLEU-1", .., "BLEU-4"}`.
-
-    Raises:
-        ValueError: for no replies, or one without references.
+    Precisions of zero are smoothed as sacrebleu's default does (`exp`). Each reply has one or more references.
 
     >>> {name: round(value, 3) for name, value in bleu(["a b c d e"], [["a b c d f", "g h"]]).items()}
     {'BLEU-1': 0.8, 'BLEU-2': 0.775, 'BLEU-3': 0.737, 'BLEU-4': 0.669}
     """
     if not replies or len(replies) != len(references) or not all(references):
-        raise ValueError("bleu needs replies, and at least one reference for each")
+        raise ValueError("expected replies, and at least one reference for each")
     most = max(map(len, references))
     columns = [[texts[i] if i < len(texts) else None for texts in references] for i in range(most)]
     scores = {}
@@ -71,11 +61,7 @@ def distinct(replies: Iterable[str], n: int) -> float:
 
 
 def generation_metrics(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """All metrics of replies: BLEU-1 to BLEU-4, distinct-1, distinct-2, and their mean length in tokens.
-
-    Args:
-        replies, references: As of `bleu`.
-    """
+    """BLEU-1 to BLEU-4 of replies, distinct-1, distinct-2, and their mean length in tokens."""
     lengths = [len(reply.split()) for reply in replies]
     return {
         **bleu(replies, references),
@@ -101,17 +87,16 @@ def by_source(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[int]
 def baselines_of(
     train: Sequence[str], sources: Sequence[str], targets: Sequence[str], seed: int = 1, several: bool = False
 ) -> dict:
-    """What needs no model: the most frequent target of train, and random ones; and what other people said.
+    """Metrics of replies that need no model: the most frequent target of train, random ones, and those of people.
+
+    `human` takes, for each source that occurs with several targets, the first of them as the reply and the others as
+    references.
 
     Args:
         train: The targets of train; without any, only people are a baseline.
         sources, targets: The pairs that replies are compared with.
-        seed: Of the random replies.
-        several: Whether a reply is compared with all targets of its source at once, and not with each by itself.
-
-    Returns:
-        `{name: metrics}`, as of `generation_metrics`. `human` takes, for each source that occurs with several targets,
-        the first of them as the reply and the others as references.
+        seed: Seed of the random replies.
+        several: Compares a reply with all targets of its source at once, instead of each by itself.
     """
     groups = by_source(sources, targets)[1]
     references = groups if several else [[target] for target in targets]

@@ -1,32 +1,38 @@
-"""The scores that others published, from `results/published.json`."""
+"""The scores in `results/`: our own, and those that others published."""
 
 import json
 from pathlib import Path
 
-PUBLISHED = Path(__file__).resolve().parents[1] / "results" / "published.json"
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
-def published(corpus: str, split: str | None = None) -> list[dict]:
-    """The published scores on a corpus, in the file's order: the paper's own table first.
+def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
+    """The rows of a file of scores, if there is one: one per recipe, corpus, split and seed; baselines have no seed.
+
+    Each has `recipe, task, corpus, split, metrics`, metrics named as by the task's file in `metrics/`. Measured rows
+    also have `seed, epochs, minutes, command, commit, dirty, hardware, versions` of the training and `evaluation`, and
+    where it applies `search` (of replies), `parts` (metrics of a part of the split), `ensemble` (number of models),
+    `epochs_before` (of the trainings that its weights come from), `budget` (the best validation within so many epochs),
+    `trained_on` (another corpus) and `stale`: why today's code does not give these numbers.
+    """
+    path = Path(path)
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def published(corpus: str | None = None) -> list[dict]:
+    """The published scores on a corpus or all, in the file's order: the paper's own table first.
 
     Args:
-        corpus: `"ubuntu-v1"`, `"douban"` or `"ecommerce"`: the full published corpora, so that no
-            sample or look-alike (as `ubuntu-irc`) is compared with their scores; or
-            `"babi-task1"` to `"babi-task6"`.
-        split: Where a corpus has scores on several, only those on this one (dialog bAbI: `"test"`,
-            and `"test-oov"` with entities that training never names); rows that name no split stay.
+        corpus: As `"ubuntu-v1"`: the full published corpora, so that no sample or look-alike (as `ubuntu-irc`) is
+            compared with their scores; or `"babi-task1"` to `"babi-task6"`.
 
     Returns:
-        Rows `{"task", "corpus", "model", "metrics": {name: value}, "source"}`, those of dialog bAbI
-        with a `"split"`; metrics from 0 to 1, named as by the task's file in `metrics/` and absent
-        where the source does not give them; an empty list for a corpus without published scores.
+        Rows `{"task", "corpus", "split", "model", "metrics", "source"}`; metrics from 0 to 1, absent where the source
+        does not give them. The split `test-oov` has entities that training never names; rows of `test, difference` say
+        how far one model is ahead of another.
 
     >>> [row["metrics"]["R10@1"] for row in published("ubuntu-v1") if row["model"] == "DAM"]
     [0.767]
-    >>> [row["metrics"]["per_response"] for row in published("babi-task1", "test-oov")][:2]
-    [0.6, 0.723]
-    >>> published("ubuntu-irc")
-    []
     """
-    rows = [row for row in json.loads(PUBLISHED.read_text("utf-8")) if row["corpus"] == corpus]
-    return [row for row in rows if split is None or row.get("split", split) == split]
+    rows = json.loads((RESULTS / "published.json").read_text("utf-8"))
+    return [row for row in rows if corpus is None or row["corpus"] == corpus]

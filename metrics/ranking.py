@@ -45,13 +45,9 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
         ties: Treatment of candidates with equal scores (0.0 equals -0.0).
             `"loss"`: negatives rank before positives, so that a constant score has `R10@1 = 0`.
             `"release"`: file order. The release's Ubuntu script counts `<=` as a hit, the positive being the first line
-            of its context; its Douban script sorts stably. A constant score then has `R10@1 = 1` where files put the
-            positive first.
+            of its context; its Douban script sorts stably. A constant score has `R10@1 = 1` if the positive is first.
             `"average"`: the exact expected value over all orders of the tied candidates (McSherry and Najork, ECIR
             2008). A constant score has `R10@1 = 1 / 10` for ten lines, as a random one has on average.
-
-    Raises:
-        ValueError: for a malformed argument, or no context with both a positive and a negative.
 
     >>> scores = [0.9, 0.1, 0.4, 0.2, 0.8, 0.5]
     >>> result = ranking_metrics(scores, [1, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1])

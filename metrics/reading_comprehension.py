@@ -53,17 +53,11 @@ def squad_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequence
         predictions: Question id to text. A question without one counts 0, as in the script.
         answers: Question id to the reference answers, at least one each.
 
-    Returns:
-        `{"EM", "F1"}`, in `[0, 1]`.
-
-    Raises:
-        ValueError: for no questions, or one without answers.
-
     >>> squad_metrics({"a": "Paris"}, {"a": ["in Paris", "paris"], "b": ["Rome"]})
     {'EM': 0.5, 'F1': 0.5}
     """
     if not answers or not all(answers.values()):
-        raise ValueError(f"Each question needs an answer, and there must be one. Received: {len(answers)} questions")
+        raise ValueError(f"expected questions with an answer each. Received: {len(answers)} questions")
     totals = dict.fromkeys(METRICS, 0.0)
     for id, references in answers.items():
         if id in predictions:

@@ -1,125 +1,135 @@
-"""Tables of records: rows of text, for the terminal (evaluate.py) and for the README (tools.tables)."""
+"""Scores as text: tables for the terminal (evaluate.py) and for docs (tools.tables)."""
 
 import collections
-import json
 import statistics
 
-from metrics.names import record_name
-
 REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
-"""What a record may hold beside its metrics, and what a table calls a row with it."""
-
-
-def read_record(path):
-    """Reads a record of results/measured; the words of older ones, as `floors`, `ceilings` and the
-    task `reading`, become the present ones.
-
-    Args:
-        path: A `pathlib.Path` of a JSON file.
-    """
-    record = json.loads(path.read_text(encoding="utf-8"))
-    for old, new in (("floors", "baselines"), ("ceilings", "upper_bounds")):
-        if old in record:
-            record[new] = record.pop(old)
-    if record.get("task") == "reading":
-        record["task"] = "reading_comprehension"
-    return record
-
-
+"""Parts of a record beside its metrics, and what a row with one of them is called."""
 NO_FRACTIONS = {"perplexity", "length"}
 LOWER_IS_BETTER = {"perplexity"}
 
 
-def by_corpus(records, metrics):
-    """A row per model, a column per corpus and split; mean and standard deviation over seeds.
+def reference_rows(record):
+    """The baselines and upper bounds of a record as rows of their own, without a seed."""
+    shared = {key: record[key] for key in ("task", "corpus", "split")}
+    return [
+        {"recipe": f"{label}: {name}", **shared, "metrics": metrics}
+        for kind, label in REFERENCES.items()
+        for name, metrics in record.get(kind, {}).items()
+    ]
+
+
+def by_corpus(rows, metrics):
+    """A line per model, a column per corpus and split; mean and standard deviation over seeds.
 
     Scores are in per cent, but for perplexity and length.
 
     Args:
-        records: Dicts with `name`, `corpus`, `split`, `seed`, `metrics` and, if known, `settings`, which are
-            `{kind: {field: value}}`.
+        rows: Dicts with `recipe`, `corpus`, `split`, `metrics` and, unless they are a baseline, `seed`; also, if known,
+            `settings`, `{field: value}`.
         metrics: Names of metrics; a cell shows the first, and the others in brackets.
 
     Returns:
-        The header and the rows, the best first: lists of texts. Where there are several columns, `mean` is that of the
-        first metric over all of them, for rows that have them all. The last column says how many seeds a row has.
-        Models of one name that differ in a setting in the same column are rows of their own, which name it. Baselines
-        and upper bounds of the records stand below.
+        The header and the lines, the best first and those without a seed last: lists of texts. The column `mean` is
+        that of the first metric over several columns, for lines that have them all; `seeds` counts them. Rows of one
+        recipe that differ in a setting in the same column have lines of their own, which name it.
 
-    >>> record = {"name": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
-    >>> other = {**record, "seed": 2, "metrics": {"per_response": 0.99}}
-    >>> by_corpus([record, other], ["per_response"])
+    >>> row = {"recipe": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
+    >>> other = {**row, "seed": 2, "metrics": {"per_response": 0.99}}
+    >>> by_corpus([row, other], ["per_response"])
     (['', 'babi-task1', 'seeds'], [['MEMMA', '99.5 ± 0.7', '2']])
     """
-    columns = sorted({(record["corpus"], record["split"]) for record in records}, key=lambda c: (c[1], c[0]))
-    several = len({split for _, split in columns}) > 1
-    header = ["", *(f"{corpus} {split}" if several else corpus for corpus, split in columns)]
+    columns = sorted({(row["split"], row["corpus"]) for row in rows})
+    several = len({split for split, _ in columns}) > 1
+    header = ["", *(f"{corpus} {split}" if several else corpus for split, corpus in columns)]
     header += ["mean"] * (len(columns) > 1) + ["seeds"]
-    cells = collections.defaultdict(lambda: collections.defaultdict(dict))  # label, column: seed to metrics
-    below = {kind: {} for kind in REFERENCES}
-    labels = _labels(records)
-    for record, label in zip(records, labels, strict=True):
-        column = record["corpus"], record["split"]
-        cells[label][column][record["seed"]] = record["metrics"]
-        for kind, found in below.items():
-            for name, scores in record.get(kind, {}).items():
-                found.setdefault(name, {})[column] = scores
-    rows, means = [], {}
-    for name, row in cells.items():
-        seeds = sorted({len(of_column) for of_column in row.values()})
-        shown = [_cell(list(row[column].values()), metrics) if column in row else "" for column in columns]
-        means[name] = _mean([list(of_column.values()) for of_column in row.values()], metrics[0])
-        mean = [_shown(metrics[0], means[name]) if len(row) == len(columns) else ""] * (len(columns) > 1)
-        rows.append([name, *shown, *mean, "-".join(map(str, seeds))])
-    rows.sort(key=lambda row: means[row[0]], reverse=metrics[0] not in LOWER_IS_BETTER)
-    for kind, found in below.items():
-        for name, row in found.items():
-            shown = [_cell([row[column]], metrics) if column in row else "" for column in columns]
-            full = len(row) == len(columns) and all(metrics[0] in scores for scores in row.values())
-            mean = _shown(metrics[0], _mean([[scores] for scores in row.values()], metrics[0])) if full else ""
-            rows.append([f"{REFERENCES[kind]}: {name}", *shown, *[mean] * (len(columns) > 1), ""])
-    return header, rows
+    found = {}  # label, column: seed to metrics
+    for label, row in zip(_labels(rows), rows, strict=True):
+        column = row["split"], row["corpus"]
+        found.setdefault(label, {}).setdefault(column, {})[row.get("seed")] = row["metrics"]
+    lines = []
+    for label, cells in found.items():
+        shown = [_cell(list(cells.get(column, {}).values()), metrics) for column in columns]
+        means = [_mean(seeds.values(), metrics[0]) for seeds in cells.values()]
+        mean = None if None in means else statistics.mean(means)
+        if len(columns) > 1:
+            shown.append(_shown(metrics[0], mean) if mean is not None and len(cells) == len(columns) else "")
+        counts = sorted({len(seeds) for seeds in cells.values() if None not in seeds})
+        place = not counts, mean is None, mean if metrics[0] in LOWER_IS_BETTER else -(mean or 0.0)
+        lines.append((place, [label, *shown, "-".join(map(str, counts))]))
+    return header, [line for _, line in sorted(lines, key=lambda line: line[0])]
 
 
-def _labels(records):
-    """The name of each record, and after it the settings that others of its name, corpus and split have otherwise."""
-    settings = [
-        {field: _text(value) for kind in record.get("settings", {}).values() for field, value in kind.items()}
-        for record in records
-    ]
-    names = [record_name(record) for record in records]
-    found = collections.defaultdict(set)  # name, corpus, split, field: values
-    for name, record, fields in zip(names, records, settings, strict=True):
-        for field, value in fields.items():
-            found[name, record["corpus"], record["split"], field].add(value)
-    differing = collections.defaultdict(set)
-    for (name, _, _, field), values in found.items():
-        if len(values) > 1 and field != "seed":
-            differing[name].add(field)
-    return [
-        ", ".join([name, *(f"{field}={fields.get(field)}" for field in sorted(differing[name]))])
-        for name, fields in zip(names, settings, strict=True)
-    ]
+def by_metric(scores, metrics):
+    """A cell per metric: its mean over dicts of metrics and the standard deviation; empty where one lacks it."""
+    cells = []
+    for metric in metrics:
+        values = [found.get(metric) for found in scores]
+        if None in values:
+            cells.append("")
+        else:
+            digits = 2 if max(values) > 1 else 3  # perplexity and length are no fractions
+            spread = [statistics.stdev(values)] if len(values) > 1 else []
+            cells.append(" ± ".join(number(each, digits) for each in (statistics.mean(values), *spread)))
+    return cells
 
 
-def _text(value):
-    return value if isinstance(value, str) else json.dumps(value)
+def mean_over_corpora(rows, name):
+    """The mean over corpora and splits of the mean over rows of a metric, or of a number that the rows hold.
+
+    >>> row = {"corpus": "a", "split": "dev", "minutes": 1, "metrics": {}}
+    >>> mean_over_corpora([row, {**row, "minutes": 3}, {**row, "corpus": "b", "minutes": 3}], "minutes")
+    2.5
+    """
+    values = collections.defaultdict(list)
+    for row in rows:
+        values[row["corpus"], row["split"]].append({**row, **row["metrics"]}[name])
+    return statistics.mean(map(statistics.mean, values.values()))
 
 
-def _mean(columns, metric):
-    """The mean over columns of the mean over each column's scores."""
-    return statistics.mean(statistics.mean(scores[metric] for scores in column) for column in columns)
+def number(value, digits=3, sign=""):
+    """A number; of three decimals, as scores have, without the zero before its point.
+
+    >>> number(0.5), number(34.2819, 2), number(-0.25, 2, "+")
+    ('.500', '34.28', '-0.25')
+    """
+    return f"{value:{sign},.{digits}f}".removeprefix("0" if digits == 3 else "")
+
+
+def markdown(header, lines):
+    """The text of a table, without columns at its end that are empty throughout; an empty cell is one space wide."""
+    while lines and not any(line[-1] for line in lines):
+        header, lines = header[:-1], [line[:-1] for line in lines]
+    shown = ["|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in (header, *lines)]
+    return "\n".join([shown[0], f"|{'---|' * len(header)}", *shown[1:]])
+
+
+def _labels(rows):
+    """The recipe of each row, with the settings in which rows of its recipe, corpus and split differ."""
+    values = {}  # recipe, corpus, split, field: its values
+    for row in rows:
+        for field, value in row.get("settings", {}).items():
+            values.setdefault((row["recipe"], row["corpus"], row["split"], field), set()).add(str(value))
+    differing = {(name, field) for (name, _, _, field), texts in values.items() if len(texts) > 1 and field != "seed"}
+    for row in rows:
+        fields = sorted(field for name, field in differing if name == row["recipe"])
+        yield ", ".join([row["recipe"], *(f"{field}={row.get('settings', {}).get(field)}" for field in fields)])
+
+
+def _mean(scores, metric):
+    values = [found.get(metric) for found in scores]
+    return None if None in values else statistics.mean(values)
+
+
+def _cell(scores, metrics):
+    texts = []
+    for metric in metrics:
+        values = [found[metric] for found in scores if metric in found]
+        spread = f" ± {_shown(metric, statistics.stdev(values))}" if len(values) > 1 else ""
+        texts.append(_shown(metric, statistics.mean(values)) + spread if values else "")
+    first, *others = texts
+    return first + (f" ({', '.join(others)})" if any(others) else "")
 
 
 def _shown(metric, value):
     return f"{value if metric in NO_FRACTIONS else 100 * value:.1f}"
-
-
-def _cell(scores, metrics):
-    def shown(metric):
-        values = [found[metric] for found in scores if metric in found]
-        spread = f" ± {_shown(metric, statistics.stdev(values))}" if len(values) > 1 else ""
-        return _shown(metric, statistics.mean(values)) + spread if values else ""
-
-    first, *others = map(shown, metrics)
-    return first + (f" ({', '.join(others)})" if any(others) else "")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import doctest
+import importlib
 import itertools
 import pathlib
 import re
@@ -63,6 +64,9 @@ def test_commands_of_a_page_have_flags_that_exist(page):
         if "define_flags(" in code:
             code += (ROOT / "benchmarks" / "turns.py").read_text(encoding="utf-8")
         known = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', code))
+        if script.name == "prepare.py":
+            tasks = {corpus.task for corpus in CORPORA.values()}
+            known.update(*(importlib.import_module(f"tasks.{task}.prepare").Settings.model_fields for task in tasks))
         assert set(given) <= known, f"{script.name}: {given}"
         if "recipe" in given and "..." not in values["recipe"]:
             assert set(values["recipe"].split(",")) <= set(RECIPES), values["recipe"]
@@ -114,7 +118,7 @@ def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared,
     run = start(TASKS["selection"], "bag-match", prepared, tmp_path / "run", settings)
     assert run.record["config"].keys() == MODELS["bag-match"].config.model_fields.keys()
     record = Evaluation(TASKS["selection"], [run], None).score("test")
-    assert record["name"] == "Bag match" and record["counts"]["contexts"] == 11
+    assert record["recipe"] == "bag-match" and record["counts"]["contexts"] == 11
     first, *_, last = (row["loss"] for row in run.history())
     assert last < 0.58 < first
     export(TASKS["selection"], run, tmp_path / "exported")

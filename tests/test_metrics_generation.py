@@ -52,30 +52,28 @@ def test_bleu_matches_the_equations(shortest, longest, most):
     assert 0.01 < found["BLEU-4"] < found["BLEU-3"] < found["BLEU-2"] < found["BLEU-1"] < 1
 
 
-def test_bleu_takes_tokens_as_they_are():
-    assert bleu(["a,b . C"], [["a,b . C"]])["BLEU-3"] == pytest.approx(1.0)
-    assert bleu(["A b"], [["a b"]])["BLEU-1"] == pytest.approx(0.5)
-    assert bleu(["a , b"], [["a, b"]])["BLEU-1"] == pytest.approx(1 / 3)
-
-
-def test_bleu_smooths_precisions_of_zero():
-    """The k-th precision of zero counts as one of 2 ** k."""
-    found = bleu(["a b c d"], [["a x c y"]])
-    assert found["BLEU-1"] == pytest.approx(1 / 2)
-    assert found["BLEU-2"] == pytest.approx((1 / 2 * 1 / (2 * 3)) ** (1 / 2))
-    assert found["BLEU-3"] == pytest.approx((1 / 2 * 1 / (2 * 3) * 1 / (4 * 2)) ** (1 / 3))
-
-
-def test_bleu_of_empty_replies():
-    assert bleu(["", ""], [["a b"], ["c"]]) == {f"BLEU-{n}": 0.0 for n in range(1, 5)}
-    assert bleu(["a b", ""], [["a b"], ["c"]])["BLEU-1"] == pytest.approx(math.exp(1 - 3 / 2))
+@pytest.mark.parametrize(
+    ("replies", "references", "n", "expected"),
+    [
+        (["a,b . C"], [["a,b . C"]], 3, 1.0),  # tokens as they are
+        (["A b"], [["a b"]], 1, 0.5),
+        (["a , b"], [["a, b"]], 1, 1 / 3),
+        (["a b c d"], [["a x c y"]], 1, 1 / 2),  # the k-th precision of zero counts as one of 2 ** k
+        (["a b c d"], [["a x c y"]], 2, (1 / 2 * 1 / (2 * 3)) ** (1 / 2)),
+        (["a b c d"], [["a x c y"]], 3, (1 / 2 * 1 / (2 * 3) * 1 / (4 * 2)) ** (1 / 3)),
+        (["", ""], [["a b"], ["c"]], 4, 0.0),
+        (["a b", ""], [["a b"], ["c"]], 1, math.exp(1 - 3 / 2)),
+    ],
+)
+def test_bleu_by_hand(replies, references, n, expected):
+    assert bleu(replies, references)[f"BLEU-{n}"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     ("replies", "references"), [([], []), (["a"], []), (["a"], [[]]), (["a", "b"], [["a"]]), (["a"], [["a"], ["b"]])]
 )
 def test_bleu_rejects_what_does_not_fit(replies, references):
-    with pytest.raises(ValueError, match=r"^bleu needs replies, and at least one reference for each$"):
+    with pytest.raises(ValueError, match="reference for each"):
         bleu(replies, references)
 
 
@@ -120,30 +118,23 @@ TARGETS = ["a b c d", "b c", "a b d d", "c", "b c", "d a b c"]
 TRAIN = ["b c", "c", "a b", "c", "b c", "a b c"]
 
 
-def test_the_most_frequent_target_of_train_is_a_baseline():
-    """Of those of the same count the first by its letters."""
-    found = baselines_of(TRAIN, SOURCES, TARGETS)
-    assert next(iter(found)) == "constant, b c"
-    assert found["constant, b c"] == generation_metrics(["b c"] * 6, [[target] for target in TARGETS])
-    assert found["constant, b c"]["length"] == 2 and found["constant, b c"]["distinct-1"] == 2 / 12
-
-
-def test_random_targets_of_train_are_a_baseline():
+def test_baselines_are_frequent_and_random_targets_of_train_and_what_people_said():
     found = baselines_of(TRAIN, SOURCES, TARGETS, seed=3)
-    rng = random.Random(3)
-    expected = generation_metrics([rng.choice(TRAIN) for _ in TARGETS], [[target] for target in TARGETS])
-    assert (
-        found["random reply of train"] == expected == baselines_of(TRAIN, SOURCES, TARGETS, 3)["random reply of train"]
-    )
+    human = "human, 1 sources with several targets"  # source `q` has the same target twice, which counts once
+    assert list(found) == [
+        "constant, b c",
+        "random reply of train",
+        human,
+    ]  # the first by its letters of the same count
+    references, rng = [[target] for target in TARGETS], random.Random(3)
+    assert found["constant, b c"] == generation_metrics(["b c"] * 6, references)
+    assert found["constant, b c"]["length"] == 2 and found["constant, b c"]["distinct-1"] == 2 / 12
+    assert found["random reply of train"] == generation_metrics([rng.choice(TRAIN) for _ in TARGETS], references)
     others = [baselines_of(TRAIN, SOURCES, TARGETS, seed)["random reply of train"] for seed in range(4, 7)]
-    assert any(other != expected for other in others)
-
-
-def test_what_people_said_is_compared_where_they_said_several_things():
-    """Source `q` has the same target twice, which counts once."""
-    found = baselines_of(TRAIN, SOURCES, TARGETS)
-    assert list(found) == ["constant, b c", "random reply of train", "human, 1 sources with several targets"]
-    expected = generation_metrics(["a b c d"], [["a b d d", "d a b c"]])
-    assert found["human, 1 sources with several targets"] == expected
-    assert expected["BLEU-1"] == pytest.approx(1.0) and expected["BLEU-3"] == pytest.approx((2 / 3 * 1 / 2) ** (1 / 3))
+    assert any(other != found["random reply of train"] for other in others)
+    assert found[human] == generation_metrics(["a b c d"], [["a b d d", "d a b c"]])
+    assert found[human]["BLEU-1"] == pytest.approx(1.0)
+    assert found[human]["BLEU-3"] == pytest.approx((2 / 3 * 1 / 2) ** (1 / 3))
     assert list(baselines_of(TRAIN, SOURCES[:2], TARGETS[:2])) == ["constant, b c", "random reply of train"]
+    together = baselines_of(TRAIN, SOURCES, TARGETS, several=True)["constant, b c"]
+    assert together == generation_metrics(["b c"] * 3, [["a b c d", "a b d d", "d a b c"], ["b c"], ["c"]])

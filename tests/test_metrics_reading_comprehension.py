@@ -54,7 +54,7 @@ def test_a_question_without_a_prediction_counts_nothing():
 
 @pytest.mark.parametrize("answers", [{}, {"q": []}])
 def test_squad_metrics_rejects_questions_without_answers(answers):
-    with pytest.raises(ValueError, match="Each question needs an answer"):
+    with pytest.raises(ValueError, match=r"an answer each.* questions"):
         squad_metrics({"q": "x"}, answers)
 
 

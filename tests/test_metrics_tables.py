@@ -1,120 +1,115 @@
-"""results/tables.py: rows of text from records."""
+"""metrics/tables.py: lines of text from rows of scores."""
 
 import pytest
 
-from metrics.tables import by_corpus
+from metrics.tables import by_corpus, by_metric, mean_over_corpora, reference_rows
 
 
-def record(name, corpus="babi-task1", split="dev", seed=1, value=0.5, **more):
-    return {"name": name, "corpus": corpus, "split": split, "seed": seed, "metrics": {"per_response": value}, **more}
+def row(name, corpus="babi-task1", split="dev", seed=1, value=0.5, **more):
+    return {
+        "recipe": name,
+        "task": "dialog",
+        "corpus": corpus,
+        "split": split,
+        "seed": seed,
+        "metrics": {"per_response": value},
+        **more,
+    }
 
 
-def test_a_row_a_model_and_a_column_a_corpus():
-    records = [
-        record("MEMR", value=0.25),
-        record("MEMMA", corpus="babi-task2", value=1.0),
-        record("MEMMA", value=0.875),
-    ]
-    assert by_corpus(records, ["per_response"]) == (
+def lines(rows, *metrics):
+    return by_corpus(rows, metrics or ["per_response"])[1]
+
+
+def test_a_line_per_model_the_best_first_and_a_column_per_corpus():
+    rows = [row("MEMR", value=0.25), row("MEMMA", corpus="babi-task2", value=1.0), row("MEMMA", value=0.875)]
+    assert by_corpus(rows, ["per_response"]) == (
         ["", "babi-task1", "babi-task2", "mean", "seeds"],
         [["MEMMA", "87.5", "100.0", "93.8", "1"], ["MEMR", "25.0", "", "", "1"]],
     )
-
-
-def test_a_baseline_may_lack_the_first_metric():
-    """As one has no perplexity that only repeats what people said."""
-    lacking = {"constant": {"per_dialog": 0.25}}
-    records = [record("MEMR", corpus=f"babi-task{n}", baselines=lacking) for n in (1, 2)]
-    assert by_corpus(records, ["per_response", "per_dialog"])[1][1] == ["baseline: constant", *[" (25.0)"] * 2, "", ""]
-
-
-def test_the_best_model_stands_first():
-    values = {"MemN2N": 0.3, "MEMMA": 0.7, "MEMR": 0.5}
-    _, rows = by_corpus([record(name, value=value) for name, value in values.items()], ["per_response"])
-    assert [row[0] for row in rows] == ["MEMMA", "MEMR", "MemN2N"]
+    assert by_corpus([], ["per_response"]) == (["", "seeds"], [])
 
 
 def test_perplexity_is_no_fraction_and_less_of_it_is_better():
-    def of(name, perplexity):
-        scores = {"perplexity": perplexity, "BLEU-1": 0.25}
-        return {"name": name, "corpus": "chat", "split": "dev", "seed": 1, "metrics": scores}
-
-    _, rows = by_corpus([of("bad", 70.0), of("good", 34.28)], ["perplexity", "BLEU-1"])
-    assert rows == [["good", "34.3 (25.0)", "1"], ["bad", "70.0 (25.0)", "1"]]
-
-
-def test_models_of_one_name_with_different_settings_are_rows_of_their_own():
-    def of(seed, value, corpus="babi-task1", **settings):
-        more = {"settings": {"model": settings, "fit": {"seed": seed}}}
-        return record("MEMMA", corpus=corpus, seed=seed, value=value, **more)
-
-    records = [of(1, 0.5, hops=1), of(2, 0.7, hops=1), of(1, 0.9, hops=3)]
-    assert by_corpus(records, ["per_response"])[1] == [
-        ["MEMMA, hops=3", "90.0", "1"],
-        ["MEMMA, hops=1", "60.0 ± 14.1", "2"],
+    rows = [
+        row(name, metrics={"perplexity": value, "BLEU-1": 0.25}) for name, value in (("bad", 70.0), ("good", 34.28))
     ]
-    # What differs between corpora alone, as the size of a vocabulary does, is no other model.
-    records = [of(1, 0.5, vocabulary_size=7), of(1, 0.7, corpus="babi-task2", vocabulary_size=9)]
-    assert [row[0] for row in by_corpus(records, ["per_response"])[1]] == ["MEMMA"]
+    assert lines(rows, "perplexity", "BLEU-1") == [["good", "34.3 (25.0)", "1"], ["bad", "70.0 (25.0)", "1"]]
+
+
+def test_models_of_one_name_with_different_settings_have_lines_of_their_own():
+    settings = [(1, 0.5, 1), (2, 0.7, 1), (1, 0.9, 3)]
+    rows = [
+        row("MEMMA", seed=seed, value=value, settings={"hops": hops, "seed": seed}) for seed, value, hops in settings
+    ]
+    assert lines(rows) == [["MEMMA, hops=3", "90.0", "1"], ["MEMMA, hops=1", "60.0 ± 14.1", "2"]]
+    # A difference between corpora alone, as in the size of a vocabulary, makes no other model.
+    rows = [row("MEMMA", corpus=f"babi-task{n}", settings={"vocabulary_size": n}) for n in (1, 2)]
+    assert [line[0] for line in lines(rows)] == ["MEMMA"]
 
 
 def test_splits_are_named_where_there_are_several():
-    records = [
-        record("MEMMA", corpus=corpus, split=split)
-        for corpus in ("babi-task2", "babi-task1")
-        for split in ("dev-oov", "dev")
-    ]
-    header, _ = by_corpus(records, ["per_response"])
+    corpora, splits = ("babi-task2", "babi-task1"), ("dev-oov", "dev")
+    rows = [row("MEMMA", corpus=corpus, split=split) for corpus in corpora for split in splits]
     names = ["babi-task1 dev", "babi-task2 dev", "babi-task1 dev-oov", "babi-task2 dev-oov"]
-    assert header == ["", *names, "mean", "seeds"]
-    assert by_corpus(records[::2], ["per_response"])[0] == ["", "babi-task1", "babi-task2", "mean", "seeds"]
+    assert by_corpus(rows, ["per_response"])[0] == ["", *names, "mean", "seeds"]
+    assert by_corpus(rows[::2], ["per_response"])[0] == ["", "babi-task1", "babi-task2", "mean", "seeds"]
 
 
 def test_seeds_give_a_mean_and_a_deviation():
-    records = [record("MEMMA", seed=seed, value=value) for seed, value in ((1, 0.9), (2, 0.92), (5, 0.97))]
-    assert by_corpus(records, ["per_response"])[1] == [["MEMMA", "93.0 ± 3.6", "3"]]  # divided by n - 1
-    more = [*records, record("MEMMA", corpus="babi-task2", value=0.5), record("MEMR")]
-    assert by_corpus(more, ["per_response"])[1] == [
+    rows = [row("MEMMA", seed=seed, value=value) for seed, value in ((1, 0.9), (2, 0.92), (5, 0.97))]
+    assert lines(rows) == [["MEMMA", "93.0 ± 3.6", "3"]]  # divided by n - 1
+    assert lines([*rows, row("MEMMA", corpus="babi-task2", value=0.5), row("MEMR")]) == [
         ["MEMMA", "93.0 ± 3.6", "50.0", "71.5", "1-3"],  # each column counts the same, whatever its seeds
         ["MEMR", "50.0", "", "", "1"],
     ]
-
-
-def test_a_seed_counts_once():
-    records = [record("MEMMA", value=0.25), record("MEMMA", value=0.75)]  # the later measurement counts
-    assert by_corpus(records, ["per_response"])[1] == [["MEMMA", "75.0", "1"]]
+    assert lines([row("MEMMA", value=0.25), row("MEMMA", value=0.75)]) == [["MEMMA", "75.0", "1"]]  # the later counts
 
 
 def test_other_metrics_stand_in_brackets():
     def both(name, seed, value, other):
-        return {**record(name, seed=seed), "metrics": {"per_response": value, "per_dialog": other}}
+        return {**row(name, seed=seed), "metrics": {"per_response": value, "per_dialog": other}}
 
-    records = [both("MEMMA", 1, 0.9, 0.5), both("MEMMA", 2, 0.9, 0.6), both("MEMR", 1, 0.75, 0.0), record("MemN2N")]
-    assert by_corpus(records, ["per_response", "per_dialog"])[1] == [
+    rows = [both("MEMMA", 1, 0.9, 0.5), both("MEMMA", 2, 0.9, 0.6), both("MEMR", 1, 0.75, 0.0), row("MemN2N")]
+    assert lines(rows, "per_response", "per_dialog") == [
         ["MEMMA", "90.0 ± 0.0 (55.0 ± 7.1)", "2"],
         ["MEMR", "75.0 (0.0)", "1"],
         ["MemN2N", "50.0", "1"],
     ]
-    assert by_corpus(records[:2], ["per_dialog"])[1] == [["MEMMA", "55.0 ± 7.1", "2"]]
+    assert lines(rows[:2], "per_dialog") == [["MEMMA", "55.0 ± 7.1", "2"]]
 
 
 def test_baselines_and_upper_bounds_stand_below():
-    baselines = {"TF-IDF": {"per_response": 0.0625}, "nearest": {"per_response": 0.667}}
-    upper_bounds = {"seen": {"per_response": 0.8314}}
+    baselines = {"TF-IDF": {"per_response": 0.0625}, "nearest": {"per_response": 0.667}, "other": {"per_dialog": 0.25}}
     records = [
-        record("MEMMA", value=0.05, baselines=baselines, upper_bounds=upper_bounds),
-        record("MEMMA", seed=2, value=0.05),  # the baselines of a dataset are always the same
-        record("MEMR", corpus="babi-task2", baselines={"TF-IDF": {"per_response": 0.03125}}),
+        row("MEMMA", value=0.05, baselines=baselines, upper_bounds={"seen": {"per_response": 0.8314}}),
+        row("MEMMA", seed=2, value=0.05),
+        row("MEMR", corpus="babi-task2", baselines={"TF-IDF": {"per_response": 0.03125}}),
     ]
-    assert by_corpus(records, ["per_response"])[1] == [
+    rows = [each for record in records for each in (record, *reference_rows(record))]
+    assert lines(rows, "per_response", "per_dialog") == [
         ["MEMR", "", "50.0", "", "1"],
         ["MEMMA", "5.0 ± 0.0", "", "", "2"],
-        ["baseline: TF-IDF", "6.2", "3.1", "4.7", ""],
-        ["baseline: nearest", "66.7", "", "", ""],
         ["upper bound: seen", "83.1", "", "", ""],
+        ["baseline: nearest", "66.7", "", "", ""],
+        ["baseline: TF-IDF", "6.2", "3.1", "4.7", ""],
+        ["baseline: other", " (25.0)", "", "", ""],  # as one has no perplexity that only repeats what people said
     ]
 
 
-@pytest.mark.parametrize("metrics", [["per_response"], ["per_response", "per_dialog"]])
-def test_no_records_make_an_empty_table(metrics):
-    assert by_corpus([], metrics) == (["", "seeds"], [])
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        ([0.5], [".500", ""]),
+        ([0.5, 0.7], [".600 ± .141", ""]),
+        ([34.281, 30.0], ["32.14 ± 3.03", ""]),
+        ([1.0], ["1.000", ""]),
+    ],
+)
+def test_cells_by_metric(values, cells):
+    assert by_metric([{"a": value} for value in values], ["a", "b"]) == cells
+
+
+def test_corpora_count_alike_whatever_their_seeds():
+    rows = [row("a", corpus=corpus, value=value) for corpus, value in (("x", 0.25), ("x", 0.75), ("y", 1.0))]
+    assert mean_over_corpora(rows, "per_response") == 0.75

@@ -83,7 +83,7 @@ def test_stand_in_brings_every_variable(released, tmp_path):
 def test_stand_in_exports(tmp_path):
     released = stand_in(tmp_path, network="last_net")
     run = import_stand_in(released, tmp_path / "run")
-    with pytest.raises(UserError, match=r"cannot be exported: strings need a vocabulary\.txt"):
+    with pytest.raises(UserError, match=r"cannot be exported.*vocabulary\.txt"):
         exporting.export(selection, run, tmp_path / "out")
     turns, responses = (np.where(ids == EOS_ID, V, ids) for ids in some_inputs())
     expected = np.array(
@@ -222,7 +222,7 @@ def test_all_variables_that_do_not_fit_are_listed(released, tmp_path):
 def test_refuses_a_checkpoint_of_something_else(released, tmp_path, name, value):
     tensors = {**released.tensors, name: value}
     checkpoint = write_checkpoint(tmp_path / "other", {n: v for n, v in tensors.items() if v is not None})
-    refused(tmp_path, f"none of DAM's release: it has no {name} with", checkpoint, released.config)
+    refused(tmp_path, f"not a checkpoint of the DAM release: {name} ", checkpoint, released.config)
 
 
 def test_refuses_a_missing_or_broken_checkpoint(released, tmp_path):
@@ -237,13 +237,14 @@ def test_refuses_a_missing_or_broken_checkpoint(released, tmp_path):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        (None, r"conf\.json: expected a readable JSON file\. Received: No such file"),
-        ("{'batch_size': 2}", r"conf\.json: expected JSON in UTF-8\. "),
-        ("[]", r"conf\.json: expected the release's conf, a JSON object\. Received: list"),
-        ('{"batch_size": 2, "_EOS_": 1}', "expected .* with max_turn_num, max_turn_len, learning_rate$"),
-        (json.dumps({**CONF, "max_turn_len": "11"}), "max_turn_len to be a positive whole number. Received: '11'"),
-        (json.dumps({**CONF, "batch_size": 2.5}), "batch_size to be a positive whole number. Received: 2.5"),
-        (json.dumps({**CONF, "learning_rate": 0}), "learning_rate to be a positive number. Received: 0"),
+        (None, "readable JSON file.* No such file"),
+        ("{'batch_size': 2}", "expected JSON"),
+        ("[]", "an object"),
+        ('{"batch_size": 2, "_EOS_": 1}', "max_turn_num is missing"),
+        (json.dumps({**CONF, "max_turn_len": "11"}), "max_turn_len.*integer.* 11"),
+        (json.dumps({**CONF, "_EOS_": 0}), "_EOS_.*greater than or equal to 1.* 0"),
+        (json.dumps({**CONF, "batch_size": 2.5}), r"batch_size.*integer.* 2\.5"),
+        (json.dumps({**CONF, "learning_rate": 0}), "learning_rate.*greater than 0.* 0"),
         # What the conf says and the weights do not show must still fit them.
         (json.dumps({**CONF, "max_turn_num": 13}), r"loss/weights has shape \(76, 1\) where \(152, 1\) is expected"),
     ],
@@ -252,7 +253,7 @@ def test_refuses_a_wrong_conf(released, tmp_path, text, match):
     released.config.unlink()
     if text is not None:
         released.config.write_text(text)
-    refused(tmp_path, match, released.checkpoint, released.config)
+    refused(tmp_path, rf"conf\.json.*{match}", released.checkpoint, released.config)
 
 
 def test_refuses_a_used_directory(released, tmp_path):

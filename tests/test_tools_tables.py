@@ -1,29 +1,47 @@
-"""tools/tables.py and tools/markdown.py: the numbers of the README and of docs/ are those of results/."""
+"""tools/tables.py: the numbers of README.md and docs/ are those of results/, whose rows are those of recipes."""
 
+import json
 import re
 
 import pytest
 
 from base.files import UserError
-from metrics.names import of_today
-from metrics.tables import read_record
+from metrics.published import scores
+from models import MODELS
 from tasks import RECIPES
 from tools import tables
-from tools.benchmark_tables import sides
-from tools.markdown import chosen, curve, samples, score_text, table
-from tools.model_tables import MEASURED, ROOT, recipe_records, recipe_score
-from tools.tables import main, pages, render
+from tools.tables import ROOT, pages, render, rerun, write
 
 
-def record(name, seed, value, **more):
-    metrics = {"seconds": 120, "epochs": 3.0, "metrics": {"R10@1": value}, "baselines": {}}
-    return {"name": name, "corpus": "x", "seed": seed, **metrics, **more}
+def row(recipe="dam-ubuntu-irc", value=0.5, seed=1, **more):
+    found = {"recipe": recipe, "task": "selection", "corpus": "x", "split": "dev", "metrics": {"R10@1": value}}
+    return {**found, "seed": seed, "epochs": 3.0, "minutes": 2.0, "commit": "c0ffee1", "hardware": "a CPU", **more}
+
+
+def baseline(name="baseline: random", value=0.1, **more):
+    return {"recipe": name, "task": "selection", "corpus": "x", "split": "dev", "metrics": {"R10@1": value}, **more}
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    """The lines of the table that a marker makes of some rows, and of some published ones."""
+
+    def made(marker, *rows, published=()):
+        monkeypatch.setattr(tables, "scores", lambda: list(rows))
+        monkeypatch.setattr(tables, "published", lambda: list(published))
+        return render(f"<!-- {marker} -->\n<!-- end -->").splitlines()[1:-1]
+
+    return made
+
+
+# === Pages ===
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_every_page_is_up_to_date(page):
     text = page.read_text(encoding="utf-8")
     assert render(text) == text, "run: python -m tools.tables"
+    assert set(re.findall(r"<!-- (\w+)", text)) <= {*tables.KINDS, "end"}
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -34,202 +52,200 @@ def test_links_within_the_project_lead_somewhere(page):
             assert (page.parent / link).exists(), link
 
 
-def test_the_readme_is_short_and_shows_every_system():
+def test_the_readme_is_short_and_shows_every_system_and_published_model():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 150
     for name in ("DAM", "BiDAF", "Seq2seq, Luong's dot attention", "MEMMA", "MemN2N", "Entity MEMMA"):
         assert f"| {name} |" in text
+    for run in (path.parent for path in (ROOT / "pretrained").glob("*/README.md")):
+        files = [file for file in run.rglob("*") if file.is_file() and "index" not in file.parts]  # chat.py makes it
+        megabytes = sum(file.stat().st_size for file in files) / 1e6
+        [line] = re.findall(rf"\| \[`pretrained/{run.name}`\].*", text)
+        assert line.endswith(f"| {megabytes:.0f} |"), run.name
 
 
 def test_check_names_stale_pages_and_changes_nothing(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
-    page.write_text("A <!-- value: published 0 metrics R10@1 -->.1<!-- end --> b.\n", encoding="utf-8")
+    page.write_text('A <!-- value: "published: DAM (test)" ubuntu-v1 R10@1 -->.1<!-- end --> b.\n', encoding="utf-8")
     monkeypatch.setattr(tables, "pages", lambda: [page])
-    monkeypatch.setattr(tables, "_shown", lambda path: path.name)
-    monkeypatch.setattr(tables.flags.FLAGS["check"], "value", True)
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
     with pytest.raises(UserError, match=r"out of date: page\.md"):
-        main()
+        write(check=True)
     assert ">.1<" in page.read_text(encoding="utf-8")
-    monkeypatch.setattr(tables.flags.FLAGS["check"], "value", False)
-    main()
-    assert page.read_text(encoding="utf-8") == "A <!-- value: published 0 metrics R10@1 -->.638<!-- end --> b.\n"
+    write()
+    assert ">.767<" in page.read_text(encoding="utf-8")
 
 
-def test_a_marker_that_cannot_be_rendered_is_quoted():
-    for marker, message in (
-        ("<!-- tabel: x -->", "expected one of table, "),
-        ("<!-- table: no-such-corpus -->", "no measured record"),
-        ("<!-- value: published 9999 -->", "index"),
-        ("<!-- speed: absent -->", "absent.json"),
-        ("<!-- table: squad colour=red -->", "colour"),
-    ):
-        with pytest.raises(ValueError, match=re.escape(marker)) as error:
-            render(f"{marker}\n<!-- end -->")
-        assert message in str(error.value)
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [
+        ("tabel: x", "scores, rows, value"),
+        ("scores: no-such-recipe", "no score"),
+        ("scores: dam-* colour=red", "colour"),
+        ("value: dam-ubuntu-irc ubuntu-irc R11@1", "R11@1"),
+        ("value: results/published.json/9999", "index"),
+        ("rows: results/benchmarks/absent.json/rows side", "absent.json"),
+    ],
+)
+def test_a_marker_that_cannot_be_filled_is_quoted(marker, message):
+    with pytest.raises(ValueError, match=f"<!-- {re.escape(marker)} -->.*{re.escape(message)}"):
+        render(f"<!-- {marker} -->\n<!-- end -->")
 
 
-def test_rows_are_sorted_and_seeds_averaged():
-    rows = table([record("a", 1, 0.2), record("b", 1, 0.5), record("b", 2, 0.7)]).splitlines()[2:]
-    assert rows == ["| b | | .600 ± .141 | | | | | 3 | 1, 2 | 2 |", "| a | | .200 | | | | | 3 | 1 | 2 |"]
+# === The rows of results/ ===
 
 
-def test_every_measured_file_says_how_to_get_it_again():
-    files = sorted(MEASURED.rglob("*.json"))
-    assert len(files) > 300
-    for file in files:
-        found = read_record(file)
-        needed = {"name", "model", "corpus", "split", "settings", "command", "seed", "hardware", "seconds", "commit"}
-        assert needed | {"metrics", "history"} <= found.keys(), file.name
-        assert found["command"].startswith("python "), file.name
+def test_every_row_says_how_to_get_it_again():
+    rows = scores()
+    assert len(rows) > 600
+    for found in rows:
+        if "seed" not in found:
+            assert found["recipe"].startswith(("baseline: ", "upper bound: ")) and found["metrics"]
+            continue
+        recipe = RECIPES[found["recipe"]]
+        assert MODELS[recipe.model].task == found["task"]
+        assert found["command"].startswith(f"python train.py --recipe={found['recipe']} --seed={found['seed']}")
+        assert found["epochs"] <= recipe.training["epochs"] + 0.01
+        assert {"minutes", "hardware", "versions", "dirty"} <= found.keys() and len(found["commit"]) == 7
+        assert "budget" in found or found["evaluation"]["command"].startswith("python evaluate.py --run=RUN")
+    names = ("recipe", "corpus", "split", "seed", "search", "budget", "ensemble")
+    assert len({tuple(found.get(name) for name in names) for found in rows}) == len(rows)
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_says_what_its_records_say(name):
-    assert RECIPES[name].score == recipe_score(RECIPES[name])
-    assert (RECIPES[name].score == "not measured") == (not RECIPES[name].results)
+def test_titles_are_unique():
+    assert len({recipe.title for recipe in RECIPES.values()}) == len(RECIPES)
 
 
-def test_the_records_of_a_recipe_are_its_own():
-    for name, recipe in RECIPES.items():
-        for found in recipe_records(recipe):
-            settings = {**of_today(found["model"], found["settings"]["model"]), **found["settings"]["training"]}
-            assert found["model"] == recipe.model, name
-            for field, value in recipe.settings.items():
-                assert settings[field] == value, f"{name}: {field}"
+# === Tables ===
 
 
-def test_a_score_averages_seeds_before_corpora():
-    row = {"task": "dialog", "split": "dev", "seconds": 60, "epochs": 8, "hardware": "h"}
-    found = [
-        {**row, "corpus": corpus, "seed": seed, "metrics": {"per_response": value}}
-        for corpus, seed, value in (("t1", 1, 0.25), ("t1", 2, 0.75), ("t2", 1, 1.0))
+def test_the_best_stands_first_and_seeds_are_averaged(lines):
+    several = [
+        row(value=0.5),
+        row(value=0.7, seed=2, minutes=3.0),
+        row("dam-sample", 0.2),
+        baseline(),
+        baseline(corpus="y"),
     ]
-    assert score_text(found, 8.0) == "dev per_response .750, the mean of 2 tasks; seeds 1, 2, 60 seconds per task, h"
-
-
-def test_replies_found_by_another_search_have_their_own_row():
-    metrics = {"seconds": 60, "epochs": 1, "baselines": {}, "corpus": "x", "task": "generation", "name": "a", "seed": 1}
-    found = [
-        {**metrics, "metrics": {"perplexity": 30.0, "BLEU-1": 0.1}},
-        {**metrics, "metrics": {"perplexity": 30.0, "BLEU-1": 0.1}, "search": "greedy", "seed": 2},
-        {**metrics, "metrics": {"perplexity": 31.0, "BLEU-1": 0.2}, "search": "beam of 5", "baselines": {"f": {}}},
+    header, _, *found = lines("scores: dam-*", *several)
+    assert header == "| | R2@1 | R10@1 | R10@2 | R10@5 | MAP | MRR | epochs | seeds | minutes |"
+    best, second = RECIPES["dam-ubuntu-irc"].title, RECIPES["dam-sample"].title
+    assert found == [
+        f"| {best} | | .600 ± .141 | | | | | 3 | 1, 2 | 2 |",
+        f"| {second} | | .200 | | | | | 3 | 1 | 2 |",
+        "| *baseline: random* | | .100 | | | | | | | |",
     ]
-    rows = [row.split("|")[1].strip() for row in table(found).splitlines()[2:]]
-    assert rows == ["a", "a, beam of 5", "*baseline: f*"]
-    assert "| 1, 2 |" in table(found)
 
 
-PUBLISHED = [
-    {"model": "BiDAF, single", "split": "test", "metrics": {"R10@1": 0.3}},
-    {"model": "BiDAF, single", "split": "dev", "metrics": {"R10@1": 0.25}},
-    {"model": "DAM", "metrics": {"R10@1": 0.4}},
-]
-
-
-def test_a_table_shows_the_published_rows_that_it_asks_for():
-    assert chosen(PUBLISHED, "") == []
-    assert chosen(PUBLISHED, "DAM; BiDAF, * (dev)") == [PUBLISHED[2], PUBLISHED[1]]
-    assert chosen(PUBLISHED, "*; DAM") == PUBLISHED
-    with pytest.raises(ValueError, match=r"'SMN'.*Known: BiDAF, single \(test\), BiDAF, single \(dev\), DAM"):
-        chosen(PUBLISHED, "SMN")
-    rows = table([record("a", 1, 0.2)], chosen(PUBLISHED, "BiDAF, single (dev)")).splitlines()[3:]
-    assert rows == ["| *published: BiDAF, single (dev)* | | .250 | | | | | | | |"]
-
-
-def test_a_curve_at_some_steps_stands_beside_the_published_one():
+def test_rows_that_are_more_than_a_recipe_say_so(lines):
     rows = [
-        {"step": step, "epoch": step / 100, "loss": loss, "seconds": 60.0, "perplexity": 9.0}
-        for step, loss in ((500, 5.0), (600, 4.5), (1000, 4.0))
+        row(ensemble=2, value=0.9),
+        row(epochs_before=[1.5, 2.0], value=0.8, stale="code"),
+        row(seed=2, commit="babe001", value=0.6, stale="code", parts={"unseen": {"R10@1": 0.25}}),
+        row(budget=1.0, value=0.1, epochs=1.0),
     ]
-    others = [{"model": "tutorial", "curve": {"500": 3.77, "1000": 3.47}}]
-    shown = curve({"task": "generation", "history": rows}, [500, 1000], others).splitlines()
-    assert shown[0] == "| steps | loss | *published: tutorial* | perplexity | minutes |"
-    assert shown[2:] == ["| 500 | 5.00 | 3.77 | 9.00 | 1 |", "| 1,000 | 4.00 | 3.47 | 9.00 | 1 |"]
-
-
-def test_a_curve_is_that_of_the_longest_run_whose_name_is_not_left_out(monkeypatch):
-    runs = [("a, more", 2.0), ("a", 1.0)]
-    history = {name: [{"epoch": last, "loss": last, "seconds": 60.0, "R10@1": 0.5}] for name, last in runs}
-    records = [record(name, 1, 0.5, epochs=last, task="selection", history=history[name]) for name, last in runs]
-    monkeypatch.setattr(tables, "measured", lambda corpus, files: records)
-    records.append({**record("ensemble of more", 1, 0.5, epochs=3.0, task="selection"), "seeds": [1, 2]})
-    for option, epoch in (("", 2), (' without="more"', 1), (' only="more"', 2)):
-        assert f"\n| {epoch} | {epoch}.00 |" in render(f"<!-- curve: x{option} -->\n<!-- end -->")
-
-
-def test_samples_have_a_column_per_search():
-    pair = {"source": "a | b", "target": "c ."}
-    records = [
-        {"unit": "words", "search": search, "samples": [{**pair, "reply": reply}]}
-        for search, reply in (("greedy", "x"), ("beam of 5", "y !"))
+    title = RECIPES["dam-ubuntu-irc"].title
+    assert lines("scores: dam-*", *rows)[2:] == [
+        f"| Ensemble of 2: {title} | | .900 | | | | | 3 | 1 | 2 | |",
+        f"| {title} | | .700 ± .141 | | | | | 1.5 + 2 + 3 | 1, 2 | 2 | c0ffee1 and 1 more |",
     ]
-    assert samples(records).splitlines()[0] == "| what was said | greedy | beam of 5 | what a human answered |"
-    assert samples(records).splitlines()[2] == "| a \\| b | x | y! | c. |"
+    assert lines("scores: dam-* epochs=1", *rows)[2:] == [f"| {title} | | .100 | | | | | 1 | 1 | 2 |"]
+    assert lines("scores: dam-*", rows[2])[3] == f"| {title}, unseen | | .250 | | | | | | | | |"
 
 
-def test_two_sides_stand_beside_their_ratio():
-    rows = {"squad": {"per_second": [90.0, 60.0], "peak_gigabytes": [3.25, 2.0]}}
-    shown = sides({"sides": ["a", "b"], "unit": "questions", "rows": rows}).splitlines()
-    assert shown[0] == "| questions per second | a | b | ratio | GB, a | GB, b |"
-    assert shown[2] == "| squad | 90 | 60 | 1.50 | 3.2 | 2.0 |"
+def test_perplexity_is_no_fraction_and_less_is_better(lines):
+    chat = {"task": "generation", "corpus": "x", "split": "dev"}
+    rows = [{**row("chat-dot"), **chat, "metrics": {"perplexity": value, "BLEU-1": 0.1}} for value in (31.0, 30.0)]
+    rows[0]["search"] = "beam of 5"
+    found = [line.split(" | ")[:3] for line in lines("scores: chat-*", *rows)[2:]]
+    assert [cells[1] for cells in found] == ["30.00", "31.00"] and found[1][0].endswith("attention, beam of 5")
 
 
-def test_rows_of_a_benchmark_are_shown_by_field():
-    shown = render("<!-- rows: lazy_adam side milliseconds absent -->\n<!-- end -->").splitlines()
-    assert shown[1:4] == ["| side | milliseconds | absent |", "|---|---|---|", "| exact Adam | 150 | |"]
-
-
-def test_models_are_shown_or_left_out_by_a_part_of_their_name(monkeypatch):
-    records = [record("a, 5 units", 1, 0.2), record("a, no b", 1, 0.5)]
-    monkeypatch.setattr(tables, "measured", lambda corpus, files: records)
-    for option, kept, gone in (
-        ('only="no b"', "| a, no b |", "| a, 5"),
-        ('without="no b"', "| a, 5 units |", "| a, no"),
-    ):
-        shown = render(f"<!-- table: x {option} -->\n<!-- end -->")
-        assert kept in shown
-        assert gone not in shown
-
-
-def test_a_table_is_of_the_records_in_files_like_a_pattern():
-    shown = render('<!-- table: dailydialog files="chat/chat-none-*-1-dev.json" -->\n<!-- end -->')
-    names = [line.split(" | ")[0] for line in shown.splitlines()[3:-1] if "baseline" not in line]
-    assert names == ["| Seq2seq, no attention", "| Seq2seq, no attention, without the pairs of train"]
-
-
-def test_budgets_leave_out_ensembles_and_runs_that_had_less(monkeypatch):
-    history = [{"epoch": epoch, "seconds": 60 * epoch, "R10@1": 0.1 * epoch} for epoch in (1.0, 2.0, 3.0)]
-    records = [record("a", 1, 0.3, history=history), record("b", 1, 0.1, history=history[:1], epochs=1.0)]
-    records.append({**record("Ensemble of 2: a", 1, 0.4, history=history), "seeds": [1, 2]})
-    monkeypatch.setattr(tables, "measured", lambda corpus, files: records)
-    assert tables._table("x", epochs="2").splitlines()[2:] == ["| a | | .200 | | | | | 2 | 1 | 2 |"]
-
-
-def test_rows_of_one_task_are_chosen_by_their_names(monkeypatch):
-    """What was measured on some tasks only stands in no table of all."""
-
-    def record(task, split, value, **settings):
-        found = {
-            "name": "x",
-            "model": "memma",
-            "task": "dialog",
-            "corpus": f"babi-task{task}",
-            "split": split,
-            "seed": 1,
-        }
-        settings = {"model": {"speaker": True, "time": True, **settings}}
-        metrics = {"per_response": value, "per_dialog": 0.25}
-        return {**found, "settings": settings, "metrics": metrics, "baselines": {"nothing": metrics}}
-
-    found = [record(task, "dev", 0.5) for task in range(1, 6)]
-    found += [record(1, split, value, heads=1) for split, value in (("dev", 0.75), ("dev-oov", 0.625))]
-    monkeypatch.setattr(tables, "measured", lambda: found)
-    assert tables._dialog_task("babi-task1", "1 head; 8 heads").splitlines() == [
-        "| | babi-task1 dev | babi-task1 dev-oov | mean | seeds |",
-        "|---|---|---|---|---|",
-        "| MEMMA, 1 head | 75.0 (25.0) | 62.5 (25.0) | 68.8 | 1 |",
+def test_published_scores_stand_below(lines):
+    others = [
+        {**baseline(value=value), "model": "BiDAF", "split": split, "source": "s"}
+        for split, value in (("test", 0.3), ("dev", 0.25))
     ]
-    assert [line.split(" |")[0] for line in tables._dialog("dev").splitlines()[2:]] == [
-        "| MEMMA",
-        "| *baseline: nothing*",
+    assert lines("scores: dam-*", row(), published=others)[3:] == []
+    assert lines('scores: dam-* "published: BiDAF (d*"', row(), published=others)[3:] == [
+        "| *published: BiDAF (dev)* | | .250 | | | | | | | |"
     ]
+
+
+def test_dialogs_have_a_column_per_task_and_recipes_that_were_measured_on_all(lines):
+    def dialog(recipe, task, **more):
+        metrics = {"per_response": 0.5, "per_dialog": 0.25}
+        return {**row(recipe, **more), "task": "dialog", "corpus": f"babi-task{task}", "metrics": metrics}
+
+    rows = [dialog("babi-memma", 1), dialog("babi-memma", 2, stale="code"), dialog("babi-memr", 1)]
+    assert lines("scores: babi-*", *rows) == [
+        "| | babi-task1 | babi-task2 | mean | seeds | commit |",
+        "|---|---|---|---|---|---|",
+        "| MEMMA | 50.0 (25.0) | 50.0 (25.0) | 50.0 | 1 | c0ffee1 |",
+    ]
+
+
+def test_recipes_are_listed_with_what_they_reached(lines):
+    rows = [row(minutes=1.0, epochs=0.5, corpus="x"), row(value=0.7, seed=2, corpus="y"), row(search="beam", value=0.9)]
+    found = lines("scores: dam-ubuntu-irc dam-douban layout=recipes", *rows)[2:]
+    assert found == [
+        "| `dam-douban` | douban | not measured | | | | |",
+        "| `dam-ubuntu-irc` | ubuntu-irc | dev R10@1 .600, mean of 2 tasks | 3 | 1, 2 | 2 minutes | a CPU |",
+    ]
+    [one] = lines("scores: dam-ubuntu-irc layout=recipes", rows[0])[2:]
+    assert "| dev R10@1 .500 | 0.5 of 2 | 1 | 60 seconds | a CPU |" in one
+
+
+def test_values_are_means_over_corpora_differences_and_numbers_of_files(lines, tmp_path, monkeypatch):
+    rows = [row(value=0.2), row(value=0.4, seed=2), row(value=0.7, corpus="y"), row("dam-sample", 0.6)]
+
+    lines("scores: dam-*", *rows)
+
+    def shown(marker):
+        return render(f"<!-- {marker} --><!-- end -->").removeprefix(f"<!-- {marker} -->").removesuffix("<!-- end -->")
+
+    assert shown("value: dam-ubuntu-irc * R10@1") == ".500"
+    assert shown("value: dam-ubuntu-irc x R10@1 minus=dam-sample times=100 digits=2 sign=+") == "-30.00"
+    assert shown("value: dam-ubuntu-irc x minutes digits=0") == "2"
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    things = [{"side": "a", "GB": 1234.5}, {"side": "b", "GB": 0.0123, "pair": [0.5, 0.25]}]
+    (tmp_path / "b.json").write_text(json.dumps({"rows": things}))
+    assert shown("value: b.json/rows/0/GB digits=1") == "1,234.5"
+    assert lines("rows: b.json/rows side GB pair:3") == [
+        "| side | GB | pair |",
+        "|---|---|---|",
+        "| a | 1,234 | |",
+        "| b | 0.0123 | .500 ± .250 |",
+    ]
+
+
+# === Measuring again ===
+
+
+def test_rows_are_measured_again_by_their_commands(tmp_path, monkeypatch, capsys):
+    script = "import json, pathlib, sys\nflags = dict(word[2:].split('=') for word in sys.argv[1:])\n"
+    (tmp_path / "train.py").write_text(
+        script + "pathlib.Path(flags['workdir']).mkdir()\nassert flags['data'] == 'here/x'"
+    )
+    found = {"dev": {"metrics": {"R10@1": 0.75}}}
+    (tmp_path / "evaluate.py").write_text(script + f"json.dump({found}, open(flags['run'] + '/metrics.json', 'w'))")
+    train, evaluate = (
+        "python train.py --recipe=a --data=build/x",
+        {"command": "python evaluate.py --run=RUN --split=dev"},
+    )
+    good = row(command=train, evaluation=evaluate, stale="an old commit")
+    rows = [
+        good,
+        row(command=f"{train} --init_from=b", evaluation=evaluate),
+        row(command=train, minutes=9.0, evaluation=evaluate),
+    ]
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(tables, "scores", lambda: [*rows, baseline()])
+    rerun(5, seed=1, datasets="here", minutes=5.0)
+    assert capsys.readouterr().out.splitlines() == [
+        "dam-ubuntu-irc, x dev, seed 1, commit c0ffee1",
+        "  stale: an old commit",
+        "  R10@1: claimed 0.5000, found 0.7500",
+    ]
+    with pytest.raises(UserError, match=r"python train\.py --recipe=a .*AssertionError"):
+        rerun(1, seed=1, datasets="there", minutes=5.0)

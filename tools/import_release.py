@@ -1,38 +1,97 @@
-"""Turns a checkpoint of DAM's original release (TensorFlow 1) into a run of ours.
+"""Turns a checkpoint of DAM's original release (TensorFlow 1) into a run.
 
     python -m tools.import_release --checkpoint=output/model.ckpt.29 --config=conf.json --out=runs/released
 
-The run has the release's weights, optimizer state and step: evaluate.py, export.py and
-`train.py --resume` take it. `--config` is the release's `conf` dict (its main.py) as JSON.
+The run has the release's weights, optimizer state and step: evaluate.py, export.py and `train.py --resume` take it.
+`--config` is the release's `conf` dict (its main.py) as JSON.
 """
 
 import pathlib
+from typing import Annotated
 
 from absl import flags
+from pydantic import Field, ValidationError
 
 from base import cli
+from base.config import Config, Positive, sentence
 from base.files import UserError, atomic_directory
 from data.text_files import read_json
 
 FLAGS = flags.FLAGS
 
-NEEDED = ("max_turn_num", "max_turn_len", "_EOS_", "learning_rate", "batch_size")
-"""Keys of the release's conf."""
 STEP, BETA_POWERS = "loss/Variable", ("loss/beta1_power", "loss/beta2_power")
-"""Variables that are no weights; the step says what the powers of Adam's betas are."""
+"""Variables that are no weights; the step determines the powers of Adam's betas."""
 EMBEDDING, FILTERS = "word_embedding", ("cnn_aggregation/filter_0", "cnn_aggregation/filter_1")
-"""Variables that all of the release's networks have, and whose shapes say how large they are."""
+"""Variables of all of the release's networks, whose shapes say how large they are."""
+
+
+class ReleaseConf(Config, extra="ignore"):
+    """The entries of the release's conf that its variables do not show."""
+
+    max_turn_num: Positive
+    max_turn_len: Positive
+    end_of_turn: Annotated[int, Field(ge=1, alias="_EOS_")]
+    learning_rate: Annotated[float, Field(gt=0)]
+    batch_size: Positive
+
+
+def read_config(path):
+    """Reads the release's conf dict; a missing file or a wrong entry is a `UserError`."""
+    try:
+        return ReleaseConf.of(read_json(path))
+    except ValidationError as error:
+        raise UserError(f"{path}: {sentence(error, ReleaseConf)}") from error
+
+
+def read_checkpoint(prefix):
+    """All variables of a TensorFlow 1 checkpoint, `{name: array}`."""
+    import tensorflow as tf
+
+    if not pathlib.Path(f"{prefix}.index").is_file():
+        raise UserError(f"{prefix}: no such checkpoint; expected {prefix}.index beside its data")
+    try:
+        reader = tf.train.load_checkpoint(str(prefix))
+        return {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())}
+    except (tf.errors.OpError, RuntimeError, IndexError, ValueError) as error:  # whatever the reader raises
+        raise UserError(f"{prefix}: the checkpoint cannot be read. {str(error).splitlines()[0]}") from error
+
+
+def model_config(tensors, conf):
+    """The `DAMConfig` of a checkpoint: what its variables show, and what only the conf knows.
+
+    Args:
+        tensors: As of `read_checkpoint`.
+        conf: A `ReleaseConf`.
+    """
+    from models.dam import DAMConfig, release_settings
+
+    for name, axes in ((EMBEDDING, 2), *((name, 5) for name in FILTERS)):
+        if name not in tensors or tensors[name].ndim != axes:
+            raise UserError(f"not a checkpoint of the DAM release: {name} with {axes} axes is missing")
+    levels = len({name.split("/")[0] for name in tensors if name.startswith("self_stack_")})
+    channels = tensors[FILTERS[0]].shape[3]
+    if any(name.startswith("u_attentd_r_") for name in tensors):
+        variant = "last"
+    elif not any(name.startswith("t_attend_r_") for name in tensors):
+        variant = "self"
+    else:
+        variant = "full" if channels == 2 * (levels + 1) else "cross"
+    rows, dimension = tensors[EMBEDDING].shape
+    return DAMConfig(
+        vocabulary_size=rows - 1,
+        embedding_dim=dimension,
+        max_turns=conf.max_turn_num,
+        max_words=conf.max_turn_len,
+        levels=levels,
+        variant=variant,
+        conv_filters=tuple(tensors[name].shape[4] for name in FILTERS),
+        positional="positional/lambda" in tensors,
+        **release_settings(variant),
+    )
 
 
 def release_names(config):
-    """The release's name of each variable of a DAM.
-
-    Args:
-        config: A `models.dam.DAMConfig`.
-
-    Returns:
-        `{path of our variable: name in the release's checkpoints}`.
-    """
+    """`{path of a variable of ours: its name in the release's checkpoints}` for a `models.dam.DAMConfig`."""
     L, names = config.levels, {"word_embedding/embeddings": EMBEDDING}
     if config.positional:
         names["positional/lambda"] = "positional/lambda"
@@ -59,94 +118,19 @@ def release_names(config):
     return names | {"aggregation/W3": "loss/weights", "aggregation/b3": "loss/bias"}
 
 
-def read_config(path):
-    """The release's conf dict.
-
-    Raises:
-        UserError: where the file is missing, no JSON object, or lacks a number that is needed.
-    """
-    conf = read_json(path)
-    if not isinstance(conf, dict):
-        raise UserError(f"{path}: expected the release's conf, a JSON object. Received: {type(conf).__name__}")
-    missing = [key for key in NEEDED if key not in conf]
-    if missing:
-        raise UserError(f"{path}: expected the release's conf with {', '.join(missing)}")
-    for key in NEEDED:
-        kinds = (int, float) if key == "learning_rate" else int
-        if isinstance(conf[key], bool) or not isinstance(conf[key], kinds) or conf[key] <= 0:
-            kind = "number" if key == "learning_rate" else "whole number"
-            raise UserError(f"{path}: expected {key} to be a positive {kind}. Received: {conf[key]!r}")
-    return conf
-
-
-def read_checkpoint(prefix):
-    """All variables of a TensorFlow 1 checkpoint, `{name: array}`.
-
-    Raises:
-        UserError: where there is none.
-    """
-    import tensorflow as tf
-
-    if not pathlib.Path(f"{prefix}.index").is_file():
-        raise UserError(f"{prefix}: no such checkpoint; expected {prefix}.index beside its data")
-    try:
-        reader = tf.train.load_checkpoint(str(prefix))
-        return {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())}
-    except (tf.errors.OpError, RuntimeError, IndexError, ValueError) as error:  # the reader has its own mind
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{prefix}: the checkpoint cannot be read. {reason}") from error
-
-
-def model_config(tensors, conf):
-    """The `DAMConfig` of a checkpoint: what its variables show, and what only `conf` knows.
-
-    Args:
-        tensors: As of `read_checkpoint`.
-        conf: As of `read_config`.
-
-    Raises:
-        UserError: where the variables are of none of the release's networks.
-    """
-    from models.dam import DAMConfig, release_settings
-
-    for name, axes in ((EMBEDDING, 2), *((name, 5) for name in FILTERS)):
-        if name not in tensors or tensors[name].ndim != axes:
-            raise UserError(f"the checkpoint is none of DAM's release: it has no {name} with {axes} axes")
-    levels = len({name.split("/")[0] for name in tensors if name.startswith("self_stack_")})
-    channels = tensors[FILTERS[0]].shape[3]
-    if any(name.startswith("u_attentd_r_") for name in tensors):
-        variant = "last"
-    elif not any(name.startswith("t_attend_r_") for name in tensors):
-        variant = "self"
-    else:
-        variant = "full" if channels == 2 * (levels + 1) else "cross"
-    rows, dimension = tensors[EMBEDDING].shape
-    return DAMConfig(
-        vocabulary_size=rows - 1,
-        embedding_dim=dimension,
-        max_turns=conf["max_turn_num"],
-        max_words=conf["max_turn_len"],
-        levels=levels,
-        variant=variant,
-        conv_filters=tuple(tensors[name].shape[4] for name in FILTERS),
-        positional="positional/lambda" in tensors,
-        **release_settings(variant),
-    )
-
-
 def assign(model, tensors, wrong):
     """Sets a compiled model's weights, Adam's two averages of each, and the step.
 
     Args:
-        model: A `models.dam.DAM`; unchanged where the variables do not fit.
+        model: A `models.dam.DAM`.
         tensors: As of `read_checkpoint`.
-        wrong: What a message begins with.
+        wrong: Prefix of the message.
 
     Returns:
         The step.
 
     Raises:
-        UserError: on variables that are unknown, missing or of another shape, all in one sentence.
+        UserError: if variables are unknown, missing or of another shape, with all of them; the model is unchanged.
     """
     model.optimizer.build(model.trainable_variables)
     slots = {variable.path.split("/")[-1]: variable for variable in model.optimizer.variables}
@@ -156,14 +140,13 @@ def assign(model, tensors, wrong):
         wanted[name] = variable
         wanted[f"loss/{name}/Adam"] = slots[f"{ours}_momentum"]
         wanted[f"loss/{name}/Adam_1"] = slots[f"{ours}_velocity"]
-    problems = []
-    for name, variable in wanted.items():
-        expected = tuple(variable.shape)
-        if name not in tensors:
-            problems.append(f"{name} is missing")
-        elif tensors[name].shape != expected:
+    problems = [f"{name} is missing" for name in wanted if name not in tensors]
+    for name in tensors:
+        if name not in {*wanted, STEP, *BETA_POWERS}:
+            problems.append(f"{name} is unknown")
+        elif name in wanted and tensors[name].shape != tuple(wanted[name].shape):
+            expected = tuple(wanted[name].shape)
             problems.append(f"{name} has shape {tensors[name].shape} where {expected} is expected")
-    problems += [f"{name} is unknown" for name in tensors if name not in {*wanted, STEP, *BETA_POWERS}]
     if problems:
         raise UserError(f"{wrong}: {'; '.join(problems)}")
     for name, variable in wanted.items():
@@ -174,7 +157,7 @@ def assign(model, tensors, wrong):
 
 
 def import_checkpoint(checkpoint, config, out, data=None):
-    """Makes a run of a checkpoint.
+    """Makes a run of a checkpoint; nothing is left behind where an input is at fault.
 
     Args:
         checkpoint: Its path without `.index`.
@@ -184,9 +167,6 @@ def import_checkpoint(checkpoint, config, out, data=None):
 
     Returns:
         The `engine.run.Run`.
-
-    Raises:
-        UserError: where an input is at fault; nothing is left behind.
     """
     import keras  # TensorFlow takes seconds to load
 
@@ -200,12 +180,12 @@ def import_checkpoint(checkpoint, config, out, data=None):
         tensors = read_checkpoint(checkpoint)
         settings = model_config(tensors, conf)
         training = selection.Training(
-            batch_size=conf["batch_size"],
-            learning_rate=conf["learning_rate"],
+            batch_size=conf.batch_size,
+            learning_rate=conf.learning_rate,
             precision="float32",
             **selection.release_training,
         )
-        dataset = selection.load_dataset(data, conf["_EOS_"]) if data else None
+        dataset = selection.load_dataset(data, conf.end_of_turn) if data else None
         if dataset:
             selection.check_fits(settings, dataset)
 
@@ -213,8 +193,8 @@ def import_checkpoint(checkpoint, config, out, data=None):
         model = DAM(settings)
         model.compile(optimizer=selection.optimizer(training))
         step = assign(model, tensors, f"{checkpoint} does not fit {config}")
-        facts = {"path": None, "name": "release", "eos_id": conf["_EOS_"], "unk_id": None}
-        run_config = {
+        facts = {"path": None, "name": "release", "eos_id": conf.end_of_turn, "unk_id": None}
+        record = {
             "model": "dam",
             "recipe": None,
             "config": settings.to_json(),
@@ -223,7 +203,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
             "command": f"python -m tools.import_release --checkpoint={checkpoint} --config={config}",
             "versions": {"keras": keras.__version__, "backend": keras.config.backend()},
         }
-        run = Run.create(directory, run_config, dataset.vocabulary if dataset else None)
+        run = Run.create(directory, record, dataset.vocabulary if dataset else None)
         run.save_best(model)
         run.save_state(model, {"step": step, "seconds": 0.0, "best": -1.0, "waited": 0})
     return Run.open(out)

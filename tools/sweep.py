@@ -17,6 +17,7 @@ from absl import flags
 
 from base import cli
 from base.files import UserError, check_output
+from metrics.published import scores
 from tasks import RECIPES
 
 FLAGS = flags.FLAGS
@@ -69,7 +70,7 @@ def train_and_score(label, model, settings, data, baselines):
     """
     import keras  # with TensorFlow, which takes seconds to load
 
-    from engine.evaluate import Evaluation, append_scores, read_scores
+    from engine.evaluate import Evaluation, append_scores
     from models import MODELS
     from tasks import TASKS
 
@@ -78,7 +79,7 @@ def train_and_score(label, model, settings, data, baselines):
     for split in FLAGS.split:
         if split not in dataset.splits:
             raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")
-    rows = read_scores(FLAGS.scores) if FLAGS.scores else []
+    rows = scores(FLAGS.scores) if FLAGS.scores else []
     known = {row["split"] for row in rows if _names(row) == (label, dataset.name, settings["seed"])}
     missing = [split for split in FLAGS.split if len(dataset.splits[split]) and split not in known]
     if not missing:

@@ -1,229 +1,315 @@
-"""Writes the tables and numbers of README.md and docs/ from results/, recipes and docstrings.
+"""Writes the tables and numbers of README.md and docs/ from results/ and the recipes.
 
-    python -m tools.tables          # rewrites what stands between the markers
-    python -m tools.tables --check  # changes nothing; exit code 1 and the names of the pages that are out of date
+    python -m tools.tables                      # rewrites the text between markers
+    python -m tools.tables --check              # changes nothing; exit code 1 and the pages that are out of date
+    python -m tools.tables --rerun=5 --seed=1   # measures five rows of results/scores.jsonl again: claimed and found
 
-A marker is a comment of HTML, `KIND: ARGUMENTS`, and what it makes ends at the comment `end`. The functions of `KINDS`
-say what each makes and takes; arguments are separated by spaces, and quoted where they hold some.
+A marker is an HTML comment `KIND: ARGUMENTS`; its text ends at the comment `end`. The functions of `KINDS` say what
+they take. Arguments are separated by spaces, and quoted where they hold some; patterns are those of a shell.
 """
 
 import collections
 import json
+import pathlib
+import random
 import re
 import shlex
+import subprocess
+import sys
+import tempfile
+from fnmatch import fnmatchcase
 
 from absl import flags
 
 from base import cli
 from base.files import UserError
-from metrics.names import record_name
-from metrics.published import PUBLISHED, published
-from metrics.tables import read_record
-from tools import benchmark_tables, markdown, model_tables, ten_tasks
-from tools.model_tables import MEASURED, ROOT
+from metrics import dialog, generation, ranking, reading_comprehension
+from metrics.published import RESULTS, published, scores
+from metrics.tables import LOWER_IS_BETTER, by_corpus, by_metric, markdown, mean_over_corpora, number
+from tasks import RECIPES
 
-BENCHMARKS = ROOT / "results" / "benchmarks"
-MARKER = re.compile(
-    r"(?P<begin><!-- (?P<kind>[a-z-]+)(?:: (?P<arguments>[^\n]*?))? -->)(?P<body>.*?)(?P<end><!-- end -->)", re.DOTALL
-)
+FLAGS = flags.FLAGS
 
-
-def pages():
-    """README.md and the pages of docs/."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def render(text):
-    """A page's text with what stands between its markers made anew.
-
-    Raises:
-        ValueError: for a marker that cannot be rendered; the message quotes it.
-    """
-
-    def fill(match):
-        if match["kind"] not in KINDS:
-            raise ValueError(f"{match['begin']}: expected one of {', '.join(KINDS)}")
-        words = shlex.split(match["arguments"] or "")
-        options = dict(word.split("=", 1) for word in words if "=" in word)
-        try:
-            made = KINDS[match["kind"]](*[word for word in words if "=" not in word], **options)
-        except (TypeError, ValueError, LookupError, OSError) as error:
-            raise ValueError(f"{match['begin']}: {error}") from error
-        line = "" if match["kind"] == "value" else "\n"
-        return f"{match['begin']}{line}{made}{line}{match['end']}"
-
-    return MARKER.sub(fill, text)
-
-
-def measured(corpus=None, files="*"):
-    """The records of results/measured, for one corpus or all, in the order of their file names; `files`: a pattern of
-    these, from results/measured on."""
-    paths = [path for path in sorted(MEASURED.rglob("*.json")) if path.relative_to(MEASURED).match(files)]
-    records = [read_record(path) for path in paths]
-    return [record for record in records if corpus in (None, record["corpus"])]
-
-
-# === What markers make ===
-
-
-def _table(corpus, epochs=None, only="", without="", published="", files="*"):
-    """`table: CORPUS`: all its measured rows. `epochs=N`: the best validation within the first N epochs, of runs that
-    had as many, so that models stand side by side at equal budgets; ensembles have no validations. `only=TEXT`,
-    `without=TEXT`: rows whose name has that text, or lacks it. `files=PATTERN`: of records in such files of
-    results/measured. `published="PATTERN; PATTERN"`: rows of published.json, see `tools.markdown.chosen`."""
-    records = _named(corpus, only, without, files)
-    if epochs:
-        limit = float(epochs)
-        alone = [record for record in records if "seeds" not in record]
-        records = [markdown.within(record, limit) for record in alone if record["epochs"] > limit - 0.01]
-    if not records:
-        raise ValueError("no measured record is like this")
-    return markdown.table(records, markdown.chosen(_published(corpus), published))
-
-
-def _named(corpus, only="", without="", files="*"):
-    """The measured records of a corpus whose name has the text `only`, and lacks the text `without` unless it is ""."""
-    named = [(record_name(record), record) for record in measured(corpus, files)]
-    return [record for name, record in named if only in name and not (without and without in name)]
-
-
-def _published(corpus):
-    return [row for row in published(corpus) if row["metrics"]]
-
-
-def _curve(corpus, steps=None, only="", without=""):
-    """`curve: CORPUS`: each validation of its longest run. `steps=N,N`: those, beside a published curve if any.
-    `only=TEXT`, `without=TEXT`: of runs whose name has that text, or lacks it."""
-    alone = [record for record in _named(corpus, only, without) if "seeds" not in record]
-    longest = max(alone, key=lambda record: record["epochs"])
-    if not steps:
-        return markdown.curve(longest)
-    others = [row for row in published(corpus) if "curve" in row]
-    return markdown.curve(longest, [int(step) for step in steps.split(",")], others)
-
-
-def _samples(corpus, only=""):
-    """`samples: CORPUS`: replies of its records. `only=TEXT`: of those whose name has that text."""
-    return markdown.samples([record for record in _named(corpus, only) if record.get("samples")])
-
-
-def _dialog(split):
-    """`dialog: SPLIT`: the bAbI tasks as columns, of what was measured on each of tasks 1 to 5."""
-    records = [record for record in _babi() if record["split"] == split]
-    found = collections.defaultdict(set)
-    for record in records:
-        found[record_name(record)].add(record["corpus"])
-    every = {f"babi-task{task}" for task in range(1, 6)}
-    return markdown.dialog_table([record for record in records if found[record_name(record)] >= every])
-
-
-def _dialog_task(corpus, only=""):
-    """`dialog-task: CORPUS`: dev and dev-oov as columns. `only="TEXT; TEXT"`: rows whose name has one of these."""
-    names = only.split("; ")
-    records = [record for record in _babi() if record["corpus"] == corpus]
-    records = [record for record in records if any(name in record_name(record) for name in names)]
-    return markdown.dialog_table([{**record, "baselines": {}, "upper_bounds": {}} for record in records])
-
-
-def _babi():
-    return [r for r in measured() if r.get("task") == "dialog" and r["corpus"].startswith("babi-")]
-
-
-def _published_dialogs(split):
-    """`published-dialogs: SPLIT`: what others published on the six tasks."""
-    rows = json.loads(PUBLISHED.read_text(encoding="utf-8"))
-    rows = [row for row in rows if row["task"] == "dialog" and row["split"] == split and row["metrics"]]
-    return markdown.dialog_table([{**row, "name": row["model"], "seed": None} for row in rows])
-
-
-def _ten_tasks():
-    """`ten-tasks`: MEMMA against others as its article compares them: means over tasks 1 to 5 on dev and dev-oov, which
-    stand in for its ten test sets, and task 6."""
-    return ten_tasks.table(MEASURED, json.loads(PUBLISHED.read_text(encoding="utf-8")))
-
-
-def _benchmark(name):
-    return json.loads((BENCHMARKS / f"{name}.json").read_text(encoding="utf-8"))
-
-
-def _speed(name):
-    """`speed: NAME`: a benchmark of several sides, results/benchmarks/NAME.json."""
-    return benchmark_tables.speed(_benchmark(name)["rows"])
-
-
-def _sides(name):
-    """`sides: NAME`: a benchmark of two sides, results/benchmarks/NAME.json."""
-    return benchmark_tables.sides(_benchmark(name))
-
-
-def _iterations(name):
-    """`iterations: NAME`: how long 200 training steps take, by results/benchmarks/NAME.json."""
-    return benchmark_tables.iterations(_benchmark(name))
-
-
-def _rows(name, *fields):
-    """`rows: NAME FIELD FIELD`: fields of the rows of results/benchmarks/NAME.json, a column each; of other rows of it:
-    `NAME.ROWS`."""
-    name, _, rows = name.partition(".")
-    return benchmark_tables.fields_table(_benchmark(name)[rows or "rows"], fields)
-
-
-def _groups(name, *metrics):
-    """`groups: NAME METRIC METRIC`: what tools.analyses found by groups, results/analyses/NAME.json."""
-    found = json.loads((ROOT / "results" / "analyses" / f"{name}.json").read_text(encoding="utf-8"))
-    return benchmark_tables.groups(found, metrics)
-
-
-def _value(path, *keys, digits="3", times="1"):
-    """`value: FILE KEY KEY`: one number of results/FILE.json, `times` a factor, with so many `digits`."""
-    found = json.loads((ROOT / "results" / f"{path}.json").read_text(encoding="utf-8"))
-    for key in keys:
-        found = found[int(key) if isinstance(found, list) else key]
-    return markdown.number(found * float(times), int(digits))
-
-
-KINDS = {
-    "table": _table,
-    "ten-tasks": _ten_tasks,
-    "curve": _curve,
-    "samples": _samples,
-    "dialog": _dialog,
-    "dialog-task": _dialog_task,
-    "published-dialogs": _published_dialogs,
-    "speed": _speed,
-    "sides": _sides,
-    "iterations": _iterations,
-    "rows": _rows,
-    "groups": _groups,
-    "models": model_tables.models,
-    "pretrained": model_tables.pretrained,
-    "recipes": model_tables.recipes,
-    "value": _value,
+ROOT = RESULTS.parent
+MARKER = re.compile(r"(<!-- ([a-z]+): ([^\n]*?) -->).*?(<!-- end -->)", re.DOTALL)
+COLUMNS = {
+    "selection": ranking.METRICS[:-1],  # P@1 is R10@1 where each context has one positive response
+    "reading_comprehension": reading_comprehension.METRICS,
+    "generation": generation.METRICS,
 }
+HEADLINES = {
+    "selection": ("R10@1",),
+    "reading_comprehension": ("EM", "F1"),
+    "generation": ("perplexity",),
+    "dialog": ("per_response",),
+}
+"""Metrics that a recipe is known by; the first sorts the lines of a table."""
+VARIANTS = {"budget", "ensemble", "search", "trained_on"}
+"""Keys of rows that are not the score of a recipe as it is."""
 
-flags.DEFINE_bool("check", False, "Change nothing; fail where a page is out of date.")
 
-
-def _shown(page):
-    return str(page.relative_to(ROOT))
-
-
-def main():
+def write(check=False):
+    """Rewrites the pages that are out of date; a `UserError` if `check`, which changes nothing."""
     stale = []
     for page in pages():
-        text = page.read_text(encoding="utf-8")
+        name, text = str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
         try:
             made = render(text)
         except ValueError as error:
-            raise UserError(f"{_shown(page)}: {error}") from error
+            raise UserError(f"{name}: {error}") from error
         if made != text:
-            stale.append(_shown(page))
-            if not flags.FLAGS["check"].value:
+            stale.append(name)
+            if not check:
                 page.write_text(made, encoding="utf-8")
-    if stale and flags.FLAGS["check"].value:
+    if stale and check:
         raise UserError(f"out of date: {', '.join(stale)}; run: python -m tools.tables")
     print("\n".join(stale) or "up to date")
 
 
+def pages():
+    """README.md and the pages of docs/."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "cards").glob("*.md"))]
+
+
+def render(text):
+    """The text of a page with its markers filled; a `ValueError` quotes a marker that is at fault."""
+
+    def fill(match):
+        begin, kind, arguments, end = match.groups()
+        words = shlex.split(arguments)
+        options = dict(word.split("=", 1) for word in words if "=" in word)
+        try:
+            if kind not in KINDS:
+                raise ValueError(f"expected one of {', '.join(KINDS)}")
+            made = KINDS[kind](*[word for word in words if "=" not in word], **options)
+        except (TypeError, ValueError, LookupError, OSError) as error:
+            raise ValueError(f"{begin}: {error}") from error
+        return f"{begin}{made}{end}" if kind == "value" else f"{begin}\n{made}\n{end}"
+
+    return MARKER.sub(fill, text)
+
+
+# === Scores ===
+
+
+def select(patterns, corpus="*", split="dev"):
+    """Rows of results/scores.jsonl by patterns, and of results/published.json as `published: MODEL (SPLIT)`."""
+    others = [{**row, "recipe": f"published: {row['model']} ({row['split']})"} for row in published()]
+    return [
+        row
+        for row in (*scores(), *others)
+        if any(fnmatchcase(row["recipe"], pattern) for pattern in patterns)
+        and fnmatchcase(row["corpus"], corpus)
+        and ("source" in row or fnmatchcase(row["split"], split))
+    ]
+
+
+def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores"):
+    """A line per recipe, the best first, then baselines and published scores; a column per metric, or per bAbI task.
+
+    Args:
+        *recipes, corpus, split: Patterns, as of `select`.
+        epochs: Shows the best validation within this number of epochs: models side by side at equal budgets.
+        layout: `recipes` lists all matching recipes, measured or not, with corpus, headline score and hardware.
+    """
+    if layout == "recipes":
+        names = [name for name in RECIPES if any(fnmatchcase(name, pattern) for pattern in recipes)]
+        header = ["recipe", "corpus", "score", "epochs", "seeds", "training", "hardware"]
+        return markdown(header, [[f"`{name}`", RECIPES[name].corpus, *_reached(name)] for name in names])
+    rows = select((*recipes, "baseline: *", "upper bound: *"), corpus, split)
+    ours = [row for row in rows if "seed" in row and _has_budget(row, epochs)]
+    columns = set(map(_column, ours))
+    below = [row for row in rows if "source" in row or ("seed" not in row and _column(row) in columns)]
+    if not ours + below:
+        raise ValueError("no score matches")
+    task, groups = (ours + below)[0]["task"], collections.defaultdict(list)
+    for row in ours:
+        groups[name_of(row)].append(row)
+    if task == "dialog":
+        groups = {name: rows for name, rows in groups.items() if set(map(_column, rows)) == columns}
+        return _dialog_table(groups, below)
+    return _metric_table(groups, below, COLUMNS[task], HEADLINES[task][0])
+
+
+def name_of(row):
+    """The title of a row's recipe, with the number of models of an ensemble and the search for replies.
+
+    >>> name_of({"recipe": "chat-none", "search": "beam of 5"}), name_of({"recipe": "baseline: random"})
+    ('Seq2seq, no attention, beam of 5', '*baseline: random*')
+    """
+    recipe, several = row["recipe"], f"Ensemble of {row['ensemble']}: " if "ensemble" in row else ""
+    title = RECIPES[recipe].title if recipe in RECIPES else f"*{recipe}*"
+    return several + ", ".join([title, *filter(None, [row.get("search")])])
+
+
+def _metric_table(groups, below, columns, best):
+    lines = []
+    ordered = sorted(
+        groups, key=lambda name: mean_over_corpora(groups[name], best), reverse=best not in LOWER_IS_BETTER
+    )
+    for name in ordered:
+        rows = groups[name]
+        epochs = [*rows[0].get("epochs_before", []), mean_over_corpora(rows, "epochs")]
+        epochs = " + ".join(f"{round(each, 2):g}" for each in epochs)
+        facts = epochs, _seeds(rows), f"{mean_over_corpora(rows, 'minutes'):.0f}", _commits(rows)
+        lines.append([name, *by_metric([row["metrics"] for row in rows], columns), *facts])
+        for part, metrics in rows[0].get("parts", {}).items():
+            lines.append([f"{name}, {part}", *by_metric([metrics], columns), "", "", "", ""])
+    lines += [[name_of(row), *by_metric([row["metrics"]], columns), "", "", "", ""] for row in below]
+    return markdown(["", *columns, "epochs", "seeds", "minutes", "commit"], lines)
+
+
+def _dialog_table(groups, below):
+    rows = [{**row, "recipe": name_of(row)} for rows in (*groups.values(), below) for row in rows]
+    header, lines = by_corpus(rows, dialog.METRICS)
+    return markdown([*header, "commit"], [[*line, _commits(groups.get(line[0], []))] for line in lines])
+
+
+def _reached(recipe):
+    """Score, epochs, seeds, time and hardware of a recipe's rows on dev, or where there are none on test."""
+    rows = [row for row in select([recipe], split="*") if not VARIANTS & row.keys()]
+    if not rows:
+        return ["not measured", "", "", "", ""]
+    split = "dev" if any(row["split"] == "dev" for row in rows) else "test"
+    rows = [row for row in rows if row["split"] == split]
+    shown = [
+        f"{metric} {by_metric([{metric: mean_over_corpora(rows, metric)}], [metric])[0]}"
+        for metric in HEADLINES[rows[0]["task"]]
+    ]
+    corpora = len(set(map(_column, rows)))
+    trained, planned = max(row["epochs"] for row in rows), RECIPES[recipe].training["epochs"]
+    minutes = mean_over_corpora(rows, "minutes")
+    return [
+        f"{split} {', '.join(shown)}" + f", mean of {corpora} tasks" * (corpora > 1),
+        f"{trained:.3g}" + f" of {planned:.3g}" * (trained < planned - 0.01),
+        _seeds(rows),
+        f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds",
+        "; ".join(sorted({row["hardware"] for row in rows})),
+    ]
+
+
+def _has_budget(row, epochs):
+    if epochs is None:
+        return "budget" not in row
+    return row.get("budget", round(row["epochs"], 1)) == float(epochs)
+
+
+def _column(row):
+    return row["corpus"], row["split"]
+
+
+def _seeds(rows):
+    return ", ".join(map(str, sorted({row["seed"] for row in rows})))
+
+
+def _commits(rows):
+    """The first commit of rows whose numbers today's code does not give, and the number of others."""
+    found = list(dict.fromkeys(row["commit"] for row in rows if "stale" in row))
+    return f"{found[0]} and {len(found) - 1} more" if len(found) > 1 else "".join(found)
+
+
+# === Rows and values ===
+
+
+def row_table(path, *fields):
+    """Fields of the objects in a list, a column each.
+
+    Args:
+        path: A JSON file and keys in it, as `results/benchmarks/scale.json/rows`.
+        *fields: Names, `NAME:DIGITS` to round; empty where an object lacks one. `[mean, deviation]` is shown as such.
+    """
+    columns = [re.fullmatch(r"(.*?)(?::(\d))?", field).groups() for field in fields]
+    lines = [[_field(row.get(name), digits) for name, digits in columns] for row in _look_up(path)]
+    return markdown([name.replace("_", " ") for name, _ in columns], lines)
+
+
+def value(path, corpus="*", metric=None, split="dev", minus=None, digits="3", times="1", sign=""):
+    """One number.
+
+    Args:
+        path: As of `row_table`, down to the number; or beside a `metric`, shown as its mean over corpora, a recipe.
+        corpus, split: Patterns.
+        minus: Another recipe, whose score is subtracted.
+        digits, times, sign: Decimals, a factor, and `+` for a sign in any case.
+    """
+    found = _score(path, corpus, metric, split) if metric else _look_up(path)
+    if minus:
+        found -= _score(minus, corpus, metric, split)
+    return number(found * float(times), int(digits), sign)
+
+
+def _score(recipe, corpus, metric, split):
+    return mean_over_corpora([row for row in select([recipe], corpus, split) if not VARIANTS & row.keys()], metric)
+
+
+def _look_up(path):
+    file, _, keys = path.partition(".json/")
+    found = json.loads((ROOT / f"{file}.json").read_text(encoding="utf-8"))
+    for key in keys.split("/"):
+        found = found[int(key) if isinstance(found, list) else key]
+    return found
+
+
+def _field(value, digits):
+    if isinstance(value, list):
+        return " ± ".join(_field(each, digits) for each in value)
+    if value is None or isinstance(value, str):
+        return value or ""
+    if digits:
+        return number(value, int(digits))
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
+
+
+KINDS = {"scores": score_table, "rows": row_table, "value": value}
+
+
+# === Measuring rows again ===
+
+
+def rerun(count, seed, datasets, minutes):
+    """Draws rows, trains and evaluates them by their commands, and prints the metrics that they claim and those found.
+
+    Ensembles and rows that need another run (`--init_from`, `--reverse_run`) are not drawn.
+    """
+    rows = [row for row in scores() if "evaluation" in row and "ensemble" not in row and row["minutes"] <= minutes]
+    rows = [row for row in rows if not re.search("--(init_from|reverse_run)=", " ".join(_commands(row)))]
+    for row in random.Random(seed).sample(rows, min(count, len(rows))):
+        print(f"{row['recipe']}, {row['corpus']} {row['split']}, seed {row['seed']}, commit {row['commit']}")
+        if "stale" in row:
+            print(f"  stale: {row['stale']}")
+        with tempfile.TemporaryDirectory() as directory:
+            for command, flag in zip(_commands(row), ("--workdir", "--run"), strict=True):
+                _call(command, datasets, flag, directory)
+            found = json.loads((pathlib.Path(directory) / "run" / "metrics.json").read_text(encoding="utf-8"))
+        for name, claimed in row["metrics"].items():
+            print(f"  {name}: claimed {claimed:.4f}, found {found[row['split']]['metrics'][name]:.4f}", flush=True)
+
+
+def _commands(row):
+    return row["command"], row["evaluation"]["command"]
+
+
+def _call(command, datasets, flag, directory):
+    """Runs a `python` command of a row on a run in a directory."""
+    _, script, *given = shlex.split(command.replace("--data=build/", f"--data={datasets}/"))
+    given = [word for word in given if not word.startswith(f"{flag}=")]
+    words = [sys.executable, script, *given, f"{flag}={directory}/run"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError(f"{command}: {(done.stderr.splitlines() or ['no message'])[-1]}")
+
+
+def main():
+    if FLAGS.rerun:
+        rerun(FLAGS.rerun, FLAGS.seed, FLAGS.datasets, FLAGS.minutes)
+    else:
+        write(FLAGS.check)
+
+
 if __name__ == "__main__":
+    flags.DEFINE_bool("check", False, "Change nothing; fail where a page is out of date.")
+    flags.DEFINE_integer("rerun", 0, "Number of rows of results/scores.jsonl to draw and measure again.", lower_bound=0)
+    flags.DEFINE_integer("seed", 1, "With --rerun: seed of the draw.")
+    flags.DEFINE_string("datasets", "build", "With --rerun: directory of the prepared datasets, which rows call build.")
+    flags.DEFINE_float("minutes", float("inf"), "With --rerun: draw from rows whose training took at most this long.")
     cli.run(main)

@@ -10,9 +10,19 @@ def _babi(title, model, training=BABI, **config):
     return Recipe(title, model, "dialog bAbI, each task", config, training)
 
 
+def _plain(change, **config):
+    """MEMMA without features and with one change: what its distance from MEMR comes from."""
+    return _babi(f"MEMMA, no features, {change}", "memma", speaker=False, time=False, **config)
+
+
 RECIPES = {
     "babi-memma": _babi("MEMMA", "memma"),
     "babi-memma-plain": _babi("MEMMA, no features", "memma", speaker=False, time=False),
+    "babi-memma-plain-fixed": _plain("fixed word vectors", train_embedding=False),
+    "babi-memma-plain-head": _plain("1 head", heads=1),
+    "babi-memma-plain-identity": _plain("identity shortcut", shortcut="identity"),
+    "babi-memma-plain-latest": _plain("latest memory", memory="latest"),
+    "babi-memma-plain-sigmoid": _plain("sigmoid gate", gate="sigmoid"),
     "babi-memma-speaker": _babi("MEMMA, speaker", "memma", time=False),
     "babi-memma-time": _babi("MEMMA, time", "memma", speaker=False),
     "babi-memma-match": _babi("MEMMA, speaker + time + match types", "memma", match_types=True),

@@ -10,6 +10,8 @@ TRAINING = {"epochs": 8.0, "batch_size": 64, "learning_rate": 1e-3, "precision":
 LARGE_TRAINING = {**TRAINING, "precision": "bfloat16", "decay": 0.05}
 SHORT = {**TRAINING, "epochs": 1.0, "precision": "bfloat16"}
 """One epoch of DailyDialog: compares attentions, and the additions of `chat-dailydialog`, at a small equal budget."""
+SUBTITLES = {**SHORT, "validations_per_epoch": 2}
+"""One epoch of subtitles: compares tokenizers."""
 
 
 def _chat(title, corpus="dailydialog", training=TRAINING, config=CHAT, **changes):
@@ -78,11 +80,15 @@ RECIPES = {
         {**TRAINING, "epochs": 2.0, "validations_per_epoch": 2},
         dropout=0.2,
     ),
-    "chat-subtitles-long": _chat(  # larger, three turns of context, twice the epochs; ours
+    "chat-subtitles-long": _chat(  # larger, three turns of context, more epochs; ours
         "Luong's dot attention, 512 units, 3 turns",
         "subtitles, prepared with --turns=3",
-        {**LARGE_TRAINING, "epochs": 4.0},
+        {**LARGE_TRAINING, "epochs": 3.0},
         LARGE,
+    ),
+    "chat-subtitles-characters": _chat("Luong's dot attention, characters", "subtitles", SUBTITLES, dropout=0.2),
+    "chat-subtitles-words": _chat(
+        "Luong's dot attention, words", "subtitles, prepared with --tokenizer=jieba", SUBTITLES, dropout=0.2
     ),
     "chat-xdailydialog": _chat(  # everyday talk in Chinese; starts from the one above
         "Luong's dot attention, 512 units, pre-trained, 3 turns, Chinese",

@@ -48,6 +48,14 @@ RECIPES = {
         config=SELF_ATTENTIVE,
         training={**FEW_EPOCHS, "epochs": 4.0, "learning_rate": 1e-3},
     ),
+    "bidaf-squad-match-longer": Recipe(  # continues bidaf-squad-match, by --init_from: without self-attention
+        title="BiDAF, 50-d vectors, similarity starts as a dot product, exact match, linear decay, length penalty "
+        "0.05, pre-trained",
+        model="bidaf",
+        corpus="squad",
+        config={**MATCH, "length_penalty": 0.05},
+        training={**FEW_EPOCHS, "epochs": 4.0, "learning_rate": 1e-3},
+    ),
     "bidaf-squad-self-once": Recipe(  # ours: the same network, trained in one go
         title="BiDAF, 50-d vectors, similarity starts as a dot product, self-attention, exact match, linear decay, "
         "length penalty 0.05",

@@ -20,6 +20,7 @@ UBUNTU_IRC_TRAINING = {
     "negatives": "fresh",
     "validations_per_epoch": 4,
 }
+SHAPE = "2 levels, 6 x 24 words, fresh negatives, softmax"
 FOUR_NEGATIVES = {
     **UBUNTU_IRC_TRAINING,
     "batch_size": 16,
@@ -27,6 +28,13 @@ FOUR_NEGATIVES = {
     "negatives_per_positive": 4,
     "ema": 0.998,
 }
+
+
+def _short(title, epochs=1.0, loss_clip=0.0, **config):
+    """`dam-ubuntu-irc` for fewer epochs: compares variants at equal budgets."""
+    training = {**UBUNTU_IRC_TRAINING, "precision": "float32", "epochs": epochs, "loss_clip": loss_clip}
+    return Recipe(title.format(SHAPE), "dam", "ubuntu-irc", {**UBUNTU_IRC, **config}, training)
+
 
 RECIPES = {
     "dam-ubuntu-v1": Recipe("DAM, Ubuntu V1", "dam", "ubuntu-v1", config={}, training=RELEASE),
@@ -61,14 +69,14 @@ RECIPES = {
         },
     ),
     "dam-ubuntu-irc": Recipe(
-        title="DAM, 2 levels, 6 x 24 words, fresh negatives, softmax",
+        title=f"DAM, {SHAPE}",
         model="dam",
         corpus="ubuntu-irc",
         config=UBUNTU_IRC,
         training={**UBUNTU_IRC_TRAINING, "precision": "float32"},
     ),
     "dam-ubuntu-irc-lexical": Recipe(  # an extension, see docs/dam.md
-        title="DAM, 2 levels, 6 x 24 words, fresh negatives, softmax, 16 x TF-IDF, averaged weights",
+        title=f"DAM, {SHAPE}, 16 x TF-IDF, averaged weights",
         model="dam",
         corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000",
         config={**UBUNTU_IRC, "lexical.gain": 16.0},
@@ -110,6 +118,18 @@ RECIPES = {
             "lexical.stems": True,
         },
         training={**FOUR_NEGATIVES, "epochs": 0.5},
+    ),
+    "dam-ubuntu-irc-first": _short("DAM_first, {}", variant="first"),
+    "dam-ubuntu-irc-last": _short("DAM_last, {}", variant="last"),
+    "dam-ubuntu-irc-self": _short("DAM_self, {}", variant="self"),
+    "dam-ubuntu-irc-cross": _short("DAM_cross, {}", variant="cross"),
+    "dam-ubuntu-irc-release": _short(  # `--set compatibility=release`
+        "DAM, {}, release mode",
+        epochs=0.5,
+        loss_clip=10.0,
+        masking="release",
+        scalar_bias=True,
+        match_divisor=200**0.5,
     ),
     "dam-sample": Recipe(
         title="DAM, 1 level, 9 x 20 words, 64-d vectors, softmax",
