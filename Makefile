@@ -53,7 +53,7 @@ test-browser: $(INSTALLED)
 	$(BIN)/python -m pytest -q -m browser tests/browser
 
 fuzz: $(INSTALLED)
-	$(BIN)/python -m tools.fuzz
+	$(BIN)/python -m pytest -q -n auto -m hypothesis --hypothesis-profile=fuzz tests
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only .

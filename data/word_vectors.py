@@ -257,7 +257,8 @@ def read_vectors(path, words=None):
 
 def _numbers(path, number, values):
     try:
-        vector = np.array(values, np.float32)
+        with np.errstate(over="ignore"):
+            vector = np.array(values, np.float32)
         if np.isfinite(vector).all():
             return vector
         reason = "a value that is not finite"
@@ -269,7 +270,7 @@ def _numbers(path, number, values):
 def _read_arrays(path, words):
     try:
         _check_sizes(path)
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(path, allow_pickle=False) as arrays, np.errstate(over="ignore"):
             names, vectors = arrays["words"], arrays["vectors"].astype(np.float32)
         if names.dtype.kind != "U" or names.ndim != 1 or vectors.ndim != 2 or len(names) != len(vectors):
             raise ValueError(f"{names.dtype} {names.shape}, {vectors.shape}")

@@ -23,7 +23,7 @@ from tasks.selection.prepare import Settings, prepare
 from tasks.selection.retrieval.build import build_for, of_dataset
 
 # `make fuzz` draws other examples each time, and many more.
-hypothesis.settings.register_profile("tests", max_examples=150, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("tests", max_examples=200, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("fuzz", max_examples=5000, deadline=None)
 hypothesis.settings.load_profile("tests")
 

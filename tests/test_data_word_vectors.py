@@ -148,6 +148,7 @@ def test_load_text_vectors_reads_glove_and_word2vec(tmp_path, text):
         ("1 2\ntea\n", ", line 2: expected a word and its values. Received: 0 values"),
         ("tea 1 2\nmilk x 1\n", ", line 2: expected a word and numbers. Received: .*'x'"),
         ("tea 1 2\nmilk nan 1\n", ", line 2: expected a word and numbers. .* not finite"),
+        ("tea 1 2\nmilk 1e99 1\n", ", line 2: expected a word and numbers. .* not finite"),
         ("coffee 1 2\n", ": expected vectors of the corpus's words. Received: none"),
         ("", ": expected vectors of the corpus's words. Received: none"),
     ],
@@ -227,7 +228,10 @@ def header(descr, shape):
         ({"words": WORDS, "vectors": VECTORS[0]}, r"<U1 \(2,\), \(3,\)"),
         ({"words": WORDS[None], "vectors": VECTORS}, r"<U1 \(1, 2\), \(2, 3\)"),
         ({"words": np.array([1, 2]), "vectors": VECTORS}, r"int64 \(2,\)"),
-        ({"words": WORDS, "vectors": VECTORS * np.nan}, "a value that is not finite"),
+        *(
+            ({"words": WORDS, "vectors": VECTORS.astype("f8") * by}, "a value that is not finite")
+            for by in (np.nan, 1e99)
+        ),
         ({"words": np.array(["a", "\ud800"]), "vectors": VECTORS}, "surrogates"),
         ({"words": WORDS, "vectors": np.array([[None]])}, "Object arrays|larger|shape"),
         ({"words": WORDS, "vectors": header("<f4", (2, 10**12))}, r"vectors of shape \(2, 10{12}\) in a file of"),
