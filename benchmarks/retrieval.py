@@ -197,20 +197,21 @@ def recombined(talks, count, seed=1):
 
 def answer(path, run, source, count, precision):
     """Answers contexts of dev from an index; returns medians and the memory of this process."""
-    from tasks.selection.retrieval.answers import CANDIDATES, Retriever
+    from tasks.selection.retrieval.answers import CANDIDATES, answers_of
+    from tasks.selection.retrieval.index import RetrievalIndex
 
     begin = time.perf_counter()
     predictor = open_run(run, precision)
     opened = time.perf_counter()
-    retriever = Retriever(predictor, path)
+    index = RetrievalIndex(path, predictor.vocabulary)
     ready = time.perf_counter()
     dev = conversations("smn", source, "dev", count)
     seconds = {"search": [], "answer": []}
     for turns in [talk[:-1] for talk in dev] * 2:  # at first sizes are compiled
         started = time.perf_counter()
-        retriever.index.search(turns, CANDIDATES)
+        index.search(turns, CANDIDATES)
         searched = time.perf_counter()
-        retriever.answers(turns)
+        answers_of(predictor, index, turns)
         seconds["search"].append(searched - started)
         seconds["answer"].append(time.perf_counter() - searched)
     status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())

@@ -11,7 +11,8 @@ from base.files import UserError
 from serving.models import load
 from tasks import TASKS
 from tasks.selection.chat import SelectionChat
-from tasks.selection.retrieval.answers import Retriever, ranked
+from tasks.selection.retrieval.answers import answers_of, ranked
+from tasks.selection.retrieval.index import RetrievalIndex
 
 QUESTION = "what can you tell me about the town ?"
 
@@ -27,13 +28,13 @@ def chat(predictor, selection_index):
 
 
 def test_the_chat_says_the_best_answer_and_remembers_it(chat, predictor, selection_index):
-    retriever = Retriever(predictor, selection_index)
+    index = RetrievalIndex(selection_index, predictor.vocabulary)
     assert chat.reply("  ") == [] and chat.said == []
     [said] = chat.reply(QUESTION)
-    assert said == retriever.answers([QUESTION])[0].text
+    assert said == answers_of(predictor, index, [QUESTION])[0].text
     assert chat.said == [QUESTION, said]
     [then] = chat.reply("and the market ?")
-    assert then == retriever.answers([QUESTION, said, "and the market ?"])[0].text
+    assert then == answers_of(predictor, index, [QUESTION, said, "and the market ?"])[0].text
     chat.reset()
     assert chat.said == [] and chat.more() == "Say something first."
     assert chat.reply("zork zork") == ["[Nothing in the index has a word of that.]"]

@@ -301,7 +301,7 @@ def put(value, at=-1):
         ("label", put(-1), r"from 0 to 1\. Received: -1"),
         ("label", lambda array: array[1:], r"expected [0-9,]+ numbers\. Received: "),
         ("context", put(10**6), r"Received: 1000000"),
-        ("context", put(0), r"expected numbers that do not fall"),
+        ("context", put(0), r"expected ascending numbers"),
         ("turn_starts", put(-1), r"Received: -1"),
         ("turn_starts", put(2**63 - 1), r"Received: 9223372036854775807"),
         ("turn_lengths", put(1000), r"turn_starts.npy: expected lists that end at \d+ at most"),

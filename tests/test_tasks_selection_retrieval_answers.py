@@ -3,9 +3,9 @@
 import pytest
 
 from tasks import TASKS
-from tasks.selection.retrieval.answers import Answer, Retriever, candidates_of, without_duplicates
+from tasks.selection.retrieval.answers import Answer, answers_of, candidates_of, without_duplicates
 from tasks.selection.retrieval.build import of_corpus
-from tasks.selection.retrieval.index import Hit
+from tasks.selection.retrieval.index import Hit, RetrievalIndex
 
 
 @pytest.fixture(scope="module")
@@ -14,16 +14,16 @@ def predictor(trained_selection):
 
 
 @pytest.fixture(scope="module")
-def retriever(predictor, selection_index):
-    return Retriever(predictor, selection_index)
+def index(predictor, selection_index):
+    return RetrievalIndex(selection_index, predictor.vocabulary)
 
 
-def test_answers_are_ordered_by_the_model_and_by_their_questions(retriever, predictor, prepared):
+def test_answers_are_ordered_by_the_model_and_by_their_questions(index, predictor, prepared):
     turns = list(of_corpus("smn", prepared.parent / "raw"))[7][:-1]
-    hits = candidates_of(retriever.index, turns, 23)
+    hits = candidates_of(index, turns, 23)
     texts = [hit.text for hit in hits]
     [found] = predictor.predict([{"turns": turns, "candidates": texts}])
-    answers = retriever.answers(turns, 23)
+    answers = answers_of(predictor, index, turns, 23)
     assert sorted(answer.text for answer in answers) == sorted(texts) and len(texts) > 9
     total = {hit.text: logit + 16 * hit.question for hit, logit in zip(hits, found["logits"], strict=True)}
     assert len({hit.question for hit in hits}) > 3
@@ -32,14 +32,14 @@ def test_answers_are_ordered_by_the_model_and_by_their_questions(retriever, pred
     assert all(answer.hit.text == answer.text and isinstance(answer.hit, Hit) for answer in answers)
 
 
-def test_candidates_are_responses_to_the_most_similar_questions_then_the_others(retriever):
+def test_candidates_are_responses_to_the_most_similar_questions_then_the_others(index):
     turns = ["the market is far", "what can you tell me about the town ?"]
-    hits = candidates_of(retriever.index, turns, 300)
+    hits = candidates_of(index, turns, 300)
     asked = [hit.question for hit in hits if "contexts" in hit.places]
     others = [hit for hit in hits if "contexts" not in hit.places]
     assert asked == sorted(asked, reverse=True) == [hit.question for hit in hits[: len(asked)]]
     assert len(asked) > 9 and others and asked[0] > 0.3
-    assert hits == without_duplicates(hits, turns) and candidates_of(retriever.index, turns, 5) == hits[:5]
+    assert hits == without_duplicates(hits, turns) and candidates_of(index, turns, 5) == hits[:5]
 
 
 @pytest.mark.parametrize(

@@ -139,11 +139,7 @@ def text_settings(run):
 
 
 def check_text(found, file):
-    """The settings of `data.tokenizers.words_of` in a JSON file.
-
-    Raises:
-        UserError: if they are anything else.
-    """
+    """The settings of `data.tokenizers.words_of` found in a JSON file; anything else is a `UserError`."""
     match found:
         case {"tokenizer": str(name), "lower": bool(lower)} if name == WHITESPACE or name in TOKENIZERS:
             return {"tokenizer": name, "lower": lower}
@@ -198,12 +194,7 @@ def path_of(directory, split, name):
 
 
 def read_split(directory, split, words):
-    """Maps the arrays of a split into memory, after one pass over them.
-
-    Args:
-        directory: The directory of the arrays.
-        split: Name of the split.
-        words: Every id is below this.
+    """Maps the arrays of a split, whose ids are below `words`, into memory, after one pass over them.
 
     Raises:
         UserError: if a file is missing, or arrays contradict each other.
@@ -218,9 +209,9 @@ def read_split(directory, split, words):
     for name, size in {**sizes, "response_starts": lines, "response_lengths": lines, "label": lines}.items():
         if len(found[name]) != size:
             raise UserError(f"{found[name].path}: expected {size:,} numbers. Received: {len(found[name]):,}")
-    for name, limit in {"ids": words, "label": 2, "context": contexts}.items():
-        _check_range(found[name], limit)
-    _check_order(found["context"])
+    _check_range(found["ids"], words)
+    _check_range(found["label"], 2)
+    _check_range(found["context"], contexts, ascending=True)
     _check_places(found["turn_starts"], found["turn_lengths"], ids)
     _check_places(found["response_starts"], found["response_lengths"], ids)
     _check_places(found["context_start"], found["context_turns"], turns)
@@ -232,20 +223,16 @@ def read_split(directory, split, words):
     )
 
 
-def _check_range(array, limit):
-    """Refuses an array unless all its numbers are from 0 to `limit - 1`."""
+def _check_range(array, limit, ascending=False):
+    """Refuses an array unless all its numbers are from 0 to `limit - 1`, and in order if they should be `ascending`."""
+    last = 0
     for _, block in array.blocks():
         lowest, highest = block.min(), block.max()
         if lowest < 0 or highest >= limit:
             wrong = lowest if lowest < 0 else highest
             raise UserError(f"{array.path}: expected numbers from 0 to {limit - 1}. Received: {wrong}")
-
-
-def _check_order(array):
-    last = 0
-    for _, block in array.blocks():
-        if np.diff(block, prepend=last).min() < 0:
-            raise UserError(f"{array.path}: expected numbers that do not fall. Received: one below the one before it")
+        if ascending and np.diff(block, prepend=last).min() < 0:
+            raise UserError(f"{array.path}: expected ascending numbers. Received: one below the one before it")
         last = block[-1]
 
 

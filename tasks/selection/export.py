@@ -3,8 +3,6 @@
 Letters: B batch   N candidates of a context   T turns   K words
 """
 
-import copy
-
 import keras
 import tensorflow as tf
 
@@ -16,64 +14,8 @@ NO_SCORE = -1.0  # of a missing candidate: no sigmoid is negative
 NO_LOGIT = tf.float32.min  # finite, because JSON knows no infinity
 
 
-class SelectionText:
-    """Makes a selection model's ids out of strings, as prepare.py and `SelectionSplit.collate` do.
-
-    Args:
-        vocabulary: A `data.vocabulary.Vocabulary`.
-        config: The model's config: what it reads of a context.
-        text: `tokenizer` and `lower` of `data.tokenizers.GraphTokenizer`.
-    """
-
-    def __init__(self, vocabulary, config, text):
-        self.ids, self.split = WordIds(vocabulary), GraphTokenizer(**text)
-        self.max_turns = config.max_turns
-        self.max_words = config.max_words
-        self.full_size = config.masking == "release"  # where padding counts, it must all be there
-
-    def whole(self, config):
-        """The same for what a model's `lexical` match reads."""
-        other = copy.copy(self)
-        other.max_turns, other.max_words, other.full_size = config.lexical.turns, config.lexical.words, False
-        return other
-
-    def context(self, turns):
-        """The last turns of each context.
-
-        Args:
-            turns: string `(B, T)`.
-
-        Returns:
-            int32 `(B, turns read, words read)`, 0 = padding.
-        """
-        T = tf.shape(turns)[1]
-        ends = tf.where(tf.not_equal(turns, ""), tf.range(T) + 1, 0)
-        count = tf.reduce_max(ends, axis=1, keepdims=True)  # negative where T is 0: none is kept
-        kept = tf.minimum(count, self.max_turns)
-        longest = self.max_turns if self.full_size else tf.maximum(tf.reduce_max(kept), 1)
-        turn = tf.range(longest)
-        index = tf.where(turn < kept, count - kept + turn, T)
-        turns = tf.concat([turns, tf.fill([tf.shape(turns)[0], 1], "")], axis=1)  # "" at place T
-        return self.words(tf.gather(turns, index, batch_dims=1))
-
-    def words(self, texts):
-        """The last words of each text.
-
-        Args:
-            texts: string of any shape.
-
-        Returns:
-            int32 of that shape, then the words read, 0 = padding.
-        """
-        words = self.split(tf.reshape(texts, [-1]))[:, -self.max_words :]
-        ids = tf.ragged.map_flat_values(self.ids, words).to_tensor(shape=(None, self.max_words))
-        if not self.full_size:
-            ids = ids[:, : tf.maximum(tf.reduce_max(words.row_lengths()), 1)]
-        return tf.reshape(ids, tf.concat([tf.shape(texts), tf.shape(ids)[1:]], axis=0))
-
-
 def selection_archive(model, vocabulary, text):
-    """The endpoints of a response-selection model.
+    """The endpoints of a response-selection model, a `keras.export.ExportArchive`.
 
     Texts are split into words by the tokenizer of the run's dataset (`prepare.py --tokenizer`): most take raw text as
     people write it; `whitespace` takes words separated by ASCII white space, written as in the run's corpus (case,
@@ -96,22 +38,21 @@ def selection_archive(model, vocabulary, text):
 
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`; has a `config`.
-        vocabulary: The `data.vocabulary.Vocabulary` that its ids come from.
-        text: As of `SelectionText`.
-
-    Returns:
-        A `keras.export.ExportArchive`.
+        vocabulary: `data.vocabulary.Vocabulary` that its ids come from.
+        text: `tokenizer` and `lower` of `data.tokenizers.GraphTokenizer`.
     """
-    text = SelectionText(vocabulary, model.config, text)
+    ids, split = WordIds(vocabulary), GraphTokenizer(**text)
+
+    def logits_of(turns, candidates):
+        return _logits(model, ids, split, of_shape(turns, "turns", "BT"), candidates)
 
     def score(turns, response):
-        response = of_shape(response, "response", "B")
-        logit = _logits(model, text, turns, response[:, None])[:, 0]
+        logit = logits_of(turns, of_shape(response, "response", "B")[:, None])[:, 0]
         return {"score": tf.sigmoid(logit), "logit": logit}
 
     def rank(turns, candidates):
         candidates = of_shape(candidates, "candidates", "BN")
-        logits = _logits(model, text, turns, candidates)
+        logits = logits_of(turns, candidates)
         real = tf.not_equal(candidates, "")
         ranked = tf.where(real, logits, NO_LOGIT)
         return {
@@ -121,7 +62,7 @@ def selection_archive(model, vocabulary, text):
         }
 
     archive = keras.export.ExportArchive()
-    for table in (text.ids.table, *text.split.tables):
+    for table in (ids.table, *split.tables):
         archive.track(table)
     turns = tf.TensorSpec((None, None), tf.string, name="turns")
     response = tf.TensorSpec((None,), tf.string, name="response")
@@ -131,19 +72,42 @@ def selection_archive(model, vocabulary, text):
     return archive
 
 
-def _logits(model, text, turns, candidates):
-    """The model's logits, float32 `(B, N)`, of strings `(B, T)` and `(B, N)`; `text` is a `SelectionText`."""
-    turns = of_shape(turns, "turns", "BT")
+def _logits(model, ids, split, turns, candidates):
+    """The model's logits, float32 `(B, N)`, for strings `(B, T)` and `(B, N)`."""
+    config = model.config
     B, N = tf.unstack(tf.shape(candidates))
     tf.debugging.assert_equal(tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows")
-    # Convolutions refuse to work on nothing: where B or N is 0, a padded one comes and goes.
+    # Convolutions refuse to work on nothing: if B or N is 0, a padded one is added and removed.
     rows, columns = [0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]
 
-    def ids(text, *names):
-        contexts = tf.pad(text.context(turns), [rows, [0, 0], [0, 0]])
-        return dict(zip(names, [contexts, tf.pad(text.words(candidates), [rows, columns, [0, 0]])], strict=True))
+    def inputs(max_turns, max_words, full_size):
+        contexts = _ids(_last_turns(turns, max_turns, full_size), ids, split, max_words, full_size)
+        responses = _ids(candidates, ids, split, max_words, full_size)
+        return tf.pad(contexts, [rows, [0, 0], [0, 0]]), tf.pad(responses, [rows, columns, [0, 0]])
 
-    inputs = ids(text, "turns", "responses")
-    if getattr(model.config, "lexical", None):
-        inputs |= ids(text.whole(model.config), "context", "candidates")
-    return model(inputs, training=False)[:B, :N]
+    full_size = config.masking == "release"  # padding counts there, so it must be complete
+    values = dict(zip(("turns", "responses"), inputs(config.max_turns, config.max_words, full_size), strict=True))
+    if lexical := getattr(config, "lexical", None):
+        values |= zip(("context", "candidates"), inputs(lexical.turns, lexical.words, False), strict=True)
+    return model(values, training=False)[:B, :N]
+
+
+def _last_turns(turns, max_turns, full_size):
+    """The last turns of each context of strings `(B, T)`, filled up with "" at the end."""
+    T = tf.shape(turns)[1]
+    ends = tf.where(tf.not_equal(turns, ""), tf.range(T) + 1, 0)
+    count = tf.reduce_max(ends, axis=1, keepdims=True)  # negative where T is 0: none is kept
+    kept = tf.minimum(count, max_turns)
+    turn = tf.range(max_turns if full_size else tf.maximum(tf.reduce_max(kept), 1))
+    index = tf.where(turn < kept, count - kept + turn, T)
+    turns = tf.concat([turns, tf.fill([tf.shape(turns)[0], 1], "")], axis=1)  # "" at place T
+    return tf.gather(turns, index, batch_dims=1)
+
+
+def _ids(texts, ids, split, max_words, full_size):
+    """The ids of the last words of strings of any shape: int32 of that shape and an axis of words, 0 = padding."""
+    words = split(tf.reshape(texts, [-1]))[:, -max_words:]
+    found = tf.ragged.map_flat_values(ids, words).to_tensor(shape=(None, max_words))
+    if not full_size:
+        found = found[:, : tf.maximum(tf.reduce_max(words.row_lengths()), 1)]
+    return tf.reshape(found, tf.concat([tf.shape(texts), tf.shape(found)[1:]], axis=0))

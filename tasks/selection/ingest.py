@@ -3,7 +3,7 @@
 A file is read block by block. A block depends on nothing but its own lines, so other processes can read it.
 """
 
-import array
+import collections
 import contextlib
 import functools
 
@@ -69,11 +69,7 @@ def blocks_of(reader, file, tokenize, spoken, opener=open):
 
 
 def blocks_on_cluster(results, reader, file, tokenize, spoken):
-    """`blocks_of` on the machines of a cluster, each of which reads parts of the file.
-
-    Args:
-        results: Yielded by `data.cluster.on_cluster`.
-        reader, file, tokenize, spoken: See `blocks_of`.
+    """`blocks_of` on the machines of a cluster, `results` of `data.cluster.on_cluster`: each reads parts of the file.
 
     Raises:
         UserError: at the first malformed line, and if the cluster cannot read the file.
@@ -95,14 +91,13 @@ def _blocks_of_span(span, **how):
 
 class _Block:
     def __init__(self, tokenize, spoken):
-        self.words, self.spoken = numbering(), spoken
-        types = WORDS | TYPES | (SPOKEN if spoken else {})
-        self.arrays = {name: array.array(np.dtype(dtype).char) for name, dtype in types.items()}
+        self.words, self.arrays, self.spoken = numbering(), collections.defaultdict(list), spoken
         self.turns, self.unspoken = None, []
-        self.numbers = functools.lru_cache(CACHED)(lambda text: tuple([self.words[word] for word in tokenize(text)]))
+        self.numbers = functools.lru_cache(CACHED)(lambda text: [self.words[word] for word in tokenize(text)])
 
     def finished(self):
-        return list(self.words), {name: np.array(values) for name, values in self.arrays.items()}
+        types = WORDS | TYPES | (SPOKEN if self.spoken else {})
+        return list(self.words), {name: np.array(self.arrays[name], dtype) for name, dtype in types.items()}
 
     def add(self, line):
         if line.turns != self.turns:
@@ -118,7 +113,7 @@ class _Block:
 
     def _add_text(self, text, kind):
         numbers, start = self.numbers(text), len(self.arrays["words"])
-        self.arrays["words"].extend(numbers)
+        self.arrays["words"] += numbers
         self._append(**{f"{kind}_starts": start, f"{kind}_lengths": len(numbers)})
         return text, start, len(numbers)
 
@@ -153,15 +148,12 @@ def write_blocks(blocks, directory, split, words):
 
 
 def encode(directory, split, ids, unknown):
-    """Writes the words of a split as ids.
+    """Writes the words of a split as ids, and returns how many are unknown.
 
     Args:
         directory, split: See `write_blocks`.
         ids: The id of each word, by its number.
         unknown: Whether the vocabulary lacks it, bool `(len(ids),)`.
-
-    Returns:
-        The number of unknown words in the split.
     """
     ids, found = np.asarray(ids, smallest_type(max(ids, default=0))), 0
     with GrowingArray(path_of(directory, split, "ids"), ids.dtype) as file:
@@ -190,7 +182,7 @@ class Utterances:
     """
 
     def __init__(self, directory, words):
-        self._words = words
+        self._words = list(words)
         self._numbers = StoredArray(path_of(directory, "train", "words"))
         hashes, self._starts, self._lengths = (StoredArray(path_of(directory, "train", name)) for name in SPOKEN)
         self._first = first_occurrences(hashes)
@@ -198,11 +190,12 @@ class Utterances:
     def __len__(self):
         return int(self._first.sum())
 
-    def _blocks(self):
-        for place, starts in self._starts.blocks(UTTERANCES):
-            first = self._first[place : place + len(starts)]
-            starts, lengths = starts[first], self._lengths.read(place, place + len(first))[first]
-            yield lengths, flatten(self._numbers, starts, lengths)
+    def __iter__(self):
+        for lengths, numbers in self._blocks():
+            words, end = [self._words[number] for number in numbers.tolist()], 0
+            for length in lengths.tolist():
+                yield words[end : end + length]
+                end += length
 
     def counts(self):
         """Counts the words that occur: `{word: count}`."""
@@ -211,19 +204,17 @@ class Utterances:
             counts += np.bincount(numbers, minlength=len(counts))
         return {word: count for word, count in zip(self._words, counts.tolist(), strict=True) if count}
 
-    def __iter__(self):
-        names = list(self._words)
-        for lengths, numbers in self._blocks():
-            words, end = [names[number] for number in numbers.tolist()], 0
-            for length in lengths.tolist():
-                yield words[end : end + length]
-                end += length
+    def _blocks(self):
+        for place, starts in self._starts.blocks(UTTERANCES):
+            first = self._first[place : place + len(starts)]
+            starts, lengths = starts[first], self._lengths.read(place, place + len(first))[first]
+            yield lengths, flatten(self._numbers, starts, lengths)
 
 
 def conversations(directory, words):
-    """Yields the words of each training conversation: a context and its correct response, or several lines joined.
+    """Yields the words of each training conversation: a context with its correct response, or several lines joined.
 
-    Lines are joined where a context is the previous one with its response, or has another response to the same.
+    Lines are joined if a context is the previous one with its response, or has another response to the same.
 
     Args:
         directory, words: See `Utterances`.
@@ -233,7 +224,7 @@ def conversations(directory, words):
 
     def text(kind, place):
         start = arrays[f"{kind}_starts"][place]
-        return tuple(arrays["words"][start : start + arrays[f"{kind}_lengths"][place]].tolist())
+        return arrays["words"][start : start + arrays[f"{kind}_lengths"][place]].tolist()
 
     for line in np.flatnonzero(arrays["label"] == 1):
         first, count = (int(arrays[name][arrays["context"][line]]) for name in ("context_start", "context_turns"))

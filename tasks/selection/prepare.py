@@ -93,10 +93,7 @@ def prepare(corpus, source, out, settings, ray=False):
     """Prepares a corpus for response selection, see `data.prepared`.
 
     Args:
-        corpus: Key of `data.corpora.CORPORA`.
-        source: Directory of the corpus.
-        out: Directory to make.
-        settings: `Settings`.
+        corpus, source, out, settings: See there.
         ray: Whether a Ray cluster reads the files, which all its machines find at the same path.
     """
     reader = CORPORA[corpus].reader
@@ -126,7 +123,7 @@ def prepare(corpus, source, out, settings, ray=False):
         sizes = {"vocabulary": len(vocabulary), "distinct_training_utterances": len(utterances)}
         ids = {"eos_id": vocabulary.eos_id, "unk_id": vocabulary.unk_id or None, "hashed_words": vocabulary.hashed}
         write(directory, made, corpus, source, settings, {**sizes, **statistics}, **ids, text=text)
-    print_summary(statistics, ROWS, lambda split: f"{split}: {statistics[split]['file']}")
+    print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, vectors {vectors.shape}")
 
 
@@ -237,26 +234,27 @@ def statistics_of(split, unknown):
     """Statistics of a split; a context counts once, whatever its candidates.
 
     Args:
-        split: `tasks.selection.split.SelectionSplit`. Only its lengths are read: what is read of a mapped array would
-            count as memory.
+        split: `tasks.selection.split.SelectionSplit`. Only its lengths are read: what is read of a mapped array counts
+            as memory.
         unknown: The number of its words outside the vocabulary.
     """
     turns, words = split.context_turns, split.turns.lengths
     candidates = np.bincount(split.context)
     positive = np.bincount(split.context, weights=split.label)
+    sizes = collections.Counter(candidates.tolist()).most_common(3)
     return {
         "lines": len(split),
         "contexts": len(candidates),
         "turns_median": float(np.percentile(turns, 50)),
-        "turns_95": float(np.percentile(turns, 95)),
+        "turns_95": round(float(np.percentile(turns, 95)), 2),
         "words_median": float(np.percentile(words, 50)),
-        "words_95": float(np.percentile(words, 95)),
-        "contexts_over_9_turns": float(np.mean(turns > PAPER_TURNS)),
-        "turns_over_50_words": float(np.mean(words > PAPER_WORDS)),
-        "unknown_words": unknown / int(words.sum() + split.responses.lengths.sum()),
+        "words_95": round(float(np.percentile(words, 95)), 2),
+        "contexts_over_9_turns": round(float(np.mean(turns > PAPER_TURNS)), 4),
+        "turns_over_50_words": round(float(np.mean(words > PAPER_WORDS)), 4),
+        "unknown_words": round(unknown / int(words.sum() + split.responses.lengths.sum()), 4),
         "contexts_without_positive": int(np.sum(positive == 0)),
         "contexts_without_negative": int(np.sum(positive == candidates)),
-        "candidates": {str(size): count for size, count in collections.Counter(candidates.tolist()).most_common()},
+        "candidates_x_contexts": ", ".join(f"{size} x {count:,}" for size, count in sizes),
     }
 
 
@@ -270,27 +268,6 @@ def _warn_of_candidates(file, split, expected):
             f"Received: {sizes[unexpected[0]]}; {len(unexpected)} of {len(sizes)} contexts do not have {expected}",
             file=sys.stderr,
         )
-
-
-def _candidates(statistics):
-    sizes = list(statistics["candidates"].items())
-    shown = ", ".join(f"{size} x {count:,}" for size, count in sizes[:3])
-    return shown + (f", {len(sizes) - 3} other sizes" if len(sizes) > 3 else "")
-
-
-ROWS = {
-    "lines": lambda s: f"{s['lines']:,}",
-    "contexts": lambda s: f"{s['contexts']:,}",
-    "turns per context: median, 95%": lambda s: f"{s['turns_median']:g}, {s['turns_95']:g}",
-    "words per turn: median, 95%": lambda s: f"{s['words_median']:g}, {s['words_95']:g}",
-    f"contexts cut at {PAPER_TURNS} turns": lambda s: f"{s['contexts_over_9_turns']:.1%}",
-    f"turns cut at {PAPER_WORDS} words": lambda s: f"{s['turns_over_50_words']:.1%}",
-    "unknown words": lambda s: f"{s['unknown_words']:.2%}",
-    "contexts without a positive": lambda s: f"{s['contexts_without_positive']:,}",
-    "contexts without a negative": lambda s: f"{s['contexts_without_negative']:,}",
-    "candidates x contexts": _candidates,
-}
-"""Rows of the summary, see `data.prepared.print_summary`."""
 
 
 # === Words of a lexical match ===

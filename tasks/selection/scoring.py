@@ -21,24 +21,20 @@ CALL = 8000
 """Fixed cost of a batch, in cells of the match image: 2 to 4 ms of CPU time."""
 DOCUMENTS = 4096
 """Training lines in memory as lists at once."""
-MOST_TURNS = 10
-"""Contexts with this many turns or more are one group."""
-WORDS = (5, 10, 15, 20, 30, 50)
-"""Upper ends of the groups by words."""
+GROUPINGS = {"turns": tuple(range(10)), **dict.fromkeys(["last_turn", "words"], (5, 10, 15, 20, 30, 50))}
+"""Groups of contexts as in section 5 of the paper, by turns, words of the last turn, mean words of a turn: the largest
+size in each group; a last group has all above."""
 
 # === Losses ===
 
 
 def pointwise_loss(labels, logits, clip=0.0):
-    """The paper's loss: `-log p(y | c, r)`, averaged over the candidates of a context.
+    """The paper's loss: `-log p(y | c, r)`, averaged over the candidates of a context, float32 `(B,)`.
 
     Args:
         labels: Float `(B, N)`, 1 positive, 0 negative.
         logits: Float `(B, N)`.
         clip: The loss of a candidate is cut at this, and has no gradient beyond; 0: not at all.
-
-    Returns:
-        Float32 `(B,)`.
 
     >>> float(pointwise_loss(np.array([[1.0, 0.0]]), np.array([[0.0, 20.0]]), clip=10.0)[0])
     5.346573590279973
@@ -56,18 +52,13 @@ def softmax_loss(labels, logits):
 
 
 def score(model, split, config, progress=iter, length_multiple=4, candidates=CANDIDATES):
-    """The model's logit for every line of a split.
+    """The model's logit for every line of a split, float32 `(lines,)`, in file order.
 
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
-        split: `tasks.selection.split.SelectionSplit`.
-        config: The model's config.
+        split, config, candidates: See `ranking_batches`.
         progress: Wraps the list of batches, to show progress.
         length_multiple: See `tasks.selection.split.inputs_of`.
-        candidates: See `ranking_batches`.
-
-    Returns:
-        float32 `(lines,)`, in file order.
     """
     scores = np.zeros(len(split), np.float32)
 
@@ -81,7 +72,7 @@ def score(model, split, config, progress=iter, length_multiple=4, candidates=CAN
 
 
 def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
-    """Every line of a split once, in batches of contexts with some of their candidates.
+    """Cuts a split into batches of contexts with some of their candidates, each line once.
 
     The cost of a batch depends on its longest response and utterance, unless padding counts, and has a fixed part. So
     examples are sorted by turns and response words, and cut into batches with the fewest cells of the match image,
@@ -89,7 +80,7 @@ def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
 
     Args:
         split: `tasks.selection.split.SelectionSplit`.
-        config: The model's config.
+        config: Config of the model.
         pairs: Most candidates per batch, over all its contexts.
         candidates: Most candidates of one context per batch.
 
@@ -97,20 +88,16 @@ def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
         List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: no candidate.
     """
     exact = config.masking == "exact"
+    largest = config.max_turns, config.max_words, config.max_words
     batches = []
     for lines in _candidates_by_length(split, config, candidates, pairs if exact else 0):
-        if not len(lines):
-            continue
         contexts = split.context[lines[:, 0]]
-        if exact:
-            sizes = split.sizes(contexts, lines, config.max_turns, config.max_words)
-        else:
-            sizes = np.full((len(lines), 3), [config.max_turns, config.max_words, config.max_words])
+        sizes = split.sizes(contexts, lines, *largest[:2]) if exact else np.full((len(lines), 3), largest)
         T = sizes[:, 0]
         K, J = np.minimum(-(-sizes[:, 1:] // 6) * 6, config.max_words).T  # as they are padded
         order = np.lexsort([K, J, -(-T // 3)])  # pooling takes turns by threes
         ends = _cheapest_ends(T[order], K[order], J[order], lines.shape[1], max(1, pairs // lines.shape[1]))
-        batches += [(contexts[batch], lines[batch]) for batch in np.split(order, ends)]
+        batches += [(contexts[batch], lines[batch]) for batch in np.split(order, ends) if len(batch)]
     return batches
 
 
@@ -163,20 +150,6 @@ def _candidates_by_length(split, config, candidates, pairs):
     return lines[~cut], np.concatenate([lines[cut, :half], longer])
 
 
-def whole_batches(context, batch_size):
-    """The number of lines that DAM's release scores: whole batches, and of these whole contexts.
-
-    Args:
-        context: The context of each line, int `(lines,)`.
-        batch_size: Lines per batch.
-
-    >>> [whole_batches(np.arange(contexts * 10) // 10, 256) for contexts in (50000, 667)]
-    [499960, 6650]
-    """
-    kept = len(context) // batch_size * batch_size
-    return kept if kept == len(context) else int(np.searchsorted(context, context[kept]))
-
-
 # === Metrics ===
 
 
@@ -191,6 +164,20 @@ def rank(where, scores, split, **options):
         return ranking_metrics(scores, split.label[lines], split.context[lines], **options)
     except ValueError as error:
         raise UserError(f"{where}: {error}") from error
+
+
+def whole_batches(context, batch_size):
+    """The number of lines that DAM's release scores: whole batches, and of these whole contexts.
+
+    Args:
+        context: The context of each line, int `(lines,)`.
+        batch_size: Lines per batch.
+
+    >>> [whole_batches(np.arange(contexts * 10) // 10, 256) for contexts in (50000, 667)]
+    [499960, 6650]
+    """
+    kept = len(context) // batch_size * batch_size
+    return kept if kept == len(context) else int(np.searchsorted(context, context[kept]))
 
 
 def baseline_scores(dataset, split, seed=0):
@@ -209,50 +196,10 @@ def baseline_scores(dataset, split, seed=0):
     return {"random": random_scores(len(test), seed), "constant": constant_scores(len(test)), "TF-IDF cosine": tfidf}
 
 
-# === Groups of contexts (Zhou et al. 2018, section 5) ===
-
-
-def by_turns(split):
-    """Groups contexts by their number of turns: the group of each, int `(contexts,)`, and the names of the groups."""
-    return np.minimum(split.context_turns, MOST_TURNS), [*map(str, range(MOST_TURNS)), f"{MOST_TURNS}+"]
-
-
-def by_last_turn(split):
-    """Groups contexts by the words of their last turn."""
-    last = np.where(split.context_turns > 0, split.context_start + split.context_turns - 1, -1)
-    return _by_words(split.turns.kept(last))
-
-
-def by_words(split):
-    """Groups contexts by the mean number of words of their turns, as in the paper's figure."""
-    total = np.concatenate([[0], np.cumsum(split.turns.lengths)])
-    words = total[split.context_start + split.context_turns] - total[split.context_start]
-    return _by_words(words / np.maximum(split.context_turns, 1))
-
-
-def _by_words(words):
-    """
-    >>> _by_words([3, 30.5])
-    (array([0, 5]), ['0-5', '6-10', '11-15', '16-20', '21-30', '31-50', '51+'])
-    """
-    first = [0, *(last + 1 for last in WORDS)]
-    names = [f"{low}-{high}" for low, high in zip(first, WORDS, strict=False)]
-    return np.searchsorted(WORDS, words), [*names, f"{first[-1]}+"]
-
-
-GROUPINGS = {"turns": by_turns, "last_turn": by_last_turn, "words": by_words}
-
-
 def metrics_by(split, scores, grouping):
-    """The metrics of groups of contexts, see `engine.task.Task.metrics_by`.
-
-    Args:
-        split: `tasks.selection.split.SelectionSplit`.
-        scores: The model's score of each line.
-        grouping: A value of `GROUPINGS`.
-    """
-    group, names = grouping(split)
-    found = []
+    """The metrics of groups of contexts, see `engine.task.Task.metrics_by`; `grouping` is a key of `GROUPINGS`."""
+    ends = GROUPINGS[grouping]
+    group, names, found = np.searchsorted(ends, _sizes(split, grouping)), _names(ends), []
     for number in np.unique(group):
         lines = np.flatnonzero(group[split.context] == number)
         try:
@@ -265,24 +212,60 @@ def metrics_by(split, scores, grouping):
     return found
 
 
+def _sizes(split, grouping):
+    turns = split.context_turns
+    if grouping == "turns":
+        return turns
+    if grouping == "last_turn":
+        return split.turns.kept(np.where(turns > 0, split.context_start + turns - 1, -1))
+    total = np.concatenate([[0], np.cumsum(split.turns.lengths)])
+    return (total[split.context_start + turns] - total[split.context_start]) / np.maximum(turns, 1)
+
+
+def _names(ends):
+    """
+    >>> _names((0, 1, 5))
+    ['0', '1', '2-5', '6+']
+    """
+    first = [0, *(end + 1 for end in ends)]
+    names = [f"{low}-{high}" if low < high else f"{low}" for low, high in zip(first, ends, strict=False)]
+    return [*names, f"{first[-1]}+"]
+
+
 # === Examples ===
 
 
+def in_words(dataset, split, number):
+    """The turns and the candidates of a context as lists of texts, in file order."""
+    examples = dataset.splits[split]
+    first = examples.context_start[number]
+    turns = slice(first, first + examples.context_turns[number])
+    lines = np.flatnonzero(examples.context == number)
+    return as_texts(examples.turns, turns, dataset.vocabulary), as_texts(examples.responses, lines, dataset.vocabulary)
+
+
+def spread(contexts, count):
+    """At most `count` evenly spaced numbers from 0 to `contexts - 1`.
+
+    >>> spread(150, 3), spread(2, 3)
+    ([25, 75, 125], [0, 1])
+    """
+    count = min(count, contexts)
+    return [(2 * i + 1) * contexts // (2 * count) for i in range(count)]
+
+
 def ranked_examples(dataset, split, scores, count):
-    """Evenly spaced contexts of a split with their candidates, the best score first.
+    """At most `count` evenly spaced contexts of a split with their candidates, the best score first.
 
     Args:
         dataset: `tasks.selection.data.SelectionDataset` with a vocabulary.
         split: Name of a split.
         scores: The scores of its first lines, or of all.
-        count: Most contexts to show.
+        count: Most contexts.
 
     Returns:
         List of `{"context": number from 1, "contexts": number of contexts, "turns": [text, ...], "candidates":
         [{"score", "label", "text"}, ...]}`. Of equal scores negatives come first, then file order decides.
-
-    Raises:
-        UserError: if the dataset has no vocabulary, as the release's published files.
     """
     if dataset.vocabulary is None:
         raise UserError(f"{dataset.path} has no vocabulary.txt, so its examples cannot be shown in words")
@@ -300,25 +283,6 @@ def ranked_examples(dataset, split, scores, count):
     return found
 
 
-def spread(contexts, count):
-    """At most `count` evenly spaced numbers from 0 to `contexts - 1`.
-
-    >>> spread(150, 3), spread(2, 3)
-    ([25, 75, 125], [0, 1])
-    """
-    count = min(count, contexts)
-    return [(2 * i + 1) * contexts // (2 * count) for i in range(count)]
-
-
-def in_words(dataset, split, number):
-    """The turns and the candidates of a context as lists of texts, in file order."""
-    examples = dataset.splits[split]
-    first = examples.context_start[number]
-    turns = slice(first, first + examples.context_turns[number])
-    lines = np.flatnonzero(examples.context == number)
-    return as_texts(examples.turns, turns, dataset.vocabulary), as_texts(examples.responses, lines, dataset.vocabulary)
-
-
 def render(examples):
     """Examples as plain text; an asterisk marks a correct candidate.
 
@@ -333,12 +297,11 @@ def render(examples):
     """
     blocks = []
     for example in examples:
-        candidates = example["candidates"]
-        places = [str(place) for place, candidate in enumerate(candidates, 1) if candidate["label"]]
-        correct = f"{', '.join(places) or 'none'} of {len(candidates)}"
-        lines = [f"Context {example['context']} of {example['contexts']}, correct: {correct}"]
+        candidates = list(enumerate(example["candidates"], 1))
+        correct = ", ".join(str(place) for place, candidate in candidates if candidate["label"]) or "none"
+        lines = [f"Context {example['context']} of {example['contexts']}, correct: {correct} of {len(candidates)}"]
         lines += [f"    {turn}" for turn in example["turns"]]
-        for place, candidate in enumerate(candidates, 1):
+        for place, candidate in candidates:
             lines.append(f"{place:2}. {candidate['score']:6.2f} {' *'[candidate['label']]} {candidate['text']}")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)

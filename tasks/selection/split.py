@@ -62,14 +62,12 @@ class SelectionSplit:
         )
 
     def collate(self, contexts, responses, max_turns, max_words, length_multiple=1, cut=True):
-        """Pads contexts and their candidates into the model's inputs.
-
-        Only the last `max_turns` turns and the last `max_words` words of each are kept.
+        """Pads contexts and their candidates into the model's inputs; keeps the last turns, and the last words of each.
 
         Args:
             contexts: Which contexts, int `(B,)`.
             responses: The lines of their candidates, int `(B, N)`; -1: no candidate.
-            max_turns, max_words: Limits of `T`, and of `K` and `J`.
+            max_turns, max_words: The largest `T`; the largest `K` and `J`.
             length_multiple: `K` and `J` are rounded up to a multiple of it, `T` to a multiple of an eighth of it, so
                 that few shapes occur.
             cut: `False` pads to the limits, as DAM's release needs it.
@@ -88,13 +86,7 @@ class SelectionSplit:
         return {"turns": padded(self.turns, turns), "responses": padded(self.responses, responses)}
 
     def sizes(self, contexts, responses, max_turns, max_words):
-        """Sizes of examples for `data.batching.like_batches`: turns, `K` and `J`, int `(E, 3)`.
-
-        Args:
-            contexts: int `(E,)`.
-            responses: Lines, int `(E, N)`; -1: no candidate.
-            max_turns, max_words: See `collate`.
-        """
+        """Turns, `K` and `J` of examples for `data.batching.like_batches`, int `(E, 3)`; arguments as in `collate`."""
         kept, turns = self._last_turns(contexts, max_turns)
         K = self.turns.kept(turns).max(axis=1, initial=0)
         J = self.responses.kept(responses).max(axis=1, initial=0)
@@ -108,17 +100,16 @@ class SelectionSplit:
         return kept, np.where(turn < kept[:, None], first[:, None] + turn, -1)
 
     def draw_negatives(self, lines, pool, count, rng):
-        """Draws negative responses from the lines of a pool.
+        """Draws `count` negative responses for each of some lines with label 1, among a pool of such lines.
 
         Args:
-            lines: Lines with label 1, int `(E,)`.
-            pool: Lines with label 1, int `(P,)`.
-            count: Responses to draw for each line.
+            lines: int `(E,)`.
+            pool: int `(P,)`.
             rng: `numpy.random.Generator`.
 
         Returns:
-            Lines of the pool, int `(E, count)`, whose words differ from those of the positive, unless the whole pool
-            has the same words.
+            Lines of the pool, int `(E, count)`; their words differ from the positive's, unless all of the pool have
+            these words.
         """
         drawn = pool[rng.integers(len(pool), size=(len(lines), count))]
         own = np.broadcast_to(lines[:, None], drawn.shape)
@@ -182,19 +173,10 @@ def inputs_of(split, config, contexts, responses, length_multiple):
 
 
 def training_batches(split, config, training, rng):
-    """One epoch of batches.
+    """One epoch of batches, `data.batching.Batches`.
 
-    Args:
-        split: `SelectionSplit`.
-        config: The model's config.
-        training: `tasks.selection.task.Training`; `batch_size` counts contexts, each with all its candidates.
-        rng: `numpy.random.Generator`.
-
-    Returns:
-        `data.batching.Batches` of index arrays: contexts `(B,)`, lines of their candidates `(B, N)`, labels `(B, N)`.
-
-    Raises:
-        UserError: see `candidate_lists`.
+    Each is a tuple of int arrays: contexts `(B,)`, the lines of their candidates `(B, N)`, labels `(B, N)`. `B` is the
+    `batch_size` of the `tasks.selection.task.Training`.
     """
     pools = [
         (draw, examples, seed)

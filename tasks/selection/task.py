@@ -17,53 +17,38 @@ from data.word_vectors import scale_to_norm
 from engine import task
 from engine.evaluate import mean_of_logits
 from engine.optimizers import LazyAdam, OneOpAdam, averaging
+from tasks.selection import scoring
 from tasks.selection import split as batches
 from tasks.selection.data import load_dataset, text_settings
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
-from tasks.selection.scoring import (
-    GROUPINGS,
-    baseline_scores,
-    in_words,
-    metrics_by,
-    pointwise_loss,
-    rank,
-    ranked_examples,
-    render,
-    score,
-    softmax_loss,
-    spread,
-    whole_batches,
-)
 
 
 class Training(task.Training):
     """How a selection model is trained; the defaults are the DAM release's."""
 
     negatives: Literal["file", "fresh"] = "file"
-    """`file`: the negative responses that the file has. `fresh`: drawn anew each epoch from the positive responses of
-    other training contexts."""
+    """Negative responses: those of the file, or drawn anew each epoch from the positive responses of other training
+    contexts."""
     negatives_per_positive: Positive = 1
-    """How many are drawn; with `negatives=file` the file decides."""
+    """Fresh negatives per positive; with `negatives=file` the file decides."""
     loss: Literal["pointwise", "softmax"] = "pointwise"
-    """`pointwise` or `softmax`, see `tasks.selection.scoring`."""
+    """See `tasks.selection.scoring`."""
     decay_rate: Annotated[float, Field(gt=0, le=1)] = 0.9
     """The learning rate is multiplied by this every `decay_steps` steps (staircase)."""
     decay_steps: Positive = 400
     """Steps between two changes of the learning rate."""
     loss_clip: Annotated[float, Field(ge=0)] = 0.0
-    """The pointwise loss of a candidate is cut at this, and has no gradient beyond; 0: not at all. The release cuts at
-    10."""
+    """The pointwise loss of a candidate is cut at this, without gradient beyond; 0: not at all; the release: 10."""
     gradient_clip: Annotated[float, Field(ge=0)] = 1.0
     """Gradients are clipped by value to [-this, this]; 0: not at all."""
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Decay per step of the moving averages of the weights that are evaluated and kept; 0: the weights themselves."""
     vector_center: bool = False
-    """Subtracts the mean word vector from all before training (Mu and Viswanath 2018). Word2vec on a small corpus
-    leaves all vectors on one side, and every match looks alike: two of `ubuntu-irc` have a cosine of 0.49 on average,
-    after 5 passes instead of 20 even 0.96."""
+    """Subtracts the mean word vector from all before training (Mu and Viswanath 2018): word2vec on a small corpus
+    leaves all on one side, and every match looks alike. Two of `ubuntu-irc` have a mean cosine of 0.49."""
     vector_norm: Annotated[float, Field(ge=0)] = 0.0
-    """Every word vector is then scaled to this Euclidean length; 0: left as it is."""
+    """Euclidean length of every word vector before training; 0: unchanged."""
     validations_per_epoch: Annotated[float, Field(gt=0)] = 10.0
     """Validations on dev per pass over the training examples."""
 
@@ -76,7 +61,7 @@ class SelectionTask(task.Task):
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
     best_score = 2.0
     options = ("ties", "scores_out", "partial_batches", "examples")
-    groupings = tuple(GROUPINGS)
+    groupings = tuple(scoring.GROUPINGS)
     headline = ("R10@1", "MAP")
     batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
     load_options = ("eos_id", "name")
@@ -128,8 +113,8 @@ class SelectionTask(task.Task):
 
     def loss(self, training):
         if training.loss == "softmax":
-            return softmax_loss
-        return functools.partial(pointwise_loss, clip=training.loss_clip)
+            return scoring.softmax_loss
+        return functools.partial(scoring.pointwise_loss, clip=training.loss_clip)
 
     def training_batches(self, split, config, training, rng):
         return batches.training_batches(split, config, training, rng)
@@ -145,8 +130,8 @@ class SelectionTask(task.Task):
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by R10@1 + R10@2."""
-        scores = score(model, split, model.config, length_multiple=length_multiple)
-        metrics = rank("dev cannot be scored", scores, split).metrics
+        scores = scoring.score(model, split, model.config, length_multiple=length_multiple)
+        metrics = scoring.rank("dev cannot be scored", scores, split).metrics
         return metrics, metrics["R10@1"] + metrics["R10@2"]
 
     def measure(
@@ -163,67 +148,65 @@ class SelectionTask(task.Task):
         partial_batches="keep",
         examples=0,
     ):
-        """Scores a split as a record has it.
+        """Scores a split for evaluate.py.
 
         Args:
-            model, dataset, split, run, baselines, progress, length_multiple: As of `engine.task.Task.measure`.
+            model, dataset, split, run, baselines, progress, length_multiple: See `engine.task.Task.measure`.
             ties: See `metrics.ranking.ranking_metrics`.
             scores_out: File for the scores, one per line, `score TAB label`, as DAM's release has them.
-            partial_batches: `"keep"` measures every line. `"drop"` leaves out what DAM's release leaves out: the lines
-                after the last whole batch of the run's batch size, and then the context that this cuts short (49,996
-                of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain at 256).
-            examples: How many contexts the record shows with their ranked candidates.
-
-        Raises:
-            UserError: where no context has a positive and a negative candidate.
+            partial_batches: `"keep"` measures every line; `"drop"` those of `whole_batches`. At a batch size of 256,
+                49,996 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain.
+            examples: Contexts to show with their ranked candidates.
         """
         lines = dataset.splits[split]
-        scores = score(model, lines, model.config, progress, length_multiple)
-        kept = len(scores)
+        scores = scoring.score(model, lines, model.config, progress, length_multiple)
         if partial_batches == "drop":
-            kept = whole_batches(lines.context, run.training.batch_size)
+            scores = scores[: scoring.whole_batches(lines.context, run.training.batch_size)]
 
         def ranked(values):
-            return rank(f"{dataset.path}, {split}", values[:kept], lines, ties=ties)
+            return scoring.rank(f"{dataset.path}, {split}", values[: len(scores)], lines, ties=ties)
 
         result = ranked(scores)
-        below = baseline_scores(dataset, split) if baselines else {}
-        if scores_out:
-            with atomic_file(scores_out) as file:
-                pairs = zip(scores[:kept], lines.label[:kept], strict=True)
-                file.writelines(f"{score}\t{label}\n" for score, label in pairs)
-        return {
+        record = {
             "metrics": result.metrics,
-            "counts": {**result.counts, "lines": kept},
+            "counts": {**result.counts, "lines": len(scores)},
             "ties": ties,
             "partial_batches": partial_batches,
-            "baselines": {name: ranked(values).metrics for name, values in below.items()},
-            **({"examples": ranked_examples(dataset, split, scores[:kept], examples)} if examples else {}),
+            "baselines": {},
         }
+        if baselines:
+            others = scoring.baseline_scores(dataset, split).items()
+            record["baselines"] = {name: ranked(values).metrics for name, values in others}
+        if examples:
+            record["examples"] = scoring.ranked_examples(dataset, split, scores, examples)
+        if scores_out:
+            with atomic_file(scores_out) as file:
+                file.writelines(f"{score}\t{label}\n" for score, label in zip(scores, lines.label, strict=False))
+        return record
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
-        scores = score(model, examples, model.config, progress, length_multiple)
-        return {name: metrics_by(examples, scores, GROUPINGS[name]) for name in groupings}
+        scores = scoring.score(model, examples, model.config, progress, length_multiple)
+        return {name: scoring.metrics_by(examples, scores, name) for name in groupings}
 
     def describe(self, record):
         counts = record["counts"]
-        without = counts["without_positive"], counts["without_negative"]
-        left_out = "; contexts left out: {} without a positive, {} without a negative".format(*without)
-        title = f"{counts['contexts']:,} contexts, {counts['lines']:,} lines"
-        return title, f"ties: {record['ties']}" + left_out * any(without)
+        caption, without = f"ties: {record['ties']}", (counts["without_positive"], counts["without_negative"])
+        if any(without):
+            caption += f"; contexts left out: {without[0]} without a positive, {without[1]} without a negative"
+        return f"{counts['contexts']:,} contexts, {counts['lines']:,} lines", caption
 
     def show(self, record):
-        return render(record["examples"]) if "examples" in record else ""
+        return scoring.render(record["examples"]) if "examples" in record else ""
 
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        if dataset.vocabulary is None or not len(dataset.splits[split]):
+        if dataset.vocabulary is None:
             return []
         found = []
-        for number in spread(len(dataset.splits[split].context_start), count):
-            turns, candidates = in_words(dataset, split, number)
+        for number in scoring.spread(len(dataset.splits[split].context_start), count):
+            turns, candidates = scoring.in_words(dataset, split, number)
             instance = {"turns": turns, "candidates": candidates}
             found.append({"title": f"{split}, context {number + 1}", "instance": instance})
         return found

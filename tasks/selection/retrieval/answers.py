@@ -31,30 +31,10 @@ class Answer(NamedTuple):
     """The `tasks.selection.retrieval.index.Hit` that it came from, if any."""
 
 
-class Retriever:
-    """Answers a conversation from an index.
-
-    Args:
-        predictor: `tasks.selection.predictor.SelectionPredictor` of a run.
-        path: Directory of an index for the same vocabulary.
-
-    Raises:
-        UserError: see `tasks.selection.retrieval.index.RetrievalIndex`.
-    """
-
-    def __init__(self, predictor, path):
-        self.predictor = predictor
-        self.index = RetrievalIndex(path, predictor.vocabulary)
-
-    def answers(self, turns, count=CANDIDATES):
-        """Answers to a conversation: `candidates_of` as `ranked`.
-
-        Args:
-            turns: The conversation as texts, the oldest first.
-            count: Candidates that the model ranks.
-        """
-        hits = candidates_of(self.index, turns, count)
-        return ranked(self.predictor, turns, [hit.text for hit in hits], hits)
+def answers_of(predictor, index, turns, count=CANDIDATES):
+    """The best `count` candidates of an index for a conversation, see `candidates_of`, as `ranked` by the model."""
+    hits = candidates_of(index, turns, count)
+    return ranked(predictor, turns, [hit.text for hit in hits], hits)
 
 
 def candidates_of(index, turns, count=CANDIDATES):
@@ -63,7 +43,7 @@ def candidates_of(index, turns, count=CANDIDATES):
     Args:
         index: `tasks.selection.retrieval.index.RetrievalIndex`.
         turns: The conversation as texts, the oldest first.
-        count: Most candidates to return.
+        count: Most candidates.
 
     Returns:
         List of `tasks.selection.retrieval.index.Hit`, without near-duplicates of each other and of the conversation.
@@ -84,9 +64,9 @@ def ranked(predictor, turns, candidates, hits=None):
     """
     [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
     hits = hits or [None] * len(candidates)
+    answers = list(map(Answer, candidates, found["scores"], hits))
     total = [logit + (QUESTION * hit.question if hit else 0) for logit, hit in zip(found["logits"], hits, strict=True)]
-    order = sorted(range(len(total)), key=lambda i: -total[i])
-    return [Answer(candidates[i], found["scores"][i], hits[i]) for i in order]
+    return [answers[i] for i in sorted(range(len(answers)), key=lambda i: -total[i])]
 
 
 def without_duplicates(answers, said, count=None):
@@ -95,7 +75,7 @@ def without_duplicates(answers, said, count=None):
     Args:
         answers: List of `Answer` or `tasks.selection.retrieval.index.Hit`, the best first.
         said: Texts.
-        count: Most answers to return; default: all.
+        count: Most answers to return; `None`: all.
 
     >>> found = [Answer(text, 0.0) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
     >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
@@ -143,13 +123,13 @@ class AnsweringPredictor(Predictor):
 
         logits: list[float] = []
         candidates: list[str] = []
-        """The best of the index, the best first (see `Retriever.answers`); missing if the instance has candidates."""
+        """The best of the index, the best first (see `answers_of`); missing if the instance has candidates."""
         said_to: list[list[str]] = []
         """For each of them the turns that it was once a response to."""
 
     def __init__(self, predictor, index):
-        self.predictor, self.retriever = predictor, Retriever(predictor, index)
-        self.responses = self.retriever.index.size
+        self.predictor, self.index = predictor, RetrievalIndex(index, predictor.vocabulary)
+        self.responses = self.index.size
 
     def answer(self, instances):
         given = [instance for instance in instances if instance.candidates]
@@ -164,7 +144,7 @@ class AnsweringPredictor(Predictor):
         return found, self.predictor.answer_with_attention(best, details)[1]
 
     def _found(self, instance):
-        answers = self.retriever.answers(instance.turns)[:SHOWN]
+        answers = answers_of(self.predictor, self.index, instance.turns)[:SHOWN]
         return self.Answer(
             candidates=[answer.text for answer in answers],
             scores=[answer.score for answer in answers],
