@@ -23,8 +23,8 @@ flags.DEFINE_multi_string("run", [], "NAME=DIR: a run directory or an exported m
 flags.DEFINE_multi_string(
     "index",
     [],
-    "NAME=DIR: directory that tools.build_index made, from which the model NAME takes candidates if a request has "
-    "none; default: `index` in its run directory, built of `pairs` there. If one model is served, DIR is enough.",
+    "NAME=DIR, or DIR of a single model: index of tools.build_index, which finds candidates if a request has none; "
+    "default: `index` in its run directory, built of `pairs` there.",
 )
 flags.DEFINE_bool("samples", False, "First trains a small model of each kind on the embedded samples, into runs/.")
 flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0: all of this machine's.")
@@ -35,11 +35,7 @@ flags.DEFINE_integer("max_queue", 256, "Instances that may wait per model; more 
 flags.DEFINE_float("timeout_seconds", 30.0, "A request without an answer by then gets status 504.", lower_bound=0.1)
 flags.DEFINE_integer("max_body_bytes", 1_000_000, "Bytes of a request's body; more get status 413.", lower_bound=1)
 flags.DEFINE_bool("ray", False, "Serves by Ray Serve, on the cluster of RAY_ADDRESS or one that this starts.")
-flags.DEFINE_multi_string(
-    "replicas",
-    [],
-    "With --ray, NAME=N or NAME=FEWEST:MOST: replicas of a model, chosen between them by the load; or for all: N.",
-)
+flags.DEFINE_multi_string("replicas", [], "With --ray, NAME=FEWEST:MOST or NAME=N: replicas of a model; N: of each.")
 
 KEEP_ALIVE = 75
 """Seconds that an idle connection stays open: longer than usual clients keep one, else they use one that closes."""
@@ -88,18 +84,17 @@ def by_name(flag, assignments, models=None):
 
 def replicas_of(assignments, models):
     """`{name: (fewest, most)}` of `--replicas` flags, for all of some models."""
-    replicas = dict.fromkeys(models, (1, 1))
-    for assignment in assignments:
-        name, equals, counts = assignment.rpartition("=")
-        found = re.fullmatch("([0-9]{1,4})(?::([0-9]{1,4}))?", counts)
+    for_all = [each for each in assignments if "=" not in each]
+    texts = dict.fromkeys(models, [*for_all, "1"][0])
+    texts |= by_name("replicas", [each for each in assignments if "=" in each], models)
+    replicas = {}
+    for name, text in texts.items():
+        found = re.fullmatch("([0-9]{1,4})(?::([0-9]{1,4}))?", text)
         if not found:
-            raise UserError(f"--replicas expects NAME=FEWEST:MOST. Received: {assignment}")
-        fewest, most = int(found[1]), int(found[2] or found[1])
-        if not 0 < fewest <= most:
-            raise UserError(f"--replicas expects at least one, and FEWEST below MOST. Received: {assignment}")
-        if equals and name not in models:
-            raise UserError(f"--replicas: there is no model {name}; there are {', '.join(models)}")
-        replicas |= dict.fromkeys([name] if equals else models, (fewest, most))
+            raise UserError(f"--replicas expects NAME=FEWEST:MOST. Received: {text}")
+        replicas[name] = int(found[1]), int(found[2] or found[1])
+        if not 0 < replicas[name][0] <= replicas[name][1]:
+            raise UserError(f"--replicas expects at least one, and FEWEST below MOST. Received: {text}")
     return replicas
 
 
@@ -158,17 +153,12 @@ def listen(app):
     """Serves until Ctrl-C or SIGTERM; open requests are answered first."""
     import uvicorn
 
-    class Server(uvicorn.Server):
-        async def startup(self, sockets=None):
-            await super().startup(sockets)
-            if self.started:
-                port = self.servers[0].sockets[0].getsockname()[1]
-                print(f"http://{FLAGS.host}:{port}/ is open; Ctrl-C ends it", flush=True)
-
     times = {"timeout_graceful_shutdown": 10, "timeout_keep_alive": KEEP_ALIVE}
-    Server(
-        uvicorn.Config(app, host=FLAGS.host, port=FLAGS.port, log_level="warning", server_header=False, **times)
-    ).run()
+    config = uvicorn.Config(app, FLAGS.host, FLAGS.port, log_level="warning", server_header=False, **times)
+    socket = config.bind_socket()
+    socket.listen()
+    print(f"http://{FLAGS.host}:{socket.getsockname()[1]}/ is open; Ctrl-C ends it", flush=True)
+    uvicorn.Server(config).run(sockets=[socket])
 
 
 def main():

@@ -98,8 +98,8 @@ def test_evaluate_explains_examples(task, request, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--explain=2"], "--explain needs --run, --out=DIR and one --split"),
-        (["--explain=2", "--out=x", "--split=dev,test"], "--explain needs --run, --out=DIR and one --split"),
+        (["--explain=2"], "--explain needs --out=DIR and one --split"),
+        (["--explain=2", "--out=x", "--split=dev,test"], "--explain needs --out=DIR and one --split"),
         (["--explain=2", "--out=x", "--scores=y"], "--scores is not for --explain"),
         (["--explain=2", "--out=x", "--decode=beam=3"], "--decode is not for --explain"),
         (["--predict=x", "--decode=beam=3"], "--decode is not for models of selection"),

@@ -64,7 +64,7 @@ def test_an_index_belongs_to_a_model_by_its_name(run, index, expected):
         (["2", "b=1:4"], {"a": (2, 2), "b": (1, 4)}),
         (["x"], "--replicas expects NAME=FEWEST:MOST. Received: x"),
         (["a=2:"], "--replicas expects NAME=FEWEST:MOST"),
-        (["a=0"], "at least one.* Received: a=0"),
+        (["a=0"], "at least one.* Received: 0"),
         (["a=3:2"], "FEWEST below MOST"),
         (["c=2"], "there is no model c; there are a, b"),
     ],
