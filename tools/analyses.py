@@ -16,11 +16,10 @@ import statistics
 import textwrap
 
 from absl import flags
-from rich.console import Console
-from rich.table import Table
 
 from base import cli
 from base.files import UserError, atomic_file
+from metrics.tables import markdown
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory, or a quoted pattern of several.", required=True)
@@ -61,18 +60,14 @@ def main():
             found = {"by": name, "split": FLAGS.split, "runs": paths, **provenance(), "rows": rows}
             json.dump(found, file, indent=1, ensure_ascii=False)
         draw(rows, metric, out / f"{name}.png")
-        table = Table(*rows[0])
-        for group, n, *scores in (row.values() for row in rows):
-            table.add_row(group, f"{n:,}", *(f"{_pair(score)[0]:.4f}" for score in scores))
-        Console(markup=False, highlight=False).print(table)
-        print(f"{out / name}.png")
+        lines = [[row[label], f"{row['n']:,}", *(f"{_pair(row[each])[0]:.4f}" for each in known)] for row in rows]
+        print(f"{markdown(list(rows[0]), lines)}\n{out / name}.png")
 
 
 def by_setting(runs, field, split):
-    """Groups runs by the value of a setting of the model or the training, or by their recipe.
+    """Groups of runs by the value of a setting or by their recipe, as `engine.task.Task.metrics_by` returns groups.
 
-    Returns:
-        As of `engine.task.Task.metrics_by`; a metric is `[mean, standard deviation]`, and `examples` counts runs.
+    Metrics are `[mean, standard deviation]`, and `examples` counts runs.
     """
     measured = {}
     for run in runs:
@@ -86,10 +81,9 @@ def by_setting(runs, field, split):
         measured.setdefault(settings[field], []).append(found[split]["metrics"])
     groups = []
     for value in sorted(measured, key=lambda value: (isinstance(value, str), value)):
-        metrics = {}
-        for name in measured[value][0]:
-            values = [found[name] for found in measured[value]]
-            metrics[name] = [statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0]
+        scores = {name: [found[name] for found in measured[value]] for name in measured[value][0]}
+        spreads = {name: statistics.stdev(values) if len(values) > 1 else 0.0 for name, values in scores.items()}
+        metrics = {name: [statistics.mean(values), spreads[name]] for name, values in scores.items()}
         groups.append({"group": str(value), "examples": len(measured[value]), "metrics": metrics})
     return groups
 

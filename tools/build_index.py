@@ -3,8 +3,7 @@
 python -m tools.build_index --run=runs/dam --corpus=smn --source=../shared/data/ubuntu-irc --out=build/index
 python -m tools.build_index --run=runs/dam --data=build/ubuntu-irc --out=build/index
 
-The training split is used: of a prepared dataset with its rare words as `_UNK_`, of the files of a corpus with all
-words. --corpus and --source may be repeated, one for the other.
+The training split is used: of a prepared dataset with rare words as `_UNK_`, of the files of a corpus with all words.
 """
 
 import time
@@ -16,15 +15,11 @@ from base.files import UserError
 from data.corpora import CORPORA
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("run", None, "Run directory of the model that is to rank the responses.", required=True)
+flags.DEFINE_string("run", None, "Run directory of the model that ranks the responses.", required=True)
 flags.DEFINE_string("out", None, "Directory to make; must not exist, or be empty.", required=True)
 flags.DEFINE_string("data", None, "Prepared response-selection dataset.")
-flags.DEFINE_multi_enum(
-    "corpus",
-    [],
-    [name for name, row in CORPORA.items() if row.task in ("selection", "generation")],
-    "Format of --source.",
-)
+CONVERSATIONS = [name for name, row in CORPORA.items() if row.task in ("selection", "generation")]
+flags.DEFINE_multi_enum("corpus", [], CONVERSATIONS, "Format of --source; may be repeated, as --source.")
 flags.DEFINE_multi_string("source", [], "Directory of a corpus.")
 
 

@@ -57,12 +57,7 @@ def read_checkpoint(prefix):
 
 
 def model_config(tensors, conf):
-    """The `DAMConfig` of a checkpoint: what its variables show, and what only the conf knows.
-
-    Args:
-        tensors: As of `read_checkpoint`.
-        conf: A `ReleaseConf`.
-    """
+    """The `DAMConfig` of a checkpoint, by its variables and by a `ReleaseConf` where these do not show it."""
     from models.dam import DAMConfig, release_settings
 
     for name, axes in ((EMBEDDING, 2), *((name, 5) for name in FILTERS)):
@@ -119,18 +114,10 @@ def release_names(config):
 
 
 def assign(model, tensors, wrong):
-    """Sets a compiled model's weights, Adam's two averages of each, and the step.
+    """Sets the weights of a compiled DAM, Adam's two averages of each, and the step, which is returned.
 
-    Args:
-        model: A `models.dam.DAM`.
-        tensors: As of `read_checkpoint`.
-        wrong: Prefix of the message.
-
-    Returns:
-        The step.
-
-    Raises:
-        UserError: if variables are unknown, missing or of another shape, with all of them; the model is unchanged.
+    Variables that are unknown, missing or of another shape are a `UserError`, which begins with `wrong` and lists them
+    all; the model is then unchanged.
     """
     model.optimizer.build(model.trainable_variables)
     slots = {variable.path.split("/")[-1]: variable for variable in model.optimizer.variables}
@@ -157,16 +144,9 @@ def assign(model, tensors, wrong):
 
 
 def import_checkpoint(checkpoint, config, out, data=None):
-    """Makes a run of a checkpoint; nothing is left behind where an input is at fault.
+    """Makes the `engine.run.Run` of a checkpoint; arguments are those of the script.
 
-    Args:
-        checkpoint: Its path without `.index`.
-        config: JSON file of the release's conf dict.
-        out: Run directory to make.
-        data: Prepared dataset that it belongs to, or `None`.
-
-    Returns:
-        The `engine.run.Run`.
+    Nothing is left behind where one is at fault.
     """
     import keras  # TensorFlow takes seconds to load
 

@@ -84,13 +84,7 @@ def _save_pairs(source, directory):
 
 
 def card(run, about, records):
-    """The model card, Markdown.
-
-    Args:
-        run: The published `engine.run.Run`.
-        about: Text that begins it.
-        records: `{split: record}`, as of `engine.evaluate.Evaluation.score`.
-    """
+    """The model card of a published run, Markdown: a text, scores of `{split: record}`, provenance and validations."""
     parts = [about.rstrip(), "## Measured from this file"]
     for split, measured in records.items():
         rows = {f"{run.model}, half-precision weights": measured["metrics"]}

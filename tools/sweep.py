@@ -40,12 +40,13 @@ def main():
         raise UserError(f"--seeds expects numbers. Received: {','.join(FLAGS.seeds)}")
     variations = varied(FLAGS.vary)
     datasets = [pathlib.Path(path) for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
+    names = [data.name for data in datasets]
     if not datasets:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
-    names = [data.name for data in datasets]
-    for name in names:
-        if names.count(name) > 1:
-            raise UserError(f"--data expects directories of different names, which runs are named by. Received: {name}")
+    if len(set(names)) < len(names):
+        raise UserError(
+            f"--data expects directories of different names, for those of runs. Received: {', '.join(names)}"
+        )
     if FLAGS.scores:
         check_output(FLAGS.scores)
 
@@ -56,6 +57,21 @@ def main():
             for data in datasets:
                 baselines = number == 0 and str(seed) == FLAGS.seeds[0]  # those of a dataset are always the same
                 train_and_score(label, RECIPES[name].model, settings, data, baselines)
+
+
+def varied(assignments):
+    """Combines the values of some fields, given as `field=value,value`.
+
+    >>> varied(["levels=0,1", "variant=self"])
+    [{'levels': '0', 'variant': 'self'}, {'levels': '1', 'variant': 'self'}]
+    """
+    fields = []
+    for assignment in assignments:
+        field, _, values = assignment.partition("=")
+        if not field or not all(values.split(",")):
+            raise UserError(f"--vary expects field=value,value. Received: {assignment!r}")
+        fields.append([(field, value) for value in values.split(",")])
+    return [dict(chosen) for chosen in itertools.product(*fields)]
 
 
 def train_and_score(label, model, settings, data, baselines):
@@ -79,8 +95,9 @@ def train_and_score(label, model, settings, data, baselines):
     for split in FLAGS.split:
         if split not in dataset.splits:
             raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")
+    wanted = label, dataset.name, settings["seed"]
     rows = scores(FLAGS.scores) if FLAGS.scores else []
-    known = {row["split"] for row in rows if _names(row) == (label, dataset.name, settings["seed"])}
+    known = {row["split"] for row in rows if (row["recipe"], row["corpus"], row.get("seed")) == wanted}
     missing = [split for split in FLAGS.split if len(dataset.splits[split]) and split not in known]
     if not missing:
         return
@@ -94,12 +111,8 @@ def train_and_score(label, model, settings, data, baselines):
     gc.collect()
 
 
-def _names(row):
-    return row["recipe"], row["corpus"], row.get("seed")
-
-
 def trained(task, label, model, settings, data):
-    """The finished run of a recipe, which is begun or continued where needed; arguments as of `train_and_score`."""
+    """The finished run of a recipe, begun or continued if necessary; arguments as of `train_and_score`."""
     from engine.run import CONFIG, LAST, VOCABULARY, Run
     from engine.train import resume, start
 
@@ -112,27 +125,6 @@ def trained(task, label, model, settings, data):
     if (path / CONFIG).exists() or (path / VOCABULARY).exists():
         shutil.rmtree(path)  # killed before its first validation was over, so nothing can be continued
     return start(task, model, data, path, settings, recipe=label)
-
-
-def varied(assignments):
-    """Combines the values of some fields.
-
-    Args:
-        assignments: List of `field=value,value`.
-
-    Returns:
-        List of `{field: value}`, values as texts.
-
-    >>> varied(["levels=0,1", "variant=self"])
-    [{'levels': '0', 'variant': 'self'}, {'levels': '1', 'variant': 'self'}]
-    """
-    fields = []
-    for assignment in assignments:
-        field, _, values = assignment.partition("=")
-        if not field or not all(values.split(",")):
-            raise UserError(f"--vary expects field=value,value. Received: {assignment!r}")
-        fields.append([(field, value) for value in values.split(",")])
-    return [dict(chosen) for chosen in itertools.product(*fields)]
 
 
 if __name__ == "__main__":

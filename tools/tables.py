@@ -50,8 +50,9 @@ VARIANTS = {"budget", "ensemble", "search", "trained_on"}
 
 def write(check=False):
     """Rewrites the pages that are out of date; a `UserError` if `check`, which changes nothing."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     stale = []
-    for page in pages():
+    for page in pages:
         name, text = str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
         try:
             made = render(text)
@@ -64,11 +65,6 @@ def write(check=False):
     if stale and check:
         raise UserError(f"out of date: {', '.join(stale)}; run: python -m tools.tables")
     print("\n".join(stale) or "up to date")
-
-
-def pages():
-    """README.md and the pages of docs/."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "cards").glob("*.md"))]
 
 
 def render(text):
@@ -94,14 +90,10 @@ def render(text):
 
 def select(patterns, corpus="*", split="dev"):
     """Rows of results/scores.jsonl by patterns, and of results/published.json as `published: MODEL (SPLIT)`."""
+    ours = [row for row in scores() if fnmatchcase(row["split"], split)]
     others = [{**row, "recipe": f"published: {row['model']} ({row['split']})"} for row in published()]
-    return [
-        row
-        for row in (*scores(), *others)
-        if any(fnmatchcase(row["recipe"], pattern) for pattern in patterns)
-        and fnmatchcase(row["corpus"], corpus)
-        and ("source" in row or fnmatchcase(row["split"], split))
-    ]
+    rows = [row for row in (*ours, *others) if fnmatchcase(row["corpus"], corpus)]
+    return [row for row in rows if any(fnmatchcase(row["recipe"], pattern) for pattern in patterns)]
 
 
 def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores"):
@@ -137,18 +129,14 @@ def name_of(row):
     >>> name_of({"recipe": "chat-none", "search": "beam of 5"}), name_of({"recipe": "baseline: random"})
     ('Seq2seq, no attention, beam of 5', '*baseline: random*')
     """
-    recipe, several = row["recipe"], f"Ensemble of {row['ensemble']}: " if "ensemble" in row else ""
-    title = RECIPES[recipe].title if recipe in RECIPES else f"*{recipe}*"
-    return several + ", ".join([title, *filter(None, [row.get("search")])])
+    title = RECIPES[row["recipe"]].title if row["recipe"] in RECIPES else f"*{row['recipe']}*"
+    several = f"Ensemble of {row['ensemble']}: " if "ensemble" in row else ""
+    return several + title + (f", {row['search']}" if "search" in row else "")
 
 
 def _metric_table(groups, below, columns, best):
-    lines = []
-    ordered = sorted(
-        groups, key=lambda name: mean_over_corpora(groups[name], best), reverse=best not in LOWER_IS_BETTER
-    )
-    for name in ordered:
-        rows = groups[name]
+    lines, lower = [], best in LOWER_IS_BETTER
+    for name, rows in sorted(groups.items(), key=lambda group: mean_over_corpora(group[1], best), reverse=not lower):
         epochs = [*rows[0].get("epochs_before", []), mean_over_corpora(rows, "epochs")]
         epochs = " + ".join(f"{round(each, 2):g}" for each in epochs)
         facts = epochs, _seeds(rows), f"{mean_over_corpora(rows, 'minutes'):.0f}", _commits(rows)
@@ -168,19 +156,16 @@ def _dialog_table(groups, below):
 def _reached(recipe):
     """Score, epochs, seeds, time and hardware of a recipe's rows on dev, or where there are none on test."""
     rows = [row for row in select([recipe], split="*") if not VARIANTS & row.keys()]
+    rows = [row for row in rows if row["split"] == "dev"] or rows
     if not rows:
         return ["not measured", "", "", "", ""]
-    split = "dev" if any(row["split"] == "dev" for row in rows) else "test"
-    rows = [row for row in rows if row["split"] == split]
-    shown = [
-        f"{metric} {by_metric([{metric: mean_over_corpora(rows, metric)}], [metric])[0]}"
-        for metric in HEADLINES[rows[0]["task"]]
-    ]
-    corpora = len(set(map(_column, rows)))
+    metrics, corpora = HEADLINES[rows[0]["task"]], len(set(map(_column, rows)))
+    cells = by_metric([{metric: mean_over_corpora(rows, metric) for metric in metrics}], metrics)
+    shown = ", ".join(f"{metric} {cell}" for metric, cell in zip(metrics, cells, strict=True))
     trained, planned = max(row["epochs"] for row in rows), RECIPES[recipe].training["epochs"]
     minutes = mean_over_corpora(rows, "minutes")
     return [
-        f"{split} {', '.join(shown)}" + f", mean of {corpora} tasks" * (corpora > 1),
+        f"{rows[0]['split']} {shown}" + f", mean of {corpora} tasks" * (corpora > 1),
         f"{trained:.3g}" + f" of {planned:.3g}" * (trained < planned - 0.01),
         _seeds(rows),
         f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds",
@@ -232,14 +217,12 @@ def value(path, corpus="*", metric=None, split="dev", minus=None, digits="3", ti
         minus: Another recipe, whose score is subtracted.
         digits, times, sign: Decimals, a factor, and `+` for a sign in any case.
     """
-    found = _score(path, corpus, metric, split) if metric else _look_up(path)
-    if minus:
-        found -= _score(minus, corpus, metric, split)
-    return number(found * float(times), int(digits), sign)
 
+    def score(recipe):
+        return mean_over_corpora([r for r in select([recipe], corpus, split) if not VARIANTS & r.keys()], metric)
 
-def _score(recipe, corpus, metric, split):
-    return mean_over_corpora([row for row in select([recipe], corpus, split) if not VARIANTS & row.keys()], metric)
+    found = score(path) if metric else _look_up(path)
+    return number((found - score(minus) if minus else found) * float(times), int(digits), sign)
 
 
 def _look_up(path):
@@ -279,8 +262,8 @@ def rerun(count, seed, datasets, minutes):
             print(f"  stale: {row['stale']}")
         with tempfile.TemporaryDirectory() as directory:
             for command, flag in zip(_commands(row), ("--workdir", "--run"), strict=True):
-                _call(command, datasets, flag, directory)
-            found = json.loads((pathlib.Path(directory) / "run" / "metrics.json").read_text(encoding="utf-8"))
+                _call(command.replace("--data=build/", f"--data={datasets}/"), flag, f"{directory}/run")
+            found = json.loads(pathlib.Path(directory, "run", "metrics.json").read_text(encoding="utf-8"))
         for name, claimed in row["metrics"].items():
             print(f"  {name}: claimed {claimed:.4f}, found {found[row['split']]['metrics'][name]:.4f}", flush=True)
 
@@ -289,12 +272,11 @@ def _commands(row):
     return row["command"], row["evaluation"]["command"]
 
 
-def _call(command, datasets, flag, directory):
-    """Runs a `python` command of a row on a run in a directory."""
-    _, script, *given = shlex.split(command.replace("--data=build/", f"--data={datasets}/"))
-    given = [word for word in given if not word.startswith(f"{flag}=")]
-    words = [sys.executable, script, *given, f"{flag}={directory}/run"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+def _call(command, flag, run):
+    """Runs a `python` command of a row with another value of a flag."""
+    _, script, *given = shlex.split(command)
+    words = [word for word in given if not word.startswith(f"{flag}=")]
+    done = subprocess.run([sys.executable, script, *words, f"{flag}={run}"], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise UserError(f"{command}: {(done.stderr.splitlines() or ['no message'])[-1]}")
 
