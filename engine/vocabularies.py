@@ -1,4 +1,4 @@
-"""What other data and trainings take from a trained model: its words, its weights. Data give their words too."""
+"""Vocabularies and weights of trained models and prepared datasets, for other data and other trainings."""
 
 import dataclasses
 import pathlib
@@ -11,28 +11,26 @@ from data.vocabulary import Vocabulary
 
 @dataclasses.dataclass(frozen=True)
 class Words:
-    """The words of a run or of a prepared dataset, for other data that shall have the same."""
+    """The words of a run or a prepared dataset, for other data that shall have the same."""
 
     path: pathlib.Path
-    """Of the run or the dataset."""
+    """The run or the dataset."""
     facts: dict
-    """What it says of its words, each where it has any: `text`, how a text is split, `hashed_words`, `trained_words`;
-    a dataset all of its `dataset.json`."""
+    """All of the `dataset.json`; of a run its dataset's facts, `hashed_words` and `trained_words`."""
     vocabulary: Vocabulary
-    """Hashed ids included."""
     vectors: Callable
-    """Function of nothing that gives the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
+    """Zero-argument callable that returns the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
 
     @classmethod
     def of(cls, path, task):
-        """Opens those that `--vocabulary_of` names.
+        """Opens the run or dataset that `--vocabulary_of` names.
 
         Args:
-            path: The directory of a run or of a prepared dataset.
-            task: The name of the `engine.task.Task` that it must be of.
+            path: Its directory.
+            task: Name of the `engine.task.Task` that it must be of.
 
         Raises:
-            UserError: where it is neither, is of another task, or has no vocabulary.
+            UserError: if it is neither, is of another task, or has no vocabulary.
         """
         path = pathlib.Path(path)
         if (path / FACTS).is_file():
@@ -42,30 +40,14 @@ class Words:
                 raise UserError(f"{path / FACTS}: expected hashed_words of at least 0. Received: {hashed!r:.60}")
             vocabulary = Vocabulary.load(path / VOCABULARY, hashed)
             return cls(path, facts, vocabulary, lambda: read_embedding(path / VECTORS, vocabulary))
-        run = run_of(path, task, "vocabulary_of")
+        run = _run_of(path, task, "vocabulary_of")
         sizes = {name: getattr(run.config, name, 0) for name in ("hashed_words", "trained_words")}
-        return cls(path, {**run.dataset, **sizes}, vocabulary_of(run), lambda: word_vectors_of(run))
 
+        def vectors():
+            [table] = run.load_model().get_layer("word_embedding").get_weights()
+            return table
 
-def run_of(path, task, flag):
-    """Opens a run that has a vocabulary.
-
-    Args:
-        path: Its directory.
-        task: The name of the `engine.task.Task` that it must be of.
-        flag: What the user gave it by.
-
-    Raises:
-        UserError: where it is of another task, or has no vocabulary.
-    """
-    from engine.run import Run  # TensorFlow takes seconds to load, and most data have words of their own
-
-    run = Run.open(path)
-    if run.task != task:
-        raise UserError(f"--{flag} expects a run of {task}. Received: {path}, of {run.task}")
-    if not (run.path / VOCABULARY).is_file():
-        raise UserError(f"--{flag} expects a run with a {VOCABULARY}. Received: {path}")
-    return run
+        return cls(path, {**run.dataset, **sizes}, vocabulary_of(run), vectors)
 
 
 def vocabulary_of(run):
@@ -73,28 +55,21 @@ def vocabulary_of(run):
     return Vocabulary.load(run.path / VOCABULARY, getattr(run.config, "hashed_words", 0))
 
 
-def word_vectors_of(run):
-    """The word vectors of a run's model, float32 `(words + 1, dimension)`; row 0 is padding."""
-    [vectors] = run.load_model().get_layer("word_embedding").get_weights()
-    return vectors
-
-
 def start_from(path, model, dataset, task):
     """Gives a fresh model the weights of a trained one.
 
-    A layer that the trained one has not, or not with all its weights, such as an extension, keeps its fresh ones, and
-    a line says so.
+    A layer that the trained one lacks, such as an extension, keeps its fresh weights, and a line says so.
 
     Args:
         path: The run of the trained one.
         model: The fresh one.
-        dataset: What it is to be trained on.
+        dataset: The dataset of its training.
         task: The `engine.task.Task` of both.
 
     Raises:
-        UserError: where the two differ in their words or in the shape of a weight, or the fresh one lacks a layer.
+        UserError: if they differ in their words or the shape of a weight, or the fresh one lacks a layer.
     """
-    run = run_of(path, task.name, "init_from")
+    run = _run_of(path, task.name, "init_from")
     if dataset.vocabulary is None or dataset.vocabulary.words != vocabulary_of(run).words:
         raise UserError(
             f"--init_from={path}: {dataset.path} has other words; prepare.py --vocabulary_of={path} gives it the run's"
@@ -113,3 +88,14 @@ def start_from(path, model, dataset, task):
             weights[name].assign(weight)
     if fresh:
         print(f"{path} has no {', '.join(fresh)}: trained from fresh weights")
+
+
+def _run_of(path, task, flag):
+    from engine.run import Run  # TensorFlow takes seconds to load, and most data have words of their own
+
+    run = Run.open(path)
+    if run.task != task:
+        raise UserError(f"--{flag} expects a run of {task}. Received: {path}, of {run.task}")
+    if not (run.path / VOCABULARY).is_file():
+        raise UserError(f"--{flag} expects a run with a {VOCABULARY}. Received: {path}")
+    return run
