@@ -16,12 +16,7 @@ BLOCK = 2**20
 
 
 class GrowingArray:
-    """An array that grows in a file and occupies no memory.
-
-    Args:
-        path: The `.npy` file, complete after `close`.
-        dtype: An integer type.
-    """
+    """An array of integers that grows in a `.npy` file, which is complete after `close`; it occupies no memory."""
 
     def __init__(self, path, dtype):
         self._dtype, self._length = np.dtype(dtype), 0
@@ -55,24 +50,17 @@ class GrowingArray:
 
 
 def read_header(file):
-    """Shape and dtype of the array in an open `.npy` file, whose next byte is then the first item's.
-
-    Raises:
-        Exception: of any kind, if it is another file.
-    """
+    """Shape and dtype of the array in an open `.npy` file, and moves to its first item; raises anything on others."""
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     shape, _, dtype = readers[np.lib.format.read_magic(file)](file)
     return shape, dtype
 
 
 class StoredArray:
-    """An array in a file, read in parts; mapped memory would count as used, this does not.
-
-    Args:
-        path: A `.npy` file of integers.
+    """An array of integers in a `.npy` file, read in parts; mapped memory would count as used, this does not.
 
     Raises:
-        UserError: if it is missing or another file.
+        UserError: if the file is missing or another.
     """
 
     def __init__(self, path):
@@ -117,21 +105,29 @@ def flatten(numbers, starts, lengths):
 
     Args:
         numbers: `StoredArray` of the ids of all texts.
-        starts, lengths: Where the texts begin in it, ascending, and their lengths; int `(texts,)`.
+        starts, lengths: Of the texts in it, ascending, int `(texts,)`.
     """
     if not len(starts):
         return np.zeros(0, numbers.dtype)
     around = numbers.read(starts[0], starts[-1] + lengths[-1])
+    return around[ranges(starts - starts[0], lengths)]
+
+
+def ranges(starts, lengths):
+    """The integers from each start, as many as its length, concatenated.
+
+    >>> ranges(np.array([5, 1]), np.array([2, 3])).tolist()
+    [5, 6, 1, 2, 3]
+    """
     before = np.cumsum(lengths) - lengths
-    return around[np.arange(lengths.sum()) + np.repeat(starts - starts[0] - before, lengths)]
+    return np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
 
 
 def first_occurrences(hashes, part=2**22):
-    """Marks the items of a stored array that did not occur before them, bool `(len(hashes),)`.
+    """Marks the items that did not occur before, bool `(len(hashes),)`.
 
     Args:
-        hashes: `StoredArray` of evenly distributed values.
-        part: Approximate number of items sorted at once.
+        hashes: `StoredArray` of evenly distributed values, about `part` of which are sorted at once.
     """
     first, parts = np.zeros(len(hashes), bool), -(-len(hashes) // part)
     for number in range(parts):

@@ -1,4 +1,4 @@
-"""Prepared directories: what writing and reading them has in common, whatever the task.
+"""Prepared datasets: how all tasks write and read them.
 
     dataset.json         corpus, task, settings, statistics
     vocabulary.txt       line n is the word with id n
@@ -6,10 +6,10 @@
     ...                  the examples, each task's own files
 
 Each `tasks/<task>/prepare.py` has a class `Settings` and `prepare(corpus, source, out, settings)`: it prepares the
-files in the directory `source`, which `CORPORA[corpus]` reads, into the new directory `out`, and prints a summary. It
-raises a `UserError` where a setting is wrong or a file is missing or malformed, and then leaves nothing behind.
+files in the directory `source`, which `CORPORA[corpus]` reads, into the new directory `out`, and prints a summary. If a
+setting is wrong or a file is missing or malformed, it raises a `UserError` and leaves nothing behind.
 
-Reading trusts nothing: a malformed file of any kind is a `UserError` of one sentence.
+Files are read without trust: a malformed one is a `UserError` of one sentence.
 """
 
 import contextlib
@@ -46,15 +46,14 @@ class CommonSettings(Config):
 
 
 def write(directory, files, corpus, source, settings, statistics, *, name=None, **more):
-    """Writes a prepared dataset.
+    """Writes a prepared dataset into an empty directory.
 
     Args:
-        directory: Where to; it is there and empty.
-        files: `{name: content}`: a `Vocabulary`; a plain value where the name ends in `.pkl`; else lines of text.
-        corpus, source, settings: As `prepare` got them.
+        files: `{name: content}`: a `Vocabulary`; a plain value if the name ends in `.pkl`; else lines of text.
+        corpus, source, settings: Arguments of `prepare`.
         statistics: For people, ready for JSON.
         name: Of the corpus in tables; `None`: that of the settings, else of the source directory.
-        **more: What else reading it takes, ready for JSON.
+        **more: Further facts that reading needs, ready for JSON.
     """
     name = name or settings.name or pathlib.Path(source).resolve().name
     facts = {"name": name, "corpus": corpus, "task": CORPORA[corpus].task, **more}
@@ -73,12 +72,11 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
 
 
 def print_summary(statistics, rows=None, heading=str):
-    """Prints a table of a dataset's statistics, a column for each split.
+    """Prints a table of a dataset's statistics, `{split: {name: number}}`, with a column per split.
 
     Args:
-        statistics: `{split: {name: number}}`.
-        rows: `{label: function of a split's statistics that gives a text}`; `None`: every name with its number.
-        heading: Function of a split's name that gives the column's heading.
+        rows: `{label: function from a split's statistics to a text}`; `None`: every name with its number.
+        heading: Function from a split's name to the column's heading.
     """
     if rows is None:
         names = next(iter(statistics.values()))
@@ -90,7 +88,7 @@ def print_summary(statistics, rows=None, heading=str):
 
 
 def shown(value):
-    """A text as it is, a number with commas between its thousands."""
+    """A text as it is, a number with commas between thousands."""
     return value if isinstance(value, str) else f"{value:,}"
 
 
@@ -99,27 +97,22 @@ def shown(value):
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """What a prepared directory holds; each task adds its own."""
+    """A prepared dataset; each task adds fields."""
 
     path: pathlib.Path
     name: str
-    """The corpus, as in `results/published.json` where it has published scores."""
+    """The corpus, as in `results/published.json` if it has published scores."""
     splits: dict
-    """`{name: examples}`; a split that is absent has none."""
+    """`{name: examples}`; an absent split has none."""
 
     def facts(self):
-        """What a run remembers of its dataset, ready for JSON."""
+        """Facts that a run keeps, ready for JSON."""
         return {"path": str(self.path.resolve()), "name": self.name}
 
 
 @contextlib.contextmanager
 def checked(file, expected="what prepare.py writes"):
-    """Turns what a value of a wrong kind brings about into the user's error, which names the file.
-
-    Args:
-        file: The file that the value came from.
-        expected: What it should hold.
-    """
+    """Turns exceptions caused by a value of a wrong type into a `UserError` that names its file."""
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError, RecursionError) as error:
@@ -128,18 +121,14 @@ def checked(file, expected="what prepare.py writes"):
 
 
 def texts(values):
-    """A list of texts, checked to be one.
-
-    Raises:
-        TypeError: where it is something else.
-    """
+    """A list of texts; a `TypeError` if it is something else."""
     if type(values) is not list or not all(type(value) is str for value in values):
         raise TypeError("a list of texts is needed")
     return values
 
 
 def task_of(path):
-    """The task that a prepared dataset is for, or `None` where its directory does not say."""
+    """The task of a prepared dataset, or `None` if its directory does not say."""
     try:
         facts = read_json(pathlib.Path(path) / FACTS)
     except UserError:
@@ -149,17 +138,10 @@ def task_of(path):
 
 
 def read_facts(path, task):
-    """Reads the facts of a prepared dataset.
-
-    Args:
-        path: Its directory.
-        task: Key of `tasks.TASKS`: what they must say that it is for.
-
-    Returns:
-        A dict; `name`, the corpus, is in it.
+    """Reads the facts of a prepared dataset, a dict with at least `name`, the corpus.
 
     Raises:
-        UserError: where there is no directory, the file cannot be read, or it is of another task.
+        UserError: if there is no directory, the file cannot be read, or it is of another task than `task`.
     """
     path = pathlib.Path(path)
     if not path.is_dir():
@@ -175,11 +157,7 @@ def read_facts(path, task):
 
 
 def read_vocabulary(file):
-    """Reads a vocabulary that prepare.py wrote: its first words are the specials.
-
-    Raises:
-        UserError: where it cannot be read, or begins with other words.
-    """
+    """Reads a vocabulary that prepare.py wrote; a `UserError` if it does not begin with the specials."""
     vocabulary = Vocabulary.load(file)
     if vocabulary.words[: len(SPECIALS)] != SPECIALS:
         raise UserError(f"{file}: lines 1 and 2 must be {SPECIALS}. Received: {vocabulary.words[:2]}"[:300])
@@ -187,17 +165,10 @@ def read_vocabulary(file):
 
 
 def read_embedding(file, vocabulary):
-    """Reads the word vectors of a prepared dataset.
-
-    Args:
-        file: A pickle.
-        vocabulary: The `data.vocabulary.Vocabulary` whose words they are of.
-
-    Returns:
-        Float32 `(len(vocabulary) + 1, dimension)`; row 0 is padding.
+    """Reads the word vectors of a vocabulary, float32 `(len(vocabulary) + 1, dimension)`; row 0 is padding.
 
     Raises:
-        UserError: where the file cannot be read or has another shape.
+        UserError: if the file cannot be read or has another shape.
     """
     vectors = read_vectors(file)
     if len(vectors) != len(vocabulary) + 1:
@@ -209,7 +180,7 @@ def read_vectors(file):
     """Reads word vectors, float32 `(words, dimension)`, from a pickle of an array or of lists of numbers.
 
     Raises:
-        UserError: where the file cannot be read, or holds anything but an array of finite numbers.
+        UserError: if the file cannot be read, or contains anything but an array of finite numbers.
     """
     file = pathlib.Path(file)
     value = pickles.load(file)

@@ -6,10 +6,12 @@ import itertools
 
 import numpy as np
 
+from data.flat_arrays import ranges
+
 
 @dataclasses.dataclass(frozen=True)
 class Sequences:
-    """Many lists of ids, stored end to end: list `i` is `ids[starts[i] : starts[i] + lengths[i]]`."""
+    """Many lists of ids: list `i` is `ids[starts[i] : starts[i] + lengths[i]]`."""
 
     ids: np.ndarray
     starts: np.ndarray
@@ -20,11 +22,10 @@ class Sequences:
 
     @classmethod
     def of(cls, lists):
-        """Packs lists of ids, keeping their order; one that occurs several times, as the same object, is stored once.
+        """Packs lists of ids in order; one that occurs several times, as the same object, is stored once.
 
         Raises:
-            TypeError: where one is no list, tuple or array, or holds anything but whole numbers.
-            OverflowError: where one holds a number of more than 32 bits.
+            TypeError, OverflowError: on anything but lists, tuples or arrays of integers of 32 bits.
         """
         if not isinstance(lists, list | tuple | np.ndarray):
             raise TypeError(f"a list of lists of ids is needed. Received: {type(lists).__name__}")
@@ -43,56 +44,43 @@ class Sequences:
         return cls(np.array(flat, np.int32), np.cumsum(lengths) - lengths, lengths)
 
     def lists(self, index=slice(None)):
-        """The lists again, each a new one; or those at `index`."""
+        """New lists of ids: all, or those at `index`."""
         starts, lengths = self.starts[index].tolist(), self.lengths[index].tolist()
         return [self.ids[start : start + length].tolist() for start, length in zip(starts, lengths, strict=True)]
 
     def flat(self):
         """The ids of all lists, concatenated."""
-        if len(self.ids) == self.lengths.sum():
-            return self.ids
-        return np.array(list(itertools.chain.from_iterable(self.lists())), np.int32)
+        return self.ids[ranges(self.starts, self.lengths)]
 
     def owners(self):
-        """The number of the list that each id of `flat()` is in, int `(len(flat()),)`."""
+        """The number of the list that each id of `flat()` is from."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def joined(self, numbers):
-        """Concatenates lists.
-
-        Args:
-            numbers: Which lists make each result, int `(results, lists)`; -1: none.
-
-        Returns:
-            `Sequences` of the results, their ids contiguous.
+        """Concatenates the lists in each row of `numbers`, int `(results, lists)`; -1 is no list.
 
         >>> Sequences.of([[4, 5], [6], [7, 8, 9]]).joined(np.array([[2, 0], [-1, 1]])).lists()
         [[7, 8, 9, 4, 5], [6]]
         """
         lengths = np.where(numbers >= 0, self.lengths[numbers], 0)
-        flat = lengths.ravel()
-        begins = np.cumsum(flat) - flat
-        source = np.arange(flat.sum()) + np.repeat(self.starts[numbers.ravel()] - begins, flat)
-        total = lengths.sum(axis=1)
+        source, total = ranges(self.starts[numbers.ravel()], lengths.ravel()), lengths.sum(axis=1)
         return Sequences(self.ids[source], np.cumsum(total) - total, total)
 
     def parts(self, size):
-        """Yields all lists in order as `Sequences` of so many at most."""
+        """Yields all lists in order as `Sequences` of at most `size` lists."""
         for start in range(0, len(self), size):
             yield self.joined(np.arange(start, min(start + size, len(self)))[:, None])
 
     def equal(self, index, other):
-        """Whether the list at each place of `index` equals the one at that place of `other`, bool of their shape.
+        """Compares the list at each element of `index` with that at the same element of `other`, bool of their shape.
 
         >>> Sequences.of([[4, 5], [6], [4, 5], [7]]).equal(np.array([0, 1, 1]), np.array([2, 3, 0])).tolist()
         [True, False, False]
         """
         same = self.lengths[index] == self.lengths[other]
         one, two, lengths = index[same], other[same], self.lengths[index[same]]
-        pair = np.repeat(np.arange(len(lengths)), lengths)
-        within = np.arange(len(pair)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        differs = self.ids[self.starts[one][pair] + within] != self.ids[self.starts[two][pair] + within]
-        same[same] = np.bincount(pair, differs, len(lengths)) == 0
+        differs = self.ids[ranges(self.starts[one], lengths)] != self.ids[ranges(self.starts[two], lengths)]
+        same[same] = np.bincount(np.repeat(np.arange(len(lengths)), lengths), differs, len(lengths)) == 0
         return same
 
     def kept(self, index):
@@ -103,27 +91,14 @@ class Sequences:
         return np.where(index >= 0, self.lengths[index], 0).astype(np.int64)
 
     def width(self, index, limit=None, multiple=1):
-        """The size of the last axis that the lists at `index` need, at least 1.
-
-        Args:
-            index: Integer array of any shape; -1 is an empty list.
-            limit: Ids that are kept of each; `None`: all.
-            multiple: The size is rounded up to it.
-        """
+        """The length of the longest list at `index`, at most `limit`, at least 1, rounded up to `multiple`."""
         longest = self.kept(np.asarray(index)).max(initial=1)
         return round_up(int(longest if limit is None else min(longest, limit)), multiple)
 
     def padded(self, index, width, limit=None, keep="last"):
-        """The lists at `index` as an array padded with 0.
+        """The lists at `index` padded with 0, int32 of the shape of `index`, then `width`; -1 gives an empty list.
 
-        Args:
-            index: Integer array of any shape; -1 gives an empty list.
-            width: Size of the last axis of the result.
-            limit: Ids that are kept of each; `None`: as many as there is room for.
-            keep: Whether these are its `"first"` or its `"last"`.
-
-        Returns:
-            int32 array of the shape of `index`, then `width`.
+        Of a list longer than `limit` (default: `width`) the `"first"` or the `"last"` ids are kept.
 
         >>> Sequences.of([[4, 5, 6], [7]]).padded(np.array([0, 1, -1]), 2).tolist()
         [[5, 6], [7, 0], [0, 0]]
@@ -141,12 +116,10 @@ class Sequences:
 
 
 def document_frequency(documents, ids, size):
-    """The number of documents that hold each id, int64 `(size,)`.
+    """The number of documents that contain each id below `size`, int64 `(size,)`.
 
     Args:
-        documents: The document of each occurrence, int `(occurrences,)`, as of `Sequences.owners`.
-        ids: The id of each occurrence.
-        size: Every id is below this.
+        documents, ids: Of each occurrence, as from `Sequences.owners` and `Sequences.flat`.
 
     >>> document_frequency(np.array([0, 0, 0, 1]), np.array([2, 2, 1, 2]), 4).tolist()
     [0, 1, 2, 0]
@@ -158,7 +131,7 @@ def stack(lists):
     """Lists of ids as one int32 array `(lists, longest)`, padded with 0 at the end; at least one column.
 
     Raises:
-        ValueError: where nearly all of it would be padding, and much of it.
+        ValueError: if the array would be large and nearly all padding.
 
     >>> stack([[5], [], [7, 8]]).tolist()
     [[5, 0], [0, 0], [7, 8]]
@@ -171,7 +144,7 @@ def stack(lists):
 
 
 def round_up(n, multiple):
-    """The next multiple of a number, or the number itself.
+    """The smallest multiple that is not below `n`.
 
     >>> round_up(5, 4), round_up(8, 4)
     (8, 8)

@@ -1,10 +1,11 @@
-"""Text and JSON files of any origin: the one reader of lines, the one of JSON, and how both say what is wrong.
+"""Untrusted text and JSON files: the one reader of lines, and the one of JSON.
 
 Lines end at `\\n` alone, and a `\\r` before it is dropped; U+0085, U+2028 and the like are text. A byte order mark at
-the very start is dropped. A file that ends in `.gz` is decompressed. Neither a line nor what is decompressed is read
-beyond the bounds below, so no file takes more memory than in proportion to its own size.
+the very start is dropped. A file that ends in `.gz` is decompressed. The bounds below keep memory in proportion to the
+size of the file.
 """
 
+import contextlib
 import gzip
 import io
 import json
@@ -16,29 +17,18 @@ from base.files import UserError
 MAX_LINE = 2**20
 """Bytes of a line."""
 MAX_RATIO, FREE = 20, 2**22
-"""A compressed file may hold so many times its own size, and at least 4 MiB; text is compressed 3 to 10 times."""
+"""A compressed file may contain `MAX_RATIO` times its size, and at least 4 MiB; text is compressed 3 to 10 times."""
 BOM = "\ufeff".encode()
 
 
 def bad_line(path, number, expected, received):
-    """The error of a line that is not in a format: raise it.
-
-    Args:
-        path: The file.
-        number: Of the line, from 1.
-        expected: What the format has there.
-        received: The line, or the part of it that is wrong; the first 60 characters are shown.
-    """
+    """The error to raise for line `number`, from 1, of a file; the first 60 characters of `received` are shown."""
     shown = repr(received[:60]) + (" ..." if len(received) > 60 else "")
     return UserError(f"{path}, line {number}: expected {expected}. Received: {shown}")
 
 
 def existing_directory(directory, of="a corpus"):
-    """The path of a directory that is there.
-
-    Raises:
-        UserError: where it is not.
-    """
+    """The path of a directory; a `UserError` if it does not exist."""
     directory = pathlib.Path(directory)
     if not directory.is_dir():
         raise UserError(f"{directory}: expected the directory of {of}. Received: no directory")
@@ -46,12 +36,9 @@ def existing_directory(directory, of="a corpus"):
 
 
 def find_files(directory, patterns):
-    """The files of a directory that match some patterns, in the order of the patterns, then of their names.
+    """The files of a directory that match some patterns, ordered by pattern, then by name; a `UserError` if none.
 
-    A file with `.gz` matches too, unless the same file without `.gz` is there.
-
-    Raises:
-        UserError: where there is none.
+    A file with `.gz` matches too, unless the same file without `.gz` exists.
     """
     found = {}  # without `.gz` -> file
     for pattern in patterns:
@@ -63,49 +50,37 @@ def find_files(directory, patterns):
 
 
 def read_lines(path, of="text", fallback=None, opener=open):
-    r"""Reads a file line by line, blank lines too: what these mean is for the format to say.
+    """Yields the number, from 1, and the text of each line, blank lines included.
 
     Args:
         path: UTF-8; one that ends in `.gz` is decompressed.
-        of: What the file should hold, for the message where it is empty; `None`: it may be.
-        fallback: The encoding of lines that are no UTF-8; `None`: there must be none.
-        opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows how far it is.
-
-    Yields:
-        The number of the line, from 1, and its text.
+        of: What the file should contain, for the message if it is empty; `None`: it may be empty.
+        fallback: The encoding of lines that are not UTF-8; `None`: they are refused.
+        opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows the progress.
 
     Raises:
-        UserError: where the file is missing, empty or damaged, or a line is too long or no UTF-8.
+        UserError: if the file is missing, empty or damaged, or a line is too long or not UTF-8.
     """
     path = pathlib.Path(path)
     number, limit = 0, None
-    try:
-        with opener(path, "rb") as raw:
-            lines = gzip.open(raw) if path.suffix == ".gz" else raw
-            while line := lines.readline(MAX_LINE + 1):
-                number += 1
-                if len(line) > MAX_LINE:
-                    raise bad_line(path, number, f"at most {MAX_LINE:,} bytes", line)
-                if lines is not raw and number % 1000 == 1:
-                    limit = limit or largest_content(path)
-                    if lines.tell() > limit:
-                        raise _too_large(path, limit)
-                line = line.removesuffix(b"\n").removesuffix(b"\r")
-                yield number, _decode(path, number, line.removeprefix(BOM) if number == 1 else line, fallback)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path}: expected a readable text file. Received: {reason}") from error
+    with _readable(path, "text"), opener(path, "rb") as raw:
+        lines = gzip.open(raw) if path.suffix == ".gz" else raw
+        while line := lines.readline(MAX_LINE + 1):
+            number += 1
+            if len(line) > MAX_LINE:
+                raise bad_line(path, number, f"at most {MAX_LINE:,} bytes", line)
+            if lines is not raw and number % 1000 == 1:
+                limit = limit or largest_content(path)
+                if lines.tell() > limit:
+                    raise _too_large(path, limit)
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
+            yield number, _decode(path, number, line.removeprefix(BOM) if number == 1 else line, fallback)
     if not number and of:
         raise UserError(f"{path}: expected {of}. Received: an empty file")
 
 
 class Span(io.BufferedReader):
-    """A part of a file, as if the file were no longer; to be read line by line.
-
-    Args:
-        path: The file, which is not compressed.
-        start, stop: The part's bytes; a line begins at both.
-    """
+    """The bytes from `start` to `stop` of an uncompressed file, read line by line; a line begins at both."""
 
     def __init__(self, path, start, stop):
         super().__init__(io.FileIO(path))
@@ -119,8 +94,17 @@ class Span(io.BufferedReader):
 
 
 def largest_content(path):
-    """How many bytes a compressed file may hold."""
+    """Most bytes that a compressed file may contain."""
     return max(FREE, MAX_RATIO * path.stat().st_size)
+
+
+@contextlib.contextmanager
+def _readable(path, kind):
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}: expected a readable {kind} file. Received: {reason}") from error
 
 
 def _too_large(path, limit):
@@ -138,23 +122,16 @@ def _decode(path, number, line, fallback):
 
 
 def read_json(path):
-    """Reads a JSON file.
-
-    Args:
-        path: UTF-8; one that ends in `.gz` is decompressed.
+    """Reads a JSON file, UTF-8; one that ends in `.gz` is decompressed.
 
     Raises:
-        UserError: where the file is missing, damaged or no JSON, is nested deeper than Python's parser goes, has
-            numbers of thousands of digits, half a surrogate pair (`"\\ud800"`), or little but brackets.
+        UserError: if the file is missing, damaged or not JSON, is nested deeper than Python's parser goes, has numbers
+            of thousands of digits, half a surrogate pair (`"\\ud800"`), or little but brackets.
     """
     path = pathlib.Path(path)
-    try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-            limit = largest_content(path)
-            raw = file.read(limit + 1) if path.suffix == ".gz" else file.read()
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path}: expected a readable JSON file. Received: {reason}") from error
+    with _readable(path, "JSON"), (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+        limit = largest_content(path)
+        raw = file.read(limit + 1) if path.suffix == ".gz" else file.read()
     if path.suffix == ".gz" and len(raw) > limit:
         raise _too_large(path, limit)
     if raw.count(b"[") + raw.count(b"{") > len(raw) // 8 + 2**19:
