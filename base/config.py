@@ -40,8 +40,8 @@ class Config(BaseModel):
         return self.model_dump(mode="json")
 
 
-def parse_assignments(assignments):
-    """Splits the values of `--set`.
+def parse_assignments(assignments, flag="--set"):
+    """Splits the values of a flag such as `--set`.
 
     Raises:
         UserError: if one is not `field=value`.
@@ -53,7 +53,7 @@ def parse_assignments(assignments):
     for assignment in assignments:
         field, equals, value = assignment.partition("=")
         if not equals:
-            raise UserError(f"--set expects field=value. Received: {assignment!r}")
+            raise UserError(f"{flag} expects field=value. Received: {assignment!r}")
         settings[field] = value
     return settings
 

@@ -43,6 +43,10 @@ class Sequences:
         flat = array.array("i", itertools.chain.from_iterable(lists))
         return cls(np.array(flat, np.int32), np.cumsum(lengths) - lengths, lengths)
 
+    def take(self, index):
+        """The lists at `index`, an int array or a slice, as `Sequences` that share the ids."""
+        return Sequences(self.ids, self.starts[index], self.lengths[index])
+
     def lists(self, index=slice(None)):
         """New lists of ids: all, or those at `index`."""
         starts, lengths = self.starts[index].tolist(), self.lengths[index].tolist()

@@ -1,4 +1,4 @@
-"""`tasks.generation.scoring`'s loss and the optimizer, against loops."""
+"""`tasks.generation.scoring`: loss and likelihood against loops; the optimizer."""
 
 import collections
 
@@ -10,12 +10,10 @@ from reference_recurrent import nll_in_loops
 
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
-from tasks.generation.scoring import word_nll
+from tasks.generation.scoring import likelihood, nll_model, word_nll
 from tasks.generation.task import Training
 
 generation = TASKS["generation"]
-
-
 B, T, V = 3, 5, 7  # pairs, words of a target, words
 
 
@@ -46,16 +44,46 @@ def test_loss_is_the_mean_over_words_whatever_the_padding(smoothing):
     padded = np.pad(target, ((0, 0), (0, 2))), np.pad(logits, ((0, 0), (0, 2), (0, 0)), constant_values=9.0)
     np.testing.assert_allclose(to_numpy(compute(*padded)), losses, rtol=1e-5)
     assert to_numpy(compute(np.zeros((B, T), "int32"), logits)).tolist() == [0.0] * B
+    assert generation.loss_counts(target).tolist() == [5, 2, 1]
 
 
-def test_label_smoothing_matches_loops_word_by_word():
+@pytest.mark.parametrize("smoothing", (0.0, 0.1, 1.0))
+def test_label_smoothing_matches_loops_word_by_word(smoothing):
     target, logits = targets_and_logits()
-    for smoothing in (0.0, 0.1, 1.0):
-        found = to_numpy(word_nll(target, logits.astype("float16"), smoothing))
-        assert found.dtype == np.float32
-        for b, t in np.ndindex(B, T):
-            expected = nll_in_loops(target[b, t], logits[b, t], smoothing) if target[b, t] else 0.0
-            assert found[b, t] == pytest.approx(expected, abs=0.01)
+    found = to_numpy(word_nll(target, logits.astype("float16"), smoothing))
+    assert found.dtype == np.float32
+    for b, t in np.ndindex(B, T):
+        expected = nll_in_loops(target[b, t], logits[b, t], smoothing) if target[b, t] else 0.0
+        assert found[b, t] == pytest.approx(expected, abs=0.01)
+
+
+# === Likelihood ===
+
+
+def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(generation_dataset, generation_model):
+    split = generation_dataset.splits["dev"]
+    nll = likelihood(generation_model, split)
+    np.testing.assert_allclose(likelihood(generation_model, split, batch_size=5), nll, rtol=1e-4)
+    for row in (0, 11, 20):
+        inputs, target = split.collate([row])
+        logits = to_numpy(generation_model(inputs))[0]
+        by_hand = sum(nll_in_loops(word, scores) for word, scores in zip(target[0], logits, strict=True))
+        assert nll[row] == pytest.approx(by_hand, rel=1e-4)
+    for _ in range(2):
+        metrics, score = generation.validate(generation_model, split)
+        assert metrics == {"perplexity": pytest.approx(np.exp(nll.sum() / split.target.lengths.sum()), rel=1e-5)}
+        assert score == pytest.approx(1 / metrics["perplexity"])
+    assert nll_model(generation_model).predict_function.experimental_get_tracing_count() == 1
+
+
+def test_training_cuts_and_the_likelihood_does_not(generation_dataset, generation_model, monkeypatch):
+    split = generation_dataset.splits["dev"]
+    nll = likelihood(generation_model, split)
+    monkeypatch.setattr("tasks.generation.data.MAX_SOURCE", 3)
+    monkeypatch.setattr("tasks.generation.data.MAX_TARGET", 2)
+    inputs, target = generation.collate(split, generation_model.config, [1], 1)
+    assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)
+    np.testing.assert_array_equal(likelihood(generation_model, split), nll)
 
 
 # === Optimizer ===
@@ -65,8 +93,7 @@ def test_label_smoothing_matches_loops_word_by_word():
 def test_the_decoder_moves_at_its_own_rate(rate):
     """Adam's first step is the learning rate, whatever the gradient."""
     model = Seq2Seq(Seq2SeqConfig(vocabulary_size=11, embedding_dim=7, hidden=10, layers=2))
-    training = Training(decoder_rate=rate, gradient_clip=0.0)
-    adam = generation.optimizer(training, 10)
+    adam = generation.optimizer(Training(decoder_rate=rate, gradient_clip=0.0), 10)
     before = [variable.numpy() for variable in model.trainable_variables]
     gradients = [np.full(variable.shape, 3.0, "float32") for variable in model.trainable_variables]
     adam.apply([keras.ops.convert_to_tensor(gradient) for gradient in gradients], model.trainable_variables)

@@ -1,11 +1,10 @@
 """`tasks.generation.search`: replies, how they are asked for, and how a reverse model reranks them."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
-from helpers import copy_of, randomised, run_script, to_numpy
+from helpers import random_seq2seq, run_script, to_numpy
 from reference_recurrent import nll_in_loops
 
 from base.files import UserError
@@ -14,37 +13,25 @@ from engine.run import Run
 from models.decoding import Decoding
 from tasks import TASKS
 from tasks.generation.chat import GenerationChat
-from tasks.generation.search import parse_decoding, reply, rerank, search_of, words_of
+from tasks.generation.search import parse_decoding, reply, rerank, words_of
 
 generation = TASKS["generation"]
 
 
-@pytest.fixture(scope="module")
-def run(trained_generation, tmp_path_factory):
-    """A copy, into which evaluate.py may write."""
-    return copy_of(trained_generation, tmp_path_factory)
-
-
-# === Search ===
-
-
 @pytest.mark.parametrize("settings", [{}, {"beam": 3, "sample": True, "temperature": 2.0}], ids=str)
 def test_replies_are_the_same_in_any_batch(generation_dataset, generation_model, settings):
-    split, decoding = generation_dataset.splits["dev"], Decoding(max_length=5, **settings)
-    rows = np.array([7, 0, 20, 11, 4])
-    ids, scores = reply(generation_model, split, rows, decoding)
+    sources = generation_dataset.splits["dev"].source.take(np.array([7, 0, 20, 11, 4]))
+    decoding = Decoding(max_length=5, **settings)
+    ids, scores = reply(generation_model, sources, decoding)
     assert ids.shape == (5, decoding.beam, 5) and scores.shape == (5, decoding.beam)
     assert (ids[:, :, 0] > 0).all()
-    again, ranked = reply(generation_model, split, rows, decoding, batch_size=2)
+    again, ranked = reply(generation_model, sources, decoding, batch_size=2)
     np.testing.assert_array_equal(again, ids)
     np.testing.assert_allclose(ranked, scores, atol=1e-4)
-    other, _ = reply(generation_model, split, rows, decoding, seed=2)
+    other, _ = reply(generation_model, sources, decoding, seed=2)
     assert (other != ids).any() == decoding.sample
-
-
-def test_words_of_leaves_out_what_is_no_word(generation_dataset):
-    ids = generation_dataset.vocabulary.encode(["hello", "ann", "nobody"])
-    assert words_of(np.array([*ids, 1, 0, 0]), generation_dataset.vocabulary) == ["hello", "ann", "_UNK_"]
+    words = generation_dataset.vocabulary.encode(["hello", "ann", "nobody"])
+    assert words_of(np.array([*words, 1, 0, 0]), generation_dataset.vocabulary) == ["hello", "ann", "_UNK_"]
 
 
 @pytest.mark.parametrize(
@@ -63,52 +50,33 @@ def test_parse_decoding(text, expected):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("beam", r"^--decode expects field=value,\.\.\. Received: 'beam'$"),
-        ("beam=3,width=5", r"^Decoding has no field 'width'; it has beam, sample, "),
-        ("beam=3.5", r"^beam: .* integer.*Received: 3\.5$"),
-        ("beam=", r"^beam: .* integer.*Received: $"),
-        ("sample=1", r"^sample: .* boolean.*Received: 1$"),
-        ("top_p=2", r"^top_p: .*less than or equal to 1.*Received: 2$"),
+        ("beam", "--decode expects field=value. Received: 'beam'"),
+        ("beam=3,width=5", "no field 'width'; it has beam, sample, "),
+        ("beam=3.5", "beam: input should be a valid integer. Received: 3.5"),
+        ("beam=", "beam: input should be a valid integer"),
+        ("sample=1", "sample: input should be a valid boolean. Received: 1"),
+        ("top_p=2", "top_p: input should be less than or equal to 1. Received: 2"),
     ],
 )
 def test_parse_decoding_rejects(text, message):
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError) as error:
         parse_decoding(text)
-
-
-# === Reranking ===
-
-
-@pytest.fixture(scope="module")
-def reverse_run(generation_dataset, generation_model, run, tmp_path_factory):
-    """The directory of a run whose model reads replies and writes sources, with random weights."""
-    path = tmp_path_factory.mktemp("reverse") / "run"
-    _create(path, run, generation_dataset, generation_model.config.replace(reverse=True), seed=2)
-    return path
-
-
-def _create(path, run, generation_dataset, config, seed):
-    """A run like another, with random weights."""
-    made = Run.create(path, {**run.record, "config": config.to_json()}, generation_dataset.vocabulary)
-    made.save_best(randomised(made.build_model(), seed, 0.7))
-    return made
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("weight", (0.0, 0.3, 1.0))
-def test_rerank_matches_loops(generation_dataset, generation_model, reverse_run, weight):
-    split, rows = generation_dataset.splits["dev"], np.array([7, 1])
-    reverse = Run.open(reverse_run).load_model()
-    ids, scores = reply(generation_model, split, rows, Decoding(beam=3, max_length=5))
-    sources = [split.source.lists()[row] for row in rows]
+def test_rerank_matches_loops(generation_dataset, generation_model, weight):
+    reverse = random_seq2seq(generation_dataset, reverse=True)
+    sources = generation_dataset.splits["dev"].source.take(np.array([7, 1]))
+    ids, scores = reply(generation_model, sources, Decoding(beam=3, max_length=5))
     found, ranked = rerank(reverse, sources, ids, scores, weight)
-    for row, of_source, forward, after, values in zip(rows, ids, scores, found, ranked, strict=True):
-        source = split.source.lists()[row]
+    for source, of_source, forward, after, values in zip(sources.lists(), ids, scores, found, ranked, strict=True):
         totals = []
         for words, score in zip(of_source, forward, strict=True):
             read = [word for word in words.tolist() if word > 1] + [1]
-            inputs = {"source": np.array([read], "int32"), "target_in": np.array([[split.bos, *source[:-1]]], "int32")}
-            logits = to_numpy(reverse(inputs))[0]
-            nll = sum(nll_in_loops(word, place) for word, place in zip(source, logits, strict=True))
+            before = [reverse.begin_id, *source[:-1]]
+            logits = to_numpy(reverse({"source": np.array([read], "int32"), "target_in": np.array([before], "int32")}))
+            nll = sum(nll_in_loops(word, place) for word, place in zip(source, logits[0], strict=True))
             totals.append((1 - weight) * score - weight * nll)
         order = np.argsort(totals)[::-1]
         np.testing.assert_array_equal(after, of_source[order])
@@ -116,100 +84,80 @@ def test_rerank_matches_loops(generation_dataset, generation_model, reverse_run,
     assert (found != ids).any() == (weight > 0)
 
 
-def test_measure_takes_the_reply_that_a_reverse_model_chooses(
-    generation_dataset, generation_model, reverse_run, run, tmp_path
-):
-    split, decode = generation_dataset.splits["dev"], "beam=3,max_length=5"
-    given = {"baselines": False, "decode": decode, "scores_out": tmp_path / "replies", "reverse_run": reverse_run}
-    record = generation.measure(generation_model, generation_dataset, "dev", None, **given, reverse_weight=0.7)
+# === Reverse models ===
+
+
+@pytest.fixture(scope="module")
+def random_runs(trained_generation, generation_dataset, tmp_path_factory):
+    """A run with random weights, and one whose model reads replies and writes sources."""
+    runs = []
+    for reverse in (False, True):
+        model = random_seq2seq(generation_dataset, reverse=reverse)
+        record = {**trained_generation.record, "config": model.config.to_json()}
+        runs.append(Run.create(tmp_path_factory.mktemp("runs") / "run", record, generation_dataset.vocabulary))
+        runs[-1].save_best(model)
+    return runs
+
+
+def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, generation_dataset, tmp_path):
+    run, reverse_run = random_runs
+    model, split, vocabulary = run.load_model(), generation_dataset.splits["dev"], generation_dataset.vocabulary
+    given = {"baselines": False, "decode": "beam=3,max_length=5", "scores_out": tmp_path / "replies"}
+    given |= {"reverse_run": reverse_run.path, "reverse_weight": 0.7}
+    record = generation.measure(model, generation_dataset, "dev", run, **given)
     replies = [line.split("\t")[2] for line in (tmp_path / "replies").read_text(encoding="utf-8").splitlines()]
-    ids, scores = reply(generation_model, split, range(21), Decoding(beam=3, max_length=5))
-    reverse = Run.open(reverse_run).load_model()
-    chosen, _ = rerank(reverse, split.source.lists(), ids, scores, 0.7)
-    assert replies == [" ".join(words_of(row[0], generation_dataset.vocabulary)) for row in chosen]
-    assert replies != [" ".join(words_of(row[0], generation_dataset.vocabulary)) for row in ids]
-    assert record["decoding"]["reverse_weight"] == 0.7
-    assert generation.describe(record)[0].endswith("; beam of 3, reranked")
-    with pytest.raises(UserError, match=r"expected a run trained with --set reverse=true\. Received: seq2seq$"):
-        generation.measure(generation_model, generation_dataset, "dev", None, reverse_run=run.path)
+    ids, scores = reply(model, split.source, Decoding(beam=3, max_length=5))
+    chosen, _ = rerank(reverse_run.load_model(), split.source, ids, scores, 0.7)
+    forward, expected = ([" ".join(words_of(row[0], vocabulary)) for row in found] for found in (ids, chosen))
+    assert replies == expected != forward and "baselines" not in record
+    assert generation.describe(record)[0].endswith("; beam=3,max_length=5, reranked by 0.7")
 
 
-def test_a_chat_says_the_reply_that_a_reverse_model_chooses(
-    generation_dataset, generation_model, reverse_run, run, tmp_path
-):
-    run = _create(tmp_path / "run", run, generation_dataset, generation_model.config, seed=1)
-    decoding = Decoding(beam=3, min_length=2, max_length=5)
-    chat = GenerationChat(generation.predictor(run), reverse_run, reverse_weight=0.7)
+def test_answers_to_a_file_are_searched_for_as_asked(random_runs, tmp_path):
+    run, reverse_run = random_runs
+    lines = [{"turns": ["i am dee ."]}, {"turns": ["hello", "i like tea ."]}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    flags = [f"--reverse_run={reverse_run.path}", "--reverse_weight=1", "--decode=beam=3,min_length=2,max_length=5"]
+    given = f"--run={run.path}", f"--predict={tmp_path}/in.jsonl", f"--out={tmp_path}/out.jsonl"
+    done = run_script("evaluate.py", *given, *flags)
+    assert done.returncode == 0, done.stderr
+    predictor, expected = generation.predictor(run), []
+    for choose in (lambda: None, lambda: predictor.rerank_by(reverse_run.path, 1.0)):
+        choose()
+        predictor.decoding = Decoding(beam=3, min_length=2, max_length=5)
+        expected.append([answer["response"] for answer in predictor.predict(lines)])
+    found = [json.loads(line)["response"] for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    assert found == expected[1] != expected[0]
+
+
+def test_in_a_chat_a_reverse_model_chooses_among_the_replies(random_runs, generation_dataset):
+    run, reverse_run = random_runs
+    chat = GenerationChat(generation.predictor(run), reverse_run.path, reverse_weight=0.7)
     assert chat.predictor.decoding == Decoding(beam=10) and "/reverse W" in chat.HELP
-    chat.predictor.decode_by(decoding)
-    split, forward, reverse = generation_dataset.splits["dev"], run.load_model(), Run.open(reverse_run).load_model()
+    chat.predictor.decoding = decoding = Decoding(beam=3, min_length=2, max_length=5)
+    split = generation_dataset.splits["dev"]
     rows = [i for i, text in enumerate(split.source_texts) if "\t" not in text]
-    ids, scores = reply(forward, split, rows, decoding)
-
-    def answers():
-        for row in rows:
+    sources = split.source.take(rows)
+    ids, scores = reply(run.load_model(), sources, decoding)
+    for weight in (1.0, 0.0):
+        assert chat.commands["/reverse"](str(weight)) == f"the reverse model counts {weight:g}"
+        expected, _ = rerank(reverse_run.load_model(), sources, ids, scores, weight)
+        for row, [best, *_] in zip(rows, expected, strict=True):
             said, note = chat.reply(split.source_texts[row])
-            yield said
+            assert said == generation_dataset.text.join(words_of(best, generation_dataset.vocabulary))
             assert float(note.split("\n")[1].split()[0]) > -99
             chat.reset()
         assert f"log probability, times {1 - weight:g}, plus the reverse model's, times {weight:g}, and reply:" in note
-
-    for weight in (1.0, 0.0):
-        assert chat.commands["/reverse"](str(weight)) == f"the reverse model counts {weight:g}"
-        expected, _ = rerank(reverse, [split.source.lists()[row] for row in rows], ids, scores, weight)
-        texts = [
-            chat.predictor.tokenizer.detokenize(words_of(best, generation_dataset.vocabulary))
-            for best in expected[:, 0]
-        ]
-        assert list(answers()) == texts
         assert (expected[:, 0] != ids[:, 0]).any() == (weight > 0)
     assert chat.sample("0.7") and chat.predictor.decoding == Decoding(sample=True, temperature=0.7, beam=10)
     for wrong in ("2", "-1", "x", "nan", ""):
         assert chat.reverse(wrong) == f"/reverse expects a number from 0 to 1. Received: {wrong}"
-    assert "/reverse" not in GenerationChat(generation.predictor(run)).commands
 
 
-def test_answers_to_a_file_are_searched_for_as_asked(generation_dataset, generation_model, reverse_run, run, tmp_path):
-    run = _create(tmp_path / "run", run, generation_dataset, generation_model.config, seed=1)
-    lines = [{"turns": ["i am dee ."]}, {"turns": ["hello", "i like tea ."]}]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    flags = [f"--reverse_run={reverse_run}", "--reverse_weight=1", "--decode=beam=3,min_length=2,max_length=5"]
-    given = f"--run={run.path}", f"--predict={tmp_path}/in.jsonl", f"--out={tmp_path}/out.jsonl"
-    done = run_script("evaluate.py", *given, *flags)
-    assert done.returncode == 0, done.stderr
-    predictor = generation.predictor(run)
-    predictor.decode_by(Decoding(beam=3, min_length=2, max_length=5))
-    forward = predictor.predict(lines)
-    predictor.rerank_by(reverse_run, 1.0)
-    predictor.decode_by(Decoding(beam=3, min_length=2, max_length=5))
-    expected = predictor.predict(lines)
-    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [answer["response"] for answer in found] == [answer["response"] for answer in expected]
-    assert [answer["response"] for answer in found] != [answer["response"] for answer in forward]
-
-
-def test_a_reverse_model_of_other_words_is_refused(generation_dataset, reverse_run, run, tmp_path):
-    other = Run.create(tmp_path / "run", Run.open(reverse_run).record, Vocabulary.of(["other", "words"]))
-    with pytest.raises(UserError, match="expected the words of the model that writes the replies"):
-        generation.predictor(run).rerank_by(other.path)
-    with pytest.raises(UserError, match=r"expected a run trained with --set reverse=true\. Received: seq2seq$"):
-        generation.predictor(run).rerank_by(run.path)
-
-
-def test_measure_has_no_parts_where_all_pairs_are_of_one_kind(generation_dataset, generation_model):
-    """All pairs of train stand in train."""
-    split = generation_dataset.splits["dev"]
-    for seen in (True, False):
-        splits = {**generation_dataset.splits, "dev": dataclasses.replace(split, seen=np.full(21, seen))}
-        given = dataclasses.replace(generation_dataset, splits=splits)
-        record = generation.measure(generation_model, given, "dev", None, baselines=False, decode="max_length=1")
-        assert record["parts"] == {} and record["counts"]["unseen"] == 21 * (not seen)
-
-
-def test_describe_says_how_replies_were_found():
-    counts = {"pairs": 1234, "unseen": 7}
-    for settings, how in (({}, "greedy"), ({"beam": 5}, "beam of 5"), ({"beam": 5, "sample": True}, "sampling")):
-        record = {"counts": counts, "search": search_of(Decoding(**settings)), "unit": "mixed"}
-        title, caption = generation.describe(record)
-        assert title == f"1,234 pairs, 7 of them not in train; {how}"
-        assert "tokenizer mixed" in caption
+def test_a_run_that_is_no_reverse_model_of_the_same_words_is_refused(random_runs, trained_generation, tmp_path):
+    run, reverse_run = random_runs
+    other = Run.create(tmp_path / "run", reverse_run.record, Vocabulary.of(["other", "words"]))
+    predictor = generation.predictor(trained_generation)
+    for path, message in ((other.path, "the words of the model"), (run.path, "reverse=true. Received: seq2seq")):
+        with pytest.raises(UserError, match=message):
+            predictor.rerank_by(path)

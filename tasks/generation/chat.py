@@ -5,13 +5,17 @@ from engine.explain import draw_if_named, heat_map
 from models.decoding import Decoding
 from tasks.generation.predictor import CHOICE
 
+ONE_TURN = "The model reads what you said last, and nothing before. It learnt both sides of conversations."
+SEVERAL_TURNS = """The model reads the last {turns} turns, its own replies among them. It learnt both sides of \
+conversations and does not know whose turn is whose: now and then it takes yours."""
+
 
 class GenerationChat(Chat):
     """Answers what is said, in view of what was said before.
 
     Args:
         predictor: A `tasks.generation.predictor.GenerationPredictor`.
-        reverse_run, reverse_weight: Of a model that chooses among the replies found, as of the predictor's `rerank_by`.
+        reverse_run, reverse_weight: Those of the predictor's `rerank_by`.
     """
 
     HELP = """/beam N         looks for the likeliest reply among N, and shows all N (1: greedy search)
@@ -21,10 +25,9 @@ class GenerationChat(Chat):
 /reset          forgets what was said"""
 
     def __init__(self, predictor, reverse_run=None, reverse_weight=0.5):
-        if reverse_run:
-            predictor.rerank_by(reverse_run, reverse_weight)
         self.predictor, self.said, self.last = predictor, [], None
-        self.HELP = f"{_reads(predictor.turns)}\n{self.HELP}"
+        turns = predictor.text.turns
+        self.HELP = f"{ONE_TURN if turns == 1 else SEVERAL_TURNS.format(turns=turns)}\n{self.HELP}"
         self.commands = {
             "/beam": self.beam,
             "/sample": self.sample,
@@ -32,17 +35,15 @@ class GenerationChat(Chat):
             "/explain": self.attention,
             "/reset": self.reset,
         }
-        if predictor.reverse:
+        if reverse_run:
+            predictor.rerank_by(reverse_run, reverse_weight)
             self.HELP += "\n/reverse W      how much the reverse model counts, from 0 to 1"
             self.commands["/reverse"] = self.reverse
 
     def reply(self, text):
         """The reply to what was said, which is remembered as said; of a beam also the other replies and all scores.
 
-        Where it is not the best of several, it comes word by word; what is written when it is stopped is remembered.
-
-        Args:
-            text: What the user says; empty: nothing happens.
+        Unless it is the best of several, it comes word by word; what is written when it is stopped is remembered.
         """
         if not text:
             return
@@ -71,18 +72,18 @@ class GenerationChat(Chat):
     # === Commands ===
 
     def beam(self, argument=""):
-        """Looks for replies by a beam."""
+        """Searches for replies by a beam."""
         if not argument.isdecimal() or not 0 < int(argument) <= 100:
             return f"/beam expects a number from 1 to 100. Received: {argument}"
         beam = int(argument)
-        self.predictor.decode_by(Decoding(beam=beam, length_penalty=1.0))
+        self.predictor.decoding = Decoding(beam=beam, length_penalty=1.0)
         return f"beam of {beam}" if beam > 1 else "greedy search"
 
     def sample(self, argument=""):
         """Draws replies."""
+        drawn = CHOICE if self.predictor.reverse else 1
         try:
-            drawn = CHOICE if self.predictor.reverse else 1
-            self.predictor.decode_by(Decoding(sample=True, temperature=float(argument or 1.0), beam=drawn))
+            self.predictor.decoding = Decoding(sample=True, temperature=float(argument or 1.0), beam=drawn)
         except ValueError:
             return f"/sample expects a temperature above 0, as 0.7. Received: {argument}"
         return f"sampling at temperature {self.predictor.decoding.temperature:g}"
@@ -111,13 +112,3 @@ class GenerationChat(Chat):
             return "This model has no attention."
         [found] = self.last["attention"]
         return draw_if_named([found], path) or heat_map(found)
-
-
-def _reads(turns):
-    """What to know of a model that reads so many turns."""
-    if turns == 1:
-        return "The model reads what you said last, and nothing before. It learnt both sides of conversations."
-    return (
-        f"The model reads the last {turns} turns, its own replies among them. It learnt both sides of conversations "
-        "and does not know whose turn is whose: now and then it takes yours."
-    )

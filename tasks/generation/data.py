@@ -69,18 +69,18 @@ class GenerationSplit:
     """Word ids of the turns before, `_EOS_` after each."""
     target: Sequences
     """Word ids of the replies, `_EOS_` at the end."""
-    source_texts: list[str]
-    """Words separated by spaces, turns by tabs."""
-    target_texts: list[str]
-    seen: np.ndarray
-    """Whether the pair is in train too, bool `(pairs,)`."""
     bos: int
     """The id before the first word of a target: the one after those of the vocabulary."""
+    source_texts: list[str] = ()
+    """Words separated by spaces, turns by tabs."""
+    target_texts: list[str] = ()
+    seen: np.ndarray | None = None
+    """Whether the pair is in train too, bool `(pairs,)`."""
     several: bool = False
     """Compare a reply with all targets of its source at once, not with each by itself."""
 
     def __len__(self):
-        return len(self.seen)
+        return len(self.source)
 
     @property
     def sizes(self):
@@ -108,7 +108,7 @@ class GenerationSplit:
             is `target` moved right by one, after `bos`.
 
         >>> source, target = Sequences.of([[5, 6, 1]]), Sequences.of([[7, 8, 1]])
-        >>> split = GenerationSplit(source, target, ["a b"], ["c d"], np.array([False]), bos=9)
+        >>> split = GenerationSplit(source, target, bos=9)
         >>> inputs, target = split.collate([0], multiple=4, max_source=2)
         >>> inputs["source"].tolist(), inputs["target_in"].tolist(), target.tolist()
         ([[6, 1, 0, 0]], [[9, 7, 8, 0]], [[7, 8, 1, 0]])
@@ -179,13 +179,13 @@ def _split(pairs, vocabulary):
     split = GenerationSplit(
         source=Sequences.of(pairs["source"]),
         target=Sequences.of(pairs["target"]),
+        bos=len(vocabulary) + 1,
         source_texts=texts(pairs["source_text"]),
         target_texts=texts(pairs["target_text"]),
         seen=np.array(pairs["seen"], bool),
-        bos=len(vocabulary) + 1,
     )
     for sequences in (split.source, split.target):
-        if not len(split) == len(sequences) == len(split.source_texts) == len(split.target_texts):
+        if not len(sequences) == len(split.seen) == len(split.source_texts) == len(split.target_texts):
             raise ValueError("source, target, their texts and seen must be of one length")
         if len(sequences.ids) and not 0 < sequences.ids.min() <= sequences.ids.max() <= len(vocabulary):
             raise ValueError(f"ids must be from 1 to {len(vocabulary)}")

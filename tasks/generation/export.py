@@ -18,19 +18,17 @@ class GenerationText:
 
     Args:
         vocabulary: A `data.vocabulary.Vocabulary`.
-        tokenizer: Key of `data.tokenizers.TOKENIZERS`.
-        lower: Whether texts are made lower case.
-        turns: How many of the last turns a source has.
+        text: A `tasks.generation.data.TextSettings`.
 
     Raises:
-        UserError: where the tokenizer works outside of a graph alone.
+        UserError: if the tokenizer cannot run inside a graph.
     """
 
-    def __init__(self, vocabulary, tokenizer, lower, turns):
-        self.split, self.turns = GraphTokenizer(tokenizer, lower), turns
+    def __init__(self, vocabulary, text):
+        self.split, self.turns = GraphTokenizer(text.tokenizer, text.lower), text.turns
         self.ids = word_table(vocabulary)
         self.words = tf.constant(["", "", *vocabulary.words[1:]])  # padding and `_EOS_` are nothing
-        self.join = TOKENIZERS[tokenizer].detokenize_in_graph
+        self.join = TOKENIZERS[text.tokenizer].detokenize_in_graph
 
     def source(self, turns):
         """The ids of the last turns that are not empty, `_EOS_` after each; of none it is `_EOS_` alone.
@@ -41,20 +39,15 @@ class GenerationText:
         Returns:
             int32 `(B, S)`, 0 = padding.
         """
-        B, T = tf.unstack(tf.shape(turns))
-        flat = tf.reshape(turns, [-1])
-        tokens = self.split(flat)
+        B, T = tf.unstack(tf.shape(turns, tf.int64))
+        tokens = self.split(tf.reshape(turns, [-1]))
         ids = tf.ragged.map_flat_values(self.ids.lookup, tokens)
+        ids = tf.concat([ids, tf.fill([B * T, 1], EOS_ID)], axis=1)
         real = tf.reshape(tokens.row_lengths() > 0, (B, T))
         last = tf.cumsum(tf.cast(real, tf.int32), axis=1, reverse=True) <= self.turns
-        kept = tf.reshape(tf.logical_and(real, last), [-1])
-        ends = tf.fill([tf.size(flat), 1], EOS_ID)
-        ids = tf.ragged.boolean_mask(tf.concat([ids, ends], axis=1), kept)
-        B = tf.cast(B, tf.int64)
-        row = tf.boolean_mask(tf.repeat(tf.range(B), T), kept)
-        joined = tf.RaggedTensor.from_value_rowids(ids, row, B).merge_dims(1, 2)
-        joined = tf.cast(joined, tf.int32)[:, -MAX_SOURCE:]
-        padded = joined.to_tensor(shape=(None, None))
+        ids = tf.RaggedTensor.from_uniform_row_length(ids, T, B)
+        joined = tf.ragged.boolean_mask(ids, real & last).merge_dims(1, 2)
+        padded = joined[:, -MAX_SOURCE:].to_tensor()
         padded = tf.pad(padded, [[0, 0], [0, tf.maximum(1 - tf.shape(padded)[1], 0)]])
         begins = tf.where(padded[:, :1] == 0, EOS_ID, padded[:, :1])
         return tf.concat([begins, padded[:, 1:]], axis=1)
@@ -71,7 +64,7 @@ class GenerationText:
         return self.join(tf.gather(self.words, ids))
 
 
-def generation_archive(model, vocabulary, text_settings, decoding, seed=1):
+def generation_archive(model, vocabulary, text, decoding, seed=1):
     """The endpoint `reply`, also `serving_default`, of a generation model.
 
         turns       string (B, T)   what was said, the oldest turn first; "" is no turn
@@ -81,7 +74,7 @@ def generation_archive(model, vocabulary, text_settings, decoding, seed=1):
     Args:
         model: A `models.seq2seq.Seq2Seq`.
         vocabulary: The `data.vocabulary.Vocabulary` that its ids come from.
-        text_settings: `tokenizer`, `lower` and `turns` of its dataset.
+        text: The `tasks.generation.data.TextSettings` of its dataset.
         decoding: A `models.decoding.Decoding`; the search runs inside the graph.
         seed: Of sampling: the same request gets the same replies.
 
@@ -91,7 +84,7 @@ def generation_archive(model, vocabulary, text_settings, decoding, seed=1):
     Raises:
         UserError: as of `GenerationText`.
     """
-    text = GenerationText(vocabulary, **text_settings)
+    text = GenerationText(vocabulary, text)
     without_cudnn(model)
 
     def reply(turns):

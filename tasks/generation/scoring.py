@@ -1,4 +1,4 @@
-"""The likelihood of targets under a generation model: its loss, and what perplexity is made of.
+"""The likelihood of targets under a generation model: its loss, and the sums that perplexity is made of.
 
 Letters: B pairs   T target words   V words
 """
@@ -20,7 +20,7 @@ def word_nll(target, logits, label_smoothing=0.0):
     Args:
         target: Int32 `(B, T)`, 0 = padding.
         logits: Float `(B, T, V)`.
-        label_smoothing: As of `Training`.
+        label_smoothing: Fraction of a word's probability that is spread over all words.
 
     Returns:
         Float32 `(B, T)`.
@@ -38,7 +38,7 @@ def word_nll(target, logits, label_smoothing=0.0):
 
 
 def word_loss(label_smoothing=0.0):
-    """The mean negative log-likelihood of a batch's words, padding left out, each word with the same weight.
+    """The mean negative log-likelihood of a batch's words, each with the same weight, padding left out.
 
     Returns:
         Function of targets, int `(B, T)`, and logits, float `(B, T, V)`, that returns float32 `(B,)`: the mean over
@@ -47,54 +47,44 @@ def word_loss(label_smoothing=0.0):
 
     def loss(target, logits):
         target = ops.cast(target, "int32")
-        real = ops.cast(mask_from_ids(target), "float32")
-        nll = word_nll(target, logits, label_smoothing)
-        words = ops.maximum(ops.sum(real), 1.0)
-        return ops.sum(nll, axis=1) * ops.cast(ops.shape(target)[0], "float32") / words
+        words = ops.maximum(ops.sum(ops.cast(mask_from_ids(target), "float32")), 1.0)
+        nll = ops.sum(word_nll(target, logits, label_smoothing), axis=1)
+        return nll * ops.cast(ops.shape(target)[0], "float32") / words
 
     return loss
 
 
 @functools.lru_cache(maxsize=2)  # a model and its reverse; each validation compiles nothing anew
-def scorer_of(model):
-    """A functional model of the negative log-likelihood of each pair's target.
-
-    Args:
-        model: A `models.seq2seq.Seq2Seq`.
-
-    Returns:
-        A `keras.Model` of a dict of the model's inputs and `target`, int32 `(B, T)`, that returns float32 `(B,)`, in
-        nats.
-    """
+def nll_model(model):
+    """A functional model of a dict of a model's inputs and `target`, int32 `(B, T)`, that returns the negative
+    log-likelihood of each target, float32 `(B,)`, in nats."""
     inputs = {name: keras.Input(x.shape[1:], dtype=x.dtype, name=name) for name, x in model.input.items()}
     target = keras.Input((None,), dtype="int32", name="target")
     nll = ops.sum(word_nll(target, model(inputs)), axis=1)
-    scorer = keras.Model({**inputs, "target": target}, nll)
-    scorer.jit_compile = model.jit_compile
-    return scorer
+    made = keras.Model({**inputs, "target": target}, nll)
+    made.jit_compile = model.jit_compile
+    return made
 
 
-def likelihood(model, split, config, batch_size=64, length_multiple=4):
+def likelihood(model, split, batch_size=64, length_multiple=4):
     """The negative log-likelihood of each pair's target, nothing cut.
 
     Args:
         model: A `models.seq2seq.Seq2Seq`.
-        split: A `tasks.generation.data.GenerationSplit`.
-        config: The model's.
+        split: A `tasks.generation.data.GenerationSplit` in the model's direction.
         batch_size: Pairs at once.
         length_multiple: Lengths are rounded up to it.
 
     Returns:
-        Float32 `(pairs,)`, in nats, and the number of words each has, `_EOS_` included, int `(pairs,)`.
+        Float32 `(pairs,)`, in nats.
     """
-    split, scorer = split.in_direction_of(config), scorer_of(model)
-    nll = np.zeros(len(split), np.float32)
-    batches = batches_by_size(split.sizes, batch_size)
 
     def inputs_of(rows):
         inputs, target = split.collate(rows, length_multiple)
         return {**inputs, "target": target}
 
+    scorer, nll = nll_model(model), np.zeros(len(split), np.float32)
+    batches = batches_by_size(split.sizes, batch_size)
     for rows, found in results_of(scorer.predict_on_batch, inputs_of, batches, scorer):
         nll[rows] = found
-    return nll, split.target.lengths
+    return nll

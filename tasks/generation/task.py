@@ -13,20 +13,14 @@ from data.samples.__main__ import write_conversations
 from data.vocabulary import PADDING_ID
 from engine import task
 from engine.optimizers import TwoRateAdam, linear_decay
+from engine.task import spread
 from engine.vocabularies import vocabulary_of
 from metrics.generation import METRICS, baselines_of, by_source, generation_metrics, perplexity
-from tasks.generation.data import (
-    MAX_SOURCE,
-    MAX_TARGET,
-    GenerationDataset,
-    TextSettings,
-    load_dataset,
-    read_references,
-)
+from tasks.generation import data
 from tasks.generation.predictor import GenerationPredictor
 from tasks.generation.prepare import Settings, prepare
 from tasks.generation.scoring import likelihood, word_loss
-from tasks.generation.search import load_reverse, parse_decoding, reply, rerank, search_of, words_of
+from tasks.generation.search import decoding_text, load_reverse, parse_decoding, reply, rerank, words_of
 
 SAMPLES = 12  # pairs whose replies a record shows
 
@@ -39,7 +33,7 @@ class Training(task.Training):
     batch_size: Positive = 64
     """Pairs per step."""
     label_smoothing: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Fraction of a word's probability that is to be spread over all words (Szegedy et al. 2016)."""
+    """Fraction of a word's probability that is spread over all words (Szegedy et al. 2016)."""
     decoder_rate: Annotated[float, Field(gt=0)] = 1.0
     """The decoder's learning rate as a multiple of that of the rest."""
     decay: Annotated[float, Field(ge=0, le=1)] = 0.1
@@ -61,16 +55,12 @@ class GenerationTask(task.Task):
     # === Data ===
 
     def make_sample(self, directory):
-        write_conversations(directory / "raw")
-        prepare(
-            "conversations",
-            directory / "raw",
-            directory / "prepared",
-            Settings(name="sample-chat", tokenizer="words", turns=2),
-        )
+        raw, settings = directory / "raw", Settings(name="sample-chat", tokenizer="words", turns=2)
+        write_conversations(raw)
+        prepare("conversations", raw, directory / "prepared", settings)
 
     def load_dataset(self, path):
-        return load_dataset(path)
+        return data.load_dataset(path)
 
     def dataset_of(self, run, path=None):
         """As of `engine.task.Task`; a file is one of references, read by the run's words and tokenizer.
@@ -80,11 +70,11 @@ class GenerationTask(task.Task):
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
         facts, vocabulary = run.dataset, vocabulary_of(run)
-        text = TextSettings.of(facts["text"])
-        splits = {"references": read_references(path, vocabulary, text)}
+        text = data.TextSettings.of(facts["text"])
+        splits = {"references": data.read_references(path, vocabulary, text)}
         if facts["path"] and pathlib.Path(facts["path"]).is_dir():
             splits["train"] = super().dataset_of(run).splits["train"]
-        return GenerationDataset(pathlib.Path(path), facts["name"], splits, vocabulary, None, text)
+        return data.GenerationDataset(pathlib.Path(path), facts["name"], splits, vocabulary, None, text)
 
     def sizes(self, dataset):
         return {"vocabulary_size": len(dataset.vocabulary)}
@@ -120,14 +110,14 @@ class GenerationTask(task.Task):
         return batches_by_size(split.in_direction_of(config).sizes, training.batch_size, rng)
 
     def collate(self, split, config, batch, length_multiple):
-        return split.in_direction_of(config).collate(batch, length_multiple, MAX_SOURCE, MAX_TARGET)
+        return split.in_direction_of(config).collate(batch, length_multiple, data.MAX_SOURCE, data.MAX_TARGET)
 
     # === Scoring ===
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by 1 / perplexity."""
-        nll, words = likelihood(model, split, model.config, length_multiple=length_multiple)
-        found = perplexity(float(nll.sum(dtype=np.float64)), int(words.sum()))
+        split = split.in_direction_of(model.config)
+        found = _perplexity(likelihood(model, split, length_multiple=length_multiple), split)
         return {"perplexity": found}, 1.0 / found
 
     def measure(
@@ -144,76 +134,72 @@ class GenerationTask(task.Task):
         reverse_run=None,
         reverse_weight=0.5,
     ):
-        """Scores a split as a record has it.
+        """Scores a split for evaluate.py.
 
         Perplexity is that of all pairs. The other metrics compare the reply to each pair's source with its target, and
-        once more without the pairs that stand in train (`unseen`), where memory does not help; or, where the split has
+        once more without the pairs that are in train (`unseen`), where memory does not help; or, where the split has
         `several` references, the reply to each source with all of them.
 
         Args:
-            model, dataset, split, run, baselines, progress, length_multiple: As of `engine.task.Task.measure`.
+            model, dataset, split, run, baselines, progress, length_multiple: See `engine.task.Task.measure`.
             scores_out: File for the replies: source, target and reply in each line, separated by tabs, turns of a
                 source by ` / `.
             decode: How replies are searched for, see `tasks.generation.search.parse_decoding`.
-            reverse_run: Run directory of a reverse model, which chooses among the replies found: see
-                `tasks.generation.search.rerank`.
-            reverse_weight: As of `rerank`.
+            reverse_run: Run of a reverse model that chooses among the replies, see `tasks.generation.search.rerank`.
+            reverse_weight: Its weight.
 
         Returns:
-            The record; its `samples` are the replies to some pairs: the first, the last and those at equal distances
-            between.
-
-        Raises:
-            UserError: where `reverse_run` is not one.
+            The record; its `samples` are the replies to some pairs.
         """
         decoding, reverse = parse_decoding(decode), reverse_run and load_reverse(reverse_run, dataset.vocabulary)
-        examples = dataset.splits[split].in_direction_of(model.config)
-        nll, words = likelihood(model, dataset.splits[split], model.config, length_multiple=length_multiple)
-        rows, references = by_source(examples.source_texts, examples.target_texts)
-        ids, scores = reply(model, examples, rows, decoding, progress=progress, length_multiple=length_multiple)
+        pairs = dataset.splits[split].in_direction_of(model.config)
+        nll = likelihood(model, pairs, length_multiple=length_multiple)
+        rows, references = by_source(pairs.source_texts, pairs.target_texts)
+        sources = pairs.source.take(rows)
+        ids, scores = reply(model, sources, decoding, progress=progress, length_multiple=length_multiple)
         if reverse:
-            sources = examples.source.lists()
-            ids, _ = rerank(reverse, [sources[row] for row in rows], ids, scores, reverse_weight)
-        replies = _texts_of(ids, rows, examples, dataset.vocabulary)
-        texts = list(zip(examples.source_texts, examples.target_texts, replies, strict=True))
+            ids, _ = rerank(reverse, sources, ids, scores, reverse_weight)
+        texts = [" ".join(words_of(best, dataset.vocabulary)) for best in ids[:, 0]]
+        reply_to = dict(zip((pairs.source_texts[row] for row in rows), texts, strict=True))
+        replies = [reply_to[source] for source in pairs.source_texts]
+        table = list(zip(pairs.source_texts, pairs.target_texts, replies, strict=True))
         if scores_out:
-            _write(scores_out, texts)
+            _write(scores_out, table)
 
         def metrics_of(chosen):
-            found = perplexity(float(nll[chosen].sum(dtype=np.float64)), int(words[chosen].sum()))
-            if examples.several:
-                said = [replies[row] for row in rows], references
+            if pairs.several:
+                compared = texts, references
             else:
-                said = [replies[i] for i in chosen], [[examples.target_texts[i]] for i in chosen]
-            return {"perplexity": found, **generation_metrics(*said)}
+                compared = [replies[i] for i in chosen], [[pairs.target_texts[i]] for i in chosen]
+            return {"perplexity": _perplexity(nll, pairs, chosen), **generation_metrics(*compared)}
 
-        whole, unseen = np.arange(len(examples)), np.flatnonzero(~examples.seen)
-        shown = [texts[i] for i in np.unique(np.linspace(0, len(examples) - 1, SAMPLES).astype(int))]
+        whole, unseen = np.arange(len(pairs)), np.flatnonzero(~pairs.seen)
+        counts = {"pairs": len(pairs), "sources": len(rows), "words": int(pairs.target.lengths.sum())}
         record = {
             "metrics": metrics_of(whole),
             "parts": {"without the pairs of train": metrics_of(unseen)} if 0 < len(unseen) < len(whole) else {},
-            "counts": {"pairs": len(whole), "unseen": len(unseen), "sources": len(rows), "words": int(words.sum())},
-            "decoding": decoding.to_json() | ({"reverse_weight": reverse_weight} if reverse_run else {}),
-            "search": search_of(decoding) + (", reranked" if reverse else ""),
+            "counts": counts if pairs.several else {**counts, "unseen": len(unseen)},
+            "search": decoding_text(decoding) + (f", reranked by {reverse_weight:g}" if reverse else ""),
             "unit": dataset.text.tokenizer,
-            "samples": [dict(zip(("source", "target", "reply"), of_pair, strict=True)) for of_pair in shown],
+            "samples": [
+                dict(zip(("source", "target", "reply"), table[i], strict=True)) for i in spread(len(pairs), SAMPLES)
+            ],
         }
-        if examples.several:
-            del record["counts"]["unseen"]  # nobody looked
         if baselines:
             train = dataset.splits.get("train")
             train = train.in_direction_of(model.config).target_texts if train else []
-            given = train, examples.source_texts, examples.target_texts
-            record["baselines"] = baselines_of(*given, several=examples.several)
+            given = train, pairs.source_texts, pairs.target_texts
+            record["baselines"] = baselines_of(*given, several=pairs.several)
         return record
 
     def describe(self, record):
         c = record["counts"]
         if "unseen" in c:
             counted = f"{c['pairs']:,} pairs, {c['unseen']:,} of them not in train"
+            compared = "one reference per pair"
         else:
             counted = f"{c['pairs']:,} references of {c['sources']:,} sources"
-        compared = "one reference per pair" if "unseen" in c else "all references of a source at once"
+            compared = "all references of a source at once"
         return (
             f"{counted}; {record['search']}",
             f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included; "
@@ -223,10 +209,11 @@ class GenerationTask(task.Task):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        texts = dataset.splits[split].source_texts
-        rows = np.unique(np.linspace(0, len(texts) - 1, count).astype(int)) if texts else ()
-        found = {row: [dataset.text.join(turn.split(" ")) for turn in texts[row].split("\t")] for row in rows}
-        return [{"title": f"{split}, pair {row + 1}", "instance": {"turns": found[row]}} for row in rows]
+        texts, found = dataset.splits[split].source_texts, []
+        for row in spread(len(texts), count):
+            turns = [dataset.text.join(turn.split(" ")) for turn in texts[row].split("\t")]
+            found.append({"title": f"{split}, pair {row + 1}", "instance": {"turns": turns}})
+        return found
 
     def predictor(self, run):
         return GenerationPredictor(run)
@@ -234,14 +221,12 @@ class GenerationTask(task.Task):
     def export_archive(self, run, model, vocabulary, decode=None):
         from tasks.generation.export import generation_archive  # needs TensorFlow, whatever Keras's backend
 
-        return generation_archive(model, vocabulary, run.dataset["text"], parse_decoding(decode))
+        text = data.TextSettings.of(run.dataset["text"])
+        return generation_archive(model, vocabulary, text, parse_decoding(decode))
 
 
-def _texts_of(ids, rows, examples, vocabulary):
-    """The best reply to the source of each pair, as text; `rows` has a pair of each source."""
-    texts = [" ".join(words_of(best, vocabulary)) for best in ids[:, 0]]
-    reply_to = {examples.source_texts[row]: text for row, text in zip(rows, texts, strict=True)}
-    return [reply_to[source] for source in examples.source_texts]
+def _perplexity(nll, split, rows=slice(None)):
+    return perplexity(float(nll[rows].sum(dtype=np.float64)), int(split.target.lengths[rows].sum()))
 
 
 def _write(path, rows):

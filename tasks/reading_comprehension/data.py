@@ -127,9 +127,8 @@ class ReadingSplit:
 
     def asked_of(self, rows, context):
         """Some of the questions, each asked of another context; both arguments int `(questions,)`."""
-        questions = Sequences(self.questions.ids, self.questions.starts[rows], self.questions.lengths[rows])
         lists = {name: [getattr(self, name)[row] for row in rows] for name in ("ids", "answers", "spans")}
-        return dataclasses.replace(self, context=context, questions=questions, **lists)
+        return dataclasses.replace(self, context=context, questions=self.questions.take(rows), **lists)
 
     def answer(self, row, first, last):
         """The text of a question's context from one word to another, as it is written there."""

@@ -1,0 +1,83 @@
+"""`tasks.generation.chat`: replies word by word, beams, a reverse model, and what the commands say."""
+
+import numpy as np
+import pytest
+
+from models.decoding import Decoding
+from tasks import TASKS
+from tasks.generation.chat import GenerationChat
+
+generation = TASKS["generation"]
+WORDY = Decoding(min_length=4, max_length=7, block_ngrams=2)
+
+
+@pytest.fixture
+def chat(trained_generation):
+    return GenerationChat(generation.predictor(trained_generation))
+
+
+def test_a_reply_is_written_word_by_word_and_remembered(chat):
+    chat.predictor.decoding = WORDY
+    [texts] = chat.reply("Hello")
+    texts = list(texts)
+    again = chat.predictor.explain({"turns": ["hello"]})
+    assert texts[-1] == again["response"] == chat.said[1] and len(texts) > 4
+    assert texts[1] != texts[-1]
+    [shown], [expected] = chat.last["attention"], again["attention"]
+    assert shown["rows"] == expected["rows"]
+    np.testing.assert_allclose(shown["weights"], expected["weights"], rtol=1e-4, atol=1e-6)
+    assert chat.commands["/reset"]("") == "forgotten" and chat.said == []
+    assert list(chat.reply("")) == [] and chat.said == []
+
+
+def test_what_is_written_when_a_reply_is_stopped_is_remembered(chat):
+    chat.predictor.decoding = WORDY
+    [texts] = chat.reply("hello")
+    next(texts)
+    second = next(texts)
+    texts.close()
+    assert chat.said == ["hello", second]
+
+
+def test_drawn_replies_are_written_as_they_are_drawn_at_once(trained_generation):
+    one, other = (generation.predictor(trained_generation) for _ in range(2))
+    one.decoding = other.decoding = WORDY.replace(sample=True, top_k=5)
+    for text in ("hello", "i like tea ."):
+        *_, written = one.write([text])
+        assert written["response"] == other.predict([{"turns": [text]}])[0]["response"]
+
+
+def test_the_chat_says_what_the_model_reads(chat):
+    assert chat.HELP.startswith("The model reads the last 2 turns, its own replies among them.")
+    chat.predictor.text = chat.predictor.text.replace(turns=1)
+    assert GenerationChat(chat.predictor).HELP.startswith("The model reads what you said last, and nothing before.")
+
+
+def test_commands_change_how_replies_are_found(chat):
+    assert chat.commands["/beam"]("3") == "beam of 3"
+    said, note = chat.reply("hello")
+    first, *lines = note.split("\n")
+    assert first == "log probability by the length penalty, and reply:" and len(lines) == 3
+    assert lines[0][10:] == said and float(lines[0][:8]) <= 0
+    assert chat.commands["/beam"]("1") == "greedy search" and len(list(chat.reply("hello"))) == 1
+    assert chat.commands["/sample"]("0.7") == "sampling at temperature 0.7" and len(list(chat.reply("hello"))) == 1
+    assert chat.predictor.decoding == Decoding(sample=True, temperature=0.7)
+    for command, argument in (("/beam", "x"), ("/beam", "0"), ("/sample", "0"), ("/sample", "warm")):
+        assert f"Received: {argument}" in chat.commands[command](argument)
+    assert "/reverse" not in chat.commands
+
+
+def test_attention_is_shown(chat, tmp_path):
+    assert chat.commands["/attention"]("") == "Say something first."
+    for texts in chat.reply("hello you"):
+        list(texts)
+    [shown] = chat.last["attention"]
+    weights = np.array(shown["weights"])
+    assert weights.shape == (len(shown["rows"]), len(shown["columns"])) and shown["columns"][-1] == "_EOS_"
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
+    lines = chat.commands["/attention"]("").plain.splitlines()
+    assert lines[0].split()[-1] == "_EOS_" and len(lines) == 1 + len(weights)
+    picture = tmp_path / "a.png"
+    assert chat.commands["/attention"](str(picture)) == f"{picture} written"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "Received: a.txt" in chat.commands["/attention"]("a.txt")

@@ -1,0 +1,194 @@
+"""`tasks.generation.data`: batches, prepared files, files of references, and what is refused."""
+
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+from helpers import to_numpy
+from reference_recurrent import nll_in_loops
+
+from base.files import UserError
+from data import pickles
+from data.sequences import Sequences
+from data.vocabulary import Vocabulary
+from tasks import TASKS
+from tasks.generation.data import GenerationSplit, TextSettings, load_dataset, read_references
+from tasks.generation.scoring import likelihood
+
+generation = TASKS["generation"]
+EOS = 1
+
+
+# === Batches ===
+
+
+def collate_in_loops(source, target, bos, multiple, max_source, max_target):
+    source = [ids[-(max_source or len(ids)) :] for ids in source]
+    target = [ids[: max_target or len(ids)] for ids in target]
+    target_in = [[bos, *ids[:-1]] for ids in target]
+
+    def pad(lists):
+        width = max(map(len, lists))
+        while width % multiple:
+            width += 1
+        return [ids + [0] * (width - len(ids)) for ids in lists]
+
+    return pad(source), pad(target_in), pad(target)
+
+
+@pytest.mark.parametrize(("multiple", "max_source", "max_target"), [(1, None, None), (3, 5, 2), (4, 2, 7), (1, 1, 1)])
+def test_collate_matches_loops(multiple, max_source, max_target):
+    rng = np.random.default_rng(3)
+    source, target = (
+        [[*rng.integers(2, 11, size=rng.integers(1, longest)).tolist(), EOS] for _ in range(13)] for longest in (11, 7)
+    )
+    split = GenerationSplit(Sequences.of(source), Sequences.of(target), bos=12)
+    assert len(split) == 13
+    assert split.sizes.tolist() == [[len(t), len(s)] for s, t in zip(source, target, strict=True)]
+    for rows in ([5, 0, 12], [12], [7, 7], list(range(13))):
+        inputs, targets = split.collate(np.array(rows), multiple, max_source, max_target)
+        expected = collate_in_loops(
+            [source[row] for row in rows], [target[row] for row in rows], 12, multiple, max_source, max_target
+        )
+        for array, lists in zip((inputs["source"], inputs["target_in"], targets), expected, strict=True):
+            assert array.dtype == np.int32
+            assert array.tolist() == lists
+
+
+def test_a_reverse_model_reads_targets_and_writes_sources(generation_dataset, generation_model):
+    split, rows = generation_dataset.splits["dev"], np.array([2, 0, 5])
+    reverse = generation_model.config.replace(reverse=True)
+    inputs, target = generation.collate(split, reverse, rows, 1)
+    expected, other = generation.collate(split, generation_model.config, rows, 1)
+    np.testing.assert_array_equal(inputs["source"], other)
+    np.testing.assert_array_equal(target, expected["source"])
+    assert (inputs["target_in"][:, 0] == split.bos).all()
+    np.testing.assert_array_equal(inputs["target_in"][0, 1:], target[0, :-1])
+    turned = split.in_direction_of(reverse)
+    assert (turned.source_texts, turned.target_texts) == (split.target_texts, split.source_texts)
+    logits = to_numpy(generation_model(generation.collate(split, reverse, [2], 1)[0]))[0]
+    by_hand = sum(nll_in_loops(word, row) for word, row in zip(target[0], logits, strict=True))
+    assert likelihood(generation_model, turned)[2] == pytest.approx(by_hand, rel=1e-4)
+
+
+# === Prepared files ===
+
+
+def test_load_dataset(generation_dataset, prepared_generation):
+    dataset, train, dev = generation_dataset, *generation_dataset.splits.values()
+    assert (len(train), len(dev), int(dev.seen.sum())) == (69, 21, 14)
+    assert dev.source_texts[:2] == ["i am dee .", "i am dee .\thello dee , what do you like ?"]
+    assert dev.target_texts[1:3] == ["i like noise .", "noise ? noise is too loud"]
+    text = {"tokenizer": "words", "lower": True, "turns": 2}
+    assert dataset.vectors is None and dataset.text == TextSettings.of(text)
+    assert dataset.facts() == {"path": str(prepared_generation.resolve()), "name": "small", "text": text}
+    assert train.bos == len(dataset.vocabulary) + 1
+    inputs, target = train.collate([1])
+    words = [None, *dataset.vocabulary.words, "_BOS_"]
+    read = [words[id] for id in inputs["source"][0]]
+    assert read == [*"i am ann . _EOS_ hello ann , what do you like ? _EOS_".split()]
+    assert [words[id] for id in inputs["target_in"][0]] == ["_BOS_", "i", "like", "tea", "."]
+    assert [words[id] for id in target[0]] == ["i", "like", "tea", ".", "_EOS_"]
+
+
+def edit_facts(path, **changes):
+    facts = json.loads((path / "dataset.json").read_text())
+    for name, value in changes.items():
+        (facts["settings"] if name in facts["settings"] else facts)[name] = value
+    (path / "dataset.json").write_text(json.dumps(facts))
+
+
+def edit_dev(path, edit):
+    data = pickles.load(path / "pairs.pkl")
+    edit(data["dev"])
+    with open(path / "pairs.pkl", "wb") as file:
+        pickles.dump(data, file)
+
+
+def with_target(path, ids):
+    edit_dev(path, lambda dev: dev["target"].__setitem__(1, ids))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: shutil.rmtree(path), "is no directory"),
+        (lambda path: (path / "dataset.json").write_text("{"), "dataset.json: expected JSON"),
+        (lambda path: edit_facts(path, task="reading"), '"task": "generation"'),
+        (lambda path: edit_facts(path, tokenizer="no"), "dataset.json: tokenizer: "),
+        (lambda path: edit_facts(path, lower=1), "dataset.json: lower: "),
+        (lambda path: edit_facts(path, turns=0), "dataset.json: turns: "),
+        (lambda path: edit_facts(path, settings=None), "dataset.json: tokenizer: "),
+        (lambda path: (path / "vocabulary.txt").unlink(), "vocabulary.txt: expected a vocabulary"),
+        (lambda path: (path / "vocabulary.txt").write_text("_EOS_\n_UNK_\na\n"), "ids must be from 1 to 3"),
+        (lambda path: (path / "pairs.pkl").unlink(), "pairs.pkl: expected a pickle"),
+        (lambda path: (path / "pairs.pkl").write_bytes(b"\x80\x02}."), "KeyError: 'train'"),
+        (lambda path: edit_dev(path, lambda dev: dev.pop("seen")), "KeyError: 'seen'"),
+        (lambda path: edit_dev(path, lambda dev: dev["seen"].pop()), "must be of one length"),
+        (lambda path: edit_dev(path, lambda dev: dev["target"].pop()), "must be of one length"),
+        (lambda path: edit_dev(path, lambda dev: dev["target_text"].pop()), "must be of one length"),
+        (lambda path: edit_dev(path, lambda dev: dev["source"][1].insert(0, 0)), "ids must be from 1"),
+        (lambda path: edit_dev(path, lambda dev: dev["source"][1].append(3)), "must end with 1"),
+        (lambda path: with_target(path, []), "must end with 1"),
+        (lambda path: with_target(path, ["x"]), "as an integer"),
+        (lambda path: with_target(path, [5.7, 1]), "'float' object"),
+        (lambda path: with_target(path, [10**400, 1]), "pairs.pkl: expected what prepare.py writes"),
+        (lambda path: with_target(path, [[1], 1]), "'list' object"),
+        (lambda path: edit_dev(path, lambda dev: dev.update(target="abc")), "a list of lists of ids"),
+        (lambda path: edit_dev(path, lambda dev: dev.update(source_text=[1] * 21)), "a list of texts"),
+        (lambda path: edit_dev(path, lambda dev: dev.update(seen=[0.9] * 21)), "seen must be True or False"),
+        (
+            lambda path: (path / "word_embedding.pkl").write_bytes(pickle.dumps([[0.0] * 5] * 3, protocol=2)),
+            "dimension). Received: (3, 5)",
+        ),
+    ],
+)
+def test_load_dataset_rejects(prepared_generation, tmp_path, damage, message):
+    path = shutil.copytree(prepared_generation, tmp_path / "broken")
+    damage(path)
+    with pytest.raises(UserError) as error:
+        load_dataset(path)
+    assert message in str(error.value) and str(path) in str(error.value)
+
+
+# === References ===
+
+
+def test_references_are_read_as_the_run_reads_texts(tmp_path):
+    found = {
+        "I am Dee.": ["hello dee , what do you like ?", "Hello!", "i like tea ."],
+        "x\tI am Ann.\tHello ann, what do you like?": ["I like rain.", "i like noise ."],
+        "i like zebras .": ["tea is fine"],
+    }
+    (tmp_path / "references.json").write_text(json.dumps(found), encoding="utf-8")
+    vocabulary = Vocabulary.of(["i", "am", "dee", ".", "hello", "!"])  # 3 to 8
+    text = TextSettings(tokenizer="words", lower=True, turns=2)
+    split = read_references(tmp_path / "references.json", vocabulary, text)
+    assert split.source.lists()[0] == split.source.lists()[2] == [3, 4, 5, 6, 1]
+    assert split.source_texts[3] == "i am ann .\thello ann , what do you like ?"
+    assert split.target.lists()[1] == [7, 8, 1] and split.target_texts[1] == "hello !"
+    assert split.source.lists()[5] == [3, 2, 2, 6, 1]  # _UNK_
+    assert len(split) == 6 and split.bos == 9 and split.several and not split.seen.any()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "Received: list"),
+        ("{}", "Received: dict"),
+        ('{"hi": "you"}', "a list of texts for the source 'hi'"),
+        ('{"hi": []}', "a list of texts for the source 'hi'"),
+        ('{"hi": ["you", 3]}', "a list of texts for the source 'hi'"),
+        ('{"hi": ["you", " "]}', "texts with words for the source 'hi'"),
+        ('{"hi\\t": ["you"]}', r"texts with words for the source 'hi\t'"),
+        ("{", "expected JSON in UTF-8"),
+    ],
+)
+def test_a_file_of_no_references_is_refused(tmp_path, content, message):
+    path = tmp_path / "references.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        read_references(path, Vocabulary.of(["hi"]), TextSettings(tokenizer="words", lower=True, turns=1))
+    assert message in str(error.value) and str(path) in str(error.value)
