@@ -54,12 +54,13 @@ def fit_scale(scores, right):
     Returns:
         A `Scale`; `None` where higher scores are not more often right.
     """
-    right, scores = np.asarray(right, bool), np.asarray(scores, np.float64)
+    right = np.asarray(right, bool)
     if not len(right) or right.all() or not right.any():
         return None
     # Platt's targets, section 2.1: as far from 0 and 1 as so many examples can tell.
     target = np.where(right, (right.sum() + 1) / (right.sum() + 2), 1 / ((~right).sum() + 2))
     center, spread = np.mean(scores), max(np.std(scores), 1e-9)
+    scores = np.asarray(scores, np.float64)
     X = np.stack([(scores - center) / spread, np.ones(len(scores))], axis=1)
     w = np.zeros(2)
     for _ in range(100):
