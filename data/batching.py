@@ -103,6 +103,11 @@ def _cut(part, pieces, batch_size):
     return [part[i : i + step] for i in range(0, len(part), step)]
 
 
+def evenly_spaced(total, count):
+    """Indices of at most `count` of `total` examples, at equal distances, the first and the last among them."""
+    return np.unique(np.linspace(0, total - 1, min(count, total)).astype(int)).tolist()
+
+
 def epochs_of(make_batches, seed, start=0):
     """All batches of all epochs without end, from batch `start` on.
 

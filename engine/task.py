@@ -372,11 +372,6 @@ def check_sizes(config, sizes, path):
             )
 
 
-def spread(total, count):
-    """Indices of at most `count` of `total` examples, at equal distances, the first and the last among them."""
-    return np.unique(np.linspace(0, total - 1, min(count, total)).astype(int)).tolist()
-
-
 # === The embedded sample ===
 
 

@@ -110,7 +110,7 @@ def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, gener
     chosen, _ = rerank(reverse_run.load_model(), split.source, ids, scores, 0.7)
     forward, expected = ([" ".join(words_of(row[0], vocabulary)) for row in found] for found in (ids, chosen))
     assert replies == expected != forward and "baselines" not in record
-    assert generation.describe(record)[0].endswith("; beam=3,max_length=5, reranked by 0.7")
+    assert generation.describe(record)[0].endswith("; beam=3, max_length=5, reranked by 0.7")
 
 
 def test_answers_to_a_file_are_searched_for_as_asked(random_runs, tmp_path):

@@ -103,7 +103,7 @@ def test_measure_compares_replies_with_targets(generation_dataset, generation_mo
         perplexity = np.exp(sum(nll[i] for i in rows) / sum(words[i] for i in rows))
         assert found == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
     assert record["counts"] == {"pairs": PAIRS, "unseen": 7, "sources": 17, "words": int(words.sum())}
-    assert record["unit"] == "words" and record["search"] == "beam=2,max_length=5"
+    assert record["unit"] == "words" and record["search"] == "beam=2, max_length=5"
     assert record["samples"] == [
         {"source": split.source_texts[i], "target": targets[i], "reply": replies[i]}
         for i in [0, 1, 3, 5, 7, 9, 10, 12, 14, 16, 18, 20]
@@ -164,7 +164,7 @@ def test_replies_are_compared_with_all_references_of_their_source(run, reference
     assert record["baselines"][constant] == generation_metrics([told] * 3, groups)
     assert replies_in(tmp_path / "replies.txt")[2][3:] == [replies[1], replies[1], replies[2]]
     printed = " ".join(capsys.readouterr().out.split())
-    assert "6 references of 3 sources; max_length=7,min_length=3" in printed
+    assert "6 references of 3 sources; max_length=7, min_length=3" in printed
     assert "all references of a source at once" in printed
     assert "references" in json.loads((run.path / "metrics.json").read_text())
 

@@ -126,8 +126,8 @@ def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores")
 def name_of(row):
     """The title of a row's recipe, with the number of models of an ensemble and the search for replies.
 
-    >>> name_of({"recipe": "chat-none", "search": "beam of 5"}), name_of({"recipe": "baseline: random"})
-    ('Seq2seq, no attention, beam of 5', '*baseline: random*')
+    >>> name_of({"recipe": "chat-none", "search": "beam=5"}), name_of({"recipe": "baseline: random"})
+    ('Seq2seq, no attention, beam=5', '*baseline: random*')
     """
     title = RECIPES[row["recipe"]].title if row["recipe"] in RECIPES else f"*{row['recipe']}*"
     several = f"Ensemble of {row['ensemble']}: " if "ensemble" in row else ""

@@ -133,8 +133,7 @@ def decoding_text(decoding):
     """The fields in which a `Decoding` differs from greedy search, as `parse_decoding` takes them.
 
     >>> decoding_text(parse_decoding("beam=5,block_ngrams=3")), decoding_text(Decoding())
-    ('beam=5,block_ngrams=3', 'greedy')
+    ('beam=5, block_ngrams=3', '')
     """
-    default = dict(Decoding())
-    changed = [f"{name}={value}" for name, value in decoding if value != default[name]]
-    return ",".join(changed) or "greedy"
+    default = Decoding()
+    return ", ".join(f"{name}={value}" for name, value in decoding if value != getattr(default, name))

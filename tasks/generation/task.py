@@ -8,12 +8,11 @@ from pydantic import Field
 
 from base.config import Positive
 from base.files import atomic_file
-from data.batching import batches_by_size
+from data.batching import batches_by_size, evenly_spaced
 from data.samples.__main__ import write_conversations
 from data.vocabulary import PADDING_ID
 from engine import task
 from engine.optimizers import TwoRateAdam, linear_decay
-from engine.task import spread
 from engine.vocabularies import vocabulary_of
 from metrics.generation import METRICS, baselines_of, by_source, generation_metrics, perplexity
 from tasks.generation import data
@@ -179,12 +178,15 @@ class GenerationTask(task.Task):
             "metrics": metrics_of(whole),
             "parts": {"without the pairs of train": metrics_of(unseen)} if 0 < len(unseen) < len(whole) else {},
             "counts": counts if pairs.several else {**counts, "unseen": len(unseen)},
-            "search": decoding_text(decoding) + (f", reranked by {reverse_weight:g}" if reverse else ""),
             "unit": dataset.text.tokenizer,
             "samples": [
-                dict(zip(("source", "target", "reply"), table[i], strict=True)) for i in spread(len(pairs), SAMPLES)
+                dict(zip(("source", "target", "reply"), table[i], strict=True))
+                for i in evenly_spaced(len(pairs), SAMPLES)
             ],
         }
+        search = [decoding_text(decoding), f"reranked by {reverse_weight:g}" if reverse else ""]
+        if any(search):
+            record["search"] = ", ".join(filter(None, search))
         if baselines:
             train = dataset.splits.get("train")
             train = train.in_direction_of(model.config).target_texts if train else []
@@ -201,7 +203,7 @@ class GenerationTask(task.Task):
             counted = f"{c['pairs']:,} references of {c['sources']:,} sources"
             compared = "all references of a source at once"
         return (
-            f"{counted}; {record['search']}",
+            f"{counted}; {record.get('search', 'greedy search')}",
             f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included; "
             f"BLEU by sacrebleu on these tokens, {compared}.",
         )
@@ -210,7 +212,7 @@ class GenerationTask(task.Task):
 
     def examples(self, dataset, count=3, split="dev"):
         texts, found = dataset.splits[split].source_texts, []
-        for row in spread(len(texts), count):
+        for row in evenly_spaced(len(texts), count):
             turns = [dataset.text.join(turn.split(" ")) for turn in texts[row].split("\t")]
             found.append({"title": f"{split}, pair {row + 1}", "instance": {"turns": turns}})
         return found
