@@ -13,6 +13,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import pathlib
 
@@ -27,11 +28,7 @@ from serving.batching import Batched
 from serving.limits import Limits, RequestError, read_instances
 
 PAGES = pathlib.Path(__file__).parent / "pages"
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-}
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -51,45 +48,33 @@ class Metrics:
         of_request, of_model = ["model", "verb"], ["model"]
         self.requests = counter("requests", "Requests answered.", [*of_request, "status"], **options)
         self.seconds = histogram("request_seconds", "From a request's arrival to its answer.", of_request, **options)
-        self.batch = histogram(
-            "batch_instances", "Instances per call of a model.", of_model, buckets=[1, 2, 4, 8, 16, 32, 64], **options
-        )
+        sizes = {"buckets": [1, 2, 4, 8, 16, 32, 64], **options}
+        self.batch = histogram("batch_instances", "Instances per call of a model.", of_model, **sizes)
         self.compute = histogram("model_seconds", "Seconds per call of a model.", of_model, **options)
         self.queue = prometheus_client.Gauge("queue_instances", "Instances that wait.", of_model, **options)
 
-    def observer(self, model):
-        """The `observe` of a model's `serving.batching.Batched`."""
-
-        def observe(count, seconds):
-            self.batch.labels(model).observe(count)
-            self.compute.labels(model).observe(seconds)
-
-        return observe
+    def observe(self, model, count, seconds):
+        """Notes a batch of `count` instances."""
+        self.batch.labels(model).observe(count)
+        self.compute.labels(model).observe(seconds)
 
 
 def create_app(models, limits=None, **sizes):
-    """The application.
+    """The `fastapi.FastAPI` that serves models.
 
     Args:
         models: `{name: serving.models.Served}`.
         limits: `serving.limits.Limits`; `None`: its defaults.
         **sizes: `milliseconds`, `max_batch` and `max_queue` of each model's `serving.batching.Batched`.
-
-    Returns:
-        A `fastapi.FastAPI`.
     """
     metrics = Metrics()
-    batched = {name: Batched(model, observe=metrics.observer(name), **sizes) for name, model in models.items()}
+    observe = {name: functools.partial(metrics.observe, name) for name in models}
+    batched = {name: Batched(model, observe=observe[name], **sizes) for name, model in models.items()}
     return app_of(batched, limits, metrics)
 
 
 def app_of(models, limits=None, metrics=None):
-    """The application, of models that batch their own calls.
-
-    Args:
-        models: `{name: model}`, each as `serving.batching.Batched`.
-        limits, metrics: `serving.limits.Limits` and `Metrics`; `None`: new ones.
-    """
+    """As `create_app`, of models that are `serving.batching.Batched` or have its methods."""
     limits, metrics = limits or Limits(), metrics or Metrics()
 
     @contextlib.asynccontextmanager
@@ -267,4 +252,4 @@ def _add_pages(app):
         path = PAGES / file
         if path.parent != PAGES or path.suffix not in TYPES or not path.is_file():
             return _error(404, f"there is no page {file[:100]!r}")
-        return FileResponse(path, media_type=TYPES[path.suffix], headers=HEADERS)
+        return FileResponse(path, media_type=f"{TYPES[path.suffix]}; charset=utf-8", headers=HEADERS)

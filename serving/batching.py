@@ -10,13 +10,11 @@ from serving.limits import RequestError
 class Batched:
     """A model of this process whose concurrent requests share batches, computed one at a time on a thread.
 
-    A second batch at once would compete for the same cores. `serving.cluster.Remote` is the same for a model of another
-    process.
+    A second batch at once would compete for the same cores.
 
     Args:
         model: A `serving.models.Served`. If a batch fails, its requests are computed in ever smaller batches.
-        milliseconds: Time that a batch waits for more instances after its first one arrived, which may have been while
-            the batch before was computed.
+        milliseconds: Time from the arrival of a batch's first instance in which others may join it.
         max_batch: The most instances per batch.
         max_queue: The most instances that may wait; more are refused.
         observe: Called as `observe(instances, seconds)` after each batch.
@@ -40,10 +38,10 @@ class Batched:
         """Gets ready to answer."""
 
     async def predict(self, instances):
-        """Answers the instances of one request; wrong ones are refused before they wait.
+        """Answers the instances of one request.
 
         Raises:
-            UserError: if an instance is wrong.
+            UserError: if an instance is wrong, before it waits.
             RequestError: 429 if the queue has no room for them.
         """
         valid = [self._model.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]

@@ -28,12 +28,7 @@ LOST = (RayActorError, ReplicaUnavailableError)
 
 
 class Replica:
-    """One replica of a model.
-
-    Args:
-        load: Function that returns a `serving.models.Served`, warm.
-        sizes: `milliseconds`, `max_batch` and `max_queue` of `serving.batching.Batched`.
-    """
+    """One replica of a model: `load` returns a warm `serving.models.Served`, `sizes` are those of its `Batched`."""
 
     def __init__(self, load, sizes):
         self._model = Batched(load(), **sizes)
@@ -61,11 +56,7 @@ async def _caught(answer):
 
 
 class Remote:
-    """A model whose replicas run in other processes, with the methods of `serving.batching.Batched`.
-
-    Args:
-        name: Name of the model and of its deployment.
-    """
+    """A model whose replicas run in other processes, with the methods of `serving.batching.Batched`."""
 
     def __init__(self, name):
         self.name, self.version, self.queued, self._metadata = name, "", 0, {}
@@ -114,7 +105,7 @@ def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
     """The application for `serve.run`.
 
     Args:
-        loads: `{name: function that returns the loaded model}`; each replica calls it.
+        loads: `{name: zero-argument callable that returns the warm model}`; each replica calls it.
         replicas: `{name: (fewest, most)}`; Ray Serve chooses the number between them by the load.
         limits: `serving.limits.Limits`.
         sizes: `{"milliseconds", "max_batch", "max_queue"}` of each replica's batches.
@@ -157,11 +148,11 @@ def load_warm(name, path, index=None, threads=1):
 
 
 def from_config(config):
-    """The application of a Serve config file, as `serving/manifests/rayservice.yaml` has one.
+    """The application of a Serve config file, see `serving/manifests/rayservice.yaml`.
 
     Args:
-        config: `{"models": {name: {"path", "index", "min_replicas", "max_replicas"}}, "doors"}`; only `models` and each
-            path are needed.
+        config: `{"models": {name: {"path", "index", "min_replicas", "max_replicas"}}, "doors"}`; all but `models` and
+            the paths have defaults.
     """
     models = config["models"]
     return application(
@@ -172,12 +163,9 @@ def from_config(config):
 
 
 def start(app, host, port, every_node=True):
-    """Opens the application on the cluster of `RAY_ADDRESS`, or on one of this machine alone that it starts.
+    """Opens the application on the cluster of `RAY_ADDRESS`, or on one that it starts on this machine.
 
-    Args:
-        app: An application made by `application`.
-        host, port: Address of each node's proxy.
-        every_node: Whether each node has a proxy, or only the first one.
+    Each node has a proxy at `host` and `port`, or only the first one.
     """
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)

@@ -5,12 +5,7 @@ import json
 
 
 class RequestError(Exception):
-    """A request that gets no answer.
-
-    Args:
-        status: HTTP status, 4xx or 503.
-        message: One sentence: what was expected, what was received.
-    """
+    """A request that gets no answer but an HTTP status, 4xx or 503, and one sentence."""
 
     def __init__(self, status, message):
         super().__init__(message)

@@ -16,22 +16,18 @@ from tasks.selection.retrieval.answers import AnsweringPredictor
 from tasks.selection.retrieval.build import index_of_run
 
 TOY = "A toy: it knows only the invented town of the embedded sample."
-"""Note on a model that was trained on a sample."""
-PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}
-FIRST = ("R10@1", "F1", "per_response", "perplexity")
-"""In `history.jsonl`: keys that are not metrics, and the metric of each task by which the best row is found."""
-DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")
-"""The other searches that the pages ask of a generation model, beside greedy search."""
+PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
+FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
+DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
 
 
 class Served:
-    """A predictor under a name.
+    """A `engine.predictor.Predictor` under a name.
 
     Args:
-        name: Name of the model for clients.
-        version: Its version, a text.
-        predictor: A `engine.predictor.Predictor`.
-        facts: Function that returns a dict for clients.
+        name, version: Texts for clients.
+        predictor: The predictor.
+        facts: Zero-argument callable that returns a dict for clients.
         examples: Instances to warm up with.
     """
 
@@ -63,11 +59,7 @@ class Served:
 
 
 class SavedModel(Predictor):
-    """An exported SavedModel, called by its signature; that of a selection model is `rank`.
-
-    Args:
-        path: `OUT/VERSION`, as export.py writes it.
-    """
+    """An exported SavedModel, `OUT/VERSION` of export.py, called by its signature, of a selection model `rank`."""
 
     class Answer(Config, extra="allow"):
         """The outputs of the signature."""
@@ -106,8 +98,7 @@ def load(name, path, index=None):
     Args:
         name: Name of the model for clients.
         path: Run directory, or directory that export.py wrote.
-        index: Directory of an index from which a run of selection takes candidates; default: that of the run's own
-            directory (`tasks.selection.retrieval.build.index_of_run`), if any.
+        index: Directory of an index of responses for a run of selection; default: `index_of_run`, if any.
 
     Raises:
         UserError: if it is neither, or an index does not fit.
