@@ -88,7 +88,7 @@ def _replace(text, rules):
 
 
 def normalize(text, lower=True):
-    """Brings a text into the form that tokenizers take.
+    """Normalizes a text for tokenizers.
 
     Typographic apostrophes and quotes become ASCII, then NFKC applies (`\uff21` becomes `A`, the ellipsis three points,
     a wide comma a narrow one). Invisible characters are removed. White space and control characters become single
@@ -124,11 +124,7 @@ class Tokenizer:
     """Whether the package jieba splits runs of Han characters into words."""
 
     def tokenize(self, text):
-        """The tokens of a normalized text: a list of strings without spaces.
-
-        Raises:
-            UserError: if jieba is needed and not installed.
-        """
+        """The tokens of a normalized text; a `UserError` if jieba is needed and not installed."""
         tokens = re.findall(self.pattern, text)
         if self.segment:
             cut = _jieba().lcut
@@ -184,12 +180,7 @@ changes nothing else."""
 
 
 def words_of(text, tokenizer=WHITESPACE, lower=True):
-    """The words of a text as a person or a corpus wrote it.
-
-    Args:
-        text: Any text.
-        tokenizer: `WHITESPACE` or a key of `TOKENIZERS`.
-        lower: Whether to lower-case it; `WHITESPACE` never does.
+    """The words of any text by `WHITESPACE`, which never lower-cases it, or a key of `TOKENIZERS`.
 
     >>> words_of("Hello  there! Try apt-get."), words_of("Hello  there!", "terms"), words_of("apt-get.", "terms")
     (['Hello', 'there!', 'Try', 'apt-get.'], ['hello', 'there', '!'], ['apt-get', '.'])
@@ -203,14 +194,8 @@ class GraphTokenizer:
     """`words_of` inside a TensorFlow graph.
 
     Differs from it: NFKC applies to single characters, so a letter and a combining accent after it stay two; TensorFlow
-    does not lower-case the 40 capitals that are new in Unicode 14.
-
-    Args:
-        tokenizer: `WHITESPACE`, which takes any bytes, or a key of `TOKENIZERS`.
-        lower: Whether to lower-case texts; `WHITESPACE` never does.
-
-    Raises:
-        UserError: if the tokenizer needs jieba, which no graph contains.
+    does not lower-case the 40 capitals that are new in Unicode 14. `WHITESPACE` accepts any bytes. A tokenizer that
+    needs jieba raises a `UserError`.
     """
 
     def __init__(self, tokenizer, lower):

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import itertools
 import pathlib
 import re
 
@@ -10,7 +11,7 @@ from base.files import UserError, atomic_file
 from data.text_files import read_lines
 
 PADDING_ID, EOS_ID, UNK_ID = 0, 1, 2
-"""Ids given by prepare.py; the release's vocabularies have others, see `Vocabulary.eos_id` and `Vocabulary.unk_id`."""
+"""Ids in datasets of prepare.py; the release's vocabularies have others, see `Vocabulary.eos_id` and `unk_id`."""
 SPECIALS = ("_EOS_", "_UNK_")
 """The end of a turn, and every word that is not in the vocabulary: words 1 and 2 of what prepare.py makes."""
 
@@ -21,7 +22,7 @@ POWERS = tuple(pow(1_000_003, i, PRIME) for i in range(1, HASHED_BYTES + 1))
 
 
 def hash_of(word):
-    """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes, which `WordIds` can compute too.
+    """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes, which a graph can compute too.
 
     >>> hash_of("a") == ord("a") * 1_000_003
     True
@@ -83,10 +84,7 @@ class Vocabulary:
         >>> Vocabulary.count([["b", "a"], ["c", "b"], ["_EOS_"]]).words
         ('_EOS_', '_UNK_', 'b', 'a', 'c')
         """
-        counts = collections.Counter()
-        for tokens in token_lists:
-            counts.update(tokens)
-        return cls.of_counts(counts, min_count)
+        return cls.of_counts(collections.Counter(itertools.chain.from_iterable(token_lists)), min_count)
 
     @classmethod
     def of_counts(cls, counts, min_count=1):
@@ -130,11 +128,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path, hashed=0):
-        """Reads a file of `save`, which does not contain `hashed`.
-
-        Raises:
-            UserError: if the file is missing or not UTF-8, or a line is empty, repeated or not one word.
-        """
+        """Reads a file of `save`; a `UserError` names a line that is not UTF-8, empty, repeated or not one word."""
         path = pathlib.Path(path)
         try:
             text = path.read_bytes().decode()
@@ -149,12 +143,10 @@ class Vocabulary:
 
     @classmethod
     def load_word2id(cls, path, eos_id):
-        """Reads the vocabulary of DAM's release: words, each followed by its id, in any order.
+        """Reads `word2id` of DAM's release: words, each followed by its id, in any order.
 
-        Args:
-            path: `word2id`; word and id are separated by spaces, a tab or a line end. An id without a word gets one
-                that no text contains.
-            eos_id: The id of `_EOS_`, which the file may lack or spell differently.
+        They are separated by spaces, tabs or line ends. An id without a word gets one that no text contains. `eos_id`
+        is the id of `_EOS_`, which the file may lack or spell differently.
 
         Raises:
             UserError: if the file is missing, an id is invalid or given twice, or `_EOS_` has another id.
@@ -178,16 +170,10 @@ class Vocabulary:
 
 
 class WordIds:
-    """`Vocabulary.encode` inside a TensorFlow graph.
-
-    Args:
-        vocabulary: A `Vocabulary`.
-    """
+    """`Vocabulary.encode` inside a TensorFlow graph; an exported model must track `table`."""
 
     def __init__(self, vocabulary):
-        self.table = word_table(vocabulary)
-        """Lookup table, which an exported model must track."""
-        self._vocabulary = vocabulary
+        self.table, self._vocabulary = word_table(vocabulary), vocabulary
 
     def __call__(self, words):
         """The ids of words, string `(n,)`: int32 `(n,)`."""
@@ -203,8 +189,7 @@ class WordIds:
 
 
 def word_table(vocabulary):
-    """`tf.lookup.StaticHashTable` from the words of a `Vocabulary` to their ids; other words, a literal `_EOS_` too,
-    get `unk_id`."""
+    """`tf.lookup.StaticHashTable` from words to their ids; other words and a literal `_EOS_` get `unk_id`."""
     import tensorflow as tf
 
     words = {word: id for id, word in enumerate(vocabulary.words, 1) if id != vocabulary.eos_id}

@@ -24,9 +24,7 @@ REPEATABLE = 10_000_000
 
 
 def passes(words):
-    """Passes of word2vec over a text of `words` words: from 20 for a small one to 1.
-
-    Word2vec's own default of 5 suits texts of ten million words.
+    """Passes of word2vec over a text of `words` words, 20 to 1; its own default of 5 suits ten million words.
 
     >>> [passes(10**n) for n in (6, 7, 8)]
     [20, 5, 1]
@@ -47,26 +45,24 @@ def train_word2vec(
     window=10,
     negative=25,
     sample=1e-4,
-    sg=0,
     epochs=5,
     seed=1,
     workers=1,
     after_epoch=lambda: None,
     directory=None,
 ):
-    """Trains vectors for the words of a vocabulary by gensim; with one worker they repeat exactly.
+    """Trains vectors for the words of a vocabulary by gensim's CBOW; with one worker they repeat exactly.
 
-    The sentences are written to a file, which gensim's threads read without Python's lock. Words that are not in the
-    vocabulary are left out; `complete` makes up vectors that are missing.
+    The sentences are written to a file, which gensim's threads read without Python's lock. Unknown words are left out;
+    `complete` makes up vectors that are missing.
 
     Args:
         sentences: Iterable of lists of words, read once.
-        vocabulary: A `data.vocabulary.Vocabulary`.
         dimension: Length of the vectors.
-        window, negative, sample, sg, epochs, seed: Settings of `gensim.models.Word2Vec`.
+        window, negative, sample, epochs, seed: Settings of `gensim.models.Word2Vec`.
         workers: Threads; with more than one, no two results are the same.
         after_epoch: Function without arguments, called after each pass over the sentences.
-        directory: Where the temporary file is; `None`: the system's choice.
+        directory: Of the temporary file; `None`: the system's choice.
 
     Returns:
         float32 `(len(vocabulary) + 1, dimension)`; row 0, padding, is zeros.
@@ -90,7 +86,6 @@ def train_word2vec(
             min_count=1,
             negative=negative,
             sample=sample,
-            sg=sg,
             seed=seed,
             workers=workers,
         )
@@ -123,18 +118,12 @@ def _write_known(sentences, vocabulary, file):
 
 
 def complete(found, vocabulary, dimension, seed=1):
-    """Puts vectors in the order of a vocabulary and makes up missing ones.
+    """Puts vectors, `{word: vector}`, in the order of a vocabulary and makes up missing ones.
 
     Padding is zeros. `_UNK_` and `_EOS_` are the mean of the vectors found: an unknown word is an average one, as in
     DeepPavlov's DAM (`_EOS_` only separates turns, no model looks it up). Any other word is drawn from the normal
     distribution with the mean and standard deviation of the vectors found, so that different words stay different; if
     none is found, from `N(0, 0.1)`, as in DAM's release.
-
-    Args:
-        found: `{word: vector}`.
-        vocabulary: A `data.vocabulary.Vocabulary`.
-        dimension: Length of the vectors.
-        seed: Seed of the vectors drawn.
 
     Returns:
         float32 `(len(vocabulary) + 1, dimension)`.
@@ -170,7 +159,7 @@ def scale_to_norm(vectors, norm):
 
 
 def load_text_vectors(path, vocabulary, seed=1):
-    """The vectors of a vocabulary from a file, see `read_vectors`, and the number of words found; see `complete`.
+    """Vectors of a vocabulary from a file of `read_vectors`, made `complete`, and the number of words found.
 
     Raises:
         UserError: as `read_vectors`, and if the file contains no word of the vocabulary.
@@ -187,8 +176,7 @@ def append_vectors(vectors, path, vocabulary):
 
     Args:
         vectors: float32 `(len(vocabulary) + 1, dimension)`; row 0 is padding.
-        path: See `read_vectors`.
-        vocabulary: A `data.vocabulary.Vocabulary`.
+        path: A file of `read_vectors`.
 
     Returns:
         float32 `(len(vocabulary) + 1, dimension + dimension of the file)` and the number of words found.
@@ -219,15 +207,12 @@ def _found_vectors(path, vocabulary):
 
 
 def read_vectors(path, words=None):
-    """Reads word vectors: a text file of word2vec (line 1: count and dimension) or GloVe, or arrays.
+    """Reads word vectors, `{word: float32 vector}` in the file's order.
 
     Args:
-        path: Text: a word and its vector per line, separated by single spaces, UTF-8. `.npz`: the arrays `words` and
-            `vectors`.
+        path: Text of word2vec (line 1: count and dimension) or GloVe: a word and its vector per line, separated by
+            single spaces, UTF-8. Or `.npz`: the arrays `words` and `vectors`.
         words: Words to keep, so that a file may be larger than the memory; `None`: all.
-
-    Returns:
-        `{word: float32 vector}`, in the file's order.
 
     Raises:
         UserError: if the file is missing, a line has another number of values than the first, a value is not a finite

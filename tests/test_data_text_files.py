@@ -66,20 +66,15 @@ def test_read_lines_takes_another_encoding_where_it_is_no_utf8(file):
     assert [line for _, line in read_lines(path, fallback="cp1252")] == ["Andr\u00e9", "Andr\u00e9 \ufffd"]
 
 
-def test_read_lines_rejects_missing_empty_and_damaged_files(file, tmp_path):
-    with pytest.raises(UserError, match=r"absent: expected a readable text file\. Received: No such file"):
-        list(read_lines(tmp_path / "absent"))
+def test_read_lines_rejects_directories_and_damaged_files(file, tmp_path):
+    """Missing and empty files, and other damages: see the contract of `tests/test_data_corpora.py`."""
     with pytest.raises(UserError, match=r"Received: Is a directory"):
         list(read_lines(tmp_path))
-    for name in ("a.txt", "a.txt.gz"):
-        with pytest.raises(UserError, match=r"expected talk\. Received: an empty file"):
-            list(read_lines(file("", name), "talk"))
-        assert list(read_lines(file("", name), None)) == []
     whole = gzip.compress(b"good\n" * 999)
-    for content in (b"good\n", whole[:-9], whole[:20], whole[:30] + bytes(9) + whole[39:]):
-        (tmp_path / "b.gz").write_bytes(content)
-        with pytest.raises(UserError, match=r"b\.gz: expected a readable text file\. Received: "):
-            list(read_lines(tmp_path / "b.gz"))
+    (tmp_path / "b.gz").write_bytes(whole[:30] + bytes(9) + whole[39:])
+    with pytest.raises(UserError, match=r"b\.gz: expected a readable text file\. Received: "):
+        list(read_lines(tmp_path / "b.gz"))
+    assert list(read_lines(file("", "a.txt.gz"), None)) == []
 
 
 def test_a_bomb_is_read_no_further_than_its_size_allows(file, monkeypatch):

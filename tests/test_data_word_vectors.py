@@ -63,26 +63,21 @@ def test_word2vec_does_not_see_words_out_of_the_vocabulary():
     )
 
 
-@pytest.mark.parametrize("change", [{"window": 1}, {"negative": 2}, {"sample": 1e-2}, {"sg": 1}])
+@pytest.mark.parametrize("change", [{"window": 1}, {"negative": 2}, {"sample": 1e-2}])
 def test_word2vec_heeds_its_settings(change):
     assert np.abs(train(**change) - train()).max() > 0.01
 
 
-def test_word2vec_counts_epochs():
-    called = []
-    train(epochs=3, after_epoch=lambda: called.append(1))
-    assert called == [1, 1, 1]
+def test_word2vec_counts_epochs_and_leaves_no_file(tmp_path):
+    seen = []
+    train(epochs=3, after_epoch=lambda: seen.append(len(list(tmp_path.iterdir()))), directory=tmp_path)
+    assert seen == [1, 1, 1] and not list(tmp_path.iterdir())
 
 
 def test_a_large_text_has_fewer_passes_and_more_threads(monkeypatch):
     assert [passes(words) for words in (0, 2_500_000, 5_000_000, 10**9)] == [20, 20, 10, 1]
     monkeypatch.setattr(word_vectors, "available_cpus", lambda: 3)
     assert [threads(words) for words in (0, 10_000_000, 10_000_001)] == [1, 1, 3]
-
-
-def test_word2vec_leaves_no_file(tmp_path):
-    train(epochs=1, directory=tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 def test_word2vec_of_no_known_word_is_random():
@@ -158,11 +153,8 @@ def test_load_text_vectors_rejects_bad_files(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(UserError, match=rf"vectors\.txt{message}"):
         load_text_vectors(path, VOCABULARY)
-
-
-def test_load_text_vectors_rejects_a_missing_file(tmp_path):
-    with pytest.raises(UserError, match=r"no\.txt: expected word vectors. Received: No such file"):
-        load_text_vectors(tmp_path / "no.txt", VOCABULARY)
+    with pytest.raises(UserError, match=rf"vectors\.txt{message}"):
+        append_vectors(np.ones((len(VOCABULARY) + 1, 3), np.float32), path, VOCABULARY)
 
 
 def test_append_vectors_gives_each_word_a_second_one(tmp_path):
@@ -182,12 +174,6 @@ def test_append_vectors_of_one_word_keeps_its_length(tmp_path):
     (tmp_path / "general.txt").write_text("tea 5 2\n")
     both, found = append_vectors(np.ones((len(VOCABULARY) + 1, 3), np.float32), tmp_path / "general.txt", VOCABULARY)
     assert found == 1 and both[1:, 3:].tolist() == [[5, 2]] * len(VOCABULARY)
-
-
-def test_append_vectors_rejects_a_file_of_other_words(tmp_path):
-    (tmp_path / "general.txt").write_text("coffee 1 2\n")
-    with pytest.raises(UserError, match=r"general\.txt: expected vectors of the corpus's words. Received: none"):
-        append_vectors(np.ones((len(VOCABULARY) + 1, 3), np.float32), tmp_path / "general.txt", VOCABULARY)
 
 
 # === Archives ===
@@ -236,10 +222,7 @@ def header(descr, shape):
         ({"words": WORDS, "vectors": np.array([[None]])}, "Object arrays|larger|shape"),
         ({"words": WORDS, "vectors": header("<f4", (2, 10**12))}, r"vectors of shape \(2, 10{12}\) in a file of"),
         ({"words": header("<U100000000", (9,)), "vectors": VECTORS}, r"words of shape \(9,\) in a file of"),
-        (
-            {"words": WORDS, "vectors": header("<f4", (2**24, 16)) + bytes(2**30)},
-            r"vectors of shape \(16777216, 16\) in",
-        ),
+        ({"words": WORDS, "vectors": header("<f4", (2**18, 16)) + bytes(2**24)}, r"vectors of shape \(262144, 16\) in"),
         ({"words": WORDS, "vectors": b"no array"}, "magic string"),
     ],
 )
@@ -255,11 +238,6 @@ def test_read_vectors_rejects_damaged_archives(tmp_path):
         (tmp_path / "b.npz").write_bytes(content)
         with pytest.raises(UserError, match=r"b\.npz: expected the arrays words and vectors, .*Received: "):
             read_vectors(tmp_path / "b.npz")
-    with pytest.raises(UserError, match=r"c\.npz: expected word vectors\. Received: No such file"):
-        read_vectors(tmp_path / "c.npz")
-
-
-def test_read_vectors_rejects_a_line_of_a_million_numbers(tmp_path):
-    (tmp_path / "a.txt").write_text("a" + " 1" * 2**19)
-    with pytest.raises(UserError, match="line 1: expected at most 1,048,576 bytes"):
-        read_vectors(tmp_path / "a.txt")
+    for name in ("c.npz", "c.txt"):
+        with pytest.raises(UserError, match=rf"{name}: expected word vectors\. Received: No such file"):
+            read_vectors(tmp_path / name)
