@@ -182,7 +182,8 @@ def kept_of(talks, predictor):
     with tempfile.TemporaryDirectory() as directory:
         store = TurnStore(pathlib.Path(directory), talks)
         responses = np.unique(store.numbers[store.places > 0])
-        return int((~unfit_of(*store.words(predictor.text), predictor.vocabulary)[responses]).sum())
+        known = set(predictor.vocabulary.words)
+        return int((~unfit_of(*store.words(predictor.text), known)[responses]).sum())
 
 
 def recombined(talks, count, seed=1):

@@ -21,7 +21,7 @@ from engine.export import export
 from engine.train import start
 from models import MODELS, ModelEntry
 from tasks import RECIPES, TASKS
-from tasks.selection.data import WHITESPACE_TEXT
+from tasks.selection.data import TextSettings
 from tasks.selection.predictor import SelectionPredictor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -138,7 +138,7 @@ def test_a_model_without_hashed_words_refuses_a_dataset_with_them(bag_match, pre
 def test_the_model_to_follow_answers_text_and_shows_no_attention():
     names = example("models/bag_match.py")
     predictor = object.__new__(SelectionPredictor)  # without a run
-    predictor.vocabulary, predictor.text = Vocabulary(("_EOS_", "_UNK_", "a", "b")), WHITESPACE_TEXT
+    predictor.vocabulary, predictor.text = Vocabulary(("_EOS_", "_UNK_", "a", "b")), TextSettings().to_json()
     predictor.model = names["BagMatch"](names["BagMatchConfig"](vocabulary_size=4, embedding_dim=3))
     answer = predictor.explain({"turns": ["a a", "b"], "candidates": ["a", "b c", "c"]})
     assert sorted(answer["order"]) == [0, 1, 2] and answer["attention"] == []

@@ -188,12 +188,13 @@ def test_malformed_vectors_are_refused(directory, vectors):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        *(({"text": text}, "a known tokenizer and lower") for text in ("terms", {"tokenizer": "terms"})),
-        *(({"text": {"tokenizer": a, "lower": b}}, "a known tokenizer") for a, b in (("x", True), ("terms", 1))),
-        *(({"eos_id": id}, r"_EOS_ from 1 to \d+\. Received: ") for id in ("1", 1.0, True, [1], 10**400, 1e400)),
+        *(({"text": text}, "json: text") for text in ("terms", {"tokenizer": "x"}, {"lower": 1}, {"tokenizer": 3})),
+        *(({"eos_id": id}, "json: eos_id") for id in ("1", 1.5, True, [1], 1e400)),
+        *(({"eos_id": id}, r"_EOS_ from 1 to \d+\. Received: ") for id in (0, 10**400)),
         ({"eos_id": None}, "give --eos_id"),
         ({"eos_id": 2}, r"vocabulary\.txt: expected _EOS_ to be word 2"),
-        *(({"hashed_words": number}, "hashed_words from 0 to 16777216") for number in (-1, 2**24 + 1, True, "1")),
+        *(({"unk_id": id}, "json: unk_id") for id in ("2", 0)),
+        *(({"hashed_words": number}, "json: hashed_words") for number in (-1, 2**24 + 1, True, "1")),
     ],
 )
 def test_wrong_facts_are_refused(directory, changes, message):

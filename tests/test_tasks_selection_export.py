@@ -48,6 +48,7 @@ RANK = [  # context, candidates
     (["c"], ["", "a", " ", "", "e"]),
 ]
 RANK_LINES = [(context, text) for context, candidates in RANK for text in candidates]
+REAL = np.array([[text != "" for text in candidates] for _, candidates in RANK])
 
 CLIENT = """
 import sys
@@ -127,6 +128,10 @@ def split_of(lines):
     return SelectionSplit.of(contexts, responses, [1] * len(lines), EOS_ID)
 
 
+def sigmoid(logits):
+    return 1 / (1 + np.exp(-logits.astype(np.float64)))
+
+
 @dataclasses.dataclass
 class Served:
     run: Run
@@ -168,58 +173,34 @@ def test_client_had_nothing_of_this_project(served):
 
 def test_score_agrees_with_evaluation_in_float32(served):
     """The run was exported under a bfloat16 policy, with which the logits would differ by 1e-2."""
-    expected = served.expected[: len(LINES)]
-    assert np.ptp(expected) > 1
-    np.testing.assert_allclose(served.answers["score"]["logit"], expected, rtol=1e-5, atol=1e-5)
-
-
-def test_score_is_sigmoid_of_logit_and_the_default(served):
-    answer = served.answers["score"]
-    assert set(answer) == {"score", "logit"}
+    answer, expected = served.answers["score"], served.expected[: len(LINES)]
+    assert np.ptp(expected) > 1 and set(answer) == {"score", "logit"}
+    np.testing.assert_allclose(answer["logit"], expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(answer["score"], sigmoid(answer["logit"]), rtol=1e-5)
     assert answer["score"].dtype == answer["logit"].dtype == np.float32
-    expected = 1 / (1 + np.exp(-answer["logit"].astype(np.float64)))
-    np.testing.assert_allclose(answer["score"], expected, rtol=1e-5)
     np.testing.assert_array_equal(served.answers["default"]["score"], answer["score"])
 
 
 def test_release_masks_read_the_full_size(served):
-    lines = LINES + RANK_LINES
-    split, one = split_of(lines), np.arange(len(lines))
-    inputs = split.collate(split.context, one[:, None], max_turns=3, max_words=7, cut=False)
-    assert inputs["turns"].shape == (len(lines), 3, 7)
+    split = split_of(LINES + RANK_LINES)
+    inputs = split.collate(split.context, np.arange(len(split))[:, None], max_turns=3, max_words=7, cut=False)
+    assert inputs["turns"].shape == (len(split), 3, 7)
     expected = keras.ops.convert_to_numpy(served.release_model(inputs))[:, 0]
-    ranked, real = expected[len(LINES) :].reshape(2, 5), served.answers["rank"]["scores"] >= 0
-    logits = served.answers["release"]["logit"]
+    logits, ranked = served.answers["release"]["logit"], served.answers["release rank"]["logits"]
     np.testing.assert_allclose(logits, expected[: len(LINES)], rtol=1e-5, atol=1e-5)
-    logits = served.answers["release rank"]["logits"]
-    np.testing.assert_allclose(logits[real], ranked[real], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(ranked[REAL], expected[len(LINES) :].reshape(2, 5)[REAL], rtol=1e-5, atol=1e-5)
 
 
-def test_rank_scores_each_candidate_as_evaluation_does(served):
-    answer = served.answers["rank"]
-    assert set(answer) == {"scores", "logits", "order"}
-    expected = served.expected[len(LINES) :].reshape(2, 5)
-    real = np.array([[text != "" for text in candidates] for _, candidates in RANK])
-    np.testing.assert_allclose(answer["logits"][real], expected[real], rtol=1e-5, atol=1e-5)
-    sigmoid = 1 / (1 + np.exp(-expected.astype(np.float64)))
-    np.testing.assert_allclose(answer["scores"][real], sigmoid[real], rtol=1e-4)
-
-
-def test_rank_tells_missing_candidates_apart(served):
-    answer = served.answers["rank"]
-    missing = np.array([[text == "" for text in candidates] for _, candidates in RANK])
-    assert missing.sum() == 3
-    assert (answer["scores"][missing] == NO_SCORE).all() and NO_SCORE == -1
-    assert (answer["logits"][missing] == np.finfo(np.float32).min).all()
-    assert (answer["scores"][~missing] > 0).all()
-
-
-def test_rank_orders_best_first_equal_and_missing_ones_as_given(served):
-    answer = served.answers["rank"]
+def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_apart(served):
+    answer, expected = served.answers["rank"], served.expected[len(LINES) :].reshape(2, 5)
+    assert set(answer) == {"scores", "logits", "order"} and (~REAL).sum() == 3
+    np.testing.assert_allclose(answer["logits"][REAL], expected[REAL], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(answer["scores"][REAL], sigmoid(expected)[REAL], rtol=1e-4)
+    assert (answer["scores"][~REAL] == NO_SCORE).all() and NO_SCORE == -1
+    assert (answer["logits"][~REAL] == np.finfo(np.float32).min).all()
     assert answer["order"].dtype == np.int32
     assert answer["logits"][0, 0] == answer["logits"][0, 3]  # the same text twice
-    expected = np.argsort(-answer["logits"], axis=1, kind="stable")
-    np.testing.assert_array_equal(answer["order"], expected)
+    np.testing.assert_array_equal(answer["order"], np.argsort(-answer["logits"], axis=1, kind="stable"))
     assert answer["order"][0, -1] == 1 and answer["order"][1, -2:].tolist() == [0, 3]
 
 
@@ -229,10 +210,9 @@ def test_the_predictor_answers_as_the_export_does(served):
     instances.insert(1, {"turns": [], "candidates": []})
     found = predictor.predict(instances)
     assert found[1] == {"scores": [], "logits": [], "order": []}
-    expected = served.expected[len(LINES) :].reshape(2, 5)
-    for answer, logits in zip(found[::2], expected, strict=True):
+    for answer, logits in zip(found[::2], served.expected[len(LINES) :].reshape(2, 5), strict=True):
         np.testing.assert_allclose(answer["logits"], logits, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(answer["scores"], 1 / (1 + np.exp(-logits.astype(np.float64))), rtol=1e-4)
+        np.testing.assert_allclose(answer["scores"], sigmoid(logits), rtol=1e-4)
         assert answer["order"] == np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
     asked = {"turns": RANK[0][0], "candidates": ["e d"]}
     explained = predictor.explain(asked)
@@ -240,8 +220,7 @@ def test_the_predictor_answers_as_the_export_does(served):
         (["c"], ["e", "d"]),
         (["d", "e"], ["e", "d"]),  # of the three turns that are read the first is empty
     ]
-    assert [explained] == predictor.predict([asked])
-    assert predictor.predict([]) == []
+    assert [explained] == predictor.predict([asked]) and predictor.predict([]) == []
 
 
 @pytest.mark.parametrize(
@@ -258,12 +237,8 @@ def test_the_predictor_says_what_is_wrong_with_an_instance(served, instance, mes
         predictor.predict([{"turns": ["a"], "candidates": ["b"]}, instance])
 
 
-def test_bytes_that_are_no_utf_8_are_unknown_words(served):
-    answer, expected = served.answers["not UTF-8"], served.answers["unknown"]
-    assert answer["logit"] == expected["logit"]
-
-
-def test_long_texts_are_read_from_their_end(served):
+def test_texts_of_any_bytes_and_length_are_read_from_their_end(served):
+    assert served.answers["not UTF-8"]["logit"] == served.answers["unknown"]["logit"]
     assert served.answers["long"]["logit"] == served.answers["its end"]["logit"]
 
 
@@ -277,21 +252,17 @@ def test_rank_of_nothing_is_empty(served, model):
     np.testing.assert_array_equal(answer["order"], [[0, 1, 2]] * 2)
 
 
-def test_rank_refuses_contexts_and_candidates_of_different_number(served):
-    assert "must have equally many rows" in served.answers["mismatch"]
-
-
 @pytest.mark.parametrize(
-    ("call", "name"),
-    [("one axis", "candidates_must_have_shape_B_N"), ("one axis of turns", "turns_must_have_shape_B_T")],
+    ("call", "messages"),
+    [
+        ("mismatch", ["must have equally many rows"]),
+        ("one axis", ["candidates_must_have_shape_B_N", "expected shape [?,?]"]),
+        ("one axis of turns", ["turns_must_have_shape_B_T", "expected shape [?,?]"]),
+        ("two axes", ["response_must_have_shape_B", "expected shape [?]"]),
+    ],
 )
-def test_texts_of_one_axis_where_two_are_needed_are_refused(served, call, name):
-    assert name in served.answers[call] and "is not compatible with expected shape [?,?]" in served.answers[call]
-
-
-def test_responses_of_two_axes_are_refused(served):
-    assert "response_must_have_shape_B" in served.answers["two axes"]
-    assert "is not compatible with expected shape [?]" in served.answers["two axes"]
+def test_tensors_of_other_shapes_are_refused(served, call, messages):
+    assert all(message in served.answers[call] for message in messages)
 
 
 def test_printed_example_runs(served):

@@ -16,9 +16,12 @@ import dataclasses
 import pathlib
 import reprlib
 from collections.abc import Hashable
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field, ValidationError
 
+from base.config import Config, Positive, sentence
 from base.files import UserError
 from data import pickles
 from data.flat_arrays import StoredArray
@@ -36,15 +39,44 @@ TYPES = {
     **{"response_starts": "int64", "response_lengths": "int32", "context": "int32", "label": "int32"},
 }
 """The arrays of a split, but for `ids`."""
-MOST_HASHED_WORDS = 2**24
 LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
-WHITESPACE_TEXT = {"tokenizer": WHITESPACE, "lower": False}
-"""How texts become words in the release's files, and where a dataset does not say."""
+
+
+class TextSettings(Config):
+    """How texts become words, see `data.tokenizers.words_of`; the defaults suit the release's files."""
+
+    tokenizer: Literal[WHITESPACE, *TOKENIZERS] = WHITESPACE
+    lower: bool = False
+
+
+class Facts(Config):
+    """What a prepared directory and the runs on it say of their words."""
+
+    eos_id: int | None = None
+    """The id of `_EOS_`."""
+    unk_id: Positive | None = None
+    """The id of `_UNK_`; `None`: not known."""
+    hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
+    """Ids of unknown words after those of the vocabulary, see `data.vocabulary.Vocabulary`."""
+    text: TextSettings = TextSettings()
+
+
+def facts_of(found, file):
+    """Takes the `Facts`, as a dict, out of the JSON object of a file; a wrong one is a `UserError`."""
+    try:
+        return Facts.of({name: found[name] for name in Facts.model_fields if name in found}).to_json()
+    except ValidationError as error:
+        raise UserError(f"{file}: {sentence(error, Facts)}") from error
+
+
+def text_settings(run):
+    """The settings of `data.tokenizers.words_of` that an `engine.run.Run` was trained with."""
+    return facts_of(run.dataset, run.path)["text"]
 
 
 @dataclasses.dataclass(frozen=True)
 class SelectionDataset(Dataset):
-    """A prepared directory: `splits` has `train`, `dev` and `test`, each a `SelectionSplit`."""
+    """A prepared directory: `splits` has `train`, `dev` and `test`, each a `SelectionSplit`; see also `Facts`."""
 
     vectors: np.ndarray
     """Word vectors, float32 `(vocabulary size + 1, D)`; row 0 is padding."""
@@ -52,15 +84,11 @@ class SelectionDataset(Dataset):
     """`None` for the release's published files, which lack one."""
     eos_id: int
     unk_id: int | None
-    """The id of `_UNK_`; `None`: not known."""
     hashed_words: int
-    """Ids of unknown words after those of the vocabulary, see `data.vocabulary.Vocabulary`."""
     text: dict
-    """`tokenizer` and `lower` of `data.tokenizers.words_of`."""
 
     def facts(self):
-        own = {"eos_id": self.eos_id, "unk_id": self.unk_id, "hashed_words": self.hashed_words, "text": self.text}
-        return {**super().facts(), **own}
+        return {**super().facts(), **{name: getattr(self, name) for name in Facts.model_fields}}
 
 
 def load_dataset(path, eos_id=None, name=None):
@@ -78,34 +106,28 @@ def load_dataset(path, eos_id=None, name=None):
     path = pathlib.Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is no directory; prepare.py makes one")
-    facts = read_facts(path, "selection") if (path / FACTS).is_file() else {}
-    vectors = read_vectors(path / VECTORS)
-    if not facts and eos_id is None:
+    found = read_facts(path, "selection") if (path / FACTS).is_file() else {}
+    facts, vectors = facts_of(found, path / FACTS), read_vectors(path / VECTORS)
+    if not found and eos_id is None:
         eos_id = PUBLISHED_CORPORA.get(name)
-    eos_id = _eos_id(path, facts, eos_id, len(vectors))
-    hashed = facts.get("hashed_words", 0)
-    if type(hashed) is not int or not 0 <= hashed <= MOST_HASHED_WORDS:
-        raise UserError(
-            f"{path / FACTS}: expected hashed_words from 0 to {MOST_HASHED_WORDS}. Received: {hashed!r:.60}"
-        )
-    vocabulary, words = _vocabulary(path, eos_id, vectors.shape), len(vectors) + hashed
+    facts["eos_id"] = _eos_id(path, facts["eos_id"], eos_id, len(vectors))
+    vocabulary = _vocabulary(path, facts["eos_id"], vectors.shape)
+    words = len(vectors) + facts["hashed_words"]
     if (path / ARRAYS).is_dir():
         splits = {split: read_split(path / ARRAYS, split, words) for split in SPLITS}
     else:
-        splits = _read_pickle(path / DATA, eos_id, words)
-    name, unk_id = name or facts.get("name", path.name), facts.get("unk_id")
-    text = check_text(facts.get("text", WHITESPACE_TEXT), path / FACTS)
-    return SelectionDataset(path, name, splits, vectors, vocabulary, eos_id, unk_id, hashed, text)
+        splits = _read_pickle(path / DATA, facts["eos_id"], words)
+    return SelectionDataset(path, name or found.get("name", path.name), splits, vectors, vocabulary, **facts)
 
 
-def _eos_id(path, facts, given, rows):
-    found = facts.get("eos_id", given)
+def _eos_id(path, stated, given, rows):
+    found = given if stated is None else stated
     if found is None:
         raise UserError(
             f"{path} has no {FACTS} that says the id of _EOS_: give --eos_id, or --name=ubuntu-v1 (28270) or "
             "--name=douban (1) for the release's files"
         )
-    if type(found) is not int or not 0 < found < rows:
+    if not 0 < found < rows:
         raise UserError(f"{path}: expected an id of _EOS_ from 1 to {rows - 1}. Received: {reprlib.repr(found)}")
     if given not in (None, found):
         raise UserError(f"{path / FACTS} says that the id of _EOS_ is {found}. Received: {given}")
@@ -128,22 +150,6 @@ def _vocabulary(path, eos_id, shape):
             f"have shape ({len(vocabulary) + 1}, dimension). Received: {shape}"
         )
     return vocabulary
-
-
-# === Text ===
-
-
-def text_settings(run):
-    """The settings of `data.tokenizers.words_of` that an `engine.run.Run` was trained with."""
-    return check_text(run.dataset.get("text", WHITESPACE_TEXT), run.path)
-
-
-def check_text(found, file):
-    """The settings of `data.tokenizers.words_of` found in a JSON file; anything else is a `UserError`."""
-    match found:
-        case {"tokenizer": str(name), "lower": bool(lower)} if name == WHITESPACE or name in TOKENIZERS:
-            return {"tokenizer": name, "lower": lower}
-    raise UserError(f"{file}: expected text with a known tokenizer and lower. Received: {found}")
 
 
 def as_texts(sequences, index, vocabulary):

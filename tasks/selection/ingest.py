@@ -11,15 +11,7 @@ import numpy as np
 
 from base.files import UserError
 from data.cluster import Lost
-from data.flat_arrays import (
-    BLOCK,
-    GrowingArray,
-    StoredArray,
-    first_occurrences,
-    flatten,
-    numbering,
-    smallest_type,
-)
+from data.flat_arrays import BLOCK, GrowingArray, StoredArray, first_occurrences, flatten, numbering, smallest_type
 from data.text_files import Span
 from tasks.selection.data import SPLITS, TYPES, path_of
 

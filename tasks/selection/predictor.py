@@ -127,55 +127,49 @@ class Matching:
             Maps as `engine.predictor.Predictor.explain` returns them. The first ones, one for each turn, show the mean
             of the match matrices divided by its maximum; negative matches are zero.
         """
-        if not response:
-            return []
+        groups = {}
+
+        def add(group, title, rows, columns, weights):
+            if rows and columns:
+                weights = weights[: len(rows), : len(columns)].tolist()  # they may be padded
+                found = {"title": title, "rows": rows, "columns": columns, "weights": weights}
+                groups.setdefault(group, []).append({"group": group, **found} if group else found)
+
         values = self._values.predict_on_batch(inputs)
-        read = [t for t, words in enumerate(turns) if words]
         M_TKJ = np.mean([_array(M)[0, 0] for M in values["M"].values()], axis=0)
         M_TKJ = np.maximum(M_TKJ, 0.0) / max(M_TKJ.max(), 1e-9)
-        maps = [_map(f"turn {t + 1}", turns[t], response, M_TKJ[t]) for t in read]
+        for t, words in enumerate(turns):
+            add("", f"turn {t + 1}", words, response, M_TKJ[t])
         if details:
-            matches = {name: _array(values["M"][name])[0, 0] for name in self.model.match_matrices}
-            maps += [
-                _map(f"turn {t + 1}: {name}", turns[t], response, M_TKJ[t], f"turn {t + 1}: matches")
-                for t in read
-                for name, M_TKJ in matches.items()
-            ]
-            maps += self._attention(values, inputs, turns, response, read)
-        return maps
+            for name in self.model.match_matrices:
+                M_TKJ = _array(values["M"][name])[0, 0]
+                for t, words in enumerate(turns):
+                    add(f"turn {t + 1}: matches", f"turn {t + 1}: {name}", words, response, M_TKJ[t])
+            if response:
+                self._attention(add, values, inputs, turns, response)
+        return [each for maps in groups.values() for each in maps]
 
-    def _attention(self, values, inputs, turns, response, read):
+    def _attention(self, add, values, inputs, turns, response):
         """The weights of every attentive module: response and turns on themselves, then each on the other."""
         u_mask = np.asarray(inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
         r_mask = np.asarray(inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
         layers = {layer.name: layer for layer in self.model.layers}
-        of_response, of_turn = [], {t: [] for t in read}
         for l, (U, R) in enumerate(zip(values["U"], values["R"], strict=True)):
             if attend := layers.get(f"self_attention_{l}"):
+                name = f"self-attention {l + 1}"
                 Att_TKK = _array(attend.attention(U, U, u_mask, u_mask))[0, 0]
                 Att_JJ = _array(attend.attention(R, R, r_mask, r_mask))[0, 0, 0]
-                name, group = f"self-attention {l + 1}", "response: attention"
-                of_response.append(_map(f"response: {name}", response, response, Att_JJ, group))
-                for t in read:
-                    title, group = f"turn {t + 1}: {name}", f"turn {t + 1}: attention"
-                    of_turn[t].append(_map(title, turns[t], turns[t], Att_TKK[t], group))
+                add("response: attention", f"response: {name}", response, response, Att_JJ)
+                for t, words in enumerate(turns):
+                    add(f"turn {t + 1}: attention", f"turn {t + 1}: {name}", words, words, Att_TKK[t])
             if match := layers.get(f"cross_match_{l}"):
                 Att_TKJ = _array(match.utterance_attends.attention(U, R, u_mask, r_mask))[0, 0]
                 Att_TJK = _array(match.response_attends.attention(R, U, r_mask, u_mask))[0, 0]
-                for t in read:
-                    turn, group = f"turn {t + 1}", f"turn {t + 1}: attention"
-                    of_turn[t] += [
-                        _map(f"{turn} on response {l}", turns[t], response, Att_TKJ[t], group),
-                        _map(f"response on {turn} {l}", response, turns[t], Att_TJK[t], group),
-                    ]
-        return [*of_response, *(each for maps in of_turn.values() for each in maps)]
+                for t, words in enumerate(turns):
+                    group = f"turn {t + 1}: attention"
+                    add(group, f"turn {t + 1} on response {l}", words, response, Att_TKJ[t])
+                    add(group, f"response on turn {t + 1} {l}", response, words, Att_TJK[t])
 
 
 def _array(x):
     return keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))
-
-
-def _map(title, rows, columns, weights, group=None):
-    """A map of an array that may be padded."""
-    weights = weights[: len(rows), : len(columns)].tolist()
-    return {**({"group": group} if group else {}), "title": title, "rows": rows, "columns": columns, "weights": weights}

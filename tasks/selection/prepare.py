@@ -30,16 +30,8 @@ from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec
 from engine.vocabularies import Words
-from tasks.selection.data import ARRAYS, DATA, SPLITS, WHITESPACE_TEXT, check_text, read_split
-from tasks.selection.ingest import (
-    Utterances,
-    blocks_of,
-    blocks_on_cluster,
-    clear,
-    conversations,
-    encode,
-    write_blocks,
-)
+from tasks.selection.data import ARRAYS, DATA, SPLITS, facts_of, read_split
+from tasks.selection.ingest import Utterances, blocks_of, blocks_on_cluster, clear, conversations, encode, write_blocks
 
 PICKLED = 500_000
 """Most lines of a corpus that is written as `data.pkl` by default."""
@@ -99,7 +91,7 @@ def prepare(corpus, source, out, settings, ray=False):
     reader = CORPORA[corpus].reader
     given = Words.of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
     if given:
-        text = check_text(given.facts.get("text", WHITESPACE_TEXT), given.path)
+        text = facts_of(given.facts, given.path)["text"]
     else:
         tokenizer = settings.tokenizer or reader.TOKENIZER
         text = {"tokenizer": tokenizer, "lower": settings.lower and tokenizer != WHITESPACE}

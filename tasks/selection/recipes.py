@@ -21,13 +21,7 @@ UBUNTU_IRC_TRAINING = {
     "validations_per_epoch": 4,
 }
 SHAPE = "2 levels, 6 x 24 words, fresh negatives, softmax"
-FOUR_NEGATIVES = {
-    **UBUNTU_IRC_TRAINING,
-    "batch_size": 16,
-    "decay_steps": 400,
-    "negatives_per_positive": 4,
-    "ema": 0.998,
-}
+FOUR_NEGATIVES = UBUNTU_IRC_TRAINING | {"batch_size": 16, "decay_steps": 400, "negatives_per_positive": 4, "ema": 0.998}
 
 
 def _short(title, epochs=1.0, loss_clip=0.0, **config):
@@ -60,13 +54,8 @@ RECIPES = {
         model="dam",
         corpus="ubuntu-irc",
         config={},
-        training={  # until dev stops rising
-            **RELEASE,
-            "epochs": 20.0,
-            "precision": "bfloat16",
-            "validations_per_epoch": 4,
-            "patience": 4,
-        },
+        # until dev stops rising
+        training={**RELEASE, "epochs": 20.0, "precision": "bfloat16", "validations_per_epoch": 4, "patience": 4},
     ),
     "dam-ubuntu-irc": Recipe(
         title=f"DAM, {SHAPE}",
@@ -124,12 +113,7 @@ RECIPES = {
     "dam-ubuntu-irc-self": _short("DAM_self, {}", variant="self"),
     "dam-ubuntu-irc-cross": _short("DAM_cross, {}", variant="cross"),
     "dam-ubuntu-irc-release": _short(  # `--set compatibility=release`
-        "DAM, {}, release mode",
-        epochs=0.5,
-        loss_clip=10.0,
-        masking="release",
-        scalar_bias=True,
-        match_divisor=200**0.5,
+        "DAM, {}, release mode", epochs=0.5, loss_clip=10.0, masking="release", scalar_bias=True, match_divisor=200**0.5
     ),
     "dam-sample": Recipe(
         title="DAM, 1 level, 9 x 20 words, 64-d vectors, softmax",

@@ -3,6 +3,7 @@
 Texts stay in files and are processed in parts, so that memory holds little more than what is written.
 """
 
+import collections
 import dataclasses
 import functools
 import json
@@ -70,7 +71,7 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
     with atomic_directory(out) as directory, tempfile.TemporaryDirectory(dir=directory) as temporary:
         store = TurnStore(pathlib.Path(temporary), conversations)
         words, texts = store.words(text)
-        turns = fit_turns(store, unfit_of(words, texts, vocabulary))
+        turns = fit_turns(store, unfit_of(words, texts, set(vocabulary.words)))
         if not len(turns):
             raise UserError("an index needs conversations with responses that are fit. Received: none")
         responses, contexts = np.unique(store.numbers[turns]), store.before(turns, TURNS)
@@ -110,17 +111,14 @@ def build_for(predictor, out, conversations, facts=None):
 
 
 def index_of_run(path, predictor):
-    """The index in a run directory, built if there is none but conversations to build it from.
+    """The path of the index in a run directory, built if there is none but conversations to build it from.
 
     Args:
         path: The run directory, a `pathlib.Path`.
         predictor: `tasks.selection.predictor.SelectionPredictor` of the run.
 
     Returns:
-        Its path; `None` if there is neither, or the directory is read-only.
-
-    Raises:
-        UserError: if the conversations are malformed.
+        `None` if there is neither, or the directory is read-only.
     """
     index, pairs = path / INDEX, path / PAIRS
     if not index.is_dir() and pairs.is_dir() and os.access(path, os.W_OK):
@@ -139,13 +137,8 @@ def index_of_run(path, predictor):
 def of_dataset(path, vocabulary, split="train"):
     """Yields the contexts of a prepared dataset with their positive responses, as lists of texts.
 
-    Args:
-        path: The directory.
-        vocabulary: `data.vocabulary.Vocabulary` that it must have.
-        split: Name of a split.
-
     Raises:
-        UserError: if it cannot be read or has another vocabulary.
+        UserError: if it cannot be read or has another vocabulary than `vocabulary`.
     """
     dataset = load_dataset(path)
     if dataset.vocabulary is None or vocabulary_hash(dataset.vocabulary) != vocabulary_hash(vocabulary):
@@ -164,9 +157,6 @@ def of_corpus(corpus, source, split="train"):
         corpus: Key of `data.corpora.CORPORA`.
         source: Directory of its files.
         split: `"train"` or `"dev"`.
-
-    Raises:
-        UserError: if a file is missing or malformed.
     """
     task, reader = CORPORA[corpus]
     if task == "selection":
@@ -196,85 +186,55 @@ def fit_turns(store, unfit):
     return turns[order[is_new]]
 
 
-def unfit_of(words, texts, vocabulary):
+def unfit_of(words, texts, known):
     """Texts that are no answers: without a word, with a placeholder, or calling somebody by name, bool `(texts,)`.
 
+    An answer with a name suits one person alone, and the user is another. No list of names is needed: in conversations
+    a name appears where somebody is called, and hardly anywhere else. At the beginning of an utterance an unknown word
+    is taken for a name, as in `kesroesweyth you could try dpkg`, and so it is in a short one, as in `hello mernilio`.
+
     Args:
-        words: Every word.
+        words: Every word, lower-case.
         texts: `data.sequences.Sequences` of indices of `words`.
-        vocabulary: `data.vocabulary.Vocabulary` of the run.
+        known: Set of the words of the model.
     """
-    alphanumeric = np.array([any(map(str.isalnum, word)) for word in words])
-    placeholder = np.array([word.lower() in PLACEHOLDERS for word in words])
-    unfit = addressing(texts, words, set(vocabulary.words))
-    for start, part in zip(range(0, len(texts), PART), texts.parts(PART), strict=True):
-        found = ~_any(part, alphanumeric[part.ids]) | _any(part, placeholder[part.ids])
-        unfit[start : start + PART] |= found
-    return unfit
+
+    def utterances():
+        for part in texts.parts(PART):
+            for ids in part.lists():
+                yield [words[id] for id in ids]
+
+    total, calls = collections.Counter(), collections.Counter()
+    for utterance in utterances():
+        total.update(set(utterance))
+        calls.update(set(_called(utterance)))
+    names = {word for word, count in calls.items() if count >= FRACTION * total[word]} - NO_NAMES
+
+    def is_unfit(utterance):
+        exposed = utterance if len(utterance) <= SHORT else utterance[:1]
+        return (
+            not any(any(map(str.isalnum, word)) for word in utterance)
+            or any(word.lower() in PLACEHOLDERS for word in utterance)
+            or any(word[:1].isalpha() and word not in known for word in exposed)
+            or not names.isdisjoint(_called(utterance, inside=True))
+        )
+
+    return np.fromiter(map(is_unfit, utterances()), bool, len(texts))
 
 
-def addressing(texts, words, known):
-    """Utterances that call somebody by name, bool `(texts,)`: they suit one person alone, and the user is another.
-
-    No list of names is needed. In conversations a name appears where somebody is called, at the beginning of an
-    utterance before a comma or a colon, at its end after a comma or a greeting, and hardly anywhere else.
-
-    Args:
-        texts: Utterances, `data.sequences.Sequences` of indices of `words`.
-        words: Lower-case words.
-        known: Set of the words of the model. An unknown word is taken for a name at the beginning of an utterance, as
-            in `kesroesweyth you could try dpkg`, and in a short one, as in `hello mernilio`.
-    """
-    kinds = {
-        "letter": np.array([word[:1].isalpha() for word in words], bool),
-        "word": np.array([word[:1].isalnum() for word in words], bool),
-        "comma": np.array([word == "," for word in words], bool),
-        "colon": np.array([word == ":" for word in words], bool),
-        "greeting": np.array([word in GREETINGS for word in words], bool),
-    }
-    total, called = np.zeros(len(words), np.int64), np.zeros(len(words), np.int64)
-    for part in texts.parts(PART):
-        owner, calls = part.owners(), _calls(part, kinds)
-        total += document_frequency(owner, part.ids, len(words))
-        called += document_frequency(owner[calls], part.ids[calls], len(words))
-    names = (called > 0) & (called >= FRACTION * total) & np.array([word not in NO_NAMES for word in words], bool)
-    unknown = kinds["letter"] & np.array([word not in known for word in words], bool)
-    found = [np.zeros(0, bool)]
-    for part in texts.parts(PART):
-        exposed = (_places(part) == 0) | (part.lengths <= SHORT)[part.owners()]
-        calls = _calls(part, kinds, inside=True)
-        found.append(_any(part, unknown[part.ids] & exposed) | _any(part, names[part.ids] & calls))
-    return np.concatenate(found)
-
-
-def _calls(part, kinds, inside=False):
-    """The words by which somebody may be called, bool as `part.ids`.
-
-    Args:
-        part: `data.sequences.Sequences`.
-        kinds: `{kind: bool (words,)}`.
-        inside: Also between two commas; in an enumeration something else appears there.
-    """
-    letter, word, comma, colon, greeting = (flags[part.ids] for flags in kinds.values())
-    place, owner = _places(part), part.owners()
-    ends = np.zeros(len(part), np.int64)
-    ends[owner[word]] = place[word] + 1  # the last word of each text stays
-    end = ends[owner]
-    after_comma, before_comma = np.roll(comma, 1), np.roll(comma, -1)
-    first = (place == 0) & (part.lengths > 2)[owner] & (before_comma | np.roll(colon, -1))
-    last = (place > 1) & after_comma & ((place == end - 1) | (inside & (place < end) & before_comma))
-    greeted = (place == 1) & (end == 2) & np.roll(greeting, 1)
-    return letter & (first | last | greeted)
-
-
-def _places(part):
-    """The place of each word in its text."""
-    return np.arange(len(part.ids)) - part.starts[part.owners()]
-
-
-def _any(part, flags):
-    """Whether a flag of any word is set, for each text."""
-    return np.bincount(part.owners()[flags], minlength=len(part)) > 0
+def _called(words, inside=False):
+    """The words by which an utterance may call somebody: at its beginning before a comma or a colon, at its end after a
+    comma or a greeting; `inside`: also between two commas, where an enumeration has other words."""
+    end = max((place for place, word in enumerate(words, 1) if word[:1].isalnum()), default=0)
+    called = []
+    if len(words) > 2 and words[1] in (",", ":"):
+        called.append(words[0])
+    for place in range(2, end):
+        if words[place - 1] == "," and (place == end - 1 or (inside and words[place + 1] == ",")):
+            called.append(words[place])
+    if end == 2 and words[0] in GREETINGS:
+        called.append(words[1])
+    return [word for word in called if word[:1].isalpha()]
 
 
 # === Files ===
@@ -296,8 +256,7 @@ def _fit_encoder(store, turns, parts, vectors, seed):
 def _save_texts(directory, store, turns, responses, contexts):
     """Stores the responses, then all other texts that contexts need, and the pairs by these new numbers.
 
-    Returns:
-        The number of texts.
+    Returns the number of texts.
     """
     others = np.zeros(len(store), bool)
     others[contexts[contexts >= 0]] = True

@@ -73,13 +73,10 @@ class PairEncoder:
         return self.context_words.shape[1]
 
     def contexts(self, texts):
-        """The vectors of contexts.
+        """The vectors of contexts, float32 `(texts, D)`, of length 1; zeros for a text without any word of weight.
 
         Args:
             texts: `data.sequences.Sequences` of the word ids of their concatenated turns.
-
-        Returns:
-            Float32 `(texts, D)`, of length 1; zeros for a text without any word of weight.
         """
         return self._vectors(texts, self.context_words, self.context_mean)
 

@@ -98,15 +98,7 @@ class RetrievalIndex:
         self._idf[: UNK_ID + 1] = 0.0
 
     def search(self, turns, count=SEARCHED):
-        """The responses that may continue a conversation.
-
-        Args:
-            turns: The conversation as texts, the oldest first.
-            count: Most responses to return.
-
-        Returns:
-            List of distinct `Hit`, the best first.
-        """
+        """The `count` best responses that may continue a conversation, texts, oldest first: list of distinct `Hit`."""
         said = self.cut(turns)
         last, read, whole = ([word for turn in said[-n:] for word in turn] for n in (1, READ, len(said)))
         pair_of = {}  # the best pair of each response
@@ -167,17 +159,13 @@ def new_vectors(dimension):
 
 
 def best_by_words(index, ids, count):
-    """The documents with the highest BM25 score above 0.
+    """The numbers of at most `count` documents with the highest BM25 scores above 0, the best first.
 
     Frequent words say little and cost most: a search reads the rarest words first, `POSTINGS` entries in all.
 
     Args:
         index: `bm25s.BM25`.
         ids: The words of a query; unknown ones are left out.
-        count: Most documents to return.
-
-    Returns:
-        List of their numbers, the best first.
     """
     ids, starts = np.unique(ids).astype(np.int64), index.scores["indptr"]
     ids = ids[ids != UNK_ID]
@@ -200,11 +188,7 @@ def vocabulary_hash(vocabulary):
 
 
 def read_config(path):
-    """The `config.json` of an index.
-
-    Raises:
-        UserError: if it is missing, malformed or of another version.
-    """
+    """The `config.json` of an index; a `UserError` if it is missing, malformed or of another version."""
     try:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -52,14 +52,10 @@ class TurnStore:
         return len(self._starts)
 
     def before(self, turns, count):
-        """The texts of the `count` turns before each of some turns.
-
-        Args:
-            turns: Which turns, int `(n,)`.
-            count: Texts before each.
+        """Numbers of the texts of the `count` turns before each of some turns, int `(n,)`.
 
         Returns:
-            Numbers of texts, the oldest first, int32 `(n, count)`; -1: no turn.
+            int32 `(n, count)`, the oldest first; -1: no turn.
         """
         back = np.arange(count, 0, -1)
         there = self.places[turns, None] >= back
@@ -73,10 +69,7 @@ class TurnStore:
                 yield file.read(length)
 
     def words(self, text):
-        """Splits the distinct texts into words.
-
-        Args:
-            text: `tokenizer` and `lower` of `data.tokenizers.words_of`.
+        """Splits the distinct texts into words, as `data.tokenizers.words_of` does with the settings `text`.
 
         Returns:
             Every distinct word, at the index that is its id in a `data.vocabulary.Vocabulary` of them; and the words of
