@@ -138,7 +138,7 @@ def test_vectors_are_read(source, tmp_path):
 
 def test_nothing_is_left_behind_where_it_fails(source, tmp_path):
     (source / "dev.txt").write_text("a b\tc\n")
-    with pytest.raises(UserError, match=r"talk: expected pairs for dev.* none of 1 are left"):
+    with pytest.raises(UserError, match=r"talk: expected pairs for dev.* None of 1 are left"):
         run(source, tmp_path / "out", max_words=1)
     with pytest.raises(UserError, match="expected word vectors"):
         run(source, tmp_path / "out", vectors=str(tmp_path / "no.txt"))

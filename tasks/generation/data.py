@@ -11,18 +11,7 @@ import numpy as np
 
 from base.config import Config, Positive, make_config
 from base.files import UserError
-from data import pickles
-from data.prepared import (
-    FACTS,
-    VECTORS,
-    VOCABULARY,
-    Dataset,
-    checked,
-    read_embedding,
-    read_facts,
-    read_vocabulary,
-    texts,
-)
+from data import pickles, prepared
 from data.sequences import Sequences
 from data.text_files import read_json
 from data.tokenizers import TOKENIZERS, words_of
@@ -125,7 +114,7 @@ class GenerationSplit:
 
 
 @dataclasses.dataclass(frozen=True)
-class GenerationDataset(Dataset):
+class GenerationDataset(prepared.Dataset):
     """A prepared dataset: `splits` of `GenerationSplit`."""
 
     vocabulary: Vocabulary
@@ -138,29 +127,23 @@ class GenerationDataset(Dataset):
 
 
 def load_dataset(path):
-    """Reads a prepared dataset.
-
-    Raises:
-        UserError: on a missing or malformed file, and where files contradict each other.
-    """
+    """Reads a prepared dataset; a missing or malformed file is a `UserError`."""
     path = pathlib.Path(path)
-    facts = read_facts(path, "generation")
-    text = text_settings(facts.get("settings"), path / FACTS)
-    vocabulary = read_vocabulary(path / VOCABULARY)
+    facts = prepared.read_facts(path, "generation")
+    text = text_settings(facts.get("settings"), path / prepared.FACTS)
+    vocabulary = prepared.read_vocabulary(path / prepared.VOCABULARY)
     pairs = pickles.load(path / PAIRS)
-    with checked(path / PAIRS):
+    with prepared.checked(path / PAIRS):
         splits = {name: _split(pairs[name], vocabulary) for name in SPLITS}
-    vectors = read_embedding(path / VECTORS, vocabulary) if (path / VECTORS).exists() else None
+    file = path / prepared.VECTORS
+    vectors = prepared.read_embedding(file, vocabulary) if file.exists() else None
     return GenerationDataset(path, facts["name"], splits, vocabulary, vectors, text)
 
 
 def encode_pairs(utterances, pairs, vocabulary):
-    """Encodes pairs of utterances as prepared files have them, without `seen`.
+    """Encodes pairs of utterances, lists of words, as prepared files have them, without `seen`.
 
-    Args:
-        utterances: Lists of words.
-        pairs: `(start, stop)`: utterance `stop - 1` is the target, those from `start` to it the source.
-        vocabulary: A `data.vocabulary.Vocabulary`.
+    Of a pair `(start, stop)` utterance `stop - 1` is the target, those from `start` to it the source.
     """
     ids = [[*vocabulary.encode(words), EOS_ID] for words in utterances]
     joined = [" ".join(words) for words in utterances]
@@ -180,8 +163,8 @@ def _split(pairs, vocabulary):
         source=Sequences.of(pairs["source"]),
         target=Sequences.of(pairs["target"]),
         bos=len(vocabulary) + 1,
-        source_texts=texts(pairs["source_text"]),
-        target_texts=texts(pairs["target_text"]),
+        source_texts=prepared.texts(pairs["source_text"]),
+        target_texts=prepared.texts(pairs["target_text"]),
         seen=np.array(pairs["seen"], bool),
     )
     for sequences in (split.source, split.target):
@@ -200,22 +183,18 @@ def read_references(path, vocabulary, text):
         {"how are you ?": ["fine , thanks", "not so well"], "hello\\tgood morning": ["fine"]}
 
     Args:
-        path: JSON, plain text with a tab between the turns of a source.
-        vocabulary: The `data.vocabulary.Vocabulary` of the model that replies.
-        text: Its `TextSettings`.
+        path: JSON, plain text with a tab between the turns of a source; anything else is a `UserError`.
+        vocabulary, text: `data.vocabulary.Vocabulary` and `TextSettings` of the model that replies.
 
     Returns:
         A `GenerationSplit` with a pair per reference, `several` set.
-
-    Raises:
-        UserError: where the file is no such JSON, or a text has no words.
     """
     found = read_json(path)
     if not isinstance(found, dict) or not found:
         raise UserError(f"{path}: expected an object {{source: [reference]}}. Received: {type(found).__name__}")
     utterances, pairs = [], []
     for source, references in found.items():
-        if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
+        if not isinstance(references, list) or set(map(type, references)) != {str}:
             raise UserError(f"{path}: expected a list of texts for the source {source[:60]!r}")
         turns, targets = ([text.words(each) for each in said] for said in (source.split("\t"), references))
         if not all([*turns, *targets]):

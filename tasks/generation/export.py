@@ -18,10 +18,7 @@ class GenerationText:
 
     Args:
         vocabulary: A `data.vocabulary.Vocabulary`.
-        text: A `tasks.generation.data.TextSettings`.
-
-    Raises:
-        UserError: if the tokenizer cannot run inside a graph.
+        text: A `tasks.generation.data.TextSettings`; a tokenizer that cannot run inside a graph is a `UserError`.
     """
 
     def __init__(self, vocabulary, text):
@@ -31,13 +28,9 @@ class GenerationText:
         self.join = TOKENIZERS[text.tokenizer].detokenize_in_graph
 
     def source(self, turns):
-        """The ids of the last turns that are not empty, `_EOS_` after each; of none it is `_EOS_` alone.
+        """The ids of the last turns that are not empty, `_EOS_` after each; of none `_EOS_` alone.
 
-        Args:
-            turns: string `(B, T)`, the oldest first.
-
-        Returns:
-            int32 `(B, S)`, 0 = padding.
+        From string `(B, T)`, the oldest turn first, to int32 `(B, S)`, 0 = padding.
         """
         B, T = tf.unstack(tf.shape(turns, tf.int64))
         tokens = self.split(tf.reshape(turns, [-1]))
@@ -53,14 +46,7 @@ class GenerationText:
         return tf.concat([begins, padded[:, 1:]], axis=1)
 
     def texts(self, ids):
-        """Replies as a reader expects them.
-
-        Args:
-            ids: int32 `(B, K, L)`.
-
-        Returns:
-            string `(B, K)`.
-        """
+        """Replies as a reader expects them, string `(B, K)`, from ids `(B, K, L)`."""
         return self.join(tf.gather(self.words, ids))
 
 
@@ -73,16 +59,9 @@ def generation_archive(model, vocabulary, text, decoding, seed=1):
 
     Args:
         model: A `models.seq2seq.Seq2Seq`.
-        vocabulary: The `data.vocabulary.Vocabulary` that its ids come from.
-        text: The `tasks.generation.data.TextSettings` of its dataset.
+        vocabulary, text: `data.vocabulary.Vocabulary` and `tasks.generation.data.TextSettings` of its dataset.
         decoding: A `models.decoding.Decoding`; the search runs inside the graph.
-        seed: Of sampling: the same request gets the same replies.
-
-    Returns:
-        A `keras.export.ExportArchive`.
-
-    Raises:
-        UserError: as of `GenerationText`.
+        seed: Seed of sampling: the same request gets the same replies.
     """
     text = GenerationText(vocabulary, text)
     without_cudnn(model)

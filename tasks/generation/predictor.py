@@ -34,11 +34,8 @@ class GenerationPredictor(Predictor):
     """Writes replies to what was said.
 
     Args:
-        run: A `engine.run.Run` of a generation model.
+        run: A `engine.run.Run` of a generation model; a broken one is a `UserError`.
         seed: Seed of sampling; each answer draws anew.
-
-    Raises:
-        UserError: where the run lacks a file, or its files do not fit.
     """
 
     class Instance(Config):
@@ -99,13 +96,10 @@ class GenerationPredictor(Predictor):
         return self._answer(ids, scores), self._maps(words, ids[0], attention(self.model, source, ids[0]))
 
     def write(self, turns):
-        """Writes a reply word by word, by the first hypothesis of `decoding`.
-
-        Args:
-            turns: What was said, the oldest turn first.
+        """Writes a reply to some turns word by word, by the first hypothesis of `decoding`.
 
         Yields:
-            `{"response", "attention"}` as of `explain`, for the words that are written so far.
+            `{"response", "attention"}` as `explain`, for the words written so far.
         """
         words, source = self.source(turns)
         noise = self._noise(1, self.decoding)[:, :1] if self.decoding.sample else None

@@ -59,11 +59,8 @@ def prepare(corpus, source, out, settings):
     text = _text_settings(settings, given, reader.TOKENIZER)
     settings = settings.replace(**text.to_json())
     if TOKENIZERS[text.tokenizer].segment:
-        print(
-            f"warning: models of {out} cannot be exported, as the tokenizer {text.tokenizer} cannot run inside a "
-            "TensorFlow graph; mixed, one by characters, can",
-            file=sys.stderr,
-        )
+        reason = f"the tokenizer {text.tokenizer} cannot run inside a TensorFlow graph; mixed, by characters, can"
+        print(f"warning: models of {out} cannot be exported: {reason}", file=sys.stderr)
     files = reader.find_splits(source)
     splits = {split: _Conversations(reader.read(files[split], split), text) for split in SPLITS}
     for conversations in splits.values():
@@ -74,9 +71,7 @@ def prepare(corpus, source, out, settings):
         if settings.drop_unknown:
             conversations.keep(known.issuperset)
         if not conversations.pairs:
-            raise UserError(
-                f"{source}: expected pairs for {split}. Received: none of {conversations.possible} are left"
-            )
+            raise UserError(f"{source}: expected pairs for {split}. None of {conversations.possible} are left")
         data[split] = encode_pairs(conversations.utterances, conversations.pairs, vocabulary)
     letters = {split: _letters(data[split]) for split in SPLITS}
     seen = set(letters["train"])
@@ -100,12 +95,7 @@ def _text_settings(settings, given, tokenizer):
 
 
 class _Conversations:
-    """The conversations of a split.
-
-    Args:
-        conversations: Lists of texts.
-        text: A `TextSettings`.
-    """
+    """The conversations of a split, lists of texts, as utterances of words and pairs of these."""
 
     def __init__(self, conversations, text):
         self.number = len(conversations)

@@ -12,6 +12,10 @@ SHORT = {**TRAINING, "epochs": 1.0, "precision": "bfloat16"}
 """One epoch of DailyDialog: compares attentions, and the additions of `chat-dailydialog`, at a small equal budget."""
 SUBTITLES = {**SHORT, "validations_per_epoch": 2}
 """One epoch of subtitles: compares tokenizers."""
+TUTORIAL = {"attention": "luong_dot", "dropout": 0.1, "layers": 2, "merge": "sum", "embedding_start": "normal"}
+TUTORIAL = {**TUTORIAL, "embedding_dim": 500, "hidden": 500}
+TUTORIAL_TRAINING = {**TRAINING, "epochs": 6.61, "validations_per_epoch": 6.05, "learning_rate": 1e-4}
+TUTORIAL_TRAINING = {**TUTORIAL_TRAINING, "decoder_rate": 5.0, "decay": 1.0, "gradient_clip": 50.0}
 
 
 def _chat(title, corpus="dailydialog", training=TRAINING, config=CHAT, **changes):
@@ -50,29 +54,11 @@ RECIPES = {
     "chat-short-pretrained": _chat(  # starts from `chat-cornell-first`
         "Luong's dot attention, 512 units, pre-trained, 3 turns, 1 epoch", THREE_TURNS, SHORT, LARGE, dropout=0.4
     ),
-    "chat-cornell": Recipe(  # the PyTorch chatbot tutorial's, 4,000 steps
-        title="Seq2seq, Luong's dot attention, 500 units",
-        model="seq2seq",
-        corpus="cornell, prepared with --max_words=9 --min_count=3 --vocabulary_size=0 --drop_unknown",
-        config={
-            "embedding_dim": 500,
-            "embedding_start": "normal",
-            "hidden": 500,
-            "layers": 2,
-            "merge": "sum",
-            "attention": "luong_dot",
-            "dropout": 0.1,
-        },
-        training={
-            "epochs": 6.61,
-            "batch_size": 64,
-            "learning_rate": 1e-4,
-            "precision": "float32",
-            "decoder_rate": 5.0,
-            "decay": 1.0,
-            "gradient_clip": 50.0,
-            "validations_per_epoch": 6.05,
-        },
+    "chat-cornell": _chat(  # the PyTorch chatbot tutorial's, 4,000 steps
+        "Luong's dot attention, 500 units",
+        "cornell, prepared with --max_words=9 --min_count=3 --vocabulary_size=0 --drop_unknown",
+        TUTORIAL_TRAINING,
+        TUTORIAL,
     ),
     "chat-subtitles": _chat(
         "Luong's dot attention, subtitles",
@@ -97,11 +83,10 @@ RECIPES = {
         LARGE,
         dropout=0.4,
     ),
-    "seq2seq-sample": Recipe(
-        title="Seq2seq, additive attention, 128 units",
-        model="seq2seq",
-        corpus="the embedded sample",
-        config={"embedding_dim": 128, "hidden": 128},
-        training={**TRAINING, "epochs": 6.0, "learning_rate": 3e-3},
+    "seq2seq-sample": _chat(
+        "additive attention, 128 units",
+        "the embedded sample",
+        {**TRAINING, "epochs": 6.0, "learning_rate": 3e-3},
+        {"embedding_dim": 128, "hidden": 128},
     ),
 }

@@ -72,15 +72,8 @@ def rerank(reverse, sources, ids, scores, weight=0.5):
 
 
 def load_reverse(path, vocabulary):
-    """Loads the model of a run that reads replies and writes sources.
-
-    Args:
-        path: Run directory.
-        vocabulary: The `data.vocabulary.Vocabulary` that it must have.
-
-    Raises:
-        UserError: where the run is of another model, or has other words.
-    """
+    """Loads the model of a run that reads replies and writes sources; one of another model or vocabulary is a
+    `UserError`."""
     run = Run.open(path)
     if run.model != "seq2seq" or not run.config.reverse:
         raise UserError(f"{path}: expected a run trained with --set reverse=true. Received: {run.model}")
@@ -95,10 +88,10 @@ def attention(model, source, ids):
     Args:
         model: A `models.seq2seq.Seq2Seq`.
         source: Ids of the source, a list.
-        ids: Of the reply, int `(L,)`.
+        ids: Ids of the reply, int `(L,)`.
 
     Returns:
-        Weights, float32 `(T, S)`, T words of the reply with its `_EOS_`; `None` for a model without attention.
+        Float32 `(T, S)`, T words of the reply with its `_EOS_`; `None` for a model without attention.
     """
     words = ids[ids != PADDING_ID].tolist()
     states, cache = model.encode(np.array([source], np.int32))

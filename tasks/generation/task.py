@@ -21,8 +21,6 @@ from tasks.generation.prepare import Settings, prepare
 from tasks.generation.scoring import likelihood, word_loss
 from tasks.generation.search import decoding_text, load_reverse, parse_decoding, reply, rerank, words_of
 
-SAMPLES = 12  # pairs whose replies a record shows
-
 
 class Training(task.Training):
     """How a generation model is trained."""
@@ -50,6 +48,8 @@ class GenerationTask(task.Task):
     export_options = ("decode",)
     export_call = ("found = model.reply", ("replies", "scores"))
     export_instance = {"turns": ["hello there"]}
+    load_dataset = staticmethod(data.load_dataset)
+    predictor = GenerationPredictor
 
     # === Data ===
 
@@ -58,14 +58,9 @@ class GenerationTask(task.Task):
         write_conversations(raw)
         prepare("conversations", raw, directory / "prepared", settings)
 
-    def load_dataset(self, path):
-        return data.load_dataset(path)
-
     def dataset_of(self, run, path=None):
-        """As of `engine.task.Task`; a file is one of references, read by the run's words and tokenizer.
-
-        Its dataset has the split `references` and, where the run's own is still there, that one's `train`.
-        """
+        """See `engine.task.Task`. A file of references is a dataset too, read by the run's words and tokenizer: it has
+        the split `references`, and the run's own `train` if that is still there."""
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
         facts, vocabulary = run.dataset, vocabulary_of(run)
@@ -119,51 +114,33 @@ class GenerationTask(task.Task):
         found = _perplexity(likelihood(model, split, length_multiple=length_multiple), split)
         return {"perplexity": found}, 1.0 / found
 
-    def measure(
-        self,
-        model,
-        dataset,
-        split,
-        run,
-        baselines=True,
-        progress=iter,
-        length_multiple=4,
-        scores_out=None,
-        decode=None,
-        reverse_run=None,
-        reverse_weight=0.5,
-    ):
+    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
         """Scores a split for evaluate.py.
 
         Perplexity is that of all pairs. The other metrics compare the reply to each pair's source with its target, and
-        once more without the pairs that are in train (`unseen`), where memory does not help; or, where the split has
-        `several` references, the reply to each source with all of them.
+        once more without the pairs that are in train, where memory does not help; or, where the split has `several`
+        references, the reply to each source with all of them.
 
         Args:
             model, dataset, split, run, baselines, progress, length_multiple: See `engine.task.Task.measure`.
-            scores_out: File for the replies: source, target and reply in each line, separated by tabs, turns of a
-                source by ` / `.
-            decode: How replies are searched for, see `tasks.generation.search.parse_decoding`.
-            reverse_run: Run of a reverse model that chooses among the replies, see `tasks.generation.search.rerank`.
-            reverse_weight: Its weight.
-
-        Returns:
-            The record; its `samples` are the replies to some pairs.
+            **options: `scores_out`, a file for source, target and reply of each pair, separated by tabs, turns by
+                ` / `; `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and `reverse_weight`, the
+                run of a reverse model that chooses among the replies, and its weight.
         """
-        decoding, reverse = parse_decoding(decode), reverse_run and load_reverse(reverse_run, dataset.vocabulary)
+        decoding, weight = parse_decoding(options.get("decode")), options.get("reverse_weight", 0.5)
+        reverse = options.get("reverse_run") and load_reverse(options["reverse_run"], dataset.vocabulary)
         pairs = dataset.splits[split].in_direction_of(model.config)
         nll = likelihood(model, pairs, length_multiple=length_multiple)
         rows, references = by_source(pairs.source_texts, pairs.target_texts)
         sources = pairs.source.take(rows)
         ids, scores = reply(model, sources, decoding, progress=progress, length_multiple=length_multiple)
         if reverse:
-            ids, _ = rerank(reverse, sources, ids, scores, reverse_weight)
+            ids, _ = rerank(reverse, sources, ids, scores, weight)
         texts = [" ".join(words_of(best, dataset.vocabulary)) for best in ids[:, 0]]
         reply_to = dict(zip((pairs.source_texts[row] for row in rows), texts, strict=True))
         replies = [reply_to[source] for source in pairs.source_texts]
-        table = list(zip(pairs.source_texts, pairs.target_texts, replies, strict=True))
-        if scores_out:
-            _write(scores_out, table)
+        if options.get("scores_out"):
+            _write(options["scores_out"], zip(pairs.source_texts, pairs.target_texts, replies, strict=True))
 
         def metrics_of(chosen):
             if pairs.several:
@@ -172,19 +149,16 @@ class GenerationTask(task.Task):
                 compared = [replies[i] for i in chosen], [[pairs.target_texts[i]] for i in chosen]
             return {"perplexity": _perplexity(nll, pairs, chosen), **generation_metrics(*compared)}
 
-        whole, unseen = np.arange(len(pairs)), np.flatnonzero(~pairs.seen)
-        counts = {"pairs": len(pairs), "sources": len(rows), "words": int(pairs.target.lengths.sum())}
+        unseen = np.flatnonzero(~pairs.seen)
         record = {
-            "metrics": metrics_of(whole),
-            "parts": {"without the pairs of train": metrics_of(unseen)} if 0 < len(unseen) < len(whole) else {},
-            "counts": counts if pairs.several else {**counts, "unseen": len(unseen)},
+            "metrics": metrics_of(np.arange(len(pairs))),
+            "parts": {"without the pairs of train": metrics_of(unseen)} if 0 < len(unseen) < len(pairs) else {},
+            "counts": {"pairs": len(pairs), "sources": len(rows), "words": int(pairs.target.lengths.sum())},
             "unit": dataset.text.tokenizer,
-            "samples": [
-                dict(zip(("source", "target", "reply"), table[i], strict=True))
-                for i in evenly_spaced(len(pairs), SAMPLES)
-            ],
         }
-        search = [decoding_text(decoding), f"reranked by {reverse_weight:g}" if reverse else ""]
+        if not pairs.several:
+            record["counts"]["unseen"] = len(unseen)
+        search = [decoding_text(decoding), f"reranked by {weight:g}" if reverse else ""]
         if any(search):
             record["search"] = ", ".join(filter(None, search))
         if baselines:
@@ -195,18 +169,15 @@ class GenerationTask(task.Task):
         return record
 
     def describe(self, record):
-        c = record["counts"]
-        if "unseen" in c:
-            counted = f"{c['pairs']:,} pairs, {c['unseen']:,} of them not in train"
+        counts = record["counts"]
+        counted = f"{counts['pairs']:,} references of {counts['sources']:,} sources"
+        compared = "all references of a source at once"
+        if "unseen" in counts:
+            counted = f"{counts['pairs']:,} pairs, {counts['unseen']:,} of them not in train"
             compared = "one reference per pair"
-        else:
-            counted = f"{c['pairs']:,} references of {c['sources']:,} sources"
-            compared = "all references of a source at once"
-        return (
-            f"{counted}; {record.get('search', 'greedy search')}",
-            f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included; "
-            f"BLEU by sacrebleu on these tokens, {compared}.",
-        )
+        title = f"{counted}; {record.get('search', 'greedy search')}"
+        caption = f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included; "
+        return title, f"{caption}BLEU by sacrebleu on these tokens, {compared}."
 
     # === Use ===
 
@@ -216,9 +187,6 @@ class GenerationTask(task.Task):
             turns = [dataset.text.join(turn.split(" ")) for turn in texts[row].split("\t")]
             found.append({"title": f"{split}, pair {row + 1}", "instance": {"turns": turns}})
         return found
-
-    def predictor(self, run):
-        return GenerationPredictor(run)
 
     def export_archive(self, run, model, vocabulary, decode=None):
         from tasks.generation.export import generation_archive  # needs TensorFlow, whatever Keras's backend
