@@ -16,26 +16,26 @@ from metrics.ranking import ranking_metrics
 UBUNTU_IRC = Path(__file__).resolve().parents[2] / "shared" / "data" / "ubuntu-irc"
 
 
-def in_loops(train, contexts, responses, ignore=(), end_of_turn=None):
-    no_words = {0, end_of_turn, *ignore}
-    documents = []
-    for document in train:
-        utterances = [list(group) for end, group in itertools.groupby(document, lambda t: t == end_of_turn) if not end]
-        documents += [set(utterance) - no_words for utterance in utterances]
-    documents = [words for words in documents if words]
+def vectors_in_loops(documents, no_words=(0,)):
+    """Function of a text: its TF-IDF vector as a dict, by the document frequencies of `documents`."""
+    documents = [words for words in (set(text) - {*no_words} for text in documents) if words]
     frequency = Counter(itertools.chain(*documents))
 
     def vector(text):
-        counts = Counter(token for token in text if token not in no_words)
+        counts = Counter(word for word in text if word not in no_words)
         return {w: c * math.log((1 + len(documents)) / (1 + frequency[w])) for w, c in counts.items()}
 
-    scores = []
-    for context, response in zip(contexts, responses, strict=True):
-        a, b = vector(context), vector(response)
-        dot = sum(weight * b.get(word, 0) for word, weight in a.items())
-        norm = math.sqrt(sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
-        scores.append(dot / norm if norm else 0.0)
-    return scores
+    return vector
+
+
+def cosine_in_loops(a, b):
+    norm = math.sqrt(sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
+    return sum(weight * b.get(word, 0) for word, weight in a.items()) / norm if norm else 0.0
+
+
+def texts(rng, n, ids, longest):
+    """Ragged lists of ids, some empty, some with padding."""
+    return [rng.integers(0, ids, length).tolist() for length in rng.integers(0, longest, n)]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -43,37 +43,29 @@ def in_loops(train, contexts, responses, ignore=(), end_of_turn=None):
 @pytest.mark.parametrize("block", [1 << 16, 7])
 def test_tfidf_matches_loops(seed, options, block, monkeypatch):
     monkeypatch.setattr(baselines, "BLOCK", block)
-    rng = np.random.default_rng(seed)
-    # Ragged, some empty; ids from 17 on are not in training.
-    texts = [[rng.integers(0, ids, length) for length in rng.integers(0, 13, n)] for n, ids in ((31, 17), (53, 23))]
-    texts = [[text.tolist() for text in side] for side in (*texts, texts[1][::-1])]
-    expected = in_loops(*texts, **options)
+    rng, end = np.random.default_rng(seed), options.get("end_of_turn")
+    train, contexts, responses = (texts(rng, n, ids, 13) for n, ids in ((31, 17), (53, 23), (53, 23)))
+    runs = [itertools.groupby(document, lambda token: token == end) for document in train]
+    utterances = [list(group) for groups in runs for ends, group in groups if not ends]
+    vector = vectors_in_loops(utterances, {0, end, *options.get("ignore", ())})
+    expected = [cosine_in_loops(vector(c), vector(r)) for c, r in zip(contexts, responses, strict=True)]
     assert np.count_nonzero(expected) > 20
-    np.testing.assert_allclose(tfidf_scores(*texts, **options), expected, atol=1e-12)
+    np.testing.assert_allclose(tfidf_scores(train, contexts, responses, **options), expected, atol=1e-12)
 
 
 def test_tfidf_by_hand():
     # three documents, df(1) = 2, df(2) = df(3) = 1: the idf are ln(4/3), ln(4/2), unseen ln(4/1)
-    train = [[1, 2], [1, 1], [3]]
     one, two, unseen = math.log(4 / 3), math.log(2), math.log(4)
     expected = 2 * one * one / (math.hypot(2 * one, two) * math.hypot(one, unseen))
-    found = tfidf_scores(train, [[1, 2, 1], [2], [], [1], [0, 0]], [[1, 7], [3], [1], [], []])
-    np.testing.assert_allclose(found, [expected, 0.0, 0.0, 0.0, 0.0], atol=1e-12)
+    train, contexts, responses = [[1, 2], [1, 1], [3]], [[1, 2, 1], [2], [], [1]], [[1, 7], [3], [1], []]
+    np.testing.assert_allclose(tfidf_scores(train, contexts, responses), [expected, 0.0, 0.0, 0.0], atol=1e-12)
+    padded = np.array([[0, 1, 2, 1], [2, 0, 0, 0]]), np.array([[1, 7, 0], [0, 0, 3]])
+    np.testing.assert_allclose(tfidf_scores((d for d in train), *padded), [expected, 0.0], atol=1e-12)
     assert tfidf_scores([[1]], [], []).shape == (0,)
-
-
-def test_tfidf_splits_documents_at_the_end_of_turn():
-    contexts, responses = [[1, 2, 9, 3], [2]], [[1, 3], [2, 2, 1]]
-    separated = tfidf_scores([[1, 2, 9, 3, 9], [2]], contexts, responses, end_of_turn=9)
-    np.testing.assert_array_equal(separated, tfidf_scores([[1, 2], [3], [2]], contexts, responses, ignore=[9]))
-    whole = tfidf_scores([[1, 2, 9, 3, 9], [2]], contexts, responses, ignore=[9])
-    assert abs(separated[0] - whole[0]) > 0.01
-
-
-def test_tfidf_ignores_padding_and_takes_generators_and_arrays():
-    train, contexts, responses = [[1, 2], [3]], [[1, 2, 3], [2]], [[1, 3], [2, 3]]
-    padded = np.array([[0, 1, 2, 3], [2, 0, 0, 0]]), np.array([[1, 3, 0], [0, 2, 3]])
-    np.testing.assert_array_equal(tfidf_scores((d for d in train), *padded), tfidf_scores(train, contexts, responses))
+    # An utterance is a document, but for an id that is only ignored.
+    parts = tfidf_scores([[1, 2, 9, 1, 1, 9], [3]], contexts, responses, end_of_turn=9)
+    whole = tfidf_scores([[1, 2, 9, 1, 1, 9], [3]], contexts, responses, ignore=[9])
+    assert parts[0] == pytest.approx(expected) and abs(whole[0] - expected) > 0.01
 
 
 @pytest.mark.parametrize(
@@ -104,20 +96,17 @@ def test_random_scores_follow_the_seed_and_constant_ones_are_one_tie():
 @pytest.mark.skipif(not UBUNTU_IRC.is_dir(), reason=f"needs the ubuntu-irc corpus at {UBUNTU_IRC}")
 def test_tfidf_on_ubuntu_irc_has_the_known_scores():
     ids = defaultdict(itertools.count(2).__next__)
-    end_of_turn = 1
 
     def read(name, labels):
         with gzip.open(UBUNTU_IRC / name, "rt", encoding="utf-8") as file:
-            for line in file:
-                label, *turns = line.rstrip("\n").split("\t")
+            for label, *turns in (line.rstrip("\n").split("\t") for line in file):
                 if label in labels:
-                    turns = [[ids[word] for word in turn.split()] + [end_of_turn] for turn in turns]
+                    turns = [[ids[word] for word in turn.split()] + [1] for turn in turns]
                     yield int(label), list(itertools.chain(*turns[:-1])), turns[-1]
 
     train = (text for _, *pair in read("train.txt.gz", "1") for text in pair)
     labels, contexts, responses = zip(*read("dev.txt.gz", "01"), strict=True)
-    scores = tfidf_scores(train, contexts, responses, end_of_turn=end_of_turn)
+    scores = tfidf_scores(train, contexts, responses, end_of_turn=1)
     result = ranking_metrics(scores, labels, np.arange(len(labels)) // 10)
     assert result.counts == {"contexts": 1219, "without_positive": 0, "without_negative": 0}
-    found = [round(result.metrics[name], 4) for name in ("R10@1", "R10@2", "R10@5")]
-    assert found == [0.5209, 0.6464, 0.7990]
+    assert [round(result.metrics[name], 4) for name in ("R10@1", "R10@2", "R10@5")] == [0.5209, 0.6464, 0.7990]

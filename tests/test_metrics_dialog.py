@@ -1,12 +1,12 @@
 """`metrics.dialog` against loops, by hand, and on dialog bAbI itself, where it is at hand."""
 
 import itertools
-import math
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from test_metrics_baselines import cosine_in_loops, texts, vectors_in_loops
 
 from metrics import baselines, dialog
 from metrics.baselines import tfidf_scores
@@ -23,26 +23,17 @@ BABI = Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 def test_dialog_metrics_match_loops(seed):
     rng = np.random.default_rng(seed)
     gold, numbers = rng.integers(0, 5, 97), rng.choice([31, 2, 17, 11, 5, 23, 3], 97)  # in any order
-    lucky = np.isin(numbers, [17, 3])
-    predicted = np.where(lucky | (rng.random(97) < 0.7), gold, rng.integers(0, 5, 97))
-    right = Counter()
-    wrong = Counter()
-    for p, g, d in zip(predicted, gold, numbers, strict=True):
-        (right if p == g else wrong)[d] += 1
-    expected = {
-        "per_response": sum(right.values()) / 97,
-        "per_dialog": sum(wrong[d] == 0 for d in {*right, *wrong}) / 7,
-    }
+    predicted = np.where(np.isin(numbers, [17, 3]) | (rng.random(97) < 0.7), gold, rng.integers(0, 5, 97))
+    wrong = Counter(d for p, g, d in zip(predicted, gold, numbers, strict=True) if p != g)
+    expected = {"per_response": 1 - wrong.total() / 97, "per_dialog": 1 - len(wrong) / 7}
     assert 2 / 7 <= expected["per_dialog"] < expected["per_response"] < 1
     assert dialog_metrics(predicted, gold, numbers) == pytest.approx(expected, abs=1e-12)
 
 
 def test_dialog_metrics_are_plain_and_follow_the_names():
     found = dialog_metrics(np.int32([3, 4]), [3, 5], [0, 0])
-    assert tuple(found) == dialog.METRICS
-    assert found == {"per_response": 0.5, "per_dialog": 0.0}
+    assert tuple(found) == dialog.METRICS and found == {"per_response": 0.5, "per_dialog": 0.0}
     assert {type(value) for value in found.values()} == {float}
-    assert dialog_metrics([3, 5], [3, 5], [0, 1]) == {"per_response": 1.0, "per_dialog": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -70,12 +61,6 @@ TYPE_OF = {1: 0, 2: 0, 3: 0, 4: 1, 5: 1}
 CANDIDATES = [[6, 7], [8, 1, 4], [8, 2, 5], [8, 4, 2], [9, 2], [8, 2, 5, 7], [0, 8, 3, 4, 0], [6, 9]]
 
 
-def test_reachable_by_seen():
-    found = reachable_by_seen([4, 1, 4], [1, 0, 4, 7])
-    assert found.dtype == bool
-    np.testing.assert_array_equal(found, [True, False, True, False])
-
-
 @pytest.mark.parametrize(
     ("gold", "context", "reachable"),
     [
@@ -94,60 +79,22 @@ def test_reachable_by_seen():
 )
 def test_reachable_by_types(gold, context, reachable):
     found = reachable_by_types([0, 1, 0], [gold, 0], CANDIDATES, TYPE_OF, [context, set()])
-    assert found.dtype == bool
-    assert found.tolist() == [reachable, True]
+    assert found.dtype == bool and found.tolist() == [reachable, True]
 
 
 def test_reachable_by_types_without_types_is_by_seen():
-    gold = np.arange(len(CANDIDATES))
-    contexts = [set(range(10))] * len(gold)
-    found = reachable_by_types([1, 4], gold, CANDIDATES, {}, contexts)
-    np.testing.assert_array_equal(found, reachable_by_seen([1, 4], gold))
+    gold, contexts = np.arange(len(CANDIDATES)), [set(range(10))] * len(CANDIDATES)
+    found = reachable_by_types([1, 4, 1], gold, CANDIDATES, {}, contexts)
+    np.testing.assert_array_equal(found, reachable_by_seen([1, 4, 1], gold))
+    assert np.flatnonzero(found).tolist() == [1, 4]
 
 
 # === Baselines ===
 
 
-def vectors_in_loops(train):
-    """Text -> its TF-IDF vector as a dict, by the document frequencies of `train`."""
-    documents = [words for words in (set(text) - {0} for text in train) if words]
-    frequency = Counter(itertools.chain(*documents))
-
-    def vector(text):
-        counts = Counter(word for word in text if word != 0)
-        return {w: c * math.log((1 + len(documents)) / (1 + frequency[w])) for w, c in counts.items()}
-
-    return vector
-
-
-def cosine(a, b):
-    norm = math.sqrt(sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
-    return sum(weight * b.get(word, 0) for word, weight in a.items()) / norm if norm else 0.0
-
-
-def match_in_loops(train, contexts, candidates):
-    vector = vectors_in_loops(train)
-    for context in contexts:
-        scores = [cosine(vector(context), vector(candidate)) for candidate in candidates]
-        yield next(i for i, score in enumerate(scores) if score > max(scores) - NEAR)
-
-
-def neighbour_in_loops(train_inputs, train_gold, inputs):
-    vector = vectors_in_loops(train_inputs)
-    for text in inputs:
-        scores = [cosine(vector(text), vector(other)) for other in train_inputs]
-        votes = Counter(g for g, score in zip(train_gold, scores, strict=True) if score > max(scores) - NEAR)
-        yield min(votes, key=lambda g: (-votes[g], g))
-
-
-def texts(rng, n, ids, longest):
-    """Ragged lists of ids, some empty, some with padding."""
-    return [rng.integers(0, ids, length).tolist() for length in rng.integers(0, longest, n)]
-
-
 @pytest.fixture(params=[(1 << 11, 1 << 22), (7, 5), (11, 100)])
 def blocks(request, monkeypatch):
-    """How many texts and scores are computed at once."""
+    """Numbers of texts and of scores that are computed at once."""
     monkeypatch.setattr(baselines, "BLOCK", request.param[0])
     monkeypatch.setattr(dialog, "BLOCK", request.param[1])
 
@@ -157,8 +104,11 @@ def test_tfidf_match_matches_loops(seed, blocks):
     rng = np.random.default_rng(seed)
     train, contexts = texts(rng, 31, 13, 7), texts(rng, 53, 17, 11)  # 13..16 are not in training
     once = texts(rng, 23, 19, 5)
-    candidates = [*once, *(text[::-1] for text in once)]  # each twice: ties
-    expected = list(match_in_loops(train, contexts, candidates))
+    candidates = [*once, *(text[::-1] for text in once)]  # each twice: ties go to the lowest
+    vector, expected = vectors_in_loops(train), []
+    for context in contexts:
+        scores = [cosine_in_loops(vector(context), vector(candidate)) for candidate in candidates]
+        expected.append(next(i for i, score in enumerate(scores) if score > max(scores) - NEAR))
     found = tfidf_match(train, contexts, candidates)
     assert len(set(expected)) > 7 and found.dtype == np.int64 and found.tolist() == expected
 
@@ -171,20 +121,22 @@ def test_tfidf_match_is_the_argmax_of_tfidf_scores():
         assert scores[chosen] == pytest.approx(scores.max(), abs=1e-12)
 
 
-def test_tfidf_match_by_hand():
-    # df(1) = 3 of 3, so its idf is 0; df(2) = 1 < df(3) = 2: word 2 weighs more
-    train = [[1, 3], [1, 2], [1, 3]]
-    candidates = [[3, 1, 1], [1], [2]]
-    assert tfidf_match(train, [[1, 2, 3], [1, 3, 3, 3, 2], [1]], candidates).tolist() == [2, 0, 0]
-    # the cosine punishes what else a candidate says, seen in training or not
-    assert tfidf_match(train, [[2, 3]], [[2, 9, 9], [2, 3, 3], [2, 3]]).tolist() == [2]
-
-
-def test_tfidf_match_ties_go_to_the_lowest():
-    train = [[1], [2], [3]]
-    assert tfidf_match(train, [[1, 2, 3]], [[3, 0], [2], [1], [3]]).tolist() == [0]
-    assert tfidf_match(train, [[1, 2]], [[3], [1, 1, 2, 2], [2, 1], [1, 2]]).tolist() == [1]
-    assert tfidf_match(train, [[7], [], [0, 0]], [[], [3], [2]]).tolist() == [0, 0, 0]
+@pytest.mark.parametrize(
+    ("train", "contexts", "candidates", "expected"),
+    [
+        # df(1) = 3 of 3, so its idf is 0; df(2) = 1 < df(3) = 2: word 2 weighs more
+        ([[1, 3], [1, 2], [1, 3]], [[1, 2, 3], [1, 3, 3, 3, 2], [1]], [[3, 1, 1], [1], [2]], [2, 0, 0]),
+        # the cosine punishes what else a candidate says, seen in training or not
+        ([[1, 3], [1, 2], [1, 3]], [[2, 3]], [[2, 9, 9], [2, 3, 3], [2, 3]], [2]),
+        ([[1], [2], [3]], [[1, 2, 3]], [[3, 0], [2], [1], [3]], [0]),  # ties
+        ([[1], [2], [3]], [[1, 2]], [[3], [1, 1, 2, 2], [2, 1], [1, 2]], [1]),
+        ([[1], [2], [3]], [[7], [], [0, 0]], [[], [3], [2]], [0, 0, 0]),
+        (np.array([[1, 0], [2, 3], [0, 0]]), np.array([[1, 2, 0], [0, 3, 2]]), np.array([[3, 0], [2, 1]]), [1, 0]),
+        ([[1]], [], [[1]], []),
+    ],
+)
+def test_tfidf_match_by_hand(train, contexts, candidates, expected):
+    assert tfidf_match(train, contexts, candidates).tolist() == expected
 
 
 def test_tfidf_match_ties_do_not_depend_on_rounding():
@@ -192,39 +144,35 @@ def test_tfidf_match_ties_do_not_depend_on_rounding():
     rng = np.random.default_rng(0)
     train, once = texts(rng, 31, 13, 7), rng.integers(1, 13, (53, 5)).tolist()
     for candidate in once:
-        repeated = [candidate * times for times in (11, 7, 5, 3, 1)]
-        assert tfidf_match(train, [candidate], repeated).tolist() == [0]
-
-
-def test_baselines_take_padded_arrays_and_no_responses():
-    contexts = np.array([[1, 2, 0, 0], [0, 3, 3, 2]])
-    candidates = np.array([[3, 0], [2, 1]])
-    assert tfidf_match(np.array([[1, 0], [2, 3], [0, 0]]), contexts, candidates).tolist() == [1, 0]
-    assert tfidf_match([[1]], [], [[1]]).shape == nearest_neighbour([[1]], [3], []).shape == (0,)
+        assert tfidf_match(train, [candidate], [candidate * times for times in (11, 7, 5, 3, 1)]).tolist() == [0]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nearest_neighbour_matches_loops(seed, blocks):
     rng = np.random.default_rng(seed)
-    train_inputs, inputs = texts(rng, 97, 7, 5), texts(rng, 53, 11, 7)
-    train_gold = 3 * rng.integers(5, 18, 97)
-    expected = list(neighbour_in_loops(train_inputs, train_gold.tolist(), inputs))
-    found = nearest_neighbour(train_inputs, train_gold, inputs)
+    train, inputs, gold = texts(rng, 97, 7, 5), texts(rng, 53, 11, 7), (3 * rng.integers(5, 18, 97)).tolist()
+    vector, expected = vectors_in_loops(train), []
+    for text in inputs:
+        scores = [cosine_in_loops(vector(text), vector(other)) for other in train]
+        votes = Counter(g for g, score in zip(gold, scores, strict=True) if score > max(scores) - NEAR)
+        expected.append(min(votes, key=lambda g: (-votes[g], g)))
+    found = nearest_neighbour(train, gold, inputs)
     assert len(set(expected)) > 7 and found.dtype == np.int64 and found.tolist() == expected
 
 
-def test_nearest_neighbour_takes_the_most_frequent_of_the_nearest():
-    train_inputs = [[1, 2], [2, 1], [3], [2, 1, 0], [3, 4], [3]]
-    train_gold = [2, 9, 7, 9, 9, 5]
-    # as often 9 as not among [1, 2]; 7 and 5 once each for [3]; 9 three times of all for no overlap
-    found = nearest_neighbour(train_inputs, train_gold, [[2, 1], [3], [8], [], [4, 8]])
-    assert found.tolist() == [9, 5, 9, 9, 9]
-
-
-def test_nearest_neighbour_counts_document_frequencies_over_all_examples():
-    # word 1 is in four of five examples, word 2 in one: over the three distinct they would be equal
-    train_inputs = [[1, 3], [1, 3], [1, 3], [1, 3], [2, 4]]
-    assert nearest_neighbour(train_inputs, [5, 5, 5, 5, 7], [[1, 1, 2]]).tolist() == [7]
+@pytest.mark.parametrize(
+    ("train", "gold", "inputs", "expected"),
+    [
+        # as often 9 as not among [1, 2]; 7 and 5 once each for [3]; 9 three times of all for no overlap
+        ([[1, 2], [2, 1], [3], [2, 1, 0], [3, 4], [3]], [2, 9, 7, 9, 9, 5], [[2, 1], [3], [8], [], [4, 8]],
+         [9, 5, 9, 9, 9]),
+        # word 1 is in four of five examples, word 2 in one: over the three distinct they would be equal
+        ([[1, 3], [1, 3], [1, 3], [1, 3], [2, 4]], [5, 5, 5, 5, 7], [[1, 1, 2]], [7]),
+        ([[1]], [3], [], []),
+    ],
+)  # fmt: skip
+def test_nearest_neighbour_by_hand(train, gold, inputs, expected):
+    assert nearest_neighbour(train, gold, inputs).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -258,10 +206,9 @@ def read_babi(name, knowledge_base, candidates_file):
     def lines_of(file):
         return (BABI / f"dialog-babi-{file}.txt").read_text("utf-8").split("\n")
 
-    texts = [line.split(" ", 1)[1].strip() for line in lines_of(candidates_file) if line]
-    number = {text: i for i, text in enumerate(texts)}
-    facts = [line.split() for line in lines_of(knowledge_base) if line]
-    type_of = {ids[value]: kind for _, _, kind, value in facts}
+    candidates = [line.split(" ", 1)[1].strip() for line in lines_of(candidates_file) if line]
+    number = {text: i for i, text in enumerate(candidates)}
+    type_of = {ids[value]: kind for _, _, kind, value in (line.split() for line in lines_of(knowledge_base) if line)}
 
     def examples(split):
         history, dialogs = [], 0
@@ -276,7 +223,7 @@ def read_babi(name, knowledge_base, candidates_file):
                 user = user + encode(bot[0])
             history = history + user
 
-    return [encode(text) for text in texts], type_of, [tuple(zip(*examples(s), strict=True)) for s in ("trn", "dev")]
+    return [encode(text) for text in candidates], type_of, *(zip(*examples(s), strict=True) for s in ("trn", "dev"))
 
 
 @pytest.mark.skipif(not BABI.is_dir(), reason=f"needs the dialog bAbI corpus at {BABI}")
@@ -291,16 +238,15 @@ def read_babi(name, knowledge_base, candidates_file):
 )
 def test_dialog_babi_has_the_known_scores(name, dev_size, expected):
     files = ("task6-dstc2-kb", "task6-dstc2-candidates") if "task6" in name else ("kb-all", "candidates")
-    candidates, type_of, (train, dev) = read_babi(name, *files)
+    candidates, type_of, train, dev = read_babi(name, *files)
     _, train_turns, train_gold, _ = train
     contexts, turns, gold, dialogs = dev
     assert len(gold) == dev_size
     by_types = reachable_by_types(train_gold, gold, candidates, type_of, [set(words) for words in contexts])
-    utterances = [*train_turns, *(candidates[g] for g in train_gold)]
     predictions = [
         np.where(reachable_by_seen(train_gold, gold), gold, -1),
         np.where(by_types, gold, -1),
-        tfidf_match(utterances, contexts, candidates),
+        tfidf_match([*train_turns, *(candidates[g] for g in train_gold)], contexts, candidates),
         nearest_neighbour(train_turns, train_gold, turns),
     ]
     found = [dialog_metrics(predicted, gold, dialogs) for predicted in predictions]

@@ -79,34 +79,29 @@ def test_bleu_rejects_what_does_not_fit(replies, references):
 
 def test_distinct_counts_over_all_replies():
     replies = ["a b a b a", "b a", "c"]
-    assert distinct(replies, 1) == 3 / 8
-    assert distinct(replies, 2) == 2 / 5
-    assert distinct(replies, 3) == 2 / 3
-    assert distinct(replies, 5) == 1.0 and distinct(replies, 6) == distinct([], 1) == distinct([""], 1) == 0.0
-    assert distinct(iter(replies), 2) == 2 / 5
+    assert [distinct(replies, n) for n in (1, 2, 3, 5, 6)] == [3 / 8, 2 / 5, 2 / 3, 1.0, 0.0]
+    assert distinct(iter(replies), 2) == 2 / 5 and distinct([], 1) == distinct([""], 1) == 0.0
 
 
-def test_perplexity_is_that_of_a_guess_among_so_many():
+def test_perplexity_is_the_number_of_equally_likely_tokens():
     for words, tokens in ((7, 3), (11, 5)):
         assert perplexity(tokens * math.log(words), tokens) == words
     assert perplexity(math.log(2) + math.log(32), 2) == pytest.approx(8.0)
-    assert perplexity(0.0, 5) == 1.0
-    assert perplexity(1e6, 5) == math.inf
+    assert perplexity(0.0, 5) == 1.0 and perplexity(1e6, 5) == math.inf
 
 
 def test_generation_metrics_has_all_metrics():
     replies, references = texts(5, 7, 11, seed=1), [texts(2, 7, 11, seed=i) for i in range(5)]
     found = generation_metrics(replies, references)
     assert ("perplexity", *found) == METRICS
-    assert {name: found[name] for name in bleu(replies, references)} == bleu(replies, references)
-    assert (found["distinct-1"], found["distinct-2"]) == (distinct(replies, 1), distinct(replies, 2))
-    assert found["length"] == np.mean([len(reply.split()) for reply in replies])
+    length = np.mean([len(reply.split()) for reply in replies])
+    others = {"distinct-1": distinct(replies, 1), "distinct-2": distinct(replies, 2), "length": length}
+    assert found == bleu(replies, references) | others
     assert generation_metrics(["a b c", ""], [["a"], ["b"]])["length"] == 1.5
 
 
 def test_by_source_groups_pairs():
-    sources = ["a", "b", "a", "c", "b", "a"]
-    targets = ["x", "y", "z", "x", "y", "w"]
+    sources, targets = ["a", "b", "a", "c", "b", "a"], ["x", "y", "z", "x", "y", "w"]
     assert by_source(sources, targets) == ([0, 1, 3], [["x", "z", "w"], ["y"], ["x"]])
     assert by_source([], []) == ([], [])
 

@@ -12,26 +12,19 @@ def metrics_of_order(order):
     """The definitions, for labels of one context in ranked order."""
     total = sum(order)
     precisions = [sum(order[: i + 1]) / (i + 1) for i, label in enumerate(order) if label]
-    return {
-        **{f"R10@{k}": sum(order[:k]) / total for k in (1, 2, 5)},
-        "MAP": sum(precisions) / total,
-        "MRR": 1 / (order.index(1) + 1),
-        "P@1": float(order[0]),
-    }
+    hits = {f"R10@{k}": sum(order[:k]) / total for k in (1, 2, 5)}
+    return {**hits, "MAP": sum(precisions) / total, "MRR": 1 / (order.index(1) + 1), "P@1": float(order[0])}
 
 
 def orders(lines, ties):
     """Every order of labels that `ties` allows one context's `(score, label)` lines."""
-    blocks = []
-    for score in sorted({s for s, _ in lines}, reverse=True):
-        block = [label for s, label in lines if s == score]
-        blocks.append(
-            {
-                "loss": lambda b: [sorted(b)],
-                "release": lambda b: [b],
-                "average": lambda b: list(itertools.permutations(b)),
-            }[ties](block)
-        )
+    allowed = {
+        "loss": lambda block: [sorted(block)],
+        "release": lambda block: [block],
+        "average": itertools.permutations,
+    }
+    scores = sorted({score for score, _ in lines}, reverse=True)
+    blocks = [allowed[ties]([label for s, label in lines if s == score]) for score in scores]
     return [list(itertools.chain(*choice)) for choice in itertools.product(*blocks)]
 
 
@@ -64,113 +57,74 @@ def test_ranking_matches_definitions(ties, seed):
     found = ranking_metrics(scores, labels, groups, ties=ties).metrics
     assert list(found) == list(METRICS)
     assert found == pytest.approx(in_loops(scores, labels, groups, ties), abs=1e-12)
-
-
-@pytest.mark.parametrize("ties", TIES)
-def test_ranking_matches_definitions_without_ties(ties):
-    _, labels, groups = ragged(7)
-    scores = np.random.default_rng(7).normal(size=len(labels))
-    expected = in_loops(scores, labels, groups, "release")
-    assert ranking_metrics(scores, labels, groups, ties=ties).metrics == pytest.approx(expected)
-
-
-def test_ranking_by_hand():
-    # context 4, ranked: 0 1 0 1 0 (positives at 2 and 4); context 2, ranked: 1 0
-    scores = [0.3, 0.9, 0.7, 0.1, 0.8, 0.6, 0.5]
-    labels = [1, 0, 0, 0, 1, 1, 0]
-    assert ranking_metrics(scores, labels, [4] * 5 + [2] * 2).metrics == pytest.approx(
-        {
-            "R2@1": (0 + 1) / 2,  # 0.3 against 0.9; 0.6 against 0.5
-            "R10@1": (0 + 1) / 2,
-            "R10@2": (1 / 2 + 1) / 2,
-            "R10@5": 1.0,
-            "MAP": ((1 / 2 + 2 / 4) / 2 + 1) / 2,
-            "MRR": (1 / 2 + 1) / 2,
-            "P@1": (0 + 1) / 2,
-        }
-    )
-
-
-def test_ranking_average_of_ties_by_hand():
-    # two tied lines, one positive, below a negative: the positive has rank 2 or 3
-    found = ranking_metrics([0.5, 0.9, 0.5], [1, 0, 0], [0, 0, 0], ties="average").metrics
-    reciprocal = (1 / 2 + 1 / 3) / 2
-    expected = {"R2@1": 0.0, "R10@1": 0.0, "R10@2": 1 / 2, "R10@5": 1.0, "MAP": reciprocal, "MRR": reciprocal}
-    assert found == pytest.approx({**expected, "P@1": 0.0})
-
-
-@pytest.mark.parametrize(
-    ("ties", "best_of_ten", "best_of_two"), [("loss", 0, 0), ("release", 1, 1), ("average", 0.1, 0.5)]
-)
-def test_ranking_of_a_constant_score(ties, best_of_ten, best_of_two):
-    labels, groups = np.tile([1] + [0] * 9, 3), np.arange(30) // 10  # the positive first
-    found = ranking_metrics(np.full(30, 0.7), labels, groups, ties=ties).metrics
-    assert (found["R10@1"], found["R2@1"]) == (pytest.approx(best_of_ten), best_of_two)
-
-
-def test_ranking_release_is_the_ubuntu_script():
-    """Positive first of ten; a hit where the k-th highest of m scores is `<=` the positive's."""
-    rng = np.random.default_rng(0)
-    scores = rng.integers(0, 5, 70) / 4
-    groups = np.arange(70) // 10
-
-    def hit_rate(k, m):
-        hits = 0
-        for i in range(0, 70, 10):
-            ranked = sorted(scores[i : i + m], reverse=True)
-            hits += ranked[k - 1] <= scores[i]
-        return hits / 7
-
-    found = ranking_metrics(scores, [1] + [0] * 9 + ([1] + [0] * 9) * 6, groups, ties="release")
-    expected = {f"R{m}@{k}": hit_rate(k, m) for m, k in ((2, 1), (10, 1), (10, 2), (10, 5))}
-    assert {name: found.metrics[name] for name in expected} == pytest.approx(expected)
-
-
-def test_ranking_release_is_the_douban_script():
-    """Groups of ten, any number of positives, a stable descending sort."""
-    rng = np.random.default_rng(1)
-    scores = rng.integers(0, 4, 70) / 3
-    labels = rng.integers(0, 2, 70)
-    rows = []
-    for i in range(0, 70, 10):
-        lines = list(zip(scores[i : i + 10], labels[i : i + 10].tolist(), strict=True))
-        ranked = sorted(lines, key=lambda line: line[0], reverse=True)
-        rows.append(metrics_of_order([label for _, label in ranked]))
-    found = ranking_metrics(scores, labels, np.arange(70) // 10, ties="release").metrics
-    del found["R2@1"]  # not in that script
-    assert found == pytest.approx({name: np.mean([row[name] for row in rows]) for name in found})
+    untied = np.random.default_rng(seed).normal(size=len(labels))
+    expected = in_loops(untied, labels, groups, "release")
+    assert ranking_metrics(untied, labels, groups, ties=ties).metrics == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("ties", TIES)
 def test_ranking_ignores_the_order_of_contexts(ties):
     scores, labels, groups = ragged(2)
+    given = ranking_metrics(scores, labels, groups, ties=ties)
     parts = np.split(np.arange(len(groups)), np.flatnonzero(np.diff(groups)) + 1)
     shuffled = np.concatenate([parts[i] for i in np.random.default_rng(5).permutation(len(parts))])
-    given = ranking_metrics(scores, labels, groups, ties=ties)
     moved = ranking_metrics(scores[shuffled], labels[shuffled], groups[shuffled], ties=ties)
-    assert moved.metrics == pytest.approx(given.metrics, abs=1e-12)
-    assert moved.counts == given.counts
+    assert moved.metrics == pytest.approx(given.metrics, abs=1e-12) and moved.counts == given.counts
+
+
+def named(*values):
+    return pytest.approx(dict(zip(METRICS, values, strict=True)))  # R2@1, R10@1, R10@2, R10@5, MAP, MRR, P@1
+
+
+def test_ranking_by_hand():
+    # context 4, ranked: 0 1 0 1 0 (positives at 2 and 4); context 2, ranked: 1 0
+    scores, labels = [0.3, 0.9, 0.7, 0.1, 0.8, 0.6, 0.5], [1, 0, 0, 0, 1, 1, 0]
+    expected = named(1 / 2, 1 / 2, (1 / 2 + 1) / 2, 1.0, ((1 / 2 + 2 / 4) / 2 + 1) / 2, (1 / 2 + 1) / 2, 1 / 2)
+    assert ranking_metrics(scores, labels, [4] * 5 + [2] * 2).metrics == expected
+    # two tied lines, one positive, below a negative: the positive has rank 2 or 3
+    reciprocal = (1 / 2 + 1 / 3) / 2
+    found = ranking_metrics([0.5, 0.9, 0.5], [1, 0, 0], [0, 0, 0], ties="average").metrics
+    assert found == named(0.0, 0.0, 1 / 2, 1.0, reciprocal, reciprocal, 0.0)
+
+
+@pytest.mark.parametrize(("ties", "of_ten", "of_two"), [("loss", 0, 0), ("release", 1, 1), ("average", 0.1, 0.5)])
+def test_ranking_of_ties(ties, of_ten, of_two):
+    labels, groups = np.tile([1] + [0] * 9, 3), np.arange(30) // 10  # the positive first
+    found = ranking_metrics(np.full(30, 0.7), labels, groups, ties=ties).metrics
+    assert (found["R10@1"], found["R2@1"]) == (pytest.approx(of_ten), of_two)
+    for zeros in ((0.0, -0.0), (-0.0, 0.0)):
+        found = ranking_metrics(zeros, [1, 0], [0, 0], ties=ties).metrics
+        assert [found[name] for name in ("R2@1", "R10@1", "P@1")] == pytest.approx([of_two] * 3)
+
+
+def test_ranking_release_is_the_ubuntu_script():
+    """Positive first of ten; a hit where the k-th highest of m scores is `<=` the positive's."""
+    scores = np.random.default_rng(0).integers(0, 5, 70) / 4
+    labels, contexts = np.tile([1] + [0] * 9, 7), scores.reshape(7, 10)
+    found = ranking_metrics(scores, labels, np.arange(70) // 10, ties="release").metrics
+    for m, k in ((2, 1), (10, 1), (10, 2), (10, 5)):
+        hits = [sorted(context[:m], reverse=True)[k - 1] <= context[0] for context in contexts]
+        assert found[f"R{m}@{k}"] == pytest.approx(np.mean(hits))
+
+
+def test_ranking_release_is_the_douban_script():
+    """Groups of ten, any number of positives, a stable descending sort."""
+    rng = np.random.default_rng(1)
+    scores, labels, rows = rng.integers(0, 4, 70) / 3, rng.integers(0, 2, 70), []
+    for i in range(0, 70, 10):
+        lines = list(zip(scores[i : i + 10], labels[i : i + 10].tolist(), strict=True))
+        rows.append(metrics_of_order([label for _, label in sorted(lines, key=lambda line: line[0], reverse=True)]))
+    found = ranking_metrics(scores, labels, np.arange(70) // 10, ties="release").metrics
+    del found["R2@1"]  # not in that script
+    assert found == pytest.approx({name: np.mean([row[name] for row in rows]) for name in found})
 
 
 def test_ranking_leaves_out_and_counts_contexts_of_one_label():
     kept = [0.2, 0.4, 0.3], [1, 0, 1], [5, 5, 5]
-    scores = [0.9, 0.8, *kept[0], 0.7, 0.1, 0.6]
-    labels = [0, 0, *kept[1], 1, 1, 0]
-    result = ranking_metrics(scores, labels, [3, 3, *kept[2], 6, 6, 8])
+    scores, labels, groups = [0.9, 0.8, *kept[0], 0.7, 0.1, 0.6], [0, 0, *kept[1], 1, 1, 0], [3, 3, *kept[2], 6, 6, 8]
+    result = ranking_metrics(scores, labels, groups)
     assert result.counts == {"contexts": 4, "without_positive": 2, "without_negative": 1}
-    assert result.metrics == pytest.approx(in_loops(*kept, "loss"))
-    assert result.metrics == ranking_metrics(*kept).metrics
-
-
-@pytest.mark.parametrize("zeros", [(0.0, -0.0), (-0.0, 0.0)])
-def test_ranking_takes_minus_zero_for_a_tie(zeros):
-    found = {ties: ranking_metrics(zeros, [1, 0], [0, 0], ties=ties).metrics for ties in TIES}
-    for name in ("R2@1", "R10@1", "P@1"):
-        assert [found[ties][name] for ties in TIES] == pytest.approx([0.0, 1.0, 0.5])
-
-
-def test_ranking_result_is_plain_and_frozen():
-    result = ranking_metrics(np.float32([0.2, 0.1]), np.array([True, False]), np.int32([0, 0]))
+    assert result.metrics == pytest.approx(in_loops(*kept, "loss")) and result.metrics == ranking_metrics(*kept).metrics
     assert {type(value) for value in result.metrics.values()} == {float}
     assert {type(value) for value in result.counts.values()} == {int}
     with pytest.raises(AttributeError):

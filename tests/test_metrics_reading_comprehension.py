@@ -29,33 +29,28 @@ def test_normalize(text, expected):
     assert normalize(text) == expected
 
 
-def test_exact_match_compares_what_is_normalised():
-    assert exact_match("The Cat!", "cat") == 1.0
-    assert exact_match("cats", "cat") == 0.0
+@pytest.mark.parametrize(
+    ("prediction", "answer", "exact", "both"),
+    [
+        ("The Cat!", "cat", 1.0, 1.0),
+        ("cats", "cat", 0.0, 0.0),
+        # 3 words predicted, 2 in the answer, in common x once and y once
+        ("x x y", "x y", 0.0, 2 * (2 / 3) * 1.0 / (2 / 3 + 1.0)),
+        ("x x", "x y x z", 0.0, 2 * 1.0 * 0.5 / 1.5),
+        ("the", "the", 1.0, 0.0),  # nothing is left of either, as in the official script
+    ],
+)
+def test_f1_counts_each_word_as_often_as_it_occurs(prediction, answer, exact, both):
+    assert exact_match(prediction, answer) == exact and f1(prediction, answer) == pytest.approx(both)
 
 
-def test_f1_counts_each_word_as_often_as_it_occurs():
-    # 3 words predicted, 2 in the answer, in common x once and y once
-    assert f1("x x y", "x y") == pytest.approx(2 * (2 / 3) * 1.0 / (2 / 3 + 1.0))
-    assert f1("x x", "x y x z") == pytest.approx(2 * 1.0 * 0.5 / 1.5)
-    assert f1("u v", "x y") == 0.0
-    assert f1("the", "the") == 0.0  # nothing is left of either, as in the official script
-
-
-def test_squad_metrics_takes_the_best_answer_for_each_figure():
+def test_squad_metrics_take_the_best_answer_for_each_and_0_without_a_prediction():
     # The first answer has the best F1, the second is the exact match of nothing.
-    found = squad_metrics({"q": "x y"}, {"q": ["x y z", "w"]})
-    assert found == {"EM": 0.0, "F1": pytest.approx(0.8)}
-
-
-def test_a_question_without_a_prediction_counts_nothing():
+    assert squad_metrics({"q": "x y"}, {"q": ["x y z", "w"]}) == {"EM": 0.0, "F1": pytest.approx(0.8)}
     assert squad_metrics({"p": "x", "other": "y"}, {"p": ["x"], "q": ["y"]}) == {"EM": 0.5, "F1": 0.5}
-
-
-@pytest.mark.parametrize("answers", [{}, {"q": []}])
-def test_squad_metrics_rejects_questions_without_answers(answers):
-    with pytest.raises(ValueError, match=r"an answer each.* questions"):
-        squad_metrics({"q": "x"}, answers)
+    for answers in ({}, {"q": []}):
+        with pytest.raises(ValueError, match=r"an answer each.* questions"):
+            squad_metrics({"q": "x"}, answers)
 
 
 @pytest.mark.skipif(not SQUAD.is_dir(), reason="needs ../shared/data/squad")

@@ -37,47 +37,44 @@ from tools.import_release import import_checkpoint
 
 selection = TASKS["selection"]
 
-# === The stand-in ===
-
 
 @pytest.fixture
 def released(tmp_path):
     return stand_in(tmp_path)
 
 
-# === The release's forward pass, in loops ===
+def logits_in_loops(turns, responses, network, tensors):
+    return np.array([release_logit(*pair, network, tensors) for pair in zip(turns, responses, strict=True)])
+
+
+# === The release's forward pass and state ===
 
 
 @pytest.mark.parametrize(
     ("network", "positional"),
     [("net", True), ("last_net", True), ("self_match_net", False), ("cross_match_net", False)],
 )
-def test_stand_in_matches_loops(network, positional, tmp_path):
+def test_stand_in_matches_loops_in_every_variable(network, positional, tmp_path):
     released = stand_in(tmp_path, network=network, positional=positional)
     run = import_stand_in(released, tmp_path / "run")
     assert run.config.variant == VARIANTS[network]
     turns, responses = some_inputs()
-    expected = [release_logit(*pair, network, released.tensors) for pair in zip(turns, responses, strict=True)]
+    expected = logits_in_loops(turns, responses, network, released.tensors)
     assert np.ptp(expected) > 0.05
-    logits = np.asarray(run.load_model()({"turns": turns, "responses": responses[:, None]}))
+    best = run.load_model()
+    logits = np.asarray(best({"turns": turns, "responses": responses[:, None]}))
     np.testing.assert_allclose(logits[:, 0], expected, atol=1e-5)
 
-
-def test_stand_in_brings_every_variable(released, tmp_path):
-    run = import_stand_in(released, tmp_path / "run")
     model, state, position = restored(run)
-    names = {tensor.tobytes(): name for name, tensor in released.tensors.items()}
-    found = set()
-    for weight, momentum, velocity in state.values():
-        name = names[weight.tobytes()]
-        np.testing.assert_array_equal(momentum, released.tensors[f"loss/{name}/Adam"])
-        np.testing.assert_array_equal(velocity, released.tensors[f"loss/{name}/Adam_1"])
-        found.add(name)
-    assert found == release_shapes("net", True).keys()
     assert int(model.optimizer.iterations) == position["step"] == STEP
-    best = {weight.path: np.asarray(weight) for weight in run.load_model().trainable_variables}
-    for path, (weight, _, _) in state.items():
-        np.testing.assert_array_equal(best[path], weight)
+    names = {tensor.tobytes(): name for name, tensor in released.tensors.items()}
+    found = {path: names[weight.tobytes()] for path, (weight, _, _) in state.items()}
+    assert sorted(found.values()) == sorted(release_shapes(network, positional))
+    for weight in best.trainable_variables:
+        ours, momentum, velocity = state[weight.path]
+        np.testing.assert_array_equal(weight, ours)
+        np.testing.assert_array_equal(momentum, released.tensors[f"loss/{found[weight.path]}/Adam"])
+        np.testing.assert_array_equal(velocity, released.tensors[f"loss/{found[weight.path]}/Adam_1"])
 
 
 def test_stand_in_exports(tmp_path):
@@ -86,9 +83,7 @@ def test_stand_in_exports(tmp_path):
     with pytest.raises(UserError, match=r"cannot be exported.*vocabulary\.txt"):
         exporting.export(selection, run, tmp_path / "out")
     turns, responses = (np.where(ids == EOS_ID, V, ids) for ids in some_inputs())
-    expected = np.array(
-        [release_logit(*pair, "last_net", released.tensors) for pair in zip(turns, responses, strict=True)]
-    )
+    expected = logits_in_loops(turns, responses, "last_net", released.tensors)
     check_export(run, turns, responses, expected, tmp_path / "out")
 
 
@@ -105,14 +100,13 @@ def write_dataset(path, dimension=D):
     rng = np.random.default_rng(3)
 
     def lines(contexts, candidates):
-        y, c, r = [], [], []
+        found = {"y": [], "c": [], "r": []}
         for _ in range(contexts):
             context = [id for _ in range(3) for id in (*rng.integers(2, V + 1, 4).tolist(), EOS_ID)]
-            for n in range(candidates):
-                y.append(int(n == 0))
-                c.append(context)
-                r.append(rng.integers(2, V + 1, 5).tolist())
-        return {"y": y, "c": c, "r": r}
+            found["y"] += [1, *[0] * (candidates - 1)]
+            found["c"] += [context] * candidates
+            found["r"] += rng.integers(2, V + 1, (candidates, 5)).tolist()
+        return found
 
     path.mkdir()
     with open(path / "data.pkl", "wb") as file:
@@ -125,25 +119,13 @@ def write_dataset(path, dimension=D):
     return path
 
 
-def test_a_dataset_gives_vocabulary_and_path(released, dataset, tmp_path):
-    run = import_stand_in(released, tmp_path / "run", data=dataset)
-    text = {"tokenizer": "whitespace", "lower": False}
-    expected = {
-        "path": str(dataset),
-        "name": "tiny",
-        "eos_id": EOS_ID,
-        "unk_id": UNK_ID,
-        "hashed_words": 0,
-        "text": text,
-    }
-    assert run.dataset == expected
-    assert (run.path / VOCABULARY).read_text() == (dataset / "vocabulary.txt").read_text()
-
-
-def test_evaluate_scores_with_the_release(dataset, tmp_path):
+def test_a_run_with_a_dataset_is_scored(dataset, tmp_path):
     released = stand_in(tmp_path, network="self_match_net")
-    run = import_stand_in(released, tmp_path / "run")
-    evaluate(selection, run.path, "dev", data=dataset, scores_out=tmp_path / "scores", baselines=False)
+    run = import_stand_in(released, tmp_path / "run", data=dataset)
+    facts = {"path": str(dataset), "name": "tiny", "eos_id": EOS_ID, "unk_id": UNK_ID, "hashed_words": 0}
+    assert run.dataset == {**facts, "text": {"tokenizer": "whitespace", "lower": False}}
+    assert (run.path / VOCABULARY).read_text() == (dataset / "vocabulary.txt").read_text()
+    evaluate(selection, run.path, "dev", scores_out=tmp_path / "scores", baselines=False)
     scores = [float(line.split("\t")[0]) for line in (tmp_path / "scores").read_text().splitlines()]
     split = selection.load_dataset(dataset).splits["dev"]
     assert len(scores) == len(split.label) == 30
@@ -153,18 +135,14 @@ def test_evaluate_scores_with_the_release(dataset, tmp_path):
         assert scores[line] == pytest.approx(expected, abs=1e-5)
 
 
-def test_resume_goes_on_from_the_releases_step(dataset, tmp_path):
+def test_resume_continues_from_the_releases_step(dataset, tmp_path):
     run = import_stand_in(stand_in(tmp_path, network="self_match_net"), tmp_path / "run")
     model, _, _ = restored(run)
-    data = selection.load_dataset(dataset)
-    training = selection.Training.of(run.record["training"])
-
-    def make_batches(rng):
-        return selection.training_batches(data.splits["train"], model.config, training, rng)
-
+    train, training = selection.load_dataset(dataset).splits["train"], selection.Training.of(run.record["training"])
     losses = []
-    for batch, _ in zip(epochs_of(make_batches, training.seed, start=STEP), range(3), strict=False):
-        losses.append(model.train_on_batch(*selection.collate(data.splits["train"], model.config, batch, 4)))
+    epochs = epochs_of(lambda rng: selection.training_batches(train, model.config, training, rng), training.seed, STEP)
+    for batch, _ in zip(epochs, range(3), strict=False):
+        losses.append(model.train_on_batch(*selection.collate(train, model.config, batch, 4)))
         model.reset_metrics()
 
     # 20 steps per epoch, a validation every 2: the first is after step 24, and epoch 1.3 ends with step 26.
@@ -181,12 +159,13 @@ def test_resume_goes_on_from_the_releases_step(dataset, tmp_path):
 # === Errors ===
 
 
-def refused(tmp_path, match, checkpoint, config, **options):
+def refused(tmp_path, match, checkpoint, config, error=UserError, **options):
     """Importing fails with a sentence, and leaves the directory as it was."""
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UserError, match=match):
+    with pytest.raises(error, match=match) as caught:
         import_checkpoint(checkpoint, config, tmp_path / "run", **options)
     assert sorted(tmp_path.rglob("*")) == before
+    return str(caught.value)
 
 
 def test_all_variables_that_do_not_fit_are_listed(released, tmp_path):
@@ -195,11 +174,9 @@ def test_all_variables_that_do_not_fit_are_listed(released, tmp_path):
     tensors["t_attend_r_2/FFN_2/weights"] = np.zeros((D, 2), "float32")
     tensors["loss/weights"] = np.zeros((77, 1), "float32")
     tensors["self_stack_0/third"] = tensors["loss/epoch"] = np.float32(0)
-    write_checkpoint(tmp_path / "broken", tensors)
-    with pytest.raises(UserError) as caught:
-        import_checkpoint(tmp_path / "broken", released.config, tmp_path / "run")
-    start, listed = str(caught.value).split(": ", 1)
-    assert start == f"{tmp_path / 'broken'} does not fit {released.config}"
+    broken = write_checkpoint(tmp_path / "broken", tensors)
+    start, listed = refused(tmp_path, "broken", broken, released.config).split(": ", 1)
+    assert start == f"{broken} does not fit {released.config}"
     assert sorted(listed.split("; ")) == [
         "loss/epoch is unknown",
         "loss/loss/bias/Adam_1 is missing",
@@ -208,7 +185,6 @@ def test_all_variables_that_do_not_fit_are_listed(released, tmp_path):
         "self_stack_1/FFN_1/bias is missing",
         f"t_attend_r_2/FFN_2/weights has shape ({D}, 2) where ({D}, {D}) is expected",
     ]
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -220,18 +196,9 @@ def test_all_variables_that_do_not_fit_are_listed(released, tmp_path):
     ],
 )
 def test_refuses_a_checkpoint_of_something_else(released, tmp_path, name, value):
-    tensors = {**released.tensors, name: value}
-    checkpoint = write_checkpoint(tmp_path / "other", {n: v for n, v in tensors.items() if v is not None})
-    refused(tmp_path, f"not a checkpoint of the DAM release: {name} ", checkpoint, released.config)
-
-
-def test_refuses_a_missing_or_broken_checkpoint(released, tmp_path):
-    refused(tmp_path, r"nowhere: no such checkpoint; expected \S+nowhere\.index", tmp_path / "nowhere", released.config)
-    data = tmp_path / "model.ckpt.data-00000-of-00001"
-    data.write_bytes(data.read_bytes()[:100])
-    refused(tmp_path, r"model\.ckpt: the checkpoint cannot be read\. ", released.checkpoint, released.config)
-    (tmp_path / "model.ckpt.index").write_bytes(b"no index")
-    refused(tmp_path, r"model\.ckpt: the checkpoint cannot be read\. ", released.checkpoint, released.config)
+    tensors = {n: v for n, v in {**released.tensors, name: value}.items() if v is not None}
+    other = write_checkpoint(tmp_path / "other", tensors)
+    refused(tmp_path, f"not a checkpoint of the DAM release: {name} ", other, released.config)
 
 
 @pytest.mark.parametrize(
@@ -256,31 +223,27 @@ def test_refuses_a_wrong_conf(released, tmp_path, text, match):
     refused(tmp_path, rf"conf\.json.*{match}", released.checkpoint, released.config)
 
 
-def test_refuses_a_used_directory(released, tmp_path):
+def test_a_run_appears_whole_or_not_at_all(released, tmp_path, monkeypatch):
+    files = released.checkpoint, released.config
+    refused(tmp_path, r"nowhere: no such checkpoint; .*nowhere\.index", tmp_path / "nowhere", released.config)
+    other = write_dataset(tmp_path / "other", dimension=3)
+    refused(tmp_path, f"other: the run has embedding_dim {D}, here it is 3", *files, data=other)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "mine").write_text("mine")
-    refused(tmp_path, "run must not exist yet, or be an empty directory", released.checkpoint, released.config)
+    refused(tmp_path, "run must not exist yet, or be an empty directory", *files)
+    (tmp_path / "run" / "mine").unlink()
 
-
-def test_a_run_appears_whole_or_not_at_all(released, tmp_path, monkeypatch):
     def full(run, *_):
         (run.path / "last.npz").write_bytes(b"half")
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(Run, "save_state", full)
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(OSError, match="No space"):
-        import_stand_in(released, tmp_path / "run")
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_refuses_another_dataset(released, tmp_path):
-    other = write_dataset(tmp_path / "other", dimension=3)
-    match = f"other: the run has embedding_dim {D}, here it is 3: they come from different preparations"
-    refused(tmp_path, match, released.checkpoint, released.config, data=other)
-
-
-# === The script ===
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "save_state", full)
+        refused(tmp_path, "No space", *files, error=OSError)
+    data = tmp_path / "model.ckpt.data-00000-of-00001"
+    for file, content in ((data, data.read_bytes()[:100]), (tmp_path / "model.ckpt.index", b"no index")):
+        file.write_bytes(content)
+        refused(tmp_path, r"model\.ckpt: the checkpoint cannot be read\. ", *files)
 
 
 def test_script_makes_a_run(released, tmp_path):

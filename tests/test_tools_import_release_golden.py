@@ -21,15 +21,8 @@ from tools.import_release import import_checkpoint, release_names
 
 selection = TASKS["selection"]
 GOLDEN = ROOT.parent / "shared" / "golden" / "dam"
-NETWORKS = (
-    "small_positional",
-    *(
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in ("small", "small_last", "small_self", "small_cross", "released")
-    ),
-)
-
-# === The release's outputs ===
+SLOW = ("small", "small_last", "small_self", "small_cross", "released")
+NETWORKS = ("small_positional", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +36,8 @@ class Golden:
     run: Run
 
     def inputs(self, prefix):
-        return {
-            "turns": self.arrays[f"{prefix}/turns"],
-            "responses": self.arrays[f"{prefix}/response"][:, None],
-        }, self.arrays[f"{prefix}/label"][:, None]
+        turns, response, label = (self.arrays[f"{prefix}/{name}"] for name in ("turns", "response", "label"))
+        return {"turns": turns, "responses": response[:, None]}, label[:, None]
 
 
 @pytest.fixture(scope="module", params=NETWORKS)
@@ -85,10 +76,8 @@ def test_config_is_the_checkpoints(golden):
         "unknown_id": 0,
         "lexical": None,
     }
-    assert config["training"]["loss_clip"] == 10.0
-    assert config["training"]["batch_size"] == conf["batch_size"]
-    assert config["training"]["learning_rate"] == conf["learning_rate"]
-    assert config["dataset"]["eos_id"] == conf["_EOS_"]
+    training = {"loss_clip": 10.0, "batch_size": conf["batch_size"], "learning_rate": conf["learning_rate"]}
+    assert config["training"] | training == config["training"] and config["dataset"]["eos_id"] == conf["_EOS_"]
 
 
 def test_logits_and_loss_are_the_releases(golden, record_property):
@@ -103,33 +92,14 @@ def test_logits_and_loss_are_the_releases(golden, record_property):
 
 def test_optimizer_state_is_the_checkpoints(golden):
     model, state, position = restored(golden.run)
-    tensors, L = golden.tensors, golden.conf["stack_num"]
-    names = {
-        "word_embedding/embeddings": "word_embedding",
-        f"self_attention_{L - 1}/W2": f"self_stack_{L - 1}/FFN_2/weights",
-        "self_attention_0/b1": "self_stack_0/FFN_1/bias",
-        "self_attention_0/attention_norm/gamma": "self_stack_0/attention_layer_norm/scale",
-        "self_attention_0/ffn_norm/beta": "self_stack_0/FFN_layer_norm/bias",
-        "aggregation/conv_1/kernel": "cnn_aggregation/filter_1",
-        "aggregation/conv_0/bias": "cnn_aggregation/bias_0",
-        "aggregation/W3": "loss/weights",
-        "aggregation/b3": "loss/bias",
-    }
-    if golden.conf["is_positional"]:
-        names["positional/lambda"] = "positional/lambda"
-    if golden.conf["variant"] == "last_net":
-        names[f"cross_match_{L}/utterance_attends/W1"] = f"u_attentd_r_{L - 1}/FFN_1/weights"
-        names[f"cross_match_{L}/response_attends/W1"] = f"r_attend_u_{L - 1}/FFN_1/weights"
-    elif golden.conf["variant"] != "self_match_net":
-        names[f"cross_match_{L}/utterance_attends/W1"] = f"t_attend_r_{L}/FFN_1/weights"
-        names["cross_match_0/response_attends/W1"] = "r_attend_t_0/FFN_1/weights"
-    for path, name in names.items():
-        for ours, theirs in zip(state[path], (name, f"loss/{name}/Adam", f"loss/{name}/Adam_1"), strict=True):
-            np.testing.assert_array_equal(ours, tensors[theirs], err_msg=theirs)
+    names = release_names(model.config)
     assert len(state) == len(golden.conf["vars"])
+    for path, found in state.items():  # that the names are right is seen in the logits
+        for ours, name in zip(found, ("{}", "loss/{}/Adam", "loss/{}/Adam_1"), strict=True):
+            np.testing.assert_array_equal(ours, golden.tensors[name.format(names[path])], err_msg=path)
     step = len(golden.arrays["train_losses"])
     assert position == {"step": step, "seconds": 0.0, "best": -1.0, "waited": 0}
-    assert int(model.optimizer.iterations) == step == tensors["loss/Variable"]
+    assert int(model.optimizer.iterations) == step == golden.tensors["loss/Variable"]
 
 
 # How far the weights may end from the release's, as a median; a step moves a weight by up to 1e-3. Adam divides each
@@ -179,12 +149,8 @@ def test_training_follows_the_release(golden, record_property):
 @pytest.mark.parametrize("golden", ["small_positional"], indirect=True)
 def test_export_takes_strings(golden, tmp_path):
     inputs, _ = golden.inputs("eval")
-    rows = [
-        b
-        for b in range(len(inputs["turns"]))
-        if all((ids != EOS_ID).all() for ids in (inputs["turns"][b], inputs["responses"][b]))
-    ]
+    turns, responses = inputs["turns"], inputs["responses"]
+    words = np.concatenate([turns.reshape(len(turns), -1), responses[:, 0]], axis=1)
+    rows = np.flatnonzero((words != EOS_ID).all(axis=1))
     assert len(rows) >= 3  # text cannot say `_EOS_`, which the random turns hold
-    check_export(
-        golden.run, inputs["turns"][rows], inputs["responses"][rows, 0], golden.arrays["eval_logits"][rows], tmp_path
-    )
+    check_export(golden.run, turns[rows], responses[rows, 0], golden.arrays["eval_logits"][rows], tmp_path)
