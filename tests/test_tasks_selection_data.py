@@ -94,7 +94,7 @@ def test_reads_the_releases_word2id_in_any_order(release):
 
 
 def test_one_list_many_times_is_stored_once(directory):
-    """The same object, as in what prepare.py writes, or one list after every other; more than that is refused."""
+    """The same object, as in what prepare.py writes, or one list after every other."""
     first, second, response = [3, 4, 1, 5, 1], [6, 1], [3, 3, 5]
     contexts = [first, second, first, first, second] * 70
     write(directory / "data.pkl", ({"y": [1] * 350, "c": contexts, "r": [response] * 350},) * 3)
@@ -102,10 +102,6 @@ def test_one_list_many_times_is_stored_once(directory):
     assert len(found.responses.ids) == 3 and len(found.turns.ids) == 7
     assert found.texts(range(350), 1) == (contexts, [response] * 350)
     assert found.context.tolist()[:6] == [0, 1, 2, 2, 3, 4]
-    many = [3, 1] * 15_000
-    write(directory / "data.pkl", ({"y": [1] * 30_000, "c": [many] * 30_000, "r": [[3]] * 30_000},) * 3)
-    with pytest.raises(UserError, match="references to more than"):
-        load_dataset(directory)
 
 
 @pytest.mark.parametrize("labels", [["1", "0"], (1, 0), np.array([1, 0]), np.array([True, False])])
@@ -133,8 +129,6 @@ def lists(y=(1,), c=((3, 1),), r=((3,),)):
     return ({"y": list(y), "c": list(c), "r": list(r)},) * 3
 
 
-IN_ITSELF = [3, 1]
-IN_ITSELF.append(IN_ITSELF)
 IDS = "expected lists of ids in train. "
 
 
@@ -160,10 +154,8 @@ IDS = "expected lists of ids in train. "
         (lists(c=[[10**400]]), IDS),
         (lists(c=[[2**40]]), IDS),
         (lists(c=["ab"]), IDS),
-        (lists(r=[{3}]), "refused the name '__builtin__.set' in it"),
         (lists(r=[[100000]]), r"train holds ids from 100000 to 100000, but .*rows 0 to"),
         (lists(c=[[3]]), "expected contexts of train to hold the id of _EOS_"),
-        (lists(c=[IN_ITSELF]), "a list that takes more after it was referred to"),
     ],
 )
 def test_malformed_data_is_refused(directory, data, message):

@@ -13,7 +13,6 @@ import tensorflow as tf
 from exported import WORDS, make_run
 from helpers import ROOT, run_script, train_small
 
-from base.files import UserError
 from data.tokenizers import words_of
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
@@ -221,20 +220,6 @@ def test_the_predictor_answers_as_the_export_does(served):
         (["d", "e"], ["e", "d"]),  # of the three turns that are read the first is empty
     ]
     assert [explained] == predictor.predict([asked]) and predictor.predict([]) == []
-
-
-@pytest.mark.parametrize(
-    ("instance", "message"),
-    [
-        ({"turns": ["a"]}, "instance 1: .*candidates is missing"),
-        ({"turns": "a", "candidates": []}, "instance 1: turns: .*list.*Received: a"),
-        ({"turns": ["a", None], "candidates": []}, "instance 1: turns.1: .*string.*Received: None"),
-    ],
-)
-def test_the_predictor_says_what_is_wrong_with_an_instance(served, instance, message):
-    predictor = TASKS["selection"].predictor(served.run)
-    with pytest.raises(UserError, match=message):
-        predictor.predict([{"turns": ["a"], "candidates": ["b"]}, instance])
 
 
 def test_texts_of_any_bytes_and_length_are_read_from_their_end(served):

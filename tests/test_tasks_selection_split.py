@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from base.files import UserError
-from data.sequences import Sequences
 from tasks.selection import split as module
 from tasks.selection.split import SelectionSplit, training_batches
 from tasks.selection.task import Training
@@ -63,31 +62,6 @@ def corpus(seed, contexts=13, longest=29, share_of_eos=0.3):
             r.append(rng.integers(2, 97, rng.integers(0, 11)).tolist())
             y.append(int(rng.integers(2)))
     return c, r, y
-
-
-# === Sequences ===
-
-
-@pytest.mark.parametrize("width", (1, 2, 3, 5, 7, 11))
-def test_sequences_padded_matches_loops(width):
-    rng = np.random.default_rng(1)
-    lists = [rng.integers(1, 97, length).tolist() for length in (3, 0, 7, 1, 5, 0)]
-    index = rng.integers(-1, len(lists), (2, 3, 5))
-    found = Sequences.of(lists).padded(index, width)
-    assert found.dtype == np.int32 and found.shape == (2, 3, 5, width)
-    for at in np.ndindex(index.shape):
-        chosen = lists[index[at]] if index[at] >= 0 else []
-        assert [found[at].tolist()] == padded_in_loops([chosen], width)
-
-
-def test_sequences_padded_of_empty_lists_is_zero():
-    found = Sequences.of([[], []]).padded(np.array([0, -1, 1]), 2)
-    assert found.tolist() == [[0, 0]] * 3 and found.dtype == np.int32
-
-
-@pytest.mark.parametrize("lists", [[[4, 5], [], [6], []], [[]], []])
-def test_sequences_lists_are_those_it_was_made_of(lists):
-    assert Sequences.of(lists).lists() == lists
 
 
 # === SelectionSplit ===
