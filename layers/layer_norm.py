@@ -14,7 +14,7 @@ from layers.tensorflow_kernels import has_kernels, normalize_rows
 class LayerNorm(keras.layers.LayerNormalization):
     """`keras.layers.LayerNormalization` over the last axis, with a gradient written by hand (`normalize`).
 
-    From float `(..., D)` to the same shape and dtype; computed in float32, or in float64 for float64.
+    From float `(..., D)` to the same shape; computed in float32, or in float64 for float64.
 
     >>> layer = LayerNorm(epsilon=0.0)
     >>> [round(float(y), 3) for y in layer(np.array([[1.0, 2.0, 3.0]], "float32"))[0]]
@@ -24,7 +24,7 @@ class LayerNorm(keras.layers.LayerNormalization):
     def call(self, x):
         x_RD = ops.reshape(x, (-1, x.shape[-1]))
         y_RD = normalize(x_RD, ops.copy(self.gamma), ops.copy(self.beta), self.epsilon)
-        return ops.reshape(y_RD, ops.shape(x))
+        return ops.cast(ops.reshape(y_RD, ops.shape(x)), self.compute_dtype)
 
 
 def normalize(x_RD, gamma_D, beta_D, epsilon):

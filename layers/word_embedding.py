@@ -53,7 +53,8 @@ class ReversibleWordEmbedding(WordEmbedding):
 
     def call(self, inputs, reverse=False):
         if reverse:
-            return ops.matmul(inputs, ops.cast(ops.transpose(self.embeddings), inputs.dtype))
+            table_DV = ops.cast(ops.transpose(self.embeddings), self.compute_dtype)
+            return ops.matmul(ops.cast(inputs, self.compute_dtype), table_DV)
         return super().call(inputs)
 
     def compute_output_spec(self, inputs, reverse=False):

@@ -5,35 +5,46 @@ import typing
 
 import numpy as np
 from helpers import set_random_weights
-from reference import aggregate_in_loops, block_in_loops, block_weights, cross_match_in_loops, signal_in_loops
-from test_layers_lexical_match import cosine_of_words
+from reference import (
+    aggregate_in_loops,
+    block_in_loops,
+    block_weights,
+    cosine_of_words,
+    cross_match_in_loops,
+    sigmoid,
+    signal_in_loops,
+)
 
-from models.dam import DAM, DAMConfig, LexicalMatchConfig
+from models.dam import DAM, DAMConfig, LexicalMatchConfig, release_settings
 
 B, N, T, K, J, D = 2, 3, 5, 7, 11, 13  # batch, candidates, turns, words, words, features
 L, V, FILTERS = 2, 37, (17, 19)
-VARIANTS = typing.get_args(DAMConfig.model_fields["variant"].annotation)
+SIZES = {"vocabulary_size": V, "embedding_dim": D, "max_turns": T, "max_words": J, "levels": L, "conv_filters": FILTERS}
+KINDS = typing.get_args(DAMConfig.model_fields["variant"].annotation)
+LEXICAL = {"variant": "self", "lexical": LexicalMatchConfig(gain=1.5), "hashed_words": 41, "unknown_id": 2}
+VARIANTS = [*({"variant": kind} for kind in KINDS), {"positional": True}, LEXICAL]
+VARIANTS += [{"variant": "last", "scalar_bias": True, "response_rows": True}]
+RELEASE = [{"variant": kind, **release_settings(kind)} for kind in KINDS]
+DROPPING = {"embedding_dropout": 0.5}
 
 # Words of each turn and candidate: a turn of one word, empty turns, a candidate without a word.
 TURNS = ((7, 0, 3, 1), (2, 7, 0, 4, 6), (1,))
 CANDIDATES = ((11, 1, 4), (5, 9, 0), (2, 8, 3))
 
 
-LEXICAL = {"lexical": LexicalMatchConfig(gain=1.5), "hashed_words": 41, "unknown_id": 2}
-
-
 def words(rng, counts, ids):
     return [rng.integers(1, ids + 1, count).tolist() for count in counts]
 
 
+@functools.cache
 def examples(ids=V):
     """Ragged `(context, candidates)`: lists of turns and of responses, lists of ids from 1 to `ids`."""
     rng = np.random.default_rng(0)
     return [(words(rng, t, ids), words(rng, c, ids)) for t, c in zip(TURNS, CANDIDATES, strict=True)]
 
 
-def ids_of(settings):
-    return V + settings.get("hashed_words", 0)
+def examples_of(model):
+    return examples(V + model.config.hashed_words)
 
 
 def batch_of(some, turns=1, k=1, candidates=1, j=1):
@@ -42,10 +53,7 @@ def batch_of(some, turns=1, k=1, candidates=1, j=1):
     N = max([candidates, *(len(responses) for _, responses in some)])
     K = max([k, *(len(ids) for context, _ in some for ids in context)])
     J = max([j, *(len(ids) for _, responses in some for ids in responses)])
-    batch = {
-        "turns": np.zeros((len(some), T, K), "int32"),
-        "responses": np.zeros((len(some), N, J), "int32"),
-    }
+    batch = {"turns": np.zeros((len(some), T, K), "int32"), "responses": np.zeros((len(some), N, J), "int32")}
     for b, example in enumerate(some):
         for ids, lists in zip(batch.values(), example, strict=True):
             for i, one in enumerate(lists):
@@ -53,29 +61,49 @@ def batch_of(some, turns=1, k=1, candidates=1, j=1):
     return batch
 
 
-def inputs_of(model, some, **sizes):
-    """As `batch_of`, with what a model with `lexical` match takes beside."""
-    batch = batch_of(some, **sizes)
-    whole = {"context": batch["turns"], "candidates": batch["responses"]} if model.config.lexical else {}
-    return batch | whole
+def batch(model, rows=(0, 1, 2), more=0, **sizes):
+    """Inputs of some examples, and labels; `more` padding than they need, up to the model's sizes."""
+    some = [examples_of(model)[row] for row in rows]
+    if model.config.masking == "release":
+        sizes = {"turns": T, "k": J, "j": J}
+    elif more:
+        sizes = {"turns": T, "k": min(K + more, J), "j": J, "candidates": N + more}
+    inputs = batch_of(some, **sizes)
+    if model.config.lexical:
+        inputs |= {"context": inputs["turns"], "candidates": inputs["responses"]}
+    return inputs, np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1]], "float32")[list(rows)]
 
 
-def config(variant="full", **settings):
-    sizes = {"embedding_dim": D, "max_turns": T, "max_words": J, "levels": L}
-    return DAMConfig(vocabulary_size=V, **{**sizes, "conv_filters": FILTERS, "variant": variant, **settings})
+def config(**settings):
+    return DAMConfig(**{**SIZES, **settings})
+
+
+def fresh(**settings):
+    return DAM(config(**settings))
 
 
 @functools.cache
-def dam(variant="full", **settings):
+def made(**settings):
     """A model with random weights, shared by the tests: do not change it."""
-    return set_random_weights(DAM(config(variant, **settings)), 1)
+    return set_random_weights(fresh(**settings), 1)
 
 
-def dam_in_loops(turns, response, model, divisor):
-    """The logit of one context and one response.
+def real(logits, row):
+    """The logits of an example's candidates."""
+    return logits[:N]
 
-    Exact masking: lists of real ids. The release's: padded to the largest size, 0 = padding.
-    """
+
+def in_loops(model, row):
+    """The logits of one example, `(N,)`. The release's masks have everything padded to the largest size."""
+    context, responses = examples_of(model)[row]
+    if model.config.masking == "release":
+        inputs, _ = batch(model, [row])
+        context, responses = inputs["turns"][0], inputs["responses"][0]
+    return np.array([_logit_in_loops(context, response, model) for response in responses])
+
+
+def _logit_in_loops(turns, response, model):
+    """The logit of one context and one response: lists of ids, under the release's masks padded with 0."""
     c, layer = model.config, model.get_layer
     release = c.masking == "release"
     levels = {"first": [0], "last": [c.levels]}.get(c.variant, range(c.levels + 1))
@@ -113,7 +141,15 @@ def dam_in_loops(turns, response, model, divisor):
         mask[t, : len(ids)] = True
     if c.response_rows:
         image, mask = np.swapaxes(image, 1, 2), np.swapaxes(mask, 1, 2)
+    divisor = c.match_divisor or np.sqrt(c.embedding_dim)
     logit = aggregate_in_loops(image, mask, layer("aggregation"), 1 / divisor, release)
     if not c.lexical:
         return logit
     return logit + cosine_of_words([id for ids in turns for id in ids], response, layer("lexical_match"))
+
+
+def loss_in_loops(logits):
+    """The mean over all pairs of `-log p(y | c, r)`."""
+    labels = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+    signs = 2 * np.array(labels) - 1
+    return np.mean(-np.log(sigmoid(signs * np.array(logits))))

@@ -3,12 +3,12 @@
 import functools
 
 import numpy as np
-import tensorflow as tf
-from helpers import randomised, to_numpy
+from helpers import randomised
 from reference import (
     distances_in_loops,
     hop_in_loops,
     join_in_loops,
+    log_softmax,
     ordered_in_loops,
     point_in_loops,
     seen_in_loops,
@@ -19,14 +19,9 @@ from reference_recurrent import sentence_in_loops
 from data.sequences import Sequences, stack
 from models import MODELS
 from tasks.dialog.data import DialogSplit, Sentences
-from tasks.dialog.scoring import softmax_loss
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
-ORDERED = [(name, {"encoding": "position"}) for name in ("memma", "entity-memma", "memn2n")]
-ORDERED += [(name, {"encoding": "attention"}) for name, _ in ORDERED]
-VARIANTS = [*((name, {}) for name in NAMES), ("memn2n", {"gated": True}), *ORDERED[2:4]]
-VARIANTS += [("memma", {"memory": "latest"})]
-MATCHING = [*((name, {"match_types": True}) for name in NAMES if name != "entity-memma")]
+DROPPING = {"dropout": 0.5}
 
 V, D, R, E, Y, C = 31, 14, 3, 11, 2, 13  # words, features, turn distances, entities, types, candidates
 MAX_WORDS = 7
@@ -102,8 +97,14 @@ def split():
     return split_of(texts())
 
 
-def batch(model, rows=(0, 1, 2), multiple=1):
-    return split().collate(rows, model.config.reads, E, multiple)
+def batch(model, rows=(0, 1, 2), more=0):
+    """Inputs and answers of some dialogs; with `more` their sizes are multiples of it."""
+    return split().collate(rows, model.config.reads, E, more or 1)
+
+
+def real(logits, row):
+    """The logits of a dialog's turns without padding."""
+    return logits[: len(ANSWERS[row])]
 
 
 def match_groups():
@@ -160,7 +161,7 @@ def made(name, **settings):
 # === Equations ===
 
 
-def dialog_in_loops(model, name, row):
+def in_loops(model, name, row):
     """The logits of one dialog, `(T, C)`, turn by turn."""
     c, layer, dialog = model.config, model.get_layer, split().dialogs[row]
     speakers, turns = dialog["speakers"], dialog["turns"]
@@ -223,19 +224,9 @@ def dialog_in_loops(model, name, row):
     return logits
 
 
-def check_equations(name, **settings):
-    model = made(name, **settings)
-    inputs, answers = batch(model)
-    found = to_numpy(model(inputs))
-    assert found.shape == (3, 5, C) and found.dtype == np.float32
-    for row in range(3):
-        expected = dialog_in_loops(model, name, row)
-        assert expected.shape == ((answers[row] >= 0).sum(), C)
-        assert np.ptp(expected, axis=1).min() > 0.1
-        np.testing.assert_allclose(found[row, : len(expected)], expected, rtol=1e-4, atol=1e-4)
-
-
-def loss_and_gradients(model, inputs, answers):
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(softmax_loss(answers, model(inputs)))
-    return loss, tape.gradient(loss, model.trainable_variables)
+def loss_in_loops(logits):
+    """The mean over all real turns of the cross-entropy of the right candidate."""
+    losses = []
+    for of_dialog, answers in zip(logits, ANSWERS, strict=True):
+        losses += [-log_softmax(row)[answer] for row, answer in zip(of_dialog, answers, strict=True)]
+    return np.mean(losses)

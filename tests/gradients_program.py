@@ -23,7 +23,7 @@ def small(name, data):
     task = TASKS[entry.task]
     dataset = task.open_dataset(data)
     known = entry.config.model_fields | task.Training.model_fields
-    given = {**SMALL_RUNS[entry.task][1], "bidirectional": "true", "batch_size": 7}
+    given = {**SMALL_RUNS[entry.task][1], "bidirectional": "true", "positional": "true", "batch_size": 7}
     settings = {field: value for field, value in given.items() if field in known}
     config, training = task.configure(entry, dataset, settings)
     model = entry.build(config)

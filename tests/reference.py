@@ -119,6 +119,85 @@ def aggregate_in_loops(image, mask, layer, scale, release=False):
     return flat.ravel() @ layer.W3.numpy()[:, 0] + layer.b3.numpy()[0]
 
 
+def cosine_of_words(context, response, layer):
+    """The logit of a context and a response, lists of ids without padding."""
+    if layer.stems:
+        stem = layer.stem.numpy()
+        context, response = set(stem[context]), set(stem[response])
+    value = layer.idf.numpy().astype("float64") ** layer.power
+    known = [[id for id in ids if id != layer.unknown_id] for ids in (context, response)]
+    shared = sum(value[c] ** 2 for c in known[0] for r in known[1] if c == r)
+    squares = [sum(value[id] ** 2 for id in ids) for ids in known]
+    return layer.gain * shared / np.sqrt(max(squares[0] * squares[1], 1e-6))
+
+
+# === BiDAF (Seo et al. 2017) ===
+
+
+def softmax(x):
+    powers = np.exp(x - np.max(x))
+    return powers / powers.sum()
+
+
+def log_softmax(x):
+    return x - np.max(x) - np.log(np.exp(x - np.max(x)).sum())
+
+
+def float64(*weights):
+    return [np.asarray(weight, "float64") for weight in weights]
+
+
+def cnn_in_loops(ids, layer):
+    """The vector of one word without padding."""
+    table, kernel, bias = float64(*layer.get_weights())
+    width = len(kernel)
+    e = np.concatenate([table[ids], np.zeros((width - 1, table.shape[1]))])
+    windows = [np.einsum("we,wef->f", e[l : l + width], kernel) + bias for l in range(len(ids))]
+    return np.max(np.maximum(windows, 0), axis=0)
+
+
+def highway_in_loops(x, layer):
+    """One vector."""
+    W, b, W_t, b_t = float64(*layer.get_weights())
+    t = sigmoid(x @ W_t + b_t)
+    return t * np.maximum(x @ W + b, 0) + (1 - t) * x
+
+
+def flow_in_loops(H, U, layer):
+    """Equations 1 and 2 of one example without padding."""
+    weights = float64(*layer.get_weights())
+    if layer.fusion == "mlp":
+        *weights, W_G, b_G = weights
+
+    def alpha(x):
+        if layer.kind == "mlp":
+            W, c, v = weights
+            return v @ np.tanh(x @ W.reshape(len(x), -1) + c)
+        return weights[0].ravel() @ x if weights else 0.0
+
+    S = np.array([[alpha(np.concatenate([h, u, h * u])) for u in U] for h in H])
+    b = softmax(S.max(axis=1))
+    h_tilde = sum(b[t] * H[t] for t in range(len(H)))
+    rows = []
+    for t, h in enumerate(H):
+        a = softmax(S[t]) if layer.c2q else np.full(len(U), 1 / len(U))
+        u_tilde = sum(a[j] * U[j] for j in range(len(U)))
+        rows.append(np.concatenate([h, u_tilde, h * u_tilde] + [h * h_tilde] * layer.q2c))
+    return np.maximum(rows @ W_G + b_G, 0) if layer.fusion == "mlp" else np.array(rows)
+
+
+def self_attention_in_loops(m, layer):
+    """One text without padding."""
+    w, W, b = float64(*layer.get_weights())
+    rows = []
+    for t, m_t in enumerate(m):
+        others = [m_k for k, m_k in enumerate(m) if k != t]
+        scores = [w.ravel() @ np.concatenate([m_t, m_k, m_t * m_k]) for m_k in others]
+        taken = sum((a * m_k for a, m_k in zip(softmax(scores) if others else [], others, strict=True)), 0 * m_t)
+        rows.append(m_t + np.concatenate([m_t, taken, m_t * taken]) @ W + b)
+    return np.array(rows)
+
+
 # === Memory networks ===
 
 

@@ -37,6 +37,34 @@ def lstm_in_loops(x, weights, states):
 RECURRENT = {"gru": gru_in_loops, "lstm": lstm_in_loops}
 
 
+def bilstm_in_loops(x, layer):
+    """A `BiLSTM` over one sequence without padding."""
+    weights = [w.astype("float64") for w in layer.get_weights()]
+    zeros = [np.zeros(layer.units)] * 2
+    forward, _ = lstm_in_loops(x, weights[:3], zeros)
+    backward, _ = lstm_in_loops(x[::-1], weights[3:], zeros)
+    return np.concatenate([forward, backward[::-1]], axis=1)
+
+
+def dynamic_in_loops(h, u, layer):
+    """A `DynamicBiLSTM` over one context and query without padding."""
+    forward, backward = (rnn.cell for rnn in layer.directions)
+    return np.concatenate([_ask_in_loops(h, u, forward), _ask_in_loops(h[::-1], u, backward)[::-1]], axis=1)
+
+
+def _ask_in_loops(h, u, cell):
+    """One direction."""
+    W_s, W_h, v = (np.asarray(w, "float64") for w in (cell.attention.W_s, cell.attention.W_h, cell.attention.v))
+    s = c = np.zeros(cell.cell.units)
+    states = []
+    for h_t in h:
+        e = np.exp([v @ np.tanh(np.concatenate([h_t, s]) @ W_s + u_j @ W_h) for u_j in u])
+        u_t = (e / e.sum()) @ u
+        s, c = lstm_step_in_loops(h_t, np.concatenate([u_t, h_t * u_t]), s, c, cell.cell)
+        states.append(s)
+    return np.array(states)
+
+
 def sentence_in_loops(ids, layer):
     """The state of a `SentenceGRU` after the last word of one sentence."""
     table = layer.embedding.embeddings.numpy().astype("float64")

@@ -1,154 +1,95 @@
 """`layers.attentive_module` against loops from the paper (Zhou et al. 2018, section 3.3)."""
 
+import keras
 import numpy as np
 import pytest
 from gradients import gradients_of
-from helpers import check_saves_and_loads, on_tensorflow, set_random_weights, to_numpy
+from helpers import on_tensorflow, set_random_weights, to_numpy
+from layer_cases import B, D, J, S, T, attentive, floats
 from reference import block_in_loops, block_weights
 
-from layers.attentive_module import AttentiveModule
-
-A, N, Q, K, D = 2, 3, 5, 7, 11  # two leading axes, query words, key words, features
+from layers.attentive_module import AttentiveModule, row_products
 
 
-@pytest.fixture(scope="module")
-def q_k_v():
-    """The query broadcasts over the second leading axis, key and value over the first."""
-    rng = np.random.default_rng(0)
-    shapes = (A, 1, Q, D), (1, N, K, D), (1, N, K, D)
-    return [rng.normal(size=shape).astype("float32") for shape in shapes]
-
-
-@pytest.fixture(scope="module")
-def masks():
-    """Key mask: one sentence has no word, one has all. Query mask: likewise."""
-    key = np.arange(K) < np.array([[[0], [K], [3]]])
-    query = np.arange(Q) < np.array([[[Q]], [[2]]])
-    return query, key
-
-
-def built(seed=1, q_k_v_shapes=((A, 1, Q, D), (1, N, K, D), (1, N, K, D)), **settings):
-    layer = AttentiveModule(**settings)
-    layer.build(*q_k_v_shapes)
-    return set_random_weights(layer, seed)
+def built(**settings):
+    """A layer; query, key and value; their masks: a full sentence and one word, of the keys also an empty sentence."""
+    case = attentive(**settings)
+    layer, (query, key, value, query_mask, key_mask) = case.build(), case.inputs.values()
+    key_mask = key_mask & (np.arange(T) != 1)[:, None]
+    return set_random_weights(layer, 1), (query, key, value), (query_mask, key_mask)
 
 
 @pytest.mark.parametrize("scalar_bias", (False, True))
 @pytest.mark.parametrize("epsilon", (1e-6, 0.5))
-def test_attentive_module_matches_equation(q_k_v, scalar_bias, epsilon):
-    layer = built(scalar_bias=scalar_bias, epsilon=epsilon)
-    found = to_numpy(layer(*q_k_v))
-    assert found.shape == (A, N, Q, D)
-    for a, n in np.ndindex(A, N):
-        expected = block_in_loops(q_k_v[0][a, 0], q_k_v[1][0, n], q_k_v[2][0, n], block_weights(layer), epsilon)
-        np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
+def test_attentive_module_matches_equation(scalar_bias, epsilon):
+    """Without masks, and with a mask of the keys alone: a word before padding alone is finite, whatever it is."""
+    layer, (query, key, value), (_, key_mask) = built(scalar_bias=scalar_bias, epsilon=epsilon)
+    for mask in (None, key_mask):
+        found = to_numpy(layer(query, key, value, key_mask=mask))
+        assert found.shape == (B, T, S, D) and np.isfinite(found).all()
+        for a, n in np.ndindex(B, T):
+            real = np.ones(J, bool) if mask is None else mask[0, n]
+            if real.any():
+                weights = block_weights(layer)
+                expected = block_in_loops(query[a, 0], key[0, n][real], value[0, n][real], weights, epsilon)
+                np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
 
 
-def test_attentive_module_takes_scores_that_the_caller_has(q_k_v):
-    query, key, value = q_k_v
-    layer = built()
+def test_attentive_module_takes_scores_that_the_caller_has():
+    layer, (query, key, value), _ = built()
     scores = query @ np.swapaxes(key, -1, -2)
     alone = to_numpy(layer(query, key, value))
-    np.testing.assert_allclose(to_numpy(layer(*q_k_v, scores=scores)), alone, atol=1e-5)
-    # The product is taken from the caller: the key itself is not looked at.
-    np.testing.assert_allclose(to_numpy(layer(query, 0 * key, value, scores=scores)), alone, atol=1e-5)
+    for given in (key, 0 * key):  # the key itself is not used then
+        np.testing.assert_allclose(to_numpy(layer(query, given, value, scores=scores)), alone, atol=1e-5)
 
 
-def test_attentive_module_ignores_padding(q_k_v, masks):
-    query, key, value = q_k_v
-    _, key_mask = masks
-    layer = built()
-    found = to_numpy(layer(query, key, value, key_mask=key_mask))
-    for garbage in (0.0, -40.0):
-        full = (np.where(key_mask[..., None], x, garbage).astype("float32") for x in (key, value))
-        padded = [np.pad(x, [(0, 0)] * 2 + [(0, 2), (0, 0)], constant_values=garbage) for x in full]
-        mask = np.pad(key_mask, [(0, 0)] * 2 + [(0, 2)])
-        again = to_numpy(layer(query, *padded, key_mask=mask))
-        some_real = np.broadcast_to(key_mask.any(axis=-1, keepdims=True), found.shape[:-1])
-        np.testing.assert_allclose(again[some_real], found[some_real], atol=1e-5)
-        assert 0 < some_real.mean() < 1 and np.isfinite(again).all()
-    for a, n in np.ndindex(A, N):
-        real = key_mask[0, n]
-        if real.any():
-            expected = block_in_loops(query[a, 0], key[0, n][real], value[0, n][real], block_weights(layer))
-            np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
-
-
-def test_attentive_module_ignores_padded_queries(q_k_v, masks):
-    query, key, value = q_k_v
-    query_mask, key_mask = masks
-    layer = built()
-    alone = to_numpy(layer(query, key, value, query_mask, key_mask))
-    padded = np.pad(query, [(0, 0)] * 2 + [(0, 2), (0, 0)])
-    mask = np.pad(query_mask, [(0, 0)] * 2 + [(0, 2)])
-    found = to_numpy(layer(padded, key, value, mask, key_mask))
-    np.testing.assert_allclose(found[:, :, :Q], alone, atol=1e-5)
-    assert np.isfinite(found).all()
-
-
-def test_attentive_module_release_matches_release(q_k_v, masks):
-    query, key, value = q_k_v
-    query_mask, key_mask = masks
-    layer = built(masking="release")
+def test_attentive_module_release_matches_release():
+    layer, (query, key, value), (query_mask, key_mask) = built(masking="release")
     found = to_numpy(layer(query, key, value, query_mask, key_mask))
-    for a, n in np.ndindex(A, N):
+    for a, n in np.ndindex(B, T):
         pairs = query_mask[a, 0][:, None] & key_mask[0, n]
         expected = block_in_loops(query[a, 0], key[0, n], value[0, n], block_weights(layer), pairs=pairs)
         np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
-
-
-def test_attentive_module_release_attends_uniformly_from_padded_queries(q_k_v, masks):
-    query, key, value = q_k_v
-    query_mask, key_mask = masks
-    layer = built(masking="release")
-    found = to_numpy(layer(query, key, value, query_mask, key_mask))
     # Equal values have their own mean: uniform attention, whatever the logits.
     mean = np.broadcast_to(value.mean(axis=-2, keepdims=True), value.shape).astype("float32")
     uniform = to_numpy(layer(query, key, mean, query_mask, key_mask))
-    padded = np.broadcast_to(~query_mask | ~key_mask.any(axis=-1)[..., None], (A, N, Q))
+    padded = np.broadcast_to(~query_mask | ~key_mask.any(axis=-1)[..., None], (B, T, S))
     np.testing.assert_allclose(found[padded], uniform[padded], atol=1e-5)
     assert np.abs(found - uniform)[~padded].max() > 0.1
 
 
-def test_attentive_module_release_is_exact_without_padding(q_k_v):
-    masks = np.ones((A, 1, Q), bool), np.ones((1, N, K), bool)
-    release, exact = built(masking="release"), built()
-    np.testing.assert_allclose(to_numpy(release(*q_k_v, *masks)), to_numpy(exact(*q_k_v, *masks)), atol=1e-5)
+def test_attentive_module_release_is_exact_without_padding():
+    masks, found = (np.ones((B, 1, S), bool), np.ones((1, T, J), bool)), []
+    for masking in ("release", "exact"):
+        layer, q_k_v, _ = built(masking=masking)
+        found.append(to_numpy(layer(*q_k_v, *masks)))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-5)
 
 
 def test_attentive_module_counts_as_many_parameters_as_the_release():
     """At d = 200 the release has 80,802: two matrices, two numbers, two pairs of vectors."""
-    d = 200
-    shapes = ((None, 3, d),) * 3
-    scalar = built(q_k_v_shapes=shapes, scalar_bias=True)
-    vector = built(q_k_v_shapes=shapes)
-    assert scalar.count_params() == 2 * d * d + 2 * 1 + 2 * 2 * d == 80_802
-    assert vector.count_params() == 2 * d * d + 2 * d + 2 * 2 * d == 81_200
+    d, found = 200, []
+    for scalar_bias in (True, False):
+        layer = AttentiveModule(scalar_bias=scalar_bias)
+        layer.build((None, 3, d), (None, 3, d), (None, 3, d))
+        found.append(layer.count_params())
+    assert found == [2 * d * d + 2 * 1 + 2 * 2 * d, 2 * d * d + 2 * d + 2 * 2 * d] == [80_802, 81_200]
 
 
-def test_attentive_module_takes_away_a_scalar_b2(q_k_v):
+def test_attentive_module_takes_away_a_scalar_b2():
     """The release's b2, added to every feature alike, falls to the layer norm after it."""
-    layer = built(scalar_bias=True)
+    layer, q_k_v, _ = built(scalar_bias=True)
     before = to_numpy(layer(*q_k_v))
     layer.b2.assign([3.0])
     np.testing.assert_allclose(to_numpy(layer(*q_k_v)), before, atol=1e-5)
 
 
-def test_attentive_module_rejects_masking():
-    with pytest.raises(ValueError, match=r"masking must be one of .*Received: masking='padding'"):
-        AttentiveModule(masking="padding")
-
-
 @pytest.mark.parametrize("missing", ("query_mask", "key_mask"))
-def test_attentive_module_rejects_release_without_masks(q_k_v, masks, missing):
+def test_attentive_module_rejects_release_without_masks(missing):
+    layer, q_k_v, masks = built(masking="release")
     given = {"query_mask": masks[0], "key_mask": masks[1], missing: None}
     with pytest.raises(ValueError, match=f"(?s)needs query_mask and.*{missing}=None"):
-        built(masking="release")(*q_k_v, **given)
-
-
-def test_attentive_module_saves_and_loads(q_k_v, masks):
-    settings = {"masking": "release", "scalar_bias": True, "epsilon": 0.25, "name": "attend"}
-    check_saves_and_loads(built(**settings), *q_k_v, *masks, **settings)
+        layer(*q_k_v, **given)
 
 
 LEADING = {  # of query and key
@@ -176,6 +117,7 @@ def test_unpadded_words_give_what_padded_ones_give(leading, scalar_bias):
     layer.build(query.shape, key.shape)
     set_random_weights(layer, seed=4)
     lead = np.broadcast_shapes(query_lead, key_lead)
+    assert layer.compute_output_shape(query.shape, key.shape) == (*lead, 5, 6)
     real = np.broadcast_to(query_mask & key_mask.any(axis=-1, keepdims=True), (*lead, 5))
     upstream = rng.normal(size=(*lead, 5, 6)).astype("float32")
     found = []
@@ -200,3 +142,29 @@ def test_words_are_unpadded_on_tensorflow_unless_asked_otherwise_and_never_under
     assert AttentiveModule().unpad and not AttentiveModule(unpad=False).unpad
     assert not AttentiveModule(masking="release").unpad and AttentiveModule(masking="release").supports_jit
     assert not AttentiveModule.from_config(AttentiveModule(unpad=False).get_config()).unpad
+
+
+@pytest.mark.parametrize(
+    ("x_shape", "y_shape"),
+    [
+        ((B, T, S, D), (B, T, J, D)),
+        ((B, 1, S, D), (1, T, J, D)),
+        ((B, T, S, D), (J, D)),
+        ((S, D), (J, D)),
+    ],
+)
+def test_row_products_are_dot_products_also_backwards(x_shape, y_shape):
+    x, y = floats(*x_shape), floats(*y_shape, seed=1)
+    lead = np.broadcast_shapes(x_shape[:-2], y_shape[:-2])
+    wide_x, wide_y = np.broadcast_to(x, (*lead, S, D)), np.broadcast_to(y, (*lead, J, D))
+    expected, upstream = np.zeros((*lead, S, J)), floats(*lead, S, J, seed=2)
+    for *i, q, k in np.ndindex(expected.shape):
+        expected[(*i, q, k)] = wide_x[(*i, q)] @ wide_y[(*i, k)]
+    found, gradients = gradients_of(row_products, [x, y], upstream)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+    def plain(x, y):
+        return keras.ops.matmul(x, keras.ops.swapaxes(y, -1, -2))
+
+    for one, other in zip(gradients, gradients_of(plain, [x, y], upstream)[1], strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)

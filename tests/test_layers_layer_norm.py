@@ -62,11 +62,6 @@ def test_a_constant_row_has_no_gradient_that_is_not_finite():
     assert all(np.isfinite(gradient).all() for gradient in found)
 
 
-def test_it_is_rebuilt_from_its_config():
-    layer = LayerNorm(epsilon=1e-5, name="norm")
-    assert LayerNorm.from_config(layer.get_config()).epsilon == 1e-5
-
-
 @pytest.mark.parametrize("dtype", ["float16", pytest.param("float64", marks=not_on_jax)])
 def test_dtypes_without_one_operation_are_normalized_too(dtype):
     assert not has_kernels(dtype)

@@ -2,23 +2,12 @@
 
 import numpy as np
 import pytest
-from helpers import rebuilt, to_numpy
+from helpers import to_numpy
+from reference import cosine_of_words
 
 from layers.lexical_match import LexicalMatch
 
 B, N, T, K, X, V, UNKNOWN = 2, 3, 5, 7, 11, 13, 2
-
-
-def cosine_of_words(context, response, layer):
-    """The logit of a context and a response, lists of ids without padding."""
-    if layer.stems:
-        stem = layer.stem.numpy()
-        context, response = set(stem[context]), set(stem[response])
-    value = layer.idf.numpy().astype("float64") ** layer.power
-    known = [[id for id in ids if id != layer.unknown_id] for ids in (context, response)]
-    shared = sum(value[c] ** 2 for c in known[0] for r in known[1] if c == r)
-    squares = [sum(value[id] ** 2 for id in ids) for ids in known]
-    return layer.gain * shared / np.sqrt(max(squares[0] * squares[1], 1e-6))
 
 
 @pytest.fixture(params=[(1.0, False), (1.7, False), (1.7, True)], ids=str)
@@ -61,11 +50,6 @@ def test_fresh_every_word_is_its_own_stem_and_counts_once():
     np.testing.assert_array_equal(to_numpy(stemmed(context, responses)), to_numpy(plain(context, responses)))
     np.testing.assert_array_equal(to_numpy(stemmed(*repeated)), to_numpy(plain(context, responses)))
     assert stemmed.stem.dtype == "int32" and not stemmed.trainable_weights
-
-
-def test_config_builds_an_equal_layer(case):
-    layer, *inputs = case
-    np.testing.assert_array_equal(to_numpy(rebuilt(layer)(*inputs)), to_numpy(layer(*inputs)))
 
 
 def test_a_fresh_layer_counts_every_word_alike():

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import check_saves_and_loads, on_tensorflow, set_random_weights, to_numpy
+from helpers import on_tensorflow, set_random_weights, to_numpy
 from reference import aggregate_in_loops, max_pool_in_loops
 
 from layers.match_aggregation import MatchAggregation, pooled_size
@@ -144,32 +144,6 @@ def test_match_aggregation_counts_as_many_parameters_as_the_release(filters, at_
     convolutions = 27 * 12 * first + first + 27 * first * second + second
     assert tuple(layer.W3.shape) == (at_sixteen, 1)
     assert layer.count_params() == convolutions + at_sixteen + 1
-
-
-def test_match_aggregation_rejects_masking():
-    with pytest.raises(ValueError, match=r"masking must be one of .*Received: masking='padding'"):
-        MatchAggregation(masking="padding")
-
-
-@pytest.mark.parametrize("axis", (2, 3, 4))
-def test_match_aggregation_rejects_large_images(layer, axis):
-    sizes = [1, 1, T, J, J, C]
-    apply(layer, np.zeros(sizes, "float32"), np.ones((*sizes[:-1], 1), bool))
-    sizes[axis] += 1
-    with pytest.raises(ValueError, match=f"at most 5 turns of 13 words.*axis {axis} is too long"):
-        apply(layer, np.zeros(sizes, "float32"), np.ones((*sizes[:-1], 1), bool))
-
-
-@pytest.mark.parametrize("masking", ("exact", "release"))
-def test_match_aggregation_saves_and_loads(masking):
-    settings = {
-        **{"max_turns": 4, "max_words": 10, "filters": (2, 3), "scale": 0.7},
-        **{"masking": masking, "name": "aggregation"},
-    }
-    x = images(8, (4, 10, 10))
-    mask = np.random.default_rng(8).random((*x.shape[:-1], 1)) < 0.5
-    x *= mask
-    check_saves_and_loads(built(**settings), channels(x), mask[..., 0], **settings)
 
 
 @on_tensorflow

@@ -182,32 +182,6 @@ def test_replies_without_an_end_are_as_long_as_may_be():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        *(
-            ({field: value}, rf"\n{field}\n.*input_value={value}")
-            for field, value in (
-                ("beam", 0),
-                ("max_length", 0),
-                *((field, -1) for field in ("min_length", "length_penalty", "block_ngrams", "top_k")),
-                ("temperature", 0.0),
-                ("top_p", 0.0),
-                ("top_p", 1.1),
-            )
-        ),
-        ({"min_length": 5, "max_length": 5}, r"min_length must be below max_length=5\. Received: 5"),
-    ],
-)
-def test_decoding_rejects(settings, message):
-    with pytest.raises(ValueError, match=message):
-        Decoding(**settings)
-
-
-def test_decoding_is_greedy_search_by_default():
-    assert list(dict(Decoding()).values()) == [1, False, 30, 0, 0.0, 0, False, 1.0, 0, 1.0]
-
-
-@pytest.mark.parametrize(
     ("settings", "expected"),
     [
         ({"beam": 7, "max_length": 1}, {(EOS,), (3,), (4,), (5,)}),

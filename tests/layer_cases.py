@@ -1,0 +1,271 @@
+"""Layers with call arguments, for the contract that all keep and for the tests of their equations."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from helpers import randomised
+
+from layers.attention import SCORES, Attention
+from layers.attention_flow import AttentionFlow
+from layers.attentive_module import AttentiveModule
+from layers.bag_of_words import BagOfWords
+from layers.bilstm import BiLSTM
+from layers.candidates import IdTable, MatchTypes
+from layers.char_cnn import CharacterCNN, Highway
+from layers.cross_match import CrossMatch
+from layers.dialog_history import SpeakerFeature, TimeFeature
+from layers.dynamic_attention import DynamicBiLSTM
+from layers.entity_pointer import EntityPointer
+from layers.gradients import Dense
+from layers.layer_norm import LayerNorm
+from layers.lexical_match import LexicalMatch
+from layers.match_aggregation import MatchAggregation
+from layers.memory_attention import MemoryAttention
+from layers.ordered_words import OrderedWords
+from layers.positions import PositionalEncoding
+from layers.recurrent import AFTER, BEFORE, STATES, RecurrentDecoder, RecurrentEncoder
+from layers.self_attention import SelfAttention
+from layers.sentence_gru import SentenceGRU
+from layers.shortcut import KINDS, Shortcut
+from layers.word_embedding import ReversibleWordEmbedding, WordEmbedding
+
+B, T, S, J, D, E, V = 2, 3, 5, 7, 11, 13, 17
+# batch, turns or target words, context or source words, query or response words, features, features, vocabulary
+
+
+def floats(*shape, seed=0):
+    return np.random.default_rng(seed).normal(0.0, 0.7, shape).astype("float32")
+
+
+def ids(*shape, seed=0):
+    """Word ids, padded at the end: the last example of each axis is short."""
+    found = np.random.default_rng(seed).integers(1, V + 1, shape).astype("int32")
+    found[-1, ..., shape[-1] // 2 :] = 0
+    return found
+
+
+def real(*shape):
+    """A mask: the last example has one real entry."""
+    mask = np.ones(shape, bool)
+    mask[-1, ..., 1:] = False
+    return mask
+
+
+def numbers(high, *shape, seed=0):
+    return np.random.default_rng(seed).integers(0, high, shape).astype("int32")
+
+
+def call(layer, inputs):
+    """Tensors by position: Keras gives a keyword `mask` a meaning of its own."""
+    tensors = [x for x in inputs.values() if not isinstance(x, bool)]
+    return layer(*tensors, **{name: x for name, x in inputs.items() if isinstance(x, bool)})
+
+
+@dataclasses.dataclass
+class Case:
+    """A layer with call arguments."""
+
+    make: Callable
+    """From keyword arguments (`dtype`) to the layer."""
+    inputs: dict
+    """The call arguments by name, in their order."""
+    pads: dict = dataclasses.field(default_factory=dict)
+    """`{argument: axes}` to pad: floats by garbage, ids by 0, masks by `False`."""
+    masks: dict = dataclasses.field(default_factory=dict)
+    """`{float argument: mask}`, the argument or array which says where garbage may be put."""
+    counts: str = ""
+    """The mask argument that says which outputs count; empty: all."""
+    tables: dict = dataclasses.field(default_factory=dict)
+    """`{attribute: ids}` of weights that are set once."""
+
+    def build(self, **options):
+        layer = self.make(**options)
+        call(layer, self.inputs)
+        randomised(layer, 1, 0.4)
+        for name, values in self.tables.items():
+            getattr(layer, name).assign(values)
+        return layer
+
+    def padded(self, garbage, cells=2):
+        """The inputs with more padding."""
+        found = dict(self.inputs)
+        for name, mask in self.masks.items():
+            mask = self.inputs[mask] if isinstance(mask, str) else mask
+            x = found[name]
+            mask = mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))
+            found[name] = np.where(mask, x, garbage).astype(x.dtype)
+        for name, axes in self.pads.items():
+            x = found[name]
+            fill = garbage if x.dtype == np.float32 else 0
+            found[name] = np.pad(x, [(0, cells * (axis in axes)) for axis in range(x.ndim)], constant_values=fill)
+        return found
+
+
+def case(layer, *args, inputs, **options):
+    """A `Case` of a layer class and its arguments; those in `Case`'s fields are the case's."""
+    own = {field.name for field in dataclasses.fields(Case)}
+    settings = {name: options.pop(name) for name in [*options] if name not in own}
+    return Case(lambda **k: layer(*args, **settings, **k), inputs, **options)
+
+
+def attention(score):
+    size = E if score in ("additive", "general") else D
+    inputs = {"query": floats(B, T, D), "memory": floats(B, S, size, seed=1), "mask": real(B, S)}
+    return case(Attention, score, J, inputs=inputs, pads={"memory": [1], "mask": [1]}, masks={"memory": "mask"})
+
+
+def flow(**settings):
+    inputs = {"context": floats(B, S, D), "query": floats(B, J, D, seed=1)}
+    inputs |= {"context_mask": real(B, S), "query_mask": real(B, J)}
+    pads = {name: [1] for name in inputs}
+    masks = {"context": "context_mask", "query": "query_mask"}
+    return case(AttentionFlow, inputs=inputs, pads=pads, masks=masks, counts="context_mask", **settings)
+
+
+def attentive(**settings):
+    inputs = {"query": floats(B, 1, S, D), "key": floats(1, T, J, D, seed=1), "value": floats(1, T, J, D, seed=2)}
+    inputs |= {"query_mask": real(B, 1, S), "key_mask": real(T, J)[None]}
+    masks = {"query": "query_mask", "key": "key_mask", "value": "key_mask"}
+    exact = settings.get("masking", "exact") == "exact"
+    pads = {"query": [2], "key": [2], "value": [2], "query_mask": [2], "key_mask": [2]} if exact else {}
+    return case(AttentiveModule, inputs=inputs, pads=pads, masks=masks if exact else {}, **settings)
+
+
+def cross(**settings):
+    U, R, u_mask, r_mask = floats(1, T, S, D), floats(B, 1, J, D, seed=1), real(T, S)[None], real(B, 1, J)
+    inputs = {"utterance": U, "response": R, "scores": U @ np.swapaxes(R, -1, -2)}
+    inputs |= {"utterance_mask": u_mask, "response_mask": r_mask}
+    pads = {"utterance": [2], "response": [2], "scores": [2, 3], "utterance_mask": [2], "response_mask": [2]}
+    cells = u_mask[..., :, None] & r_mask[..., None, :]
+    masks = {"utterance": "utterance_mask", "response": "response_mask", "scores": cells}
+    return case(CrossMatch, inputs=inputs, pads=pads, masks=masks, **settings)
+
+
+def aggregation(**settings):
+    mask = np.broadcast_to(real(B, T, 2, S, 1) & real(B, 1, 1, 1, J), (B, T, 2, S, J))
+    matches = [floats(B, T, 2, S, J, seed=seed) * mask for seed in range(3)]
+    tables = {"b3": [0.3]}
+    return case(
+        MatchAggregation, 2, J, (5, 3), 1.5, inputs={"matches": matches, "cell_mask": mask}, tables=tables, **settings
+    )
+
+
+def decoder(attention, **settings):
+    size = D if "dot" in attention else E
+    states = [floats(B, D, seed=seed) for seed in range(STATES[settings.get("cell", "gru")])]
+    inputs = {"y": floats(B, T, E), "memory": floats(B, S, size, seed=1), "mask": real(B, S), "states": states}
+    pads = {"memory": [1], "mask": [1]}
+    return case(
+        RecurrentDecoder, inputs=inputs, pads=pads, masks={"memory": "mask"}, units=D, attention=attention, **settings
+    )
+
+
+def memory(timed, **settings):
+    inputs = {"query": floats(B, T, 3 * D), "memory": floats(B, S, 3 * D, seed=1), "mask": real(B, T, S)}
+    pads = {"memory": [1], "mask": [2]}
+    if timed:
+        inputs |= {
+            "time_vectors": floats(J, 3 * D, seed=2),
+            "distances": np.eye(J, dtype="float32")[numbers(J, B, T, S)],
+        }
+        pads["distances"] = [2]
+    return case(MemoryAttention, inputs=inputs, pads=pads, divisor=3.0, **settings)
+
+
+DISTANCES = np.eye(J, dtype="float32")[numbers(J, B, T, S)]
+SENTENCES = {"state": floats(B, T, D), "mentions": numbers(2, B, S, E).astype("uint8"), "seen": real(B, T, S)}
+POINTED = {"state": floats(B, T, D), "sentences": floats(B, S, D, seed=1), "seen": real(B, T, S)}
+POINTED |= {"mentions": SENTENCES["mentions"], "time_vectors": floats(J, D, seed=2)}
+POINTED["distances"] = DISTANCES
+HISTORY = {"times": numbers(T, B, D), "turns": numbers(D, B, S)}
+WORDS = {"x": floats(B, S, D), "mask": real(B, S)}
+OWN = {"pads": {"x": [1], "mask": [1]}, "masks": {"x": "mask"}}
+LEXICAL = {"context": ids(B, T, S), "responses": ids(B, J, D, seed=1)}
+IDF = {"idf": np.linspace(0.1, 2.0, V + 1)}
+STEMS = IDF | {"stem": np.append(0, numbers(V, V))}
+MATCH_TABLES = {"member_GN": numbers(E + 1, S, 2, seed=1), "type_G": numbers(T, S), "group_CK": numbers(S + 1, J, 2)}
+
+CASES = {
+    **{f"Attention {score}": attention(score) for score in SCORES},
+    "AttentionFlow": flow(),
+    "AttentionFlow, ablations": flow(c2q=False, q2c=False),
+    "AttentionFlow, perceptrons": flow(kind="mlp", fusion="mlp"),
+    "AttentionFlow, dot": flow(start="dot", c2q=False),
+    "AttentiveModule": attentive(epsilon=0.25),
+    "AttentiveModule, padded": attentive(unpad=False, scalar_bias=True),
+    "AttentiveModule, release": attentive(masking="release"),
+    "BagOfWords": case(BagOfWords, V, D, inputs={"ids": ids(B, T, S)}, pads={"ids": [1, 2]}),
+    "BagOfWords, positions": case(BagOfWords, V, D, S, inputs={"ids": ids(B, T, S)}, pads={"ids": [1, 2]}),
+    "BagOfWords, frozen": case(BagOfWords, V, D, inputs={"ids": ids(B, S)}, trainable=False),
+    "BiLSTM": case(BiLSTM, J, inputs=WORDS, **OWN),
+    "BiLSTM, loop": case(BiLSTM, J, False, inputs=WORDS, **OWN),
+    "CharacterCNN": case(CharacterCNN, V, T, J, 2, 0.3, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}),
+    "CrossMatch": cross(),
+    "CrossMatch, scalar bias": cross(scalar_bias=True, unpad=False),
+    "Dense": case(Dense, J, inputs={"x": floats(B, T, D)}, activation="tanh"),
+    "DynamicBiLSTM": case(
+        DynamicBiLSTM,
+        T,
+        inputs={**flow().inputs},
+        pads={name: [1] for name in flow().inputs},
+        masks={"context": "context_mask", "query": "query_mask"},
+    ),
+    "EntityPointer": case(
+        EntityPointer,
+        (J, 2),
+        inputs=POINTED,
+        pads={"sentences": [1], "seen": [2], "mentions": [1], "distances": [2]},
+        tables={"entity_CK": numbers(E + 1, J, 2)},
+    ),
+    "Highway": case(Highway, inputs={"x": floats(B, T, D)}),
+    "IdTable": case(IdTable, (J, 2), inputs={"x": floats(B)}, tables={"ids": numbers(V, J, 2)}),
+    "LayerNorm": case(LayerNorm, inputs={"x": floats(B, T, D)}, epsilon=0.1),
+    "LexicalMatch": case(
+        LexicalMatch, V, 2, 1.5, 1.7, inputs=LEXICAL, pads={"context": [1, 2], "responses": [1, 2]}, tables=IDF
+    ),
+    "LexicalMatch, stems": case(LexicalMatch, V, 2, stems=True, inputs=LEXICAL, pads={"context": [2]}, tables=STEMS),
+    "MatchAggregation": aggregation(),
+    "MatchAggregation, release": aggregation(masking="release"),
+    "MatchTypes": case(
+        MatchTypes, T, (S, 2), (J, 2), inputs=SENTENCES, pads={"mentions": [1], "seen": [2]}, tables=MATCH_TABLES
+    ),
+    "MemoryAttention": memory(True, heads=3),
+    "MemoryAttention, plain": memory(False, projected=False),
+    "OrderedWords, position": case(OrderedWords, V, D, J, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}),
+    "OrderedWords, attention": case(
+        OrderedWords, V, 3 * D, J, "attention", 3, False, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}
+    ),
+    "PositionalEncoding": case(PositionalEncoding, J, 7.0, inputs={"x": floats(B, T, S, D)}, pads={"x": [2]}),
+    **{
+        f"RecurrentEncoder {cell} {merge}": case(
+            RecurrentEncoder, cell, 2 * D, 2, True, merge, 0.3, inputs=WORDS, **OWN
+        )
+        for cell, merge in (("gru", "concat"), ("lstm", "sum"))
+    },
+    "RecurrentEncoder, one way": case(RecurrentEncoder, "lstm", J, bidirectional=False, inputs=WORDS, **OWN),
+    **{f"RecurrentDecoder {kind}": decoder(kind) for kind in ("none", *BEFORE, *AFTER)},
+    "RecurrentDecoder lstm, all": decoder("additive", cell="lstm", output="all", dropout=0.3),
+    "ReversibleWordEmbedding": case(ReversibleWordEmbedding, V, D, inputs={"inputs": floats(B, T, D), "reverse": True}),
+    "SelfAttention": case(SelfAttention, "glorot", inputs=WORDS, counts="mask", **OWN),
+    "SentenceGRU": case(SentenceGRU, V, D, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}),
+    "SentenceGRU, frozen": case(SentenceGRU, V, D, False, inputs={"ids": ids(B, S)}),
+    **{
+        f"Shortcut {kind}": case(
+            Shortcut, kind, "sigmoid", inputs={"output": floats(B, D), "state": floats(B, D, seed=1)}
+        )
+        for kind in KINDS
+    },
+    "SpeakerFeature": case(
+        SpeakerFeature,
+        inputs={"x": floats(B, S, D), "speakers": numbers(4, B, S)},
+        pads={"x": [1], "speakers": [1]},
+    ),
+    "TimeFeature": case(TimeFeature, 2, D, inputs=HISTORY, pads={"times": [1], "turns": [1]}),
+    "WordEmbedding": case(WordEmbedding, V + 1, D, inputs={"ids": ids(B, T, S)}),
+}
+
+
+def built(name, **options):
+    """The layer of a case with random weights, and its call arguments."""
+    return CASES[name].build(**options), list(CASES[name].inputs.values())

@@ -1,0 +1,167 @@
+"""Every layer keeps Keras's contract, ignores padding and trains each of its weights; equations are in other files."""
+
+import inspect
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from helpers import on_tensorflow, to_numpy
+from layer_cases import CASES, B, D, J, S, T, V, call, floats
+
+from layers.attention import Attention
+from layers.attention_flow import AttentionFlow
+from layers.attentive_module import AttentiveModule
+from layers.cross_match import CrossMatch
+from layers.match_aggregation import MatchAggregation
+from layers.memory_attention import MemoryAttention
+from layers.ordered_words import OrderedWords
+from layers.recurrent import RecurrentDecoder, RecurrentEncoder
+from layers.shortcut import Shortcut
+
+PADDED = [name for name, each in CASES.items() if each.pads]
+FROZEN = {"BagOfWords, frozen", "IdTable", "LexicalMatch", "LexicalMatch, stems", "Shortcut identity", "Shortcut none"}
+FROZEN |= {"Attention dot", "Attention scaled_dot", "AttentionFlow, ablations", "MemoryAttention, plain"}
+"""Cases without a trainable weight."""
+
+
+def as_json(config):
+    return json.loads(json.dumps(config))
+
+
+def outputs_of(layer, inputs):
+    return [to_numpy(y) for y in keras.tree.flatten(call(layer, inputs))]
+
+
+@pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))
+@pytest.mark.parametrize("name", CASES)
+def test_saves_and_loads(name, policy):
+    """From JSON: class, arguments, dtype policy, and with the weights the same outputs."""
+    layer = CASES[name].build(dtype=policy)
+    again = keras.saving.deserialize_keras_object(as_json(keras.saving.serialize_keras_object(layer)))
+    assert type(again) is type(layer) and as_json(again.get_config()) == as_json(layer.get_config())
+    assert again.dtype_policy.name == policy
+    policies = ([part.dtype_policy.name for part in each._flatten_layers()] for each in (again, layer))
+    assert len({*map(tuple, policies)}) == 1
+    call(again, CASES[name].inputs)
+    again.set_weights(layer.get_weights())
+    for found, expected in zip(*(outputs_of(each, CASES[name].inputs) for each in (again, layer)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def symbol_of(x):
+    return keras.KerasTensor(x.shape, str(x.dtype)) if hasattr(x, "shape") else x
+
+
+@pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))
+@pytest.mark.parametrize("name", CASES)
+def test_knows_its_output(name, policy):
+    """Shape and dtype, of symbols as of numbers, and the shape from shapes alone."""
+    layer, inputs = CASES[name].build(dtype=policy), CASES[name].inputs
+    outputs = keras.tree.flatten(call(layer, inputs))
+    symbols = {key: keras.tree.map_structure(symbol_of, x) for key, x in inputs.items()}
+    for found, expected in zip(keras.tree.flatten(call(layer, symbols)), outputs, strict=True):
+        assert tuple(found.shape) == tuple(expected.shape)
+        assert keras.backend.standardize_dtype(found.dtype) == keras.backend.standardize_dtype(expected.dtype)
+    if name == "ReversibleWordEmbedding":
+        return  # `reverse` is no shape's
+    shapes = {f"{key}_shape": keras.tree.map_structure(lambda x: tuple(x.shape), x) for key, x in inputs.items()}
+    parameters = inspect.signature(layer.compute_output_shape).parameters
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values()):
+        found = layer.compute_output_shape(*shapes.values())
+    elif any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        found = layer.compute_output_shape(**shapes)
+    else:
+        own = [shapes[key] for key in shapes if key in parameters] or list(shapes.values())
+        found = layer.compute_output_shape(*own)
+    several = isinstance(found[0], (tuple, list))
+    assert [tuple(shape) for shape in (found if several else [found])] == [tuple(y.shape) for y in outputs]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_half_precision_is_near_float32(name):
+    exact = CASES[name].build(dtype="float32")
+    expected = outputs_of(exact, CASES[name].inputs)
+    for policy in ("mixed_float16", "mixed_bfloat16"):
+        layer = CASES[name].build(dtype=policy)
+        layer.set_weights(exact.get_weights())
+        assert {str(w.dtype) for w in layer.weights} <= {"float32", "int32", "uint32"}
+        for found, wanted in zip(outputs_of(layer, CASES[name].inputs), expected, strict=True):
+            assert np.abs(found - wanted).max() <= 0.08 * max(np.abs(wanted).max(), 1.0)
+
+
+@pytest.mark.parametrize("garbage", (0.0, -40.0))
+@pytest.mark.parametrize("name", PADDED)
+def test_ignores_padding(name, garbage):
+    """More of it, filled with anything, changes no output that counts; what it adds is beside them."""
+    layer, inputs = CASES[name].build(), CASES[name].inputs
+    counts = inputs.get(CASES[name].counts)
+    for found, expected in zip(outputs_of(layer, CASES[name].padded(garbage)), outputs_of(layer, inputs), strict=True):
+        found = found[tuple(slice(n) for n in expected.shape)]
+        if counts is not None:
+            found, expected = found[counts], expected[counts]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert np.ptp(expected) > 0.01  # which says something
+
+
+@on_tensorflow
+@pytest.mark.parametrize("name", CASES)
+def test_trains_every_weight(name):
+    """Each gets a gradient, dense (see `layers.word_embedding`), that is not zero; padding's row of a table none."""
+    layer = CASES[name].build()
+    rng = np.random.default_rng(3)
+    with tf.GradientTape() as tape:
+        outputs = keras.tree.flatten(call(layer, CASES[name].inputs))
+        loss = sum(tf.reduce_sum(tf.cast(y, "float32") * rng.normal(size=y.shape).astype("float32")) for y in outputs)
+    assert bool(layer.trainable_weights) == (name not in FROZEN)
+    gradients = tape.gradient(loss, [weight.value for weight in layer.trainable_weights])
+    for weight, gradient in zip(layer.trainable_weights, gradients, strict=True):
+        assert isinstance(gradient, tf.Tensor), weight.path
+        if weight.name == "b2" and weight.shape == (1,):
+            continue  # the release's number is taken away by the layer norm after it
+        assert np.isfinite(gradient.numpy()).all() and np.abs(gradient.numpy()).max() > 1e-5, weight.path
+        if weight.name == "embeddings" and name not in ("WordEmbedding", "ReversibleWordEmbedding"):
+            np.testing.assert_array_equal(gradient.numpy()[0], 0.0)
+
+
+def no_masks():
+    x = floats(B, S, D)
+    return AttentiveModule("release")(x, x, x)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Attention("cosine"), "score='cosine'"),
+        (lambda: Attention("dot").build((B, T, J), (B, S, D)), "one size. Received: 7 and 11"),
+        (lambda: AttentionFlow(start="ones"), "start='ones'"),
+        (lambda: AttentionFlow(kind="no"), "kind='no'"),
+        (lambda: AttentionFlow(fusion="no"), "fusion='no'"),
+        (lambda: AttentiveModule("padding"), "masking='padding'"),
+        (no_masks, "needs query_mask and key_mask"),
+        (lambda: CrossMatch("padding"), "masking='padding'"),
+        (lambda: MatchAggregation(masking="padding"), "masking='padding'"),
+        (lambda: MemoryAttention(7).build((B, T, D), (B, S, D)), "features=11, heads=7"),
+        (lambda: MemoryAttention(2, projected=False), "heads=2, projected=False"),
+        (lambda: OrderedWords(V, D, encoding="sum"), "encoding='sum'"),
+        (lambda: RecurrentEncoder("rnn"), "cell='rnn'"),
+        (lambda: RecurrentEncoder(merge="mul"), "merge='mul'"),
+        (lambda: RecurrentEncoder(units=7), "must be even.*units=7"),
+        (lambda: RecurrentDecoder("rnn"), "cell='rnn'"),
+        (lambda: RecurrentDecoder(attention="no"), "attention='no'"),
+        (lambda: RecurrentDecoder(output="no"), "output='no'"),
+        (lambda: Shortcut("highway"), "kind='highway'"),
+    ],
+)
+def test_rejects(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("axis", (2, 3, 4))
+def test_an_image_has_a_largest_size(axis):
+    sizes = [1, 1, T, S, S]
+    sizes[axis] += 1
+    with pytest.raises(ValueError, match=f"at most 3 turns of 5 words.*axis {axis} is too long"):
+        MatchAggregation(T, S)([np.zeros(sizes, "float32")])

@@ -1,0 +1,339 @@
+"""Every model computes its article's equations and loss, ignores padding, learns, and keeps Keras's contract."""
+
+import functools
+import json
+import types
+
+import bidaf_models
+import dam_models
+import dialog_models
+import keras
+import numpy as np
+import pytest
+import seq2seq_models
+import tensorflow as tf
+from helpers import to_numpy
+
+from models import MODELS
+from models.configured import ConfiguredModel
+from models.decoding import Decoding
+from tasks import TASKS
+
+
+def dialog(name):
+    """The cases of one model of dialog."""
+    own = {part: functools.partial(getattr(dialog_models, part), name) for part in ("fresh", "made", "config")}
+    rest = {part: getattr(dialog_models, part) for part in ("batch", "real", "loss_in_loops", "DROPPING")}
+    rest |= {"in_loops": lambda model, row: dialog_models.in_loops(model, name, row), "EXAMPLES": dialog_models.ANSWERS}
+    return types.SimpleNamespace(**own, **rest)
+
+
+HELPERS = {name: dialog(name) for name in dialog_models.NAMES}
+HELPERS |= {"bidaf": bidaf_models, "dam": dam_models, "seq2seq": seq2seq_models}
+ENCODINGS = [{"encoding": "position"}, {"encoding": "attention"}]
+HOPS = [
+    {"heads": heads, "divisor": divisor, "shortcut": shortcut}
+    for heads, divisor, shortcut in [
+        (1, "dimension", "gated"),
+        (2, "root", "gated"),
+        (1, "root", "identity"),
+        (2, "dimension", "identity"),
+        (1, "root", "none"),
+        (2, "root", "none"),
+    ]
+]
+PLAIN = [{"speaker": False}, {"speaker": False, "time": False}]
+CASES = {
+    "bidaf": bidaf_models.VARIANTS,
+    "dam": dam_models.VARIANTS,
+    "seq2seq": seq2seq_models.VARIANTS,
+    "memma": [{}, {"match_types": True}, *ENCODINGS, {"memory": "latest"}],
+    "entity-memma": [{}, *ENCODINGS],
+    "memn2n": [{}, {"gated": True}, {"match_types": True}, *ENCODINGS],
+    "memr": [{}, {"match_types": True}],
+    "supervised-embeddings": [{}, {"match_types": True}],
+}
+"""The settings of each model that all of the contract is kept with."""
+EQUATIONS = {
+    **CASES,
+    "dam": CASES["dam"] + dam_models.RELEASE,
+    "memma": [
+        *CASES["memma"],
+        *HOPS,
+        *PLAIN,
+        {"positions": False},
+        {"time": False},
+        {"hops": 0},
+        {"gate": "sigmoid"},
+        {"memory": "latest", "time": False, "shortcut": "identity", "hops": 3},
+    ],
+    "entity-memma": [*CASES["entity-memma"], {"positions": True, "shortcut": "identity", "divisor": "root"}],
+    "memn2n": [*CASES["memn2n"], *PLAIN, {"hops": 1}],
+}
+"""Those that the equations are compared under."""
+FIRST = {name: settings[:1] for name, settings in CASES.items()}
+
+
+def each(cases):
+    pairs = [(name, settings) for name, of_model in cases.items() for settings in of_model]
+    return pytest.mark.parametrize(("name", "settings"), pairs, ids=[f"{name} {settings}" for name, settings in pairs])
+
+
+def fast_and_slow(cases):
+    """Parameters: the first settings of each model, and the others as slow tests."""
+    return [
+        pytest.param(name, settings, id=f"{name} {settings}", marks=[pytest.mark.slow] * (settings != of_model[0]))
+        for name, of_model in cases.items()
+        for settings in of_model
+    ]
+
+
+def rows_of(helpers):
+    return range(len(getattr(helpers, "EXAMPLES", dam_models.TURNS)))
+
+
+def loss_of(name):
+    task = TASKS[MODELS[name].task]
+    return task.loss(task.Training())
+
+
+def gradients_of(model, name, inputs, targets):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(loss_of(name)(targets, model(inputs)))
+    return loss, tape.gradient(loss, [weight.value for weight in model.trainable_weights])
+
+
+# === Equations ===
+
+
+@each(EQUATIONS)
+def test_matches_its_article(name, settings):
+    """The network of each example alone, in loops over the equations, and the loss of all."""
+    helpers = HELPERS[name]
+    model = helpers.made(**settings)
+    inputs, targets = helpers.batch(model)
+    logits = model(inputs)
+    expected = [helpers.in_loops(model, row) for row in rows_of(helpers)]
+    for row, by_hand in enumerate(expected):
+        found = helpers.real(to_numpy(logits)[row], row)
+        assert found.shape == by_hand.shape and (by_hand.size < 3 or np.ptp(by_hand, axis=-1).min() > 1e-3)
+        np.testing.assert_allclose(found, by_hand, rtol=1e-4, atol=1e-4)
+    loss = keras.ops.mean(loss_of(name)(targets, logits))
+    assert float(loss) == pytest.approx(helpers.loss_in_loops(expected), rel=1e-4)
+
+
+@each(CASES)
+def test_ignores_padding(name, settings):
+    """An example alone, beside larger ones, and padded further."""
+    helpers = HELPERS[name]
+    model = helpers.made(**settings)
+    for row in rows_of(helpers):
+        alone = helpers.real(to_numpy(model(helpers.batch(model, [row])[0]))[0], row)
+        for more in (0, 3):
+            found = helpers.real(to_numpy(model(helpers.batch(model, more=more)[0]))[row], row)
+            np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-5)
+
+
+@each(FIRST)
+def test_drops_in_training_alone(name, settings):
+    helpers = HELPERS[name]
+    whole, model = helpers.made(), helpers.fresh(**helpers.DROPPING)
+    model.set_weights(whole.get_weights())
+    inputs, _ = helpers.batch(model)
+    expected = to_numpy(whole(inputs))
+    np.testing.assert_allclose(to_numpy(model(inputs)), expected, atol=1e-5)
+    keras.utils.set_random_seed(1)
+    first, second = (to_numpy(model(inputs, training=True)) for _ in range(2))
+    assert np.abs(first - expected).max() > 0.01 and np.abs(first - second).max() > 0.01
+    np.testing.assert_array_equal(to_numpy(whole(inputs, training=True)), expected)
+
+
+# === Training ===
+
+
+@each(CASES)
+def test_trains_every_weight(name, settings):
+    """Gradients are dense (see `layers.word_embedding`) and not zero; padding gets none."""
+    helpers = HELPERS[name]
+    model = helpers.made(**settings)
+    inputs, targets = helpers.batch(model)
+    _, gradients = gradients_of(model, name, inputs, targets)
+    kept = {weight.path for weight in model.non_trainable_weights if weight.dtype == "float32"}
+    assert kept <= ({"word_embedding/embeddings"} if name == "bidaf" else {"lexical_match/idf"})
+    for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
+        assert isinstance(gradient, tf.Tensor), weight.path
+        values = gradient.numpy()
+        assert np.isfinite(values).all(), weight.path
+        if weight.name == "b2" and weight.shape == (1,):
+            continue  # the layer norm after it takes a scalar bias away
+        assert np.abs(values).max() > 1e-8, weight.path
+        if weight.name == "embeddings" and not settings.get("tied_output"):
+            np.testing.assert_array_equal(values[0], 0.0)
+        if weight.name == "speakers":  # padding; the user, the bot, the knowledge
+            assert (np.abs(values).max(axis=1) > 1e-6).tolist() == [False, True, True, True]
+        if weight.name == "times":  # facts before the first turn are of that turn
+            assert (np.abs(values).max(axis=1) > 1e-6).all()
+
+
+LEARNT = {
+    name: [settings for settings in of_model if not settings.keys() & {"lexical", "memory"}]
+    for name, of_model in CASES.items()
+}
+
+
+@pytest.mark.parametrize(("name", "settings"), fast_and_slow(LEARNT))
+def test_learns_one_batch(name, settings):
+    helpers = HELPERS[name]
+    keras.utils.set_random_seed(0)
+    smaller = {"levels": 1} if name == "dam" else {"hops": 1} if "hops" in MODELS[name].config.model_fields else {}
+    model, optimizer = helpers.fresh(**smaller, **settings), keras.optimizers.Adam(0.02)
+    optimizer.build(model.trainable_variables)
+    inputs, targets = helpers.batch(model)
+
+    @functools.partial(tf.function, autograph=False)
+    def step():
+        loss, gradients = gradients_of(model, name, inputs, targets)
+        optimizer.apply(gradients, model.trainable_variables)
+        return loss
+
+    losses = []
+    while not losses or (losses[-1] > 0.05 and len(losses) < 300):
+        losses.append(float(step()))
+    undecided = helpers.loss_in_loops([0 * helpers.in_loops(model, row) for row in rows_of(helpers)])
+    assert losses[0] == pytest.approx(undecided, abs=1.0)  # small weights
+    assert losses[-1] <= 0.05
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "bidaf"])
+def test_frozen_word_vectors_stay(name):
+    helpers = HELPERS[name]
+    model, whole = helpers.fresh(train_embedding=False), helpers.fresh()
+    trained, all_of_them = ({weight.path for weight in each.trainable_weights} for each in (model, whole))
+    frozen = {weight.path for weight in model.weights if weight.name == "embeddings"}
+    assert frozen and trained == all_of_them - frozen
+
+
+# === Saving and precision ===
+
+
+def policies_of(model):
+    return [layer.dtype_policy.name for layer in model.layers if not isinstance(layer, keras.layers.InputLayer)]
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras 3.15
+@pytest.mark.parametrize(("name", "settings"), fast_and_slow(CASES))
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_saves_loads_and_clones(name, settings, policy, tmp_path):
+    """Class, config, name, dtype policy and outputs, whatever policy is the global one by then."""
+    helpers = HELPERS[name]
+    keras.config.set_dtype_policy(policy)
+    model = helpers.fresh(**settings)
+    keras.config.set_dtype_policy("float32")
+    model.set_weights(helpers.made(**settings).get_weights())
+    inputs, _ = helpers.batch(model)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras", safe_mode=True)
+    clone, again = keras.models.clone_model(model), type(model).from_config(json.loads(json.dumps(model.get_config())))
+    for other in (clone, again):
+        other.set_weights(model.get_weights())
+    for other in (loaded, clone, again):
+        assert type(other) is type(model) is MODELS[name].build and isinstance(other, ConfiguredModel)
+        assert other.config == model.config and other.get_config() == model.get_config() and other.name == model.name
+        assert policies_of(other) == policies_of(model) and model.get_config()["dtype"] == policy
+        np.testing.assert_array_equal(to_numpy(other(inputs)), to_numpy(model(inputs)))
+    assert keras.config.dtype_policy().name == "float32"
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+@each(FIRST)
+def test_half_precision_is_near_float32(name, settings, policy):
+    helpers = HELPERS[name]
+    exact = helpers.made(**settings)
+    model = MODELS[name].build(exact.config, dtype=policy)
+    model.set_weights(exact.get_weights())
+    assert {str(weight.dtype) for weight in model.weights} <= {"float32", "int32", "uint32"}
+    inputs, _ = helpers.batch(model)
+    logits, expected = model(inputs), to_numpy(exact(inputs))
+    dtype = policy.removeprefix("mixed_") if name == "seq2seq" else "float32"
+    assert keras.backend.standardize_dtype(logits.dtype) == dtype
+    for row in rows_of(helpers):
+        one, other = (helpers.real(x[row], row) for x in (to_numpy(logits), expected))
+        assert 0 < np.abs(one - other).max() < max(np.ptp(other), 1.0) / 10
+
+
+# === Configs ===
+
+NAMES = dialog_models.NAMES
+MEMMA = ("memma", "entity-memma")
+SIZES = ("vocabulary_size", "embedding_dim")
+REJECTED = [
+    *((name, {field: value}) for name in CASES for field in SIZES for value in (0, -1)),
+    *((name, {"dropout": rate}) for name in CASES if name != "dam" for rate in (-0.1, 1.0)),
+    *((name, {field: 0}) for name in NAMES for field in ("max_words", "time_limit")),
+    *((name, {field: "no"}) for name in MEMMA for field in ("divisor", "shortcut", "gate", "memory", "encoding")),
+    *((name, {"heads": heads}) for name in MEMMA for heads in (0, -2)),
+    *((name, {"hops": -1}) for name in NAMES[:4]),
+    ("memn2n", {"encoding": "gru"}),
+    ("memr", {"encoding": "sum"}),
+    ("memma", {"candidates": (1, 2, 3)}),
+    *(("dam", {field: "no"}) for field in ("variant", "masking")),
+    *(("dam", {field: 0}) for field in ("max_turns", "max_words")),
+    *(("dam", {"conv_filters": filters}) for filters in ((3,), (3, 0))),
+    ("dam", {"levels": -1}),
+    ("dam", {"embedding_dropout": 1.0}),
+    ("dam", {"lexical": {"gain": 0.0}}),
+    *(("bidaf", {field: "no"}) for field in ("end_pointer", "attention", "similarity", "similarity_start", "fusion")),
+    *(("bidaf", {field: 0}) for field in ("characters", "hidden", "character_width")),
+    *(("bidaf", {field: -1}) for field in ("tuned_words", "trained_words", "length_penalty")),
+    *(("seq2seq", {field: "no"}) for field in ("cell", "merge", "attention", "output", "embedding_start")),
+    *(("seq2seq", {field: 0}) for field in ("hidden", "layers")),
+]
+RULES = [
+    ("bidaf", {"use_characters": False, "use_words": False}, "must not both be False"),
+    ("bidaf", {"train_unknown": True, "use_words": False}, "needs use_words=True"),
+    ("bidaf", {"tuned_words": 3, "use_words": False}, "needs use_words=True"),
+    ("bidaf", {"tuned_words": 12}, "at most vocabulary_size=11.*tuned_words=12"),
+    ("dam", {"hashed_words": 3, "unknown_id": 0}, "expect an unknown_id.*unknown_id=0"),
+    ("dam", {"hashed_words": 3, "unknown_id": 38}, "unknown_id=38"),
+    ("seq2seq", {"hidden": 7}, "even to be halved.*hidden=7"),
+    *((name, {"heads": 3}, "must divide embedding_dim.*heads=3, embedding_dim=14") for name in MEMMA),
+    *(
+        ("entity-memma", {field: value}, f"no match_types.*{field}={value}")
+        for field, value in (("speaker", False), ("time", False), ("match_types", True))
+    ),
+    *(("supervised-embeddings", {field: True}, f"no features.*{field}=True") for field in ("speaker", "time")),
+]
+DECODING = [{"beam": 0}, {"max_length": 0}, {"temperature": 0.0}, {"top_p": 0.0}, {"top_p": 1.1}]
+DECODING += [{field: -1} for field in ("min_length", "length_penalty", "block_ngrams", "top_k")]
+
+
+def valid(name):
+    helpers = HELPERS[name]
+    return dialog_models.config(name) if name in NAMES else MODELS[name].config(**helpers.SIZES)
+
+
+@pytest.mark.parametrize(("name", "changes"), REJECTED, ids=str)
+def test_config_rejects(name, changes):
+    """The message names the field."""
+    [field] = changes
+    with pytest.raises(ValueError, match=rf"(?s)\n{field}(\.\w+)?\n"):
+        valid(name).replace(**changes)
+
+
+@pytest.mark.parametrize(("name", "changes", "message"), RULES, ids=str)
+def test_config_rejects_what_does_not_go_together(name, changes, message):
+    with pytest.raises(ValueError, match=message):
+        valid(name).replace(**changes)
+
+
+@pytest.mark.parametrize("changes", DECODING, ids=str)
+def test_decoding_rejects(changes):
+    [field] = changes
+    with pytest.raises(ValueError, match=rf"\n{field}\n"):
+        Decoding(**changes)
+
+
+def test_decoding_ends_after_it_may():
+    with pytest.raises(ValueError, match=r"min_length must be below max_length=5\. Received: 5"):
+        Decoding(min_length=5, max_length=5)
+    assert list(dict(Decoding()).values()) == [1, False, 30, 0, 0.0, 0, False, 1.0, 0, 1.0]  # greedy search
