@@ -10,6 +10,7 @@ import pathlib
 import numpy as np
 
 from base.files import UserError
+from data.sequences import ranges
 
 BLOCK = 2**20
 """Items that are read at once."""
@@ -111,16 +112,6 @@ def flatten(numbers, starts, lengths):
         return np.zeros(0, numbers.dtype)
     around = numbers.read(starts[0], starts[-1] + lengths[-1])
     return around[ranges(starts - starts[0], lengths)]
-
-
-def ranges(starts, lengths):
-    """The integers from each start, as many as its length, concatenated.
-
-    >>> ranges(np.array([5, 1]), np.array([2, 3])).tolist()
-    [5, 6, 1, 2, 3]
-    """
-    before = np.cumsum(lengths) - lengths
-    return np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
 
 
 def first_occurrences(hashes, part=2**22):

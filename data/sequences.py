@@ -6,8 +6,6 @@ import itertools
 
 import numpy as np
 
-from data.flat_arrays import ranges
-
 
 @dataclasses.dataclass(frozen=True)
 class Sequences:
@@ -154,3 +152,13 @@ def round_up(n, multiple):
     (8, 8)
     """
     return -(-n // multiple) * multiple
+
+
+def ranges(starts, lengths):
+    """The integers from each start, as many as its length, concatenated.
+
+    >>> ranges(np.array([5, 1]), np.array([2, 3])).tolist()
+    [5, 6, 1, 2, 3]
+    """
+    before = np.cumsum(lengths) - lengths
+    return np.arange(lengths.sum()) + np.repeat(starts - before, lengths)

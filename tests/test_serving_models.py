@@ -1,11 +1,13 @@
 """serving/models.py with real models: runs, exported models, an index, their metadata."""
 
 import json
+import pathlib
 import shutil
+import threading
 
 import pytest
 from fastapi.testclient import TestClient
-from helpers import run_script
+from helpers import ROOT, run_script
 
 from base.files import UserError
 from engine.export import export
@@ -80,6 +82,29 @@ def test_every_run_is_warmed_up_and_served(task, request):
         assert answer.status_code == 200 and len(answer.json()["predictions"]) == len(instances)
         wrong = client.post("/v1/models/m:predict", json={"instances": [{"nothing": 1}]})
         assert wrong.status_code == 400 and "is missing" in wrong.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS]
+)
+def test_a_request_passes_at_most_ten_files(task, request):
+    """The files of the project that run Python between the socket and the scores."""
+    model, files = load("m", request.getfixturevalue(f"trained_{task}").path), set()
+    instances = [model.metadata()["examples"][0]["instance"]]
+    model.predictor.predict(instances)  # compiles
+
+    def note(frame, event, argument):
+        path = pathlib.Path(frame.f_code.co_filename)
+        if path.is_relative_to(ROOT) and not path.is_relative_to(ROOT / ".venv") and path.parent.name != "tests":
+            files.add(str(path.relative_to(ROOT)))
+
+    threading.setprofile(note)  # for the threads that begin from now on
+    try:
+        with TestClient(create_app({"m": model}, milliseconds=1.0)) as client:
+            assert client.post("/v1/models/m:predict", json={"instances": instances}).status_code == 200
+    finally:
+        threading.setprofile(None)
+    assert {"serving/app.py", f"tasks/{task}/predictor.py"} < files and len(files) <= 10, sorted(files)
 
 
 def test_an_exported_model_is_served(trained_reading_comprehension, tmp_path):

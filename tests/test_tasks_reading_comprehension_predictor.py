@@ -59,13 +59,13 @@ def test_the_best_window_answers(predictor):
 
 
 def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
-    calls, predict = [], predictor.model.predict_on_batch
+    calls, predict = [], predictor._reader.predict_on_batch
 
     def counting(inputs):
         calls.append(inputs["context"].shape)
         return predict(inputs)
 
-    monkeypatch.setattr(predictor.model, "predict_on_batch", counting)
+    monkeypatch.setattr(predictor._reader, "predict_on_batch", counting)
     passage = "Cyd lives in Kyiv. " * 2000 + PASSAGE
     assert len(tokenize(passage)) == 10_010
     found = ask(predictor, passage)

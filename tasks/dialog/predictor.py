@@ -73,7 +73,7 @@ class DialogPredictor(Predictor):
     def __init__(self, run):
         self.world = World.load(run.path)
         self.model = run.load_model()
-        self.config = self.model.config
+        self.config, self._reads = self.model.config, self.model.config.reads
         check_sizes(self.config, self.world.config_fields, run.path)
         self.with_attention = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
         self.response_filter = ResponseFilter(self.world)
@@ -148,7 +148,7 @@ class DialogPredictor(Predictor):
             times = [time - coded["times"][-1] for time in coded["times"]]  # its only turn counts as turn 0
             dialogs.append({**coded, "times": times, "turns": [len(said) - 1], "answers": [0]})
         split = DialogSplit(self.world.encode([text.split() for text in sentences]), dialogs)
-        inputs, _ = split.collate(range(len(dialogs)), self.config.reads, self.config.entities)
+        inputs, _ = split.collate(range(len(dialogs)), self._reads, self.config.entities)
         logits, *hops = map(np.asarray, keras.tree.flatten(self.with_attention.predict_on_batch(inputs)))
         for row, said in enumerate(conversations):
             yield said, logits[row, 0], np.array([weights[row, :, 0, : len(said) - 1] for weights in hops])

@@ -3,6 +3,8 @@
 Letters: R sources   S source words   T target words   K replies to a source   L words of a reply
 """
 
+import functools
+
 import numpy as np
 from keras import ops
 
@@ -116,6 +118,7 @@ def _without_end(ids):
 # === Decoding as text ===
 
 
+@functools.lru_cache(maxsize=64)
 def parse_decoding(text):
     """Makes a `Decoding` of `field=value,...`; a `UserError` on anything else."""
     assignments = [part.strip() for part in (text or "").split(",") if part]

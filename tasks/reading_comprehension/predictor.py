@@ -133,6 +133,18 @@ class Found(Config):
     `tasks.reading_comprehension.confidence`. Null in a run without that scale."""
 
 
+class SpanReader(keras.Model):
+    """The logits of a model, float32, and its best spans, see `models.bidaf.best_spans`."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def call(self, inputs):
+        logits = keras.ops.cast(self.model(inputs), "float32")
+        return logits, *best_spans(logits, MAX_LENGTH, SPANS, self.model.config.length_penalty)
+
+
 class ReadingComprehensionPredictor(Predictor):
     """Finds the answer to a question in a passage.
 
@@ -164,6 +176,7 @@ class ReadingComprehensionPredictor(Predictor):
         self.vocabulary = vocabulary_of(run)
         self.characters = Vocabulary.load(run.path / CHARACTERS)
         self.model = run.load_model()
+        self._reader = SpanReader(self.model)
         self.window = max(run.training.max_context, 4 * MAX_LENGTH)
         self.scale = scale_of(run)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
@@ -240,9 +253,8 @@ class ReadingComprehensionPredictor(Predictor):
         read = [([], {}) for _ in lengths]
         for batch in batches_of(windows, BATCH_WORDS, BATCH):
             inputs, _ = _split_of(asked, batch).collate(np.arange(len(batch)), multiple=16)
-            logits = np.asarray(self.model.predict_on_batch(inputs), np.float32)
-            best = best_spans(logits, MAX_LENGTH, SPANS, self.model.config.length_penalty)
-            for window, logits_2T, *places in zip(batch, logits, *map(np.asarray, best), strict=True):
+            found = map(np.asarray, self._reader.predict_on_batch(inputs))
+            for window, logits_2T, *places in zip(batch, *found, strict=True):
                 spans, logits_of = read[window.row]
                 logits_of[window] = logits_2T[:, : window.end - window.first].astype(np.float64)
                 for first, last, score in zip(*(each.tolist() for each in places), strict=True):

@@ -12,12 +12,15 @@ from base.config import Config
 from base.files import UserError
 from data.sequences import Sequences
 from data.tokenizers import words_of
+from engine.parallel import compile_for_all_sizes
 from engine.predictor import Predictor
 from engine.run import VOCABULARY
 from engine.vocabularies import vocabulary_of
 from tasks.selection.data import text_settings
-from tasks.selection.scoring import CANDIDATES, score
+from tasks.selection.scoring import score
 from tasks.selection.split import SelectionSplit, inputs_of
+
+LENGTH_MULTIPLE = 4  # that lengths are rounded up to
 
 
 class SelectionPredictor(Predictor):
@@ -53,15 +56,18 @@ class SelectionPredictor(Predictor):
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
         self.text = text_settings(run)
         self.model = run.load_model()
+        compile_for_all_sizes(self.model)
         self.vocabulary = vocabulary_of(run)
 
     def answer(self, instances):
-        split = self._split(instances)
-        # All candidates of a single context are scored at once, so that it is encoded once.
-        at_once = max(CANDIDATES, len(split)) if len(instances) == 1 else CANDIDATES
-        logits = np.zeros(0, np.float32)
-        if len(split):
-            logits = score(self.model, split, self.model.config, candidates=at_once)
+        split, config = self._split(instances), self.model.config
+        if not len(split):
+            logits = np.zeros(0, np.float32)
+        elif len(instances) == 1:  # all candidates at once, so that their context is encoded once
+            inputs = inputs_of(split, config, np.array([0]), np.arange(len(split))[None], LENGTH_MULTIPLE)
+            logits = np.asarray(self.model.predict_on_batch(inputs))[0]
+        else:
+            logits = score(self.model, split, config, length_multiple=LENGTH_MULTIPLE)
         ends = np.cumsum([len(instance.candidates) for instance in instances])
         return [
             self.Answer(
