@@ -119,7 +119,8 @@ def open_run():
     """The run, and its task; from now on models compute in float32."""
     if not FLAGS.run:
         raise UserError("--predict and --explain need a --run")
-    from engine.run import Run, set_precision
+    from engine.devices import set_precision
+    from engine.run import Run
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)

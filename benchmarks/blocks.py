@@ -26,26 +26,30 @@ def training_block(side, path, batch_size, steps, seed, multiple=4):
         seed: Of weights and batches.
         multiple: See `engine.train`: sizes are rounded up to it, by the task.
     """
-    import numpy as np
-
-    from data.stream import as_dataset
+    from data.batching import Epochs
+    from engine.devices import OneDevice
 
     model, task, dataset, training = build(side, path, seed)
     model.optimizer.build(model.trainable_variables)
-    split, rng = dataset.splits["train"], np.random.default_rng(seed)
+    split = dataset.splits["train"]
     training = training.replace(batch_size=batch_size or training.batch_size)
-    batches = itertools.chain.from_iterable(
-        task.training_batches(split, model.config, training, rng) for _ in itertools.count()
-    )
+    epochs = Epochs(lambda rng: task.training_batches(split, model.config, training, rng), seed)
+
+    def make_arrays(step):
+        return task.collate(split, model.config, epochs.batch(step), multiple)
+
     _, count = COUNTED[task.name]
-    first = task.collate(split, model.config, next(batches), multiple)
-    model.fit(as_dataset([first]), steps_per_epoch=1, shuffle=False, verbose=0)  # traces
+    device = OneDevice()
+    batches = device.batches(make_arrays, 0, 10**9, task.loss_counts, training.batch_size)
+    step, stream = device.step(model, batches), iter(batches)
+    step(next(stream))  # traces
 
     def block():
-        started = time.perf_counter()
-        collated = [task.collate(split, model.config, batch, multiple) for batch in itertools.islice(batches, steps)]
-        model.fit(as_dataset(collated), steps_per_epoch=steps, shuffle=False, verbose=0)
-        return sum(count(targets) for _, targets in collated) / (time.perf_counter() - started)
+        started, counted = time.perf_counter(), 0
+        for inputs, targets in itertools.islice(stream, steps):
+            step((inputs, targets))
+            counted += count(targets.numpy())
+        return counted / (time.perf_counter() - started)
 
     return block
 

@@ -3,7 +3,8 @@
 
 def open_run(run, precision):
     """The predictor of a run, computing in `precision`."""
-    from engine.run import Run, set_precision
+    from engine.devices import set_precision
+    from engine.run import Run
     from tasks import TASKS
 
     set_precision(precision)

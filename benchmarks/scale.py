@@ -73,28 +73,29 @@ def load(path):
 def train(path):
     """Seconds of steps of training, how much of them waits for data, and peak megabytes."""
     from benchmarks.turns import build
-    from data.batching import epochs_of
-    from data.stream import as_dataset
+    from data.batching import Epochs
+    from engine.devices import OneDevice
     from tasks.selection.split import POOL
 
     side, _ = side_of_recipe(FLAGS.recipe)
     model, task, dataset, training = build(side, path, FLAGS.seed)
     split = dataset.splits["train"]
 
-    def batches():
-        def make(rng):
-            return task.training_batches(split, model.config, training, rng)
-
-        return (task.collate(split, model.config, batch, 4) for batch in epochs_of(make, FLAGS.seed))
-
-    stream = iter(as_dataset(batches()))
-    model.train_on_batch(*next(stream))  # traces
+    epochs = Epochs(lambda rng: task.training_batches(split, model.config, training, rng), FLAGS.seed)
+    device = OneDevice()
+    batches = device.batches(
+        lambda step: task.collate(split, model.config, epochs.batch(step), 4),
+        *(0, 10**9, task.loss_counts, training.batch_size),
+    )
+    model.optimizer.build(model.trainable_variables)
+    step, stream = device.step(model, batches), iter(batches)
+    step(next(stream))  # traces
     started, waited = time.perf_counter(), 0.0
     for _ in range(FLAGS.steps):
         asked = time.perf_counter()
         batch = next(stream)
         waited += time.perf_counter() - asked
-        model.train_on_batch(*batch)
+        float(step(batch))
     seconds = time.perf_counter() - started
     anonymous, peak = memory()
     del stream

@@ -19,7 +19,7 @@ from absl import flags
 from base import cli
 from base.files import UserError
 from benchmarks.turns import write_record
-from engine.interruption import LOCK
+from engine.run import LOCK
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("kills", 50, "Kills before the training may go on to its end.", lower_bound=1)

@@ -229,7 +229,7 @@ def build(side, path, seed):
     """
     import keras
 
-    from engine.run import set_precision
+    from engine.devices import set_precision
 
     config, task, dataset, training, spec = make_model_config(side, path)
     set_precision(training.precision)

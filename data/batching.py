@@ -1,18 +1,31 @@
-"""Batches of examples of like size, in an order that a seed and an epoch fix."""
+"""Batches of examples of like size, a pure function of the step: (seed, epoch) fix the order of an epoch."""
 
 import bisect
 import collections.abc
+import functools
 import itertools
+import threading
 
 import numpy as np
 
 
+def remembered(function):
+    """Caches the last two results of a function of integers that several threads call; each result is made once."""
+    cached, lock = functools.lru_cache(maxsize=2)(function), threading.Lock()
+
+    def call(number):
+        with lock:
+            return cached(number)
+
+    return call
+
+
 class Batches(collections.abc.Sequence):
-    """An epoch's batches in pools, of which one is in memory: it is made when a batch of it is asked for.
+    """An epoch's batches in pools, each made when a batch of it is asked for.
 
     Args:
         counts: Number of batches of each pool.
-        make: Function of the number of a pool that gives the list of its batches.
+        make: Pure function of the number of a pool that gives the list of its batches.
 
     >>> batches = Batches([2, 3], lambda pool: [(pool, i) for i in range(2 + pool)])
     >>> len(batches), batches[2], batches[1:4], batches[-1]
@@ -21,7 +34,7 @@ class Batches(collections.abc.Sequence):
 
     def __init__(self, counts, make):
         self._starts = [0, *itertools.accumulate(counts)]
-        self._make, self._made = make, (None, [])
+        self._pool = remembered(make)
 
     def __len__(self):
         return self._starts[-1]
@@ -31,16 +44,40 @@ class Batches(collections.abc.Sequence):
             return [self[i] for i in range(*index.indices(len(self)))]
         index = range(len(self))[index]
         pool = bisect.bisect_right(self._starts, index) - 1
-        if self._made[0] != pool:
-            self._made = pool, self._make(pool)
-        return self._made[1][index - self._starts[pool]]
+        return self._pool(pool)[index - self._starts[pool]]
+
+
+class Epochs:
+    """The batch of every step of a training, whatever step it starts or resumes at.
+
+    Args:
+        make_batches: Takes a `numpy.random.Generator` and returns a sequence of one epoch's batches, of the same length
+            each time.
+        seed: Epoch `e` draws from the generator seeded by `(seed, e)`.
+
+    >>> epochs = Epochs(lambda rng: rng.permutation(3).tolist(), seed=1)
+    >>> epochs.steps, [epochs.batch(step) for step in range(6)]
+    (3, [0, 1, 2, 2, 0, 1])
+    >>> epochs.batch(4)
+    0
+    """
+
+    def __init__(self, make_batches, seed):
+        self._epoch = remembered(lambda epoch: make_batches(np.random.default_rng((seed, epoch))))
+        self.steps = len(self._epoch(0))
+        """Steps per epoch."""
+
+    def batch(self, step):
+        """The batch of a step, counted from 0 over all epochs."""
+        epoch, index = divmod(step, self.steps)
+        return self._epoch(epoch)[index]
 
 
 def batches_by_size(sizes, batch_size, rng=None, pool=64):
     """Cuts examples into batches of like size on every axis.
 
-    A random pool of some batches is cut into batches of like size, and these are shuffled; see `like_batches`. How many
-    batches there are depends on the number of examples alone.
+    A random pool of some batches is cut into batches of like size, and these are shuffled; see `like_batches`. The
+    number of batches depends on the number of examples alone.
 
     Args:
         sizes: Size of each example on each axis, int `(examples, axes)`, the costliest axis first.
@@ -82,7 +119,7 @@ def like_batches(sizes, batch_size, rng):
     parts are then cut into batches.
 
     Args:
-        sizes, batch_size, rng: As of `batches_by_size`.
+        sizes, batch_size, rng: As in `batches_by_size`.
 
     Returns:
         List of int arrays: the examples of each batch, of which only one may be smaller than `batch_size`.
@@ -106,29 +143,3 @@ def _cut(part, pieces, batch_size):
 def evenly_spaced(total, count):
     """Indices of at most `count` of `total` examples, at equal distances, the first and the last among them."""
     return np.unique(np.linspace(0, total - 1, min(count, total)).astype(int)).tolist()
-
-
-def epochs_of(make_batches, seed, start=0):
-    """All batches of all epochs without end, from batch `start` on.
-
-    Args:
-        make_batches: Takes a `numpy.random.Generator` and returns a sequence of one epoch's batches,
-            of the same length each time.
-        seed: Epoch `e` draws from the generator seeded by `(seed, e)`, so that any epoch can be made
-            again without those before it.
-        start: Batches to skip, counted over all epochs.
-
-    Yields:
-        What the lists hold.
-
-    >>> def two(rng):
-    ...     return rng.permutation(2).tolist()
-    >>> whole = list(itertools.islice(epochs_of(two, seed=1), 8))
-    >>> list(itertools.islice(epochs_of(two, seed=1, start=3), 5)) == whole[3:]
-    True
-    """
-    length = len(make_batches(np.random.default_rng((seed, 0))))
-    for epoch in itertools.count(start // length):
-        batches = make_batches(np.random.default_rng((seed, epoch)))
-        for i in range(start % length if epoch == start // length else 0, length):
-            yield batches[i]

@@ -1,22 +1,103 @@
-"""A training on several hosts of a Ray cluster: Ray Train starts them, joins their JAX, and starts them again."""
+"""Ray clusters: a training on several hosts by Ray Train, and a function mapped over all machines by Ray Data.
 
+Ray is in requirements-ray.txt.
+"""
+
+import contextlib
+import importlib.util
+import logging
 import pathlib
+import pickle
 import tempfile
 
-from base.cluster import connected
 from base.files import UserError
-from engine.run import LAST, saved_position
+from engine.run import LAST, Run
 from engine.task import sample_of
 
-ENVIRONMENT = {"KERAS_BACKEND": "jax", "RAY_TRAIN_V2_ENABLED": "1"}
 LOSSES = 3
-"""As often in a row, with nothing new saved between, a lost host ends the training: starting again does not mend it."""
+"""Hosts lost at the same step before a training ends: starting again does not help."""
+
+
+class Lost(Exception):
+    """A cluster failed, or the function that it was asked for."""
+
+
+@contextlib.contextmanager
+def connected(flag, needed, log=False, **environment):
+    """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts on this machine.
+
+    Args:
+        flag: The user's, for the message.
+        needed: Modules that must be installed.
+        log: Whether output of the cluster's processes appears here.
+        **environment: Environment variables of the cluster's processes, which find this repository at the same path.
+
+    Yields:
+        The module `ray`.
+
+    Raises:
+        UserError: if Ray is not installed, or the cluster does not answer.
+    """
+    if any(importlib.util.find_spec(name) is None for name in needed):
+        raise UserError(f"{flag} needs Ray: python -m pip install -r requirements-ray.txt")
+    import ray
+
+    root = str(pathlib.Path(__file__).resolve().parent.parent)
+    quiet = {"log_to_driver": log, "include_dashboard": False, "logging_level": logging.WARNING}
+    try:
+        ray.init(**quiet, runtime_env={"env_vars": {"PYTHONPATH": root, **environment}})
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise UserError(f"{flag}: the Ray cluster does not answer: {str(error)[:200]}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+# === A function on all machines ===
+
+
+@contextlib.contextmanager
+def on_cluster(flag):
+    """Connects to a cluster that maps functions.
+
+    Yields:
+        `results(function, items)`: a generator of everything that `function(item)` yields, item after item. All of it
+        can be pickled, and the function has no side effects. It raises `Lost`.
+    """
+    with connected(flag, ("ray", "pyarrow"), PYTHONHASHSEED="1") as ray:  # texts have one hash in all processes
+        yield lambda function, items: _results(ray, function, items)
+
+
+def _results(ray, function, items):
+    from ray import data
+    from ray.exceptions import RayError
+
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # it logs every plan
+    context = data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.execution_options.preserve_order = True
+
+    def compute(row):
+        for result in function(pickle.loads(row["item"])):
+            yield {"result": pickle.dumps(result)}
+
+    rows = [{"item": pickle.dumps(item)} for item in items]
+    try:
+        for row in data.from_items(rows, override_num_blocks=len(rows)).flat_map(compute).iter_rows():
+            yield pickle.loads(row["result"])
+    except RayError as error:
+        reason = getattr(error, "cause", None) or str(error).strip().splitlines()[-1]
+        raise Lost(str(reason)[:300]) from error
+
+
+# === A training on several hosts ===
 
 
 def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=False, **settings):
     """Trains as `engine.train.start` or `resume` does, on all devices of several hosts.
 
-    Every host finds files where this one does. If a host is lost, the others are ended, and all continue from the last
+    Every host finds files at the same paths. If a host is lost, the others are ended, and all continue from the last
     save.
 
     Args:
@@ -32,21 +113,22 @@ def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=
         data = data or sample_of(task)
         settings["init_from"] = init_from and _absolute(init_from)
     given = {"task": task, "workdir": _absolute(workdir), "data": data and _absolute(data), **settings}
-    run = pathlib.Path(given["workdir"])
-    run.parent.mkdir(parents=True, exist_ok=True)
+    run = Run(pathlib.Path(given["workdir"]), {})
+    run.path.parent.mkdir(parents=True, exist_ok=True)
     step, losses = None, 0
-    with connected("--ray_hosts", ("ray", "fsspec"), log=True, **ENVIRONMENT) as ray:
+    environment = {"KERAS_BACKEND": "jax", "RAY_TRAIN_V2_ENABLED": "1"}
+    with connected("--ray_hosts", ("ray", "fsspec"), log=True, **environment) as ray:
         alive = sum(node["Alive"] for node in ray.nodes())
         if alive < hosts:
             raise UserError(f"--ray_hosts={hosts}: expected {hosts} hosts in the cluster. Received: {alive}")
         gpus = int(ray.cluster_resources().get("GPU", 0)) // hosts
-        while lost := _start(hosts, gpus, run.parent, {"resume": resume, "given": given}):
-            if not (run / LAST).exists():
+        while lost := _start(hosts, gpus, run.path.parent, {"resume": resume, "given": given}):
+            if not (run.path / LAST).exists():
                 raise UserError(f"a host was lost before anything was saved: {lost}")
-            before, step = step, saved_position(run)["step"]
+            before, step = step, run.saved_state().step
             losses = losses + 1 if step == before else 1
             if losses == LOSSES:
-                raise UserError(f"{losses} times a host was lost after step {step}; --resume goes on: {lost}")
+                raise UserError(f"{losses} times a host was lost after step {step}; --resume continues: {lost}")
             resume = True
             given = {name: given[name] for name in ("task", "workdir", "data", "save_minutes") if name in given}
 
@@ -56,7 +138,7 @@ def _absolute(path):
 
 
 def _start(hosts, gpus, directory, job):
-    """Trains to the end; returns what happened where a host was lost."""
+    """Trains to the end; returns the reason if a host was lost."""
     from ray.train import RunConfig, ScalingConfig
     from ray.train.v2.api.exceptions import WorkerGroupError
     from ray.train.v2.jax import JaxConfig, JaxTrainer
@@ -65,7 +147,7 @@ def _start(hosts, gpus, directory, job):
         trainer = JaxTrainer(
             _train,
             train_loop_config=job,
-            jax_config=JaxConfig(use_gpu=True),  # else it joins nothing; where JAX_PLATFORMS is cpu, it joins CPUs
+            jax_config=JaxConfig(use_gpu=True),  # else it joins nothing; if JAX_PLATFORMS is cpu, it joins CPUs
             scaling_config=ScalingConfig(
                 num_workers=hosts,
                 use_gpu=gpus > 0,

@@ -16,9 +16,9 @@ from rich.table import Table
 
 from base.files import UserError, check_output
 from base.runtime import choose_precision
+from engine.devices import choose_xla, has_gpu, set_precision
 from engine.provenance import provenance
-from engine.run import CONFIG, Run, has_gpu, set_precision
-from engine.xla import choose_xla
+from engine.run import CONFIG, Run
 from metrics.published import published
 from metrics.published import scores as read_scores
 from metrics.tables import by_corpus, reference_rows
@@ -38,7 +38,7 @@ class Evaluation:
         runs: List of `engine.run.Run`; several are an ensemble, see `engine.task.Task.average`.
         data: Prepared dataset; default: that of the first run.
         precision: `"auto"`: that of the training where this machine computes it, else float32.
-        jit: See `engine.xla.choose_xla`.
+        jit: See `engine.devices.choose_xla`.
         datasets: `{path: dataset}` of loaded datasets; gets those that are loaded here.
 
     Raises:

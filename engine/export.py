@@ -6,7 +6,8 @@ import pprint
 import keras
 
 from base.files import UserError, atomic_directory
-from engine.run import VOCABULARY, set_precision
+from engine.devices import set_precision
+from engine.run import VOCABULARY
 from engine.vocabularies import vocabulary_of
 
 

@@ -3,7 +3,10 @@
 Shape suffixes:  U distinct rows of a batch   D features
 """
 
+import contextlib
+
 import keras
+import numpy as np
 from keras import ops
 
 
@@ -17,6 +20,48 @@ def linear_decay(learning_rate, steps, fraction):
 def averaging(momentum):
     """The arguments of an optimizer that keeps moving averages of the weights; 0: none are kept."""
     return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
+
+
+def has_averages(model):
+    """Whether a compiled model's optimizer keeps moving averages of the weights."""
+    return _inner(model.optimizer).use_ema
+
+
+def _inner(optimizer):
+    return getattr(optimizer, "inner_optimizer", optimizer)  # of a LossScaleOptimizer
+
+
+@contextlib.contextmanager
+def averaged_weights(model, evaluation_model=None):
+    """For the block, puts the moving averages of the optimizer, or else the weights, into the model to score.
+
+    Afterwards the weights are bit by bit what they were; `keras.callbacks.SwapEMAWeights` adds and subtracts.
+
+    Args:
+        model: A compiled model.
+        evaluation_model: A copy of it on one device; `None`: the model itself.
+
+    Yields:
+        The model to score.
+    """
+    if evaluation_model is None and not has_averages(model):
+        yield model
+        return
+    trained = model.trainable_variables
+    averages = _inner(model.optimizer)._model_variables_moving_average if has_averages(model) else trained
+    scored = evaluation_model or model
+    kept = [np.array(weight) for weight in scored.weights]
+    _copy(model.weights, scored.weights)
+    _copy(averages, scored.trainable_variables)
+    try:
+        yield scored
+    finally:
+        _copy(kept, scored.weights)
+
+
+def _copy(values, variables):
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(np.array(value))  # JAX deletes what a step was given, so no two variables may share an array
 
 
 class OneOpAdam(keras.optimizers.Adam):

@@ -1,21 +1,23 @@
-"""Several batches at once, where a model answers and does not learn.
+"""Several batches at once in evaluation.
 
 An operation that two cores share waits for the slower one, and many are too small to be shared: two batches on a core
 each are done sooner than one after the other on both.
 """
 
+import collections
 import concurrent.futures
 import itertools
 
 import keras
 
 from base import runtime
+from data.stream import stream_of
 
 MOST = 4  # batches at once: each takes memory
 
 
 def batches_at_once():
-    """How many batches `in_order` computes at once: a core each at most; 1 on a GPU and on other backends."""
+    """Batches that `results_of` computes at once: at most one per core; 1 on a GPU and on other backends."""
     if keras.config.backend() != "tensorflow":
         return 1
     import tensorflow as tf
@@ -24,7 +26,7 @@ def batches_at_once():
 
 
 def share_cores():
-    """Gives each batch of `in_order` its part of the cores. To be called before TensorFlow computes anything.
+    """Gives each of the batches at once its part of the cores; call it before TensorFlow computes anything.
 
     The user's `TF_NUM_INTRAOP_THREADS` wins.
     """
@@ -35,9 +37,9 @@ def share_cores():
 
 
 def compile_for_all_sizes(model):
-    """Makes one graph of a model's `predict_on_batch`, for inputs of every size, where TensorFlow would make several.
+    """Makes one graph of a model's `predict_on_batch` for inputs of every size.
 
-    TensorFlow begins with the sizes of the first batch and traces again for each that another batch has otherwise.
+    TensorFlow begins with the sizes of the first batch and traces again when another batch differs.
 
     Args:
         model: A functional `keras.Model`. On other backends nothing happens.
@@ -51,43 +53,53 @@ def compile_for_all_sizes(model):
 
 
 def results_of(compute, make_inputs, batches, model=None, progress=iter):
-    """Yields `(batch, compute(make_inputs(batch)))` for each batch; several are computed at once.
+    """Yields `(batch, compute(make_inputs(batch)))` for each batch, several of them computed at once.
 
     Args:
-        compute: Function of what `make_inputs` returns.
-        make_inputs: Makes the arrays of a batch.
+        compute: Function of the arrays.
+        make_inputs: Makes the arrays of a batch, see `data.stream.stream_of`.
         batches: A list.
-        model: As of `in_order`.
+        model: As in `in_order`.
         progress: Wraps the list, to show how far it is.
 
-    >>> list(results_of(abs, lambda batch: -3 * batch, [1, 2]))
-    [(1, 3), (2, 6)]
+    >>> [int(total) for _, total in results_of(sum, lambda size: 7 * np.ones(size), [2, 3])]
+    [14, 21]
     """
-    return zip(progress(batches), in_order(lambda batch: compute(make_inputs(batch)), batches, model), strict=True)
+    if not len(batches):
+        return
+    arrays = stream_of(lambda step: make_inputs(batches[step]), 0, len(batches))
+    if hasattr(arrays, "as_numpy_iterator"):
+        arrays = arrays.as_numpy_iterator()
+    yield from zip(progress(batches), in_order(compute, arrays, model), strict=True)
 
 
-def in_order(compute, batches, model=None):
-    """Yields `compute(batch)` for each batch, in their order, and computes the next ones meanwhile.
+def in_order(compute, inputs, model=None):
+    """Yields `compute(each)` for each of some inputs, in their order, and computes the next ones meanwhile.
 
     Args:
         compute: A function.
-        batches: Iterable.
-        model: The functional model whose `predict_on_batch` it calls, which is compiled before. `None`: the first batch
+        inputs: Iterable.
+        model: The functional model whose `predict_on_batch` it calls, which is compiled first. `None`: the first input
             is computed alone, so that whatever is compiled is compiled once.
 
     >>> list(in_order(abs, [-3, 2, -1]))
     [3, 2, 1]
     """
-    batches = iter(batches)
+    inputs, at_once = iter(inputs), batches_at_once()
     if model is None:
-        yield from map(compute, itertools.islice(batches, 1))
+        yield from map(compute, itertools.islice(inputs, 1))
     else:
         compile_for_all_sizes(model)
-    if batches_at_once() == 1:
-        yield from map(compute, batches)
+    if at_once == 1:
+        yield from map(compute, inputs)
         return
-    pool = concurrent.futures.ThreadPoolExecutor(batches_at_once())
+    pool, waiting = concurrent.futures.ThreadPoolExecutor(at_once), collections.deque()
     try:
-        yield from pool.map(compute, batches)
+        for each in inputs:
+            waiting.append(pool.submit(compute, each))
+            if len(waiting) > at_once:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)

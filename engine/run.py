@@ -1,42 +1,89 @@
 """A run: the directory that alone is enough to export a trained model, and with its dataset to evaluate or resume it.
 
 config.json        model, recipe, config, training, the dataset's facts, provenance
-vocabulary.txt     where the dataset has one
-best.weights.h5    the weights with the best validation score
-last.npz           weights, optimizer, random state and position where training was last saved
-checksums.json     SHA-256 of both, the present one and the one before
+vocabulary.txt     if the dataset has one
+best.weights.h5    weights with the best validation score
+last.npz           weights, optimizer, random state and `State` when training was last saved
+checksums.json     SHA-256 of both files, the present ones and those before
 history.jsonl      one line per validation
-metrics.json       what evaluate.py found, by split
-examples.json      some examples of dev to try the model on
+metrics.json       results of evaluate.py, by split
+examples.json      examples of dev to try the model on
 """
 
+import contextlib
 import dataclasses
 import errno
+import fcntl
 import json
 import os
 import pathlib
+import signal
 import sys
+import threading
 import warnings
 import zipfile
 
-import keras
 import numpy as np
 
-from base import runtime
-from base.config import make_config
+from base.config import Config, make_config
 from base.files import UserError, atomic_file, check_output, checksum, publish
 from engine.task import Training
 from models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
+HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
+CHECKSUMS, LOCK = "checksums.json", ".lock"
 PARTS = ("config", "training", "dataset")
 """Objects in `config.json`."""
-HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
-CHECKSUMS = "checksums.json"
 
 
 class AnyTraining(Training, extra="allow"):
     """Settings of a training of some task, the fields of that task included."""
+
+
+class State(Config):
+    """The progress of a training; with the variables of model and optimizer, all that it continues from."""
+
+    step: int = 0
+    """Steps done."""
+    seconds: float = 0.0
+    """Time of these steps, without validations."""
+    losses: float = 0.0
+    """Sum of the losses since the last validation."""
+    best_score: float = -1.0
+    waited: int = 0
+    """Validations since the best score."""
+    stopped: bool = False
+    """Whether early stopping ended the training."""
+    validated_step: int = 0
+    """Step of the last validation."""
+    row: dict | None = None
+    """Last row of the history, for a process killed between saving and logging."""
+
+    def after(self, losses, seconds):
+        """The state after more steps with these losses."""
+        return self.replace(
+            step=self.step + len(losses), losses=self.losses + sum(losses), seconds=self.seconds + seconds
+        )
+
+    def validated(self, row, score, patience, best_score):
+        """The state after a validation.
+
+        Args:
+            row: Row of the history.
+            score: Score of dev.
+            patience: See `engine.task.Training`.
+            best_score: The best score that there is.
+        """
+        waited = 0 if score > self.best_score else self.waited + 1
+        return self.replace(
+            losses=0.0,
+            best_score=max(float(score), self.best_score),
+            waited=waited,
+            stopped=bool(score >= best_score or 0 < patience <= waited),
+            validated_step=self.step,
+            row=row,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,11 +134,11 @@ class Run:
             vocabulary: A `data.vocabulary.Vocabulary` to keep beside it, or `None`.
 
         Raises:
-            UserError: where `path` is in use.
+            UserError: if `path` is in use.
         """
         path = pathlib.Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            how = "--resume to go on" if (path / LAST).exists() else "delete it: there is nothing to go on from"
+            how = "--resume to continue" if (path / LAST).exists() else "delete it: there is nothing to continue"
             raise UserError(f"{path} is in use: give another --workdir, or {how}")
         check_output(path / CONFIG)
         if vocabulary is not None:
@@ -105,16 +152,13 @@ class Run:
         """Opens a run.
 
         Raises:
-            UserError: where `path` holds no readable `config.json` of a known model.
+            UserError: if `path` holds no readable `config.json` of a known model.
         """
         path = pathlib.Path(path)
         file = path / CONFIG
         if not file.is_file():
             raise UserError(f"{path} is no run directory: it has no {CONFIG}")
-        try:
-            record = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UserError(f"{file}: expected JSON. {error}") from error
+        record = _read_json(file)
         if not isinstance(record, dict) or record.get("model") not in MODELS:
             raise UserError(f"{file}: expected a `model` of {', '.join(MODELS)}")
         missing = [name for name in PARTS if not isinstance(record.get(name), dict)]
@@ -125,8 +169,9 @@ class Run:
     def update(self, changes):
         """Changes entries of `config.json`."""
         self.record.update(changes)
-        with atomic_file(self.path / CONFIG) as file:
-            json.dump(self.record, file, indent=1, ensure_ascii=False)
+        _write_json(self.path / CONFIG, self.record)
+
+    # === Weights and state ===
 
     def build_model(self):
         """The model of this run with fresh weights, under the current dtype policy."""
@@ -136,7 +181,7 @@ class Run:
         """The model of this run with its best weights, under the current dtype policy.
 
         Raises:
-            UserError: where there are no weights, or they do not fit.
+            UserError: if there are no weights, or they do not fit.
         """
         weights = self.path / BEST
         if not weights.is_file():
@@ -158,18 +203,13 @@ class Run:
         model.save_weights(temporary, overwrite=True)
         self._keep(temporary, BEST)
 
-    def save_state(self, model, position):
-        """Writes `last.npz`: every variable of the model and its optimizer, and the position.
-
-        Args:
-            model: A compiled model.
-            position: JSON-ready dict that says where training stands.
-        """
-        variables = {f"v/{i}": np.asarray(v) for i, v in enumerate(_state(model))}
+    def save(self, model, state):
+        """Writes `last.npz`: every variable of a compiled model and its optimizer, and the `State`."""
+        variables = {f"v/{i}": np.asarray(v) for i, v in enumerate(_variables(model))}
         temporary = self.path / f".{LAST}"
         try:
-            np.savez(temporary, position=json.dumps(position), **variables)
-            with zipfile.ZipFile(temporary) as written:  # the state before is kept until this one is known to be whole
+            np.savez(temporary, state=json.dumps(state.to_json()), **variables)
+            with zipfile.ZipFile(temporary) as written:  # the file before is kept until this one is known to be whole
                 if written.testzip() is not None:
                     raise OSError(errno.EIO, "it reads otherwise than it was written")
         except OSError as error:
@@ -177,44 +217,51 @@ class Run:
             raise UserError(f"{self.path / LAST} cannot be written: {error.strerror or error}") from error
         self._keep(temporary, LAST)
 
-    def restore_state(self, model):
-        """Loads `last.npz` into a compiled model, exactly.
+    def restore(self, model):
+        """Loads `last.npz` into a compiled model, bit by bit, and makes `history.jsonl` fit it.
 
         Returns:
-            The position that `save_state` was given.
+            The `State`.
 
         Raises:
-            UserError: where it is missing or does not fit.
+            UserError: if it does not fit.
         """
-        file = self.path / LAST
-        if not file.is_file():
-            raise UserError(f"{self.path} cannot be resumed: it has no {LAST}")
+        variables = _variables(model)
+        with self._opened_state() as saved:
+            if len(saved.files) != len(variables) + 1:
+                raise ValueError(f"{len(saved.files) - 1} variables, not {len(variables)}")
+            for i, variable in enumerate(variables):
+                variable.assign(saved[f"v/{i}"])
+        state = self.saved_state()
+        self._complete_history(state)
+        return state
+
+    def saved_state(self):
+        """The `State` in `last.npz`; `None` if nothing was saved."""
+        if not (self.path / LAST).is_file():
+            return None
+        with self._opened_state() as saved:
+            return State.of(json.loads(str(saved["state"])))
+
+    @contextlib.contextmanager
+    def _opened_state(self):
         self._check(LAST)
         try:
-            with np.load(file, allow_pickle=False) as state:
-                variables = _state(model)
-                if len(state.files) != len(variables) + 1:
-                    raise ValueError(f"{len(state.files) - 1} variables, not {len(variables)}")
-                for i, variable in enumerate(variables):
-                    variable.assign(state[f"v/{i}"])
-                return json.loads(str(state["position"]))
+            with np.load(self.path / LAST, allow_pickle=False) as saved:
+                yield saved
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             reason = str(error).splitlines()[0]
-            raise UserError(f"{file}: the state does not fit {CONFIG}. {reason}") from error
+            raise UserError(f"{self.path / LAST}: the state does not fit {CONFIG}. {reason}") from error
 
     def _keep(self, temporary, name):
-        """Moves a finished file to its place; its checksum is written before, beside that of the one it replaces."""
+        """Moves a finished file to its place; its checksum is written first, beside that of the one it replaces."""
         known = self._checksums()
-        with atomic_file(self.path / CHECKSUMS) as file:
-            json.dump({**known, name: [*known.get(name, [])[-1:], checksum(temporary)]}, file, indent=1)
+        _write_json(self.path / CHECKSUMS, {**known, name: [*known.get(name, [])[-1:], checksum(temporary)]})
         publish(temporary, self.path / name)
 
     def _checksums(self):
         file = self.path / CHECKSUMS
-        try:
-            return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-        except ValueError as error:
-            raise UserError(f"{file}: expected JSON. {error}") from error
+        return _read_json(file) if file.exists() else {}
 
     def _check(self, name):
         known = self._checksums().get(name)
@@ -227,15 +274,7 @@ class Run:
             for file in self.path.glob(f".{name}*"):
                 file.unlink()
 
-    def save_examples(self, examples):
-        """Writes `examples.json`; see `engine.task.Task.examples`."""
-        with atomic_file(self.path / EXAMPLES) as file:
-            json.dump(examples, file, indent=1, ensure_ascii=False)
-
-    def examples(self):
-        """What `save_examples` wrote; none in a run that has no such file."""
-        file = self.path / EXAMPLES
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    # === History, examples, metrics ===
 
     def log(self, row):
         """Appends one line to `history.jsonl`."""
@@ -254,76 +293,107 @@ class Run:
                 break
         return rows
 
-    def trainings(self):
-        """All trainings that its weights have had, in order: corpus, epochs and seconds, `None` if nobody knows.
-
-        `before` of `config.json` has those before this one: of the run that it started from.
-        """
-        last, corpus = (self.history() or [{}])[-1], self.dataset.get("name")
-        own = {"corpus": corpus, "epochs": last.get("epoch"), "seconds": last.get("seconds")}
-        return [*self.record.get("before", []), own]
-
-    def complete_history(self, position):
-        """Makes `history.jsonl` that of a saved position: a killed process may have written a row less or more."""
-        rows = [row for row in self.history() if row["step"] <= position["step"]]
-        if position.get("row") and position["row"] not in rows:
-            rows.append(position["row"])
+    def _complete_history(self, state):
+        """A killed process may have written a row less or more than it saved."""
+        rows = [row for row in self.history() if row["step"] <= state.validated_step]
+        if state.row and state.row not in rows:
+            rows.append(state.row)
         with atomic_file(self.path / HISTORY) as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
 
+    def trainings(self):
+        """All trainings of its weights, in order: `{"corpus", "epochs", "seconds"}`, `None` for unknown values.
+
+        `before` of `config.json` has those of the run that it started from.
+        """
+        last = (self.history() or [{}])[-1]
+        own = {"corpus": self.dataset.get("name"), "epochs": last.get("epoch"), "seconds": last.get("seconds")}
+        return [*self.record.get("before", []), own]
+
     def finished(self):
-        """Whether training came to its end: all epochs, or early stopping."""
-        rows = self.history()
-        if not rows or not (self.path / LAST).is_file():
-            return False
-        ended = rows[-1]["epoch"] >= self.training.epochs
-        return ended or saved_position(self.path).get("stopped", False)
+        """Whether training ended: after all epochs, or by early stopping."""
+        rows, state = self.history(), self.saved_state()
+        return bool(rows and state) and (state.stopped or rows[-1]["epoch"] >= self.training.epochs)
+
+    def save_examples(self, examples):
+        """Writes `examples.json`; see `engine.task.Task.examples`."""
+        _write_json(self.path / EXAMPLES, examples)
+
+    def examples(self):
+        """The contents of `examples.json`; empty in a run without it."""
+        file = self.path / EXAMPLES
+        return _read_json(file) if file.exists() else []
 
     def save_metrics(self, split, result):
-        """Sets the entry of `split` in `metrics.json`; that of a published model stays what its card says."""
+        """Sets the entry of `split` in `metrics.json`; that of a published model stays as its card says."""
         file = self.path / METRICS
-        metrics = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-        if split in metrics and self.dataset["path"] is None:
-            return
-        with atomic_file(file) as out:
-            json.dump({**metrics, split: result}, out, indent=1)
+        metrics = _read_json(file) if file.exists() else {}
+        if split not in metrics or self.dataset["path"] is not None:
+            _write_json(file, {**metrics, split: result})
 
 
-def saved_position(path):
-    """The position that `Run.save_state` was last given, of the run at `path`."""
-    with np.load(path / LAST, allow_pickle=False) as state:
-        return json.loads(str(state["position"]))
+def _read_json(file):
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{file}: expected JSON. {error}") from error
 
 
-def _state(model):
+def _write_json(path, value):
+    with atomic_file(path) as file:
+        json.dump(value, file, indent=1, ensure_ascii=False)
+
+
+def _variables(model):
     """Every variable that the next step depends on, dropout's random state included."""
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
     return [*model.variables, *model.optimizer.variables]
 
 
-def has_gpu():
-    """Whether a GPU computes."""
-    return any("gpu" in device.lower() or "cuda" in device.lower() for device in keras.distribution.list_devices())
+# === Signals and locks ===
 
 
-def set_seed(seed):
-    """Seeds every random number generator; on other backends without loading TensorFlow, which Keras would seed too."""
-    hidden = keras.config.backend() != "tensorflow" and "tensorflow" not in sys.modules
-    if hidden:
-        sys.modules["tensorflow"] = None  # importing it fails
-    try:
-        keras.utils.set_random_seed(seed)
-    finally:
-        if hidden:
-            del sys.modules["tensorflow"]
+class SaveOnSignal:
+    """While entered, SIGINT and SIGTERM ask training to save and end instead of ending the process.
 
+    A second signal ends it at once, by `KeyboardInterrupt`.
 
-def set_precision(precision):
-    """Makes layers built from now on compute in `precision`, with float32 weights; says so on stderr.
-
-    Args:
-        precision: `"float32"`, `"bfloat16"` or `"float16"`.
+    Attributes:
+        received: Name of the signal, or `None`.
     """
-    runtime.announce(precision)
-    keras.config.set_dtype_policy("float32" if precision == "float32" else f"mixed_{precision}")
+
+    def __init__(self):
+        self.received = None
+
+    def __enter__(self):
+        self._before = {}
+        if threading.current_thread() is threading.main_thread():  # no other thread gets signals
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number, _):
+        if self.received:
+            raise KeyboardInterrupt
+        self.received = signal.Signals(number).name
+        print(f"\n{self.received}: saving after this step; once more ends at once", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def locked(directory):
+    """Keeps other processes from writing into a directory while the block runs; the lock ends with its process.
+
+    Raises:
+        UserError: if another process has the lock.
+    """
+    with open(directory / LOCK, "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(f"{directory} is being trained by another process: wait for it, or end it") from error
+        yield

@@ -1,26 +1,33 @@
-"""The training loop that train.py starts: `keras.Model.fit`, one Keras epoch per interval between validations."""
+"""The training loop that train.py starts, and the runs that it starts with."""
 
+import contextlib
+import datetime
 import functools
+import itertools
 import math
 import shutil
+import sys
+import time
 from typing import NamedTuple
 
-import numpy as np
+import keras
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
 
 from base.config import make_config
 from base.files import UserError
 from base.runtime import choose_precision
-from data.batching import epochs_of
-from engine.devices import OneDevice, open_devices
-from engine.interruption import Interruption, locked
-from engine.progress import Display
+from data.batching import Epochs
+from engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
+from engine.optimizers import averaged_weights
 from engine.provenance import provenance
-from engine.run import BEST, LAST, Run, has_gpu, set_precision, set_seed
-from engine.task import Task, Training, sample_of
-from engine.validation import Outside, Validation, begin_of
+from engine.run import BEST, LAST, Run, SaveOnSignal, State, locked
+from engine.task import sample_of
 from engine.vocabularies import start_from
-from engine.xla import choose_xla
 from models import MODELS
+
+BLOCK = 10  # steps between two looks at the loss: the device need not wait for them
 
 
 def start(
@@ -62,7 +69,7 @@ def start(
     dataset = _open_dataset(task, model, data, name=name, eos_id=eos_id)
     config, training = task.configure(spec, dataset, settings)
     set_seed(training.seed)  # joining other hosts would else draw one
-    devices = open_devices(devices, training.jit)
+    devices = open_devices(devices)
     training = training.replace(precision=choose_precision(training.precision, spec.gains_in_bfloat16, has_gpu()))
     for needed in ("train", "dev"):
         if not len(dataset.splits[needed]):
@@ -81,7 +88,8 @@ def start(
         run = Run.create(path, record, dataset.vocabulary)
         task.keep_for_run(dataset, run.path)
         run.save_examples(task.examples(dataset))
-        _train_alone(Job(run, task, dataset, training, devices, False, save_minutes * 60, init_from))
+        with _alone(run, new=True):
+            train(task, run, dataset, devices, init_from=init_from, save_minutes=save_minutes)
         return run
 
 
@@ -103,19 +111,22 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
     """
     stored = Run.open(workdir).training
     set_seed(stored.seed)
-    devices = open_devices(devices, stored.jit)
+    devices = open_devices(devices)
     with devices.workdir(workdir, resume=True) as path:
         run = Run.open(path)
+        if run.saved_state() is None:
+            raise UserError(f"{run.path} cannot be resumed: it has no {LAST}")
         if run.finished() and (epochs or 0) <= stored.epochs:
             done = run.history()[-1]["epoch"]
             print(f"{run.path} is finished, after {done:g} epochs; --epochs=N with more continues it")
             return run
-        training = make_config(task.Training, {**run.record["training"], "epochs": epochs or stored.epochs})
         dataset = task.dataset_of(run, data)
         task.check_fits(run.config, dataset)
+        training = make_config(task.Training, {**run.record["training"], "epochs": epochs or stored.epochs})
         resumed = [*run.record.get("resumed", []), {**provenance(), "devices": devices.count}]
         run.update({"training": training.to_json(), "resumed": resumed})
-        _train_alone(Job(run, task, dataset, training, devices, True, save_minutes * 60, None))
+        with _alone(run):
+            train(task, run, dataset, devices, save_minutes=save_minutes)
         return run
 
 
@@ -127,136 +138,248 @@ def _open_dataset(task, model, data, **options):
     return task.open_dataset(data or sample_of(task), **given)
 
 
-class Job(NamedTuple):
-    """A training that is about to begin or to go on."""
+@contextlib.contextmanager
+def _alone(run, new=False):
+    """Locks a run for the block that trains it; a `new` run that fails before anything was saved is removed.
 
-    run: Run
-    task: Task
-    dataset: object
-    training: Training
-    devices: OneDevice
-    resume: bool
-    save_seconds: float
-    init_from: str | None
-
-    def epoch(self, config, rng):
-        """The batches of an epoch, as `engine.task.Task.training_batches` returns them."""
-        return self.task.training_batches(self.dataset.splits["train"], config, self.training, rng)
-
-
-def _train_alone(job):
-    """Trains where no other process does; of a training that failed before it saved anything nothing is left."""
-    path = job.run.path
+    Raises:
+        UserError: if another process trains it, or the block is interrupted.
+    """
     try:
-        with locked(path):
-            job.run.remove_leftovers()
-            _fit(job)
-    except BaseException:
-        if not job.resume and not any((path / name).exists() for name in (BEST, LAST)):
-            shutil.rmtree(path)  # there is nothing in it yet
+        with locked(run.path):
+            run.remove_leftovers()
+            yield
+    except BaseException as error:
+        if new and not any((run.path / name).exists() for name in (BEST, LAST)):
+            shutil.rmtree(run.path)
+        if isinstance(error, KeyboardInterrupt):
+            raise UserError(f"interrupted; {_kept(run)}") from error
         raise
 
 
-def _fit(job):
-    """Trains the model of a run until its epochs are over, or early stopping ends it."""
-    run, task, training, devices = job.run, job.task, job.training, job.devices
+def _kept(run):
+    state = run.saved_state()
+    if state is None:
+        return "nothing was saved before, so nothing is kept"
+    return f"train.py --resume --workdir={run.path} continues from step {state.step}"
+
+
+# === The loop ===
+
+
+class Plan(NamedTuple):
+    """Steps of a training."""
+
+    steps_per_epoch: int
+    interval: int
+    """Steps between two validations."""
+    total: int
+
+    def next_validation(self, state):
+        """The step of the next validation: a multiple of the interval, or the last step."""
+        due = (state.validated_step // self.interval + 1) * self.interval
+        return max(state.step, min(due, self.total))
+
+
+def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
+    """Trains the model of a run until its epochs are over, early stopping ends it or a signal arrives.
+
+    A run with a saved state continues from there, with the steps that it would have had without the break.
+
+    Args:
+        task, run, dataset, devices: The opened objects.
+        init_from, save_minutes: As in `start`.
+
+    Raises:
+        UserError: if the loss is not finite.
+        KeyboardInterrupt: after a signal, with the state saved.
+    """
+    training = make_config(task.Training, run.record["training"])
+    split, dev = dataset.splits["train"], dataset.splits["dev"]
     set_precision(training.precision)
-    scorer = devices.scorer(run.build_model)
-    model = _build(job)
-    make_batches = functools.partial(job.epoch, model.config)
-    length_multiple = choose_xla(model, training.jit, devices.xla)
-    if scorer:
-        choose_xla(scorer, training.jit, devices.xla)
-    steps = len(make_batches(np.random.default_rng(training.seed)))
-    if not steps:
-        raise UserError(f"{job.dataset.path}: no example of the split train can be trained on under these settings")
-    total = math.ceil(training.epochs * steps)
-    position = _compile(job, model, total)
-    interval = math.ceil(steps / training.validations_per_epoch)
+    evaluation_model = devices.evaluation_model(run.build_model)
+    set_seed(training.seed)
+    with devices.scope():
+        model = run.build_model()
+        length_multiple = choose_xla(model, training.jit)
+        epochs = Epochs(functools.partial(task.training_batches, split, model.config, training), training.seed)
+        plan = _plan(training, epochs.steps, dataset)
+        state = _restore(task, run, dataset, model, training, plan.total, init_from)
 
-    def batches(begin):
-        def collate(batch):
-            return task.collate(job.dataset.splits["train"], model.config, batch, length_multiple)
+    def make_arrays(step):
+        return task.collate(split, model.config, epochs.batch(step), length_multiple)
 
-        return devices.dataset(
-            epochs_of(make_batches, training.seed, begin), collate, task.loss_counts, training.batch_size
-        )
+    batches = devices.batches(make_arrays, state.step, plan.total, task.loss_counts, training.batch_size)
+    saved_at, write_scalars = time.monotonic(), _scalar_writer(run.path / "tensorboard")
+    with devices.scope(), SaveOnSignal() as signal, Progress(state.step, plan.total) as progress:
+        progress.line(_describe(run, model, plan, devices))
+        step, stream = devices.step(model, batches), iter(batches)
+        while state.validated_step < plan.total and not state.stopped:
+            due, losses, started = plan.next_validation(state), [], time.perf_counter()
+            for batch in itertools.islice(stream, min(BLOCK, due - state.step)):
+                losses.append(step(batch))
+                if signal.received:
+                    break
+            if losses:
+                losses = [float(loss) for loss in losses]  # waits for the device
+                _check_finite(run, state, losses)
+                state = state.after(losses, time.perf_counter() - started)
+                mean = sum(losses) / len(losses)
+                progress.update(state.step, mean)
+                write_scalars(state.step, {"loss": mean})
+            if signal.received or time.monotonic() - saved_at > 60 * save_minutes:
+                run.save(model, state)
+                saved_at = time.monotonic()
+                if signal.received:
+                    raise KeyboardInterrupt
+            if state.step == due:
+                with averaged_weights(model, evaluation_model) as averaged:
+                    metrics, score = task.validate(averaged, dev, length_multiple)
+                    if score > state.best_score:
+                        run.save_best(averaged)
+                state = state.validated(_row(state, plan, metrics), score, training.patience, task.best_score)
+                run.save(model, state)
+                saved_at = time.monotonic()
+                run.log(state.row)
+                write_scalars(state.step, {f"dev/{name}": value for name, value in metrics.items()})
+                progress.line(_report(state, metrics))
 
-    with devices.fitting(), Interruption() as interruption, Display(begin_of(position), total) as display:
-        display.line(
-            f"{run.path}: {model.count_params():,} parameters, steps per epoch: {steps:,}, "
-            f"steps between validations: {interval:,}{f', {devices.count} devices' * (devices.count > 1)}"
-        )
-        outside = Outside(display, interruption, job.save_seconds)
-        dev = job.dataset.splits["dev"]
-        counts = steps, total, length_multiple
-        validation = Validation(run, task, dev, job.training, position, *counts, outside=outside, scorer=scorer)
-        _run_steps(model, batches, validation, interval)
+
+def _plan(training, steps_per_epoch, dataset):
+    if not steps_per_epoch:
+        raise UserError(f"{dataset.path}: no example of the split train can be trained on under these settings")
+    interval = math.ceil(steps_per_epoch / training.validations_per_epoch)
+    return Plan(steps_per_epoch, interval, math.ceil(training.epochs * steps_per_epoch))
 
 
-def _build(job):
-    """The model with fresh weights, on the devices of a job."""
-    set_seed(job.training.seed)
-    with job.devices.scope():
-        return job.run.build_model()
+def _restore(task, run, dataset, model, training, total, init_from):
+    """Compiles a model and sets its weights; returns the `State` to start from."""
+    optimizer = task.optimizer(training, total, model.config)
+    model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=model.jit_compile)
+    model.optimizer.build(model.trainable_variables)
+    if (run.path / LAST).exists():
+        return run.restore(model).replace(stopped=False)  # else more epochs after early stopping would do nothing
+    task.initialise(model, dataset, training)
+    if init_from:
+        start_from(init_from, model, dataset, task)
+    return State()
 
 
-def _compile(job, model, total):
-    """Compiles a model and gives it what it begins with, or goes on from.
+def _check_finite(run, state, losses):
+    for step, loss in enumerate(losses, state.step + 1):
+        if not math.isfinite(loss):
+            raise UserError(
+                f"{run.path}: the loss of step {step:,} is {loss}, so training stopped; try a lower --learning_rate, a "
+                f"smaller --set gradient_clip, or --precision=float32; {_kept(run)}"
+            )
+
+
+def _row(state, plan, metrics):
+    """A row of the history."""
+    steps = state.step - state.validated_step
+    seconds = state.seconds - (state.row["seconds"] if state.row else 0.0)
+    return {
+        "step": state.step,
+        "epoch": round(state.step / plan.steps_per_epoch, 3),
+        "loss": state.losses / steps,
+        "steps_per_second": round(steps / max(seconds, 1e-3), 3),
+        "seconds": round(state.seconds, 3),
+        **{name: round(float(value), 5) for name, value in metrics.items()},
+    }
+
+
+def _describe(run, model, plan, devices):
+    several = f", {devices.count} devices" if devices.count > 1 else ""
+    return (
+        f"{run.path}: {model.count_params():,} parameters, steps per epoch: {plan.steps_per_epoch:,}, "
+        f"steps between validations: {plan.interval:,}{several}"
+    )
+
+
+def _report(state, metrics):
+    row = state.row
+    shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    text = (
+        f"step {row['step']:,}  epoch {row['epoch']:.2f}  loss {row['loss']:.4f}  "
+        f"{row['steps_per_second']:.2f} steps/s  dev: {shown}{'' if state.waited else '  (best)'}"
+    )
+    if not state.stopped:
+        return text
+    several = "s" if state.waited > 1 else ""
+    why = f"no improvement for {state.waited} validation{several}" if state.waited else "the best score that there is"
+    return f"{text}\n{why}: training stopped"
+
+
+# === Display ===
+
+
+class Progress:
+    """Shows steps, loss, speed and remaining time: a moving line in a terminal, else a line now and then.
 
     Args:
+        step: Step that training starts at.
         total: Steps of the whole training.
-
-    Returns:
-        The position, as `engine.run.Run.save_state` takes it.
+        file: A terminal or any text file; default: standard output.
+        every: Seconds between two lines if it is no terminal.
+        clock: Returns seconds.
     """
-    task, training = job.task, job.training
-    with job.devices.scope():
-        optimizer = task.optimizer(training, total, model.config)
-        model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=model.jit_compile)
-        job.devices.prepare(model)
-        if not job.resume:
-            task.initialise(model, job.dataset, training)
-            if job.init_from:
-                start_from(job.init_from, model, job.dataset, task)
-            return {"step": 0, "seconds": 0.0, "best": -1.0, "waited": 0}
-        position = job.run.restore_state(model)
-        job.run.complete_history(position)
-        return position
+
+    def __init__(self, step, total, file=None, every=30.0, clock=time.monotonic):
+        self.console = Console(file=file or sys.stdout, markup=False, highlight=False, soft_wrap=True)
+        self.first, self.total, self.every, self.clock = step, total, every, clock
+        self.started = self.shown = clock()
+        self.bar = None
+        if self.console.is_terminal:
+            columns = BarColumn(), TextColumn("{task.description}", markup=False)
+            self.bar = Bar(*columns, console=self.console, transient=True)
+            self.task = self.bar.add_task(self.status(step), total=total, completed=step)
+
+    def __enter__(self):
+        if self.bar:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_):
+        if self.bar:
+            self.bar.stop()
+
+    def update(self, step, loss):
+        """Shows the steps done, over the whole training, and the latest loss."""
+        if self.bar:
+            self.bar.update(self.task, completed=step, description=self.status(step, loss))
+        elif self.clock() - self.shown >= self.every:
+            self.line(self.status(step, loss))
+
+    def line(self, text):
+        """Prints a line."""
+        self.console.print(text)
+        self.console.file.flush()
+        self.shown = self.clock()
+
+    def status(self, step, loss=None):
+        """`step 120 of 1,200  loss 0.4321  3.10 steps/s  0:05:48 left`, as far as it is known."""
+        parts = [f"step {step:,} of {self.total:,}"]
+        if loss is not None:
+            parts.append(f"loss {loss:.4f}")
+        seconds, done = self.clock() - self.started, step - self.first
+        if seconds > 0 and done:
+            left = datetime.timedelta(seconds=round((self.total - step) * seconds / done))
+            parts += [f"{done / seconds:.2f} steps/s", f"{left} left"]
+        return "  ".join(parts)
 
 
-def _run_steps(model, batches, validation, interval):
-    """Steps until the whole training is over or `validation` ends it.
+def _scalar_writer(path):
+    """A function of a step and `{name: value}` that writes them for TensorBoard; on other backends it does nothing."""
+    if keras.config.backend() != "tensorflow":
+        return lambda step, values: None
+    import tensorflow as tf
 
-    Args:
-        model: A compiled model.
-        batches: Function of a step that returns the batches from there on, as `fit` takes them.
-        validation: A `Validation`.
-        interval: Steps between two validations; the first, where training goes on within one, and the last have fewer.
-    """
-    begin, total = validation.saved, validation.total
-    validation.position["stopped"] = False  # else more epochs of a run that stopped early would do nothing
-    if "begun" in validation.position and (begin % interval == 0 or begin == total):  # its validation was interrupted
-        validation.set_model(model)
-        validation.on_epoch_begin(0)
-        validation.on_epoch_end(0)
-    first = min(interval - begin % interval, total - begin)
-    whole, last = divmod(total - begin - first, interval)
-    try:
-        for steps, epochs in ((first, 1), (interval, whole), (last, 1)):
-            if steps and epochs and not validation.position.get("stopped"):
-                model.fit(
-                    batches(begin_of(validation.position)),
-                    epochs=epochs,
-                    steps_per_epoch=steps,
-                    shuffle=False,  # the batches are shuffled already
-                    callbacks=[validation],
-                    verbose=0,
-                )
-    except KeyboardInterrupt as interrupt:
-        how = (
-            f"train.py --resume --workdir={validation.run.path} goes on from step {validation.saved}"
-            if validation.saved
-            else "before anything was saved, so nothing is kept"
-        )
-        raise UserError(f"interrupted; {how}") from interrupt
+    writer = tf.summary.create_file_writer(str(path))
+
+    def write(step, values):
+        with writer.as_default(step=step):
+            for name, value in values.items():
+                tf.summary.scalar(name, value)
+        writer.flush()
+
+    return write

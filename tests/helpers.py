@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import io
+import itertools
 import os
 import pathlib
 import runpy
@@ -17,6 +18,7 @@ import pytest
 from absl import flags
 
 from data import pickles
+from engine.devices import OneDevice
 from engine.run import Run
 from engine.task import Recipe
 from engine.train import resume, start
@@ -109,7 +111,28 @@ def random_seq2seq(dataset, **settings):
 def weights_of_run(run):
     """The model's and the optimizer's variables after the last validation, `{name: array}`."""
     with np.load(run.path / "last.npz") as state:
-        return {name: state[name] for name in state.files if name != "position"}
+        return {name: state[name] for name in state.files if name != "state"}
+
+
+@contextlib.contextmanager
+def at_step(number, action):
+    """For the block, calls `action` after a step of a training, counted from 1."""
+    original, count = OneDevice.step, itertools.count(1)
+
+    def counting(self, model, batches):
+        step = original(self, model, batches)
+
+        def counted(batch):
+            loss = step(batch)
+            if next(count) == number:
+                action()
+            return loss
+
+        return counted
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OneDevice, "step", counting)
+        yield
 
 
 def check_same_training(run, whole, loss=1e-6):

@@ -41,15 +41,15 @@ def compiled(run):
 
 
 def restored(run):
-    """As `compiled`, with the run's state; also `{path: (weight, momentum, velocity)}` and the position."""
+    """As `compiled`, with the run's state; also `{path: (weight, momentum, velocity)}` and the `State`."""
     model = compiled(run)
-    position = run.restore_state(model)
+    progress = run.restore(model)
     averages = {variable.path.split("/")[-1]: np.asarray(variable) for variable in model.optimizer.variables}
     state = {}
     for weight in model.trainable_variables:
         name = weight.path.replace("/", "_")
         state[weight.path] = (np.asarray(weight), averages[f"{name}_momentum"], averages[f"{name}_velocity"])
-    return model, state, position
+    return model, state, progress
 
 
 def check_export(run, turns, responses, expected, out):

@@ -58,7 +58,6 @@ def test_models_train_resume_and_score_on_jax_without_tensorflow(task, data, tmp
     needs("jax")
     whole, interrupted = tmp_path / "whole", tmp_path / "interrupted"
     plan = {
-        "cpus": 1,
         "data": {task: data[task]},
         "settings": {},
         "epochs": {"selection": 1.0, "dialog": 3.0, "generation": 1.0, "reading_comprehension": 7.0},

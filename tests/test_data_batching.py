@@ -1,10 +1,15 @@
-"""data/batching.py."""
+"""data/batching.py: batches of like size, whatever step is asked for, and those of every task."""
 
-import itertools
+import concurrent.futures
+import hashlib
+import types
 
 import numpy as np
+import pytest
 
-from data.batching import batches_by_size, epochs_of
+from data.batching import Epochs, batches_by_size
+from tasks import TASKS
+from tasks.selection.split import SelectionSplit
 
 
 def sizes(examples, seed=0):
@@ -43,13 +48,68 @@ def test_order_is_shuffled_and_repeats_with_its_seed():
     assert order(1) != order(2)
 
 
-def test_epochs_of_resumes_anywhere():
-    def make_batches(rng):
-        return rng.permutation(5).tolist()
+def test_the_batch_of_a_step_is_the_same_whoever_asks_and_when():
+    made = []
 
-    whole = list(itertools.islice(epochs_of(make_batches, seed=4), 23))
-    assert whole[:5] != whole[5:10]  # epochs differ
-    assert sorted(whole[5:10]) == [0, 1, 2, 3, 4]
-    for start in (0, 1, 5, 12):
-        resumed = list(itertools.islice(epochs_of(make_batches, 4, start), 23 - start))
-        assert resumed == whole[start:]
+    def make_batches(rng):
+        made.append(1)
+        return batches_by_size(sizes(100), 7, rng, pool=3)
+
+    epochs = Epochs(make_batches, seed=4)
+    assert epochs.steps == 15
+    whole = [epochs.batch(step).tolist() for step in range(60)]
+    assert whole[:15] != whole[15:30] and len(made) == 4  # one order an epoch
+    assert sorted(np.concatenate(whole[15:30])) == list(range(100))
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(epochs.batch, range(60)))
+    assert [batch.tolist() for batch in found] == whole
+    for step in (59, 0, 16, 15):
+        assert Epochs(make_batches, seed=4).batch(step).tolist() == whole[step]
+
+
+# === Tasks ===
+
+MADE = np.random.default_rng(11)
+SIZES = MADE.integers(1, 40, (523, 2))
+SPANS = [[(int(first), int(first) + 1)] for first in MADE.integers(0, 60, 523)]
+
+
+def selection_split():
+    def ids(low, high):
+        return MADE.integers(3, 90, high if low == high else MADE.integers(low, high)).tolist()
+
+    contexts = [[*ids(1, 9), 1, *ids(2, 2), 1] for _ in range(97)]
+    lines = [(context, ids(1, 9), int(number == 0)) for context in contexts for number in range(5)]
+    return SelectionSplit.of(*map(list, zip(*lines, strict=True)), 1)
+
+
+SPLITS = {
+    "selection": selection_split(),
+    "dialog": types.SimpleNamespace(sizes=SIZES),
+    "reading_comprehension": types.SimpleNamespace(sizes=SIZES, spans=SPANS),
+    "generation": types.SimpleNamespace(in_direction_of=lambda config: types.SimpleNamespace(sizes=SIZES)),
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "expected"),
+    [
+        ("selection", {"negatives": "fresh", "loss": "softmax"}, "69834fd8d174004f"),
+        ("selection", {"negatives": "file", "loss": "pointwise"}, "2a55883d9b0f0238"),
+        ("selection", {"negatives": "file", "loss": "softmax"}, "995500bd4cba5a7f"),
+        ("dialog", {}, "03aaafdac66b2219"),
+        ("generation", {}, "03aaafdac66b2219"),
+        ("reading_comprehension", {"max_context": 50}, "aaf704e4cc787422"),
+    ],
+)
+def test_the_first_1000_batches_of_every_task_never_change(task, settings, expected):
+    """As commit 2c95758 makes them: whoever trains a recipe again gets the same network."""
+    task, split = TASKS[task], SPLITS[task]
+    training = task.Training(batch_size=7, **settings)
+    config = types.SimpleNamespace(max_turns=2, max_words=6)
+    epochs, found = Epochs(lambda rng: task.training_batches(split, config, training, rng), 5), hashlib.sha256()
+    for step in range(1000):
+        batch = epochs.batch(step)
+        for array in batch if isinstance(batch, tuple) else [batch]:
+            found.update(np.asarray(array).astype("int64").tobytes())
+    assert found.hexdigest()[:16] == expected

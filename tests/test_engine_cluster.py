@@ -1,34 +1,97 @@
-"""engine/cluster.py: two nodes of this machine, started by Ray Train, learn what one device learns; one is killed."""
+"""engine/cluster.py: two nodes of this machine, started by Ray, prepare and learn what one process does."""
 
 import contextlib
 import importlib.util
 import json
 import os
+import re
 import signal
 import sys
+import time
 import types
 
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, ray_nodes, run_process
+from helpers import SMALL_RUNS, ray_nodes, start_process
 from test_engine_devices import EPOCHS, RATE, assert_equal_states, plan_of, result_of
 
 from base.files import UserError
-from engine.cluster import train_on_cluster
+from data.samples.selection import write_smn
+from engine.cluster import Lost, on_cluster, train_on_cluster
 from engine.run import LAST, Run
 from tasks.dialog.task import DialogTask
+from tasks.selection.prepare import Settings, prepare
 
 
 @pytest.fixture(scope="module")
 def two_nodes():
     """The address of a cluster."""
     pytest.importorskip("ray.train", reason="requirements-ray.txt is not installed", exc_type=ImportError)
-    pytest.importorskip("jax", reason="requirements-jax.txt is not installed")
     from ray.cloudpickle import register_pickle_by_value
 
-    register_pickle_by_value(sys.modules[__name__])  # its task travels to processes without tests/
+    register_pickle_by_value(sys.modules[__name__])  # its names travel to processes without tests/
     with ray_nodes() as address:
         yield address
+
+
+# === A function on all machines ===
+
+
+def where(item):
+    """Each number up to one, with the process that counts and its hash of a text; two processes wait for each other."""
+    directory, last = item
+    if last == 13:
+        raise ValueError("an unlucky number")
+    (directory / str(os.getpid())).touch()
+    for _ in range(600):
+        if len(list(directory.iterdir())) == 2:
+            break
+        time.sleep(0.1)
+    for number in range(last):
+        yield number, os.getpid(), hash("a text")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_a_cluster_gives_results_in_the_order_of_the_items(two_nodes, tmp_path):
+    with on_cluster("--ray") as results:
+        found = list(results(where, [(tmp_path, last) for last in (5, 0, 2, 7, 3)]))
+        with pytest.raises(Lost, match="an unlucky number"):
+            list(results(where, [(tmp_path, 2), (tmp_path, 13)]))
+    assert [number for number, _, _ in found] == [*range(5), *range(2), *range(7), *range(3)]
+    processes = {process for _, process, _ in found}
+    assert len(processes) == 2 and os.getpid() not in processes
+    assert len({text for _, _, text in found}) == 1
+
+
+SMALL = Settings(name="sample", dimension=7, word2vec_epochs=1)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("tasks.selection.ingest.SPAN", 5000)
+    raw = tmp_path / "raw"
+    write_smn(raw, count=60, seed=3, held_out=11)
+    assert (raw / "train.txt").stat().st_size > 50_000
+    for out, ray in (("one", False), ("two", True)):
+        prepare("smn", raw, tmp_path / out, SMALL, ray=ray)
+    files = sorted(file.relative_to(tmp_path / "one") for file in (tmp_path / "one").rglob("*") if file.is_file())
+    assert len(files) == 4
+    for file in files:
+        assert (tmp_path / "two" / file).read_bytes() == (tmp_path / "one" / file).read_bytes(), file
+    with open(raw / "train.txt", "a") as file:
+        file.write("1 no tabs\n")
+    errors = []
+    for ray in (False, True):
+        with pytest.raises(UserError) as error:
+            prepare("smn", raw, tmp_path / "new", SMALL, ray=ray)
+        errors.append(str(error.value))
+    assert errors[0] == errors[1] and re.search(r"train\.txt, line \d+: expected", errors[0])
+    assert not (tmp_path / "new").exists()
+
+
+# === A training on several hosts ===
 
 
 class KilledOnce(DialogTask):
@@ -47,28 +110,29 @@ class KilledOnce(DialogTask):
         return super().collate(*args)
 
 
-def job_of(task, data, workdir):
-    """What `train` takes."""
+def arguments(task, data, workdir):
+    """Arguments of `train_on_cluster`."""
     model, usual = SMALL_RUNS["dialog"]
     settings = {**usual, "epochs": EPOCHS["dialog"], "learning_rate": RATE}
     return {"task": task, "model": model, "data": data, "workdir": workdir, "settings": settings}
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Ray's own
+@pytest.mark.filterwarnings("ignore")
 def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(two_nodes, prepared_dialog, tmp_path):
+    pytest.importorskip("jax", reason="requirements-jax.txt is not installed")
     plan = plan_of({"dialog": str(prepared_dialog)}, ["dialog"], [{"path": str(tmp_path / "one"), "devices": "one"}])
-    result_of(run_process(*plan, KERAS_BACKEND="jax"))
+    result_of(start_process(*plan, KERAS_BACKEND="jax"))
     task = KilledOnce(tmp_path / "killed")
-    train_on_cluster(2, **job_of(task, prepared_dialog, tmp_path / "two"))
+    train_on_cluster(2, **arguments(task, prepared_dialog, tmp_path / "two"))
     assert task.marker.exists()
-    config = json.loads((tmp_path / "two" / "config.json").read_text())
-    assert config["devices"] == 2 and len(config["resumed"]) == 1
+    record = Run.open(tmp_path / "two").record
+    assert record["devices"] == 2 and len(record["resumed"]) == 1
     assert_equal_states(tmp_path / "two", tmp_path / "one" / "dialog", atol=1e-5)
-    with pytest.raises(UserError, match=r"^/.*two is in use: give another --workdir, or --resume to go on$"):
-        train_on_cluster(2, **job_of(task, prepared_dialog, tmp_path / "two"))
+    with pytest.raises(UserError, match=r"two is in use: give another --workdir, or --resume to continue$"):
+        train_on_cluster(2, **arguments(task, prepared_dialog, tmp_path / "two"))
     with pytest.raises(UserError, match=r"^--ray_hosts=3: expected 3 hosts in the cluster. Received: 2$"):
-        train_on_cluster(3, **job_of(task, prepared_dialog, tmp_path / "three"))
+        train_on_cluster(3, **arguments(task, prepared_dialog, tmp_path / "three"))
     assert not list(tmp_path.glob(".ray.*"))
 
 
@@ -76,28 +140,33 @@ def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(two_nodes, 
     "saves, starts, message",
     [
         ([], 1, "a host was lost before anything was saved: an error"),
-        ([7, 7, 11, 11, 11], 5, "3 times a host was lost after step 11; --resume goes on: an error"),
+        ([7, 7, 11, 11, 11], 5, "3 times a host was lost after step 11; --resume continues: an error"),
     ],
 )
 def test_a_host_lost_again_and_again_ends_it(monkeypatch, tmp_path, saves, starts, message):
     cluster = types.SimpleNamespace(nodes=lambda: [{"Alive": True}] * 2, cluster_resources=dict)
     monkeypatch.setattr("engine.cluster.connected", lambda *args, **how: contextlib.nullcontext(cluster))
-    run, resumes = Run(tmp_path / "run", {}), []
+    path, resumes = tmp_path / "run", []
 
     def start(hosts, gpus, directory, job):
         resumes.append(job["resume"])
+        assert ("model" in job["given"]) == (not job["resume"])
         for step in saves[len(resumes) - 1 : len(resumes)]:
-            run.path.mkdir(exist_ok=True)
-            np.savez(run.path / LAST, position=json.dumps({"step": step}))
+            path.mkdir(exist_ok=True)
+            np.savez(path / LAST, state=json.dumps({"step": step}))
         return "an error"
 
     monkeypatch.setattr("engine.cluster._start", start)
     with pytest.raises(UserError, match=f"^{message}$"):
-        train_on_cluster(2, **job_of(DialogTask(), tmp_path, run.path))
+        train_on_cluster(2, **arguments(DialogTask(), tmp_path, path))
     assert resumes == [False, *[True] * (starts - 1)]
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
+    write_smn(tmp_path / "raw", count=60, seed=3, held_out=11)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"^--ray_hosts needs Ray: python -m pip install -r requirements-ray.txt$"):
-        train_on_cluster(2, **job_of(DialogTask(), tmp_path, tmp_path / "run"))
+    with pytest.raises(UserError, match=r"^--ray_hosts needs Ray: python -m pip install -r requirements-ray\.txt$"):
+        train_on_cluster(2, **arguments(DialogTask(), tmp_path, tmp_path / "run"))
+    with pytest.raises(UserError, match=r"^--ray needs Ray: python -m pip install -r requirements-ray\.txt$"):
+        prepare("smn", tmp_path / "raw", tmp_path / "out", SMALL, ray=True)
+    assert not (tmp_path / "out").exists()

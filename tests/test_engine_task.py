@@ -1,10 +1,9 @@
-"""engine/task.py: settings, the embedded sample, and the small runs of helpers.py for every task."""
+"""engine/task.py: settings of every task, recipes, the embedded sample."""
 
 import pathlib
 
-import keras
 import pytest
-from helpers import SMALL_RUNS, check_same_training, resume_small, run_script, train_small
+from helpers import run_script, train_small
 
 from base.config import describe_fields
 from base.files import UserError
@@ -19,39 +18,6 @@ DATA = {
     "generation": "prepared_generation",
     "reading_comprehension": "prepared_reading",
 }
-SCORES = {
-    "selection": lambda row: row["R10@1"] + row["R10@2"],
-    "dialog": lambda row: row["per_response"],
-    "generation": lambda row: 1 / row["perplexity"],
-    "reading_comprehension": lambda row: row["F1"],  # of the averages of the weights
-}
-
-
-@pytest.fixture(params=SMALL_RUNS)
-def name(request):
-    return request.param
-
-
-@pytest.fixture
-def run(name, request):
-    return request.getfixturevalue(f"trained_{name}")
-
-
-def test_the_best_weights_are_those_of_the_best_validation(name, run):
-    best = max(run.history(), key=SCORES[name])
-    metrics, score = TASKS[name].validate(run.load_model(), TASKS[name].dataset_of(run).splits["dev"])
-    assert score == pytest.approx(SCORES[name](best), rel=1e-4)
-    assert metrics == pytest.approx({metric: best[metric] for metric in metrics}, rel=1e-4, abs=1e-5)
-
-
-@pytest.mark.parametrize(("name", "epochs"), [("selection", 0.5), ("reading_comprehension", 5.0)], indirect=["name"])
-def test_resume_goes_on_exactly(name, run, epochs, request, tmp_path):
-    """Also from a state that was saved where all the epochs were done; the averages of the weights, too."""
-    train_small(name, request.getfixturevalue(DATA[name]), tmp_path / "run", epochs=epochs)
-    keras.utils.clear_session()
-    resumed = resume_small(name, tmp_path / "run")
-    check_same_training(resumed, run)
-    assert len(resumed.open(resumed.path).record["resumed"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -62,6 +28,22 @@ def test_resume_goes_on_exactly(name, run, epochs, request, tmp_path):
             {"candidates": "[3, 5]"},
             r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477, \d+",
         ),
+        (
+            "selection",
+            {"layers": "3"},
+            r"no field 'layers'.*has vocabulary_size, .*levels.*; its training has .*negatives",
+        ),
+        ("selection", {"levels": "many"}, "levels: .* integer"),
+        ("selection", {"positional": "1"}, "positional: .* boolean"),
+        ("selection", {"variant": "both"}, "variant: .* 'full', "),
+        ("selection", {"embedding_dim": "9"}, "decides embedding_dim, it is 7$"),
+        ("selection", {"embedding_dim": "many"}, "embedding_dim=many: .* decides embedding_dim"),
+        ("selection", {"compatibility": "tf2"}, "expects paper or release"),
+        ("selection", {"masking": "paper"}, "masking: .*'exact' or 'release'"),
+        ("selection", {"embedding_dropout": "1.5"}, "embedding_dropout: .*less than 1"),
+        ("selection", {"conv_filters": "16"}, "conv_filters: .* array"),
+        ("selection", {"conv_filters": "[16]"}, r"conv_filters\.1 is missing"),
+        ("selection", {"conv_filters": "[16, 0]"}, r"conv_filters\.1: .*greater than or equal to 1"),
         ("selection", {"negatives": "hard"}, "negatives: .* 'file' or 'fresh'. Received: hard"),
         ("selection", {"loss": "hinge"}, "loss: .* 'pointwise' or 'softmax'. Received: hinge"),
         ("selection", {"decay_steps": "0"}, "decay_steps: .* greater than or equal to 1. Received: 0"),
@@ -91,7 +73,6 @@ def test_resume_goes_on_exactly(name, run, epochs, request, tmp_path):
         ),
         ("reading_comprehension", {"characters": "3"}, r"--set characters=3: .* decides characters"),
     ],
-    indirect=["name"],
 )
 def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, request, tmp_path):
     with pytest.raises(UserError, match=message):

@@ -1,119 +1,306 @@
-"""`engine.train`, `engine.evaluate` and `engine.run` together, on a small simulated corpus."""
+"""engine/train.py: the loop on a model of one layer, exact resumes, small runs of every task, refusals, the display."""
 
 import dataclasses
-import json
+import io
+import os
 import pickle
 import shutil
+import signal
+import types
 
 import keras
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, copy_of, train_small, weights_of_run
+from helpers import SMALL_RUNS, at_step, check_same_training, resume_small, train_small, weights_of_run
 
 from base import runtime
-from base.config import make_config
 from base.files import UserError
+from engine.devices import OneDevice
 from engine.evaluate import evaluate
-from engine.run import Run
-from engine.train import resume, start
+from engine.run import BEST, HISTORY, LAST, Run
+from engine.task import Training
+from engine.train import BLOCK, Progress, resume, start, train
 from models import MODELS
 from tasks import TASKS
-from tasks.selection.task import Training
+from tasks.dialog.data import World
 
-selection, dialog = TASKS["selection"], TASKS["dialog"]
-_, SETTINGS = SMALL_RUNS["selection"]
+dialog, selection = TASKS["dialog"], TASKS["selection"]
+DATA = {
+    "selection": "prepared",
+    "dialog": "prepared_dialog",
+    "generation": "prepared_generation",
+    "reading_comprehension": "prepared_reading",
+}
 
 
-@pytest.fixture(scope="module")
-def run(trained_selection, tmp_path_factory):
-    """A copy, into which evaluate.py may write."""
-    return copy_of(trained_selection, tmp_path_factory)
+# === The loop, on a model of one layer ===
+
+
+class Numbers:
+    """A task of lists of numbers of different lengths; the model learns their product with a weight."""
+
+    Training, best_score = Training, 1.0
+    scores = ()
+    """What validations find in turn; default: ever better scores."""
+
+    def __init__(self, **values):
+        self.left = None
+        vars(self).update(values)
+
+    def initialise(self, model, dataset, training):
+        self.left = list(self.scores)
+
+    def optimizer(self, training, steps, config):
+        return keras.optimizers.Adam(training.learning_rate, use_ema=True, ema_momentum=0.5)
+
+    def loss(self, training):
+        return lambda y, x: keras.ops.mean(keras.ops.square(x - y), axis=-1)
+
+    def loss_counts(self, targets):
+        return np.ones(len(targets))
+
+    def training_batches(self, split, config, training, rng):
+        return [(step, rng.normal()) for step in range(len(split))]
+
+    def collate(self, split, config, batch, length_multiple):
+        step, noise = batch
+        x = np.full((1 + step % 3, 1 + step % 5, 1), noise, "float32")
+        return {"x": x}, np.full_like(x, split[step])
+
+    def validate(self, model, split, length_multiple):
+        assert (split, length_multiple) == ("dev", 4)
+        score = self.left.pop(0) if self.left else float(model.weights[0][0, 0]) / 1e6
+        return {"accuracy": score}, score
+
+
+class NumbersRun(Run):
+    def build_model(self):
+        x = keras.Input((None, 1), name="x")
+        y = keras.layers.Dropout(0.5, seed=7)(keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(x))
+        model = keras.Model({"x": x}, y)
+        model.config = None
+        return model
+
+
+def trained(path, targets, task=None, total=None, save_minutes=10.0, **settings):
+    """Trains one epoch of `targets`, or goes on; returns the run."""
+    usual = {"epochs": (total or len(targets)) / len(targets), "precision": "float32", "learning_rate": 0.25}
+    record = {"training": Training(**{**usual, **settings}).to_json()}
+    path.mkdir(exist_ok=True)
+    run = NumbersRun(path, record)
+    dataset = types.SimpleNamespace(path="data", splits={"train": targets, "dev": "dev"})
+    train(task or Numbers(), run, dataset, OneDevice(), save_minutes=save_minutes)
+    return run
+
+
+STEPS = 2 * BLOCK + 3
+
+
+def test_history_has_the_mean_loss_of_each_interval(tmp_path, capsys):
+    targets = np.random.default_rng(0).normal(size=2 * STEPS)
+    scores = Numbers(scores=[0.5, 0.25])
+    run = trained(tmp_path / "run", targets, scores, learning_rate=0.0, validations_per_epoch=2)
+    rows = run.history()
+    assert [row["step"] for row in rows] == [STEPS, 2 * STEPS] and [row["epoch"] for row in rows] == [0.5, 1.0]
+    for row, part in zip(rows, np.split(targets, 2), strict=True):
+        assert row["loss"] == pytest.approx(np.mean(part**2), rel=1e-4)
+    assert rows[0]["accuracy"] == 0.5 and 0 < rows[0]["seconds"] < rows[1]["seconds"]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("run: 1 parameters, steps per epoch: 46, steps between validations: 23")
+    assert lines[1].startswith("step 23  epoch 0.50  loss ") and lines[1].endswith("dev: accuracy 0.5000  (best)")
+    assert lines[2].startswith("step 46  epoch 1.00  loss ") and lines[2].endswith("dev: accuracy 0.2500")
+
+
+def test_tensorboard_has_the_loss_of_each_block_by_step(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.util.tensor_util import make_ndarray
+
+    targets = np.random.default_rng(0).normal(size=STEPS)
+    trained(tmp_path / "run", targets, Numbers(scores=[0.5]), learning_rate=0.0)
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    events.Reload()
+    found = {event.step: float(make_ndarray(event.tensor_proto)) for event in events.Tensors("loss")}
+    assert list(found) == [BLOCK, 2 * BLOCK, STEPS]
+    for end, begin in ((BLOCK, 0), (2 * BLOCK, BLOCK), (STEPS, 2 * BLOCK)):
+        assert found[end] == pytest.approx(np.mean(targets[begin:end] ** 2), rel=1e-4)
+    [score] = events.Tensors("dev/accuracy")
+    assert score.step == STEPS and float(make_ndarray(score.tensor_proto)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "reason"),
+    [
+        ([0.5, 0.25, 0.25], 2, "no improvement for 2 validations: training stopped"),
+        ([0.5, 0.5], 1, "no improvement for 1 validation: training stopped"),
+        ([0.5, 1.0], 0, "the best score that there is: training stopped"),
+    ],
+)
+def test_early_stopping_says_why_and_can_be_extended(tmp_path, capsys, scores, patience, reason):
+    targets, settings = np.ones(5), {"patience": patience}
+    run = trained(tmp_path / "run", targets, Numbers(scores=scores), total=50, **settings)
+    assert [row["step"] for row in run.history()] == [5 * (1 + n) for n in range(len(scores))]
+    assert capsys.readouterr().out.splitlines()[-1] == reason
+    assert run.saved_state().stopped and run.finished()
+    trained(run.path, targets, Numbers(), total=60, **settings)
+    assert len(run.history()) > len(scores)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_a_loss_that_is_not_finite_keeps_the_last_good_state(tmp_path, wrong):
+    targets = np.ones(3 * STEPS)
+    targets[STEPS + 4] = wrong
+    with pytest.raises(
+        UserError,
+        match=r"run: the loss of step 28 is (nan|inf), so training stopped; try a lower --learning_rate.* "
+        r"train.py --resume --workdir=.*run continues from step 23$",
+    ):
+        trained(tmp_path / "run", targets, validations_per_epoch=3, save_minutes=0.0)
+    run = Run(tmp_path / "run", {})
+    assert run.saved_state().step == STEPS and [row["step"] for row in run.history()] == [STEPS]
+    assert (run.path / BEST).is_file()
+
+
+def test_a_loss_that_is_not_finite_at_first_saves_nothing(tmp_path):
+    with pytest.raises(UserError, match=r"the loss of step 1 is nan.* nothing was saved before, so nothing is kept$"):
+        trained(tmp_path / "run", [np.nan] * STEPS, save_minutes=0.0)
+    assert not (tmp_path / "run" / LAST).exists()
+
+
+def test_a_training_is_traced_once_whatever_the_shapes(tmp_path, monkeypatch):
+    traced, original = [], keras.Model.train_step
+    monkeypatch.setattr(keras.Model, "train_step", lambda self, data: traced.append(data) or original(self, data))
+    run = trained(tmp_path / "run", np.ones(31), validations_per_epoch=4)
+    assert len(run.history()) == 4 and len(traced) == 1  # tracing takes longer than all steps of a small run
+
+
+def interrupted(path, targets, at, **settings):
+    with at_step(at, lambda: os.kill(os.getpid(), signal.SIGTERM)), pytest.raises(KeyboardInterrupt):
+        trained(path, targets, **settings)
+    assert Run(path, {}).saved_state().step == at
+
+
+def test_resume_is_exact_after_any_step_into_any_shape(tmp_path):
+    """Dropout, Adam, moving averages and the order of batches go on as if nothing had happened; so do validations."""
+    targets, settings = np.linspace(-1, 1, 7), {"total": 17, "validations_per_epoch": 2}
+    whole = trained(tmp_path / "whole", targets, **settings)
+    assert [row["step"] for row in whole.history()] == [4, 8, 12, 16, 17]
+    for step in range(1, 18):
+        path = tmp_path / str(step)
+        interrupted(path, targets, step, **settings)
+        check_same_training(trained(path, targets, **settings), whole)
+
+
+def test_an_extended_run_keeps_its_validation_steps(tmp_path):
+    targets = np.linspace(-1, 1, 7)
+    run = trained(tmp_path / "run", targets, total=9)
+    assert [row["step"] for row in run.history()] == [7, 9]
+    trained(run.path, targets, total=21)
+    assert [row["step"] for row in run.history()] == [7, 9, 14, 21]
+    trained(run.path, targets, total=7)  # fewer than were done
+    assert run.saved_state().step == 21
+
+
+def test_a_killed_process_loses_no_more_than_was_not_saved(tmp_path, monkeypatch):
+    def die(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("engine.train.BLOCK", 2)
+    targets = np.linspace(-1, 1, 7)
+    whole = trained(tmp_path / "whole", targets, total=14)
+    with at_step(10, die), pytest.raises(MemoryError):
+        trained(tmp_path / "step", targets, total=14, save_minutes=0.0)
+    assert Run(tmp_path / "step", {}).saved_state().step == 9
+    with open(tmp_path / "step" / HISTORY, "a", encoding="utf-8") as file:
+        file.write('{"step": 14, "los')
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(Numbers, "validate", die)
+        trained(tmp_path / "validation", targets, total=14, save_minutes=0.0)
+    for name in ("step", "validation"):
+        check_same_training(trained(tmp_path / name, targets, total=14), whole)
+
+
+# === Runs ===
 
 
 def train_quickly(data, workdir, **settings):
-    """Trains the model that is compiled soonest, for what holds for all."""
-    usual = {"batch_size": 4, "embedding_dim": 5, "validations_per_epoch": 1}
+    """Trains the model that compiles fastest: epochs of 7 steps."""
+    usual = {"batch_size": 4, "embedding_dim": 5, "validations_per_epoch": 1, "precision": "float32"}
     return start(dialog, "supervised-embeddings", data, workdir, {**usual, **settings})
 
 
-def test_a_run_holds_all_that_is_needed(run):
-    assert {"config.json", "vocabulary.txt", "best.weights.h5", "last.npz", "history.jsonl"} <= {
-        file.name for file in run.path.iterdir()
-    }
-    rows = run.history()
-    assert len(rows) == 2  # two validations per epoch, one epoch
-    assert rows[1]["epoch"] == 1.0
-    assert rows[0]["step"] == -(-rows[1]["step"] // 2)
-    assert {"loss", "R10@1", "R10@2", "MAP", "steps_per_second", "seconds"} <= rows[0].keys()
-    config = json.loads((run.path / "config.json").read_text())
-    assert config["config"]["levels"] == 1
-    assert config["training"]["loss"] == "softmax"
-    assert config["training"]["learning_rate"] == 0.01
-    assert {"command", "hardware", "commit", "dirty", "versions"} <= config.keys()
-    assert list((run.path / "tensorboard").rglob("events*"))
+@pytest.mark.parametrize(("number", "step"), [(signal.SIGTERM, 2), (signal.SIGINT, 8)])
+def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path, number, step):
+    whole = train_quickly(prepared_dialog, tmp_path / "whole", epochs=1.25)
+    with (
+        at_step(step, lambda: os.kill(os.getpid(), number)),
+        pytest.raises(
+            UserError, match=rf"^interrupted; train.py --resume --workdir=.*/run continues from step {step}$"
+        ),
+    ):
+        train_quickly(prepared_dialog, tmp_path / "run", epochs=1.25)
+    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+    (tmp_path / "run" / f".{LAST}").write_bytes(b"half")
+    keras.utils.clear_session()
+    run = resume(dialog, tmp_path / "run")
+    check_same_training(run, whole)
+    assert [row["step"] for row in run.history()] == [7, 9] and run.finished()
+    assert len(run.record["resumed"]) == 1 and not (run.path / f".{LAST}").exists()
 
 
-def test_a_finished_run_says_so_when_it_is_resumed(run, capsys):
-    before = (run.path / "config.json").read_text()
-    resume(selection, run.path)
-    assert "run is finished, after 1 epochs; --epochs=N with more continues it" in capsys.readouterr().out
-    assert len(run.history()) == 2 and (run.path / "config.json").read_text() == before
+def test_a_run_that_ends_before_anything_was_saved_leaves_nothing(prepared_dialog, tmp_path):
+    def interrupt():
+        raise KeyboardInterrupt  # as a second signal does
 
-
-def test_a_moved_dataset_is_asked_for(run, tmp_path):
-    config = {**run.record, "dataset": {**run.dataset, "path": str(tmp_path / "gone")}}
-    with pytest.raises(UserError, match=r"run was trained on .*/gone, which is gone: give --data$"):
-        selection.dataset_of(Run(run.path, config))
-
-
-def test_a_dataset_of_another_task_is_refused(prepared_dialog, run, tmp_path):
-    message = r"task1 was prepared for models of dialog; expected a dataset for selection$"
-    with pytest.raises(UserError, match=message):
-        start(selection, "dam", prepared_dialog, tmp_path / "run", SETTINGS)
-    with pytest.raises(UserError, match=message):
-        evaluate(selection, run.path, data=prepared_dialog)
-
-
-def test_a_used_workdir_is_refused(run, prepared):
-    before = (run.path / "config.json").read_text()
-    with pytest.raises(UserError, match="is in use"):
-        start(selection, "dam", prepared, run.path, SETTINGS)
-    assert (run.path / "config.json").read_text() == before
-
-
-@pytest.mark.parametrize(("epochs", "validated"), [(0.25, [2]), (1.25, [7, 9])])
-def test_trains_as_many_epochs_as_are_asked_for(prepared_dialog, tmp_path, epochs, validated):
-    run = train_quickly(prepared_dialog, tmp_path / "run", epochs=epochs)  # of 7 steps
-    assert [row["step"] for row in run.history()] == validated
-    assert run.finished()
-
-
-def test_a_workdir_without_a_state_is_not_resumed(run, prepared, tmp_path):
-    Run.create(tmp_path / "killed", run.record)
-    with pytest.raises(UserError, match="is in use: give another --workdir, or delete it: there is nothing to go on"):
-        start(selection, "dam", prepared, tmp_path / "killed", SETTINGS)
-
-
-def test_a_dev_that_cannot_be_scored_leaves_nothing(prepared, tmp_path):
-    broken = shutil.copytree(prepared, tmp_path / "broken")
-    with open(broken / "data.pkl", "rb") as file:
-        train_split, dev, test = pickle.load(file)
-    right = [i for i, label in enumerate(dev["y"]) if label]
-    dev = {name: [rows[i] for i in right] for name, rows in dev.items()}
-    with open(broken / "data.pkl", "wb") as file:
-        pickle.dump((train_split, dev, test), file, protocol=2)
-    with pytest.raises(UserError, match=r"dev cannot be scored: .*negative"):
-        start(selection, "dam", broken, tmp_path / "run", SETTINGS)
+    with at_step(3, interrupt), pytest.raises(UserError, match=r"^interrupted; nothing was saved before"):
+        train_quickly(prepared_dialog, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_patience_stops_early_and_a_step_is_traced_once(prepared_dialog, tmp_path, monkeypatch):
-    traced, original = [], keras.Model.train_step
-    monkeypatch.setattr(keras.Model, "train_step", lambda self, data: traced.append(data) or original(self, data))
-    settings = {"patience": 1, "validations_per_epoch": 3, "epochs": 3.0, "learning_rate": 0.0}
-    run = train_quickly(prepared_dialog, tmp_path / "run", **settings)
-    assert len(run.history()) == 2  # never better than the first time
-    assert len(traced) == 1  # tracing takes longer than all steps of a small run
+@pytest.mark.parametrize("task", SMALL_RUNS)
+def test_a_run_holds_all_that_is_needed(task, request):
+    run = request.getfixturevalue(f"trained_{task}")
+    names = {"config.json", "vocabulary.txt", "best.weights.h5", "last.npz", "history.jsonl", "examples.json"}
+    assert names <= {file.name for file in run.path.iterdir()}
+    assert list((run.path / "tensorboard").rglob("events*"))
+    assert {"command", "hardware", "commit", "dirty", "versions", "devices", "before"} <= run.record.keys()
+    epochs = {"selection": [0.5, 1], "dialog": [2, 4, 6, 8], "generation": [0.556, 1]}
+    assert [row["epoch"] for row in run.history()] == epochs.get(task, [5, 10, 15, 20])
+    assert run.finished() and run.training.seed == 1
+    if task == "dialog":
+        assert World.load(run.path) == World.load(request.getfixturevalue("prepared_dialog"))
+        losses = [row["loss"] for row in run.history()]
+        assert np.log(477) > losses[0] > losses[1] > losses[3] < 0.5 * np.log(477)  # a guess among all candidates
+
+
+def test_the_margin_loss_trains(prepared_dialog, tmp_path):
+    settings = {"loss": "margin", "epochs": 2.0, "batch_size": 13, "learning_rate": 0.02, "patience": 1}
+    first, *_, last = train_quickly(prepared_dialog, tmp_path / "run", **settings).history()
+    assert last["loss"] < first["loss"]
+
+
+SCORES = {
+    "selection": lambda row: row["R10@1"] + row["R10@2"],
+    "dialog": lambda row: row["per_response"],
+    "generation": lambda row: 1 / row["perplexity"],
+    "reading_comprehension": lambda row: row["F1"],  # of the averages of the weights
+}
+
+
+@pytest.mark.parametrize("task", SMALL_RUNS)
+def test_the_best_weights_are_those_of_the_best_validation(task, request):
+    run = request.getfixturevalue(f"trained_{task}")
+    best = max(run.history(), key=SCORES[task])
+    metrics, score = TASKS[task].validate(run.load_model(), TASKS[task].dataset_of(run).splits["dev"])
+    assert score == pytest.approx(SCORES[task](best), rel=1e-4)
+    assert metrics == pytest.approx({metric: best[metric] for metric in metrics}, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize(("task", "epochs"), [("selection", 0.5), ("reading_comprehension", 5.0)])
+def test_more_epochs_continue_exactly(task, epochs, request, tmp_path):
+    """Also the averages of the weights."""
+    train_small(task, request.getfixturevalue(DATA[task]), tmp_path / "run", epochs=epochs)
+    keras.utils.clear_session()
+    check_same_training(resume_small(task, tmp_path / "run"), request.getfixturevalue(f"trained_{task}"))
 
 
 @pytest.mark.slow
@@ -139,94 +326,127 @@ def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monke
     assert other.training.precision == "float32"
 
 
-def test_compatibility_release_trains_what_the_release_is(prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr(keras.Model, "fit", lambda self, *args, **kwargs: None)
-    settings = {"compatibility": "release", "max_turns": "3", "max_words": "5", "levels": "1", "variant": "last"}
-    run = start(selection, "dam", prepared, tmp_path / "run", {**SETTINGS, **settings})
-    assert run.config.masking == "release"
-    assert run.config.scalar_bias is True
-    assert run.config.response_rows is True
-    assert run.training.loss_clip == 10.0
+RELEASE = {"compatibility": "release", "max_turns": "3", "max_words": "5", "levels": "1", "variant": "last"}
+
+
+def test_compatibility_release_sets_what_the_release_is(prepared):
+    config, training = selection.configure(MODELS["dam"], selection.open_dataset(prepared), RELEASE)
+    assert (config.masking, config.scalar_bias, config.response_rows) == ("release", True, True)
+    assert training.loss_clip == 10.0
 
 
 @pytest.mark.slow
-def test_what_the_release_is_can_be_trained(prepared, tmp_path):
-    settings = {"compatibility": "release", "max_turns": "3", "max_words": "5", "levels": "1", "variant": "last"}
-    run = start(selection, "dam", prepared, tmp_path / "run", {"epochs": 0.2, "batch_size": 32, **settings})
-    assert len(run.history()) >= 1
+def test_the_release_can_be_trained(prepared, tmp_path):
+    run = start(selection, "dam", prepared, tmp_path / "run", {**RELEASE, "epochs": 0.2, "batch_size": 32})
+    assert 0.5 < run.history()[0]["loss"] < 0.9
 
 
-def test_evaluate_shows_examples_below_the_table(run, capsys):
-    record = evaluate(selection, run.path, "test", baselines=False, examples=2)
-    assert [example["context"] for example in record["examples"]] == [3, 9]
-    printed = capsys.readouterr().out.split("\n\n")
-    assert printed[-2].startswith("Context 3 of 11, correct: ")
-    assert len(printed[-1].splitlines()) == 1 + len(record["examples"][1]["turns"]) + 10
+# === Refusals ===
 
 
-def test_resume_refuses_a_run_without_state(run, tmp_path):
-    Run.create(tmp_path / "bare", run.record)
-    with pytest.raises(UserError, match=r"cannot be resumed: it has no last\.npz"):
-        resume(selection, tmp_path / "bare")
+def test_a_finished_run_says_so(trained_dialog, capsys):
+    before = (trained_dialog.path / "config.json").read_text()
+    resume(dialog, trained_dialog.path)
+    assert "is finished, after 8 epochs; --epochs=N with more continues it" in capsys.readouterr().out
+    assert (trained_dialog.path / "config.json").read_text() == before
 
 
-def test_a_run_without_a_dataset_asks_for_one(run, tmp_path):
-    config = {**run.record, "dataset": {**run.dataset, "path": None}}
-    Run.create(tmp_path / "bare", config)
-    with pytest.raises(UserError, match="remembers no dataset: give --data"):
-        evaluate(selection, tmp_path / "bare", "dev")
-    with pytest.raises(UserError, match="remembers no dataset: give --data"):
-        resume(selection, tmp_path / "bare")
+def without_a_state(run):
+    (run.path / LAST).unlink()
+    return {}
 
 
-def test_a_dataset_of_another_preparation_is_refused(run, prepared, tmp_path):
-    other = shutil.copytree(prepared, tmp_path / "other")
-    (other / "vocabulary.txt").unlink()
-    with open(other / "word_embedding.pkl", "wb") as file:
+def without_a_dataset(run):
+    run.update({"dataset": {**run.dataset, "path": None}})
+    return {}
+
+
+def with_a_moved_dataset(run):
+    run.update({"dataset": {**run.dataset, "path": "/gone"}})
+    return {}
+
+
+def with_another_dataset(run):
+    data = shutil.copytree(run.dataset["path"], run.path / "other")
+    (data / "vocabulary.txt").unlink()
+    with open(data / "word_embedding.pkl", "wb") as file:
         pickle.dump(np.zeros((900, 7), "float32").tolist(), file, protocol=2)
-    with pytest.raises(UserError, match="they come from different preparations"):
-        evaluate(selection, run.path, "dev", data=other)
-    with pytest.raises(UserError, match="they come from different preparations"):
-        resume(selection, run.path, data=other, epochs=2.0)
-
-
-def test_settings_that_do_not_exist_are_listed(prepared, tmp_path):
-    with pytest.raises(UserError, match=r"no field 'layers'.*has vocabulary_size, .*levels.*negatives"):
-        start(selection, "dam", prepared, tmp_path / "run", {**SETTINGS, **{"layers": "3"}})
-    assert not (tmp_path / "run").exists()
+    return {"data": data}
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("spoilt", "message"),
     [
-        ({"levels": "many"}, "levels: .* integer"),
-        ({"positional": "1"}, "positional: .* boolean"),
-        ({"variant": "both"}, "variant: .* 'full', "),
-        ({"embedding_dim": "9"}, r"decides embedding_dim, it is 7$"),
-        ({"compatibility": "tf2"}, "expects paper or release"),
-        ({"negatives": "none"}, "negatives: .* 'file' or 'fresh'"),
-        ({"embedding_dim": "many"}, "embedding_dim=many: .* decides embedding_dim"),
-        ({"masking": "paper"}, "masking: .*'exact' or 'release'"),
-        ({"embedding_dropout": "1.5"}, "embedding_dropout: .*less than 1"),
-        ({"conv_filters": "16"}, "conv_filters: .* array"),
-        ({"conv_filters": "[16]"}, r"conv_filters\.1 is missing"),
-        ({"conv_filters": "[16, 0]"}, r"conv_filters\.1: .*greater than or equal to 1"),
+        (without_a_state, "cannot be resumed: it has no last.npz"),
+        (without_a_dataset, "remembers no dataset: give --data"),
+        (with_a_moved_dataset, "was trained on /gone, which is gone: give --data"),
+        (with_another_dataset, "here it is .*: they come from different preparations"),
     ],
 )
-def test_wrong_settings_are_refused_and_leave_nothing(prepared, tmp_path, setting, message):
+def test_resume_refuses(spoilt, message, trained_selection, tmp_path):
+    run = Run.open(shutil.copytree(trained_selection.path, tmp_path / "run"))
+    options = spoilt(run)
     with pytest.raises(UserError, match=message):
-        start(selection, "dam", prepared, tmp_path / "run", {**SETTINGS, **setting})
-    assert not (tmp_path / "run").exists()
+        resume(selection, run.path, epochs=2.0, **options)
+    assert (run.path / BEST).exists()
 
 
-def test_make_config_parses_tuples_and_floats():
-    Config = Training
-    assert make_config(Config, {"decay_rate": "1"}).decay_rate == 1.0
-    assert make_config(Config, {"decay_rate": ".5"}).decay_rate == 0.5
-    from models.dam import DAMConfig
+def test_start_refuses_datasets_that_do_not_suit(prepared, prepared_dialog, tmp_path):
+    with pytest.raises(UserError, match="was prepared for models of dialog; expected a dataset for selection"):
+        start(selection, "dam", prepared_dialog, tmp_path / "run", {})
+    broken = shutil.copytree(prepared, tmp_path / "broken")
+    with open(broken / "data.pkl", "rb") as file:
+        train_lines, dev, test = pickle.load(file)
+    positive = [i for i, label in enumerate(dev["y"]) if label]
+    for lines, message in (([], "training needs examples in the split dev"), (positive, "dev cannot be scored: .*neg")):
+        with open(broken / "data.pkl", "wb") as file:
+            pickle.dump((train_lines, {name: [rows[i] for i in lines] for name, rows in dev.items()}, test), file)
+        with pytest.raises(UserError, match=message):
+            train_small("selection", broken, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
 
-    assert make_config(DAMConfig, {"vocabulary_size": 3, "conv_filters": "[16, 16]"}).conv_filters == (16, 16)
+
+# === Display ===
 
 
-def test_other_policies_do_not_leak():
-    assert keras.config.dtype_policy().name == "float32"
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_file_gets_a_line_now_and_then():
+    file, clock = io.StringIO(), Clock()
+    progress = Progress(20, 120, file, every=30.0, clock=clock)
+    assert progress.status(20) == "step 20 of 120"
+    with progress:
+        progress.line("begins")
+        for step in range(21, 121):
+            clock.now += 2.0
+            progress.update(step, 1.0 / step)
+            if step == 27:
+                progress.line("validated")  # begins the wait anew
+    lines = file.getvalue().splitlines()
+    assert lines[:2] == ["begins", "validated"]
+    assert lines[2] == "step 42 of 120  loss 0.0238  0.50 steps/s  0:02:36 left"
+    assert [line.split()[1] for line in lines[2:]] == ["42", "57", "72", "87", "102", "117"]
+
+
+def test_a_terminal_shows_steps_of_the_whole_training(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    file, clock = Terminal(), Clock()
+    with Progress(0, 1200, file, clock=clock) as progress:
+        clock.now += 10.0
+        progress.update(31, 0.25)
+        progress.bar.refresh()
+        progress.line("[dev] stays as it is")
+    assert "step 31 of 1,200  loss 0.2500  3.10 steps/s  0:06:17 left" in file.getvalue()
+    assert "[dev] stays as it is" in file.getvalue()

@@ -4,7 +4,7 @@ import bidaf_models
 import numpy as np
 from helpers import train_small
 
-from engine.validation import averaged_weights
+from engine.optimizers import averaged_weights
 from models.bidaf import BiDAF, BiDAFConfig
 from tasks import TASKS
 from tasks.reading_comprehension import prepare as prepare_reading

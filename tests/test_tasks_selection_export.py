@@ -16,7 +16,8 @@ from helpers import ROOT, run_script, train_small
 from data.tokenizers import words_of
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
-from engine.run import Run, set_precision
+from engine.devices import set_precision
+from engine.run import Run
 from models.dam import DAM
 from tasks import TASKS
 from tasks.selection.export import NO_SCORE

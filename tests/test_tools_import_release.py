@@ -26,7 +26,7 @@ from release import (
 
 from base.files import UserError
 from data import pickles
-from data.batching import epochs_of
+from data.batching import Epochs
 from data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
 from engine import export as exporting
 from engine.evaluate import evaluate
@@ -65,8 +65,8 @@ def test_stand_in_matches_loops_in_every_variable(network, positional, tmp_path)
     logits = np.asarray(best({"turns": turns, "responses": responses[:, None]}))
     np.testing.assert_allclose(logits[:, 0], expected, atol=1e-5)
 
-    model, state, position = restored(run)
-    assert int(model.optimizer.iterations) == position["step"] == STEP
+    model, state, progress = restored(run)
+    assert int(model.optimizer.iterations) == progress.step == STEP
     names = {tensor.tobytes(): name for name, tensor in released.tensors.items()}
     found = {path: names[weight.tobytes()] for path, (weight, _, _) in state.items()}
     assert sorted(found.values()) == sorted(release_shapes(network, positional))
@@ -140,17 +140,17 @@ def test_resume_continues_from_the_releases_step(dataset, tmp_path):
     model, _, _ = restored(run)
     train, training = selection.load_dataset(dataset).splits["train"], selection.Training.of(run.record["training"])
     losses = []
-    epochs = epochs_of(lambda rng: selection.training_batches(train, model.config, training, rng), training.seed, STEP)
-    for batch, _ in zip(epochs, range(3), strict=False):
-        losses.append(model.train_on_batch(*selection.collate(train, model.config, batch, 4)))
+    epochs = Epochs(lambda rng: selection.training_batches(train, model.config, training, rng), training.seed)
+    for step in range(STEP, STEP + 3):
+        losses.append(model.train_on_batch(*selection.collate(train, model.config, epochs.batch(step), 4)))
         model.reset_metrics()
 
     # 20 steps per epoch, a validation every 2: the first is after step 24, and epoch 1.3 ends with step 26.
     resume(selection, run.path, data=dataset, epochs=1.3)
     assert [row["step"] for row in run.history()] == [STEP + 1, 26]
     assert [row["loss"] for row in run.history()] == pytest.approx([losses[0], np.mean(losses[1:])], rel=1e-5)
-    resumed, _, position = restored(run)
-    assert int(resumed.optimizer.iterations) == position["step"] == STEP + 3
+    resumed, _, progress = restored(run)
+    assert int(resumed.optimizer.iterations) == progress.step == STEP + 3
     pairs = zip(resumed.trainable_variables, model.trainable_variables, strict=True)
     errors = [np.abs(np.asarray(ours) - np.asarray(theirs)).ravel() for ours, theirs in pairs]
     assert np.mean(np.concatenate(errors)) < 1e-5  # of three steps of 0.01
@@ -238,7 +238,7 @@ def test_a_run_appears_whole_or_not_at_all(released, tmp_path, monkeypatch):
         raise OSError("No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "save_state", full)
+        patch.setattr(Run, "save", full)
         refused(tmp_path, "No space", *files, error=OSError)
     data = tmp_path / "model.ckpt.data-00000-of-00001"
     for file, content in ((data, data.read_bytes()[:100]), (tmp_path / "model.ckpt.index", b"no index")):

@@ -15,7 +15,7 @@ from helpers import ROOT
 from release import VARIANTS, check_export, compiled, restored
 
 from data.vocabulary import EOS_ID
-from engine.run import Run
+from engine.run import Run, State
 from tasks import TASKS
 from tools.import_release import import_checkpoint, release_names
 
@@ -91,14 +91,14 @@ def test_logits_and_loss_are_the_releases(golden, record_property):
 
 
 def test_optimizer_state_is_the_checkpoints(golden):
-    model, state, position = restored(golden.run)
+    model, state, progress = restored(golden.run)
     names = release_names(model.config)
     assert len(state) == len(golden.conf["vars"])
     for path, found in state.items():  # that the names are right is seen in the logits
         for ours, name in zip(found, ("{}", "loss/{}/Adam", "loss/{}/Adam_1"), strict=True):
             np.testing.assert_array_equal(ours, golden.tensors[name.format(names[path])], err_msg=path)
     step = len(golden.arrays["train_losses"])
-    assert position == {"step": step, "seconds": 0.0, "best": -1.0, "waited": 0}
+    assert progress == State(step=step, validated_step=step)
     assert int(model.optimizer.iterations) == step == golden.tensors["loss/Variable"]
 
 

@@ -69,11 +69,11 @@ def test_an_interrupted_sweep_continues_exactly(swept, sweep, prepared_dialog, m
         assert done.returncode == 1
         return done.stderr
 
-    assert "before anything was saved, so nothing is kept" in interrupted_at(1) and not path.exists()
+    assert "nothing was saved before, so nothing is kept" in interrupted_at(1) and not path.exists()
     path.mkdir()  # as after a kill
     for file in ("vocabulary.txt", "best.weights.h5"):
         (path / file).touch()
-    assert "goes on from step 28" in interrupted_at(3)
+    assert "continues from step 28" in interrupted_at(3)
     resumed = Run.open(path)
     assert not resumed.finished()
     assert [row["step"] for row in resumed.history()] == [14, 28]

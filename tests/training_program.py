@@ -1,6 +1,6 @@
 """Trains small models as its one argument says, in a process that chooses its backend and its devices itself.
 
-The argument is JSON: `{"cpus": 2, "data": {task: directory}, "settings": {task: {field: value}}, "epochs": {task: 2.0},
+The argument is JSON: `{"data": {task: directory}, "settings": {task: {field: value}}, "epochs": {task: 2.0},
 "learning_rate": 0.001, "runs": [{"path": directory, "devices": "all", "interrupt": 7}], "evaluate": false}`. Each run
 trains every task into `path/task`, or goes on there with `"resume": true`. At step `interrupt` it gets a signal, and
 goes on; at the step `kill` the process ends without a word.
@@ -13,20 +13,14 @@ import signal
 import sys
 
 import keras
-from helpers import SMALL_RUNS, resume_small, train_small
+from helpers import SMALL_RUNS, at_step, resume_small, train_small
 
 from base.files import UserError
 from engine.evaluate import evaluate
-from engine.validation import Validation
 from tasks import TASKS
 
 
 def main(plan):
-    if plan["cpus"] > 1 and keras.config.backend() == "tensorflow":
-        import tensorflow as tf
-
-        (cpu,) = tf.config.list_physical_devices("CPU")
-        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * plan["cpus"])
     found = {}
     for run in plan["runs"]:
         for task, data in plan["data"].items():
@@ -58,27 +52,6 @@ def train_one(plan, run, task, data):
     if plan.get("evaluate"):
         found["metrics"] = evaluate(TASKS[task], path, "dev", precision="float32", baselines=False)["metrics"]
     return found
-
-
-class at_step:
-    """For the block, calls `action` after a step of the training."""
-
-    def __init__(self, number, action):
-        self.number, self.action = number, action
-
-    def __enter__(self):
-        self.original, count = Validation.on_train_batch_end, [0]
-
-        def counting(validation, batch, logs=None):
-            count[0] += 1
-            if count[0] == self.number:
-                self.action()
-            self.original(validation, batch, logs)
-
-        Validation.on_train_batch_end = counting
-
-    def __exit__(self, *_):
-        Validation.on_train_batch_end = self.original
 
 
 if __name__ == "__main__":

@@ -150,7 +150,8 @@ def import_checkpoint(checkpoint, config, out, data=None):
     """
     import keras  # TensorFlow takes seconds to load
 
-    from engine.run import Run, set_precision
+    from engine.devices import set_precision
+    from engine.run import Run, State
     from models.dam import DAM
     from tasks import TASKS
 
@@ -185,7 +186,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
         }
         run = Run.create(directory, record, dataset.vocabulary if dataset else None)
         run.save_best(model)
-        run.save_state(model, {"step": step, "seconds": 0.0, "best": -1.0, "waited": 0})
+        run.save(model, State(step=step, validated_step=step))
     return Run.open(out)
 
 

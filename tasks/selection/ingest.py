@@ -10,9 +10,9 @@ import functools
 import numpy as np
 
 from base.files import UserError
-from data.cluster import Lost
 from data.flat_arrays import BLOCK, GrowingArray, StoredArray, first_occurrences, flatten, numbering, smallest_type
 from data.text_files import Span
+from engine.cluster import Lost
 from tasks.selection.data import SPLITS, TYPES, path_of
 
 WORDS = {"words": "uint32"}
@@ -61,7 +61,7 @@ def blocks_of(reader, file, tokenize, spoken, opener=open):
 
 
 def blocks_on_cluster(results, reader, file, tokenize, spoken):
-    """`blocks_of` on the machines of a cluster, `results` of `data.cluster.on_cluster`: each reads parts of the file.
+    """`blocks_of` on the machines of a cluster, `results` of `engine.cluster.on_cluster`: each reads parts of the file.
 
     Raises:
         UserError: at the first malformed line, and if the cluster cannot read the file.

@@ -21,7 +21,6 @@ from rich.progress import Progress
 
 from base.config import NonNegative, Positive
 from base.files import UserError, atomic_directory
-from data.cluster import on_cluster
 from data.corpora import CORPORA
 from data.flat_arrays import numbering
 from data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
@@ -29,6 +28,7 @@ from data.sequences import document_frequency
 from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from data.word_vectors import append_vectors, load_text_vectors, passes, threads, train_word2vec
+from engine.cluster import on_cluster
 from engine.vocabularies import Words
 from tasks.selection.data import ARRAYS, DATA, SPLITS, facts_of, read_split
 from tasks.selection.ingest import Utterances, blocks_of, blocks_on_cluster, clear, conversations, encode, write_blocks

@@ -1,0 +1,179 @@
+"""engine/run.py: nothing is lost, damage is named, one process writes a run, signals end training in order."""
+
+import errno
+import json
+import multiprocessing
+import os
+import signal
+
+import pytest
+
+from base.files import UserError, atomic_directory, atomic_file
+from engine.run import BEST, CHECKSUMS, CONFIG, LAST, Run, SaveOnSignal, State, locked
+from tasks import TASKS
+
+
+@pytest.fixture
+def copied(trained_dialog, tmp_path):
+    """A run with the config of another, without files of its own."""
+    return Run(tmp_path, trained_dialog.record)
+
+
+# === Config ===
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "is no run directory: it has no config.json"),
+        ("{", "config.json: expected JSON"),
+        ('{"model": "transformer"}', "config.json: expected a `model` of bidaf, "),
+        ('{"model": "dam", "config": {}}', r"config\.json: expected .*\. Missing: training, dataset"),
+    ],
+)
+def test_open_refuses(content, message, tmp_path):
+    if content:
+        (tmp_path / CONFIG).write_text(content)
+    with pytest.raises(UserError, match=message):
+        Run.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "message"),
+    [
+        ("config", {}, f"{CONFIG}: MEMMAConfig: the field vocabulary_size is missing"),
+        ("training", {"seed": -1}, f"{CONFIG}: seed: .*greater than or equal to 0"),
+    ],
+)
+def test_wrong_values_in_the_config_are_named(part, values, message, copied):
+    run = Run(copied.path, {**copied.record, part: values})
+    with pytest.raises(UserError, match=message):
+        getattr(run, part)
+
+
+@pytest.mark.parametrize(("file", "how"), [(LAST, "--resume to continue"), ("notes.txt", "nothing to continue")])
+def test_create_refuses_a_used_directory(file, how, copied):
+    (copied.path / file).touch()
+    with pytest.raises(UserError, match=f"is in use: give another --workdir, or .*{how}"):
+        Run.create(copied.path, copied.record)
+    assert [each.name for each in copied.path.iterdir()] == [file]
+
+
+def test_update_keeps_the_other_entries(copied):
+    Run.create(copied.path, copied.record).update({"devices": 3})
+    found = Run.open(copied.path)
+    assert found.record == {**copied.record, "devices": 3}
+    assert (found.model, found.task, found.config.heads, found.training.decay) == ("memma", "dialog", 2, 0.1)
+
+
+# === Damage and unfinished writes ===
+
+
+@pytest.mark.parametrize("name", [BEST, LAST])
+def test_any_damage_is_named(trained_dialog, copied, name):
+    content = bytearray((trained_dialog.path / name).read_bytes())
+    (copied.path / CHECKSUMS).write_bytes((trained_dialog.path / CHECKSUMS).read_bytes())
+    for place in (0, len(content) // 3, len(content) // 2, len(content) - 1):
+        content[place] ^= 1
+        (copied.path / name).write_bytes(content)
+        with pytest.raises(UserError, match=f"{name} is damaged: its SHA-256 is none that {CHECKSUMS} names"):
+            copied.load_model() if name == BEST else copied.saved_state()
+        content[place] ^= 1
+    (copied.path / name).write_bytes(content)
+    if name == BEST:
+        copied.load_model()
+    else:
+        assert copied.saved_state().step == 56
+
+
+def test_weights_and_states_of_another_model_are_refused(trained_dialog, trained_selection, copied):
+    with pytest.raises(UserError, match=r"holds no weights: expected best\.weights\.h5, which train\.py writes"):
+        copied.load_model()
+    for name in (BEST, LAST):
+        (copied.path / name).write_bytes((trained_selection.path / name).read_bytes())
+    with pytest.raises(UserError, match="the weights do not fit"):
+        copied.load_model()
+    model = copied.build_model()
+    task = TASKS["dialog"]
+    model.compile(task.optimizer(task.Training(), 7, model.config))
+    with pytest.raises(UserError, match=r"the state does not fit config.json. \d+ variables, not \d+"):
+        copied.restore(model)
+
+
+def test_the_checksum_before_counts_until_the_new_file_is_there(trained_dialog, copied):
+    model = trained_dialog.load_model()
+    copied.save_best(model)
+    before = (copied.path / BEST).read_bytes()
+    model.set_weights([weight + 1 for weight in model.get_weights()])
+    copied.save_best(model)
+    assert len(json.loads((copied.path / CHECKSUMS).read_text())[BEST]) == 2
+    (copied.path / BEST).write_bytes(before)  # as if the process had been killed between the two writes
+    copied.load_model()
+
+
+def test_history_follows_the_saved_state(copied):
+    first, second = {"step": 6, "loss": 1.0}, {"step": 12, "loss": 0.5}
+    copied.log(first)
+    copied._complete_history(State(step=13, validated_step=12, row=second))  # killed before the row was written
+    assert copied.history() == [first, second]
+    copied._complete_history(State(step=6, validated_step=6, row=first))  # killed before the state was saved
+    assert copied.history() == [first]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_full_or_read_only_disk_is_one_sentence(tmp_path, monkeypatch, number):
+    def refuse(_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with (
+        pytest.raises(UserError, match=f"a.txt cannot be written: {os.strerror(number)}"),
+        atomic_file(tmp_path / "a.txt"),
+    ):
+        pass
+    with pytest.raises(UserError, match="made cannot be written"), atomic_directory(tmp_path / "made"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_appears_meanwhile_is_kept(tmp_path):
+    with (
+        pytest.raises(UserError, match="out cannot be written: Directory not empty"),
+        atomic_directory(tmp_path / "out"),
+    ):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "theirs").write_text("x")
+    assert [file.name for file in tmp_path.rglob("*")] == ["out", "theirs"]
+
+
+# === Signals and locks ===
+
+
+def test_a_second_signal_ends_at_once():
+    before = signal.getsignal(signal.SIGTERM)
+    with SaveOnSignal() as saving:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert saving.received == "SIGTERM"
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def _hold(path, held, done):
+    with locked(path):
+        held.set()
+        done.wait(60)
+
+
+def test_two_processes_do_not_train_one_run(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    held, done = context.Event(), context.Event()
+    process = context.Process(target=_hold, args=(tmp_path, held, done))
+    process.start()
+    assert held.wait(60)
+    with pytest.raises(UserError, match="is being trained by another process"), locked(tmp_path):
+        pass
+    done.set()
+    process.join(60)
+    with locked(tmp_path):
+        pass
