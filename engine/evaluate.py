@@ -19,9 +19,9 @@ from base.runtime import choose_precision
 from engine.devices import choose_xla, has_gpu, set_precision
 from engine.provenance import provenance
 from engine.run import CONFIG, Run
-from metrics.published import published
+from metrics.published import published, reference_rows
 from metrics.published import scores as read_scores
-from metrics.tables import by_corpus, reference_rows
+from metrics.tables import by_corpus
 
 ROW = (
     *("recipe", "task", "corpus", "trained_on", "split", "seed", "ensemble", "search", "metrics", "parts", "epochs"),

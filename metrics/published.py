@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
+REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
+"""Parts of a record beside its metrics, and what a row with one of them is called."""
 
 
 def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
@@ -17,6 +19,16 @@ def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
     """
     path = Path(path)
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def reference_rows(record):
+    """The baselines and upper bounds of a record as rows of their own, without a seed."""
+    shared = {key: record[key] for key in ("task", "corpus", "split")}
+    return [
+        {"recipe": f"{label}: {name}", **shared, "metrics": metrics}
+        for kind, label in REFERENCES.items()
+        for name, metrics in record.get(kind, {}).items()
+    ]
 
 
 def published(corpus: str | None = None) -> list[dict]:

@@ -3,20 +3,8 @@
 import collections
 import statistics
 
-REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
-"""Parts of a record beside its metrics, and what a row with one of them is called."""
 NO_FRACTIONS = {"perplexity", "length"}
 LOWER_IS_BETTER = {"perplexity"}
-
-
-def reference_rows(record):
-    """The baselines and upper bounds of a record as rows of their own, without a seed."""
-    shared = {key: record[key] for key in ("task", "corpus", "split")}
-    return [
-        {"recipe": f"{label}: {name}", **shared, "metrics": metrics}
-        for kind, label in REFERENCES.items()
-        for name, metrics in record.get(kind, {}).items()
-    ]
 
 
 def by_corpus(rows, metrics):
