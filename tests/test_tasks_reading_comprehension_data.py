@@ -29,7 +29,7 @@ def test_prepared_texts_answers_and_spans_agree(dataset):
             assert [split.answer(row, *span) for span in split.spans[row]] == split.answers[row]
     assert train.answers[0] == ["Rome"]
     assert train.texts[0] == "Ann lives in Rome. Cyd lives in Paris."
-    assert train.offsets[0][:4] == [0, 3, 4, 9]
+    assert train.offsets.lists()[0][:4] == [0, 3, 4, 9]
 
 
 def test_words_of_train_leaves_out_what_no_text_has(prepared_reading, dataset, tmp_path):

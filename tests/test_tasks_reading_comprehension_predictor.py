@@ -6,7 +6,7 @@ import pytest
 
 from data.corpora.squad import tokenize
 from tasks import TASKS
-from tasks.reading_comprehension.predictor import BATCH_WORDS, Window, batches_of, windows_of
+from tasks.reading_comprehension.predictor import BATCH_WORDS, windows_of
 from tasks.reading_comprehension.scoring import MAX_LENGTH
 
 PASSAGE, QUESTION = "Ann lives in Rome. Bob lives in Paris.", "Where does Bob live?"
@@ -28,12 +28,6 @@ def test_each_short_span_is_whole_in_a_window(words):
     for first in range(words - 2):
         assert any(window.first <= first and first + 3 <= window.end for window in windows)
     assert all(window.end - window.first == min(7, words) for window in windows)
-
-
-def test_a_batch_has_few_words_whatever_comes():
-    windows = [Window(row, 0, length) for row, length in enumerate([11, 3, 5, 3, 2, 13])]
-    found = batches_of(windows, words=12, most=3)
-    assert [[window.row for window in batch] for batch in found] == [[4, 1, 3], [2], [0], [5]]
 
 
 def test_the_best_window_answers(predictor):

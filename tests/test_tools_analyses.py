@@ -7,7 +7,7 @@ from helpers import run_script
 from matplotlib.image import imread
 
 from engine.run import Run
-from tasks.reading_comprehension.task import by_first_word
+from tasks.reading_comprehension.scoring import by_first_word
 
 
 def analyse(run, by, out, *flags):

@@ -11,6 +11,7 @@ import json
 import numpy as np
 
 from base.config import Config
+from data.batching import evenly_spaced
 from engine.run import METRICS
 from metrics.reading_comprehension import exact_match
 from tasks.reading_comprehension.scoring import predict
@@ -106,7 +107,7 @@ def measure_confidence(model, split, length_multiple=4):
         fitted to `right_kept` and `wrong_refused`: the fractions of right answers that count as good and of wrong ones
         that do not. `None` where no scale can be fitted.
     """
-    rows = np.unique(np.linspace(0, len(split) - 1, QUESTIONS).astype(int))
+    rows = np.array(evenly_spaced(len(split), QUESTIONS))
     others = np.array([_foreign_context(split, row) for row in rows])
     rows, others = rows[others >= 0], others[others >= 0]
     if len(rows) < 4:

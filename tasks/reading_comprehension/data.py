@@ -9,18 +9,7 @@ import pathlib
 import numpy as np
 
 from base.files import UserError
-from data import pickles
-from data.prepared import (
-    FACTS,
-    VECTORS,
-    VOCABULARY,
-    Dataset,
-    checked,
-    read_embedding,
-    read_facts,
-    read_vocabulary,
-    texts,
-)
+from data import pickles, prepared
 from data.sequences import Sequences, round_up
 from data.vocabulary import Vocabulary
 
@@ -69,8 +58,8 @@ class ReadingSplit:
     """Tokens of every context of the dataset."""
     texts: list[str]
     """Their texts."""
-    offsets: list[list[int]]
-    """Start and end of each of their tokens, in one list."""
+    offsets: Sequences
+    """Start and end of each of their tokens, in characters."""
     ids: list[str]
     context: np.ndarray
     """Index of each question's context, int `(questions,)`."""
@@ -130,17 +119,22 @@ class ReadingSplit:
         lists = {name: [getattr(self, name)[row] for row in rows] for name in ("ids", "answers", "spans")}
         return dataclasses.replace(self, context=context, questions=self.questions.take(rows), **lists)
 
+    def place(self, row, first, last):
+        """The characters of a question's context where a span of words starts and ends."""
+        offsets = self.offsets.ids[self.offsets.starts[self.context[row]] :]
+        return int(offsets[2 * first]), int(offsets[2 * last + 1])
+
     def answer(self, row, first, last):
-        """The text of a question's context from one word to another, as it is written there."""
-        offsets = self.offsets[self.context[row]]
-        return self.texts[self.context[row]][offsets[2 * first] : offsets[2 * last + 1]]
+        """The text of a span of words of a question's context, as it is written there."""
+        start, end = self.place(row, first, last)
+        return self.texts[self.context[row]][start:end]
 
 
 # === Reading ===
 
 
 @dataclasses.dataclass(frozen=True)
-class ReadingDataset(Dataset):
+class ReadingDataset(prepared.Dataset):
     """A prepared dataset: `splits` of `ReadingSplit`."""
 
     vectors: np.ndarray
@@ -153,34 +147,30 @@ class ReadingDataset(Dataset):
 
 
 def load_dataset(path):
-    """Reads a prepared dataset.
-
-    Raises:
-        UserError: on a missing or malformed file, and where files contradict each other.
-    """
+    """Reads a prepared dataset; a missing or malformed file is a `UserError`."""
     path = pathlib.Path(path)
-    facts = read_facts(path, "reading_comprehension")
-    vocabulary, characters = (read_vocabulary(path / name) for name in (VOCABULARY, CHARACTERS))
-    vectors = read_embedding(path / VECTORS, vocabulary)
+    facts = prepared.read_facts(path, "reading_comprehension")
+    vocabulary, characters = (prepared.read_vocabulary(path / name) for name in (prepared.VOCABULARY, CHARACTERS))
+    vectors = prepared.read_embedding(path / prepared.VECTORS, vocabulary)
     data = pickles.load(path / READING)
-    with checked(path / READING):
+    with prepared.checked(path / READING):
         splits = _splits(data, vocabulary, characters)
     trained = facts.get("trained_words", 0)
     if type(trained) is not int or not 0 <= trained < len(vocabulary):
-        raise UserError(f"{path / FACTS}: expected trained_words below {len(vocabulary)}. Received: {trained!r:.60}")
+        file = path / prepared.FACTS
+        raise UserError(f"{file}: expected trained_words below {len(vocabulary)}. Received: {trained!r:.60}")
     return ReadingDataset(path, facts["name"], splits, vectors, vocabulary, characters, trained)
 
 
 def _splits(data, vocabulary, characters):
     """Makes the splits, checked: what is wrong is a `TypeError`, `ValueError` or `LookupError`."""
+    texts = prepared.texts
     shared = {
         "tokens": Tokens.of(texts(data["tokens"]), vocabulary, characters),
         "contexts": Sequences.of([context["tokens"] for context in data["contexts"]]),
         "texts": texts([context["text"] for context in data["contexts"]]),
-        "offsets": [context["offsets"] for context in data["contexts"]],
+        "offsets": Sequences.of([context["offsets"] for context in data["contexts"]]),
     }
-    _check_ids(shared["contexts"], shared["tokens"])
-    _check_offsets(shared["offsets"], shared["contexts"], shared["texts"])
     splits = {}
     for name in SPLITS:
         items = data["splits"].get(name, [])
@@ -206,27 +196,21 @@ def _spans(items):
     return [spans[id(item["spans"])] for item in items]
 
 
-def _check_offsets(offsets, contexts, context_texts):
-    packed = Sequences.of(offsets)
-    if (packed.lengths != 2 * contexts.lengths).any():
-        raise ValueError("offsets must be the start and the end of each token")
-    for row, text in enumerate(context_texts):
-        places = packed.ids[packed.starts[row] : packed.starts[row] + packed.lengths[row]]
-        if len(places) and not (places[0] >= 0 and places[-1] <= len(text) and (np.diff(places) >= 0).all()):
-            raise ValueError(f"offsets of context {row} must rise and end within its {len(text)} characters")
-
-
-def _check_ids(sequences, tokens):
-    rows = len(tokens.words)
-    if len(sequences.ids) and not 0 < sequences.ids.min() <= sequences.ids.max() < rows:
-        raise ValueError(f"tokens must be from 1 to {rows - 1}")
-
-
 def _check(split):
-    _check_ids(split.questions, split.tokens)
-    if len(split) and not 0 <= split.context.min() <= split.context.max() < len(split.contexts):
-        raise ValueError(f"contexts must be from 0 to {len(split.contexts) - 1}")
-    for row, spans in enumerate(split.spans):
-        length = split.contexts.lengths[split.context[row]]
+    for sequences in (split.contexts, split.questions):
+        _check_range("tokens", sequences.ids, 1, len(split.tokens.words) - 1)
+    _check_range("contexts", split.context, 0, len(split.contexts) - 1)
+    if (split.offsets.lengths != 2 * split.contexts.lengths).any():
+        raise ValueError("offsets must be the start and the end of each token")
+    for row, (places, text) in enumerate(zip(split.offsets.lists(), split.texts, strict=True)):
+        places = [0, *places, len(text)]
+        if places != sorted(places):
+            raise ValueError(f"offsets of context {row} must rise and end within its {len(text)} characters")
+    for row, (spans, length) in enumerate(zip(split.spans, split.sizes[:, 0], strict=True)):
         if not spans or not all(0 <= first <= last < length for first, last in spans):
             raise ValueError(f"question {split.ids[row]:.60}: spans must be within its {length} words")
+
+
+def _check_range(name, numbers, low, high):
+    if len(numbers) and not low <= numbers.min() <= numbers.max() <= high:
+        raise ValueError(f"{name} must be from {low} to {high}")

@@ -27,7 +27,7 @@ from tasks.reading_comprehension.confidence import scale_of
 from tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
 from tasks.reading_comprehension.scoring import MAX_LENGTH
 
-BATCH, BATCH_WORDS = 60, 8000  # windows at once, and their words
+BATCH_WORDS = 8000  # of the windows that are read at once, padding included
 BEST, SPANS = 5, 100  # answers that are listed, and spans of a window that they are chosen from
 
 
@@ -59,8 +59,7 @@ def windows_of(row, words, size, overlap):
     """The windows of a passage; the last one ends where the passage ends.
 
     Args:
-        row: Index of the passage.
-        words: Number of its words.
+        row, words: Index of the passage, and the number of its words.
         size: Words per window.
         overlap: Words that a window shares with the next one, fewer than `size`; an answer of at most this many words
             is whole in a window.
@@ -72,30 +71,6 @@ def windows_of(row, words, size, overlap):
     """
     starts = [*range(0, words - size, size - overlap), max(words - size, 0)]
     return [Window(row, start, min(start + size, words)) for start in starts]
-
-
-def batches_of(windows, words, most):
-    """Batches of windows of similar length.
-
-    Args:
-        windows: List of `Window`.
-        words: Most words of a batch, padding included, unless it has one window.
-        most: Most windows of a batch.
-
-    Returns:
-        List of lists of `Window`.
-
-    >>> [[w.end for w in batch] for batch in batches_of([Window(i, 0, n) for i, n in enumerate([5, 2, 3])], 6, 9)]
-    [[2, 3], [5]]
-    """
-    batches = []
-    for window in sorted(windows, key=lambda window: window.end - window.first):
-        fits = batches and len(batches[-1]) < most
-        if fits and (len(batches[-1]) + 1) * (window.end - window.first) <= words:
-            batches[-1].append(window)
-        else:
-            batches.append([window])
-    return batches
 
 
 def best_apart(spans, count):
@@ -149,10 +124,7 @@ class ReadingComprehensionPredictor(Predictor):
     """Finds the answer to a question in a passage.
 
     Args:
-        run: A `engine.run.Run` of a reading comprehension model.
-
-    Raises:
-        UserError: where the run lacks a file, or its files do not fit.
+        run: A `engine.run.Run` of a reading comprehension model; a broken one is a `UserError`.
     """
 
     class Instance(Config):
@@ -177,7 +149,7 @@ class ReadingComprehensionPredictor(Predictor):
         self.characters = Vocabulary.load(run.path / CHARACTERS)
         self.model = run.load_model()
         self._reader = SpanReader(self.model)
-        self.window = max(run.training.max_context, 4 * MAX_LENGTH)
+        self.window = max(run.training.max_context, 4 * MAX_LENGTH)  # words
         self.scale = scale_of(run)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
         check_sizes(self.model.config, sizes, run.path)
@@ -235,7 +207,7 @@ class ReadingComprehensionPredictor(Predictor):
             tokens=Tokens.of(list(index), self.vocabulary, self.characters),
             contexts=contexts,
             texts=passages,
-            offsets=[[place for span in tokenize(text) for place in span] for text in passages],
+            offsets=Sequences.of([[place for span in tokenize(text) for place in span] for text in passages]),
             ids=[""] * len(instances),
             context=np.arange(len(instances)),
             questions=asked,
@@ -251,7 +223,9 @@ class ReadingComprehensionPredictor(Predictor):
         lengths = asked.contexts.lengths.tolist()
         windows = [each for row in rows for each in windows_of(row, lengths[row], self.window, self.window // 4)]
         read = [([], {}) for _ in lengths]
-        for batch in batches_of(windows, BATCH_WORDS, BATCH):
+        windows.sort(key=lambda window: window.end - window.first)
+        size = BATCH_WORDS // self.window
+        for batch in (windows[start : start + size] for start in range(0, len(windows), size)):
             inputs, _ = _split_of(asked, batch).collate(np.arange(len(batch)), multiple=16)
             found = map(np.asarray, self._reader.predict_on_batch(inputs))
             for window, logits_2T, *places in zip(batch, *found, strict=True):
@@ -278,11 +252,12 @@ class ReadingComprehensionPredictor(Predictor):
         return self.Answer(**dict(n_best[0]), good=good, n_best=n_best, unknown_percent=unknown)
 
     def _found(self, asked, row, span, log_z):
+        start, end = asked.place(row, span.first, span.last)
         log_p = span.score + self.model.config.length_penalty * (span.last - span.first) - log_z
         return Found(
-            answer=asked.answer(row, span.first, span.last),
-            start=asked.offsets[row][2 * span.first],
-            end=asked.offsets[row][2 * span.last + 1],
+            answer=asked.texts[row][start:end],
+            start=start,
+            end=end,
             score=span.score,
             probability=float(np.exp(log_p)),
             confidence=None if self.scale is None else self.scale.confidence(span.score),

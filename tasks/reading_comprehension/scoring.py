@@ -1,7 +1,9 @@
-"""Reading comprehension: the loss over spans, and the best span of each question.
+"""Reading comprehension: the loss over spans, the best span of each question, and the metrics of answers.
 
 Letters: B questions   T context words   A spans of an answer
 """
+
+import re
 
 import numpy as np
 from keras import ops
@@ -9,8 +11,10 @@ from keras import ops
 from data.batching import batches_by_size
 from engine.parallel import results_of
 from layers.masking import masked_logits
+from metrics.reading_comprehension import squad_metrics
 from models.bidaf import best_spans
 
+FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")  # of questions, SQuAD's most frequent
 MAX_LENGTH = 30  # words of the longest answer that is looked for; 0.03 % of SQuAD's are longer
 
 
@@ -55,16 +59,37 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
         inputs, _ = split.collate(rows, multiple=2 * length_multiple)
         return inputs
 
-    def spans_of(inputs):
-        return best_spans(model.predict_on_batch(inputs), MAX_LENGTH, length_penalty=model.config.length_penalty)
+    def best_of(inputs):
+        found = best_spans(model.predict_on_batch(inputs), MAX_LENGTH, length_penalty=model.config.length_penalty)
+        return [np.asarray(each)[:, 0] for each in found]
 
     batches = batches_by_size(split.sizes, batch_size)
-    for rows, (first, last, score) in results_of(spans_of, inputs_of, batches, model, progress):
-        spans[rows, 0], spans[rows, 1] = np.asarray(first)[:, 0], np.asarray(last)[:, 0]
-        scores[rows] = np.asarray(score)[:, 0]
+    for rows, found in results_of(best_of, inputs_of, batches, model, progress):
+        spans[rows, 0], spans[rows, 1], scores[rows] = found
     return spans, scores
 
 
 def answers(split, spans):
     """The texts of spans, `{question id: text}`."""
     return {id: split.answer(row, *spans[row]) for row, id in enumerate(split.ids)}
+
+
+def record_of(split, predictions):
+    """The metrics and counts of `{question id: text}` on a split."""
+    return {
+        "metrics": squad_metrics(predictions, dict(zip(split.ids, split.answers, strict=True))),
+        "counts": {"questions": len(split), "contexts": len(set(split.context.tolist()))},
+    }
+
+
+def by_first_word(split, predictions):
+    """The metrics of questions by their first words, see `engine.task.Task.metrics_by`."""
+    words = [re.match(r"\W*(\w*)", text.lower())[1] for text in split.question_texts]
+    words = [word if word in FIRST_WORDS else "other" for word in words]
+    found = []
+    for group in (*FIRST_WORDS, "other"):
+        rows = [row for row, word in enumerate(words) if word == group]
+        if rows:
+            metrics = squad_metrics(predictions, {split.ids[row]: split.answers[row] for row in rows})
+            found.append({"group": group, "examples": len(rows), "metrics": metrics})
+    return found

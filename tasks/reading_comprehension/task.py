@@ -1,7 +1,6 @@
 """Reading comprehension: where in a passage does the answer to a question stand?"""
 
 import json
-import re
 import sys
 from typing import Annotated, Literal
 
@@ -11,19 +10,19 @@ from pydantic import Field
 
 from base.config import Positive
 from base.files import UserError, atomic_file
-from data.batching import batches_by_size
+from data.batching import batches_by_size, evenly_spaced
 from data.samples.reading_comprehension import write_squad
 from data.text_files import read_json
 from data.vocabulary import Vocabulary
 from engine import task
 from engine.evaluate import mean_of_logits, print_record
 from engine.optimizers import averaging, linear_decay
-from metrics.reading_comprehension import METRICS, squad_metrics
+from metrics.reading_comprehension import METRICS
 from tasks.reading_comprehension.confidence import measure_confidence
 from tasks.reading_comprehension.data import CHARACTERS, load_dataset
 from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.reading_comprehension.prepare import Settings, prepare
-from tasks.reading_comprehension.scoring import answers, predict, span_loss
+from tasks.reading_comprehension.scoring import answers, by_first_word, predict, record_of, span_loss
 
 
 class Training(task.Training):
@@ -55,15 +54,14 @@ class ReadingComprehensionTask(task.Task):
     headline = METRICS
     export_call = ("found = model.answer", ("answers", "starts", "scores"))
     export_instance = {"passage": "Ann lives in Rome. Bob lives in Paris.", "question": "Where does Bob live?"}
+    load_dataset = staticmethod(load_dataset)
+    predictor = ReadingComprehensionPredictor
 
     # === Data ===
 
     def make_sample(self, directory):
         write_squad(directory / "raw")
         prepare("squad", directory / "raw", directory / "prepared", Settings(name="sample-reading"))
-
-    def load_dataset(self, path):
-        return load_dataset(path)
 
     def keep_for_run(self, dataset, path):
         """The characters that its model knows."""
@@ -95,7 +93,7 @@ class ReadingComprehensionTask(task.Task):
         return span_loss
 
     def training_batches(self, split, config, training, rng):
-        """Batches are numbers of questions of like size with what is read of them."""
+        """Batches are indices of questions of similar size, and the words that are read of each."""
         ends = np.array([min(last for _, last in spans) for spans in split.spans])
         rows = np.flatnonzero(ends < training.max_context)
         limits = training.max_context, training.max_question
@@ -117,62 +115,54 @@ class ReadingComprehensionTask(task.Task):
         return metrics, metrics["F1"]
 
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, scores_out=None):
-        """Scores a split as a record has it.
+        """Scores a split for evaluate.py.
+
+        The baseline is the first words of the context, the median length of an answer. On dev, `confidence` is the
+        scale of a predictor's scores, see `tasks.reading_comprehension.confidence`.
 
         Args:
-            model, dataset, split, run, baselines, progress, length_multiple: As of `engine.task.Task.measure`. The
-                baseline is the first words of the context, as many as an answer has in the median. On dev,
-                `confidence` is the scale that a predictor puts scores on, see
-                `tasks.reading_comprehension.confidence`.
+            model, dataset, split, run, baselines, progress, length_multiple: See `engine.task.Task.measure`.
             scores_out: File for the predictions, `{question id: text}` as the official script reads it.
         """
-        examples = dataset.splits[split]
-        spans, _ = predict(model, examples, progress=progress, length_multiple=length_multiple)
-        found = answers(examples, spans)
+        questions = dataset.splits[split]
+        spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
+        found = answers(questions, spans)
         if scores_out:
             with atomic_file(scores_out) as file:
                 json.dump(found, file, ensure_ascii=False)
-        record = record_of(examples, found)
+        record = record_of(questions, found)
         if baselines:
-            length = int(np.median([last - first for spans in examples.spans for first, last in spans]))
-            ends = np.minimum(length, examples.contexts.lengths[examples.context] - 1)
-            first_words = answers(examples, np.stack([np.zeros_like(ends), ends], axis=1))
-            record["baselines"] = {"first words": record_of(examples, first_words)["metrics"]}
+            length = int(np.median([last - first for spans in questions.spans for first, last in spans]))
+            ends = np.minimum(length, questions.sizes[:, 0] - 1)
+            first_words = answers(questions, np.stack([np.zeros_like(ends), ends], axis=1))
+            record["baselines"] = {"first words": record_of(questions, first_words)["metrics"]}
         if split == "dev":
-            record["confidence"] = measure_confidence(model, examples, length_multiple)
+            record["confidence"] = measure_confidence(model, questions, length_multiple)
         return record
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         """By the first word of the question, as the paper's figure of question types."""
-        examples = dataset.splits[split]
-        spans, _ = predict(model, examples, progress=progress, length_multiple=length_multiple)
-        return {"question": by_first_word(examples, answers(examples, spans))}
+        questions = dataset.splits[split]
+        spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
+        return {"question": by_first_word(questions, answers(questions, spans))}
 
     def evaluate_predictions(self, path, data, split="dev"):
-        """Scores a file of answers to a dataset, whoever wrote it, and prints a table.
+        """Scores a file of answers to a prepared dataset, whoever wrote it, prints a table and returns the record.
 
-        Args:
-            path: JSON, `{question id: answer}`, as the official script of SQuAD reads it.
-            data: Prepared dataset.
-            split: Name of a split.
-
-        Returns:
-            The record.
-
-        Raises:
-            UserError: where an input is at fault.
+        The file is JSON, `{question id: answer}`, as the official script of SQuAD reads it; what is wrong with it or
+        with the dataset is a `UserError`.
         """
         dataset = self.open_dataset(data)
-        if split not in dataset.splits or not len(dataset.splits[split]):
+        if not len(dataset.splits.get(split, ())):
             raise UserError(f"{dataset.path} has no examples in the split {split}")
         predictions = read_json(path)
         if not isinstance(predictions, dict) or not all(isinstance(text, str) for text in predictions.values()):
             raise UserError(f"{path}: expected an object {{question id: answer}} of texts")
-        examples = dataset.splits[split]
-        missing = sum(id not in predictions for id in examples.ids)
+        questions = dataset.splits[split]
+        missing = sum(id not in predictions for id in questions.ids)
         if missing:
-            print(f"{path}: {missing:,} of {len(examples):,} questions have no answer and count 0", file=sys.stderr)
-        record = record_of(examples, predictions)
+            print(f"{path}: {missing:,} of {len(questions):,} questions have no answer and count 0", file=sys.stderr)
+        record = record_of(questions, predictions)
         print_record(str(path), self, dataset, split, record)
         return record
 
@@ -183,43 +173,14 @@ class ReadingComprehensionTask(task.Task):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        examples, found = dataset.splits[split], []
-        for row in np.unique(np.linspace(0, len(examples) - 1, count).astype(int)) if len(examples) else ():
-            passage = examples.texts[examples.context[row]]
-            instance = {"passage": passage, "question": examples.question_texts[row]}
+        questions, found = dataset.splits[split], []
+        for row in evenly_spaced(len(questions), count):
+            passage, question = questions.texts[questions.context[row]], questions.question_texts[row]
+            instance = {"passage": passage, "question": question}
             found.append({"title": f"{split}, question {row + 1}", "instance": instance})
         return found
-
-    def predictor(self, run):
-        return ReadingComprehensionPredictor(run)
 
     def export_archive(self, run, model, vocabulary):
         from tasks.reading_comprehension.export import reading_archive  # needs TensorFlow, whatever Keras's backend
 
         return reading_archive(model, vocabulary, Vocabulary.load(run.path / CHARACTERS))
-
-
-FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
-"""Of questions, the most frequent ones of SQuAD; questions that begin otherwise are one group."""
-
-
-def by_first_word(split, predictions):
-    """The metrics of questions by their first words, see `engine.task.Task.metrics_by`."""
-    groups = {word: [] for word in (*FIRST_WORDS, "other")}
-    for row, text in enumerate(split.question_texts):
-        first = re.match(r"\W*(\w*)", text.lower())[1]
-        groups[first if first in FIRST_WORDS else "other"].append(row)
-    found = []
-    for word, rows in groups.items():
-        if rows:
-            metrics = squad_metrics(predictions, {split.ids[row]: split.answers[row] for row in rows})
-            found.append({"group": word, "examples": len(rows), "metrics": metrics})
-    return found
-
-
-def record_of(split, predictions):
-    """The metrics and counts of `{question id: text}` on a split."""
-    return {
-        "metrics": squad_metrics(predictions, dict(zip(split.ids, split.answers, strict=True))),
-        "counts": {"questions": len(split), "contexts": len(set(split.context.tolist()))},
-    }
