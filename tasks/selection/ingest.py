@@ -3,7 +3,7 @@
 A file is read block by block. A block depends on nothing but its own lines, so other processes can read it.
 """
 
-import collections
+import array
 import contextlib
 import functools
 
@@ -83,35 +83,38 @@ def _blocks_of_span(span, **how):
 
 class _Block:
     def __init__(self, tokenize, spoken):
-        self.words, self.arrays, self.spoken = numbering(), collections.defaultdict(list), spoken
+        self.words, self.spoken = numbering(), spoken
+        types = WORDS | TYPES | (SPOKEN if spoken else {})
+        self.arrays = {name: array.array(np.dtype(dtype).char) for name, dtype in types.items()}
         self.turns, self.unspoken = None, []
-        self.numbers = functools.lru_cache(CACHED)(lambda text: [self.words[word] for word in tokenize(text)])
+        self.numbers = functools.lru_cache(CACHED)(lambda text: tuple([self.words[word] for word in tokenize(text)]))
 
     def finished(self):
-        types = WORDS | TYPES | (SPOKEN if self.spoken else {})
-        return list(self.words), {name: np.array(self.arrays[name], dtype) for name, dtype in types.items()}
+        return list(self.words), {name: np.array(values) for name, values in self.arrays.items()}
 
     def add(self, line):
+        arrays = self.arrays
         if line.turns != self.turns:
             self.turns = line.turns
-            self._append(context_start=len(self.arrays["turn_starts"]), context_turns=len(line.turns))
-            self.unspoken = [self._add_text(text, "turn") for text in line.turns]
-        response = self._add_text(line.response, "response")
-        self._append(context=len(self.arrays["context_start"]) - 1, label=line.label)
+            arrays["context_start"].append(len(arrays["turn_starts"]))
+            arrays["context_turns"].append(len(line.turns))
+            self.unspoken = [self._add_text(text, "turn_starts", "turn_lengths") for text in line.turns]
+        response = self._add_text(line.response, "response_starts", "response_lengths")
+        arrays["context"].append(len(arrays["context_start"]) - 1)
+        arrays["label"].append(line.label)
         if line.label == 1 and self.spoken:
             for text, start, length in [*self.unspoken, response]:
-                self._append(hash=hash(text), start=start, length=length)
+                arrays["hash"].append(hash(text))
+                arrays["start"].append(start)
+                arrays["length"].append(length)
             self.unspoken = []
 
-    def _add_text(self, text, kind):
+    def _add_text(self, text, starts, lengths):
         numbers, start = self.numbers(text), len(self.arrays["words"])
-        self.arrays["words"] += numbers
-        self._append(**{f"{kind}_starts": start, f"{kind}_lengths": len(numbers)})
+        self.arrays["words"].extend(numbers)
+        self.arrays[starts].append(start)
+        self.arrays[lengths].append(len(numbers))
         return text, start, len(numbers)
-
-    def _append(self, **values):
-        for name, value in values.items():
-            self.arrays[name].append(value)
 
 
 # === Arrays of a split ===
