@@ -19,9 +19,6 @@ class SelectionChat(Chat):
         predictor: `tasks.selection.predictor.SelectionPredictor`.
         index: Directory of an index to take answers from.
         candidates: UTF-8 file of answers to rank, one per line, if there is no index.
-
-    Raises:
-        UserError: if the index or the file cannot be read.
     """
 
     HELP = """/more N         shows the N best answers with their scores, and where they come from

@@ -223,12 +223,9 @@ def _statistics(files, splits, unknown, expected):
 
 
 def statistics_of(split, unknown):
-    """Statistics of a split; a context counts once, whatever its candidates.
+    """Statistics of a split with `unknown` words outside the vocabulary; each context counts once.
 
-    Args:
-        split: `tasks.selection.split.SelectionSplit`. Only its lengths are read: what is read of a mapped array counts
-            as memory.
-        unknown: The number of its words outside the vocabulary.
+    Only lengths are read: what is read of a mapped array counts as memory.
     """
     turns, words = split.context_turns, split.turns.lengths
     candidates = np.bincount(split.context)

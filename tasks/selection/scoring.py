@@ -154,11 +154,7 @@ def _candidates_by_length(split, config, candidates, pairs):
 
 
 def rank(where, scores, split, **options):
-    """`metrics.ranking.ranking_metrics` of the first `len(scores)` lines of a split.
-
-    Raises:
-        UserError: if no context has both labels; `where` begins the message.
-    """
+    """`metrics.ranking.ranking_metrics` of the first `len(scores)` lines of a split, or a `UserError` about `where`."""
     lines = slice(len(scores))
     try:
         return ranking_metrics(scores, split.label[lines], split.context[lines], **options)
@@ -168,10 +164,6 @@ def rank(where, scores, split, **options):
 
 def whole_batches(context, batch_size):
     """The number of lines that DAM's release scores: whole batches, and of these whole contexts.
-
-    Args:
-        context: The context of each line, int `(lines,)`.
-        batch_size: Lines per batch.
 
     >>> [whole_batches(np.arange(contexts * 10) // 10, 256) for contexts in (50000, 667)]
     [499960, 6650]

@@ -40,11 +40,6 @@ def answers_of(predictor, index, turns, count=CANDIDATES):
 def candidates_of(index, turns, count=CANDIDATES):
     """Responses to what is most similar to the last turn, then the others that are found.
 
-    Args:
-        index: `tasks.selection.retrieval.index.RetrievalIndex`.
-        turns: The conversation as texts, the oldest first.
-        count: Most candidates.
-
     Returns:
         List of `tasks.selection.retrieval.index.Hit`, without near-duplicates of each other and of the conversation.
     """
@@ -60,7 +55,7 @@ def ranked(predictor, turns, candidates, hits=None):
         predictor: `tasks.selection.predictor.SelectionPredictor`.
         turns: The conversation as texts, the oldest first.
         candidates: Texts.
-        hits: The `tasks.selection.retrieval.index.Hit` of each, if any.
+        hits: The `tasks.selection.retrieval.index.Hit` of each; `None`: they come from elsewhere.
     """
     [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
     hits = hits or [None] * len(candidates)
@@ -75,7 +70,7 @@ def without_duplicates(answers, said, count=None):
     Args:
         answers: List of `Answer` or `tasks.selection.retrieval.index.Hit`, the best first.
         said: Texts.
-        count: Most answers to return; `None`: all.
+        count: Most answers; `None`: all.
 
     >>> found = [Answer(text, 0.0) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
     >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
@@ -106,10 +101,7 @@ class AnsweringPredictor(Predictor):
 
     Args:
         predictor: `tasks.selection.predictor.SelectionPredictor`.
-        index: Directory of an index for the same vocabulary.
-
-    Raises:
-        UserError: see `tasks.selection.retrieval.index.RetrievalIndex`.
+        index: Directory of a `tasks.selection.retrieval.index.RetrievalIndex`.
     """
 
     class Instance(SelectionPredictor.Instance):
