@@ -164,60 +164,53 @@ def beam_search(model, source, beam, length, begin, eos, unknown):
     return ids
 
 
-def make_compute(what, batches, settings):
-    """Function that computes all batches once and returns how many examples these are, and the network."""
-    network, learning_rate, clip, ema = (settings.pop(name, None) for name in ("network", "rate", "clip", "ema"))
-    model = {"bidaf": BiDAF, "seq2seq": Seq2Seq}[network](**settings.pop("sizes"))
-    if what == "training":
-        parameters = [p for p in model.parameters() if p.requires_grad]
-        adam = torch.optim.Adam(parameters, learning_rate, eps=1e-7)
-        averages = [p.detach().clone() for p in parameters] if ema else []
+def make_compute(what, batches, network, sizes, rate, clip, ema, **search):
+    """Returns the network and a function that computes all batches once."""
+    model = {"bidaf": BiDAF, "seq2seq": Seq2Seq}[network](**sizes)
+    loss_of = {"bidaf": span_loss, "seq2seq": word_loss}[network]
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    adam = torch.optim.Adam(parameters, rate, eps=1e-7)
+    averages = [p.detach().clone() for p in parameters]
 
-        def compute():
-            for *inputs, targets in batches:
-                adam.zero_grad()
-                loss = {"bidaf": span_loss, "seq2seq": word_loss}[network](targets, model(*inputs))
-                loss.backward()
-                if clip:
-                    nn.utils.clip_grad_norm_(parameters, clip)
-                adam.step()
-                if averages:
-                    torch._foreach_lerp_(averages, [p.detach() for p in parameters], 1 - ema)
-    else:
-        model.eval()
+    def train():
+        for *inputs, targets in batches:
+            adam.zero_grad()
+            loss_of(targets, model(*inputs)).backward()
+            if clip:
+                nn.utils.clip_grad_norm_(parameters, clip)
+            adam.step()
+            if ema:
+                torch._foreach_lerp_(averages, [p.detach() for p in parameters], 1 - ema)
 
-        @torch.inference_mode()
-        def compute():
-            for *inputs, _ in batches:
-                if network == "bidaf":
-                    model(*inputs)
-                else:
-                    beam_search(model, inputs[0], **settings)
+    @torch.inference_mode()
+    def answer():
+        for *inputs, _ in batches:
+            if network == "bidaf":
+                model(*inputs)
+            else:
+                beam_search(model, inputs[0], **search)
 
-    return compute, model
+    model.train(what == "training")
+    return model, train if what == "training" else answer
 
 
 def main(what, arrays, settings):
     torch.manual_seed(1)
     settings = json.loads(settings)
-    if threads := settings.pop("threads", None):
-        torch.set_num_threads(threads)
+    torch.set_num_threads(settings.pop("threads"))
+    count = settings.pop("arrays")
     with np.load(arrays) as stored:
-        numbers = sorted({int(name.split(":")[0]) for name in stored})
-        batches = [
-            [torch.from_numpy(stored[f"{i}:{j}"].astype("int64")) for j in range(settings["arrays"])] for i in numbers
-        ]
-    settings.pop("arrays")
-    compute, model = make_compute(what, batches, settings)
+        steps = len(stored.files) // count
+        batches = [[torch.from_numpy(stored[f"{i}:{j}"].astype("int64")) for j in range(count)] for i in range(steps)]
+    model, compute = make_compute(what, batches, **settings)
     found = {"parameters": sum(p.numel() for p in model.parameters()), "threads": torch.get_num_threads()}
     print(json.dumps({**found, "version": torch.__version__}), flush=True)
     for _ in sys.stdin:
         cpu, started = time.process_time(), time.perf_counter()
         compute()
         found = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
-        print(
-            json.dumps({**found, "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}), flush=True
-        )
+        found["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,83 +1,121 @@
-"""Measures answers by retrieval: what is found, and what a million responses cost.
+"""Measures answers by retrieval: what is found, what is answered, and what a million responses cost.
 
 python -m benchmarks.retrieval --what=found --run=runs/dam --source=../shared/data/ubuntu-irc
+python -m benchmarks.retrieval --what=answers --run=pretrained/dam-ubuntu-irc --source=../shared/data/ubuntu-irc
 python -m benchmarks.retrieval --what=cost --run=runs/dam --source=../shared/data/ubuntu-irc \\
     --other=cornell:../shared/data/cornell --other=dailydialog:../shared/data/dailydialog
 
-found: an index of the training conversations and of the true responses of dev, which stand in it without their
-contexts, so that these cannot give them away. How often is the true response among the first 1, 10, 100? By BM25 over
-responses alone, by each search, by what they find together; and when the model has ranked the first of these. What was
-said already is no answer, and left out of all lists.
-cost: an index of every turn of all corpora, and where these are too few, of seeded recombinations: the first half of a
+found: an index of the training conversations and of the true responses of dev, which are in it without their contexts,
+so that these cannot give them away. Recall and reciprocal rank of the true response, by BM25 over responses alone, by
+each search, by all together, and after the model has ranked the first of these. Repetitions of what was said are left
+out of all lists.
+answers: an index of the training conversations, and several ways to choose among what it finds for contexts of dev.
+`news`: how similar an answer is to those words of the true response that nobody had said yet. `echo`: how similar it is
+to what had been said, which true responses are too (row "people"). Both are cosines of TF-IDF vectors, means with
+standard errors. Of the weights of the question, the one with the most news in every second context is `chosen`;
+`of_the_others` are the means over the other contexts.
+cost: an index of every turn of all corpora, and if these are too few, of seeded recombinations: the first half of a
 turn with the second half of another one of its corpus. Seconds and memory to build it, and to answer contexts of dev.
-What the files of an index take of the memory, the system may take back; so start this in a control group with a limit,
-as a container has one, to see whether it is enough.
+The system may take back the memory of an index's files; so start this in a control group with a limit, as a container
+has one, to see whether it is enough.
 """
 
-import multiprocessing
 import os
 import pathlib
 import random
-import resource
 import statistics
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
 
+import numpy as np
 from absl import flags
 from rich.progress import track
 
 from base import cli, runtime
 from base.files import UserError
-from benchmarks.indexes import build, conversations, open_run
-from benchmarks.turns import write_record
+from benchmarks.turns import define_record_flags, in_process, report, timed
+from data.vocabulary import UNK_ID
 
 FLAGS = flags.FLAGS
-flags.DEFINE_enum("what", None, ["found", "cost"], "What is measured.", required=True)
+flags.DEFINE_enum("what", None, ["found", "answers", "cost"], "What is measured.", required=True)
 flags.DEFINE_string("run", None, "Run directory of a response-selection model.", required=True)
-flags.DEFINE_string(
-    "source", None, "Directory of the files that the run was trained on, in the format smn.", required=True
-)
+flags.DEFINE_string("source", None, "Directory of the run's training files, in the format smn.", required=True)
 flags.DEFINE_multi_string("other", [], "cost: CORPUS:DIRECTORY of further conversations.")
 flags.DEFINE_integer("responses", 1_000_000, "cost: distinct responses to index.", lower_bound=1)
-flags.DEFINE_integer("contexts", 0, "Contexts of dev, evenly spaced; 0: all.", lower_bound=0)
-flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "What the model computes in.")
+flags.DEFINE_integer("contexts", 0, "Contexts of dev, evenly spaced; 0: all, of cost 50.", lower_bound=0)
+flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "Precision of the model.")
 flags.DEFINE_string("index", None, "cost: an index to measure in place of a new one.")
-flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
+define_record_flags()
 SHOWN = (1, 10, 50, 100)
+WEIGHTS = (0, 8, 12, 16, 24, 32, 64)  # of the similarity of the questions
+SAMPLE = 20_000  # recombinations by which their yield is estimated
 
 
 def main():
-    measured = found() if FLAGS.what == "found" else cost()
+    rows, measured = {"found": find, "answers": compare_answers, "cost": cost}[FLAGS.what]()
+    limit = runtime.memory_limit()
+    load = [round(minutes, 1) for minutes in os.getloadavg()]
+    measured |= {"memory_limit_megabytes": limit and limit >> 20, "precision": FLAGS.precision, "load_average": load}
     for name, value in measured.items():
         print(f"{name}: {value}")
-    limit = runtime.memory_limit()
-    measured["memory_limit_megabytes"] = limit and limit >> 20
-    load = [round(minutes, 1) for minutes in os.getloadavg()]
-    write_record(FLAGS.out, "retrieval", **measured, precision=FLAGS.precision, load_average=load)
+    report("retrieval", rows, **measured)
+
+
+def open_run(run, precision):
+    """The predictor of a run."""
+    from engine.run import Run, set_precision
+    from tasks import TASKS
+
+    set_precision(precision)
+    opened = Run.open(run)
+    return TASKS[opened.task].predictor(opened)
+
+
+def conversations(corpus, source, split, count=0):
+    """The conversations of a split of a corpus, or `count` of them, evenly spaced."""
+    from tasks.selection.retrieval.build import of_corpus
+
+    every = list(of_corpus(corpus, source, split))
+    return every[:: max(1, len(every) // count)][:count] if count else every
+
+
+def build(path, talks, predictor):
+    """Builds an index of conversations and opens it."""
+    from tasks.selection.retrieval.build import build_for
+    from tasks.selection.retrieval.index import RetrievalIndex
+
+    build_for(predictor, path, talks)
+    return RetrievalIndex(path, predictor.vocabulary)
+
+
+def for_contexts(measure, more=()):
+    """`measure(index, predictor, *turns)` of each context of dev, and the index of train and more conversations."""
+    predictor, dev = open_run(FLAGS.run, FLAGS.precision), conversations("smn", FLAGS.source, "dev", FLAGS.contexts)
+    train = conversations("smn", FLAGS.source, "train")
+    with tempfile.TemporaryDirectory() as directory:
+        index = build(pathlib.Path(directory) / "index", [*train, *more(dev)] if more else train, predictor)
+        found = [measure(index, predictor, *turns) for turns in track(dev, description="contexts")]
+        stored = {index.utterance(number) for number in range(index.size)}
+    return dev, found, stored
 
 
 # === Found ===
 
 
-def found():
-    """How often the true response is found, as fractions of all contexts."""
-    predictor, dev = open_run(FLAGS.run, FLAGS.precision), conversations("smn", FLAGS.source, "dev", FLAGS.contexts)
-    with tempfile.TemporaryDirectory() as directory:
-        train = conversations("smn", FLAGS.source, "train")
-        index = build(pathlib.Path(directory) / "index", [*train, *(["", turns[-1]] for turns in dev)], predictor)
-        places = [places_of(index, predictor, *turns) for turns in track(dev, description="contexts")]
-        stored = {index.utterance(number) for number in range(index.size)}
-    return {
-        "contexts": len(dev),
-        "responses": len(stored),
-        "true_response_in_index": round(sum(turns[-1] in stored for turns in dev) / len(dev), 4),
-        "rows": [row_of(places, name) for name in places[0]],
-    }
+def find():
+    """A row per search: the fractions of all contexts whose true response is among the first."""
+    dev, places, stored = for_contexts(places_of, more=lambda dev: (["", turns[-1]] for turns in dev))
+    rows = []
+    for name in places[0]:
+        found = np.array([place[name] for place in places])
+        row = {"found_by": name, **{f"R@{k}": round(float((found < k).mean()), 4) for k in SHOWN}}
+        rows.append({**row, "MRR": round(float(np.where(found < SHOWN[-1], 1 / (1 + found), 0).mean()), 4)})
+    true = round(sum(turns[-1] in stored for turns in dev) / len(dev), 4)
+    return rows, {"contexts": len(dev), "responses": len(stored), "true_response_in_index": true}
 
 
 def places_of(index, predictor, *turns):
-    """The place of the true response, the last of some turns, in each list, from 0; `SHOWN[-1]` where it is in none."""
+    """The place of the true response, the last turn, in each list, from 0; `SHOWN[-1]` if it is in none."""
     from tasks.selection.retrieval.answers import CANDIDATES, without_duplicates, words_of
     from tasks.selection.retrieval.index import READ, SEARCHED, SEARCHES, Hit, best_by_words
 
@@ -87,95 +125,128 @@ def places_of(index, predictor, *turns):
     by_words = best_by_words(index._responses, index.words.encode(words), SEARCHED)
     ranked = without_duplicates(hits[: 2 * CANDIDATES], said, CANDIDATES)
     [found] = predictor.predict([{"turns": said, "candidates": [hit.text for hit in ranked]}])
-    lists = {
-        "BM25": [index.utterance(number) for number in by_words],
-        **{search: by_place(hits, search) for search in SEARCHES if search != "responses"},
-        "together": [hit.text for hit in hits],
-    }
+    lists = {"BM25": [index.utterance(number) for number in by_words]}
+    for search in SEARCHES:
+        if search != "responses":
+            in_order = sorted((hit for hit in hits if search in hit.places), key=lambda hit: hit.places[search])
+            lists[search] = [hit.text for hit in in_order]
+    lists["together"] = [hit.text for hit in hits]
     by_model = [ranked[i].text for i in found["order"]]
     lists["model"] = by_model + [text for text in lists["together"] if text not in by_model]
     every = {text for texts in lists.values() for text in texts}
     new = {text for text in every if without_duplicates([Hit(text, [], {})], said)}
-    lists = {name: [text for text in texts if text in new][: SHOWN[-1]] for name, texts in lists.items()}
-    return {name: texts.index(true) if true in texts else SHOWN[-1] for name, texts in lists.items()}
+    places = {}
+    for name, texts in lists.items():
+        texts = [text for text in texts if text in new][: SHOWN[-1]]
+        places[name] = texts.index(true) if true in texts else SHOWN[-1]
+    return places
 
 
-def by_place(hits, search):
-    """The texts that a search found, in its order."""
-    return [hit.text for hit in sorted((h for h in hits if search in h.places), key=lambda hit: hit.places[search])]
+# === Answers ===
 
 
-def mean_reciprocal(places, name):
-    """Of the true response in a list; nothing where it is not in it."""
-    return sum(1 / (1 + place[name]) for place in places if place[name] < SHOWN[-1]) / len(places)
+def compare_answers():
+    """A row per way to choose an answer."""
+    dev, chosen_by, stored = for_contexts(answers_to)
+    rows = [answer_row(chosen_by, way) for way in chosen_by[0]]
+    weighted = [way for way in chosen_by[0] if way.endswith("x question")]
+    chosen = max(weighted, key=lambda way: answer_row(chosen_by[::2], way)["news"])
+    others = [answer_row(chosen_by[1::2], way) for way in ("people", "model and 16 x words", chosen)]
+    return rows, {"contexts": len(dev), "responses": len(stored), "chosen": chosen, "of_the_others": others}
 
 
-def row_of(places, name):
-    """What is said of a list."""
-    recalls = {f"R@{k}": round(sum(place[name] < k for place in places) / len(places), 4) for k in SHOWN}
-    return {"found_by": name, **recalls, "MRR": round(mean_reciprocal(places, name), 4)}
+def answers_to(index, predictor, *turns):
+    """`(news, echo)` of the answer of each way; news is `None` if the true response has none."""
+    from tasks.selection.retrieval.answers import CANDIDATES, candidates_of, without_duplicates
+    from tasks.selection.retrieval.build import PLACEHOLDERS
+
+    *said, true = turns
+    hits = index.search(said, 3 * CANDIDATES)
+    by_words, by_questions = without_duplicates(hits, said, CANDIDATES), candidates_of(index, said)
+    texts = list({hit.text: hit for hit in (*by_words, *by_questions)})
+    [found] = predictor.predict([{"turns": said, "candidates": texts}])
+    logit = dict(zip(texts, found["logits"], strict=True))
+    ways = {
+        "people": true,
+        "any": random.Random(true).choice(texts or [""]),
+        "words": best_of(by_words, lambda hit: hit.cosine),
+        "model and 16 x words": best_of(by_words, lambda hit: logit[hit.text] + 16 * hit.cosine),
+        "question": best_of(by_questions, lambda hit: hit.question),
+    }
+    for weight in WEIGHTS:
+        way = f"model and {weight} x question"
+        ways[way] = best_of(by_questions, lambda hit, w=weight: logit[hit.text] + w * hit.question)
+    before, true, *cut = index.cut([" ".join(said), true, *ways.values()])
+    new = [word for word in true if word not in before and word not in PLACEHOLDERS]
+    known = max(index.words.encode(new), default=0) > UNK_ID
+    news = index.cosines(new, cut).tolist() if known else [None] * len(cut)
+    return dict(zip(ways, zip(news, index.cosines(before, cut).tolist(), strict=True), strict=True))
+
+
+def best_of(hits, score):
+    """The text of the hit with the highest score, "" if there is none."""
+    return max(hits, key=score).text if hits else ""
+
+
+def answer_row(chosen_by, way):
+    """Means and standard errors of a way to choose."""
+    row = {"chosen_by": way}
+    for name, values in zip(("news", "echo"), zip(*(ways[way] for ways in chosen_by), strict=True), strict=True):
+        values = [value for value in values if value is not None]
+        row[name] = round(statistics.mean(values), 4)
+        row[f"{name}_error"] = round(statistics.stdev(values) / len(values) ** 0.5, 4)
+    return row
 
 
 # === Cost ===
 
 
 def cost():
-    """Seconds and memory of building an index, and of answers."""
-    context = multiprocessing.get_context("spawn")  # of each its own process, so that its memory is its own
-    pool = ProcessPoolExecutor(1, context, max_tasks_per_child=1)
-    with tempfile.TemporaryDirectory() as directory, pool:
-        path, building = FLAGS.index, {}
-        if not path:
-            path = f"{directory}/index"
+    """Seconds and memory of building an index, and of answers, each in its own process."""
+    with tempfile.TemporaryDirectory() as directory:
+        path, building = FLAGS.index or f"{directory}/index", {}
+        if not FLAGS.index:
             sources = [("smn", FLAGS.source), *(other.split(":", 1) for other in FLAGS.other)]
-            building = pool.submit(build_large, path, FLAGS.run, sources, FLAGS.responses).result()
-        arguments = path, FLAGS.run, FLAGS.source, FLAGS.contexts or 50, FLAGS.precision
-        answering = pool.submit(answer, *arguments).result()
+            building = in_process(build_large, path, FLAGS.run, sources, FLAGS.responses)
+        answering = in_process(answer, path, FLAGS.run, FLAGS.source, FLAGS.contexts or 50, FLAGS.precision)
         size = sum(file.stat().st_size for file in pathlib.Path(path).rglob("*") if file.is_file())
-    return {"building": building, "index_megabytes": round(size / 2**20), "answering": answering}
+    measured = {"building": building, "index_megabytes": round(size / 2**20), "answering": answering}
+    return [], measured
 
 
 def build_large(path, run, sources, count):
-    """Builds an index of at least `count` responses; returns what it is made of and what it took."""
+    """Builds an index of at least `count` responses; returns what it is made of, its seconds and its memory."""
     predictor = open_run(run, "float32")
     made_of = {corpus: conversations(corpus, source, "train") for corpus, source in sources}
-    real = sum(map(len, made_of.values()))
-    missing = missing_of(made_of, predictor, count)
+    every = [talk for talks in made_of.values() for talk in talks]
+    real, both = kept_of(every, predictor), kept_of([*every, *recombined(every, SAMPLE, seed=2)], predictor)
+    missing = max(0, int(1.05 * (count - real) * SAMPLE / (both - real)))
 
-    def every():
+    def large():
         for talks in made_of.values():
             yield from talks
-            yield from recombined(talks, missing * len(talks) // real)
+            yield from recombined(talks, missing * len(talks) // len(every))
 
-    begin, cpu, load = time.perf_counter(), time.process_time(), os.getloadavg()[0]
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    index = build(path, every(), predictor)
+    load, before = os.getloadavg()[0], timed(lambda: 0)
+    built = []
+    block = timed(lambda: built.append(build(path, large(), predictor)) or 0)
+    [index] = built
     if index.size < count:
         raise UserError(f"--responses={count}: the corpora and their recombinations have {index.size}")
     return {
         "conversations": {corpus: len(talks) for corpus, talks in made_of.items()},
         "recombined": missing,
         **{name: index.config[name] for name in ("responses", "pairs", "utterances", "words", "left_out")},
-        "seconds": round(time.perf_counter() - begin, 1),
-        "cpu_seconds": round(time.process_time() - cpu, 1),
+        "seconds": round(block.seconds, 1),
+        "cpu_seconds": round(block.cpu_seconds, 1),
         "load_average": [round(load, 1), round(os.getloadavg()[0], 1)],
-        "megabytes_before": round(held / 2**10),
-        "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10),
+        "megabytes_before": round(1024 * before.gigabytes),
+        "peak_megabytes": round(1024 * block.gigabytes),
     }
 
 
-def missing_of(made_of, predictor, count):
-    """How many recombinations it takes to have `count` responses that an index keeps, by how many of some it keeps."""
-    every = [talk for talks in made_of.values() for talk in talks]
-    some = 20_000
-    real, both = kept_of(every, predictor), kept_of([*every, *recombined(every, some, seed=2)], predictor)
-    return max(0, int(1.05 * (count - real) * some / (both - real)))
-
-
 def kept_of(talks, predictor):
-    """How many distinct responses an index of some conversations keeps."""
-    import numpy as np
-
+    """The number of distinct responses that an index of some conversations keeps."""
     from tasks.selection.retrieval.build import unfit_of
     from tasks.selection.retrieval.spool import TurnStore
 
@@ -187,7 +258,7 @@ def kept_of(talks, predictor):
 
 
 def recombined(talks, count, seed=1):
-    """So many conversations whose last turn has the first half of its words and the second half of another's."""
+    """`count` conversations whose last turn has the first half of its words and the second half of another's."""
     rng = random.Random(seed)
     for _ in range(count):
         talk, other = rng.choice(talks), rng.choice(talks)
@@ -197,7 +268,7 @@ def recombined(talks, count, seed=1):
 
 
 def answer(path, run, source, count, precision):
-    """Answers contexts of dev from an index; returns medians and the memory of this process."""
+    """Medians of answering contexts of dev from an index, and the memory of this process."""
     from tasks.selection.retrieval.answers import CANDIDATES, answers_of
     from tasks.selection.retrieval.index import RetrievalIndex
 
@@ -207,25 +278,22 @@ def answer(path, run, source, count, precision):
     index = RetrievalIndex(path, predictor.vocabulary)
     ready = time.perf_counter()
     dev = conversations("smn", source, "dev", count)
-    seconds = {"search": [], "answer": []}
+    search, answers = [], []
     for turns in [talk[:-1] for talk in dev] * 2:  # at first sizes are compiled
         started = time.perf_counter()
         index.search(turns, CANDIDATES)
         searched = time.perf_counter()
         answers_of(predictor, index, turns)
-        seconds["search"].append(searched - started)
-        seconds["answer"].append(time.perf_counter() - searched)
+        search.append(1e3 * (searched - started))
+        answers.append(1e3 * (time.perf_counter() - searched))
     status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
-    timed = {name: sorted(times[len(times) // 2 :]) for name, times in seconds.items()}
-    return {
-        "contexts": count,
-        "seconds_to_open_model": round(opened - begin, 1),
-        "seconds_to_open_index": round(ready - opened, 2),
-        **{f"{name}_ms_median": round(1e3 * statistics.median(times), 1) for name, times in timed.items()},
-        **{f"{name}_ms_fastest": round(1e3 * times[0], 1) for name, times in timed.items()},
-        "resident_megabytes": int(status["VmRSS"].split()[0]) >> 10,
-        "of_these_mapped_files": int(status["RssFile"].split()[0]) >> 10,
-    }
+    found = {"contexts": count, "seconds_to_open_model": round(opened - begin, 1)}
+    found["seconds_to_open_index"] = round(ready - opened, 2)
+    for name, milliseconds in (("search", search[len(dev) :]), ("answer", answers[len(dev) :])):
+        found[f"{name}_ms_median"] = round(statistics.median(milliseconds), 1)
+        found[f"{name}_ms_fastest"] = round(min(milliseconds), 1)
+    found["resident_megabytes"] = int(status["VmRSS"].split()[0]) >> 10
+    return {**found, "of_these_mapped_files": int(status["RssFile"].split()[0]) >> 10}
 
 
 if __name__ == "__main__":

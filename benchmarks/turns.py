@@ -1,8 +1,10 @@
-"""What the benchmarks share: sides that compute in turn, each in its own process, so that its memory is its own; DAM
-without what makes it fast; and the record of what was measured."""
+"""Comparisons of speed: sides that run alternately, each in its own process, so that its memory is its own."""
 
+import concurrent.futures
 import contextlib
 import dataclasses
+import functools
+import itertools
 import json
 import multiprocessing
 import os
@@ -14,99 +16,95 @@ import time
 import traceback
 
 from absl import flags
+from rich.console import Console
+from rich.table import Table
 
 from base import runtime
 from base.files import UserError, atomic_file
 
+FLAGS = flags.FLAGS
+COUNTED = {
+    "dialog": ("responses", lambda answers: (answers >= 0).sum()),
+    "generation": ("target tokens", lambda target: (target > 0).sum()),
+    "reading_comprehension": ("questions", len),
+    "selection": ("pairs", lambda labels: labels.size),
+}
+"""What is counted per second, and the number of them in a batch's targets."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """What a side did in one block."""
+    """Some steps of a side, timed together."""
 
     examples: float
-    """How many it was."""
-    speed: float
-    """Examples per second."""
-    cpu_speed: float
-    """Examples per second of CPU time, which other work on the machine disturbs less."""
-    faults: int
-    """Page faults: memory taken from the kernel anew."""
+    seconds: float
+    cpu_seconds: float
+    """Less disturbed by other work on the machine."""
     gigabytes: float
     """Peak memory of the process so far."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Side:
-    """The timed blocks of a side; block `i` of one side was computed beside block `i` of the others."""
-
-    blocks: list[Block]
+    page_faults: int = 0
+    """Times that memory was taken from the kernel anew."""
 
     @property
-    def speed(self):
-        """Examples per second, the median over blocks."""
-        return statistics.median(block.speed for block in self.blocks)
+    def per_second(self):
+        """Examples per second."""
+        return self.examples / self.seconds
 
     @property
-    def gigabytes(self):
-        """Peak memory."""
-        return max(block.gigabytes for block in self.blocks)
-
-    def seconds(self, field="speed"):
-        """Of a block, the mean over blocks."""
-        return statistics.mean(block.examples / getattr(block, field) for block in self.blocks)
-
-    def medians(self):
-        """What a record says of a side."""
-        fields = {"per_second": "speed", "per_cpu_second": "cpu_speed", "page_faults": "faults"}
-        found = {name: statistics.median(getattr(b, field) for b in self.blocks) for name, field in fields.items()}
-        return {**found, "gigabytes": self.gigabytes}
-
-    def ratio(self, other, field="speed"):
-        """How many times as fast it is as another side: the median over pairs of blocks."""
-        pairs = zip(self.blocks, other.blocks, strict=True)
-        return statistics.median(getattr(mine, field) / getattr(theirs, field) for mine, theirs in pairs)
+    def per_cpu_second(self):
+        """Examples per second of CPU time."""
+        return self.examples / self.cpu_seconds
 
 
-def in_turn(sides, blocks, warm_up=1):
-    """Times some sides: a block of each, one after the other, again and again.
+def median(blocks, field="per_second"):
+    """The median of a field of `Block`."""
+    return statistics.median(getattr(block, field) for block in blocks)
+
+
+def ratio(blocks, others, field="per_second"):
+    """How many times as fast one side is as another: the median over pairs of blocks that ran side by side."""
+    pairs = zip(blocks, others, strict=True)
+    return statistics.median(getattr(one, field) / getattr(other, field) for one, other in pairs)
+
+
+def alternate(sides, blocks, warm_up=1):
+    """Runs a block of each side, one after the other, again and again.
 
     Args:
-        sides: List of `(function, arguments)` or `(function, arguments, environment)`. In the side's process, which has
-            these environment variables, the function prepares its work and returns another without arguments, that
-            computes a block and returns how many examples per second it did, or a `Block` where it had another
-            process do it. The first must be importable, the arguments plain.
+        sides: `{name: (function, arguments)}` or `{name: (function, arguments, environment)}`. In the side's process,
+            which has these environment variables, the function prepares its work and returns another without arguments
+            that computes a block and returns its number of examples, or a `Block` that another process computed. The
+            first must be importable, the arguments plain.
         blocks: Timed blocks of each side.
         warm_up: Blocks that go before, which compile.
 
     Returns:
-        A `Side` for each.
+        `{name: list of Block}`.
 
     Raises:
-        UserError: where a side fails; its error stands on the terminal.
+        UserError: if a side fails; its error stands on the terminal.
     """
     context = multiprocessing.get_context("spawn")
-    pipes, workers = [], []
-    for function, arguments, *environment in sides:
-        here, there = context.Pipe()
-        workers.append(context.Process(target=_serve, args=(function, arguments, there), daemon=True))
+    pipes, workers = {}, []
+    for name, (function, arguments, *environment) in sides.items():
+        pipes[name], theirs = context.Pipe()
+        workers.append(context.Process(target=_serve, args=(function, arguments, theirs), daemon=True))
         with _environment(*environment):
             workers[-1].start()
-        there.close()  # so that the end of the process is the end of the pipe
-        pipes.append(here)
-    found = [[] for _ in sides]
+        theirs.close()  # so that the end of the process is the end of the pipe
+    found = {name: [] for name in sides}
     try:
         for _ in range(warm_up + blocks):
-            for pipe, of_side in zip(pipes, found, strict=True):
+            for name, pipe in pipes.items():
                 pipe.send("block")
-                of_side.append(pipe.recv())
+                found[name].append(pipe.recv())
     except (EOFError, ConnectionError):  # which a broken pipe is too
         raise UserError("a side of the comparison failed; its error stands above") from None
     finally:
         for worker in workers:
             worker.terminate()
-        for worker in workers:
             worker.join()
-    return [Side(of_side[warm_up:]) for of_side in found]
+    return {name: timed[warm_up:] for name, timed in found.items()}
 
 
 @contextlib.contextmanager
@@ -126,15 +124,7 @@ def _serve(function, arguments, pipe):
     try:
         block = function(*arguments)
         while pipe.recv():
-            before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-            speed = block()
-            if isinstance(speed, Block):
-                pipe.send(speed)
-                continue
-            after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - started
-            cpu = sum(after[:2]) - sum(before[:2])
-            faults = after.ru_minflt - before.ru_minflt
-            pipe.send(Block(speed * seconds, speed, speed * seconds / cpu, faults, after.ru_maxrss / 2**20))
+            pipe.send(timed(block))
     except UserError as error:
         print(f"error: {error}", flush=True)
     except (EOFError, KeyboardInterrupt):
@@ -143,68 +133,56 @@ def _serve(function, arguments, pipe):
         traceback.print_exc()
 
 
-def define_flags(blocks, steps):
-    """The flags of a benchmark whose sides are timed in turn; `blocks` and `steps` are defaults."""
-    flags.DEFINE_integer("blocks", blocks, "Timed blocks of each side.", lower_bound=1)
-    flags.DEFINE_integer("steps", steps, "Steps per block.", lower_bound=1)
-    flags.DEFINE_integer("seed", 1, "Of weights and batches.", lower_bound=0)
-    flags.DEFINE_string("note", None, "What else the machine did meanwhile, for the record.")
-    flags.DEFINE_string("out", None, "Also writes what was measured, as JSON.")
+def timed(block):
+    """Runs a function of `alternate`; returns its `Block`."""
+    before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    found = block()
+    if isinstance(found, Block):
+        return found
+    after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - started
+    cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    faults = after.ru_minflt - before.ru_minflt
+    return Block(int(found), seconds, cpu_seconds, after.ru_maxrss / 2**20, faults)
 
 
-def use_plain_layers():
-    """Gives every DAM made hereafter in this process Keras's own layer normalisation."""
-    import keras
-
-    from layers import attentive_module
-
-    attentive_module.LayerNorm = keras.layers.LayerNormalization
+def in_process(function, *arguments):
+    """Calls a function in a process of its own, so that its memory is its own."""
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
-def write_record(path, script, **measured):
-    """Writes what a benchmark measured as JSON, with its command, the hardware and the commit.
-
-    Args:
-        path: The file; `None`: nothing is written.
-        script: Name of the benchmark's module in this package.
-        **measured: What it found, in this order.
-    """
-    from engine.provenance import hardware, revision  # TensorFlow takes seconds to load
-
-    if path:
-        command = shlex.join(["python", "-m", f"benchmarks.{script}", *sys.argv[1:]])
-        record = {"command": command, **measured, "hardware": hardware(), **revision()}
-        with atomic_file(path) as file:
-            json.dump(record, file, indent=1)
+# === Sides that train ===
 
 
 def parse_side(text):
-    """`MODEL[,field=value...]` as the model's name and its settings.
+    """Splits `MODEL[,field=value...]` into the model's name and its settings.
 
     >>> parse_side("dam,levels=2,precision=bfloat16")
     ('dam', {'levels': '2', 'precision': 'bfloat16'})
     """
     name, *assignments = text.split(",")
-    for assignment in assignments:
-        if "=" not in assignment:
-            raise UserError(f"expected MODEL[,field=value...]. Received: {text}")
+    if not all("=" in assignment for assignment in assignments):
+        raise UserError(f"expected MODEL[,field=value...]. Received: {text}")
     return name, dict(assignment.split("=", 1) for assignment in assignments)
 
 
 def side_of_recipe(name):
-    """A recipe as `benchmarks.turns.parse_side` takes it, and its batch size."""
+    """A recipe in the form that `parse_side` takes."""
     from tasks import RECIPES
 
     if name not in RECIPES:
         raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {name}")
     recipe = RECIPES[name]
-    settings = {"precision": "float32", **recipe.config, **recipe.training}
-    side = ",".join([recipe.model, *(f"{field}={value}" for field, value in settings.items())])
-    return side, recipe.training["batch_size"]
+    return ",".join([recipe.model, *(f"{k}={v}" for k, v in {**recipe.config, **recipe.training}.items())])
 
 
-def make_model_config(side, path):
-    """The config of a side's model, its task, its dataset, the task's `Training`, and its row of `models.MODELS`."""
+def configure(side, path):
+    """The row of `models.MODELS`, the task, the dataset, the config and the `Training` of a side; float32 by default.
+
+    Args:
+        side: See `parse_side`.
+        path: A prepared dataset.
+    """
     from models import MODELS
     from tasks import TASKS
 
@@ -212,30 +190,118 @@ def make_model_config(side, path):
     spec = MODELS[name]
     task = TASKS[spec.task]
     dataset = task.load_dataset(path)
-    config, training = task.configure(spec, dataset, {"precision": "float32", **settings})
-    return config, task, dataset, training, spec
+    return spec, task, dataset, *task.configure(spec, dataset, {"precision": "float32", **settings})
 
 
 def build(side, path, seed):
-    """The model of a side, compiled for training, in its precision.
+    """The model of a side, compiled for training; also its task, dataset and `Training`.
 
     Args:
-        side: As `parse_side` takes it; `precision` and `compatibility` are fields too.
-        path: A prepared dataset.
-        seed: Of the weights.
-
-    Returns:
-        The model, its task, the dataset and the task's `Training`.
+        side, path: As in `configure`.
+        seed: Seed of the weights.
     """
     import keras
 
     from engine.devices import set_precision
 
-    config, task, dataset, training, spec = make_model_config(side, path)
+    spec, task, dataset, config, training = configure(side, path)
     set_precision(training.precision)
     keras.utils.set_random_seed(seed)
     model = spec.build(config)
     task.initialise(model, dataset, training)
-    optimizer = task.optimizer(training, 10_000, model.config)
-    model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=False)
+    model.compile(optimizer=task.optimizer(training, 10_000, config), loss=task.loss(training), jit_compile=False)
+    model.optimizer.build(model.trainable_variables)
     return model, task, dataset, training
+
+
+def open_training(side, path, seed, batch_size=None, length_multiple=4):
+    """A training as train.py has it.
+
+    Args:
+        side, path, seed: As in `build`; the seed is also that of the batches.
+        batch_size: Examples per step; `None`: the task's default.
+        length_multiple: See `engine.task.Task.collate`.
+
+    Returns:
+        The task, a function that returns an iterator of the arrays of batches, the stream of these, and a function
+        that trains on one.
+    """
+    from data.batching import epochs_of
+    from data.stream import as_dataset
+
+    model, task, dataset, training = build(side, path, seed)
+    training = training.replace(batch_size=batch_size or training.batch_size)
+    split = dataset.splits["train"]
+
+    def arrays():
+        epochs = epochs_of(functools.partial(task.training_batches, split, model.config, training), seed)
+        return (task.collate(split, model.config, batch, length_multiple) for batch in epochs)
+
+    return task, arrays, iter(as_dataset(arrays())), lambda batch: model.train_on_batch(*batch)
+
+
+def training_block(side, path, batch_size, steps, seed):
+    """A side of `alternate`: `steps` steps of training per block; other arguments as of `open_training`."""
+    import numpy as np
+
+    task, _, stream, train_on = open_training(side, path, seed, batch_size)
+    count = COUNTED[task.name][1]
+
+    def block():
+        examples = 0
+        for batch in itertools.islice(stream, steps):
+            loss = train_on(batch)
+            examples += int(count(np.asarray(batch[1])))
+        float(loss)  # waits for the device
+        return examples
+
+    return block
+
+
+# === Records ===
+
+
+def define_flags(blocks, steps):
+    """The flags of a benchmark that calls `alternate`; `blocks` and `steps` are defaults."""
+    flags.DEFINE_integer("blocks", blocks, "Timed blocks of each side.", lower_bound=1)
+    flags.DEFINE_integer("steps", steps, "Steps per block.", lower_bound=1)
+    flags.DEFINE_integer("seed", 1, "Seed of weights and batches.", lower_bound=0)
+    define_record_flags()
+
+
+def define_record_flags():
+    """The flags of every benchmark."""
+    flags.DEFINE_string("note", None, "Other work on the machine meanwhile, for the record.")
+    flags.DEFINE_string("out", None, "JSON file for the record.")
+
+
+def write_record(script, **measured):
+    """Writes what a benchmark measured to `--out`, if given, with its command, the hardware and the commit.
+
+    Args:
+        script: Name of the benchmark's module in this package.
+        **measured: Ready for JSON.
+    """
+    from engine.provenance import hardware, revision  # TensorFlow takes seconds to load
+
+    if FLAGS.out:
+        command = shlex.join(["python", "-m", f"benchmarks.{script}", *sys.argv[1:]])
+        record = {"command": command, **measured, "note": FLAGS.note, "hardware": hardware(), **revision()}
+        with atomic_file(FLAGS.out) as file:
+            json.dump(record, file, indent=1)
+
+
+def report(script, rows, **measured):
+    """Prints rows, dicts whose keys are columns, and writes them with the rest of the record."""
+    write_record(script, **measured, rows=rows)
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*(_shown(row.get(column, "")) for column in columns))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def _shown(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import importlib
 import io
 import itertools
 import os
@@ -183,6 +184,15 @@ def run_script(script, *arguments):
         _without_project_flags()
         flags.FLAGS.append_flag_values(put_aside)
     return Done(code or 0, out.getvalue(), err.getvalue())
+
+
+def import_script(name):
+    """Imports the module of a script, whose flags another one may define too; they are put aside."""
+    put_aside = _without_project_flags()
+    module = importlib.import_module(name)
+    _without_project_flags()
+    flags.FLAGS.append_flag_values(put_aside)
+    return module
 
 
 def run_process(*command, **environment):

@@ -5,17 +5,17 @@ import json
 from helpers import run_script
 
 
-def benchmark(run, prepared, tmp_path, script, *arguments):
+def benchmark(run, prepared, tmp_path, *arguments):
     """The record of a benchmark."""
     out, source = tmp_path / "record.json", f"--source={prepared.parent / 'raw'}"
     arguments = [f"--run={run.path}", source, "--contexts=5", f"--out={out}", *arguments]
-    done = run_script(f"benchmarks/{script}.py", *arguments)
+    done = run_script("benchmarks/retrieval.py", *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(out.read_text())
 
 
 def test_benchmark_counts_what_is_found(trained_selection, prepared, tmp_path):
-    record = benchmark(trained_selection, prepared, tmp_path, "retrieval", "--what=found")
+    record = benchmark(trained_selection, prepared, tmp_path, "--what=found")
     assert record["contexts"] == 5 and record["true_response_in_index"] in (0.2, 0.4, 0.6, 0.8, 1.0)
     found = {row["found_by"]: row for row in record["rows"]}
     assert list(found) == ["BM25", "contexts", "vectors", "together", "model"]
@@ -26,7 +26,7 @@ def test_benchmark_counts_what_is_found(trained_selection, prepared, tmp_path):
 
 
 def test_benchmark_compares_what_is_answered(trained_selection, prepared, tmp_path):
-    record = benchmark(trained_selection, prepared, tmp_path, "answers")
+    record = benchmark(trained_selection, prepared, tmp_path, "--what=answers")
     rows = {row.pop("chosen_by"): row for row in record["rows"]}
     weighted = [f"model and {weight} x question" for weight in (0, 8, 12, 16, 24, 32, 64)]
     assert list(rows) == ["people", "any", "words", "model and 16 x words", "question", *weighted]

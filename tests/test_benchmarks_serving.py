@@ -1,0 +1,92 @@
+"""benchmarks/serving.py: what clients, also hostile ones, get from a server that answers at once."""
+
+import json
+import random
+import threading
+import time
+
+import pytest
+import uvicorn
+from helpers import import_script
+
+from base.config import Config
+from engine.predictor import Predictor
+from serving.app import create_app
+from serving.limits import Limits
+from serving.models import Served
+
+benchmark = import_script("benchmarks.serving")
+
+
+class Echo(Predictor):
+    class Instance(Config):
+        text: str
+
+    class Answer(Config):
+        length: int
+
+    def answer(self, instances):
+        return [self.Answer(length=len(instance.text)) for instance in instances]
+
+    def answer_with_attention(self, instance, details):
+        return self.answer([instance])[0], []
+
+
+@pytest.fixture(scope="module")
+def client():
+    limits = Limits(body_bytes=100_000, depth=3, timeout_seconds=1.0)
+    app = create_app({"m": Served("m", "1", Echo(), dict, [])}, limits, milliseconds=0.0)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    client = benchmark.Client(server.servers[0].sockets[0].getsockname()[1], "/v1/models/m:predict")
+    yield client
+    client.close()
+    server.should_exit = True
+    thread.join(10)
+
+
+def body(text="hello"):
+    return json.dumps({"instances": [{"text": text}]}).encode()
+
+
+def test_every_request_of_a_load_is_counted(client):
+    status, answer = client.post(body("hello"))
+    assert (status, json.loads(answer)) == (200, {"predictions": [{"length": 5}]})
+    assert benchmark.closed_loop(client, [body()], clients=3, seconds=0.3, rng=random.Random(1), hostile=0.1) > 50
+    usage = iter([(123_000_000, 7.0), *[(5, 9.0)] * 9]).__next__
+    [minute], outcomes = benchmark.open_loop(client, [body(), body("x")], 50.0, 1.0, random.Random(7), usage)
+    row = minute.row(1)
+    assert 25 < row["requests"] < 85 and (row["errors"], row["memory_MB"], row["minute"]) == (0, 123, 1)
+    assert 0 < row["p50_ms"] <= row["p99_ms"] < 1000 and not outcomes
+    [refused], _ = benchmark.open_loop(client, [b"{}"], 20.0, 0.5, random.Random(7), usage)
+    assert refused.row(1)["requests"] == 0 and set(refused.errors) == {"400"}
+
+
+def test_a_minute_says_what_half_and_nearly_all_took():
+    minute = benchmark.Minute(milliseconds=[float(number) for number in range(200, 0, -1)], cpu=[7.0, 8.0, 9.5])
+    row = minute.row(4)
+    assert (row["p50_ms"], row["p99_ms"], row["cpu_seconds"]) == (101.0, 199.0, 2.5)
+
+
+def test_hostile_clients_get_what_they_deserve(client):
+    attackers = benchmark.Hostile(client, body("y" * 500))
+    assert [attackers.attack(kind) for kind in benchmark.KINDS] == [
+        "huge: 413",
+        "malformed: 400",
+        "wrong: 400",
+        "slow: 408",
+        "disconnecting: left without the answer",
+    ]
+    assert client.post(body())[0] == 200
+
+
+def test_requests_are_like_the_examples_in_other_sizes():
+    rng = random.Random(3)
+    examples = [{"instance": {"turns": ["a", "b", "c"], "passage": "one two three four", "question": "who?"}}]
+    found = [benchmark.varied(examples, rng) for _ in range(60)]
+    assert {tuple(each["turns"]) for each in found} == {("a", "b", "c"), ("b", "c"), ("c",)}
+    assert {each["passage"] for each in found} == {"one two", "one two three", "one two three four"}
+    assert {each["question"] for each in found} == {"who?"}
