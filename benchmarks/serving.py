@@ -52,7 +52,7 @@ define_record_flags()
 NAME, BODIES, HOST = "m", 64, "127.0.0.1"
 WARM_UP = 5  # calls that trace and compile
 CONNECTIONS = 128  # ordinary requests that may be open at once; one more counts as an error
-SLOW = 8  # slow clients at once
+SLOW = threading.BoundedSemaphore(8)  # slow clients at once
 KINDS = ("huge", "malformed", "wrong", "slow", "disconnecting")
 SENTENCE = "the cook of the old house by the river knows what her guests want ."  # 15 words
 
@@ -99,47 +99,43 @@ class Client:
 
     def close(self):
         """Closes idle connections."""
-        while self._idle:
-            self._idle.pop().close()
+        for connection in self._idle:
+            connection.close()
 
 
-class Hostile:
-    """Clients that send what no client should.
+def attack(client, body, kind):
+    """Sends what no client should, on a connection of its own.
 
     Args:
         client: A `Client`, for its port and path.
         body: Body of an ordinary request.
+        kind: One of `KINDS`.
+
+    Returns:
+        `KIND: status`, or how the connection ended.
     """
-
-    def __init__(self, client, body):
-        self.client, self.body = client, body
-        self._slow = threading.BoundedSemaphore(SLOW)
-
-    def attack(self, kind):
-        """Sends a request of a kind of `KINDS` on a connection of its own; returns `KIND: status`, or how it ended."""
-        if kind == "slow" and not self._slow.acquire(blocking=False):
-            kind = "malformed"
-        bodies = {
-            "huge": b'{"instances": "' + b"x" * 3_000_000 + b'"}',
-            "malformed": self.body[: len(self.body) // 2],
-            "wrong": json.dumps({"instances": [{"turns": [["deep"] * 50] * 50}]}).encode(),
-        }
-        body = bodies.get(kind, self.body)
-        head = f"POST {self.client.path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
-        try:
-            with socket.create_connection((HOST, self.client.port)) as connection:
-                connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
-                if kind == "slow":
-                    outcome = drip(connection, body)
-                else:
-                    connection.sendall(body)
-                    outcome = "left without the answer" if kind == "disconnecting" else status_of(connection)
-        except (OSError, http.client.HTTPException):
-            outcome = "closed"
-        finally:
-            if kind == "slow":
-                self._slow.release()
-        return f"{kind}: {outcome}"
+    slow = kind == "slow" and SLOW.acquire(blocking=False)
+    if kind == "slow" and not slow:
+        kind = "malformed"
+    if kind == "huge":
+        body = b'{"instances": "' + b"x" * 3_000_000 + b'"}'
+    elif kind == "malformed":
+        body = body[: len(body) // 2]
+    elif kind == "wrong":
+        body = json.dumps({"instances": [{"turns": [["deep"] * 50] * 50}]}).encode()
+    head = f"POST {client.path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
+    try:
+        with socket.create_connection((HOST, client.port)) as connection:
+            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
+            if slow:
+                return f"slow: {drip(connection, body)}"
+            connection.sendall(body)
+            return f"{kind}: {'left without the answer' if kind == 'disconnecting' else status_of(connection)}"
+    except (OSError, http.client.HTTPException):
+        return f"{kind}: closed"
+    finally:
+        if slow:
+            SLOW.release()
 
 
 def drip(connection, body):
@@ -196,13 +192,13 @@ def closed_loop(client, bodies, clients, seconds, rng, hostile=0.0):
 
     Other arguments as in `open_loop`; hostile requests count too, and nobody waits for them.
     """
-    attackers, begin = Hostile(client, bodies[0]), time.perf_counter()
+    begin = time.perf_counter()
 
     def ask(pool):
         done = 0
         while time.perf_counter() - begin < seconds:
             if rng.random() < hostile:
-                pool.submit(attackers.attack, rng.choice(KINDS))
+                pool.submit(attack, client, bodies[0], rng.choice(KINDS))
                 done += 1
             else:
                 done += client.post(rng.choice(bodies))[0] == 200
@@ -229,8 +225,7 @@ def open_loop(client, bodies, rate, seconds, rng, usage, hostile=0.0):
     Returns:
         `(list of Minute, Counter of the outcomes of hostile requests)`.
     """
-    minutes, attackers = collections.defaultdict(Minute), Hostile(client, bodies[0])
-    free, attacks = threading.BoundedSemaphore(CONNECTIONS), []
+    minutes, attacks, free = collections.defaultdict(Minute), [], threading.BoundedSemaphore(CONNECTIONS)
     begin, due, sent = time.perf_counter(), 0.0, 0
 
     def ask(minute, body, at):
@@ -250,7 +245,7 @@ def open_loop(client, bodies, rate, seconds, rng, usage, hostile=0.0):
             time.sleep(max(0.0, begin + due - time.perf_counter()))
             minute = minutes[int(due // 60)]
             if rng.random() < hostile:
-                attacks.append(pool.submit(attackers.attack, KINDS[sent % len(KINDS)]))
+                attacks.append(pool.submit(attack, client, bodies[0], KINDS[sent % len(KINDS)]))
             elif free.acquire(blocking=False):
                 pool.submit(ask, minute, bodies[sent % len(bodies)], begin + due)
             else:
@@ -259,7 +254,7 @@ def open_loop(client, bodies, rate, seconds, rng, usage, hostile=0.0):
                 minute.memory, cpu = usage()
                 minute.cpu.append(cpu)
             sent, due = sent + 1, due + rng.expovariate(rate)
-    outcomes = collections.Counter(attack.result() for attack in attacks)
+    outcomes = collections.Counter(future.result() for future in attacks)
     return [minutes[number] for number in sorted(minutes)], outcomes
 
 
@@ -318,7 +313,7 @@ def load_server():
     run, rng = Run.open(FLAGS.run), random.Random(FLAGS.seed)
     predictor, examples = TASKS[run.task].predictor(run), run.examples()
     if not examples:
-        raise UserError(f"{FLAGS.run} has no examples.json to take requests from")
+        raise UserError(f"{FLAGS.run} has no examples.json")
     bodies = [json.dumps({"instances": [varied(examples, rng)]}).encode() for _ in range(BODIES)]
     server = Server(FLAGS.run, FLAGS.flag)
     try:
@@ -332,7 +327,7 @@ def load_server():
 
 
 def measure(server, predictor, bodies, rng):
-    """A row per minute, and all else that is measured."""
+    """Returns a row per minute, and all else that is measured."""
     client = Client(server.port, f"/v1/models/{NAME}:predict")
     found = overhead(client, predictor, bodies, FLAGS.calls)
     capacity = closed_loop(client, bodies, FLAGS.clients, FLAGS.capacity_seconds, rng, FLAGS.hostile)
