@@ -143,7 +143,7 @@ def dam_block(side, without, mallopt, what, lengths, path, batch_size, steps, se
     """A side of `alternate`: trains or ranks, and counts pairs."""
     import keras
 
-    from engine.parallel import results_of, share_cores
+    from engine.parallel import in_order, share_cores
     from layers import attentive_module
 
     if mallopt:  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_ARENA_MAX: large blocks are kept, in one arena
@@ -173,9 +173,7 @@ def dam_block(side, without, mallopt, what, lengths, path, batch_size, steps, se
         return np.size(others) if what == "training" else np.sum(others)
 
     def block():
-        if several:
-            return sum(pairs for _, pairs in results_of(compute, batches.__getitem__, range(len(batches)), model))
-        return sum(map(compute, batches))
+        return sum(in_order(compute, batches, model) if several else map(compute, batches))
 
     return block
 

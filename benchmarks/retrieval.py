@@ -63,7 +63,8 @@ def main():
 
 def open_run(run, precision):
     """The predictor of a run."""
-    from engine.run import Run, set_precision
+    from engine.devices import set_precision
+    from engine.run import Run
     from tasks import TASKS
 
     set_precision(precision)

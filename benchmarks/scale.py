@@ -157,7 +157,7 @@ def train_part(side, prepared, seed, steps):
     """Seconds of steps of training, the fraction that waits for data, and megabytes."""
     from tasks.selection.split import POOL
 
-    _, arrays, stream, train_on = open_training(side, prepared, seed)
+    _, make_arrays, stream, train_on = open_training(side, prepared, seed)
     train_on(next(stream))  # traces
     started, waited = time.perf_counter(), 0.0
     for _ in range(steps):
@@ -168,9 +168,9 @@ def train_part(side, prepared, seed, steps):
     seconds = time.perf_counter() - started
     anonymous, peak = memory()
     del stream
-    alone, started = arrays(), time.process_time()
-    for _ in range(POOL):  # what the sizes of a whole pool cost is shared by its batches
-        next(alone)
+    started = time.process_time()
+    for step in range(POOL):  # what the sizes of a whole pool cost is shared by its batches
+        make_arrays(step)
     return {
         "step_milliseconds": 1000 * seconds / steps,
         "wait_fraction": waited / seconds,

@@ -223,21 +223,21 @@ def open_training(side, path, seed, batch_size=None, length_multiple=4):
         length_multiple: See `engine.task.Task.collate`.
 
     Returns:
-        The task, a function that returns an iterator of the arrays of batches, the stream of these, and a function
-        that trains on one.
+        The task, a function that makes the arrays of a step, the stream of batches, and a function that trains on one.
     """
-    from data.batching import epochs_of
-    from data.stream import as_dataset
+    from data.batching import Epochs
+    from engine.devices import OneDevice
 
     model, task, dataset, training = build(side, path, seed)
     training = training.replace(batch_size=batch_size or training.batch_size)
-    split = dataset.splits["train"]
+    split, device = dataset.splits["train"], OneDevice()
+    epochs = Epochs(functools.partial(task.training_batches, split, model.config, training), seed)
 
-    def arrays():
-        epochs = epochs_of(functools.partial(task.training_batches, split, model.config, training), seed)
-        return (task.collate(split, model.config, batch, length_multiple) for batch in epochs)
+    def make_arrays(step):
+        return task.collate(split, model.config, epochs.batch(step), length_multiple)
 
-    return task, arrays, iter(as_dataset(arrays())), lambda batch: model.train_on_batch(*batch)
+    batches = device.batches(make_arrays, 0, sys.maxsize, task.loss_counts, training.batch_size)
+    return task, make_arrays, iter(batches), device.step(model, batches)
 
 
 def training_block(side, path, batch_size, steps, seed):
