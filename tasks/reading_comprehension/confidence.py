@@ -46,15 +46,8 @@ def scale_of(run):
 
 
 def fit_scale(scores, right):
-    """Fits the scale under which the given answers are most probable, by Newton's method.
-
-    Args:
-        scores: Of some answers, float `(N,)`.
-        right: Whether each is right, bool `(N,)`.
-
-    Returns:
-        A `Scale`; `None` where higher scores are not more often right.
-    """
+    """Fits the scale under which answers are most probable, by Newton's method, from their scores, float `(N,)`, and
+    whether each is right, bool `(N,)`; `None` where higher scores are not more often right."""
     right = np.asarray(right, bool)
     if not len(right) or right.all() or not right.any():
         return None
@@ -98,14 +91,12 @@ def measure_confidence(model, split, length_multiple=4):
     """Fits a scale to half of a split's questions, and tries it on the others.
 
     Args:
-        model: A `models.bidaf.BiDAF`.
-        split: A `tasks.reading_comprehension.data.ReadingSplit`.
-        length_multiple: See `tasks.reading_comprehension.scoring.predict`.
+        model, split, length_multiple: See `tasks.reading_comprehension.scoring.predict`.
 
     Returns:
-        The fields of a `Scale`, `questions`, the number of those that were asked twice, and for those that it was not
-        fitted to `right_kept` and `wrong_refused`: the fractions of right answers that count as good and of wrong ones
-        that do not. `None` where no scale can be fitted.
+        The fields of a `Scale`; `questions`, the number of those that were asked twice; and for the other half
+        `right_kept` and `wrong_refused`: the fractions of right answers that count as good and of wrong ones that do
+        not. `None` where no scale can be fitted.
     """
     rows = np.array(evenly_spaced(len(split), QUESTIONS))
     others = np.array([_foreign_context(split, row) for row in rows])

@@ -35,11 +35,6 @@ class Tokens:
     def of(cls, texts, vocabulary, characters):
         """Looks tokens up: words in lower case, characters as they are.
 
-        Args:
-            texts: List of tokens.
-            vocabulary: `data.vocabulary.Vocabulary` of lower-case words.
-            characters: `Vocabulary` of characters.
-
         >>> tokens = Tokens.of(["Ab", "c"], Vocabulary.of(["ab"]), Vocabulary.of("abA"))
         >>> tokens.words.tolist(), tokens.characters[:, :3].tolist()
         ([0, 3, 2], [[0, 0, 0], [5, 4, 0], [2, 0, 0]])

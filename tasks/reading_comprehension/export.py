@@ -26,25 +26,14 @@ BEGIN, END = "\x02", "\x03"  # put round each token; where a text has them, they
 
 
 class ReadingText:
-    """Makes the model's inputs out of strings, as prepare.py and `ReadingSplit.collate` do.
-
-    Args:
-        vocabulary: `data.vocabulary.Vocabulary` of lower-case words.
-        characters: `Vocabulary` of characters.
-    """
+    """Makes the model's inputs out of strings, as prepare.py and `ReadingSplit.collate` do, by the `Vocabulary` of
+    lower-case words and that of characters."""
 
     def __init__(self, vocabulary, characters):
         self.words, self.characters = map(word_table, (vocabulary, characters))
 
     def tokens(self, texts):
-        """The tokens of each text and where they stand.
-
-        Args:
-            texts: string `(B,)`.
-
-        Returns:
-            Tokens, their starts and their ends in characters: ragged `(B, None)`, string and int32.
-        """
+        """The tokens of each text, string `(B,)`, and their starts and ends in characters: ragged `(B, None)`."""
         texts = tf.strings.regex_replace(texts, f"[{BEGIN}{END}]", "\x01")
         marked = tf.strings.regex_replace(texts, TOKEN, BEGIN + r"\0" + END)
         pieces = tf.strings.split(marked, END)[:, :-1]  # what stands before a token, BEGIN, the token
@@ -55,11 +44,7 @@ class ReadingText:
         return tokens, ends - tf.ragged.map_flat_values(_length, tokens), ends
 
     def inputs(self, context, query):
-        """What `models.bidaf.BiDAF` takes.
-
-        Args:
-            context, query: Tokens, ragged string `(B, None)`.
-        """
+        """The inputs of `models.bidaf.BiDAF` for tokens, ragged string `(B, None)`."""
         flat = tf.concat([[""], context.flat_values, query.flat_values], axis=0)
         distinct, number = tf.unique(flat)  # "" is no token, so number 0 is padding's alone
         split = tf.strings.unicode_split(distinct, "UTF-8")[:, :WORD_CHARACTERS]
@@ -79,18 +64,15 @@ def reading_archive(model, vocabulary, characters):
 
         passage      string (B,)     UTF-8; anything else is refused
         question     string (B,)
-     -> answers      string (B, K)   the best first: parts of the passage, "" where there are not so many, or the
-                                     passage or question has no word
-        starts, ends int32 (B, K)    their places in the passage, in characters; -1 where there is none
+     -> answers      string (B, K)   the best first: parts of the passage; "" if there are fewer, or the passage or
+                                     question has no word
+        starts, ends int32 (B, K)    their places in the passage, in characters; -1 for none
         scores       float32 (B, K)  sums of two logits, comparable between passages; the lowest float32 for none
         probabilities float32 (B, K) `p1 p2` within the passage; 0 for none
 
     Args:
         model: A `models.bidaf.BiDAF`.
-        vocabulary, characters: The `data.vocabulary.Vocabulary` that its ids come from.
-
-    Returns:
-        A `keras.export.ExportArchive`.
+        vocabulary, characters: The `data.vocabulary.Vocabulary` of its words and of its characters.
     """
     text = ReadingText(vocabulary, characters)
     without_cudnn(model)
@@ -104,18 +86,17 @@ def reading_archive(model, vocabulary, characters):
         tf.debugging.assert_equal(tf.shape(passage), tf.shape(question), "passage and question must be equally many")
         tokens, starts, ends = text.tokens(passage)
         query, _, _ = text.tokens(question)
-        logits = model(text.inputs(tokens, query), training=False)
-        penalty = model.config.length_penalty
+        logits, penalty = model(text.inputs(tokens, query), training=False), model.config.length_penalty
         first, last, score = best_spans(logits, MAX_LENGTH, COUNT, penalty)
         real = tf.logical_and(score > LOWEST, (query.row_lengths() > 0)[:, None])
+        first, last = tf.where(real, first, 0), tf.where(real, last, 0)
         start = tf.gather(_at_least_one(starts.to_tensor()), first, batch_dims=1)
-        end = tf.gather(_at_least_one(ends.to_tensor()), tf.where(real, last, 0), batch_dims=1)
-        start, length = tf.where(real, start, 0), tf.where(real, end - start, 0)
-        found = tf.strings.substr(tf.repeat(passage[:, None], COUNT, axis=1), start, length, unit="UTF8_CHAR")
+        end = tf.gather(_at_least_one(ends.to_tensor()), last, batch_dims=1)
+        copies, length = tf.repeat(passage[:, None], COUNT, axis=1), tf.where(real, end - start, 0)
         log_z = tf.reduce_sum(tf.reduce_logsumexp(logits, axis=2), axis=1, keepdims=True)
         log_p = score + penalty * tf.cast(last - first, tf.float32) - log_z
         return {
-            "answers": found,
+            "answers": tf.strings.substr(copies, start, length, unit="UTF8_CHAR"),
             "starts": tf.where(real, start, -1),
             "ends": tf.where(real, end, -1),
             "scores": tf.where(real, score, NO_SCORE),

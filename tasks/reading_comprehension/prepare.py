@@ -56,16 +56,13 @@ def prepare(corpus, source, out, settings):
             splits[split] = [_encode(reader, question, tokens, contexts, numbers) for question in questions]
             statistics[split] = {"file": file.name, **_statistics(splits[split], contexts)}
             if split == "train":
-                counts, words = collections.Counter(), _words(tokens, contexts, splits[split])
-                for context in contexts:
-                    counts.update(context["text"])
+                words, letters = _count(tokens, contexts, splits[split])
         if given:
             vocabulary, characters = given.vocabulary, Vocabulary.load(given.path / CHARACTERS)
             table, trained = given.vectors(), given.facts.get("trained_words", 0)
         else:
             vocabulary, table, trained = _vocabulary(source, words, tokens, vectors, settings)
-            frequent = (char for char, n in counts.most_common() if n >= settings.min_count and not char.isspace())
-            characters = Vocabulary.of(frequent)
+            characters = Vocabulary.of(char for char, n in letters.most_common() if n >= settings.min_count)
         files = {
             READING: {"tokens": list(tokens), "contexts": contexts, "splits": splits},
             VECTORS: table,
@@ -78,19 +75,17 @@ def prepare(corpus, source, out, settings):
     print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
 
 
-def _words(tokens, contexts, questions):
-    """How often each word, in lower case, occurs in contexts and questions."""
-    numbers = collections.Counter(n for text in (*contexts, *questions) for n in text["tokens"])
-    texts, found = list(tokens), collections.Counter()
-    for number, n in numbers.items():
-        found[texts[number - 1].lower()] += n
-    return found
+def _count(tokens, contexts, questions):
+    """Counts the words, in lower case, of contexts and questions, and the characters of contexts."""
+    words = [token.lower() for token in tokens]
+    words = collections.Counter(words[number - 1] for text in (*contexts, *questions) for number in text["tokens"])
+    return words, collections.Counter(char for context in contexts for char in context["text"] if not char.isspace())
 
 
 def _vocabulary(source, words, tokens, vectors, settings):
-    """The vocabulary, the table of its vectors, and how many of these can be trained."""
-    said = {token.lower() for token in tokens}
-    known = [word for word in vectors if settings.words_of == "all" or word in said]
+    """The vocabulary, the table of its vectors, and the number of those that can be trained."""
+    in_corpus = {token.lower() for token in tokens}
+    known = [word for word in vectors if settings.words_of == "all" or word in in_corpus]
     if not known:
         raise UserError(f"{source}: expected word vectors of the corpus's words. Received: none")
     frequent = [word for word, n in words.most_common() if 0 < settings.trained_words <= n and word not in vectors]
@@ -109,7 +104,7 @@ def _vectors_file(source, settings):
 
 
 def _encode(reader, question, tokens, contexts, numbers):
-    """A question as numbers; collects distinct tokens and contexts."""
+    """Makes of a question what `reading.pkl` has of it; adds to the distinct tokens and contexts."""
 
     def encode(text, offsets):
         return [tokens.setdefault(text[start:end], len(tokens) + 1) for start, end in offsets]
@@ -121,7 +116,7 @@ def _encode(reader, question, tokens, contexts, numbers):
         flat = [place for span in offsets for place in span]
         if not flat:
             raise UserError(
-                f"question {question.id}: expected a context with words. Received: {question.context!r:.60}"
+                f"question {question.id}: expected words in its context. Received: {question.context!r:.60}"
             )
         contexts.append({"text": question.context, "tokens": encode(question.context, offsets), "offsets": flat})
     flat = contexts[number]["offsets"]
