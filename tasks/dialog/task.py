@@ -3,12 +3,11 @@
 from typing import Annotated, Literal
 
 import keras
-import numpy as np
 from pydantic import Field
 
 from base.config import Positive
 from base.files import atomic_file
-from data.batching import batches_by_size
+from data.batching import batches_by_size, evenly_spaced
 from data.samples.dialog import write_babi
 from data.sequences import round_up
 from engine import task
@@ -163,7 +162,7 @@ class DialogTask(task.Task):
     def examples_to_explain(self, dataset, count, split):
         """Dialogs up to the last sentence of the user."""
         examples, found = dataset.splits[split], []
-        for number in np.unique(np.linspace(0, len(examples) - 1, count).astype(int)) if len(examples) else ():
+        for number in evenly_spaced(len(examples), count):
             dialog = examples.dialogs[number]
             history = dataset.conversation(examples, dialog)[: dialog["turns"][-1] + 1]
             found.append({"title": f"{split}, dialog {number + 1}", "instance": {"history": history}})
