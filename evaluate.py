@@ -30,7 +30,7 @@ flags.DEFINE_enum("jit", "auto", ["auto", "on", "off"], "XLA. auto: on with a GP
 flags.DEFINE_string("scores_out", None, "File for the model's answers, line by line; see the task's `measure`.")
 flags.DEFINE_string("scores", None, "File to append a row to for each run and split, as results/scores.jsonl.")
 flags.DEFINE_enum("partial_batches", "keep", ["keep", "drop"], "Selection: drop leaves out what DAM's release does.")
-flags.DEFINE_integer("examples", 0, "Selection: number of contexts to print with their candidates.", lower_bound=0)
+flags.DEFINE_integer("examples", 0, "Number of examples to show as the model reads and answers them.", lower_bound=0)
 flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
 flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
 flags.DEFINE_float("reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0)
@@ -41,7 +41,7 @@ flags.DEFINE_bool("attention", False, "With --predict: answers also have the att
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
 SEARCH = ("decode", "reverse_run", "reverse_weight")
-OPTIONS = ("ties", "scores_out", "partial_batches", "examples", *SEARCH)
+OPTIONS = ("ties", "scores_out", "partial_batches", *SEARCH)
 """Flags that only some tasks have, see `engine.task.Task.options`."""
 
 
@@ -62,7 +62,7 @@ def main():
 def score():
     """Scores splits, or a file of predictions."""
     if FLAGS.predictions:
-        cli.refuse_flags((*OPTIONS, "scores", "precision", "jit", "baselines"), "--predictions")
+        cli.refuse_flags((*OPTIONS, "scores", "examples", "precision", "jit", "baselines"), "--predictions")
         if not FLAGS.data or len(FLAGS.split) != 1:
             raise UserError("--predictions needs --data and one --split")
     from engine.evaluate import evaluate_all  # TensorFlow takes seconds to load
@@ -76,14 +76,14 @@ def score():
     splits = ["references"] if FLAGS.references else FLAGS.split
     data = FLAGS.references or FLAGS.data
     options = {name: FLAGS[name].value for name in OPTIONS if FLAGS[name].present}
-    options |= {name: FLAGS[name].value for name in ("scores", "precision", "jit", "baselines")}
+    options |= {name: FLAGS[name].value for name in ("scores", "examples", "precision", "jit", "baselines")}
     evaluate_all(TASKS, FLAGS.run, splits, data=data, **options)
 
 
 def predict():
     """Answers a file of instances."""
     others = [name for name in OPTIONS if name not in SEARCH]
-    cli.refuse_flags(("split", "data", "explain", "scores", *others), "--predict")
+    cli.refuse_flags(("split", "data", "explain", "scores", "examples", *others), "--predict")
     from engine.predictor import predict_lines
     from tasks.generation.search import parse_decoding
 
@@ -100,7 +100,7 @@ def predict():
 
 def explain():
     """Shows what a model attended to."""
-    cli.refuse_flags(("scores", *OPTIONS), "--explain")
+    cli.refuse_flags(("scores", "examples", *OPTIONS), "--explain")
     if FLAGS.out == "-" or len(FLAGS.split) != 1:
         raise UserError("--explain needs --out=DIR and one --split")
     from rich.console import Console

@@ -109,6 +109,23 @@ class Evaluation:
             self.runs[0].save_metrics(split, found)
         return record
 
+    def show_examples(self, split, count):
+        """Prints examples as the first run's model reads and answers them; an asterisk marks a correct answer."""
+        found = self.task.examples_to_explain(self.dataset, count, split)
+        if not found:
+            raise UserError(f"{self.dataset.path} has no vocabulary.txt, so its examples cannot be shown in words")
+        predictor = self.task.predictor(self.runs[0])
+        for example in found:
+            expected = example["expected"]
+            read, answers = predictor.show(predictor.valid(example["instance"], example["title"]))
+            print(f"\n{example['title']}")
+            for label, text in read:
+                print(f"    {label:10}{text}")
+            for score, text in answers:
+                print(f"{score:12.2f} {'*' if text in expected else ' '} {text}")
+            if expected and not any(text in expected for _, text in answers):
+                print(f"    expected: {' / '.join(expected)}")
+
     def analyse(self, split, groupings):
         """Scores groups of a split's examples, see `engine.task.Task.metrics_by`.
 
@@ -164,7 +181,7 @@ def evaluate(task, run_path, split="dev", data=None, precision="auto", jit="auto
     return Evaluation(task, [Run.open(run_path)], data, precision, jit).score(split, **options)
 
 
-def evaluate_all(tasks, pattern, splits, scores=None, data=None, precision="auto", jit="auto", **options):
+def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, precision="auto", jit="auto", **options):
     """Scores splits with one run or several; those of several are also shown together, as means over seeds.
 
     Args:
@@ -172,6 +189,7 @@ def evaluate_all(tasks, pattern, splits, scores=None, data=None, precision="auto
         pattern: A run directory, a pattern of several, as `runs/babi/*`, or several separated by commas: an ensemble.
         splits: Names of splits; a dataset among several may lack some.
         scores: File to append rows to; see `append_scores`.
+        examples: Number of examples to show for each run and split.
         data, precision, jit: As of `Evaluation`.
         **options: Arguments of `Evaluation.score`.
 
@@ -195,6 +213,8 @@ def evaluate_all(tasks, pattern, splits, scores=None, data=None, precision="auto
             if len(evaluated) > 1 and split in examples and not len(examples[split]):
                 continue
             records.append(evaluation.score(split, **options))
+            if examples:
+                evaluation.show_examples(split, examples)
             if scores:
                 append_scores(scores, records[-1])
     if not records:

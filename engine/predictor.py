@@ -81,6 +81,15 @@ class Predictor(abc.ABC):
         """Raises a `UserError` if an `Instance` is wrong in a way that its class cannot say; nothing here."""
         return
 
+    def show(self, instance):
+        """Shows how the model reads and answers an `Instance`; nothing here.
+
+        Returns:
+            `(label, text)` of what it reads, without words beyond its limits and by `in_brackets`; and `(score, text)`
+            of its answers, the best first.
+        """
+        return [], []
+
     @abc.abstractmethod
     def answer(self, instances):
         """Makes an `Answer` for each `Instance`, of which there is at least one."""
@@ -88,6 +97,12 @@ class Predictor(abc.ABC):
     @abc.abstractmethod
     def answer_with_attention(self, instance, details):
         """Makes the `Answer` and the attention maps of an `Instance`, as `explain` returns them."""
+
+
+def in_brackets(words, vocabulary):
+    """Words as a text, with brackets around those that a `data.vocabulary.Vocabulary` lacks."""
+    ids = vocabulary.encode(words)
+    return " ".join(f"[{word}]" if id == vocabulary.unk_id else word for word, id in zip(words, ids, strict=True))
 
 
 def _as_dict(answer):

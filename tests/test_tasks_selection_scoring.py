@@ -8,17 +8,15 @@ import pytest
 from helpers import set_random_weights
 from keras import ops
 
-from base.files import UserError
 from data.vocabulary import Vocabulary
 from models.dam import DAM, DAMConfig
+from tasks import TASKS
 from tasks.selection import scoring
 from tasks.selection.scoring import (
     baseline_scores,
     metrics_by,
     pointwise_loss,
-    ranked_examples,
     ranking_batches,
-    render,
     score,
     softmax_loss,
 )
@@ -164,8 +162,6 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, groups, scor
 
 # === Examples ===
 
-SCORES = [0.5, 0.5, -1.0, 2.0, 3.0, 1.0, 0.0, 0.25, 4.0, 5.0]
-
 
 def dataset(labels=(1, 0) * 5):
     """Five contexts with two candidates each: `a b` and the context's number in words."""
@@ -176,35 +172,12 @@ def dataset(labels=(1, 0) * 5):
     return types.SimpleNamespace(path="some/where", vocabulary=vocabulary, splits={"dev": split})
 
 
-def test_examples_are_evenly_spaced_and_their_candidates_in_order_of_score():
-    found = ranked_examples(dataset(), "dev", SCORES, 3)
-    assert [example["context"] for example in found] == [1, 3, 5]
-    assert [c["text"] for c in found[1]["candidates"]] == ["a b", "c"]
-    assert ranked_examples(dataset(), "dev", SCORES, 1)[0]["context"] == 3
-    assert ranked_examples(dataset(), "dev", SCORES, 2)[0] == {
-        "context": 2,
-        "contexts": 5,
-        "turns": ["b _UNK_", "c"],
-        "candidates": [{"score": 2.0, "label": 0, "text": "b"}, {"score": -1.0, "label": 1, "text": "a b"}],
-    }
-    every = ranked_examples(dataset(), "dev", SCORES, 7)
-    assert [example["context"] for example in every] == [1, 2, 3, 4, 5]
-    assert [c["label"] for c in every[0]["candidates"]] == [0, 1]  # equal scores are losses
-    assert [example["context"] for example in ranked_examples(dataset(), "dev", SCORES[:4], 7)] == [1, 2]
+def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
+    found = TASKS["selection"].examples(dataset((1, 0, 1, 1, 0, 0, 1, 0, 1, 0)), 4)
+    assert [example["title"] for example in found] == [f"dev, context {number}" for number in (1, 2, 3, 5)]
+    assert found[1]["instance"] == {"turns": ["b _UNK_", "c"], "candidates": ["a b", "b"]}
+    assert [example["expected"] for example in found] == [["a b"], ["a b", "b"], [], ["a b"]]
+    [first, *_] = every = TASKS["selection"].examples(dataset(), 7)
+    assert len(every) == 5 and first["expected"] == ["a b"]
     ids_alone = types.SimpleNamespace(**{**vars(dataset()), "vocabulary": None})
-    with pytest.raises(UserError, match=r"^some/where has no vocabulary\.txt"):
-        ranked_examples(ids_alone, "dev", SCORES, 3)
-
-
-def test_rendering_marks_the_correct_candidates():
-    blocks = render(ranked_examples(dataset((1, 0, 1, 1, 0, 0, 1, 0, 1, 0)), "dev", SCORES, 5)).split("\n\n")
-    assert blocks[1].splitlines() == [
-        "Context 2 of 5, correct: 1, 2 of 2",
-        "    b _UNK_",
-        "    c",
-        " 1.   2.00 * b",
-        " 2.  -1.00 * a b",
-    ]
-    assert [block.splitlines()[0] for block in blocks[2:4]] == [
-        *("Context 3 of 5, correct: none of 2", "Context 4 of 5, correct: 2 of 2")
-    ]
+    assert TASKS["selection"].examples(ids_alone, 3) == []

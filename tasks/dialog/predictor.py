@@ -11,7 +11,7 @@ from base.files import UserError
 from data.corpora.babi_dialog import SILENCE
 from data.text_files import read_lines
 from data.vocabulary import SPECIALS
-from engine.predictor import Predictor
+from engine.predictor import Predictor, in_brackets
 from engine.task import check_sizes
 from tasks.dialog.data import PHRASES, DialogSplit, World
 from tasks.dialog.prepare import CALL, encode_dialog
@@ -118,6 +118,12 @@ class DialogPredictor(Predictor):
     def answer(self, instances):
         found = zip(instances, self._run(instances), strict=True)
         return [self._best(instance, said, logits) for instance, (said, logits, _) in found]
+
+    def show(self, instance):
+        [(said, logits, _)] = self._run([instance])
+        best = self._best(instance, said, logits).best
+        read = [(speaker, in_brackets(text.split(), self.world.vocabulary)) for speaker, text in said]
+        return read, [(each.score, each.text) for each in best]
 
     def answer_with_attention(self, instance, details):
         """As of `Predictor`; the details are what each head of a hop attended to."""

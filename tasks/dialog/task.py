@@ -157,7 +157,7 @@ class DialogTask(task.Task):
     def examples(self, dataset, count=3, split="dev"):
         """The first sentences of dialogs."""
         found = self.examples_to_explain(dataset, count, split)
-        return [{**each, "instance": {"history": each["instance"]["history"][:1]}} for each in found]
+        return [{"title": each["title"], "instance": {"history": each["instance"]["history"][:1]}} for each in found]
 
     def examples_to_explain(self, dataset, count, split):
         """Dialogs up to the last sentence of the user."""
@@ -165,7 +165,9 @@ class DialogTask(task.Task):
         for number in evenly_spaced(len(examples), count):
             dialog = examples.dialogs[number]
             history = dataset.conversation(examples, dialog)[: dialog["turns"][-1] + 1]
-            found.append({"title": f"{split}, dialog {number + 1}", "instance": {"history": history}})
+            expected = dataset.world.candidates[dialog["answers"][-1]]
+            example = {"title": f"{split}, dialog {number + 1}", "instance": {"history": history}}
+            found.append({**example, "expected": [expected]})
         return found
 
     def predictor(self, run):

@@ -10,7 +10,7 @@ from base.config import Config
 from base.files import UserError
 from data.sequences import Sequences, stack
 from data.vocabulary import EOS_ID, UNK_ID
-from engine.predictor import Predictor
+from engine.predictor import Predictor, in_brackets
 from engine.task import check_sizes
 from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding, write
@@ -89,6 +89,11 @@ class GenerationPredictor(Predictor):
             ids, scores = self._search([self.source(instances[row].turns)[1] for row in rows], decode)
             answers |= zip(rows, map(self._answer, ids, scores), strict=True)
         return [answers[row] for row in range(len(instances))]
+
+    def show(self, instance):
+        [answer] = self.answer([instance])
+        read = in_brackets(self.source(instance.turns)[0], self.vocabulary)
+        return [("source", read)], [(each.score, each.text) for each in answer.best]
 
     def answer_with_attention(self, instance, details):
         words, source = self.source(instance.turns)

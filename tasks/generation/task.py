@@ -182,10 +182,13 @@ class GenerationTask(task.Task):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        texts, found = dataset.splits[split].source_texts, []
-        for row in evenly_spaced(len(texts), count):
-            turns = [dataset.text.join(turn.split(" ")) for turn in texts[row].split("\t")]
-            found.append({"title": f"{split}, pair {row + 1}", "instance": {"turns": turns}})
+        pairs, found = dataset.splits[split], []
+        for row in evenly_spaced(len(pairs.source_texts), count):
+            *turns, target = (
+                dataset.text.join(turn.split(" "))
+                for turn in (*pairs.source_texts[row].split("\t"), pairs.target_texts[row])
+            )
+            found.append({"title": f"{split}, pair {row + 1}", "instance": {"turns": turns}, "expected": [target]})
         return found
 
     def export_archive(self, run, model, vocabulary, decode=None):

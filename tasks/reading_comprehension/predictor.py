@@ -18,7 +18,7 @@ from base.config import Config
 from data.corpora.squad import tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
-from engine.predictor import Predictor
+from engine.predictor import Predictor, in_brackets
 from engine.task import check_sizes
 from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
@@ -157,6 +157,13 @@ class ReadingComprehensionPredictor(Predictor):
     def answer(self, instances):
         asked = self._split(instances)
         return [self._answer(asked, row, *found) for row, found in enumerate(self._read(asked))]
+
+    def show(self, instance):
+        """As of `Predictor`; words in brackets are read by their letters alone."""
+        [answer] = self.answer([instance])
+        texts = [("passage", instance.passage), ("question", instance.question)]
+        read = [(label, in_brackets([word.lower() for word in _words(text)], self.vocabulary)) for label, text in texts]
+        return read, [(each.score, each.answer) for each in answer.n_best]
 
     def answer_with_attention(self, instance, details):
         """As of `Predictor`; of a long passage, in the window that holds the answer."""

@@ -176,8 +176,8 @@ class ReadingComprehensionTask(task.Task):
         questions, found = dataset.splits[split], []
         for row in evenly_spaced(len(questions), count):
             passage, question = questions.texts[questions.context[row]], questions.question_texts[row]
-            instance = {"passage": passage, "question": question}
-            found.append({"title": f"{split}, question {row + 1}", "instance": instance})
+            example = {"title": f"{split}, question {row + 1}", "instance": {"passage": passage, "question": question}}
+            found.append({**example, "expected": questions.answers[row]})
         return found
 
     def export_archive(self, run, model, vocabulary):

@@ -13,7 +13,7 @@ from base.files import UserError
 from data.sequences import Sequences
 from data.tokenizers import words_of
 from engine.parallel import compile_for_all_sizes
-from engine.predictor import Predictor
+from engine.predictor import Predictor, in_brackets
 from engine.run import VOCABULARY
 from engine.vocabularies import vocabulary_of
 from tasks.selection.data import text_settings
@@ -77,6 +77,14 @@ class SelectionPredictor(Predictor):
             )
             for of_instance in np.split(logits, ends[:-1])
         ]
+
+    def show(self, instance):
+        [answer], config = self.answer([instance]), self.model.config
+        read = [self._words(text)[-config.max_words :] for text in instance.turns[-config.max_turns :]]
+        return (
+            [(f"turn {turn}", in_brackets(words, self.vocabulary)) for turn, words in enumerate(read, 1)],
+            [(answer.logits[place], instance.candidates[place]) for place in answer.order],
+        )
 
     def answer_with_attention(self, instance, details):
         """The maps are those of the best candidate, see `Matching.maps`; none for a model without match matrices."""

@@ -4,6 +4,7 @@ Letters: B batch   N candidates of a context
 """
 
 import functools
+import itertools
 from typing import Annotated, Literal
 
 import keras
@@ -12,6 +13,7 @@ from pydantic import Field
 
 from base.config import Positive
 from base.files import UserError, atomic_file
+from data.batching import evenly_spaced
 from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
 from engine import task
@@ -60,7 +62,7 @@ class SelectionTask(task.Task):
     Training = Training
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
     best_score = 2.0
-    options = ("ties", "scores_out", "partial_batches", "examples")
+    options = ("ties", "scores_out", "partial_batches")
     groupings = tuple(scoring.GROUPINGS)
     headline = ("R10@1", "MAP")
     batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
@@ -146,7 +148,6 @@ class SelectionTask(task.Task):
         ties="loss",
         scores_out=None,
         partial_batches="keep",
-        examples=0,
     ):
         """Scores a split for evaluate.py.
 
@@ -156,7 +157,6 @@ class SelectionTask(task.Task):
             scores_out: File for the scores, one per line, `score TAB label`, as DAM's release has them.
             partial_batches: `"keep"` measures every line; `"drop"` those of `whole_batches`. At a batch size of 256,
                 49,996 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain.
-            examples: Contexts to show with their ranked candidates.
         """
         lines = dataset.splits[split]
         scores = scoring.score(model, lines, model.config, progress, length_multiple)
@@ -177,8 +177,6 @@ class SelectionTask(task.Task):
         if baselines:
             others = scoring.baseline_scores(dataset, split).items()
             record["baselines"] = {name: ranked(values).metrics for name, values in others}
-        if examples:
-            record["examples"] = scoring.ranked_examples(dataset, split, scores, examples)
         if scores_out:
             with atomic_file(scores_out) as file:
                 file.writelines(f"{score}\t{label}\n" for score, label in zip(scores, lines.label, strict=False))
@@ -196,19 +194,18 @@ class SelectionTask(task.Task):
             caption += f"; contexts left out: {without[0]} without a positive, {without[1]} without a negative"
         return f"{counts['contexts']:,} contexts, {counts['lines']:,} lines", caption
 
-    def show(self, record):
-        return scoring.render(record["examples"]) if "examples" in record else ""
-
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
         if dataset.vocabulary is None:
             return []
-        found = []
-        for number in scoring.spread(len(dataset.splits[split].context_start), count):
+        lines, found = dataset.splits[split], []
+        for number in evenly_spaced(len(lines.context_start), count):
             turns, candidates = scoring.in_words(dataset, split, number)
+            labels = lines.label[lines.context == number]
             instance = {"turns": turns, "candidates": candidates}
-            found.append({"title": f"{split}, context {number + 1}", "instance": instance})
+            expected = list(itertools.compress(candidates, labels))
+            found.append({"title": f"{split}, context {number + 1}", "instance": instance, "expected": expected})
         return found
 
     def predictor(self, run):
