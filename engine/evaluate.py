@@ -209,8 +209,8 @@ def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, pre
         runs = [Run.open(path) for path in paths]
         evaluation = Evaluation(tasks[runs[0].task], runs, data, precision, jit, datasets)
         for split in splits:
-            examples = evaluation.dataset.splits
-            if len(evaluated) > 1 and split in examples and not len(examples[split]):
+            lacking = not len(evaluation.dataset.splits.get(split, [None]))
+            if lacking and len(evaluated) > 1:
                 continue
             records.append(evaluation.score(split, **options))
             if examples:

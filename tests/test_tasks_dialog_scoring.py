@@ -230,6 +230,6 @@ def test_rare_templates_are_one_group_and_long_dialogs_another(dataset, monkeypa
 def test_a_run_is_analysed(trained_dialog, tmp_path):
     done = run_script("tools/analyses.py", f"--run={trained_dialog.path}", "--by=kind,turns", f"--out={tmp_path}")
     assert done.returncode == 0, done.stderr
-    kinds, turns = (json.loads((tmp_path / f"{name}.json").read_text())["groups"] for name in ("kind", "turns"))
-    assert sum(each["examples"] for each in kinds) == sum(each["examples"] for each in turns) > 0
-    assert all(each["metrics"]["per_response"] <= each["metrics"]["template"] for each in kinds)
+    kinds, turns = (json.loads((tmp_path / f"{name}.json").read_text())["rows"] for name in ("kind", "turns"))
+    assert sum(each["n"] for each in kinds) == sum(each["n"] for each in turns) > 0
+    assert all(each["per_response"] <= each["template"] for each in kinds)
