@@ -327,8 +327,7 @@ class Task(abc.ABC):
             split: Name of the split.
 
         Returns:
-            List of `{"title", "instance", "expected"}`: a text, an instance of the task's predictor, and the texts that
-            are correct answers. Empty if the dataset has no texts.
+            List of `{"title", "instance", "expected"}`, correct answers as texts; empty if the dataset has no texts.
         """
         return []
 

@@ -53,10 +53,10 @@ def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, c
 @pytest.mark.parametrize("left_out", ["use_words", "c2q"])
 def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out):
     settings = {left_out: "false", "ema": "0.0", "validations_per_epoch": "1.0"}
-    train_small("reading_comprehension", prepared_reading, tmp_path / "run", settings, epochs=1.0)
-    record = evaluate(reading, tmp_path / "run", "dev", baselines=False)
+    run = train_small("reading_comprehension", prepared_reading, tmp_path / "run", settings, epochs=1.0)
+    record = evaluate(reading, run.path, "dev", baselines=False)
     assert record["settings"][left_out] is False
-    assert record["metrics"]["F1"] == pytest.approx(record["history"][-1]["F1"], abs=1e-5)
+    assert record["metrics"]["F1"] == pytest.approx(run.history()[-1]["F1"], abs=1e-5)
 
 
 def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, capsys):
