@@ -84,41 +84,26 @@ def found_replies(model, split, vocabulary, decoding, rows=None):
     return [" ".join(words_of(row[0], vocabulary)) for row in ids], ids, scores
 
 
-def test_measure_compares_replies_with_targets(generation_dataset, generation_model, tmp_path):
-    split, file = generation_dataset.splits["dev"], tmp_path / "replies.txt"
-    record = generation.measure(
-        generation_model, generation_dataset, "dev", None, scores_out=file, decode="beam=2,max_length=5"
-    )
+@pytest.mark.parametrize("reverse", (False, True))
+def test_measure_compares_replies_with_targets(generation_dataset, tmp_path, reverse):
+    model, file = random_seq2seq(generation_dataset, reverse=reverse), tmp_path / "replies.txt"
+    train, dev = (split.in_direction_of(model.config) for split in generation_dataset.splits.values())
+    record = generation.measure(model, generation_dataset, "dev", None, scores_out=file, decode="beam=2,max_length=5")
     sources, targets, replies = replies_in(file)
-    assert sources == [text.replace("\t", " / ") for text in split.source_texts] and targets == split.target_texts
-    vocabulary = generation_dataset.vocabulary
-    assert replies == found_replies(generation_model, split, vocabulary, Decoding(beam=2, max_length=5))[0]
+    without_tabs = [[text.replace("\t", " / ") for text in texts] for texts in (dev.source_texts, dev.target_texts)]
+    assert [sources, targets] == without_tabs
+    assert replies == found_replies(model, dev, generation_dataset.vocabulary, Decoding(beam=2, max_length=5))[0]
     assert len(set(replies)) > 2 and "_EOS_" not in " ".join(replies)
-
-    nll, words = likelihood(generation_model, split), split.target.lengths
-    unseen = np.flatnonzero(~split.seen)
-    assert unseen.tolist() == list(range(2, PAIRS, 3))
+    nll, words, unseen = likelihood(model, dev), dev.target.lengths, np.arange(2, PAIRS, 3)
     for found, rows in ((record["metrics"], range(PAIRS)), (record["parts"]["without the pairs of train"], unseen)):
-        expected = generation_metrics([replies[i] for i in rows], [[targets[i]] for i in rows])
-        perplexity = np.exp(sum(nll[i] for i in rows) / sum(words[i] for i in rows))
-        assert found == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
-    assert record["counts"] == {"pairs": PAIRS, "unseen": 7, "sources": 17, "words": int(words.sum())}
+        expected = generation_metrics([replies[i] for i in rows], [[dev.target_texts[i]] for i in rows])
+        mean = sum(nll[i] for i in rows) / sum(words[i] for i in rows)
+        assert found == {"perplexity": pytest.approx(np.exp(mean), rel=1e-4), **expected}
+    distinct = len(set(dev.source_texts))
+    assert record["counts"] == {"pairs": PAIRS, "unseen": 7, "sources": distinct, "words": int(words.sum())}
     assert record["unit"] == "words" and record["search"] == "beam=2, max_length=5"
-    train_targets = generation_dataset.splits["train"].target_texts
-    assert record["baselines"] == baselines_of(train_targets, split.source_texts, split.target_texts)
-    assert "human, 2 sources with several targets" in record["baselines"]
-
-
-def test_a_reverse_model_is_measured_in_its_direction(generation_dataset):
-    reverse, split = random_seq2seq(generation_dataset, reverse=True), generation_dataset.splits["dev"]
-    record = generation.measure(reverse, generation_dataset, "dev", None, decode="max_length=3")
-    turned = split.in_direction_of(reverse.config)
-    replies, _, _ = found_replies(reverse, turned, generation_dataset.vocabulary, Decoding(max_length=3))
-    expected = generation_metrics(replies, [[text] for text in split.source_texts])
-    assert {name: record["metrics"][name] for name in expected} == expected
-    train_sources = generation_dataset.splits["train"].source_texts
-    assert record["baselines"] == baselines_of(train_sources, split.target_texts, split.source_texts)
-    assert record["counts"]["words"] == split.source.lengths.sum()
+    assert record["baselines"] == baselines_of(train.target_texts, dev.source_texts, dev.target_texts)
+    assert ("human, 2 sources with several targets" in record["baselines"]) == (not reverse) == (distinct == 17)
 
 
 @pytest.mark.parametrize("seen", (True, False))

@@ -79,42 +79,51 @@ def test_collate_cuts_what_is_not_read_and_the_answers_behind_it(dataset, multip
 # === Reading ===
 
 
-def edit(path, change):
-    data = pickles.load(path / "reading.pkl")
-    change(data["contexts"][0], data["splits"]["dev"][0], data)
-    with open(path / "reading.pkl", "wb") as file:
-        pickles.dump(data, file)
+def damaged(name, *keys, value):
+    """Puts a value somewhere into a file."""
+
+    def damage(path):
+        binary = name.endswith(".pkl")
+        content = pickles.load(path / name) if binary else json.loads((path / name).read_text())
+        place = content
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = value
+        (path / name).write_bytes(pickle.dumps(content, protocol=2) if binary else json.dumps(content).encode())
+
+    return damage
 
 
-def facts(path, **changes):
-    found = json.loads((path / "dataset.json").read_text())
-    (path / "dataset.json").write_text(json.dumps({**found, **changes}))
+def context(key, value):
+    return damaged("reading.pkl", "contexts", 0, key, value=value)
+
+
+def question(key, value):
+    return damaged("reading.pkl", "splits", "dev", 0, key, value=value)
+
+
+def vectors(value):
+    return lambda path: (path / "word_embedding.pkl").write_bytes(pickle.dumps(value, protocol=2))
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda path: shutil.rmtree(path), "is no directory"),
-        (lambda path: facts(path, task="dialog"), '"task": "reading_comprehension"'),
-        (lambda path: facts(path, trained_words=99), "trained_words below"),
+        (damaged("dataset.json", "task", value="dialog"), '"task": "reading_comprehension"'),
+        (damaged("dataset.json", "trained_words", value=99), "trained_words below"),
         (lambda path: (path / "vocabulary.txt").write_text("_EOS_\n_UNK_\n"), "shape (3, dimension)"),
-        *(
-            (
-                lambda path, v=v: (path / "word_embedding.pkl").write_bytes(pickle.dumps(v, protocol=2)),
-                "embedding.pkl: ",
-            )
-            for v in ([[0.0, float("nan")]] * 3, [["a"]] * 3, [1.0] * 3)
-        ),
-        (lambda path: edit(path, lambda c, q, data: data.pop("tokens")), "KeyError: 'tokens'"),
-        (lambda path: edit(path, lambda c, q, data: c["tokens"].__setitem__(0, 999)), "tokens must be from 1 to"),
-        (lambda path: edit(path, lambda c, q, data: q["tokens"].__setitem__(0, 0)), "tokens must be from 1 to"),
-        (lambda path: edit(path, lambda c, q, data: c["offsets"].pop()), "start and the end of each token"),
-        (lambda path: edit(path, lambda c, q, data: c["offsets"].__setitem__(-1, 99)), "must rise and end within"),
-        (lambda path: edit(path, lambda c, q, data: q.update(context=99)), "contexts must be from 0 to"),
-        (lambda path: edit(path, lambda c, q, data: q.update(spans=[])), "spans must be within"),
-        (lambda path: edit(path, lambda c, q, data: q.update(spans=[[0, 99]])), "spans must be within"),
-        (lambda path: edit(path, lambda c, q, data: q.update(spans=[[0.5, 1]])), "spans must be whole numbers"),
-        (lambda path: edit(path, lambda c, q, data: q.update(answers="Rome")), "a list of texts"),
+        *((vectors(value), "embedding.pkl: ") for value in ([[0.0, float("nan")]] * 3, [["a"]] * 3, [1.0] * 3)),
+        (damaged("reading.pkl", "tokens", value="a"), "a list of texts"),
+        (context("tokens", [999] * 10), "tokens must be from 1 to"),
+        (question("tokens", [0]), "tokens must be from 1 to"),
+        (context("offsets", [0, 3]), "start and the end of each token"),
+        (context("offsets", [0] * 19 + [99]), "must rise and end within"),
+        (question("context", 99), "contexts must be from 0 to"),
+        (question("spans", []), "spans must be within"),
+        (question("spans", [[0, 99]]), "spans must be within"),
+        (question("spans", [[0.5, 1]]), "spans must be whole numbers"),
+        (question("answers", "Rome"), "a list of texts"),
     ],
 )
 def test_load_dataset_rejects(prepared_reading, tmp_path, damage, message):

@@ -89,8 +89,7 @@ class GenerationSplit:
         Args:
             rows: Indices of pairs, int `(B,)`.
             multiple: `S` and `T` are rounded up to it.
-            max_source: Number of last ids kept of a source; `None`: all.
-            max_target: Number of first ids kept of a target; `None`: all.
+            max_source, max_target: Number of last ids kept of a source and of first ids of a target; `None`: all.
 
         Returns:
             `({"source": (B, S), "target_in": (B, T)}, target (B, T))`, int32, padded with 0 on the right. `target_in`

@@ -115,14 +115,8 @@ class _Conversations:
 
 
 def find_pairs(lengths, turns):
-    """Finds the pairs of conversations whose utterances are numbered throughout.
-
-    Args:
-        lengths: Number of utterances of each conversation.
-        turns: Most utterances of a source.
-
-    Yields:
-        `(start, stop)`: utterance `stop - 1` is the target, those from `start` to it the source.
+    """Yields the pairs of conversations of some lengths, utterances numbered throughout, at most `turns` a source:
+    `(start, stop)`, of which utterance `stop - 1` is the target.
 
     >>> list(find_pairs([3, 1, 2], turns=2))
     [(0, 2), (0, 3), (4, 6)]

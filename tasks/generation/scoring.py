@@ -15,15 +15,12 @@ from layers.masking import mask_from_ids
 
 
 def word_nll(target, logits, label_smoothing=0.0):
-    """The negative log-likelihood of each word in nats, 0 for padding.
+    """The negative log-likelihood of each word in nats, float32 `(B, T)`, 0 for padding.
 
     Args:
         target: Int32 `(B, T)`, 0 = padding.
         logits: Float `(B, T, V)`.
         label_smoothing: Fraction of a word's probability that is spread over all words.
-
-    Returns:
-        Float32 `(B, T)`.
 
     >>> logits = np.log(np.array([[[0.125, 0.125, 0.75], [1.0, 1.0, 1.0]]], "float32"))
     >>> [round(float(x), 4) for x in ops.exp(-word_nll(np.array([[2, 0]]), logits))[0]]
@@ -38,11 +35,9 @@ def word_nll(target, logits, label_smoothing=0.0):
 
 
 def word_loss(label_smoothing=0.0):
-    """The mean negative log-likelihood of a batch's words, each with the same weight, padding left out.
+    """A loss of targets and logits, as of `word_nll`, that returns float32 `(B,)`.
 
-    Returns:
-        Function of targets, int `(B, T)`, and logits, float `(B, T, V)`, that returns float32 `(B,)`: the mean over
-        these is that over all words.
+    The mean over these is that over all words of the batch, each with the same weight, padding left out.
     """
 
     def loss(target, logits):
@@ -67,16 +62,13 @@ def nll_model(model):
 
 
 def likelihood(model, split, batch_size=64, length_multiple=4):
-    """The negative log-likelihood of each pair's target, nothing cut.
+    """The negative log-likelihood of each pair's target in nats, float32 `(pairs,)`; nothing is cut.
 
     Args:
         model: A `models.seq2seq.Seq2Seq`.
         split: A `tasks.generation.data.GenerationSplit` in the model's direction.
         batch_size: Pairs at once.
         length_multiple: Lengths are rounded up to it.
-
-    Returns:
-        Float32 `(pairs,)`, in nats.
     """
 
     def inputs_of(rows):

@@ -58,12 +58,11 @@ def rerank(reverse, sources, ids, scores, weight=0.5):
 
     Args:
         reverse: A model trained with `reverse=true`.
-        sources: `data.sequences.Sequences` of `R` sources.
-        ids, scores: What `reply` returned for them.
+        sources, ids, scores: The sources of `reply` and its result.
         weight: Lambda, from 0 to 1.
 
     Returns:
-        Both in the new order, scores the sums above.
+        Ids in the new order, and the sums above.
     """
     R, K, _ = ids.shape
     replies = [[*_without_end(each), EOS_ID] for each in ids.reshape(R * K, -1)]
@@ -85,12 +84,7 @@ def load_reverse(path, vocabulary):
 
 
 def attention(model, source, ids):
-    """What a model attends to when it writes a reply.
-
-    Args:
-        model: A `models.seq2seq.Seq2Seq`.
-        source: Ids of the source, a list.
-        ids: Ids of the reply, int `(L,)`.
+    """What a model attends to in a source, a list of ids, when it writes a reply, int `(L,)`.
 
     Returns:
         Float32 `(T, S)`, T words of the reply with its `_EOS_`; `None` for a model without attention.
