@@ -19,25 +19,21 @@ from tasks.selection.recipes import PUBLISHED_CORPORA
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("model", "dam", list(MODELS), "Model to train.")
-flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings by name, see tasks/*/recipes.py; flags given beside it win.")
+flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings by name, see tasks/*/recipes.py; other flags win.")
 flags.DEFINE_string(
-    "data",
-    None,
-    "Directory that prepare.py wrote. Without it the embedded sample is made, and --recipe is MODEL-sample, if any.",
+    "data", None, "Directory that prepare.py wrote. Default: the embedded sample, by recipe MODEL-sample."
 )
 flags.DEFINE_enum(
     "name",
     None,
     list(PUBLISHED_CORPORA),
-    "The published corpus that --data holds, as its release's data.pkl or as prepare.py wrote it: scores stand beside "
-    "the published ones. Without --recipe and --model, dam-NAME is trained.",
+    "The published corpus in --data, as its release's data.pkl or as prepare.py wrote it: scores are shown beside the "
+    "published ones. Without --recipe and --model, dam-NAME is trained.",
 )
+flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
-flags.DEFINE_bool(
-    "resume",
-    False,
-    "Go on with the run in --workdir from where it was last saved, under its own settings or more --epochs.",
-)
+flags.DEFINE_bool("resume", False, "Resume the run in --workdir from its last save. Only --epochs may change.")
+flags.DEFINE_string("init_from", None, "A run, as pretrained/NAME, whose weights the training starts with.")
 flags.DEFINE_float("epochs", None, "Passes over the training examples, more than 0.", lower_bound=0.0)
 flags.DEFINE_integer("batch_size", None, "Contexts, dialogs, pairs or questions per step.", lower_bound=1)
 flags.DEFINE_float("learning_rate", None, "Initial learning rate.", lower_bound=0.0)
@@ -45,29 +41,22 @@ flags.DEFINE_enum(
     "precision",
     None,
     ["auto", "float32", "bfloat16", "float16"],
-    "Precision of computation. auto, the default: bfloat16 if this machine computes it and the model gains by it, else "
-    "float32.",
+    "auto, the default: bfloat16 if this machine computes it and the model gains by it, else float32.",
 )
-flags.DEFINE_enum(
-    "jit", None, ["auto", "on", "off"], "XLA. auto, the default: on with a GPU or JAX, else off, where it loses."
-)
+flags.DEFINE_enum("jit", None, ["auto", "on", "off"], "XLA. auto, the default: on with a GPU or JAX, else off.")
 flags.DEFINE_integer(
-    "seed", None, "Seed for every random number generator; default: 1.", lower_bound=0, upper_bound=2**32 - 1
+    "seed", None, "Of every random number generator; default: 1.", lower_bound=0, upper_bound=2**32 - 1
 )
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
-flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (28270 for Ubuntu).")
-flags.DEFINE_float("save_minutes", 10.0, "Saves the state this often between two validations.", lower_bound=0.0)
-flags.DEFINE_string("init_from", None, "A run, as pretrained/NAME, whose weights the training starts with.")
-flags.DEFINE_enum(
-    "devices", "one", ["one", "all"], "all: every device of this host shares each batch; docs/devices.md."
-)
+flags.DEFINE_bool("show_settings", False, "Only prints the fields of --set for --model: defaults and meanings.")
+flags.DEFINE_float("save_minutes", 10.0, "Minutes between saves of the state between two validations.", lower_bound=0.0)
+flags.DEFINE_enum("devices", "one", ["one", "all"], "all: with JAX, all devices share each batch; docs/devices.md.")
 flags.DEFINE_integer(
     "ray_hosts",
     None,
-    "Trains by JAX on all devices of so many hosts of the Ray cluster of RAY_ADDRESS; docs/devices.md.",
+    "Trains by JAX on all devices of this many hosts of the Ray cluster of RAY_ADDRESS; docs/devices.md.",
     lower_bound=1,
 )
-flags.DEFINE_bool("show_settings", False, "Only prints what --set reaches for --model: fields, defaults, meanings.")
 TRAINING = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
 
 
@@ -75,10 +64,8 @@ def main():
     if FLAGS.epochs == 0:
         raise UserError("--epochs expects a number above 0. Received: 0")
     if FLAGS.resume:
-        cli.refuse_flags(
-            (*TRAINING[1:], "model", "recipe", "name", "set", "eos_id", "init_from"),
-            "--resume, which keeps to the run's own settings",
-        )
+        others = (*TRAINING[1:], "model", "recipe", "name", "set", "eos_id", "init_from")
+        cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
     settings = choose_settings()
     workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
 
@@ -95,31 +82,24 @@ def main():
         train = functools.partial(train_on_cluster, FLAGS.ray_hosts, resume=FLAGS.resume)
     else:
         train = functools.partial(resume if FLAGS.resume else start, devices=FLAGS.devices)
+    where = {"workdir": workdir, "data": FLAGS.data, "save_minutes": FLAGS.save_minutes}
     if FLAGS.resume:
-        train(
-            task=TASKS[Run.open(workdir).task],
-            workdir=workdir,
-            data=FLAGS.data,
-            epochs=FLAGS.epochs,
-            save_minutes=FLAGS.save_minutes,
-        )
+        train(task=TASKS[Run.open(workdir).task], epochs=FLAGS.epochs, **where)
         return
     train(
         task=TASKS[MODELS[FLAGS.model].task],
         model=FLAGS.model,
-        data=FLAGS.data,
-        workdir=workdir,
         settings=settings,
         recipe=FLAGS.recipe,
         name=FLAGS.name,
         eos_id=FLAGS.eos_id,
         init_from=FLAGS.init_from,
-        save_minutes=FLAGS.save_minutes,
+        **where,
     )
 
 
 def choose_settings():
-    """Fills flags that were not given from the recipe.
+    """Chooses recipe, model and name of the corpus by each other.
 
     Returns:
         `{field: value}` of the recipe, of flags and of --set; the latter win.
@@ -147,7 +127,7 @@ def choose_settings():
 
 
 def show_settings(spec, tasks):
-    """Prints every field that --set reaches, with its default and its meaning."""
+    """Prints every field of --set, with its default and its meaning."""
     for title, config in (("The model", spec.config), ("Its training", tasks[spec.task].Training)):
         print(f"{title}, {config.__module__}.{config.__qualname__}\n")
         for name, kind, default, meaning in describe_fields(config):

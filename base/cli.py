@@ -1,6 +1,6 @@
-"""What every script shares: one clear sentence and exit code 1 where the user's input is at fault.
+"""The frame of every script: flags, and one sentence with exit code 1 for a wrong input.
 
-A script imports this before anything that loads TensorFlow, since how TensorFlow will compute is decided here.
+A script imports this before anything that loads TensorFlow, whose runtime is configured here.
 """
 
 import os
@@ -27,11 +27,9 @@ def _parse_flags(argv):
 
 
 def run(main):
-    """Runs a script's `main()` after its flags are parsed; a `UserError` ends it with one line and exit code 1,
-    Ctrl-C with one line and 130, a reader of its output that has seen enough, as `head`, with none and 1.
+    """Runs a script's `main()` after its flags are parsed.
 
-    Args:
-        main: Function without arguments.
+    A `UserError` ends it with one line and exit code 1, Ctrl-C with one line and 130, a closed pipe silently with 1.
     """
 
     def fail(error):
@@ -61,15 +59,7 @@ def run(main):
 
 
 def refuse_flags(names, beside):
-    """Refuses flags that mean nothing beside another.
-
-    Args:
-        names: Of flags.
-        beside: What they are not for, the end of the message.
-
-    Raises:
-        UserError: where one of them was given.
-    """
+    """Refuses flags, as a `UserError`, that mean nothing with another option; `beside` ends the message."""
     for name in names:
         if flags.FLAGS[name].present:
             raise UserError(f"--{name} is not for {beside}")

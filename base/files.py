@@ -1,4 +1,4 @@
-"""The user's error, and files that appear whole or not at all, also where the machine loses its power."""
+"""The user's error, and files that appear whole or not at all, also if the machine loses its power."""
 
 import contextlib
 import errno
@@ -15,17 +15,14 @@ NOT_WRITABLE = {
 
 
 class UserError(Exception):
-    """The user's input is at fault; the message is one sentence: which file and line, what was expected, received."""
+    """An input is wrong; the message is one sentence: which file and line, what was expected, what was received."""
 
 
 def check_output(path):
-    """Refuses a path that no file can be written to, before work begins that would be lost.
-
-    Args:
-        path: A file to be; its directory is created where needed.
+    """Refuses a path of a file that cannot be written, before work begins; makes its directory.
 
     Raises:
-        UserError: where it is a directory, or its directory cannot be made or written to.
+        UserError: if it is a directory, or its directory cannot be made or written to.
     """
     path = pathlib.Path(path)
     if path.is_dir():
@@ -49,12 +46,7 @@ def checksum(path):
 
 
 def publish(temporary, path):
-    """Moves a finished file or directory to its place; both the content and the move are on the disk when it returns.
-
-    Args:
-        temporary: Stands on the same file system as `path`.
-        path: What it becomes.
-    """
+    """Moves a finished file or directory to its place on the same file system; both are on the disk afterwards."""
     temporary, path = pathlib.Path(temporary), pathlib.Path(path)
     inside = sorted(temporary.rglob("*")) if temporary.is_dir() else []
     for each in (*inside, temporary):
@@ -73,7 +65,7 @@ def _to_disk(path):
 
 @contextlib.contextmanager
 def _writing(path):
-    """A full or read-only disk, and a name that somebody else took meanwhile, become one sentence."""
+    """A full or read-only disk, and a name that was taken meanwhile, become one sentence."""
     try:
         yield
     except OSError as error:
@@ -84,13 +76,10 @@ def _writing(path):
 
 @contextlib.contextmanager
 def atomic_directory(path):
-    """Gives a fresh directory to write into: it becomes `path` when the block ends well and vanishes when it does not.
-
-    Args:
-        path: The directory to create. It must not exist, or be empty.
+    """Yields a fresh directory to write into; it becomes `path` if the block ends well, else it vanishes.
 
     Raises:
-        UserError: where `path` exists and is not an empty directory.
+        UserError: if `path` exists and is not an empty directory, or cannot be written.
     """
     path = pathlib.Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -110,11 +99,7 @@ def atomic_directory(path):
 
 @contextlib.contextmanager
 def atomic_files(directory):
-    """Gives a fresh directory to write files into: they move to `directory` when the block ends well.
-
-    Args:
-        directory: Made where needed; other files in it stay, those of the same names are replaced.
-    """
+    """Yields a fresh directory to write files into; they move to `directory` if the block ends well."""
     directory = pathlib.Path(directory)
     _make(directory)
     with _writing(directory), tempfile.TemporaryDirectory(prefix=".", dir=directory) as staging:
@@ -125,14 +110,14 @@ def atomic_files(directory):
 
 @contextlib.contextmanager
 def atomic_file(path, mode="w"):
-    """Opens a file to write that becomes `path` when the block ends well and vanishes when it does not.
+    """Opens a file that becomes `path` if the block ends well, else it vanishes; makes its directory.
 
     Args:
-        path: The file to create or replace; its directory is created where needed.
+        path: The file to create or replace.
         mode: `"w"` (UTF-8, `\\n`) or `"wb"`.
 
     Raises:
-        UserError: see `check_output`.
+        UserError: if it cannot be written.
     """
     path = pathlib.Path(path)
     check_output(path)

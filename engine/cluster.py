@@ -24,19 +24,13 @@ class Lost(Exception):
 
 @contextlib.contextmanager
 def connected(flag, needed, log=False, **environment):
-    """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts on this machine.
+    """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts here; yields the module `ray`.
 
     Args:
-        flag: The user's, for the message.
+        flag: The user's, for the message if a `needed` module is missing or the cluster does not answer.
         needed: Modules that must be installed.
         log: Whether output of the cluster's processes appears here.
         **environment: Environment variables of the cluster's processes, which find this repository at the same path.
-
-    Yields:
-        The module `ray`.
-
-    Raises:
-        UserError: if Ray is not installed, or the cluster does not answer.
     """
     if any(importlib.util.find_spec(name) is None for name in needed):
         raise UserError(f"{flag} needs Ray: python -m pip install -r requirements-ray.txt")
@@ -59,11 +53,10 @@ def connected(flag, needed, log=False, **environment):
 
 @contextlib.contextmanager
 def on_cluster(flag):
-    """Connects to a cluster that maps functions.
+    """Connects to a cluster, and yields `results(function, items)`.
 
-    Yields:
-        `results(function, items)`: a generator of everything that `function(item)` yields, item after item. All of it
-        can be pickled, and the function has no side effects. It raises `Lost`.
+    This is a generator of everything that `function(item)` yields, item after item; all of it can be pickled, and the
+    function has no side effects. It raises `Lost`.
     """
     with connected(flag, ("ray", "pyarrow"), PYTHONHASHSEED="1") as ray:  # texts have one hash in all processes
         yield lambda function, items: _results(ray, function, items)
@@ -98,16 +91,12 @@ def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=
     """Trains as `engine.train.start` or `resume` does, on all devices of several hosts.
 
     Every host finds files at the same paths. If a host is lost, the others are ended, and all continue from the last
-    save.
+    save; a `UserError` if nothing was saved yet, or after `LOSSES` losses at the same step.
 
     Args:
         hosts: Number of hosts; one process runs on each.
         task, workdir, data, init_from, **settings: Arguments of `engine.train.start` without `devices`, or with
             `resume` of `engine.train.resume`.
-
-    Raises:
-        UserError: if an input is wrong, the cluster has fewer hosts, or one is lost before anything was saved, or
-            `LOSSES` times at the same step.
     """
     if not resume:
         data = data or sample_of(task)

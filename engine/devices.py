@@ -25,13 +25,7 @@ HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 
 
 def open_devices(devices):
-    """Opens the devices to train on; call it before anything computes.
-
-    Args:
-        devices: `one`, or `all`: every GPU, else every CPU device, with JAX of all hosts.
-
-    Returns:
-        A `OneDevice`.
+    """Opens the devices to train on, `one` or `all`: every GPU, else CPU device, of all hosts. Call it first of all.
 
     Raises:
         UserError: if this backend cannot use them.
@@ -79,16 +73,13 @@ class OneDevice:
         return contextlib.nullcontext()
 
     def batches(self, make_arrays, first, last, counts, batch_size):
-        """Streams the batches of steps.
+        """Streams the batches of steps, for `step`.
 
         Args:
             make_arrays: Makes `(inputs, targets)` of a step, see `data.stream.stream_of`.
             first, last: The steps are `range(first, last)`.
-            counts: Counts the terms of the loss in each example of targets, see `engine.task.Task.loss_counts`.
+            counts: See `engine.task.Task.loss_counts`.
             batch_size: Examples of a whole batch.
-
-        Returns:
-            Iterable of `(inputs, targets)`, or with weights of the examples, for `step`.
         """
         return stream_of(make_arrays, first, last)
 
@@ -112,18 +103,13 @@ class OneDevice:
 
         return tf.function(train_step, input_signature=[batches.element_spec], jit_compile=model.jit_compile)
 
-    def evaluation_model(self, build):
+    def evaluation_model(self, build, jit):
         """A copy of the model on one device, made by `build`, to score in its place; `None`: the model itself."""
         return None
 
     @contextlib.contextmanager
     def workdir(self, path, resume):
-        """The directory that this process writes into: `path`, or if another host writes that, one to throw away.
-
-        Args:
-            path: A run's directory; all hosts can read it if it is resumed.
-            resume: Whether it holds a run.
-        """
+        """The directory that this process writes into: `path`, or a copy to throw away if another host writes that."""
         if self.first:
             yield path
             return
@@ -165,19 +151,19 @@ class JaxDevices(OneDevice):
 
         return stream_of(padded, first, last)
 
-    def evaluation_model(self, build):
-        return build() if self.distribution else None
+    def evaluation_model(self, build, jit):
+        if not self.distribution:
+            return None
+        model = build()
+        choose_xla(model, jit)
+        return model
 
 
 def filled_up(inputs, targets, counts, whole, multiple):
     """Fills a batch up with examples of padding that have no weight.
 
-    Args:
-        inputs: Arrays; those with an item for each example are filled up to `whole`, others, such as the distinct words
-            of a batch, to a multiple of `multiple`.
-        targets: Array with an item for each example.
-        counts: As in `OneDevice.batches`.
-        whole, multiple: See `inputs`.
+    Arrays with an item for each example are filled up to `whole`, others, such as the distinct words of a batch, to a
+    multiple of `multiple`.
 
     Returns:
         `(inputs, targets, weights)`, weights float32 `(B,)`: the mean of the weighted losses stays the same.
@@ -207,11 +193,7 @@ def has_gpu():
 
 
 def choose_xla(model, jit):
-    """Makes a model compile by XLA or not.
-
-    Args:
-        model: A `keras.Model`.
-        jit: `on`, `off`, or `auto`: on with a GPU and with JAX, which would else compute op by op; off on a CPU.
+    """Makes a model compile by XLA or not; `auto`: with a GPU, and with JAX, which would else compute op by op.
 
     Returns:
         The multiple that lengths of batches are rounded up to: larger with XLA, which compiles every shape anew.

@@ -1,4 +1,4 @@
-"""Optimizers that Keras has not: Adam for word vectors, Adam with two learning rates; and the linear decay.
+"""Optimizers missing from Keras: Adam for word vectors, Adam with two learning rates; linear decay, averaged weights.
 
 Shape suffixes:  U distinct rows of a batch   D features
 """
@@ -11,24 +11,15 @@ from keras import ops
 
 
 def linear_decay(learning_rate, steps, fraction):
-    """A learning rate that decays linearly over the `steps` of a training to a `fraction` of the initial one."""
+    """A learning rate that decays linearly over `steps` to a `fraction` of the initial one."""
     return keras.optimizers.schedules.PolynomialDecay(
         learning_rate, max(steps, 1), end_learning_rate=learning_rate * fraction
     )
 
 
 def averaging(momentum):
-    """The arguments of an optimizer that keeps moving averages of the weights; 0: none are kept."""
+    """Arguments of an optimizer that keeps moving averages of the weights; momentum 0: none are kept."""
     return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
-
-
-def has_averages(model):
-    """Whether a compiled model's optimizer keeps moving averages of the weights."""
-    return _inner(model.optimizer).use_ema
-
-
-def _inner(optimizer):
-    return getattr(optimizer, "inner_optimizer", optimizer)  # of a LossScaleOptimizer
 
 
 @contextlib.contextmanager
@@ -44,19 +35,19 @@ def averaged_weights(model, evaluation_model=None):
     Yields:
         The model to score.
     """
-    if evaluation_model is None and not has_averages(model):
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)  # of a LossScaleOptimizer
+    if evaluation_model is None and not optimizer.use_ema:
         yield model
         return
-    trained = model.trainable_variables
-    averages = _inner(model.optimizer)._model_variables_moving_average if has_averages(model) else trained
     scored = evaluation_model or model
-    kept = [np.array(weight) for weight in scored.weights]
+    before = [np.array(weight) for weight in scored.weights]
     _copy(model.weights, scored.weights)
-    _copy(averages, scored.trainable_variables)
+    if optimizer.use_ema:
+        _copy(optimizer._model_variables_moving_average, scored.trainable_variables)
     try:
         yield scored
     finally:
-        _copy(kept, scored.weights)
+        _copy(before, scored.weights)
 
 
 def _copy(values, variables):
@@ -65,15 +56,9 @@ def _copy(values, variables):
 
 
 class OneOpAdam(keras.optimizers.Adam):
-    """`keras.optimizers.Adam`, exactly; on TensorFlow each variable is updated by one operation.
+    """`keras.optimizers.Adam` without `amsgrad`; on TensorFlow each variable is updated by one operation.
 
     Keras's own eleven operations read and write a table of word vectors and its moments several times over.
-
-    Args:
-        As of `keras.optimizers.Adam`.
-
-    Raises:
-        ValueError: with `amsgrad`, which the operation does not know.
     """
 
     def __init__(self, *args, **kwargs):
@@ -109,16 +94,15 @@ class OneOpAdam(keras.optimizers.Adam):
 
 
 class LazyAdam(OneOpAdam):
-    """Adam (Kingma and Ba 2015), which of a table of word vectors moves only the rows of the batch's words.
+    """Adam (Kingma and Ba 2015) that moves only the rows of a table of word vectors that a batch uses.
 
     A gradient that is a list of rows, as `layers.word_embedding.WordEmbedding` gives it under `sparse_gradient` on
-    TensorFlow, moves these rows and their moments, each once by the sum of its gradients, and no other: a step costs
-    what the batch's words cost, not what the vocabulary does. It is not Adam, under which a word that no longer occurs
-    goes on by its momentum. A dense gradient is treated as by `OneOpAdam`.
+    TensorFlow, moves these rows and their moments, each once by the sum of its gradients: the cost of a step grows with
+    the batch's words, not the vocabulary. Under plain Adam a word that no longer occurs keeps moving by its momentum.
     """
 
     def apply(self, grads, trainable_variables=None):
-        # Before clipping: what is clipped is the gradient of a word, not that of each of its places.
+        # Before clipping, which then sees the gradient of a word, not that of each of its places.
         super().apply([_sum_by_row(gradient) for gradient in grads], trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
@@ -130,7 +114,7 @@ class LazyAdam(OneOpAdam):
         rows_U, g_UD = gradient.indices, ops.cast(gradient.values, variable.dtype)
 
         def move(table, change):
-            """Adds `change` of some rows to these rows; returns what they are then."""
+            """Adds `change` of some rows to these rows; returns their new values."""
             now_UD = tf.gather(_tensorflow_variable(table), rows_U)  # reads the rows, not the table
             change_UD = change(now_UD)
             self.assign_add(table, tf.IndexedSlices(change_UD, rows_U))
@@ -145,15 +129,7 @@ class LazyAdam(OneOpAdam):
 
 
 def moments_of(adam, variable):
-    """Adam's running means of a variable's gradient and of its square: the one place that knows what Keras calls them.
-
-    Args:
-        adam: A built `keras.optimizers.Adam`, as of Keras 3.15.
-        variable: One that it was built with.
-
-    Raises:
-        RuntimeError: where this Keras keeps them elsewhere.
-    """
+    """Adam's running means of a variable's gradient and of its square, by the names that Keras 3.15 has for them."""
     try:
         index = adam._get_variable_index(variable)
         return adam._momentums[index], adam._velocities[index]
@@ -182,11 +158,7 @@ def _sum_by_row(gradient):
 
 
 class TwoRateAdam(OneOpAdam):
-    """Adam with another learning rate for the decoder and what makes its output a word; not for shared embeddings.
-
-    Args:
-        decoder_rate: That of the decoder by that of the rest.
-    """
+    """Adam with `decoder_rate` times the learning rate in the decoder and its output; not for shared embeddings."""
 
     def __init__(self, *args, decoder_rate=1.0, **kwargs):
         super().__init__(*args, **kwargs)

@@ -37,12 +37,9 @@ def share_cores():
 
 
 def compile_for_all_sizes(model):
-    """Makes one graph of a model's `predict_on_batch` for inputs of every size.
+    """Makes one graph of a functional model's `predict_on_batch` for inputs of every size.
 
     TensorFlow begins with the sizes of the first batch and traces again when another batch differs.
-
-    Args:
-        model: A functional `keras.Model`. On other backends nothing happens.
     """
     if keras.config.backend() == "tensorflow":
         import tensorflow as tf

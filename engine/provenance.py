@@ -1,4 +1,4 @@
-"""Where a number comes from: what was called, by which code, on what."""
+"""Provenance of a run or a score: command, commit, hardware, versions."""
 
 import functools
 import pathlib
@@ -15,27 +15,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def provenance():
-    """What a run or a record remembers of the process that made it.
-
-    Returns:
-        A dict ready for JSON: `command`, `hardware`, `commit` and `dirty` (whether tracked files differ from it; both
-        `None` outside of a git repository), `versions`.
-    """
-    return {
-        "command": command(),
-        "hardware": hardware(),
-        **revision(),
-        "versions": {
-            "python": platform.python_version(),
-            "keras": keras.__version__,
-            "backend": keras.config.backend(),
-            keras.config.backend(): _backend_version(),
-        },
-    }
+    """The provenance of this process, ready for JSON: `command`, `hardware`, `commit`, `dirty`, `versions`."""
+    backend = keras.config.backend()
+    versions = {"python": platform.python_version(), "keras": keras.__version__, "backend": backend}
+    versions[backend] = sys.modules[backend].__version__
+    return {"command": command(), "hardware": hardware(), **revision(), "versions": versions}
 
 
 def command():
-    """What was called, for a shell: `python train.py --model=dam`, `python -m tools.sweep --recipe=bidaf-short`."""
+    """The command line: `python train.py --model=dam`, `python -m tools.sweep --recipe=bidaf-short`."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     by_name = spec is not None and spec.origin == sys.argv[0]  # python -m NAME, whose argv[0] is a path of this machine
     return shlex.join(["python", *(["-m", spec.name] if by_name else sys.argv[:1]), *sys.argv[1:]])
@@ -57,7 +45,7 @@ def _git(*arguments):
 
 
 def hardware():
-    """What this process computes with: `2 cores, AMD EPYC ...`, and after it the GPUs."""
+    """The hardware of this process: `2 cores, AMD EPYC ...`, and after it the GPUs."""
     return ", ".join([f"{available_cpus()} cores, {_processor()}", *_gpus()])
 
 
@@ -78,7 +66,3 @@ def _gpus():
 
     found = tf.config.list_physical_devices("GPU")
     return [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in found]
-
-
-def _backend_version():
-    return sys.modules[keras.config.backend()].__version__

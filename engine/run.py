@@ -67,14 +67,7 @@ class State(Config):
         )
 
     def validated(self, row, score, patience, best_score):
-        """The state after a validation.
-
-        Args:
-            row: Row of the history.
-            score: Score of dev.
-            patience: See `engine.task.Training`.
-            best_score: The best score that there is.
-        """
+        """The state after a validation with a score and a row of the history."""
         waited = 0 if score > self.best_score else self.waited + 1
         return self.replace(
             losses=0.0,
@@ -126,16 +119,7 @@ class Run:
 
     @classmethod
     def create(cls, path, record, vocabulary=None):
-        """Makes the directory of a new run and writes its `config.json`.
-
-        Args:
-            path: Directory; must not hold a run already.
-            record: The contents of `config.json`.
-            vocabulary: A `data.vocabulary.Vocabulary` to keep beside it, or `None`.
-
-        Raises:
-            UserError: if `path` is in use.
-        """
+        """Makes the directory of a new run, a `UserError` if it is in use, and writes `config.json` and vocabulary."""
         path = pathlib.Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             how = "--resume to continue" if (path / LAST).exists() else "delete it: there is nothing to continue"
@@ -149,11 +133,7 @@ class Run:
 
     @classmethod
     def open(cls, path):
-        """Opens a run.
-
-        Raises:
-            UserError: if `path` holds no readable `config.json` of a known model.
-        """
+        """Opens a run; a directory without a readable `config.json` of a known model is a `UserError`."""
         path = pathlib.Path(path)
         file = path / CONFIG
         if not file.is_file():
@@ -178,11 +158,7 @@ class Run:
         return self.spec.build(self.config)
 
     def load_model(self):
-        """The model of this run with its best weights, under the current dtype policy.
-
-        Raises:
-            UserError: if there are no weights, or they do not fit.
-        """
+        """The model of this run with its best weights, a `UserError` if they are missing or do not fit."""
         weights = self.path / BEST
         if not weights.is_file():
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
@@ -218,14 +194,7 @@ class Run:
         self._keep(temporary, LAST)
 
     def restore(self, model):
-        """Loads `last.npz` into a compiled model, bit by bit, and makes `history.jsonl` fit it.
-
-        Returns:
-            The `State`.
-
-        Raises:
-            UserError: if it does not fit.
-        """
+        """Loads `last.npz` into a compiled model, bit by bit, makes `history.jsonl` fit it, and returns the `State`."""
         variables = _variables(model)
         with self._opened_state() as saved:
             if len(saved.files) != len(variables) + 1:
@@ -302,10 +271,7 @@ class Run:
             file.writelines(json.dumps(row) + "\n" for row in rows)
 
     def trainings(self):
-        """All trainings of its weights, in order: `{"corpus", "epochs", "seconds"}`, `None` for unknown values.
-
-        `before` of `config.json` has those of the run that it started from.
-        """
+        """All trainings of its weights, in order: `{"corpus", "epochs", "seconds"}`, `None` for unknown values."""
         last = (self.history() or [{}])[-1]
         own = {"corpus": self.dataset.get("name"), "epochs": last.get("epoch"), "seconds": last.get("seconds")}
         return [*self.record.get("before", []), own]
@@ -354,43 +320,29 @@ def _variables(model):
 # === Signals and locks ===
 
 
-class SaveOnSignal:
-    """While entered, SIGINT and SIGTERM ask training to save and end instead of ending the process.
+@contextlib.contextmanager
+def signals_received():
+    """Yields a list that SIGINT or SIGTERM is noted in, so that training saves and ends; a second one interrupts it."""
+    received = []
 
-    A second signal ends it at once, by `KeyboardInterrupt`.
-
-    Attributes:
-        received: Name of the signal, or `None`.
-    """
-
-    def __init__(self):
-        self.received = None
-
-    def __enter__(self):
-        self._before = {}
-        if threading.current_thread() is threading.main_thread():  # no other thread gets signals
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._receive)
-        return self
-
-    def __exit__(self, *_):
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _receive(self, number, _):
-        if self.received:
+    def receive(number, _):
+        if received:
             raise KeyboardInterrupt
-        self.received = signal.Signals(number).name
-        print(f"\n{self.received}: saving after this step; once more ends at once", file=sys.stderr)
+        received.append(signal.Signals(number).name)
+        print(f"\n{received[0]}: saving after this step; once more ends at once", file=sys.stderr)
+
+    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, receive) for number in numbers}  # no other thread gets signals
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def locked(directory):
-    """Keeps other processes from writing into a directory while the block runs; the lock ends with its process.
-
-    Raises:
-        UserError: if another process has the lock.
-    """
+    """Keeps other processes, by a `UserError`, from training into a directory while the block or its process runs."""
     with open(directory / LOCK, "a", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

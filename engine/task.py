@@ -88,9 +88,9 @@ class Task(abc.ABC):
     load_options = ()
     """Options of `load_dataset`; a run remembers them in its dataset's facts."""
     sample_path = "prepared"
-    """Path of the prepared dataset in what `make_sample` writes."""
+    """Path of the prepared dataset in the directory of `make_sample`."""
     optional_fields = ()
-    """Names of what `decided` returns that a model's config may lack."""
+    """Fields of `decided` that a model's config may lack."""
     export_call, export_instance = ("found = model.answer", ()), {}
     """An assignment that calls the exported `model`, and its outputs; an instance for runs without examples."""
     export_options = ()
@@ -111,30 +111,18 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def load_dataset(self, path, **options):
-        """Reads a prepared dataset.
-
-        Args:
-            path: Its directory.
-            **options: See `load_options`.
+        """Reads a prepared dataset, with some of `load_options`.
 
         Returns:
             Has `path`, `name` (the corpus), `splits` (`{name: split}`, empty ones included, each with a length),
-            `vocabulary` (or `None`) and `facts()`: what a run remembers of it, ready for JSON.
+            `vocabulary` (or `None`) and `facts()`, which a run remembers, ready for JSON.
 
         Raises:
             UserError: if a file is missing or malformed, or files contradict each other.
         """
 
     def dataset_of(self, run, path=None):
-        """Opens the dataset of a run, or another one in its place.
-
-        Args:
-            run: A `engine.run.Run`.
-            path: Directory of a prepared dataset; `None`: the one that the run was trained on.
-
-        Raises:
-            UserError: if it is missing or malformed, or the run remembers none.
-        """
+        """Opens the dataset that a run was trained on, or the one at `path` in its place."""
         facts = run.dataset
         if not (path or facts["path"]):
             raise UserError(f"{run.path} remembers no dataset: give --data")
@@ -219,27 +207,14 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def optimizer(self, training, steps, config):
-        """Returns the optimizer.
-
-        Args:
-            training: The task's `Training`.
-            steps: Steps of the whole training.
-            config: The model's.
-        """
+        """The optimizer for a training of `steps` steps of a model with a `config`."""
 
     @abc.abstractmethod
     def loss(self, training):
-        """Returns the loss: a function of targets and logits that returns float32 `(B,)`, for `keras.Model.compile`."""
+        """The loss: a function of targets and logits that returns float32 `(B,)`, for `keras.Model.compile`."""
 
     def loss_counts(self, targets):
-        """Counts the terms that the loss averages over in each example: 1, or what a task says.
-
-        Args:
-            targets: A batch's, from `collate`.
-
-        Returns:
-            Numbers `(B,)`.
-        """
+        """The number of terms that the loss averages over in each example of a batch `(B,)`; here 1."""
         return np.ones(len(targets))
 
     @abc.abstractmethod
@@ -258,15 +233,12 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def collate(self, split, config, batch, length_multiple):
-        """Makes the arrays of a batch.
+        """Makes the arrays `(inputs, targets)` of one of the `training_batches`.
 
         Args:
             split, config: As in `training_batches`.
             batch: An item of its sequence.
             length_multiple: Lengths are rounded up to a multiple of this, or of this times a constant of the task.
-
-        Returns:
-            `(inputs, targets)` for the model and its loss.
         """
 
     # === Scoring ===
@@ -280,7 +252,7 @@ class Task(abc.ABC):
         """Scores a split during training.
 
         Returns:
-            The metrics, `{name: value}`, and the score that weights are chosen by, the higher the better.
+            Metrics, `{name: value}`, and the score that weights are chosen by, the higher the better.
         """
 
     @abc.abstractmethod
@@ -319,12 +291,7 @@ class Task(abc.ABC):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        """Picks examples for people to try; a run keeps some of dev.
-
-        Args:
-            dataset: A dataset of the task.
-            count: The most examples, at equal distances.
-            split: Name of the split.
+        """At most `count` examples of a split for people to try; a run keeps some of dev.
 
         Returns:
             List of `{"title", "instance", "expected"}`, correct answers as texts; empty if the dataset has no texts.
@@ -332,7 +299,7 @@ class Task(abc.ABC):
         return []
 
     def examples_to_explain(self, dataset, count, split):
-        """Picks examples for pictures of attention; arguments as in `examples`."""
+        """Examples for pictures of attention; as `examples`."""
         return self.examples(dataset, count, split)
 
     @abc.abstractmethod
@@ -345,23 +312,14 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def export_archive(self, run, model, vocabulary, **options):
-        """A `keras.export.ExportArchive` of a run's model: endpoints that take raw strings.
+        """A `keras.export.ExportArchive` of a run's model, in float32: endpoints that take raw strings.
 
-        The model has its best weights, in float32; options are those of `export_options`, a wrong one is a `UserError`.
+        Options are those of `export_options`; a wrong one is a `UserError`.
         """
 
 
 def check_sizes(config, sizes, path):
-    """Refuses a dataset or run with another vocabulary than the model's.
-
-    Args:
-        config: The model's config.
-        sizes: `{field of the config: value}`, as found in `path`.
-        path: A dataset or a run, for the message.
-
-    Raises:
-        UserError: if a size differs, or a config lacks a field that is not zero.
-    """
+    """Refuses the dataset or run at `path`, as a `UserError`, if its `sizes`, fields of a `config`, differ from it."""
     for name, size in sizes.items():
         if size and not hasattr(config, name):
             raise UserError(f"{path} has {name} {size}, and {type(config).__name__} no such field: take another model")

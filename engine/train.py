@@ -22,7 +22,7 @@ from data.batching import Epochs
 from engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
 from engine.optimizers import averaged_weights
 from engine.provenance import provenance
-from engine.run import BEST, LAST, Run, SaveOnSignal, State, locked
+from engine.run import BEST, LAST, Run, State, locked, signals_received
 from engine.task import sample_of
 from engine.vocabularies import start_from
 from models import MODELS
@@ -44,7 +44,7 @@ def start(
     devices="one",
     save_minutes=10.0,
 ):
-    """Trains a model into a new run directory.
+    """Trains a model into a new run directory, and returns the `engine.run.Run`.
 
     Args:
         task: The `engine.task.Task` of the model.
@@ -52,18 +52,11 @@ def start(
         data: Directory of a prepared dataset; `None`: the embedded sample of the task.
         workdir: The run's directory.
         settings: `{field: value}` of the model's config and of the task's `Training`, as `--set` takes them.
-        recipe: Name of the recipe that the settings come from, if any.
-        name: Name of the corpus, if not the dataset's own.
-        eos_id: `_EOS_` id, if the dataset does not have it.
+        recipe: Name of the recipe that the settings come from.
+        name, eos_id: Name of the corpus and `_EOS_` id, if not the dataset's own.
         init_from: A run whose weights the model starts with; `None`: fresh ones.
         devices: See `engine.devices.open_devices`.
         save_minutes: Minutes after which the state is saved between two validations.
-
-    Returns:
-        The `engine.run.Run`.
-
-    Raises:
-        UserError: if an input is wrong, or the loss is not finite.
     """
     spec = MODELS[model]
     dataset = _open_dataset(task, model, data, name=name, eos_id=eos_id)
@@ -94,20 +87,12 @@ def start(
 
 
 def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes=10.0):
-    """Continues the training of a run from its last save, under its own settings.
+    """Continues the training of a run from its last save, under its own settings, and returns the `engine.run.Run`.
 
     Args:
-        task: The `engine.task.Task` of its model.
-        workdir: The run's directory.
+        task, workdir, devices, save_minutes: As in `start`.
         data: Directory of its dataset, if it has moved.
         epochs: Epochs of the whole training; `None`: as before.
-        devices, save_minutes: As in `start`.
-
-    Returns:
-        The `engine.run.Run`.
-
-    Raises:
-        UserError: if an input is wrong, or the loss is not finite.
     """
     stored = Run.open(workdir).training
     set_seed(stored.seed)
@@ -140,11 +125,7 @@ def _open_dataset(task, model, data, **options):
 
 @contextlib.contextmanager
 def _alone(run, new=False):
-    """Locks a run for the block that trains it; a `new` run that fails before anything was saved is removed.
-
-    Raises:
-        UserError: if another process trains it, or the block is interrupted.
-    """
+    """Locks a run for the block that trains it; removes a `new` one if the block fails before anything was saved."""
     try:
         with locked(run.path):
             run.remove_leftovers()
@@ -192,12 +173,12 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
 
     Raises:
         UserError: if the loss is not finite.
-        KeyboardInterrupt: after a signal, with the state saved.
+        KeyboardInterrupt: after a signal; the state is saved.
     """
     training = make_config(task.Training, run.record["training"])
     split, dev = dataset.splits["train"], dataset.splits["dev"]
     set_precision(training.precision)
-    evaluation_model = devices.evaluation_model(run.build_model)
+    evaluation_model = devices.evaluation_model(run.build_model, training.jit)
     set_seed(training.seed)
     with devices.scope():
         model = run.build_model()
@@ -211,14 +192,14 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
 
     batches = devices.batches(make_arrays, state.step, plan.total, task.loss_counts, training.batch_size)
     saved_at, write_scalars = time.monotonic(), _scalar_writer(run.path / "tensorboard")
-    with devices.scope(), SaveOnSignal() as signal, Progress(state.step, plan.total) as progress:
+    with devices.scope(), signals_received() as signals, Progress(state.step, plan.total) as progress:
         progress.line(_describe(run, model, plan, devices))
         step, stream = devices.step(model, batches), iter(batches)
         while state.validated_step < plan.total and not state.stopped:
             due, losses, started = plan.next_validation(state), [], time.perf_counter()
             for batch in itertools.islice(stream, min(BLOCK, due - state.step)):
                 losses.append(step(batch))
-                if signal.received:
+                if signals:
                     break
             if losses:
                 losses = [float(loss) for loss in losses]  # waits for the device
@@ -227,10 +208,10 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                 mean = sum(losses) / len(losses)
                 progress.update(state.step, mean)
                 write_scalars(state.step, {"loss": mean})
-            if signal.received or time.monotonic() - saved_at > 60 * save_minutes:
+            if signals or time.monotonic() - saved_at > 60 * save_minutes:
                 run.save(model, state)
                 saved_at = time.monotonic()
-                if signal.received:
+                if signals:
                     raise KeyboardInterrupt
             if state.step == due:
                 with averaged_weights(model, evaluation_model) as averaged:
@@ -314,15 +295,7 @@ def _report(state, metrics):
 
 
 class Progress:
-    """Shows steps, loss, speed and remaining time: a moving line in a terminal, else a line now and then.
-
-    Args:
-        step: Step that training starts at.
-        total: Steps of the whole training.
-        file: A terminal or any text file; default: standard output.
-        every: Seconds between two lines if it is no terminal.
-        clock: Returns seconds.
-    """
+    """Shows steps, loss, speed and remaining time: a moving line in a terminal, else a line every `every` seconds."""
 
     def __init__(self, step, total, file=None, every=30.0, clock=time.monotonic):
         self.console = Console(file=file or sys.stdout, markup=False, highlight=False, soft_wrap=True)

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from base.files import UserError, atomic_directory, atomic_file
-from engine.run import BEST, CHECKSUMS, CONFIG, LAST, Run, SaveOnSignal, State, locked
+from engine.run import BEST, CHECKSUMS, CONFIG, LAST, Run, State, locked, signals_received
 from tasks import TASKS
 
 
@@ -151,9 +151,9 @@ def test_a_directory_that_appears_meanwhile_is_kept(tmp_path):
 
 def test_a_second_signal_ends_at_once():
     before = signal.getsignal(signal.SIGTERM)
-    with SaveOnSignal() as saving:
+    with signals_received() as signals:
         os.kill(os.getpid(), signal.SIGTERM)
-        assert saving.received == "SIGTERM"
+        assert signals == ["SIGTERM"]
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGTERM) == before
