@@ -125,16 +125,9 @@ class AttentiveModule(keras.layers.Layer):
 
 
 def row_products(x, y):
-    """`x y^T`: the dot product of every row of `x` with every row of `y`.
+    """`x y^T`, float `(..., Q, K)`: the dot product of every row of `x` with every row of `y`; leading axes broadcast.
 
     As an einsum of named axes its gradient transposes nothing in memory; that needs leading axes that do not broadcast.
-
-    Args:
-        x: Float `(..., Q, D)`.
-        y: Float `(..., K, D)`. The leading axes broadcast.
-
-    Returns:
-        Float `(..., Q, K)`.
 
     >>> row_products(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]])).numpy().tolist()
     [[11.0, 17.0]]

@@ -10,16 +10,9 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("colloquy")
 class IdTable(keras.layers.Layer):
-    """A table of ids that belongs to the model, such as the words of its candidates; set by `set_weights`.
+    """A table of ids that belongs to the model, int32, such as the words of its candidates; set by `set_weights`.
 
-    Args:
-        shape: Shape of the table.
-
-    Call arguments:
-        x: Any tensor; it only makes the table part of a functional model.
-
-    Returns:
-        The table, int32, of `shape`.
+    It is called with any tensor, which only makes it part of a functional model.
     """
 
     def __init__(self, shape, **kwargs):
@@ -40,15 +33,7 @@ class IdTable(keras.layers.Layer):
 
 
 def sum_of_rows(values_BTN, numbers_CK):
-    """For each candidate the sum of the values of its numbers.
-
-    Args:
-        values_BTN: Float `(B, T, N)`.
-        numbers_CK: Int `(C, K)`, counted from 1; 0 adds nothing.
-
-    Returns:
-        Float `(B, T, C)`.
-    """
+    """For each candidate the sum of the values of its numbers, float `(B, T, C)`; they count from 1, 0 adds nothing."""
     B, T, N = ops.shape(values_BTN)
     rows_NX = ops.pad(ops.transpose(ops.reshape(values_BTN, (B * T, N))), [[1, 0], [0, 0]])  # gathers whole rows
     sums_CX = ops.sum(ops.take(rows_NX, numbers_CK, axis=0), axis=1)

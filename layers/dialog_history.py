@@ -12,15 +12,12 @@ SPEAKERS = 4  # padding, user, bot, knowledge
 
 
 def history_mask(speakers, turns, including_turn=False):
-    """Marks the sentences before each turn.
+    """Marks the sentences before each turn, boolean `(B, T, M)`.
 
     Args:
         speakers: Int `(B, M)`, 0 = padding.
         turns: Index of each turn's own sentence, int `(B, T)`.
         including_turn: Its own sentence counts too.
-
-    Returns:
-        Boolean `(B, T, M)`.
 
     >>> history_mask(np.array([[1, 2, 1, 0]]), np.array([[0, 2]])).numpy().tolist()
     [[[False, False, False, False], [True, True, False, False]]]
@@ -31,10 +28,7 @@ def history_mask(speakers, turns, including_turn=False):
 
 
 def sentence_mask(speakers):
-    """Marks, for each sentence, itself and the sentences before it: boolean `(B, M, M)`.
-
-    Args:
-        speakers: Int `(B, M)`, 0 = padding.
+    """Marks, for each sentence, itself and the sentences before it, boolean `(B, M, M)`; `speakers` as above.
 
     >>> sentence_mask(np.array([[1, 2, 0]])).numpy().tolist()
     [[[True, False, False], [True, True, False], [True, True, False]]]
@@ -50,14 +44,8 @@ def gather_turns(x, turns):
 
 @keras.saving.register_keras_serializable("colloquy")
 class SpeakerFeature(keras.layers.Layer):
-    """Adds a learnt vector for the speaker: the speaker word of Bordes et al. (2017), section 4.2.
-
-    Call arguments:
-        x: Sentences, float `(B, M, D)`.
-        speakers: Int `(B, M)`.
-
-    Returns:
-        The same shape and dtype as `x`.
+    """Adds a learnt vector for the speaker, int `(B, M)`, to each sentence `x`, float `(B, M, D)`: the speaker word of
+    Bordes et al. (2017), section 4.2.
     """
 
     def build(self, x_shape, speakers_shape):

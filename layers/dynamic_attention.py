@@ -35,11 +35,7 @@ class ReadingCell(AttentionCell):
 
 
 def reverse_words(x, mask):
-    """Each example's own words from the last to the first; padding stays after them.
-
-    Args:
-        x: Float `(B, T, D)`.
-        mask: Boolean `(B, T)`, `True` = real; padding is at the end.
+    """Each example's own words, float `(B, T, D)`, from the last to the first; padding stays after them.
 
     >>> x = np.array([[[5.0], [6.0], [9.0]]])
     >>> keras.ops.convert_to_numpy(reverse_words(x, np.array([[True, True, False]])))[0, :, 0].tolist()

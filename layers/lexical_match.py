@@ -22,8 +22,7 @@ class LexicalMatch(keras.layers.Layer):
     Args:
         words: V, ids that occur, 1 to this; 0 is padding.
         unknown_id: An id that stands for many words, and matches nothing; 0: there is none.
-        gain: Factor of the cosine.
-        power: Power of the inverse document frequencies: the higher, the more rare words count.
+        gain, power: Of the equation; the higher the power, the more rare words count.
         stems: Replace each id by its entry of the weight `stem`, and count each once. A fresh entry is the id itself.
 
     Call arguments:

@@ -25,13 +25,9 @@ def mask_from_ids(ids):
 
 
 def zero_padding(x, mask):
-    """Sets the padded entries of `x` to zero: `x` where `mask`, else 0.
+    """Sets the padded entries of `x` to zero: `x` where `mask`, which broadcasts against it, else 0.
 
     Unlike a product with the mask, this also removes NaN and infinity, and lets no gradient through.
-
-    Args:
-        x: Float tensor.
-        mask: Boolean tensor that broadcasts against `x`, `True` = real.
 
     >>> keras.ops.convert_to_numpy(zero_padding(np.array([2.0, np.nan]), np.array([True, False]))).tolist()
     [2.0, 0.0]
@@ -75,10 +71,6 @@ def masked_softmax(logits, key_mask=None, some_real=False):
 def masked_logits(logits, mask):
     """Logits with -1e30 for padding, float32: a softmax then gives padding nothing, and a row of padding is not NaN.
 
-    Args:
-        logits: Float tensor.
-        mask: Boolean, broadcasts against `logits`; `True` = real.
-
     >>> keras.ops.convert_to_numpy(masked_logits(np.array([2.0, 3.0]), np.array([True, False]))).tolist()
     [2.0, -1.0000000150474662e+30]
     """
@@ -87,10 +79,6 @@ def masked_logits(logits, mask):
 
 def masked_max(x, mask):
     """The maximum over the last axis among the real entries alone, in the dtype of `x`; 0 where there are none.
-
-    Args:
-        x: Float `(..., K)`.
-        mask: Boolean, broadcasts against `x`; `True` = real.
 
     >>> x, mask = np.array([[-3.0, 5.0], [-1.0, -2.0]], "float32"), np.array([[True, False], [False, False]])
     >>> keras.ops.convert_to_numpy(masked_max(x, mask)).tolist()
@@ -105,16 +93,9 @@ def release_softmax(logits, query_mask, key_mask):
     """The DAM release's attention softmax, for weights that were trained with it.
 
     It replaces the logit of every (query, key) pair that is not real on both sides by `-2^32 + 1`, then takes the
-    softmax over all keys. So a padded query, and any query before padded keys alone, attends uniformly over all
-    positions, padding included. Source: the release's operations.py, `mask` and its use in `attention`.
-
-    Args:
-        logits: Float `(..., Q, K)`.
-        query_mask: Boolean, broadcasts against `(..., Q)`.
-        key_mask: Boolean, broadcasts against `(..., K)`.
-
-    Returns:
-        Weights of the shape and dtype of `logits`.
+    softmax over all keys, in the dtype of `logits`, `(..., Q, K)`. So a padded query, and any query before padded keys
+    alone, attends uniformly over all positions, padding included. Source: the release's operations.py, `mask` and its
+    use in `attention`.
 
     >>> weights = release_softmax(np.zeros((1, 2), "float32"), np.array([False]), np.array([True, False]))
     >>> keras.ops.convert_to_numpy(weights).tolist()

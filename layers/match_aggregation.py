@@ -116,17 +116,9 @@ class MatchAggregation(keras.layers.Layer):
 def convolve_and_pool(x, mask, kernel, bias):
     """`max_pool(ELU(conv(x) + b))` over the real cells alone.
 
-    Bias and ELU grow with their argument, so they come after the maximum, which leaves one of 27 cells.
-
-    Args:
-        x: Float `(P, T, K, J, C)`, zero in padded cells.
-        mask: Boolean `(P, T, K, J)`, `True` = real.
-        kernel: Float `(3, 3, 3, C, F)`.
-        bias: Float `(F,)`.
-
-    Returns:
-        Float `(P, t, k, j, F)`, zero where a window has no real cell, and which windows have one, boolean
-        `(P, t, k, j)`.
+    Bias and ELU grow with their argument, so they come after the maximum, which leaves one of 27 cells. From float
+    `(P, T, K, J, C)`, zero in padded cells, and its mask `(P, T, K, J)` to float `(P, t, k, j, F)`, zero where a window
+    has no real cell, and the mask of windows that have one.
     """
     # The convolution's own padding is part of `_pad_ends`: with oneDNN, TensorFlow 2.21 makes one operation of a
     # padding and a convolution after it, which forgets that the convolution is a "same" one.

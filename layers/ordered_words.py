@@ -30,36 +30,23 @@ class OrderedWords(BagOfWords):
         max_words: Words of the longest sentence; words after that have the sinusoids of the last place.
         encoding: `"position"` or `"attention"`.
         heads: H, of `attention`.
-        trainable_embeddings: `False`: frozen random word vectors; the attention is trained.
+        trained: `False`: frozen random word vectors; the attention is trained.
 
-    Call arguments:
-        ids, rows, count: See `BagOfWords`, `ids` `(S, W)`; padding has no place. With `rows`, as for candidates,
-            sentences are plain sums.
-
-    Returns:
-        Float `(S, D)`; with `rows`, `(count, D)`.
+    Call arguments and result are those of `BagOfWords`, with ids `(S, W)`; padding has no place. With `rows`, as for
+    candidates, sentences are plain sums.
     """
 
-    def __init__(
-        self,
-        vocabulary_size,
-        dimension,
-        max_words=0,
-        encoding="position",
-        heads=1,
-        trainable_embeddings=True,
-        **kwargs,
-    ):
+    def __init__(self, vocabulary_size, dimension, max_words=0, encoding="position", heads=1, trained=True, **kwargs):
         super().__init__(vocabulary_size, dimension, max_words, **kwargs)
         check_choice("encoding", encoding, ("position", "attention"))
-        self.encoding, self.heads, self.trainable_embeddings = encoding, heads, trainable_embeddings
+        self.encoding, self.heads, self.trained = encoding, heads, trained
         if encoding == "attention":
             divisor = (self.dimension / heads) ** 0.5
             self.attend = MemoryAttention(heads, divisor=divisor, name="words", dtype=self.dtype_policy)
 
     def build(self, ids_shape, rows_shape=None):
         super().build(ids_shape, rows_shape)
-        self.embeddings.trainable = self.trainable_embeddings
+        self.embeddings.trainable = self.trained
         self.places_WD = STDDEV * sinusoids(self.max_words, self.dimension, 10_000.0)
         if self.encoding == "attention":
             self.attend.build((None, None, self.dimension), (None, None, self.dimension))

@@ -15,10 +15,7 @@ def sinusoids(length, dimension, max_timescale):
 
         signal[p] = [sin(p / s_0), .., sin(p / s_m), cos(p / s_0), .., cos(p / s_m)],  s_i = max_timescale^(i / m)
 
-    Args:
-        length: Number of positions.
-        dimension: Features; an odd one gets a last column of zeros.
-        max_timescale: The longest wavelength divided by 2 pi.
+    An odd dimension gets a last column of zeros. `max_timescale` is the longest wavelength divided by 2 pi.
 
     >>> sinusoids(2, 4, 10.0).round(3).tolist()
     [[0.0, 0.0, 1.0, 1.0], [0.8410000205039978, 0.10000000149011612, 0.5400000214576721, 0.9950000047683716]]

@@ -18,13 +18,9 @@ def has_kernels(dtype):
 def block_bilstm(x_BTD, mask_BT, forward, backward):
     """`keras.layers.Bidirectional` of two LSTMs, each direction in one operation instead of a loop.
 
-    Args:
-        x_BTD: Float32 or bfloat16.
-        mask_BT: Boolean, `True` = real; padding is at the end.
-        forward, backward: Kernel `(D, 4H)`, recurrent kernel `(H, 4H)` and bias `(4H,)` of a `keras.layers.LSTM`.
-
-    Returns:
-        `(B, T, 2H)` of the dtype of `x_BTD`, arbitrary but finite at padding.
+    `forward` and `backward` are kernel `(D, 4H)`, recurrent kernel `(H, 4H)` and bias `(4H,)` of a `keras.layers.LSTM`.
+    The result, `(B, T, 2H)`, has the dtype of `x_BTD`, float32 or bfloat16; at padding, which is at the end, it is
+    arbitrary but finite.
     """
     import tensorflow as tf
 
@@ -88,10 +84,7 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
 def _lstm_gate_gradients(g_TBH, found, w_hG):
     """The gradients of an LSTM's gates before their sigmoid or tanh, `(T, B, 4H)`, from the last step to the first.
 
-    Args:
-        g_TBH: Gradient of the outputs.
-        found: Outputs of `BlockLSTM`: the gates i, f, o, the new content ci, the cell cs, its tanh co.
-        w_hG: The recurrent weights, `(H, 4H)`, gates in the order i, c, f, o.
+    `found` are the outputs of `BlockLSTM`: the gates i, f, o, the new content ci, the cell cs, its tanh co.
     """
     import tensorflow as tf
 
@@ -123,13 +116,7 @@ def normalize_rows(x_RD, gamma_D, beta_D, epsilon):
     operation of these lines, oneDNN's, which computes in float32 whatever the dtype, if the number of rows is not part
     of the graph. That takes a seventh of the time of seven operations.
 
-    Args:
-        x_RD: Float32 or bfloat16.
-        gamma_D, beta_D: Of any float dtype.
-        epsilon: Added to the variance.
-
-    Returns:
-        `(R, D)` of the dtype of `x_RD`.
+    The result has the dtype of `x_RD`, float32 or bfloat16.
     """
     import tensorflow as tf
 

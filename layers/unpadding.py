@@ -10,13 +10,7 @@ from layers.masking import zero_padding
 
 
 def apply_padded(function, x, mask):
-    """Applies a function to every row, then sets the padded ones to zero.
-
-    Args:
-        function: From rows `(..., D)` to rows `(..., D)`, each by itself.
-        x: Float `(..., D)`.
-        mask: Boolean, broadcasts to `(...)`, `True` = real.
-    """
+    """Applies a function of single rows to `x`, float `(..., D)`, then sets the padded rows to zero."""
     return zero_padding(function(x), mask[..., None])
 
 

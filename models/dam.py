@@ -142,8 +142,9 @@ class DAM(ConfiguredModel):
         )
 
         # === Representation (section 3.4) ===
-        turns_BTK = keras.Input((None, None), dtype="int32", name="turns")
-        responses_BNJ = keras.Input((None, None), dtype="int32", name="responses")
+        names = ["turns", "responses"] + ["context", "candidates"] * bool(c.lexical)
+        inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in names}
+        turns_BTK, responses_BNJ, *whole = inputs.values()
         # Singleton axes, so that every turn meets every candidate by broadcasting.
         u_mask = mask_from_ids(turns_BTK)[:, None]  # (B, 1, T, K)
         r_mask = mask_from_ids(responses_BNJ)[:, :, None]  # (B, N, 1, J)
@@ -168,11 +169,8 @@ class DAM(ConfiguredModel):
             M, M_mask = [ops.swapaxes(m, 3, 4) for m in M], ops.swapaxes(M_mask, 3, 4)
         logits = aggregation(M, M_mask)
 
-        inputs = {"turns": turns_BTK, "responses": responses_BNJ}
         if c.lexical:
-            whole = {name: keras.Input((None, None), dtype="int32", name=name) for name in ("context", "candidates")}
-            logits = logits + _lexical_match(c)(*whole.values())
-            inputs |= whole
+            logits = logits + _lexical_match(c)(*whole)
         self.match_matrices, self.representations = matches, {"U": U, "R": R}
         return inputs, logits
 

@@ -1,0 +1,115 @@
+"""Faults that the tests must notice: each is put into a copy of the project, where the tests beside it have to fail.
+
+python -m tests.mutations        all of them, in about ten minutes
+python -m tests.mutations dam    those whose file or text has the word
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ARTICLE = "models_contract.py -k matches_its_article"
+LEFT_OUT = shutil.ignore_patterns(".*", "build", "runs", "results", "pretrained", "docs", "__pycache__")
+
+MUTATIONS = {
+    "layers/masking.py": [
+        ("ops.where(mask, x, ops.zeros((), dtype=x.dtype))", "ops.where(mask, x, x)", "layers_masking.py"),
+        ("weights if some_real else zero_padding(weights, key_mask)", "weights", "layers_masking.py"),
+    ],
+    "layers/attentive_module.py": [
+        ("1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]", "layers_attentive_module.py"),
+        ("self.ffn_norm(ffn + x)", "self.ffn_norm(ffn)", "layers_attentive_module.py"),
+    ],
+    "layers/match_aggregation.py": [
+        ("math.ceil(math.ceil(size / POOL) / POOL)", "math.ceil(size // POOL / POOL)", "layers_match_aggregation.py"),
+        ("(self.scale, 1.0), strict=True", "(1.0, 1.0), strict=True", "layers_match_aggregation.py"),
+    ],
+    "layers/layer_norm.py": [("- c_RD * along_h_R1", "+ c_RD * along_h_R1", "layers_layer_norm.py")],
+    "layers/attention.py": [("ops.concatenate([inputs, c]", "ops.concatenate([c, inputs]", "layers_attention.py")],
+    "layers/attention_flow.py": [
+        ("masked_max(S_BTJ, query_mask[:, None, :])", "ops.max(S_BTJ, axis=-1)", "layers_attention_flow.py"),
+        ("H_BTD * h_tilde_BD[:, None, :]", "H_BTD + h_tilde_BD[:, None, :]", "layers_attention_flow.py"),
+    ],
+    "layers/tensorflow_kernels.py": [("(1 - found.ci**2)", "(1 - found.ci)", "layers_bilstm.py")],
+    "layers/char_cnn.py": [("[0, self.width - 1]", "[self.width - 1, 0]", "layers_char_cnn.py")],
+    "layers/recurrent.py": [("[zero_padding(x, mask[..., None]), *last]", "[x, *last]", "layers_recurrent.py")],
+    "layers/bag_of_words.py": [("self.real_rows[0] = 0.0", "self.real_rows[0] = 1.0", "layers_bag_of_words.py")],
+    "layers/ordered_words.py": [("1 - 2 * part_SW", "1 - part_SW", "layers_ordered_words.py")],
+    "layers/dialog_history.py": [
+        ("if including_turn else ops.less\n", "if including_turn else ops.less_equal\n", "layers_dialog_history.py"),
+        ("0, self.limit - 1)", "0, self.limit - 2)", "layers_dialog_history.py"),
+    ],
+    "layers/shortcut.py": [("state * (1 - T)", "state * T", "layers_shortcut.py")],
+    "layers/entity_pointer.py": [("[:, 1] + a_BNTM[:, 2]", "[:, 1] - a_BNTM[:, 2]", "layers_entity_pointer.py")],
+    "models/bidaf.py": [  # these three passed all tests before whole models were compared with their articles
+        ("flow(H, U, t_mask, j_mask)", "flow(H, 2 * U, t_mask, j_mask)", f"{ARTICLE} and bidaf"),
+        ("ops.concatenate([G, M2]", "ops.concatenate([M2, G]", f"{ARTICLE} and bidaf"),
+        ("M * a], axis=-1)", "M * M], axis=-1)", f"{ARTICLE} and bidaf"),
+        (
+            "start_BT[:, :, None] + ends_BTL",
+            "start_BT[:, :, None] - ends_BTL",
+            "tasks_reading_comprehension_scoring.py",
+        ),
+    ],
+    "models/dam.py": [
+        ('"last": [c.levels]', '"last": [c.levels - 1]', f"{ARTICLE} and dam"),
+        ("math.sqrt(c.embedding_dim)", "c.embedding_dim", f"{ARTICLE} and dam"),
+    ],
+    "models/memma.py": [("U_1_BTD + u_BTD if", "u_BTD if", f"{ARTICLE} and memma")],
+    "models/memn2n.py": [("(R(read_BTD), q_BTD)", "(R(read_BTD), read_BTD)", f"{ARTICLE} and memn2n")],
+    "models/seq2seq.py": [("reverse=True)[..., : c.v", "reverse=True)[..., 1 : 1 + c.v", f"{ARTICLE} and seq2seq")],
+    "models/decoding.py": [("t >= d.min_length", "t > d.min_length", "models_decoding.py")],
+    "metrics/ranking.py": [
+        ("chance * (rank <= k)", "chance * (rank < k)", "metrics_ranking.py"),
+        ("scores, context))", "-scores, context))", "metrics_ranking.py"),
+    ],
+    "metrics/reading_comprehension.py": [
+        (
+            "/ len(predicted), common / len(right)",
+            "/ len(right), common / len(right)",
+            "metrics_reading_comprehension.py",
+        )
+    ],
+    "metrics/generation.py": [("len(words) - n + 1", "len(words) - n", "metrics_generation.py")],
+    "data/batching.py": [("start % length if", "0 if", "data_batching.py")],
+    "engine/optimizers.py": [("(g_UD - m) * (1", "(g_UD + m) * (1", "engine_optimizers.py")],
+}
+
+
+def main(words):
+    chosen = [
+        (file, *mutation)
+        for file, mutations in MUTATIONS.items()
+        for mutation in mutations
+        if all(word in f"{file} {mutation}" for word in words)
+    ]
+    with tempfile.TemporaryDirectory() as directory:
+        copy = pathlib.Path(directory) / "copy"
+        shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
+        survived = [file for file, *mutation in chosen if not caught(copy, file, *mutation)]
+    print(f"{len(chosen) - len(survived)} of {len(chosen)} mutations caught")
+    return bool(survived)
+
+
+def caught(copy, file, old, new, tests):
+    """Whether the tests fail once `old` is `new`."""
+    path, begin = copy / file, time.monotonic()
+    text = path.read_text(encoding="utf-8")
+    if text.count(old) != 1:
+        raise ValueError(f"{file}: expected {old!r} once. Received: {text.count(old)} times")
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    name, *options = f"tests/test_{tests}".split(" ", 2)
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", name, *options]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True)
+    path.write_text(text, encoding="utf-8")
+    outcome = {0: "SURVIVED", 1: "caught"}.get(done.returncode, f"pytest failed: {done.stdout[-2000:]}")
+    print(f"{outcome:8}  {time.monotonic() - begin:3.0f} s  {file}: {old.strip()} -> {new.strip()}", flush=True)
+    return done.returncode == 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
