@@ -45,11 +45,10 @@ def ids(*shape, seed=0):
     return found
 
 
-def real(*shape):
-    """A mask: the last example has one real entry."""
-    mask = np.ones(shape, bool)
-    mask[-1, ..., 1:] = False
-    return mask
+def real(*shape, short=1):
+    """A mask: along the last axis every second example lacks the last two entries, the first of them is `short`."""
+    lengths = shape[-1] - 2 * (np.arange(np.prod(shape[:-1], dtype=int)) % 2 == short)
+    return (np.arange(shape[-1]) < lengths[:, None]).reshape(shape)
 
 
 def numbers(high, *shape, seed=0):
@@ -117,7 +116,7 @@ def attention(score):
 
 def flow(**settings):
     inputs = {"context": floats(B, S, D), "query": floats(B, J, D, seed=1)}
-    inputs |= {"context_mask": real(B, S), "query_mask": real(B, J)}
+    inputs |= {"context_mask": real(B, S), "query_mask": real(B, J, short=0)}
     pads = {name: [1] for name in inputs}
     masks = {"context": "context_mask", "query": "query_mask"}
     return case(AttentionFlow, inputs=inputs, pads=pads, masks=masks, counts="context_mask", **settings)
@@ -125,7 +124,7 @@ def flow(**settings):
 
 def attentive(**settings):
     inputs = {"query": floats(B, 1, S, D), "key": floats(1, T, J, D, seed=1), "value": floats(1, T, J, D, seed=2)}
-    inputs |= {"query_mask": real(B, 1, S), "key_mask": real(T, J)[None]}
+    inputs |= {"query_mask": real(B, 1, S), "key_mask": real(T, J, short=0)[None]}
     masks = {"query": "query_mask", "key": "key_mask", "value": "key_mask"}
     exact = settings.get("masking", "exact") == "exact"
     pads = {"query": [2], "key": [2], "value": [2], "query_mask": [2], "key_mask": [2]} if exact else {}
@@ -133,7 +132,7 @@ def attentive(**settings):
 
 
 def cross(**settings):
-    U, R, u_mask, r_mask = floats(1, T, S, D), floats(B, 1, J, D, seed=1), real(T, S)[None], real(B, 1, J)
+    U, R, u_mask, r_mask = floats(1, T, S, D), floats(B, 1, J, D, seed=1), real(T, S, short=0)[None], real(B, 1, J)
     inputs = {"utterance": U, "response": R, "scores": U @ np.swapaxes(R, -1, -2)}
     inputs |= {"utterance_mask": u_mask, "response_mask": r_mask}
     pads = {"utterance": [2], "response": [2], "scores": [2, 3], "utterance_mask": [2], "response_mask": [2]}
@@ -143,7 +142,7 @@ def cross(**settings):
 
 
 def aggregation(**settings):
-    mask = np.broadcast_to(real(B, T, 2, S, 1) & real(B, 1, 1, 1, J), (B, T, 2, S, J))
+    mask = np.broadcast_to(real(B, T, 2, S)[..., None] & real(B, 1, 1, 1, J), (B, T, 2, S, J))
     matches = [floats(B, T, 2, S, J, seed=seed) * mask for seed in range(3)]
     tables = {"b3": [0.3]}
     return case(

@@ -22,11 +22,9 @@ MUTATIONS = {
     ],
     "layers/attentive_module.py": [
         ("1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]", "layers_attentive_module.py"),
-        ("self.ffn_norm(ffn + x)", "self.ffn_norm(ffn)", "layers_attentive_module.py"),
     ],
     "layers/match_aggregation.py": [
         ("math.ceil(math.ceil(size / POOL) / POOL)", "math.ceil(size // POOL / POOL)", "layers_match_aggregation.py"),
-        ("(self.scale, 1.0), strict=True", "(1.0, 1.0), strict=True", "layers_match_aggregation.py"),
     ],
     "layers/layer_norm.py": [("- c_RD * along_h_R1", "+ c_RD * along_h_R1", "layers_layer_norm.py")],
     "layers/attention.py": [("ops.concatenate([inputs, c]", "ops.concatenate([c, inputs]", "layers_attention.py")],
@@ -41,7 +39,6 @@ MUTATIONS = {
     "layers/ordered_words.py": [("1 - 2 * part_SW", "1 - part_SW", "layers_ordered_words.py")],
     "layers/dialog_history.py": [
         ("if including_turn else ops.less\n", "if including_turn else ops.less_equal\n", "layers_dialog_history.py"),
-        ("0, self.limit - 1)", "0, self.limit - 2)", "layers_dialog_history.py"),
     ],
     "layers/shortcut.py": [("state * (1 - T)", "state * T", "layers_shortcut.py")],
     "layers/entity_pointer.py": [("[:, 1] + a_BNTM[:, 2]", "[:, 1] - a_BNTM[:, 2]", "layers_entity_pointer.py")],
@@ -65,7 +62,6 @@ MUTATIONS = {
     "models/decoding.py": [("t >= d.min_length", "t > d.min_length", "models_decoding.py")],
     "metrics/ranking.py": [
         ("chance * (rank <= k)", "chance * (rank < k)", "metrics_ranking.py"),
-        ("scores, context))", "-scores, context))", "metrics_ranking.py"),
     ],
     "metrics/reading_comprehension.py": [
         (
@@ -75,7 +71,11 @@ MUTATIONS = {
         )
     ],
     "metrics/generation.py": [("len(words) - n + 1", "len(words) - n", "metrics_generation.py")],
-    "data/batching.py": [("start % length if", "0 if", "data_batching.py")],
+    "data/batching.py": [("default_rng((seed, epoch))", "default_rng((epoch, seed))", "data_batching.py")],
+    "engine/train.py": [
+        ("self.interval + 1) * self", "self.interval + 2) * self", "engine_train.py -k extended_run_keeps"),
+        ("score > state.best_score", "score < state.best_score", "engine_train.py -k the_best_weights and dialog"),
+    ],
     "engine/optimizers.py": [("(g_UD - m) * (1", "(g_UD + m) * (1", "engine_optimizers.py")],
 }
 
