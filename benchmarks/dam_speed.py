@@ -2,12 +2,11 @@
 
 python -m benchmarks.dam_speed --data=build/ubuntu-irc --out=results/benchmarks/dam_speed.json
 python -m benchmarks.dam_speed --compare=runtime --data=build/ubuntu-irc --sample=build/demo/prepared
-python -m benchmarks.dam_speed --compare=allocators --data=build/ubuntu-irc --what=training --batch_size=16
 
 optimizations: the first side is the path of the release as plain Keras layers compute it: all padding, and a context
 again for each of its candidates. Each further side has one gain more; with word vectors moved lazily it is not quite
 Adam. Lengths are the dataset's, or full: no padding at all. Ratios are to the first side.
-runtime, allocators: `AVX2` shows a CPU without AVX-512 on one that has it: oneDNN is kept to AVX2, and where TensorFlow
+runtime: `AVX2` shows a CPU without AVX-512 on one that has it: oneDNN is kept to AVX2, and where TensorFlow
 would leave oneDNN off there, it is told so. Ratios say how many times as fast `base.runtime` is. `demo` trains the
 recipe of `make demo`.
 
@@ -15,7 +14,6 @@ Training takes batches of train; ranking takes dev's contexts as evaluate.py ran
 distances in the order of their size and made before the time counts, the same for all sides and blocks.
 """
 
-import ctypes
 import itertools
 from typing import NamedTuple
 
@@ -29,7 +27,7 @@ from benchmarks.turns import alternate, build, define_flags, median, ratio, repo
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
 flags.DEFINE_string("sample", None, "With --compare=runtime: the dataset that make demo prepares; default: no demo.")
-flags.DEFINE_enum("compare", "optimizations", ["optimizations", "runtime", "allocators"], "What is compared.")
+flags.DEFINE_enum("compare", "optimizations", ["optimizations", "runtime"], "What is compared.")
 flags.DEFINE_list("sides", None, "Some of the sides, by name; the first is what the others are compared with.")
 flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "What is timed; may be repeated.")
 flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "With optimizations; may be repeated.")
@@ -47,7 +45,6 @@ class Setup(NamedTuple):
     """`layer_norm`: it has Keras's layer normalisation. `unpadding`: padded words of a batch are computed. `at_once`:
     batches are ranked one after the other. `training`, `ranking`: it has nothing new there and is left out."""
     environment: tuple = ()
-    mallopt: bool = False
 
 
 RELEASE = ("compatibility=release", ("layer_norm", "at_once"))
@@ -70,14 +67,6 @@ SIDES = {
         "base.runtime": Setup(),
         "oneDNN off, malloc": Setup(environment=(ONEDNN_OFF, MALLOC)),
         "the release's path, oneDNN on": Setup(*RELEASE),
-    },
-    "allocators": {
-        "base.runtime": Setup(),
-        "oneDNN on, malloc": Setup(environment=(MALLOC,)),
-        "oneDNN on, mallopt": Setup(environment=(MALLOC,), mallopt=True),
-        "oneDNN off, BFC": Setup(environment=(ONEDNN_OFF,)),
-        "oneDNN off, malloc": Setup(environment=(ONEDNN_OFF, MALLOC)),
-        "oneDNN off, mallopt": Setup(environment=(ONEDNN_OFF, MALLOC), mallopt=True),
     },
 }
 
@@ -132,23 +121,20 @@ def time_sides(setups, what, lengths):
         sides = {}
         for name, setup in setups.items():
             side = ",".join(filter(None, ["dam", FLAGS.settings, setup.settings]))
-            sides[name] = dam_block, (side, setup.without, setup.mallopt, *options), dict(setup.environment)
+            sides[name] = dam_block, (side, setup.without, *options), dict(setup.environment)
     return alternate(sides, FLAGS.blocks)
 
 
 # === In the process of a side ===
 
 
-def dam_block(side, without, mallopt, what, lengths, path, batch_size, steps, seed):
+def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
     """A side of `alternate`: trains or ranks, and counts pairs."""
     import keras
 
     from engine.parallel import in_order, share_cores
     from layers import attentive_module
 
-    if mallopt:  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_ARENA_MAX: large blocks are kept, in one arena
-        libc = ctypes.CDLL(None)
-        assert all(libc.mallopt(option, value) for option, value in ((-3, 1 << 30), (-1, 2**31 - 1), (-8, 1)))
     several = what == "ranking" and "at_once" not in without
     if several:
         share_cores()

@@ -16,7 +16,6 @@ words, a reply to 15 words, or the order of ten candidates of 15 words after nin
 import collections
 import concurrent.futures
 import contextlib
-import dataclasses
 import http.client
 import json
 import os
@@ -161,30 +160,14 @@ def status_of(connection):
 # === Loads ===
 
 
-@dataclasses.dataclass
-class Minute:
-    """The requests that were due within a minute."""
-
-    milliseconds: list = dataclasses.field(default_factory=list)
-    errors: list = dataclasses.field(default_factory=list)
-    """Statuses and names of exceptions."""
-    memory: int = 0
-    """Bytes of the server at the end."""
-    cpu: list = dataclasses.field(default_factory=list)
-    """CPU seconds of the server, now and then: if they grow slowly while requests wait, others have the cores."""
-
-    def row(self, number):
-        """A row of the record."""
-        half, nearly_all = np.percentile(self.milliseconds or [np.nan], [50, 99], method="higher").tolist()
-        return {
-            "minute": number,
-            "requests": len(self.milliseconds),
-            "p50_ms": round(half, 1),
-            "p99_ms": round(nearly_all, 1),
-            "memory_MB": round(self.memory / 1e6),
-            "cpu_seconds": round(self.cpu[-1] - self.cpu[0], 1) if self.cpu else 0.0,
-            "errors": len(self.errors),
-        }
+def ask(client, body, due):
+    """Milliseconds from the moment that a request was due to its answer, and what went wrong, if anything."""
+    try:
+        status, _ = client.post(body)
+        error = None if status == 200 else str(status)
+    except (OSError, http.client.HTTPException) as failure:
+        error = type(failure).__name__
+    return 1000 * (time.perf_counter() - due), error
 
 
 def closed_loop(client, bodies, clients, seconds, rng, hostile=0.0):
@@ -194,20 +177,18 @@ def closed_loop(client, bodies, clients, seconds, rng, hostile=0.0):
     """
     begin = time.perf_counter()
 
-    def ask(pool):
+    def keep_asking(pool):
         done = 0
         while time.perf_counter() - begin < seconds:
             if rng.random() < hostile:
                 pool.submit(attack, client, bodies[0], rng.choice(KINDS))
                 done += 1
             else:
-                done += client.post(rng.choice(bodies))[0] == 200
-        return done, time.perf_counter()
+                done += ask(client, rng.choice(bodies), begin)[1] is None
+        return done / (time.perf_counter() - begin)
 
     with concurrent.futures.ThreadPoolExecutor(clients + CONNECTIONS) as pool:
-        asked = [pool.submit(ask, pool) for _ in range(clients)]
-        done, ends = zip(*(future.result() for future in asked), strict=True)
-    return sum(done) / (max(ends) - begin)
+        return sum(future.result() for future in [pool.submit(keep_asking, pool) for _ in range(clients)])
 
 
 def open_loop(client, bodies, rate, seconds, rng, usage, hostile=0.0):
@@ -223,39 +204,46 @@ def open_loop(client, bodies, rate, seconds, rng, usage, hostile=0.0):
         hostile: Fraction of requests that come from hostile clients.
 
     Returns:
-        `(list of Minute, Counter of the outcomes of hostile requests)`.
+        A row per minute, a Counter of errors, and one of the outcomes of hostile requests.
     """
-    minutes, attacks, free = collections.defaultdict(Minute), [], threading.BoundedSemaphore(CONNECTIONS)
+    asked, used, attacks = collections.defaultdict(list), collections.defaultdict(list), []
+    free, errors = threading.BoundedSemaphore(CONNECTIONS), collections.Counter()
     begin, due, sent = time.perf_counter(), 0.0, 0
-
-    def ask(minute, body, at):
-        try:
-            status, _ = client.post(body)
-            if status == 200:
-                minute.milliseconds.append(1000 * (time.perf_counter() - at))
-            else:
-                minute.errors.append(str(status))
-        except (OSError, http.client.HTTPException) as error:
-            minute.errors.append(type(error).__name__)
-        finally:
-            free.release()
-
     with concurrent.futures.ThreadPoolExecutor(2 * CONNECTIONS) as pool:
         while due < seconds:
             time.sleep(max(0.0, begin + due - time.perf_counter()))
-            minute = minutes[int(due // 60)]
+            minute = int(due // 60)
+            if sent % 100 == 0 or not used[minute]:
+                used[minute].append(usage())
             if rng.random() < hostile:
                 attacks.append(pool.submit(attack, client, bodies[0], KINDS[sent % len(KINDS)]))
             elif free.acquire(blocking=False):
-                pool.submit(ask, minute, bodies[sent % len(bodies)], begin + due)
+                asked[minute].append(pool.submit(ask, client, bodies[sent % len(bodies)], begin + due))
+                asked[minute][-1].add_done_callback(lambda _: free.release())
             else:
-                minute.errors.append("no connection was free")
-            if sent % 100 == 0 or not minute.cpu:
-                minute.memory, cpu = usage()
-                minute.cpu.append(cpu)
+                errors["no connection was free"] += 1
             sent, due = sent + 1, due + rng.expovariate(rate)
-    outcomes = collections.Counter(future.result() for future in attacks)
-    return [minutes[number] for number in sorted(minutes)], outcomes
+    rows = []
+    for minute in used:
+        answers = [future.result() for future in asked[minute]]
+        errors.update(error for _, error in answers if error)
+        milliseconds = [milliseconds for milliseconds, error in answers if not error]
+        rows.append(minute_row(minute + 1, milliseconds, len(answers) - len(milliseconds), used[minute]))
+    return rows, errors, collections.Counter(future.result() for future in attacks)
+
+
+def minute_row(number, milliseconds, errors, used):
+    """The requests that were due within a minute, and the memory and CPU time of the server: a row of the record."""
+    half, nearly_all = np.percentile(milliseconds or [np.nan], [50, 99], method="higher").tolist()
+    return {
+        "minute": number,
+        "requests": len(milliseconds),
+        "p50_ms": round(half, 1),
+        "p99_ms": round(nearly_all, 1),
+        "memory_MB": round(used[-1][0] / 1e6),
+        "cpu_seconds": round(used[-1][1] - used[0][1], 1),
+        "errors": errors,
+    }
 
 
 def varied(examples, rng):
@@ -332,12 +320,10 @@ def measure(server, predictor, bodies, rng):
     found = overhead(client, predictor, bodies, FLAGS.calls)
     capacity = closed_loop(client, bodies, FLAGS.clients, FLAGS.capacity_seconds, rng, FLAGS.hostile)
     rate = FLAGS.fraction * capacity
-    minutes, outcomes = open_loop(client, bodies, rate, FLAGS.seconds, rng, server.usage, FLAGS.hostile)
+    rows, errors, hostile = open_loop(client, bodies, rate, FLAGS.seconds, rng, server.usage, FLAGS.hostile)
     client.close()
     found |= {"capacity_per_second": round(capacity, 2), "rate_per_second": round(rate, 2)}
-    found["errors"] = dict(collections.Counter(error for minute in minutes for error in minute.errors))
-    found["hostile"] = dict(sorted(outcomes.items()))
-    return [minute.row(number) for number, minute in enumerate(minutes, 1)], found
+    return rows, {**found, "errors": dict(errors), "hostile": dict(sorted(hostile.items()))}
 
 
 def overhead(client, predictor, bodies, calls):

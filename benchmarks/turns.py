@@ -13,7 +13,6 @@ import shlex
 import statistics
 import sys
 import time
-import traceback
 
 from absl import flags
 from rich.console import Console
@@ -30,6 +29,8 @@ COUNTED = {
     "selection": ("pairs", lambda labels: labels.size),
 }
 """What is counted per second, and the number of them in a batch's targets."""
+PREPARED = []
+"""In the process of a side: its function."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,31 +81,28 @@ def alternate(sides, blocks, warm_up=1):
 
     Returns:
         `{name: list of Block}`.
-
-    Raises:
-        UserError: if a side fails; its error stands on the terminal.
     """
-    context = multiprocessing.get_context("spawn")
-    pipes, workers = {}, []
-    for name, (function, arguments, *environment) in sides.items():
-        pipes[name], theirs = context.Pipe()
-        workers.append(context.Process(target=_serve, args=(function, arguments, theirs), daemon=True))
-        with _environment(*environment):
-            workers[-1].start()
-        theirs.close()  # so that the end of the process is the end of the pipe
-    found = {name: [] for name in sides}
-    try:
+    pools, found = {}, {name: [] for name in sides}
+    with contextlib.ExitStack() as stack:
+        for name, (function, arguments, *environment) in sides.items():
+            pools[name] = stack.enter_context(new_process())
+            with _environment(*environment):
+                pools[name].submit(_prepare, function, arguments).result()
         for _ in range(warm_up + blocks):
-            for name, pipe in pipes.items():
-                pipe.send("block")
-                found[name].append(pipe.recv())
-    except (EOFError, ConnectionError):  # which a broken pipe is too
-        raise UserError("a side of the comparison failed; its error stands above") from None
-    finally:
-        for worker in workers:
-            worker.terminate()
-            worker.join()
+            for name, pool in pools.items():
+                found[name].append(pool.submit(_run_prepared).result())
     return {name: timed[warm_up:] for name, timed in found.items()}
+
+
+def new_process():
+    """An executor with a process of its own."""
+    return concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+
+
+def in_process(function, *arguments):
+    """Calls a function in a process of its own, so that its memory is its own."""
+    with new_process() as pool:
+        return pool.submit(function, *arguments).result()
 
 
 @contextlib.contextmanager
@@ -120,17 +118,12 @@ def _environment(changes=()):
         os.environ.update(kept)
 
 
-def _serve(function, arguments, pipe):
-    try:
-        block = function(*arguments)
-        while pipe.recv():
-            pipe.send(timed(block))
-    except UserError as error:
-        print(f"error: {error}", flush=True)
-    except (EOFError, KeyboardInterrupt):
-        pass
-    except Exception:
-        traceback.print_exc()
+def _prepare(function, arguments):
+    PREPARED.append(function(*arguments))
+
+
+def _run_prepared():
+    return timed(*PREPARED)
 
 
 def timed(block):
@@ -143,12 +136,6 @@ def timed(block):
     cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     faults = after.ru_minflt - before.ru_minflt
     return Block(int(found), seconds, cpu_seconds, after.ru_maxrss / 2**20, faults)
-
-
-def in_process(function, *arguments):
-    """Calls a function in a process of its own, so that its memory is its own."""
-    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
 
 
 # === Sides that train ===
@@ -177,12 +164,7 @@ def side_of_recipe(name):
 
 
 def configure(side, path):
-    """The row of `models.MODELS`, the task, the dataset, the config and the `Training` of a side; float32 by default.
-
-    Args:
-        side: See `parse_side`.
-        path: A prepared dataset.
-    """
+    """The row of `models.MODELS`, task, dataset, config and `Training` of a side for a prepared dataset."""
     from models import MODELS
     from tasks import TASKS
 
@@ -194,12 +176,7 @@ def configure(side, path):
 
 
 def build(side, path, seed):
-    """The model of a side, compiled for training; also its task, dataset and `Training`.
-
-    Args:
-        side, path: As in `configure`.
-        seed: Seed of the weights.
-    """
+    """The compiled model of a side, its task, dataset and `Training`; the seed is that of the weights."""
     import keras
 
     from engine.devices import set_precision
@@ -214,13 +191,8 @@ def build(side, path, seed):
     return model, task, dataset, training
 
 
-def open_training(side, path, seed, batch_size=None, length_multiple=4):
-    """A training as train.py has it.
-
-    Args:
-        side, path, seed: As in `build`; the seed is also that of the batches.
-        batch_size: Examples per step; `None`: the task's default.
-        length_multiple: See `engine.task.Task.collate`.
+def open_training(side, path, seed, batch_size=None):
+    """A training as train.py has it; a `batch_size` of `None` is the task's default.
 
     Returns:
         The task, a function that makes the arrays of a step, the stream of batches, and a function that trains on one.
@@ -234,14 +206,14 @@ def open_training(side, path, seed, batch_size=None, length_multiple=4):
     epochs = Epochs(functools.partial(task.training_batches, split, model.config, training), seed)
 
     def make_arrays(step):
-        return task.collate(split, model.config, epochs.batch(step), length_multiple)
+        return task.collate(split, model.config, epochs.batch(step), 4)
 
     batches = device.batches(make_arrays, 0, sys.maxsize, task.loss_counts, training.batch_size)
     return task, make_arrays, iter(batches), device.step(model, batches)
 
 
 def training_block(side, path, batch_size, steps, seed):
-    """A side of `alternate`: `steps` steps of training per block; other arguments as of `open_training`."""
+    """A side of `alternate`: trains for `steps` steps."""
     import numpy as np
 
     task, _, stream, train_on = open_training(side, path, seed, batch_size)
@@ -276,12 +248,7 @@ def define_record_flags():
 
 
 def write_record(script, **measured):
-    """Writes what a benchmark measured to `--out`, if given, with its command, the hardware and the commit.
-
-    Args:
-        script: Name of the benchmark's module in this package.
-        **measured: Ready for JSON.
-    """
+    """Writes a record to `--out`, if given: the command, what was measured, the hardware and the commit."""
     from engine.provenance import hardware, revision  # TensorFlow takes seconds to load
 
     if FLAGS.out:
@@ -302,6 +269,6 @@ def report(script, rows, **measured):
 
 
 def _shown(value):
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return str(value)

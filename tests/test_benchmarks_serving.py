@@ -57,18 +57,19 @@ def test_every_request_of_a_load_is_counted(client):
     assert (status, json.loads(answer)) == (200, {"predictions": [{"length": 5}]})
     assert benchmark.closed_loop(client, [body()], clients=3, seconds=0.3, rng=random.Random(1), hostile=0.1) > 50
     usage = iter([(123_000_000, 7.0), *[(5, 9.0)] * 9]).__next__
-    [minute], outcomes = benchmark.open_loop(client, [body(), body("x")], 50.0, 1.0, random.Random(7), usage)
-    row = minute.row(1)
+    [row], errors, outcomes = benchmark.open_loop(client, [body(), body("x")], 50.0, 1.0, random.Random(7), usage)
     assert 25 < row["requests"] < 85 and (row["errors"], row["memory_MB"], row["minute"]) == (0, 123, 1)
-    assert 0 < row["p50_ms"] <= row["p99_ms"] < 1000 and not outcomes
-    [refused], _ = benchmark.open_loop(client, [b"{}"], 20.0, 0.5, random.Random(7), usage)
-    assert refused.row(1)["requests"] == 0 and set(refused.errors) == {"400"}
+    assert 0 < row["p50_ms"] <= row["p99_ms"] < 1000 and not outcomes and not errors
+    [refused], errors, _ = benchmark.open_loop(client, [b"{}"], 20.0, 0.5, random.Random(7), usage)
+    assert refused["requests"] == 0 and refused["errors"] > 0 and set(errors) == {"400"}
 
 
 def test_a_minute_says_what_half_and_nearly_all_took():
-    minute = benchmark.Minute(milliseconds=[float(number) for number in range(200, 0, -1)], cpu=[7.0, 8.0, 9.5])
-    row = minute.row(4)
-    assert (row["p50_ms"], row["p99_ms"], row["cpu_seconds"]) == (101.0, 199.0, 2.5)
+    row = benchmark.minute_row(4, [float(number) for number in range(200, 0, -1)], 3, [(1, 7.0), (5_000_000, 9.5)])
+    assert row == {
+        **{"minute": 4, "requests": 200, "p50_ms": 101.0, "p99_ms": 199.0},
+        **{"memory_MB": 5, "cpu_seconds": 2.5, "errors": 3},
+    }
 
 
 def test_hostile_clients_get_what_they_deserve(client):
