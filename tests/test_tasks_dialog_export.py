@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from serving import models as serving_models
 from tasks import TASKS
 from tasks.dialog.data import World
 from tasks.dialog.export import DialogText
+from tasks.dialog.predictor import DialogPredictor
 
 dialog = TASKS["dialog"]
 CLIENT = """
@@ -60,26 +62,14 @@ SENTENCES = [
 ]
 
 
-class Reader:
-    """What `DialogPredictor.read` needs."""
-
-    def __init__(self, world, max_words):
-        self.config = type("Config", (), {"max_words": max_words})
-        self._known = set(world.vocabulary.words) - {"_EOS_", "_UNK_"}
-
-
 @pytest.mark.parametrize("max_words", [5, 11])
 def test_sentences_become_what_the_predictor_makes_of_them(max_words):
-    from tasks.dialog.predictor import DialogPredictor
-
     world = World(Vocabulary(WORDS), ["hello"], [], ENTITIES)
-    text, reader = DialogText(world, max_words), Reader(world, max_words)
+    text, reader = DialogText(world, max_words), object.__new__(DialogPredictor)  # without a run
+    reader.config, reader._known = types.SimpleNamespace(max_words=max_words), set(WORDS[2:])
     for of_user in (True, False):
         words = text.split(tf.constant(SENTENCES), tf.fill((len(SENTENCES),), of_user))
-        expected = [
-            DialogPredictor.read(reader, sentence) if of_user else sentence.split()[:max_words]
-            for sentence in SENTENCES
-        ]
+        expected = [reader.read(each) if of_user else each.split()[:max_words] for each in SENTENCES]
         assert [[word.decode() for word in row if word] for row in words.numpy()] == expected
         ids, typed, entities = (part.numpy() for part in text.encode(words))
         encoded = world.encode(expected)
@@ -91,8 +81,8 @@ def test_sentences_become_what_the_predictor_makes_of_them(max_words):
 # === Models ===
 
 
-def histories(run, chat_length=None):
-    """The conversations of dev in front of each answer, and some that people may write."""
+def instances_of(run):
+    """The conversations of dev in front of each answer, and some that people may write; all candidates allowed."""
     dataset, world, found = dialog.dataset_of(run), World.load(run.path), []
     split = dataset.splits["dev"]
     for each in split.dialogs[:3]:
@@ -105,29 +95,25 @@ def histories(run, chat_length=None):
         {"history": []},
         {"history": [{"speaker": "user", "text": ""}], "candidates": world.candidates[7:10]},
     ]
-    return [{"candidates": world.candidates, **instance} for instance in found], world.candidates
+    return [{"candidates": world.candidates, **instance} for instance in found]
 
 
-def columns_of(instances, everything):
-    """Instances as the arrays of the endpoint."""
-    columns = {name: [] for name in ("history", "speakers", "facts", "candidates")}
-    for instance in instances:
-        columns["history"].append([sentence["text"] for sentence in instance["history"]])
-        columns["speakers"].append([sentence["speaker"] for sentence in instance["history"]])
-        columns["facts"].append(instance.get("facts", []))
-        columns["candidates"].append([] if instance["candidates"] == everything else instance["candidates"])
-    return {name: filled(rows) for name, rows in columns.items()}
-
-
-def filled(rows):
-    width = max(map(len, rows))
-    return np.array([row + [""] * (width - len(row)) for row in rows], object).reshape(len(rows), width)
+def arrays_of(run):
+    """The same as the arrays of the endpoint, filled up with ""."""
+    rows, every = [], World.load(run.path).candidates
+    for instance in instances_of(run):
+        some = instance["candidates"] if instance["candidates"] != every else []
+        rows.append(dialog.export_inputs({**instance, "candidates": some}))
+    arrays = {}
+    for name in rows[0]:
+        width = max(len(row[name][0]) for row in rows)
+        arrays[name] = np.array([row[name][0] + [""] * (width - len(row[name][0])) for row in rows], object)
+    return arrays
 
 
 def compare(run, answer):
     """The predictor's answers beside those of the export."""
-    instances, _ = histories(run)
-    predictor = dialog.predictor(run)
+    instances, predictor = instances_of(run), dialog.predictor(run)
     for row, found in enumerate(predictor.predict(instances)):
         texts = [text.decode() for text in answer["responses"][row]]
         assert texts == [each["text"] for each in found["best"]] + [""] * (5 - len(found["best"]))
@@ -148,10 +134,9 @@ def compare(run, answer):
 def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(trained_dialog, tmp_path):
     done = run_script("export.py", f"--run={trained_dialog.path}", f"--out={tmp_path}/model")
     assert done.returncode == 0, done.stderr
-    inputs = columns_of(*histories(trained_dialog))
     example = done.stdout.partition("\n\n")[2]
     with open(tmp_path / "calls.pkl", "wb") as file:
-        pickle.dump((f"{tmp_path}/model/1", inputs, example), file)
+        pickle.dump((f"{tmp_path}/model/1", arrays_of(trained_dialog), example), file)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([sys.executable, "-I", "-c", CLIENT], cwd=tmp_path, check=True, env=environment)
     answers = pickle.loads((tmp_path / "answers.pkl").read_bytes())
@@ -171,7 +156,7 @@ def test_models_with_entities_and_without_attention_too(name, prepared_dialog, t
     settings = {"embedding_dim": 8, "epochs": 1.0} | ({"hops": 2, "heads": 2} if name == "entity-memma" else {})
     run = start(dialog, name, prepared_dialog, tmp_path / "run", settings)
     model = tf.saved_model.load(str(exporting.export(dialog, run, tmp_path / "model")))
-    inputs = {name: tf.constant(texts, tf.string) for name, texts in columns_of(*histories(run)).items()}
+    inputs = {name: tf.constant(texts, tf.string) for name, texts in arrays_of(run).items()}
     compare(run, {name: value.numpy() for name, value in model.respond(**inputs).items()})
 
 
@@ -212,14 +197,12 @@ def test_what_is_wrong_is_said(model, changed, message):
 
 
 def test_bytes_that_are_no_utf_8_are_unknown_words(model):
-    def answer(word):
-        return model(
-            history=tf.constant([[b"hello " + word]]),
-            speakers=tf.constant([["user"]]),
-            facts=tf.constant([[b"a " + word]]),
-            candidates=tf.constant([[""]]),
+    hostile, unknown = (
+        model(**{name: tf.constant([[text]]) for name, text in inputs.items()})
+        for inputs in (
+            {"history": b"hello " + word, "speakers": "user", "facts": b"a " + word, "candidates": ""}
+            for word in (b"\xff\xfe\xe2", b"xyzzy")
         )
-
-    hostile, unknown = answer(b"\xff\xfe\xe2"), answer(b"xyzzy")
+    )
     np.testing.assert_array_equal(hostile["scores"], unknown["scores"])
     np.testing.assert_array_equal(hostile["responses"], unknown["responses"])

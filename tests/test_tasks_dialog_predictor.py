@@ -44,7 +44,7 @@ def test_each_turn_is_answered_as_the_model_does_in_a_batch(trained_dialog, prep
         said = dataset.conversation(split, each)
         histories += [said[: turn + 1] for turn in each["turns"]]
     found = predictor.predict([{"history": said, "candidates": predictor.world.candidates} for said in histories])
-    expected = predict(predictor.model, split, predictor.config)
+    expected = predict(predictor.model, split)
     assert [each["response"] for each in found] == [predictor.world.candidates[number] for number in expected]
     assert bool(predictor.explain({"history": histories[-1]})["attention"]) == (model == "memma")
 

@@ -101,7 +101,7 @@ def test_predict_takes_the_best_candidate_of_each_turn(prepared, batch_size):
         seen.append(len(batches))
         return batches
 
-    assert predict(model, split, model.config, batch_size, progress).tolist() == expected
+    assert predict(model, split, batch_size, progress).tolist() == expected
     assert seen == [-(-7 // batch_size)]
     metrics, chosen_by = dialog.validate(model, split)
     assert metrics == dialog_metrics(expected, split.answers, split.dialog)

@@ -1,4 +1,4 @@
-"""`tasks.dialog.task`: what the dataset decides, scoring, baselines and upper bounds, names."""
+"""`tasks.dialog.task`: what the dataset decides, batches, optimizer and loss, what a run keeps."""
 
 import dataclasses
 import types
@@ -16,7 +16,6 @@ from tasks.dialog.scoring import margin_loss, softmax_loss
 from tasks.dialog.task import Training
 
 dialog = TASKS["dialog"]
-SMALL = {"embedding_dim": "6", "heads": "2", "hops": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -24,65 +23,39 @@ def dataset(prepared_dialog):
     return dialog.load_dataset(prepared_dialog)
 
 
-def build(dataset, name="memma", **settings):
-    entry = MODELS[name]
-    return entry.build(dialog.configure(entry, dataset, {**SMALL, **settings})[0])
-
-
-@pytest.fixture(scope="module")
-def model(dataset):
-    """A model with the dataset's candidates."""
-    built = build(dataset, match_types="true")
-    dialog.initialise(built, dataset, Training())
-    return built
-
-
-# === What the dataset decides ===
-
-
 def test_the_dataset_decides_sizes(dataset):
     config, _ = dialog.configure(MODELS["memma"], dataset, {"hops": "2"})
     world = dataset.world
     words = [len(text.split()) for text in world.candidates]
+    longest = max(*words, *dataset.splits["train"].sentences.words.lengths)
     expected = {
         "hops": 2,
         "vocabulary_size": len(world.vocabulary.words),
         "candidates": (477, sum(words)),
         "entities": len(world.entities),
         "types": len({type for _, type, _ in world.entities}),
-        "candidate_entities": world.config_fields["candidate_entities"],
+        "candidate_entities": (477, max(map(len, world.encoded_candidates.entities.lists()))),
         "match_groups": world.match_groups[0].shape,
         "match_candidates": world.match_groups[2].shape,
         "max_words": 32,  # the next multiple of 16
     }
-    assert {name: getattr(config, name) for name in expected} == expected
-    longest = max(*words, *dataset.splits["train"].sentences.words.lengths)
-    assert 16 < longest <= 32
+    assert {name: getattr(config, name) for name in expected} == expected and 16 < longest <= 32
+    for name in list(expected)[1:]:
+        with pytest.raises(UserError, match=f"^--set {name}=3: .* decides {name}"):
+            dialog.configure(MODELS["memma"], dataset, {name: "3"})
 
 
-@pytest.mark.parametrize("name", ["vocabulary_size", "candidates", "entities", "types", "match_groups", "max_words"])
-def test_settings_cannot_change_what_the_dataset_decides(dataset, name):
-    decided = getattr(dialog.configure(MODELS["memma"], dataset, {})[0], name)
-    with pytest.raises(UserError) as caught:
-        dialog.configure(MODELS["memma"], dataset, {name: "3"})
-    assert str(caught.value) == f"--set {name}=3: {dataset.path} decides {name}, it is {decided}"
-
-
-def test_check_fits_refuses_another_world(dataset):
+@pytest.mark.parametrize(("field", "message"), [("candidates", r"\(477, \d+\).*\(476, \d+\)"), ("entities", r"\d+")])
+def test_check_fits_refuses_another_world(dataset, field, message):
     config, _ = dialog.configure(MODELS["memma"], dataset, {})
     dialog.check_fits(config, dataset)
-    world = dataset.world
-    fewer = dataclasses.replace(dataset, world=dataclasses.replace(world, candidates=world.candidates[1:]))
-    with pytest.raises(UserError, match=r"task1: the run has candidates \(477, \d+\), here it is \(476, \d+\): they"):
-        dialog.check_fits(config, fewer)
-    unknown = dataclasses.replace(dataset, world=dataclasses.replace(world, entities=world.entities[1:]))
-    with pytest.raises(UserError, match=r"the run has entities \d+, here it is \d+: they come"):
-        dialog.check_fits(config, unknown)
+    fewer = dataclasses.replace(dataset.world, **{field: getattr(dataset.world, field)[1:]})
+    with pytest.raises(UserError, match=f"the run has {field} {message}"):
+        dialog.check_fits(config, dataclasses.replace(dataset, world=fewer))
 
 
 def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
-    message = r"--eos_id is for published selection data\. Received: --eos_id=7 with memma$"
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match="--eos_id=7 with memma"):
         start(dialog, "memma", prepared_dialog, tmp_path / "run", {}, eos_id=7)
     assert not list(tmp_path.iterdir())
 
@@ -97,27 +70,19 @@ def test_the_sample_is_made_once(tmp_path, monkeypatch):
     assert len(dialog.load_dataset(path).splits["train"]) == 400
 
 
-# === Training ===
-
-
 def test_training_batches_hold_every_dialog_once(dataset):
     split, training = dataset.splits["train"], Training(batch_size=3)
-    batches = dialog.training_batches(split, None, training, np.random.default_rng(0))
-    assert sorted(np.concatenate(batches).tolist()) == list(range(26))
-    assert max(map(len, batches)) == 3
-    again = dialog.training_batches(split, None, training, np.random.default_rng(1))
+    batches, again = (dialog.training_batches(split, None, training, np.random.default_rng(seed)) for seed in (0, 1))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(26)) and max(map(len, batches)) == 3
     assert [batch.tolist() for batch in batches] != [batch.tolist() for batch in again]
 
 
-def test_collate_reads_what_the_model_reads(dataset, model):
-    inputs, answers = dialog.collate(dataset.splits["train"], model.config, [3, 1], 16)
-    assert sorted(inputs) == ["mentions", "sentences", "speakers", "times", "turns", "words"]
-    assert sorted(inputs) == sorted(model.config.reads)
+def test_collate_reads_what_the_model_reads(dataset):
+    config, _ = dialog.configure(MODELS["memma"], dataset, {"match_types": "true"})
+    inputs, answers = dialog.collate(dataset.splits["train"], config, [3, 1], 16)
+    assert sorted(inputs) == ["mentions", "sentences", "speakers", "times", "turns", "words"] == sorted(config.reads)
     assert inputs["words"].shape == (64, 32) and answers.shape == (2, 16)
     assert inputs["mentions"].shape == (2, 48, len(dataset.world.entities))
-
-
-# === Optimizer ===
 
 
 def test_learning_rate_decays_linearly_to_a_fraction():

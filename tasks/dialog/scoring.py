@@ -58,18 +58,18 @@ def _mean_over_turns(losses, answers):
 # === Predictions ===
 
 
-def predict(model, split, config, batch_size=32, progress=iter, length_multiple=4):
+def predict(model, split, batch_size=32, progress=iter, length_multiple=4):
     """The candidate with the largest logit at each turn of a `DialogSplit`, int `(responses,)` as `split.answers`.
 
     Args:
-        model: Takes what `config.reads` names, returns logits `(B, T, C)`.
+        model: Takes what `model.config.reads` names, returns logits `(B, T, C)`.
         batch_size: Dialogs per batch.
         progress: Wraps the list of batches.
         length_multiple: Lengths are rounded up to it.
     """
 
     def arrays_of(rows):
-        return split.collate(rows, config.reads, config.entities, length_multiple)
+        return split.collate(rows, model.config.reads, model.config.entities, length_multiple)
 
     def best_of(arrays):
         inputs, answers = arrays

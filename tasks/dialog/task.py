@@ -122,14 +122,14 @@ class DialogTask(task.Task):
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by the accuracy per response."""
-        predicted = predict(model, split, model.config, length_multiple=length_multiple)
+        predicted = predict(model, split, length_multiple=length_multiple)
         metrics = dialog_metrics(predicted, split.answers, split.dialog)
         return metrics, metrics["per_response"]
 
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, scores_out=None):
         """Adds to `engine.task.Task.measure`: `scores_out` is a file for lines `dialog TAB said TAB correct`."""
         examples = dataset.splits[split]
-        predicted = predict(model, examples, model.config, progress=progress, length_multiple=length_multiple)
+        predicted = predict(model, examples, progress=progress, length_multiple=length_multiple)
         record = {
             "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),
             "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
@@ -145,7 +145,7 @@ class DialogTask(task.Task):
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
-        predicted = predict(model, examples, model.config, progress=progress, length_multiple=length_multiple)
+        predicted = predict(model, examples, progress=progress, length_multiple=length_multiple)
         return metrics_by(dataset, examples, predicted, groupings)
 
     def describe(self, record):
@@ -175,13 +175,12 @@ class DialogTask(task.Task):
 
     def export_inputs(self, instance):
         said = instance["history"]
-        inputs = {
-            "history": [sentence["text"] for sentence in said],
-            "speakers": [sentence["speaker"] for sentence in said],
-            "facts": instance.get("facts") or [""],
-            "candidates": instance.get("candidates") or [""],
+        return {
+            "history": [[sentence["text"] for sentence in said]],
+            "speakers": [[sentence["speaker"] for sentence in said]],
+            "facts": [instance.get("facts") or [""]],
+            "candidates": [instance.get("candidates") or [""]],
         }
-        return {name: [texts] for name, texts in inputs.items()}
 
     def export_archive(self, run, model, vocabulary):
         from tasks.dialog.export import dialog_archive  # needs TensorFlow, whatever Keras's backend
