@@ -61,7 +61,7 @@ def test_word_vectors_of_a_dataset_are_taken_as_they_are(prepared, tmp_path):
     [
         ({"task": "dialog"}, 'expected an object with "task": "selection". Received: \'dialog\''),
         ({"hashed_words": "9"}, "expected hashed_words of at least 0. Received: '9'"),
-        ({"text": {"tokenizer": "no", "lower": True}}, "expected text with a known tokenizer and lower"),
+        ({"text": {"tokenizer": "no", "lower": True}}, "tokenizer: input should be"),
     ],
 )
 def test_a_dataset_that_cannot_give_its_words_is_refused(changes, reason, prepared, tmp_path):
