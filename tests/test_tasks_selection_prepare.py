@@ -14,9 +14,8 @@ from data import pickles
 from data.samples.selection import write_smn
 from data.vocabulary import Vocabulary
 from data.word_vectors import append_vectors, complete, train_word2vec
-from tasks.selection.data import load_dataset
+from tasks.selection.data import in_words, load_dataset
 from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
-from tasks.selection.scoring import in_words
 from tasks.selection.split import SelectionSplit
 
 EOS = 1

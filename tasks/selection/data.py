@@ -157,6 +157,15 @@ def as_texts(sequences, index, vocabulary):
     return [" ".join(map(vocabulary.word, ids)) for ids in sequences.lists(index)]
 
 
+def in_words(dataset, split, number):
+    """The turns and the candidates of a context as lists of texts, in file order."""
+    examples, vocabulary = dataset.splits[split], dataset.vocabulary
+    first = examples.context_start[number]
+    turns = slice(first, first + examples.context_turns[number])
+    lines = slice(*np.searchsorted(examples.context, [number, number + 1]))
+    return as_texts(examples.turns, turns, vocabulary), as_texts(examples.responses, lines, vocabulary)
+
+
 # === data.pkl ===
 
 

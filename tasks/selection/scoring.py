@@ -12,11 +12,10 @@ from base.files import UserError
 from engine.parallel import results_of
 from metrics.baselines import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import ranking_metrics
-from tasks.selection.data import as_texts
 from tasks.selection.split import inputs_of
 
 CANDIDATES = 10
-"""Candidates scored at once against one encoded context."""
+"""Most candidates scored at once against one encoded context."""
 CALL = 8000
 """Fixed cost of a batch, in cells of the match image: 2 to 4 ms of CPU time."""
 DOCUMENTS = 4096
@@ -51,12 +50,12 @@ def softmax_loss(labels, logits):
 # === Scores ===
 
 
-def score(model, split, config, progress=iter, length_multiple=4, candidates=CANDIDATES):
+def score(model, split, config, progress=iter, length_multiple=4):
     """The model's logit for every line of a split, float32 `(lines,)`, in file order.
 
     Args:
         model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
-        split, config, candidates: See `ranking_batches`.
+        split, config: See `ranking_batches`.
         progress: Wraps the list of batches, to show progress.
         length_multiple: See `tasks.selection.split.inputs_of`.
     """
@@ -65,13 +64,13 @@ def score(model, split, config, progress=iter, length_multiple=4, candidates=CAN
     def make_inputs(batch):
         return inputs_of(split, config, *batch, length_multiple)
 
-    batches = ranking_batches(split, config, candidates=candidates)
+    batches = ranking_batches(split, config)
     for (_, lines), logits in results_of(model.predict_on_batch, make_inputs, batches, model, progress):
         scores[lines[lines >= 0]] = np.asarray(logits)[lines >= 0]
     return scores
 
 
-def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
+def ranking_batches(split, config, pairs=80):
     """Cuts a split into batches of contexts with some of their candidates, each line once.
 
     The cost of a batch depends on its longest response and utterance, unless padding counts, and has a fixed part. So
@@ -82,7 +81,6 @@ def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
         split: `tasks.selection.split.SelectionSplit`.
         config: Config of the model.
         pairs: Most candidates per batch, over all its contexts.
-        candidates: Most candidates of one context per batch.
 
     Returns:
         List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: no candidate.
@@ -90,7 +88,7 @@ def ranking_batches(split, config, pairs=80, candidates=CANDIDATES):
     exact = config.masking == "exact"
     largest = config.max_turns, config.max_words, config.max_words
     batches = []
-    for lines in _candidates_by_length(split, config, candidates, pairs if exact else 0):
+    for lines in _candidates_by_length(split, config, pairs if exact else 0):
         contexts = split.context[lines[:, 0]]
         sizes = split.sizes(contexts, lines, *largest[:2]) if exact else np.full((len(lines), 3), largest)
         T = sizes[:, 0]
@@ -123,8 +121,8 @@ def _cheapest_ends(T, K, J, N, most):
     return ends[-2::-1]
 
 
-def _candidates_by_length(split, config, candidates, pairs):
-    """The lines of each context in order of length, at most `candidates` in a row.
+def _candidates_by_length(split, config, pairs):
+    """The lines of each context in order of length, at most `CANDIDATES` in a row.
 
     A row is cut in two if its shorter half is at most two thirds as long as the whole, and saves more than another
     batch of `pairs` candidates costs; `pairs` 0: never.
@@ -136,7 +134,7 @@ def _candidates_by_length(split, config, candidates, pairs):
     order = np.lexsort((lengths, split.context))
     new = np.diff(split.context[order], prepend=-1) != 0
     start = np.flatnonzero(new)
-    column = (np.arange(len(new)) - start[np.cumsum(new) - 1]) % candidates
+    column = (np.arange(len(new)) - start[np.cumsum(new) - 1]) % CANDIDATES
     row = np.cumsum(column == 0) - 1
     lines = np.full((row[-1] + 1, column.max() + 1), -1)
     lines[row, column] = order
@@ -222,15 +220,3 @@ def _names(ends):
     first = [0, *(end + 1 for end in ends)]
     names = [f"{low}-{high}" if low < high else f"{low}" for low, high in zip(first, ends, strict=False)]
     return [*names, f"{first[-1]}+"]
-
-
-# === Examples ===
-
-
-def in_words(dataset, split, number):
-    """The turns and the candidates of a context as lists of texts, in file order."""
-    examples = dataset.splits[split]
-    first = examples.context_start[number]
-    turns = slice(first, first + examples.context_turns[number])
-    lines = np.flatnonzero(examples.context == number)
-    return as_texts(examples.turns, turns, dataset.vocabulary), as_texts(examples.responses, lines, dataset.vocabulary)

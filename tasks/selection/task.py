@@ -21,7 +21,7 @@ from engine.evaluate import mean_of_logits
 from engine.optimizers import LazyAdam, OneOpAdam, averaging
 from tasks.selection import scoring
 from tasks.selection import split as batches
-from tasks.selection.data import load_dataset, text_settings
+from tasks.selection.data import in_words, load_dataset, text_settings
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
 
@@ -201,7 +201,7 @@ class SelectionTask(task.Task):
             return []
         lines, found = dataset.splits[split], []
         for number in evenly_spaced(len(lines.context_start), count):
-            turns, candidates = scoring.in_words(dataset, split, number)
+            turns, candidates = in_words(dataset, split, number)
             labels = lines.label[lines.context == number]
             instance = {"turns": turns, "candidates": candidates}
             expected = list(itertools.compress(candidates, labels))
