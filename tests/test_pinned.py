@@ -315,8 +315,8 @@ def train(model, data, run, *flags):
 def test_losses_of_a_training(model, prepared, tmp_path):
     """The same batches in the same order, and the same arithmetic, as before.
 
-    Written again once, for DAM: an interval's loss is the mean over its steps now, where it was weighted by the examples
-    of the steps within a block of ten. Weights and optimizer were equal to those of 2c95758, bit by bit.
+    Written again once, for DAM: an interval's loss is now the mean over its steps, where it was weighted by their
+    examples within a block of ten. Weights and optimizer were equal to those of 2c95758, bit by bit.
     """
     code, _, errors = train(model, prepared[model], tmp_path / "run")
     assert code == 0, errors
