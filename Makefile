@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/installed
 DEMO := build/demo
 TEST = $(BIN)/python -m pytest -q -n auto --dist=loadscope --no-loadscope-reorder --durations=25
 
-.PHONY: install demo lint test test-all test-jax test-torch test-browser fuzz format clean
+.PHONY: install demo lint test test-all test-jax test-torch test-browser fuzz docs format clean
 
 install: $(INSTALLED)
 
@@ -44,16 +44,20 @@ test-all: test
 	$(TEST) -m slow
 
 test-jax test-torch: test-%: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --requirement requirements-$*.txt
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	KERAS_BACKEND=$* $(TEST) $(wildcard tests/test_layers_*.py)
 	$(TEST) -m slow tests/test_backends.py
 
 test-browser: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --requirement requirements-browser.txt
+	$(BIN)/python -m pip install --quiet --editable '.[browser]'
 	$(BIN)/python -m pytest -q -m browser tests/browser
 
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pytest -q -n auto -m hypothesis --hypothesis-profile=fuzz tests
+
+docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python -W error::UserWarning -m pdoc --docformat google --no-show-source -o build/docs colloquy models layers metrics
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only .

@@ -3,7 +3,7 @@
 python serve.py                              # all models of pretrained/ and runs/, and that of make demo
 python serve.py --samples                    # trains a small model of each kind first, in some minutes
 python serve.py --run=dam=runs/dam --index=dam=build/index --run=reader=runs/bidaf --port=8501
-python serve.py --run=dam=runs/dam --ray --replicas=dam=1:4      # Ray Serve; needs requirements-ray.txt
+python serve.py --run=dam=runs/dam --ray --replicas=dam=1:4      # Ray Serve; needs the extra `ray`
 """
 
 import functools
@@ -137,7 +137,7 @@ def serve_on_ray(limits, sizes):
     chosen = chosen_models()
     replicas = replicas_of(FLAGS.replicas, chosen)
     if importlib.util.find_spec("ray") is None:
-        raise UserError("--ray needs Ray: python -m pip install -r requirements-ray.txt")
+        raise UserError("--ray needs Ray: python -m pip install -e '.[ray]'")
     from serving import cluster
 
     loads = {}

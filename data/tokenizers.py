@@ -153,9 +153,7 @@ def _jieba():
     try:
         import jieba
     except ImportError as error:
-        raise UserError(
-            "The tokenizer jieba needs a package that is not here: pip install jieba, see requirements-chinese.txt"
-        ) from error
+        raise UserError("The tokenizer jieba needs a package that is not here: pip install -e '.[chinese]'") from error
     logging.getLogger("jieba").setLevel(logging.WARNING)  # it logs how long its dictionary took
     return jieba
 

@@ -1,6 +1,6 @@
 """Ray clusters: a training on several hosts by Ray Train, and a function mapped over all machines by Ray Data.
 
-Ray is in requirements-ray.txt.
+Ray is the extra `ray`: `pip install -e '.[ray]'`.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def connected(flag, needed, log=False, **environment):
         **environment: Environment variables of the cluster's processes, which find this repository at the same path.
     """
     if any(importlib.util.find_spec(name) is None for name in needed):
-        raise UserError(f"{flag} needs Ray: python -m pip install -r requirements-ray.txt")
+        raise UserError(f"{flag} needs Ray: python -m pip install -e '.[ray]'")
     import ray
 
     root = str(pathlib.Path(__file__).resolve().parent.parent)

@@ -15,7 +15,7 @@ FLOORS = (
     ("engine",),
     ("tasks",),
     ("serving",),
-    ("tools", "benchmarks", "prepare", "train", "evaluate", "export", "chat", "serve"),
+    ("tools", "benchmarks", "prepare", "train", "evaluate", "export", "chat", "serve", "colloquy"),
 )
 """Folders and scripts, from the cellar to the roof; each may import what stands on its own floor and below."""
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

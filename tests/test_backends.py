@@ -30,7 +30,7 @@ def data(request):
 
 def needs(backend):
     if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"{backend} is not installed: pip install -r requirements-{backend}.txt")
+        pytest.skip(f"{backend} is not installed: pip install -e '.[{backend}]'")
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])

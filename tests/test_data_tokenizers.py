@@ -210,5 +210,5 @@ def test_jieba_is_asked_where_it_is_installed(monkeypatch):
 
 def test_jieba_is_not_needed_else(monkeypatch):
     monkeypatch.setitem(sys.modules, "jieba", None)
-    with pytest.raises(UserError, match="needs a package that is not here: pip install jieba"):
+    with pytest.raises(UserError, match="needs a package that is not here: pip install -e"):
         TOKENIZERS["jieba"].tokenize(NI_HAO)

@@ -26,7 +26,7 @@ from tasks.selection.prepare import Settings, prepare
 @pytest.fixture(scope="module")
 def two_nodes():
     """The address of a cluster."""
-    pytest.importorskip("ray.train", reason="requirements-ray.txt is not installed", exc_type=ImportError)
+    pytest.importorskip("ray.train", reason="the extra `ray` is not installed", exc_type=ImportError)
     from ray.cloudpickle import register_pickle_by_value
 
     register_pickle_by_value(sys.modules[__name__])  # its names travel to processes without tests/
@@ -120,7 +120,7 @@ def arguments(task, data, workdir):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_two_hosts_learn_what_one_device_learns_though_one_is_killed(two_nodes, prepared_dialog, tmp_path):
-    pytest.importorskip("jax", reason="requirements-jax.txt is not installed")
+    pytest.importorskip("jax", reason="the extra `jax` is not installed")
     plan = plan_of({"dialog": str(prepared_dialog)}, ["dialog"], [{"path": str(tmp_path / "one"), "devices": "one"}])
     result_of(start_process(*plan, KERAS_BACKEND="jax"))
     task = KilledOnce(tmp_path / "killed")
@@ -165,8 +165,8 @@ def test_a_host_lost_again_and_again_ends_it(monkeypatch, tmp_path, saves, start
 def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
     write_smn(tmp_path / "raw", count=60, seed=3, held_out=11)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"^--ray_hosts needs Ray: python -m pip install -r requirements-ray\.txt$"):
+    with pytest.raises(UserError, match=r"^--ray_hosts needs Ray: python -m pip install -e '\.\[ray\]'$"):
         train_on_cluster(2, **arguments(DialogTask(), tmp_path, tmp_path / "run"))
-    with pytest.raises(UserError, match=r"^--ray needs Ray: python -m pip install -r requirements-ray\.txt$"):
+    with pytest.raises(UserError, match=r"^--ray needs Ray: python -m pip install -e '\.\[ray\]'$"):
         prepare("smn", tmp_path / "raw", tmp_path / "out", SMALL, ray=True)
     assert not (tmp_path / "out").exists()

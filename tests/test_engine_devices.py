@@ -117,7 +117,7 @@ JAX_TASKS = ["dialog", "reading_comprehension"]
 def one_on_jax(data, tmp_path_factory):
     """Runs on one device of JAX."""
     if importlib.util.find_spec("jax") is None:
-        pytest.skip("jax is not installed: pip install -r requirements-jax.txt")
+        pytest.skip("jax is not installed: pip install -e '.[jax]'")
     path = tmp_path_factory.mktemp("jax")
     plan = plan_of(data, JAX_TASKS, [{"path": str(path), "devices": "one"}])
     assert result_of(start_process(*plan, KERAS_BACKEND="jax"))["modules"] == ["jax"]

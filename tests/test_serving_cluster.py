@@ -69,7 +69,7 @@ class Service:
 
 @pytest.fixture(scope="module")
 def service():
-    ray = pytest.importorskip("ray", reason="requirements-ray.txt is not installed")
+    ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
     from ray.cloudpickle import register_pickle_by_value
     from ray.cluster_utils import Cluster
 
@@ -148,7 +148,7 @@ def test_a_replica_that_is_killed_under_load_loses_no_request(service):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_config_file_says_what_flags_say(monkeypatch):
-    cluster = pytest.importorskip("serving.cluster", reason="requirements-ray.txt is not installed")
+    cluster = pytest.importorskip("serving.cluster", reason="the extra `ray` is not installed")
     found = {}
     monkeypatch.setattr(cluster, "application", lambda *args, **more: found.update(args=args, **more))
     cluster.from_config({"models": {"a": {"path": "/a", "index": "/i", "max_replicas": 3}, "b": {"path": "/b"}}})

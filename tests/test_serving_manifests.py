@@ -75,7 +75,7 @@ def test_the_serve_config_is_what_the_code_takes():
     for row in models.values():
         assert set(row) <= {"path", "index", "min_replicas", "max_replicas"}
         assert row["path"].startswith("/runs/") and 0 < row["min_replicas"] <= row["max_replicas"]
-    pytest.importorskip("ray", reason="requirements-ray.txt is not installed")
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
     from ray.serve.schema import ServeDeploySchema
 
     ServeDeploySchema.model_validate(config)
