@@ -1,8 +1,5 @@
 """Dialog bAbI: correct responses and dialogs, upper bounds, and two baselines.
 
-    predicted, gold candidate of each response  ->  per response, per dialog
-    train, contexts, candidates                 ->  TF-IDF match, nearest neighbour  ->  predicted
-
 Definitions: Bordes, Boureau and Weston, ICLR 2017 (section 4 for the baselines). Candidates are numbers into the
 corpus's candidate file, int64 `(responses,)`; texts are lists (or padded rows) of word ids, 0 is padding.
 """
@@ -15,12 +12,12 @@ from scipy import sparse
 from metrics.baselines import PADDING, count_words, inverse_frequencies, unit_rows
 
 METRICS = ("per_response", "per_dialog")
-TIE = 1e-9  # cosines this near are equal: the same sum in another order differs by some 1e-16
-BLOCK = 1 << 22  # scores held at a time: bounds the memory, does not change the result
+TIE = 1e-9  # closer cosines are equal: the same sum in another order differs by some 1e-16
+BLOCK = 1 << 22  # scores in memory at a time
 
 
 def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
-    """The fraction of correct responses, in which long dialogs weigh more, and of dialogs that are correct throughout.
+    """The fractions of correct responses and of dialogs without a wrong response.
 
     Args:
         predicted, gold: The chosen and the correct candidates.
@@ -28,10 +25,6 @@ def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
 
     >>> dialog_metrics([4, 2, 7, 1], [4, 2, 7, 3], [0, 0, 5, 5])
     {'per_response': 0.75, 'per_dialog': 0.5}
-    >>> # The upper bound of a model that reaches only some responses, see `reachable_by_seen`.
-    >>> gold, reachable = np.array([4, 2, 7]), np.array([True, True, False])
-    >>> dialog_metrics(np.where(reachable, gold, -1), gold, [0, 0, 5])["per_dialog"]
-    0.5
     """
     arrays = [np.asarray(values) for values in (predicted, gold, dialog)]
     predicted, gold, dialog = arrays
@@ -53,8 +46,7 @@ def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
 def reachable_by_seen(train_gold, gold) -> np.ndarray:
     """The responses that a model can give which only repeats training responses, bool `(responses,)`.
 
-    Their fraction on the dev sets of tasks 1 to 6: 83.37, 99.29, 74.75, 56.67, 95.60, 88.70 %. A model that reads the
-    words of candidates can exceed it, where known words make a new response.
+    Their fraction on the dev sets of tasks 1 to 6: 83.37, 99.29, 74.75, 56.67, 95.60, 88.70 %.
 
     >>> reachable_by_seen([3, 5, 3], [5, 4, 3])
     array([ True, False,  True])
@@ -71,17 +63,15 @@ def reachable_by_types(
 ) -> np.ndarray:
     """The responses that a model with match types can give, bool `(responses,)`.
 
-    Beside the responses seen in training, those whose form was seen (their words in order, with the type in place of
-    each word that has one) and whose typed words all occur in the context: the choice between the entities of the
-    context is left to the model. Their fraction on the dev sets of tasks 1 to 6: 100, 100, 74.75, 100, 99.97, 90.74 %.
+    These are the responses seen in training, and those whose form was seen (their words in order, with the type in
+    place of each word that has one) and whose typed words all occur in the context. Their fraction on the dev sets of
+    tasks 1 to 6: 100, 100, 74.75, 100, 99.97, 90.74 %.
 
-    To ask besides that no other candidate of the form have all its typed words in the context would be no upper bound:
-    99.74 % on task 2, where a user who changes his mind names both values and memory networks are always correct, and
-    99.28 % on task 5, where the facts hold a phone and an address of several restaurants.
+    Several candidates of a form may fit a context: a user who changes his mind names two values, and memory networks
+    choose the right one.
 
     Args:
-        train_gold: Correct candidates of the training responses, integers `(any,)`.
-        gold: Correct candidates of the responses.
+        train_gold, gold: Correct candidates of the training responses, and of the responses.
         candidates: Each candidate's word ids.
         type_of: `{word id: type}` of the values in the knowledge base: cuisine, location, price, rating, phone,
             address, number. Restaurants have no type in the paper.
@@ -96,17 +86,14 @@ def reachable_by_types(
     if len(gold) != len(contexts):
         raise ValueError(f"expected a context per response. Received: {len(contexts)} for {len(gold)}")
 
-    def words_of(candidate):
-        return [word for word in candidates[candidate] if word != PADDING]
-
     def form(candidate):
-        return tuple(("type", type_of[word]) if word in type_of else word for word in words_of(candidate))
+        words = [word for word in candidates[candidate] if word != PADDING]
+        return tuple(("type", type_of[word]) if word in type_of else word for word in words)
 
     forms = {form(candidate) for candidate in np.unique(train_gold).tolist()}
     reachable = reachable_by_seen(train_gold, gold)
     for i in np.flatnonzero(~reachable):
-        entities = [word for word in words_of(gold[i]) if word in type_of]
-        reachable[i] = form(gold[i]) in forms and all(word in contexts[i] for word in entities)
+        reachable[i] = form(gold[i]) in forms and type_of.keys() & candidates[gold[i]] <= set(contexts[i])
     return reachable
 
 
@@ -125,7 +112,7 @@ def tfidf_match(
     2.52 %.
 
     Args:
-        train_documents: Texts from which the document frequencies are counted.
+        train_documents: Texts for the document frequencies.
         contexts: History and user turn of each response, in one list.
         candidates: The candidates' words.
 
@@ -145,9 +132,9 @@ def tfidf_match(
 def nearest_neighbour(train_inputs: Sequence[Sequence[int]], train_gold, inputs: Sequence[Sequence[int]]) -> np.ndarray:
     """The response to the training input with the largest TF-IDF cosine with each input.
 
-    Of several nearest inputs the most frequent response counts, as in the paper, and of equally frequent ones the
-    lowest candidate; an input that shares no word with any gets the most frequent response of all. On the last user
-    turn, as in the paper, the dev sets of tasks 1 to 6 have 66.73, 78.98, 64.78, 56.67, 60.32, 29.02 % correct.
+    Among several nearest inputs the most frequent response counts, as in the paper; among equally frequent ones, the
+    lowest candidate. An input that shares no word with any gets the most frequent response. On the last user turn, as
+    in the paper, the dev sets of tasks 1 to 6 have 66.73, 78.98, 64.78, 56.67, 60.32, 29.02 % correct.
 
     Differs from the paper: TF-IDF cosine instead of plain word overlap.
 
@@ -162,15 +149,15 @@ def nearest_neighbour(train_inputs: Sequence[Sequence[int]], train_gold, inputs:
     train_gold = np.asarray(train_gold)
     if train_gold.shape != (len(train_inputs),):
         raise ValueError(f"expected gold for {len(train_inputs)} training inputs. Received: {train_gold.shape}")
-    train, inputs = count_words(train_inputs, inputs)
+    train, asked = count_words(train_inputs, inputs)
     idf = inverse_frequencies(train)
-    (train, of_example), (inputs, of_response) = _distinct(train), _distinct(inputs)
+    (examples, of_example), (first, of_response) = _distinct(train_inputs), _distinct(inputs)
 
     responses, response = np.unique(train_gold, return_inverse=True)
-    shape = train.shape[0], len(responses)
+    shape = len(examples), len(responses)
     times = sparse.csr_array((np.ones(len(response), np.int64), (of_example, response)), shape)
-    predicted = np.zeros(inputs.shape[0], np.int64)
-    for lines, tied in _nearest(unit_rows(inputs, idf), unit_rows(train, idf)):
+    predicted = np.zeros(len(first), np.int64)
+    for lines, tied in _nearest(unit_rows(asked[first], idf), unit_rows(train[examples], idf)):
         votes = sparse.csr_array(tied, dtype=np.int64) @ times
         predicted[lines] = responses[votes.toarray().argmax(axis=1)]
     return predicted[of_response]
@@ -186,14 +173,8 @@ def _nearest(queries, keys):
         yield lines, scores >= scores.max(axis=1, keepdims=True) - TIE
 
 
-def _distinct(counts):
-    """The distinct rows in order of first sight, and the number of the distinct row that each row equals."""
-    number, first = {}, []
-    inverse = np.zeros(counts.shape[0], np.int64)
-    for i, (start, end) in enumerate(zip(counts.indptr[:-1], counts.indptr[1:], strict=True)):
-        key = counts.indices[start:end].tobytes(), counts.data[start:end].tobytes()
-        if key not in number:
-            number[key] = len(first)
-            first.append(i)
-        inverse[i] = number[key]
-    return counts[first], inverse
+def _distinct(texts):
+    """The first places of the distinct bags of words, and the number of the bag of each text."""
+    number = {}
+    bags = np.array([number.setdefault(tuple(sorted(text)), len(number)) for text in texts], np.int64)
+    return np.unique(bags, return_index=True)[1], bags

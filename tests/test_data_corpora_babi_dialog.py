@@ -37,11 +37,11 @@ def test_dialogs_end_at_blank_lines_or_number_1(tmp_path, content):
     assert Fact("resto", "R_rating", "2").text == "resto R_rating 2"
 
 
-def test_a_file_without_a_turn_is_refused(tmp_path):
-    for content in ("\n", "\n \n", "1 resto R_price cheap\n"):
-        (tmp_path / "trn.txt").write_text(content)
-        with pytest.raises(UserError, match=r"trn\.txt: expected dialogs\. Received: no turn$"):
-            read_dialogs(tmp_path / "trn.txt")
+@pytest.mark.parametrize("content", ["\n", "\n \n", "1 resto R_price cheap\n"])
+def test_a_file_without_a_turn_is_refused(tmp_path, content):
+    (tmp_path / "trn.txt").write_text(content)
+    with pytest.raises(UserError, match=r"trn\.txt: expected dialogs\. Received: no turn$"):
+        read_dialogs(tmp_path / "trn.txt")
 
 
 # === Files of a corpus ===
@@ -113,24 +113,20 @@ def test_unseen_entities_pairs_in_sorted_order():
     assert unseen_entities(TRAIN, known) == {"thai": "basque", "paris": "berlin", "rome": "oslo"}
 
 
+WITHIN_A_NAME = [[Turn(1, "thai", "ok"), Fact("resto_paris_thai", "R_rating", "2")]]  # nobody said paris
+
+
 @pytest.mark.parametrize(
-    "known",
+    ("train", "known"),
     [
-        knowledge(cuisine="thai greek", location="tokyo rome paris"),  # one town for two
-        knowledge(cuisine="thai", location="tokyo rome oslo paris"),  # no other cuisine
-        knowledge(cuisine="basque greek", location="tokyo rome oslo paris"),  # no cuisine was named
-        knowledge(location="tokyo rome oslo paris"),
-        knowledge(price="cheap dear"),
+        (TRAIN, knowledge(cuisine="thai greek", location="tokyo rome paris")),  # one town for two
+        (TRAIN, knowledge(cuisine="thai", location="tokyo rome oslo paris")),  # no other cuisine
+        (TRAIN, knowledge(cuisine="basque greek", location="tokyo rome oslo paris")),  # no cuisine was named
+        (TRAIN, knowledge(price="cheap dear")),
+        (WITHIN_A_NAME, knowledge(cuisine="thai greek", location="paris rome")),
     ],
 )
-def test_unseen_entities_needs_as_many_others(known):
-    assert unseen_entities(TRAIN, known) == {}
-
-
-def test_a_word_within_a_name_was_not_said():
-    # resto_paris_thai alone would not make paris a known word
-    train = [[Turn(1, "thai", "ok"), Fact("resto_paris_thai", "R_rating", "2")]]
-    known = knowledge(cuisine="thai greek", location="paris rome")
+def test_unseen_entities_needs_as_many_others(train, known):
     assert unseen_entities(train, known) == {}
 
 
@@ -191,19 +187,11 @@ def test_real_counts(real):
     assert [len(turns(dialogs["train"])) for dialogs in splits] == [6024, 9498, 9855, 3507, 18340, 14404]
     assert [len(candidates) for _, candidates, _ in real.values()] == [4212] * 5 + [2407]
     assert [len(facts) for _, _, facts in real.values()] == [8400] * 5 + [649]
-
-
-def test_real_responses_are_candidates(real):
+    nothing = Fact("api_call", "no", "result")
+    assert [sum(dialog.count(nothing) for dialog in real[6][0][split]) for split in ("train", "dev")] == [258, 163]
     for dialogs, candidates, _ in real.values():
         assert {turn.bot for turn in turns(dialogs["train"] + dialogs["dev"])} <= set(candidates)
-
-
-def test_real_lines_are_all_there(real):
-    for task in find_tasks(BABI):
-        lines = task.splits["train"].read_text(encoding="utf-8").splitlines()
-        dialogs = real[task.number][0]["train"]
-        assert sum(line.startswith("1 ") for line in lines) == len(dialogs)
-        assert sum(bool(line) for line in lines) == sum(map(len, dialogs))
+    assert [turn.bot for turn in turns(real[6][0]["train"])].count("you are welcome") > 1000  # without a leading space
 
 
 def test_real_silent_users(real):
@@ -214,18 +202,6 @@ def test_real_silent_users(real):
     assert empty == [56475, 56477, 56479, 56481, 56482, 56484]
     assert {by_line[number].user for number in empty} == {SILENCE}
     assert by_line[56475].bot == "Ok , a restaurant in any part of town is that right?"
-
-
-def test_real_searches_without_a_result(real):
-    nothing = Fact("api_call", "no", "result")
-    found = {split: sum(dialog.count(nothing) for dialog in dialogs) for split, dialogs in real[6][0].items()}
-    assert found == {"train": 258, "dev": 163}
-
-
-def test_real_welcome_has_no_leading_space(real):
-    said = [turn.bot for turn in turns(real[6][0]["train"])]
-    assert " you are welcome" not in real[6][1]
-    assert said.count("you are welcome") > 1000
 
 
 def test_real_dialogs_move_to_the_unseen_world(real):

@@ -114,19 +114,17 @@ def test_prepare_writes_dialogs_as_numbers(source, tmp_path):
 
 
 def test_prepare_writes_the_world(source, tmp_path):
+    value = "thai\x85\u2028\x0b\x1cfood"  # odd characters are read again
+    edit(source / "dialog-babi-kb-all.txt", "R_cuisine\tgreek", f"R_cuisine\t{value}")
     run(source, tmp_path / "out")
-    texts = {name: (tmp_path / "out" / "task1" / name).read_text() for name in WRITTEN if name.endswith(".txt")}
-    assert texts["candidates.txt"] == FILES["dialog-babi-candidates.txt"].replace("1 ", "")
-    assert texts["knowledge.txt"] == FILES["dialog-babi-kb-all.txt"].replace("1 ", "").replace(" ", "\t")
-    assert texts["entities.txt"].splitlines() == [
-        "basque\tcuisine\tknowledge",
-        "greek\tcuisine\tknowledge",
-        "thai\tcuisine\tknowledge",
-        "oslo\tlocation\tknowledge",
-        "rome\tlocation\tknowledge",
-        "resto_oslo_basque\trestaurant\tsubjects",
-        "resto_oslo_greek\trestaurant\tsubjects",
-        "resto_rome_thai\trestaurant\tsubjects",
+    world = load_dataset(tmp_path / "out" / "task1").world
+    assert world.candidates == FILES["dialog-babi-candidates.txt"].replace("1 ", "").splitlines()
+    facts = (source / "dialog-babi-kb-all.txt").read_text().replace("\t", " ")[:-1].split("\n")
+    assert [" ".join(fact) for fact in world.knowledge] == [fact.removeprefix("1 ") for fact in facts]
+    assert world.entities == [
+        *((name, "cuisine", "knowledge") for name in ("basque", "thai", value)),
+        *((name, "location", "knowledge") for name in ("oslo", "rome")),
+        *((f"resto_{name}", "restaurant", "subjects") for name in ("oslo_basque", "oslo_greek", "rome_thai")),
     ]
 
 
@@ -177,15 +175,6 @@ def test_prepare_makes_a_dataset_a_task(source, tmp_path):
     found = {name: (each["name"], each["statistics"]["candidates"]) for name, each in facts.items()}
     assert found == {"task1": ("babi-task1", 6), "task3": ("babi-task3", 6), "task6": ("babi-task6", 1)}
     assert facts["task3"]["statistics"]["train"]["dialogs"] == 1
-
-
-def test_odd_characters_of_a_value_are_read_again(source, tmp_path):
-    value = "thai\x85\u2028\x0b\x1cfood"
-    edit(source / "dialog-babi-kb-all.txt", "R_cuisine\tgreek", f"R_cuisine\t{value}")
-    run(source, tmp_path / "out")
-    world = load_dataset(tmp_path / "out" / "task1").world
-    assert ("resto_oslo_greek", "R_cuisine", value) in world.knowledge
-    assert (value, "cuisine", "knowledge") in world.entities
 
 
 # === dev-oov ===

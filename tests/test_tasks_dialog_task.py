@@ -77,32 +77,23 @@ def test_training_batches_hold_every_dialog_once(dataset):
     assert [batch.tolist() for batch in batches] != [batch.tolist() for batch in again]
 
 
-def test_collate_reads_what_the_model_reads(dataset):
-    config, _ = dialog.configure(MODELS["memma"], dataset, {"match_types": "true"})
-    inputs, answers = dialog.collate(dataset.splits["train"], config, [3, 1], 16)
-    assert sorted(inputs) == ["mentions", "sentences", "speakers", "times", "turns", "words"] == sorted(config.reads)
-    assert inputs["words"].shape == (64, 32) and answers.shape == (2, 16)
-    assert inputs["mentions"].shape == (2, 48, len(dataset.world.entities))
-
-
-def test_learning_rate_decays_linearly_to_a_fraction():
-    optimizer = dialog.optimizer(Training(decay=0.25, gradient_clip=3.0, learning_rate=0.08), 40)
-    assert optimizer.global_clipnorm == 3.0
+@pytest.mark.parametrize(
+    ("settings", "clip", "rates"),
+    [
+        ({"decay": 0.25, "gradient_clip": 3.0}, 3.0, [0.08, 0.065, 0.05, 0.02, 0.02]),
+        ({"decay": 1.0, "gradient_clip": 0.0}, None, [0.08] * 5),
+    ],
+)
+def test_learning_rate_decays_linearly_to_a_fraction(settings, clip, rates):
+    optimizer = dialog.optimizer(Training(learning_rate=0.08, **settings), 40)
+    assert optimizer.global_clipnorm == clip and not optimizer.use_ema
     found = []
     for step in (0, 10, 20, 40, 70):
         optimizer.iterations.assign(step)
         found.append(float(optimizer.learning_rate))
-    assert found == pytest.approx([0.08, 0.065, 0.05, 0.02, 0.02], rel=1e-5)
-
-
-def test_learning_rate_and_gradients_can_stay_as_they_are():
+    assert found == pytest.approx(rates, rel=1e-5)
     averaged = dialog.optimizer(Training(ema=0.75), 40)
     assert averaged.use_ema and averaged.ema_momentum == 0.75
-    optimizer = dialog.optimizer(Training(decay=1.0, gradient_clip=0.0, learning_rate=0.08), 0)
-    assert not optimizer.use_ema
-    assert optimizer.global_clipnorm is None
-    optimizer.iterations.assign(5)
-    assert float(optimizer.learning_rate) == pytest.approx(0.08)
 
 
 def test_loss_is_the_one_that_the_settings_name():
@@ -123,6 +114,8 @@ def test_describe_counts():
 def test_a_run_keeps_its_world(dataset, tmp_path):
     dialog.keep_for_run(dataset, tmp_path)
     assert World.load(tmp_path) == dataset.world
+    assert {file.name for file in tmp_path.iterdir()} == {*World.FILES, "phrases.txt"}
+    assert (tmp_path / "phrases.txt").read_text().splitlines() == dataset.phrases()
     run = types.SimpleNamespace(dataset=dataset.facts())
     assert dialog.dataset_of(run).facts() == dialog.dataset_of(run, dataset.path).facts() == dataset.facts()
     with pytest.raises(UserError, match="is no directory"):

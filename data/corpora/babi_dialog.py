@@ -24,7 +24,7 @@ LINE = "`number user TAB bot`, `number subject R_relation value` or `number api_
 
 
 class Fact(NamedTuple):
-    """A knowledge line: `("resto_rome_cheap_thai_2stars", "R_rating", "2")`."""
+    """A line of a knowledge base: `("resto_rome_cheap_thai_2stars", "R_rating", "2")`."""
 
     subject: str
     relation: str
@@ -36,7 +36,7 @@ class Fact(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What a user says, or `<SILENCE>`, and what the bot answers."""
+    """A sentence of the user, or `<SILENCE>`, and the bot's answer."""
 
     number: int
     """Line of the file, from 1."""
@@ -66,9 +66,6 @@ def find_tasks(directory):
 
     A task's own files are `dialog-babi-taskN-*candidates.txt` and `dialog-babi-taskN-*kb.txt`; tasks 1 to 5 without
     them share `dialog-babi-candidates.txt` and `dialog-babi-kb-all.txt`.
-
-    Raises:
-        UserError: if the directory or a file of a task is missing.
     """
     directory = existing_directory(directory, "dialog bAbI")
     tasks = [task for number in range(1, 7) if (task := _find_task(directory, number))]
@@ -101,14 +98,7 @@ def _first(directory, *patterns):
 
 
 def read_dialogs(path):
-    """Reads a dialog file, UTF-8.
-
-    Returns:
-        List of dialogs, each a list of `Turn` and `Fact` in the file's order. White space becomes single spaces.
-
-    Raises:
-        UserError: at the first line that is not in the format.
-    """
+    """Reads a dialog file: a list of dialogs, each a list of `Turn` and `Fact`. White space becomes single spaces."""
     dialogs, expected = [], 1
     for number, line in read_lines(path, None):
         if not line.strip():
@@ -141,11 +131,7 @@ def _entry(path, number, rest):
 
 
 def read_candidates(path):
-    """Reads the list of all responses, in the file's order.
-
-    Raises:
-        UserError: at a line that is not `number text`, or repeats another.
-    """
+    """Reads the list of all responses, in the file's order."""
     seen = {}
     for number, line in read_lines(path, "candidates"):
         id, _, text = line.partition(" ")
@@ -158,11 +144,7 @@ def read_candidates(path):
 
 
 def read_knowledge(path):
-    """Reads a knowledge base, in either of the two formats: a list of `Fact`.
-
-    Raises:
-        UserError: at a line that is not in the format.
-    """
+    """Reads a knowledge base: a list of `Fact`."""
     facts = []
     for number, line in read_lines(path, "facts"):
         words = re.split(r"[ \t]", line)
@@ -178,16 +160,15 @@ def read_knowledge(path):
 def unseen_entities(train, knowledge):
     """Pairs each cuisine and place of the training dialogs with one that none of them contains.
 
-    Tasks 1 to 5 have a knowledge base of two worlds, of which training dialogs know one; the out-of-vocabulary test
-    files use the other. Dialogs whose words are replaced by these pairs, also inside the names of restaurants, do so
-    too, and their responses are still candidates.
+    Tasks 1 to 5 have a knowledge base of two worlds: one of the training dialogs, one of the out-of-vocabulary tests.
+    Dialogs with words replaced by these pairs are in the other world, and their responses are still candidates.
 
     Args:
         train: Dialogs.
         knowledge: List of `Fact`.
 
     Returns:
-        `{word: other word}`, in sorted order; empty if the knowledge base has not enough others (task 6).
+        `{word: other word}`, in sorted order; empty if the knowledge base has too few others (task 6).
     """
     words = {word for dialog in train for entry in dialog for word in entry.text.split()}
     pairs = {}
@@ -201,7 +182,7 @@ def unseen_entities(train, knowledge):
 
 
 def move(dialogs, pairs):
-    """Dialogs with words replaced by those that `unseen_entities` paired them with.
+    """Dialogs with words replaced by the pairs of `unseen_entities`.
 
     >>> move([[Turn(1, "thai in rome", "ok"), Fact("resto_rome_thai", "R_price", "cheap")]], {"rome": "hanoi"})[0]
     [Turn(number=1, user='thai in hanoi', bot='ok'),

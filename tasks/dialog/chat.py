@@ -1,4 +1,4 @@
-"""A conversation with a trained dialog model: it answers, calls the knowledge base, and shows what it attended to."""
+"""A conversation with a trained dialog model, its searches, and its attention."""
 
 import numpy as np
 from rich.table import Table
@@ -35,7 +35,7 @@ class DialogChat(Chat):
         return "A new conversation."
 
     def help(self):
-        """The values that a search takes, and what users say."""
+        """The values that a search takes, and frequent sentences of users."""
         lines = []
         for type, values in self.predictor.response_filter.searched.items():
             more = f" and {len(values) - VALUES} more" if len(values) > VALUES else ""
@@ -45,10 +45,9 @@ class DialogChat(Chat):
         return "\n".join(lines)
 
     def reply(self, text):
-        """Answers a user's sentence; where the answer calls the knowledge base, also what the bot says next.
+        """Answers a user's sentence; after a search, the bot speaks again. Empty text is silence.
 
-        Args:
-            text: Any text; empty: silence. The model is not asked where it knows no word of it.
+        The model is not asked if it knows no word of the sentence.
         """
         words = self.predictor.read(text)
         unknown = self.predictor.unknown(words)
@@ -75,8 +74,7 @@ class DialogChat(Chat):
         return found["facts"]
 
     def attention(self, path=""):
-        """A table of the memories with the largest weights in the last answer, a column per hop, mean over heads; or
-        all of them as a picture in a PNG file."""
+        """Shows the memories with the largest weights in the last answer, mean over heads; or all as a PNG file."""
         if not self.predictor.model.attention_weights:
             return "This model has no attention."
         if not self._attention:

@@ -1,7 +1,6 @@
-"""A prepared dialog dataset: the world that its bot lives in, and batches of whole dialogs.
+"""A prepared dialog dataset: the world of its bot, and batches of whole dialogs.
 
-The history of a turn is all that precedes it in its dialog, so a sentence is stored, sent and encoded once for all
-turns that remember it, and once for all dialogs of a batch.
+A sentence is stored, sent and encoded once for all turns that remember it, and once for all dialogs of a batch.
 
 Letters:
     B dialogs   M sentences   S distinct sentences   W words   T turns   E entities   K entities of a sentence
@@ -12,7 +11,6 @@ import collections
 import dataclasses
 import functools
 import pathlib
-import shutil
 from typing import NamedTuple
 
 import numpy as np
@@ -38,12 +36,12 @@ PHRASES = "phrases.txt"  # of a run: what users say
 
 
 class Sentences(NamedTuple):
-    """Encoded sentences, each a `data.sequences.Sequences` of lists of ids."""
+    """Encoded sentences."""
 
     words: Sequences
     """Word ids."""
     typed_words: Sequences
-    """The same with the id of its type for each entity of an open type, see `World`; 0 for its further words."""
+    """Word ids, with the id of its type for each entity of an open type (`World`); 0 for its further words."""
     entities: Sequences
     """Entities that a sentence mentions, counted from 1."""
 
@@ -56,8 +54,7 @@ class DialogSplit:
         dialogs: List of dicts of lists, as `tasks.dialog.prepare` writes them.
 
     Attributes:
-        answers: Candidates of all turns, dialog by dialog, int32 `(responses,)`.
-        dialog: The dialog of each of these, int `(responses,)`.
+        answers, dialog: Candidate and dialog of each response, int `(responses,)`.
         sizes: Sentences and turns of each dialog, int `(dialogs, 2)`.
     """
 
@@ -81,7 +78,7 @@ class DialogSplit:
             length_multiple: Sizes are rounded up to it.
 
         Returns:
-            Answers: candidates, int32 `(B, T)`, -1 for padding. Before them a dict of inputs:
+            A dict of inputs, and the candidates that are the answers, int32 `(B, T)`, -1 for padding. The inputs:
             words, typed_words: ids of the distinct sentences of the batch, int32 `(S, W)`; the first is empty.
             sentences: numbers of these, speakers: see `SPEAKERS`, times: earlier turns; int32 `(B, M)`, 0 for padding.
             turns: places of the user's sentences, int32 `(B, T)`; 0 also for padding.
@@ -119,23 +116,23 @@ class DialogSplit:
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """What a bot knows before its first user comes: words, responses, and the entities of its knowledge base.
+    """Words, responses and entities that a bot knows.
 
-    A type of entities is *open* where it has more than 8 values: places, cuisines, restaurants, phone numbers. A new
-    value of such a type may turn up any day, so all its values share one id in `Sentences.typed_words`.
+    A type of entities is *open* if it has more than 8 values: places, cuisines, restaurants, phone numbers. New values
+    of such a type may appear, so all its values share one id in `Sentences.typed_words`.
     """
 
     vocabulary: Vocabulary
     candidates: list[str]
     knowledge: list[tuple[str, str, str]]
     entities: list[tuple[str, str, str]]
-    """`(name, type, source)`, see `tasks.dialog.prepare.find_entities`."""
+    """`(name, type, source)` from `tasks.dialog.prepare.find_entities`."""
 
     FILES = (VOCABULARY, CANDIDATES, KNOWLEDGE, ENTITIES)
 
     @classmethod
     def load(cls, path):
-        """Reads it from a prepared dataset or a run; a missing or malformed file is a `UserError`."""
+        """Reads a prepared dataset or a run; a missing or malformed file is a `UserError`."""
         path = pathlib.Path(path)
         entities, knowledge = (_read_triples(path / name) for name in (ENTITIES, KNOWLEDGE))
         if any(name.count("_") > MAX_PARTS for name, _, _ in entities):
@@ -145,11 +142,6 @@ class World:
         with checked(path / CANDIDATES, "candidates of similar lengths"):
             _ = world.config_fields
         return world
-
-    def copy_files(self, source, path):
-        """Copies its files from a dataset into a run."""
-        for name in self.FILES:
-            shutil.copyfile(pathlib.Path(source) / name, pathlib.Path(path) / name)
 
     # === Entities ===
 
@@ -181,12 +173,7 @@ class World:
         return max(map(len, self.surfaces), default=1)
 
     def link(self, words):
-        """Finds the entities of a list of words, at each word the longest.
-
-        Returns:
-            Pairs `(words, numbers)` that make up the list: the words of a name and the entities that have it, or one
-            word and none.
-        """
+        """Splits words into pairs `(words, entities)`: the longest name at each word, or one word without entities."""
         start, parts = 0, []
         while start < len(words):
             length = self.longest
@@ -203,10 +190,7 @@ class World:
         return " ".join(f"{{{self.entities[numbers[0]][1]}}}" if numbers else part[0] for part, numbers in parts)
 
     def search(self, call):
-        """The facts that an `api_call` finds, as texts: all about the subjects that have every value it names.
-
-        The name of a relation, as `R_price`, stands for any value.
-        """
+        """The facts about all subjects with every value that an `api_call` names; `R_price` stands for any price."""
         wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
         values = collections.defaultdict(set)
         for subject, _, value in self.knowledge:
@@ -237,14 +221,13 @@ class World:
 
     @functools.cached_property
     def match_groups(self):
-        """What the match types of candidates compare (Bordes et al. 2017, section 4.2).
+        """The match types of candidates (Bordes et al. 2017, section 4.2).
 
-        A candidate has type `t` in a context that mentions one of its entities of type `t`, which are a group. Numbers
-        of entities and groups count from 1; 0 is padding.
+        A candidate has type `t` in a context that mentions one of its entities of type `t`, which are a group.
 
         Returns:
             Entities of each group, int32 `(groups, members)`; type of each group, int32 `(groups,)`; groups of each
-            candidate, int32 `(C, groups per candidate)`.
+            candidate, int32 `(C, groups per candidate)`. Entities and groups count from 1; 0 is padding.
         """
         groups, candidates = {}, []
         for numbers in self.encoded_candidates.entities.lists():
@@ -260,7 +243,7 @@ class World:
 
     @functools.cached_property
     def config_fields(self):
-        """`{field: value}` of a model's config that the world decides."""
+        """`{field: value}` of a model's config."""
         words, _, entities = self.encoded_candidates
         members, _, groups = self.match_groups
         return {
@@ -274,7 +257,7 @@ class World:
         }
 
     def put_into(self, model):
-        """Gives a model the candidates and the entities in them; its trained variables stay."""
+        """Sets the candidates of a model and the entities in them; its trained variables stay."""
         words, typed_words, entities = self.encoded_candidates
         read = typed_words if "typed_words" in model.config.reads else words
         tables = {
@@ -294,39 +277,34 @@ class World:
 
 @dataclasses.dataclass(frozen=True)
 class DialogDataset(Dataset):
-    """A prepared directory: of each of `tasks.dialog.prepare.SPLITS` a `DialogSplit`."""
+    """A prepared directory with a `DialogSplit` for each of `tasks.dialog.prepare.SPLITS`."""
 
     world: World
 
     @property
     def vocabulary(self):
-        """That of its world."""
         return self.world.vocabulary
 
     def conversation(self, split, dialog):
-        """The sentences of one of a split's dialogs, `{"speaker", "text"}` each."""
+        """The sentences of a split's dialog, `{"speaker", "text"}` each."""
         names = {number: name for name, number in SPEAKERS.items()}
-        texts = map(self._text, split.sentences.words.lists(dialog["sentences"]))
-        speakers = [names[speaker] for speaker in dialog["speakers"]]
-        return [{"speaker": speaker, "text": text} for speaker, text in zip(speakers, texts, strict=True)]
+        spoken = zip(dialog["speakers"], split.sentences.words.lists(dialog["sentences"]), strict=True)
+        return [{"speaker": names[by], "text": " ".join(map(self.vocabulary.word, ids))} for by, ids in spoken]
 
     def phrases(self, count=12):
         """The most frequent sentences of users in train, one for each template."""
         split, counts, texts = self.splits["train"], collections.Counter(), {}
         for dialog in split.dialogs:
-            for ids in split.sentences.words.lists([dialog["sentences"][turn] for turn in dialog["turns"]]):
-                text = self._text(ids)
-                template = self.world.template(text)
-                counts[template] += text != SILENCE
-                texts.setdefault(template, text)
-        return [texts[template] for template, found in counts.most_common(count) if found]
-
-    def _text(self, ids):
-        return " ".join(map(self.vocabulary.word, ids))
+            for said in self.conversation(split, dialog):
+                if said["speaker"] == "user" and said["text"] != SILENCE:
+                    template = self.world.template(said["text"])
+                    counts[template] += 1
+                    texts.setdefault(template, said["text"])
+        return [texts[template] for template, _ in counts.most_common(count)]
 
 
 def load_dataset(path):
-    """Reads a prepared dataset; a missing or malformed file is a `UserError`, and files that contradict each other."""
+    """Reads a prepared dataset; missing, malformed or contradictory files are a `UserError`."""
     path = pathlib.Path(path)
     if not (path / FACTS).is_file() and (path / "task1" / FACTS).is_file():
         raise UserError(f"{path} holds several tasks: give one of them, as {path / 'task1'}")

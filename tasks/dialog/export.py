@@ -1,7 +1,7 @@
-"""The SavedModel of a dialog model: a conversation and what a search brought in as strings, the bot's responses out.
+"""The SavedModel of a dialog model, which takes conversations as strings and returns responses.
 
 Letters:
-    B dialogs   M sentences of the history   F facts   N candidates that are given   C candidates of the bot   W words
+    B dialogs   M sentences of the history   F facts   N given candidates   C candidates of the bot   W words
     S all sentences of a batch   E entities   K responses
 """
 
@@ -16,17 +16,13 @@ from layers.masking import LOWEST, masked_softmax
 from tasks.dialog.predictor import BEST, SIGNS
 from tasks.dialog.prepare import SPEAKERS
 
-SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # what Python's str.split takes for white space beside ASCII's
+SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCII's
 
 
 class DialogText:
-    """Makes ids of strings, as `DialogPredictor.read` and `World.encode` do.
+    """The graph's version of `DialogPredictor.read` and `World.encode`.
 
     A surface is a way to write an entity, see `World.surfaces`; they are counted from 1, and 0 is none.
-
-    Args:
-        world: A `tasks.dialog.data.World`.
-        max_words: Words that are kept of a sentence.
     """
 
     def __init__(self, world, max_words):
@@ -40,14 +36,11 @@ class DialogText:
         self.types = tf.constant([0, *(world.open_types.get(type, 0) for type in types)])
 
     def split(self, texts, of_user):
-        """The words of sentences; those of a user in the form that is known, as `DialogPredictor.read` finds it.
+        """The words of sentences, string `(S, W)`, "" = padding; a user's words as `DialogPredictor.read` has them.
 
         Args:
             texts: string `(S,)`.
             of_user: Boolean `(S,)`.
-
-        Returns:
-            string `(S, W)`, "" = padding.
         """
         texts = tf.strings.regex_replace(texts, SPACE, " ")
         texts = tf.where(of_user & (tf.strings.strip(texts) == ""), SILENCE, texts)
@@ -62,10 +55,7 @@ class DialogText:
         return words.with_flat_values(read).to_tensor(shape=(None, self.max_words))
 
     def encode(self, words):
-        """Ids and entities of sentences.
-
-        Args:
-            words: string `(S, W)`.
+        """Ids and entities of words `(S, W)`.
 
         Returns:
             The model's `words` and `typed_words`, int32 `(S, W)`, and entities counted from 1, int32 `(S, .)`.
@@ -141,7 +131,7 @@ class _Responder:
         }
 
     def inputs(self, history, speakers, facts):
-        """What the model reads: the facts, the history, and where the user has to be silent, that."""
+        """The model's inputs: the facts, the history, and a silent user if somebody else spoke last."""
         who = self.speakers.lookup(speakers)
         tf.debugging.assert_non_negative(who, "speakers must be user, bot, fact, or empty where filled up")
         who, times, turn = _order(who, facts)
@@ -167,11 +157,7 @@ class _Responder:
 
 
 def _order(who, facts):
-    """Puts facts in front of a history, and after it the silence of a user where somebody else spoke last.
-
-    Args:
-        who: Speakers of the history, int32 `(B, M)`.
-        facts: string `(B, F)`.
+    """Puts facts `(B, F)` before a history with speakers `(B, M)`, and a silent user after another speaker.
 
     Returns:
         Speakers and times, int32 `(B, F + M + 1)`, and the place of the last sentence, int32 `(B, 1)`. As in
@@ -191,24 +177,17 @@ def _order(who, facts):
 def dialog_archive(model, world):
     """The endpoint `respond`, also `serving_default`, of a dialog model.
 
-        history     string (B, M)   what was said, the oldest sentence first, filled up with "" at the end; "" of a user
-                                    is silence, and after another than the user's the user is silent
-        speakers    string (B, M)   who said it: "user", "bot", or "fact" for what a search brought; "" where filled up
-        facts       string (B, F)   what a search brought, known before the last sentence of the user; "" is none
-        candidates  string (B, N)   only these of the bot's candidates are chosen from; "" is none, and of none are all
-     -> responses   string (B, K)   at most five, the best first; "" where there are not so many
+        history     string (B, M)   sentences, the oldest first, padded with ""; "" of a user is silence; if the last
+                                    sentence is not the user's, the user is silent
+        speakers    string (B, M)   "user", "bot", "fact" (found by a search), or "" for padding
+        facts       string (B, F)   facts found before the last sentence of the user, padded with ""
+        candidates  string (B, N)   candidates to choose from, padded with ""; without any, all of the bot's
+     -> responses   string (B, K)   at most five, the best first, padded with ""
         scores      float32 (B, K)  their probabilities among the candidates
         history_attention float32 (B, H, M), facts_attention (B, H, F)
-                                    what each hop attended to, mean over heads; H is 0 for a model without attention
+                                    weights of each hop, mean over heads; H is 0 for a model without attention
 
-    It chooses as the model scores; the chat and the predictor also leave out what `tasks.dialog.response_filter` says.
-
-    Args:
-        model: A `models.dialog_memory.DialogModel`.
-        world: Its `tasks.dialog.data.World`.
-
-    Returns:
-        A `keras.export.ExportArchive`.
+    It chooses by the model's scores alone, without `tasks.dialog.response_filter`.
     """
     responder = _Responder(model, world)
     without_cudnn(model)

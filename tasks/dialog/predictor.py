@@ -17,21 +17,21 @@ from tasks.dialog.data import PHRASES, DialogSplit, World
 from tasks.dialog.prepare import CALL, encode_dialog
 from tasks.dialog.response_filter import ResponseFilter
 
-SIGNS = ".,;:!?\"'"  # that may stand around a word
-BEST = 5  # candidates that an answer lists
+SIGNS = ".,;:!?\"'"  # punctuation around words
+BEST = 5  # candidates in an answer
 
 
 class Sentence(Config):
     """One sentence of a conversation."""
 
     speaker: Literal["user", "bot", "fact"]
-    """`fact` for what a search found."""
+    """`fact`: found by a search."""
     text: str
     """Empty: silence, after which the bot continues."""
 
 
 class Candidate(Config):
-    """A response that the bot may give."""
+    """A possible response of the bot."""
 
     text: str
     score: float
@@ -54,19 +54,19 @@ class DialogPredictor(Predictor):
         history: list[Sentence]
         """The conversation, the oldest sentence first. If the last one is not the user's, the user is silent."""
         facts: list[str] = []
-        """What a search found, known before the last sentence of the user."""
+        """Facts that a search found before the last sentence of the user."""
         candidates: list[str] = []
-        """Those of the bot's candidates to choose from; empty: all that claim nothing that was not said."""
+        """Responses to choose from; empty: all that claim nothing that was not said."""
 
     class Answer(Config):
-        """What the bot says."""
+        """The bot's response."""
 
         response: str
         """The best candidate."""
         best: list[Candidate]
         """The five best candidates."""
         facts: list[str]
-        """What a response that is an `api_call` finds. A client adds them to the history, before it asks again."""
+        """Facts found by a response that is an `api_call`; the next request has them in its history."""
         unknown: list[str]
         """The user's last words that the model does not know."""
 
@@ -85,20 +85,16 @@ class DialogPredictor(Predictor):
 
     @functools.cached_property
     def opening(self):
-        """What precedes a history in which the user speaks first, if in the dataset the bot always did."""
+        """Sentences before a history that the user begins, if in the dataset the bot always begins."""
         if self._firsts != {SILENCE}:
             return []
         [greeting] = self.answer([self.Instance(history=[])])
         return [("user", ""), ("bot", greeting.response)]
 
     def read(self, text):
-        """The words of a user in a form that the model knows, if without capitals and punctuation it knows one.
+        """Splits a user's text into at most `max_words` words; an empty text is silence.
 
-        Args:
-            text: Any text; empty: silence.
-
-        Returns:
-            List of at most `max_words` words.
+        A word is taken as it is, without capitals or without punctuation: the first of these that the model knows.
         """
         words = []
         for word in text.split()[: self.config.max_words]:
@@ -107,7 +103,7 @@ class DialogPredictor(Predictor):
         return words or [SILENCE]
 
     def unknown(self, words):
-        """Those of the words from `read` that the model does not know, but for signs."""
+        """The words from `read` that the model does not know, without punctuation."""
         return [word for word in words if word not in self._known and any(map(str.isalnum, word))]
 
     def check(self, instance):
@@ -126,7 +122,7 @@ class DialogPredictor(Predictor):
         return read, [(each.score, each.text) for each in best]
 
     def answer_with_attention(self, instance, details):
-        """As of `Predictor`; the details are what each head of a hop attended to."""
+        """See `Predictor.answer_with_attention`; the details are the weights of each head."""
         [(said, logits, weights)] = self._run([instance])
         answer = self._best(instance, said, logits)
         if not weights.size:
@@ -144,7 +140,7 @@ class DialogPredictor(Predictor):
         """Scores the candidates after each conversation.
 
         Yields:
-            Of each instance its sentences as `(speaker, text)`, the logits `(C,)`, and the attention weights of the
+            For each instance its sentences `(speaker, text)`, the logits `(C,)`, and the attention weights of the
             sentences before the last, `(hops, heads, M)`.
         """
         conversations = [self._conversation(instance) for instance in instances]
@@ -160,7 +156,7 @@ class DialogPredictor(Predictor):
             yield said, logits[row, 0], np.array([weights[row, :, 0, : len(said) - 1] for weights in hops])
 
     def _conversation(self, instance):
-        """All that was said, and the facts, as `(speaker, text)`; the last sentence is the user's."""
+        """The sentences and facts as `(speaker, text)`; the last sentence is the user's."""
         said = [(sentence.speaker, sentence.text) for sentence in instance.history]
         if said and said[0][0] == "user" and self.read(said[0][1]) != [SILENCE]:
             said = [*self.opening, *said]

@@ -2,18 +2,17 @@
 
     dialogs.pkl       {"sentences": lists of word ids, each sentence once,
                        "splits": {split: [{"sentences", "speakers", "times", "turns", "answers"}]}}
-    candidates.txt    every response a bot can give, one per line
-    knowledge.txt     `subject TAB relation TAB value` a line
-    entities.txt      `name TAB type TAB source` a line: the words that stand for an entity, see `find_entities`
+    candidates.txt    all responses of the bot, one per line
+    knowledge.txt     `subject TAB relation TAB value` per line
+    entities.txt      `name TAB type TAB source` per line, see `find_entities`
 
 and the files of `data.prepared`, without word vectors.
 
-Of a dialog, `sentences` are what is said and known, in order (numbers of sentences), `speakers` who says it (1 user,
-2 bot, 3 knowledge), `times` how many turns went before; `turns` are the places of the user's sentences, and `answers`
-the numbers of the candidates that the bot gives to them.
+A dialog has the numbers of its `sentences` in order, their `speakers` (1 user, 2 bot, 3 knowledge) and `times` (earlier
+turns); `turns` are the places of the user's sentences, and `answers` the numbers of the candidates that follow them.
 
-Where a knowledge base has entities that no training dialog mentions, the split `dev-oov` is dev moved to these
-(`data.corpora.babi_dialog.unseen_entities`).
+The split `dev-oov` is dev moved to entities that no training dialog mentions
+(`data.corpora.babi_dialog.unseen_entities`), if the knowledge base has enough of them.
 """
 
 import bisect
@@ -150,11 +149,11 @@ def _statistics(encoded):
 
 
 def find_entities(knowledge, candidates):
-    """The words that stand for entities of the world: distinct triples `(name, type, source)`, sorted within a source.
+    """The entities of the world: distinct triples `(name, type, source)`, sorted within a source.
 
-    From `knowledge`: the values of a relation, whose type is the relation (`R_price` gives `price`). From `subjects`:
-    what the facts are about, of type `restaurant`. From `calls`: a word that the knowledge base lacks but an `api_call`
-    has, with the type that most other calls have in its place (`canapes`, in the place of cuisines).
+    `knowledge`: the values of a relation, whose type is the relation (`R_price` gives `price`). `subjects`: subjects of
+    facts, of type `restaurant`. `calls`: words that the knowledge base lacks but an `api_call` has, with the type that
+    most other calls have in the same place (`canapes`, in the place of cuisines).
 
     >>> from data.corpora.babi_dialog import Fact
     >>> facts = [Fact("prezzo", "R_cuisine", "thai"), Fact("prezzo", "R_location", "west")]

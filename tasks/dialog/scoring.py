@@ -1,4 +1,4 @@
-"""Losses of dialog models, the candidates they give over a split, baselines, and groups of correct and wrong responses.
+"""Losses of dialog models, predictions over a split, baselines, and scores of groups of responses.
 
 Letters: B dialogs   T turns   C candidates
 """
@@ -28,7 +28,7 @@ def softmax_loss(answers, logits):
         logits: Float `(B, T, C)`.
 
     Returns:
-        Float32 `(B,)`: the mean over these is that over all real turns.
+        Float32 `(B,)`, whose mean is the mean over all real turns.
 
     >>> loss = softmax_loss(np.array([[1, -1]]), np.log([[[1.0, 3.0], [9.0, 9.0]]]))
     >>> round(float(ops.exp(-loss[0])), 3)
@@ -62,7 +62,6 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4):
     """The candidate with the largest logit at each turn of a `DialogSplit`, int `(responses,)` as `split.answers`.
 
     Args:
-        model: Takes what `model.config.reads` names, returns logits `(B, T, C)`.
         batch_size: Dialogs per batch.
         progress: Wraps the list of batches.
         length_multiple: Lengths are rounded up to it.
@@ -75,16 +74,16 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4):
         inputs, answers = arrays
         return answers >= 0, np.argmax(np.asarray(model.predict_on_batch(inputs)), axis=2)
 
-    chosen = [None] * len(split)
+    chosen = np.zeros_like(split.answers)
     batches = batches_by_size(split.sizes, batch_size)
     for rows, (real, best) in results_of(best_of, arrays_of, batches, model, progress):
         for row, real_T, best_T in zip(rows, real, best, strict=True):
-            chosen[row] = best_T[real_T]
-    return np.concatenate(chosen)
+            chosen[split.dialog == row] = best_T[real_T]
+    return chosen
 
 
 def baselines_and_upper_bounds(dataset, split):
-    """Scores of two baselines, and of models that only repeat responses of train, or also fill in match types."""
+    """Scores of two baselines, and upper bounds of models that repeat responses of train, or also fill in types."""
     world, train, test = dataset.world, dataset.splits["train"], dataset.splits[split]
     candidates = world.encoded_candidates.words.lists()
     contexts, inputs = _contexts_and_inputs(test)
@@ -122,13 +121,12 @@ def _contexts_and_inputs(split):
 
 
 def by_kind(dataset, split, templates):
-    """Labels of the responses by what the correct one does, and all labels in order."""
-    labels = []
-    for answer in split.answers:
-        text = dataset.world.candidates[answer]
-        named = "names an entity" if templates[answer] != text else "other"
-        labels.append("asks the knowledge base" if text.startswith(CALL) else named)
-    return labels, ["asks the knowledge base", "names an entity", "other"]
+    """Labels of the responses by the purpose of the correct one, and all labels in order."""
+    order = ["asks the knowledge base", "names an entity", "other"]
+    texts = [dataset.world.candidates[answer] for answer in split.answers]
+    template = [templates[answer] for answer in split.answers]
+    kinds = [0 if text.startswith(CALL) else 1 + (text == form) for text, form in zip(texts, template, strict=True)]
+    return [order[kind] for kind in kinds], order
 
 
 def by_template(dataset, split, templates):
@@ -139,7 +137,7 @@ def by_template(dataset, split, templates):
 
 
 def by_seen(dataset, split, templates):
-    """By whether a training dialog has the correct response."""
+    """By occurrence of the correct response in train."""
     seen = reachable_by_seen(dataset.splits["train"].answers, split.answers)
     return np.where(seen, "in train", "not in train"), ["not in train", "in train"]
 
@@ -157,16 +155,15 @@ GROUPINGS = {"kind": by_kind, "template": by_template, "seen": by_seen, "turns":
 
 
 def metrics_by(dataset, split, predicted, groupings):
-    """Scores groups of responses, see `engine.task.Task.metrics_by`.
+    """Scores groups of responses by keys of `GROUPINGS`, see `engine.task.Task.metrics_by`.
 
-    `per_response` is the fraction of correct responses, `template` and `entities` the fractions of those whose words
-    apart from entities, and whose entities, are the correct one's.
+    `per_response` is the fraction of correct responses; `template` and `entities` are the fractions with the correct
+    template, or the correct entities.
 
     Args:
         dataset: A `tasks.dialog.data.DialogDataset`.
         split: A `tasks.dialog.data.DialogSplit`.
-        predicted: The candidate given as each response, int `(responses,)`.
-        groupings: Keys of `GROUPINGS`.
+        predicted: Chosen candidates, int `(responses,)`.
     """
     world = dataset.world
     templates = [world.template(text) for text in world.candidates]
@@ -180,14 +177,13 @@ def metrics_by(dataset, split, predicted, groupings):
     found = {}
     for name in groupings:
         labels, order = GROUPINGS[name](dataset, split, templates)
-        groups = {label: np.array([label == other for other in labels]) for label in order}
+        groups = [(label, np.array(labels) == label) for label in order if label in labels]
         found[name] = [
             {
                 "group": label,
                 "examples": int(members.sum()),
                 "metrics": {metric: float(right[members].mean()) for metric, right in correct.items()},
             }
-            for label, members in groups.items()
-            if members.any()
+            for label, members in groups
         ]
     return found

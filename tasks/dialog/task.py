@@ -1,5 +1,6 @@
-"""Dialog with a list of responses: which of all candidates does the bot give next?"""
+"""Dialog with a list of responses: data, training, scoring and use of its models."""
 
+import shutil
 from typing import Annotated, Literal
 
 import keras
@@ -26,7 +27,7 @@ from tasks.dialog.scoring import (
     softmax_loss,
 )
 
-WORDS = 16  # the room for a sentence is a multiple of this, and so is every padded batch
+WORDS = 16  # `max_words` is a multiple of this
 
 
 class Training(task.Training):
@@ -39,16 +40,15 @@ class Training(task.Training):
     learning_rate: Annotated[float, Field(ge=0)] = 2e-3
     """Initial learning rate."""
     loss: Literal["softmax", "margin"] = "softmax"
-    """`softmax` over all candidates, or the `margin` ranking loss of Bordes et al., against every candidate that
-    comes within the margin of the correct one."""
+    """`softmax` over all candidates, or the `margin` ranking loss of Bordes et al."""
     margin: Annotated[float, Field(ge=0)] = 0.1
-    """How far the correct candidate's score should be above any other's, for the margin loss."""
+    """Margin of the correct candidate's score over any other, for the margin loss."""
     gradient_clip: Annotated[float, Field(ge=0)] = 10.0
     """Gradients are scaled down to this global norm; 0: not at all."""
     decay: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not at all."""
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Momentum of moving averages of the weights, which stand in for the weights in scoring; 0: none are kept."""
+    """Momentum of the moving averages of the weights, which scoring uses; 0: none."""
     validations_per_epoch: Annotated[float, Field(gt=0)] = 0.5
     """Validations on dev per pass over the training dialogs; 0.5 is every other epoch."""
 
@@ -75,8 +75,9 @@ class DialogTask(task.Task):
         return load_dataset(path)
 
     def keep_for_run(self, dataset, path):
-        """The world that a bot needs to talk, and what users say."""
-        dataset.world.copy_files(dataset.path, path)
+        """The files of its world, and the most frequent sentences of users."""
+        for name in World.FILES:
+            shutil.copyfile(dataset.path / name, path / name)
         with atomic_file(path / PHRASES) as file:
             file.writelines(f"{phrase}\n" for phrase in dataset.phrases())
 
@@ -91,11 +92,9 @@ class DialogTask(task.Task):
     # === Training ===
 
     def initialise(self, model, dataset, training):
-        """Puts the candidates into a fresh model."""
         dataset.world.put_into(model)
 
     def optimizer(self, training, steps, config=None):
-        """Adam with a linear decay and, where asked for, moving averages of the weights."""
         schedule = linear_decay(training.learning_rate, steps, training.decay)
         clip = training.gradient_clip or None
         return keras.optimizers.Adam(schedule, global_clipnorm=clip, **averaging(training.ema))
@@ -109,7 +108,6 @@ class DialogTask(task.Task):
         return (targets >= 0).sum(axis=1)
 
     def training_batches(self, split, config, training, rng):
-        """Batches are numbers of dialogs of like size."""
         return batches_by_size(split.sizes, training.batch_size, rng)
 
     def collate(self, split, config, batch, length_multiple):
@@ -121,13 +119,12 @@ class DialogTask(task.Task):
         return mean_of_softmaxes(logits)
 
     def validate(self, model, split, length_multiple=4):
-        """Chooses by the accuracy per response."""
         predicted = predict(model, split, length_multiple=length_multiple)
         metrics = dialog_metrics(predicted, split.answers, split.dialog)
         return metrics, metrics["per_response"]
 
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, scores_out=None):
-        """Adds to `engine.task.Task.measure`: `scores_out` is a file for lines `dialog TAB said TAB correct`."""
+        """See `engine.task.Task.measure`; `scores_out` is a file for lines `dialog TAB said TAB correct`."""
         examples = dataset.splits[split]
         predicted = predict(model, examples, progress=progress, length_multiple=length_multiple)
         record = {
