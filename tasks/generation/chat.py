@@ -11,7 +11,7 @@ conversations and does not know whose turn is whose: now and then it takes yours
 
 
 class GenerationChat(Chat):
-    """Answers what is said, in view of what was said before.
+    """A conversation with a generation model.
 
     Args:
         predictor: A `tasks.generation.predictor.GenerationPredictor`.
@@ -41,9 +41,9 @@ class GenerationChat(Chat):
             self.commands["/reverse"] = self.reverse
 
     def reply(self, text):
-        """The reply to what was said, which is remembered as said; of a beam also the other replies and all scores.
+        """Yields the reply, and after a beam search a note with all replies and their scores.
 
-        Unless it is the best of several, it comes word by word; what is written when it is stopped is remembered.
+        Any other reply is written word by word; if it is stopped, what was written is remembered.
         """
         if not text:
             return
@@ -72,7 +72,6 @@ class GenerationChat(Chat):
     # === Commands ===
 
     def beam(self, argument=""):
-        """Searches for replies by a beam."""
         if not argument.isdecimal() or not 0 < int(argument) <= 100:
             return f"/beam expects a number from 1 to 100. Received: {argument}"
         beam = int(argument)
@@ -80,7 +79,6 @@ class GenerationChat(Chat):
         return f"beam of {beam}" if beam > 1 else "greedy search"
 
     def sample(self, argument=""):
-        """Draws replies."""
         drawn = CHOICE if self.predictor.reverse else 1
         try:
             self.predictor.decoding = Decoding(sample=True, temperature=float(argument or 1.0), beam=drawn)
@@ -89,7 +87,6 @@ class GenerationChat(Chat):
         return f"sampling at temperature {self.predictor.decoding.temperature:g}"
 
     def reverse(self, argument=""):
-        """Changes how much the reverse model counts."""
         try:
             weight = float(argument)
         except ValueError:
@@ -100,12 +97,11 @@ class GenerationChat(Chat):
         return f"the reverse model counts {weight:g}"
 
     def reset(self, _=""):
-        """Forgets what was said."""
         self.said, self.last = [], None
         return "forgotten"
 
     def attention(self, path=""):
-        """What the model attended to when it wrote its last reply, as text, or as a picture in a PNG file."""
+        """Shows the attention of the last reply as text, or as a picture in a PNG file."""
         if self.last is None:
             return "Say something first."
         if not self.last["attention"]:

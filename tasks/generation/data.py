@@ -33,16 +33,15 @@ class TextSettings(Config):
     """Utterances of a source, the last ones."""
 
     def words(self, text):
-        """The words of a text."""
         return words_of(text, self.tokenizer, self.lower)
 
     def join(self, words):
-        """The text that a reader expects of some words."""
+        """Joins words to a text as people write it."""
         return TOKENIZERS[self.tokenizer].detokenize(words)
 
 
 def text_settings(found, file):
-    """Takes the `TextSettings` out of a file's JSON object of settings; a wrong or missing one is a `UserError`."""
+    """Reads `TextSettings` from the JSON object of settings in a file; a wrong or missing one is a `UserError`."""
     found = found if isinstance(found, dict) else {}
     return make_config(TextSettings, {name: found.get(name) for name in TextSettings.model_fields}, f"{file}: ")
 
@@ -80,8 +79,8 @@ class GenerationSplit:
         """The split as a model with this config reads it: a reverse model reads targets and writes sources."""
         if not config.reverse:
             return self
-        sides = {"source": self.target, "target": self.source}
-        return dataclasses.replace(self, **sides, source_texts=self.target_texts, target_texts=self.source_texts)
+        sides = self.target, self.source, self.bos, self.target_texts, self.source_texts
+        return GenerationSplit(*sides, self.seen, self.several)
 
     def collate(self, rows, multiple=1, max_source=None, max_target=None):
         """Makes a batch for teacher forcing.
@@ -156,24 +155,18 @@ def encode_pairs(utterances, pairs, vocabulary):
 
 def _split(pairs, vocabulary):
     """Makes a split of encoded pairs; what is wrong with them is a `TypeError`, `ValueError` or `LookupError`."""
-    if not all(type(seen) is bool for seen in pairs["seen"]):
+    source, target = Sequences.of(pairs["source"]), Sequences.of(pairs["target"])
+    columns = prepared.texts(pairs["source_text"]), prepared.texts(pairs["target_text"]), pairs["seen"]
+    if set(map(type, pairs["seen"])) - {bool}:
         raise TypeError("seen must be True or False")
-    split = GenerationSplit(
-        source=Sequences.of(pairs["source"]),
-        target=Sequences.of(pairs["target"]),
-        bos=len(vocabulary) + 1,
-        source_texts=prepared.texts(pairs["source_text"]),
-        target_texts=prepared.texts(pairs["target_text"]),
-        seen=np.array(pairs["seen"], bool),
-    )
-    for sequences in (split.source, split.target):
-        if not len(sequences) == len(split.seen) == len(split.source_texts) == len(split.target_texts):
+    for sequences in (source, target):
+        if set(map(len, columns)) != {len(sequences)}:
             raise ValueError("source, target, their texts and seen must be of one length")
         if len(sequences.ids) and not 0 < sequences.ids.min() <= sequences.ids.max() <= len(vocabulary):
             raise ValueError(f"ids must be from 1 to {len(vocabulary)}")
         if not sequences.lengths.all() or (sequences.ids[sequences.starts + sequences.lengths - 1] != EOS_ID).any():
             raise ValueError(f"sources and targets must end with {EOS_ID}")
-    return split
+    return GenerationSplit(source, target, len(vocabulary) + 1, *columns[:2], np.array(pairs["seen"], bool))
 
 
 def read_references(path, vocabulary, text):
@@ -181,12 +174,8 @@ def read_references(path, vocabulary, text):
 
         {"how are you ?": ["fine , thanks", "not so well"], "hello\\tgood morning": ["fine"]}
 
-    Args:
-        path: JSON, plain text with a tab between the turns of a source; anything else is a `UserError`.
-        vocabulary, text: `data.vocabulary.Vocabulary` and `TextSettings` of the model that replies.
-
-    Returns:
-        A `GenerationSplit` with a pair per reference, `several` set.
+    The turns of a source are separated by tabs. Each reference is a pair; the split has `several` set. Anything else
+    than such an object is a `UserError`.
     """
     found = read_json(path)
     if not isinstance(found, dict) or not found:

@@ -63,7 +63,9 @@ class GenerationPredictor(Predictor):
         """How replies are searched for, where an instance does not say it."""
         self.reverse, self.reverse_weight = None, 0.5
         self._rng, self._drawing = np.random.default_rng(seed), threading.Lock()
-        self._decoder_of = functools.lru_cache(maxsize=DECODERS)(self._make_decoder)
+        self._decoder_of = functools.lru_cache(maxsize=DECODERS)(
+            lambda decoding: Decoder(self.model, decoding, EOS_ID, UNK_ID)
+        )
 
     def rerank_by(self, reverse_run, weight=0.5):
         """Lets a reverse model choose among the replies found, by default those of a beam; see
@@ -83,11 +85,11 @@ class GenerationPredictor(Predictor):
                 raise UserError(f"decode: {field} may be {most} at most. Received: {getattr(decoding, field)}")
 
     def answer(self, instances):
+        sources = [self.source(instance.turns)[1] for instance in instances]
         answers = {}
-        for decode in dict.fromkeys(instance.decode for instance in instances):
+        for decode in {instance.decode for instance in instances}:
             rows = [row for row, instance in enumerate(instances) if instance.decode == decode]
-            ids, scores = self._search([self.source(instances[row].turns)[1] for row in rows], decode)
-            answers |= zip(rows, map(self._answer, ids, scores), strict=True)
+            answers |= zip(rows, map(self._answer, *self._search([sources[row] for row in rows], decode)), strict=True)
         return [answers[row] for row in range(len(instances))]
 
     def show(self, instance):
@@ -107,38 +109,33 @@ class GenerationPredictor(Predictor):
             `{"response", "attention"}` as `explain`, for the words written so far.
         """
         words, source = self.source(turns)
-        noise = self._noise(1, self.decoding)[:, :1] if self.decoding.sample else None
-        ids, weights = [], []
-        for id, row in write(self.model, np.array([source], np.int32), self.decoding, EOS_ID, UNK_ID, noise):
+        ids, weights, noise = [], [], self._noise(1, self.decoding)
+        for id, row in write(self.model, stack([source]), self.decoding, EOS_ID, UNK_ID, **noise):
             ids.append(id)
-            weights += [] if row is None else [keras.ops.convert_to_numpy(row)]
-            maps = self._maps(words, np.array(ids), np.array(weights, np.float32) if weights else None)
-            yield {"response": self._text(np.array(ids)), "attention": maps}
+            weights += [] if row is None else [keras.ops.convert_to_numpy(row).tolist()]
+            yield {"response": self._text(np.array(ids)), "attention": self._maps(words, np.array(ids), weights)}
 
     def source(self, turns):
-        """What the model reads of some turns: words, with `_EOS_` after each turn, and their ids."""
-        said = [words for words in map(self.text.words, turns) if words][-self.text.turns :]
-        words = [word for words in said for word in (*words, "_EOS_")] or ["_EOS_"]
-        ids = [id for words in said for id in (*self.vocabulary.encode(words), EOS_ID)] or [EOS_ID]
+        """Words and their ids that the model reads of some turns, `_EOS_` after each turn."""
+        said = [words for words in map(self.text.words, turns) if words][-self.text.turns :] or [[]]
+        words = [word for words in said for word in (*words, "_EOS_")]
+        ids = [id for words in said for id in (*self.vocabulary.encode(words), EOS_ID)]
         return words[-MAX_SOURCE:], ids[-MAX_SOURCE:]
-
-    def _make_decoder(self, decoding):
-        return Decoder(self.model, decoding, EOS_ID, UNK_ID)
 
     def _search(self, sources, decode):
         """Replies to sources: ids, int `(B, K, L)`, the best first, and what they are ranked by, float `(B, K)`."""
         decoding = parse_decoding(decode) if decode else self.decoding
-        inputs = {"source": stack(sources)}
-        if decoding.sample:
-            inputs["noise"] = self._noise(len(sources), decoding)
+        inputs = {"source": stack(sources), **self._noise(len(sources), decoding)}
         ids, scores = map(np.asarray, self._decoder_of(decoding).predict_on_batch(inputs))
         if self.reverse:
             return rerank(self.reverse, Sequences.of(sources), ids, scores, self.reverse_weight)
         return ids, scores
 
     def _noise(self, count, decoding):
+        if not decoding.sample:
+            return {}
         with self._drawing:
-            return self._rng.random((count, decoding.beam, decoding.max_length), np.float32)
+            return {"noise": self._rng.random((count, decoding.beam, decoding.max_length), np.float32)}
 
     def _text(self, ids):
         return self.text.join(words_of(ids, self.vocabulary))
@@ -149,8 +146,6 @@ class GenerationPredictor(Predictor):
 
     def _maps(self, source, ids, weights):
         """The attention of a reply as `explain` returns it."""
-        if weights is None:
-            return []
         rows = words_of(ids, self.vocabulary)
         rows += ["_EOS_"] * (len(weights) - len(rows))
-        return [{"title": "source", "rows": rows, "columns": source, "weights": weights.tolist()}]
+        return [{"title": "source", "rows": rows, "columns": source, "weights": weights}] if weights else []

@@ -73,11 +73,10 @@ def prepare(corpus, source, out, settings):
         if not conversations.pairs:
             raise UserError(f"{source}: expected pairs for {split}. None of {conversations.possible} are left")
         data[split] = encode_pairs(conversations.utterances, conversations.pairs, vocabulary)
-    letters = {split: _letters(data[split]) for split in SPLITS}
-    seen = set(letters["train"])
-    for split in SPLITS:
-        data[split]["seen"] = [pair in seen for pair in letters[split]]
-    statistics = {split: {**splits[split].counts(), **_statistics(data[split])} for split in SPLITS}
+    seen = set(_letters(data["train"]))
+    for pairs in data.values():
+        pairs["seen"] = [pair in seen for pair in _letters(pairs)]
+    statistics = {split: _statistics(splits[split], data[split]) for split in SPLITS}
     files = {PAIRS: data, VOCABULARY: vocabulary}
     if settings.vectors:
         files[VECTORS], _ = load_text_vectors(settings.vectors, vocabulary, settings.seed)
@@ -101,17 +100,12 @@ class _Conversations:
         self.number = len(conversations)
         self.utterances = [text.words(turn) for turns in conversations for turn in turns]
         self.pairs = list(find_pairs(map(len, conversations), text.turns))
-        """`(start, stop)`: utterance `stop - 1` is the target, those from `start` to it the source."""
         self.possible = len(self.pairs)
 
     def keep(self, fits):
         """Leaves out pairs with an utterance that does not fit: a function of its words."""
         fitting = list(map(fits, self.utterances))
         self.pairs = [(start, stop) for start, stop in self.pairs if all(fitting[start:stop])]
-
-    def counts(self):
-        left_out = self.possible - len(self.pairs)
-        return {"conversations": self.number, "pairs": len(self.pairs), "left_out": left_out}
 
 
 def find_pairs(lengths, turns):
@@ -142,15 +136,18 @@ def _letters(split):
     return [tuple(re.sub(r"[\W_]+", "", text.lower()) for text in pair) for pair in texts]
 
 
-def _statistics(split):
+def _statistics(conversations, data):
     """Lengths are in words, without `_EOS_`."""
-    source, target = ([sum(id != EOS_ID for id in ids) for ids in split[name]] for name in ("source", "target"))
-    unknown = sum(ids.count(UNK_ID) for ids in split["target"])
+    source, target = ([len(ids) - ids.count(EOS_ID) for ids in data[name]] for name in ("source", "target"))
+    unknown = sum(ids.count(UNK_ID) for ids in data["target"])
     return {
+        "conversations": conversations.number,
+        "pairs": len(conversations.pairs),
+        "left_out": conversations.possible - len(conversations.pairs),
         "source_words_95": round(float(np.percentile(source, 95)), 2),
         "target_words_mean": round(float(np.mean(target)), 2),
         "target_words_95": round(float(np.percentile(target, 95)), 2),
         "target_words_most": max(target),
         "unknown_fraction_of_target": round(unknown / sum(target), 4),
-        "seen": sum(split["seen"]),
+        "seen": sum(data["seen"]),
     }

@@ -73,8 +73,7 @@ def rerank(reverse, sources, ids, scores, weight=0.5):
 
 
 def load_reverse(path, vocabulary):
-    """Loads the model of a run that reads replies and writes sources; one of another model or vocabulary is a
-    `UserError`."""
+    """Loads the reverse model of a run; one of another model or vocabulary is a `UserError`."""
     run = Run.open(path)
     if run.model != "seq2seq" or not run.config.reverse:
         raise UserError(f"{path}: expected a run trained with --set reverse=true. Received: {run.model}")
@@ -84,20 +83,15 @@ def load_reverse(path, vocabulary):
 
 
 def attention(model, source, ids):
-    """What a model attends to in a source, a list of ids, when it writes a reply, int `(L,)`.
-
-    Returns:
-        Float32 `(T, S)`, T words of the reply with its `_EOS_`; `None` for a model without attention.
-    """
+    """Attention over a source, a list of ids, at each word of a reply, int `(L,)`: rows of floats, `_EOS_` included;
+    empty for a model without attention."""
     words = ids[ids != PADDING_ID].tolist()
     states, cache = model.encode(np.array([source], np.int32))
     rows = []
     for before in [model.begin_id, *words[:-1]]:
         _, states, weights = model.step(np.array([before], np.int32), states, cache)
-        if weights is None:
-            return None
-        rows.append(ops.convert_to_numpy(weights)[0])
-    return np.stack(rows).astype(np.float32)
+        rows += [] if weights is None else ops.convert_to_numpy(weights).tolist()
+    return rows
 
 
 def words_of(ids, vocabulary):
@@ -115,7 +109,7 @@ def _without_end(ids):
 @functools.lru_cache(maxsize=64)
 def parse_decoding(text):
     """Makes a `Decoding` of `field=value,...`; a `UserError` on anything else."""
-    assignments = [part.strip() for part in (text or "").split(",") if part]
+    assignments = (part.strip() for part in (text or "").split(",") if part)
     return make_config(Decoding, parse_assignments(assignments, "--decode"))
 
 

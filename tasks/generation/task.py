@@ -59,8 +59,8 @@ class GenerationTask(task.Task):
         prepare("conversations", raw, directory / "prepared", settings)
 
     def dataset_of(self, run, path=None):
-        """See `engine.task.Task`. A file of references is a dataset too, read by the run's words and tokenizer: it has
-        the split `references`, and the run's own `train` if that is still there."""
+        """Opens a dataset as `engine.task.Task` says, or a file of references, read by the run's words and tokenizer:
+        a dataset with the split `references`, and the run's own `train` if that still exists."""
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
         facts, vocabulary = run.dataset, vocabulary_of(run)
@@ -81,16 +81,14 @@ class GenerationTask(task.Task):
 
     def initialise(self, model, dataset, training):
         """Puts the dataset's word vectors, where it has some, into a fresh model."""
-        if dataset.vectors is None:
-            return
-        for name in {"word_embedding", "word_embedding" if model.config.shared_embedding else "source_embedding"}:
-            [table] = model.get_layer(name).get_weights()
-            model.get_layer(name).set_weights([np.concatenate([dataset.vectors, table[len(dataset.vectors) :]])])
+        for layer in model.layers if dataset.vectors is not None else ():
+            if layer.name in ("word_embedding", "source_embedding"):
+                [table] = layer.get_weights()
+                layer.set_weights([np.concatenate([dataset.vectors, table[len(dataset.vectors) :]])])
 
     def optimizer(self, training, steps, config=None):
         """Adam with a linear decay, the decoder at its own rate."""
-        schedule = linear_decay(training.learning_rate, steps, training.decay)
-        clip = training.gradient_clip or None
+        schedule, clip = linear_decay(training.learning_rate, steps, training.decay), training.gradient_clip or None
         return TwoRateAdam(schedule, global_clipnorm=clip, decoder_rate=training.decoder_rate)
 
     def loss(self, training):
@@ -118,24 +116,26 @@ class GenerationTask(task.Task):
         """Scores a split for evaluate.py.
 
         Perplexity is that of all pairs. The other metrics compare the reply to each pair's source with its target, and
-        once more without the pairs that are in train, where memory does not help; or, where the split has `several`
-        references, the reply to each source with all of them.
+        once more without the pairs that are in train, which a model may know by heart; or, where the split has
+        `several` references, the reply to each source with all of them.
 
         Args:
             model, dataset, split, run, baselines, progress, length_multiple: See `engine.task.Task.measure`.
             **options: `scores_out`, a file for source, target and reply of each pair, separated by tabs, turns by
-                ` / `; `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and `reverse_weight`, the
-                run of a reverse model that chooses among the replies, and its weight.
+                ` / `; `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and `reverse_weight`, see
+                `tasks.generation.search.rerank`.
         """
         decoding, weight = parse_decoding(options.get("decode")), options.get("reverse_weight", 0.5)
-        reverse = options.get("reverse_run") and load_reverse(options["reverse_run"], dataset.vocabulary)
+        search = [decoding_text(decoding)]
         pairs = dataset.splits[split].in_direction_of(model.config)
         nll = likelihood(model, pairs, length_multiple=length_multiple)
         rows, references = by_source(pairs.source_texts, pairs.target_texts)
         sources = pairs.source.take(rows)
         ids, scores = reply(model, sources, decoding, progress=progress, length_multiple=length_multiple)
-        if reverse:
+        if options.get("reverse_run"):
+            reverse = load_reverse(options["reverse_run"], dataset.vocabulary)
             ids, _ = rerank(reverse, sources, ids, scores, weight)
+            search.append(f"reranked by {weight:g}")
         texts = [" ".join(words_of(best, dataset.vocabulary)) for best in ids[:, 0]]
         reply_to = dict(zip((pairs.source_texts[row] for row in rows), texts, strict=True))
         replies = [reply_to[source] for source in pairs.source_texts]
@@ -143,51 +143,47 @@ class GenerationTask(task.Task):
             _write(options["scores_out"], zip(pairs.source_texts, pairs.target_texts, replies, strict=True))
 
         def metrics_of(chosen):
-            if pairs.several:
-                compared = texts, references
-            else:
-                compared = [replies[i] for i in chosen], [[pairs.target_texts[i]] for i in chosen]
-            return {"perplexity": _perplexity(nll, pairs, chosen), **generation_metrics(*compared)}
+            compared = [replies[i] for i in chosen], [[pairs.target_texts[i]] for i in chosen]
+            metrics = generation_metrics(*((texts, references) if pairs.several else compared))
+            return {"perplexity": _perplexity(nll, pairs, chosen), **metrics}
 
-        unseen = np.flatnonzero(~pairs.seen)
         record = {
             "metrics": metrics_of(np.arange(len(pairs))),
-            "parts": {"without the pairs of train": metrics_of(unseen)} if 0 < len(unseen) < len(pairs) else {},
+            "parts": {},
             "counts": {"pairs": len(pairs), "sources": len(rows), "words": int(pairs.target.lengths.sum())},
             "unit": dataset.text.tokenizer,
         }
         if not pairs.several:
+            unseen = np.flatnonzero(~pairs.seen)
             record["counts"]["unseen"] = len(unseen)
-        search = [decoding_text(decoding), f"reranked by {weight:g}" if reverse else ""]
+            if 0 < len(unseen) < len(pairs):
+                record["parts"]["without the pairs of train"] = metrics_of(unseen)
         if any(search):
             record["search"] = ", ".join(filter(None, search))
         if baselines:
             train = dataset.splits.get("train")
             train = train.in_direction_of(model.config).target_texts if train else []
-            given = train, pairs.source_texts, pairs.target_texts
-            record["baselines"] = baselines_of(*given, several=pairs.several)
+            record["baselines"] = baselines_of(train, pairs.source_texts, pairs.target_texts, several=pairs.several)
         return record
 
     def describe(self, record):
-        counts = record["counts"]
-        counted = f"{counts['pairs']:,} references of {counts['sources']:,} sources"
-        compared = "all references of a source at once"
+        counts, pairs = record["counts"], f"{record['counts']['pairs']:,}"
         if "unseen" in counts:
-            counted = f"{counts['pairs']:,} pairs, {counts['unseen']:,} of them not in train"
-            compared = "one reference per pair"
-        title = f"{counted}; {record.get('search', 'greedy search')}"
+            counted, compared = f"{pairs} pairs, {counts['unseen']:,} of them not in train", "one reference per pair"
+        else:
+            counted = f"{pairs} references of {counts['sources']:,} sources"
+            compared = "all references of a source at once"
         caption = f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included; "
-        return title, f"{caption}BLEU by sacrebleu on these tokens, {compared}."
+        caption += f"BLEU by sacrebleu on these tokens, {compared}."
+        return f"{counted}; {record.get('search', 'greedy search')}", caption
 
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
         pairs, found = dataset.splits[split], []
         for row in evenly_spaced(len(pairs.source_texts), count):
-            *turns, target = (
-                dataset.text.join(turn.split(" "))
-                for turn in (*pairs.source_texts[row].split("\t"), pairs.target_texts[row])
-            )
+            said = *pairs.source_texts[row].split("\t"), pairs.target_texts[row]
+            *turns, target = (dataset.text.join(turn.split(" ")) for turn in said)
             found.append({"title": f"{split}, pair {row + 1}", "instance": {"turns": turns}, "expected": [target]})
         return found
 

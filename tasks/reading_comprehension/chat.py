@@ -11,7 +11,7 @@ from engine.explain import draw_if_named
 
 UNKNOWN = 15  # per cent of words without a vector from which it is said
 # A line that begins in lower case continues the sentence of the line before.
-SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])")
+SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])\\s*")
 
 
 class ReadingComprehensionChat(Chat):
@@ -40,8 +40,7 @@ class ReadingComprehensionChat(Chat):
 
     def take(self, text):
         """Takes a text to ask about; empty lines end its paragraphs."""
-        paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text)]
-        paragraphs = [part for part in paragraphs if tokenize(part)]
+        paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if tokenize(part)]
         if not paragraphs:
             return "There are no words in this text."
         self.paragraphs, self.last = paragraphs, None
@@ -49,7 +48,7 @@ class ReadingComprehensionChat(Chat):
         return f"{words:,} words in {len(paragraphs):,} paragraphs."
 
     def reply(self, question):
-        """The answer that scores highest over all paragraphs, highlighted in its sentence, and remarks on it."""
+        """Yields the answer of the highest score over all paragraphs, in its sentence, and remarks on it."""
         if not self.paragraphs:
             return [Note("Give me a text first: /read FILE")]
         if not tokenize(question):
@@ -61,8 +60,8 @@ class ReadingComprehensionChat(Chat):
         return [_in_its_sentence(self.paragraphs[best], answers[best]), *_remarks(answers[best])]
 
     def explain(self, path=""):
-        """The three likeliest first and last words, and which word of the question each word of the answer attended to
-        most; or all attention as a picture in a PNG file."""
+        """The three most probable first and last words, and the word of the question that each word of the answer
+        attended to most; or all attention as a picture in a PNG file."""
         if self.last is None:
             return "Ask a question first."
         found = self.predictor.explain(self.last)
@@ -88,10 +87,8 @@ class ReadingComprehensionChat(Chat):
 def _in_its_sentence(text, found):
     """The sentence of an answer, which is highlighted."""
     start, end = found["start"], found["end"]
-    ends = [match.end() for match in SENTENCE_END.finditer(text)]
-    first = max([at for at in ends if at <= start], default=0)
-    last = min([at for at in ends if at >= end], default=len(text))
-    first += len(text[first:last]) - len(text[first:last].lstrip())
+    ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
+    first, last = max(at for at in ends if at <= start), min(at for at in ends if at >= end)
     shown = Text(text[first:last].rstrip().replace("\n", " "))
     shown.stylize("bold reverse", start - first, end - first)
     return shown

@@ -9,6 +9,7 @@ answers from wrong ones best, both weighing the same (Youden 1950).
 import json
 
 import numpy as np
+import scipy.optimize
 
 from base.config import Config
 from data.batching import evenly_spaced
@@ -46,28 +47,24 @@ def scale_of(run):
 
 
 def fit_scale(scores, right):
-    """Fits the scale under which answers are most probable, by Newton's method, from their scores, float `(N,)`, and
-    whether each is right, bool `(N,)`; `None` where higher scores are not more often right."""
-    right = np.asarray(right, bool)
-    if not len(right) or right.all() or not right.any():
+    """Fits the scale under which answers are most probable, from their scores, float `(N,)`, and whether each is right,
+    bool `(N,)`; `None` where higher scores are not more often right."""
+    scores, right = np.asarray(scores, np.float64), np.asarray(right, bool)
+    if not 0 < right.sum() < len(right):
         return None
     # Platt's targets, section 2.1: as far from 0 and 1 as so many examples can tell.
     target = np.where(right, (right.sum() + 1) / (right.sum() + 2), 1 / ((~right).sum() + 2))
-    center, spread = np.mean(scores), max(np.std(scores), 1e-9)
-    scores = np.asarray(scores, np.float64)
-    X = np.stack([(scores - center) / spread, np.ones(len(scores))], axis=1)
-    w = np.zeros(2)
-    for _ in range(100):
-        p = 0.5 * (1 + np.tanh(0.5 * (X @ w)))
-        hessian = X.T @ (X * (p * (1 - p))[:, None]) + 1e-6 * np.eye(2)
-        step = np.linalg.solve(hessian, X.T @ (target - p))
-        w += step * min(1.0, 2.0 / max(np.abs(step).max(), 1e-9))  # a full step may leap over the maximum
-        if np.abs(step).max() < 1e-9:
-            break
-    if w[0] <= 0:
+    center, spread = scores.mean(), max(scores.std(), 1e-9)
+
+    def loss(w):
+        x = w[0] * (scores - center) / spread + w[1]
+        return np.mean(np.logaddexp(0, x) - target * x)
+
+    slope, offset = scipy.optimize.minimize(loss, [0.0, 0.0]).x
+    if slope <= 0:
         return None
-    slope, offset = float(w[0] / spread), float(w[1] - w[0] * center / spread)
-    return Scale(slope=slope, offset=offset, threshold=_best_threshold(scores, right))
+    slope /= spread
+    return Scale(slope=slope, offset=offset - slope * center, threshold=_best_threshold(scores, right))
 
 
 def _best_threshold(scores, right):
@@ -77,14 +74,11 @@ def _best_threshold(scores, right):
     >>> _best_threshold(np.array([1.0, 5.0, 2.0, 4.0]), np.array([False, True, False, True]))
     3.0
     """
-    order = np.argsort(scores)
-    scores, right = scores[order], right[order]
-    below = np.cumsum(~right) / (~right).sum() - np.cumsum(right) / right.sum()  # the threshold after each score
-    gaps = np.flatnonzero(np.diff(scores) > 0)
-    if not len(gaps):
-        return float(scores[0])
-    best = gaps[np.argmax(below[gaps])]
-    return float((scores[best] + scores[best + 1]) / 2)
+    distinct = np.unique(scores)
+    middles = (distinct[:-1] + distinct[1:]) / 2
+    above, below = np.sort(scores[right]), np.sort(scores[~right])
+    found = np.searchsorted(below, middles) / len(below) - np.searchsorted(above, middles) / len(above)
+    return float(middles[np.argmax(found)])
 
 
 def measure_confidence(model, split, length_multiple=4):

@@ -62,7 +62,7 @@ class ReadingSplit:
     """Their tokens."""
     answers: list[list[str]]
     """Their reference answers."""
-    spans: list[list[tuple[int, int]]]
+    spans: list[list[list[int]]]
     """First and last tokens of these."""
     question_texts: list[str]
     """The questions as they were asked."""
@@ -115,12 +115,12 @@ class ReadingSplit:
         return dataclasses.replace(self, context=context, questions=self.questions.take(rows), **lists)
 
     def place(self, row, first, last):
-        """The characters of a question's context where a span of words starts and ends."""
+        """Start and end, in characters, of a span of words of a question's context."""
         offsets = self.offsets.ids[self.offsets.starts[self.context[row]] :]
         return int(offsets[2 * first]), int(offsets[2 * last + 1])
 
     def answer(self, row, first, last):
-        """The text of a span of words of a question's context, as it is written there."""
+        """The text of a span of words of a question's context."""
         start, end = self.place(row, first, last)
         return self.texts[self.context[row]][start:end]
 
@@ -152,21 +152,21 @@ def load_dataset(path):
         splits = _splits(data, vocabulary, characters)
     trained = facts.get("trained_words", 0)
     if type(trained) is not int or not 0 <= trained < len(vocabulary):
-        file = path / prepared.FACTS
-        raise UserError(f"{file}: expected trained_words below {len(vocabulary)}. Received: {trained!r:.60}")
+        raise UserError(
+            f"{path / prepared.FACTS}: expected trained_words below {len(vocabulary)}. Received: {trained!r:.60}"
+        )
     return ReadingDataset(path, facts["name"], splits, vectors, vocabulary, characters, trained)
 
 
 def _splits(data, vocabulary, characters):
     """Makes the splits, checked: what is wrong is a `TypeError`, `ValueError` or `LookupError`."""
-    texts = prepared.texts
+    texts, contexts, splits = prepared.texts, data["contexts"], {}
     shared = {
         "tokens": Tokens.of(texts(data["tokens"]), vocabulary, characters),
-        "contexts": Sequences.of([context["tokens"] for context in data["contexts"]]),
-        "texts": texts([context["text"] for context in data["contexts"]]),
-        "offsets": Sequences.of([context["offsets"] for context in data["contexts"]]),
+        "contexts": Sequences.of([context["tokens"] for context in contexts]),
+        "texts": texts([context["text"] for context in contexts]),
+        "offsets": Sequences.of([context["offsets"] for context in contexts]),
     }
-    splits = {}
     for name in SPLITS:
         items = data["splits"].get(name, [])
         splits[name] = ReadingSplit(
@@ -175,20 +175,11 @@ def _splits(data, vocabulary, characters):
             context=Sequences.of([[item["context"] for item in items]]).ids.astype(np.int64),
             questions=Sequences.of([item["tokens"] for item in items]),
             answers=[texts(item["answers"]) for item in items],
-            spans=_spans(items),
+            spans=[item["spans"] for item in items],
             question_texts=texts([item["question"] for item in items]),
         )
         _check(splits[name])
     return splits
-
-
-def _spans(items):
-    """First and last tokens of each question's answers, as tuples; one object of the file stays one object."""
-    spans = {id(item["spans"]): item["spans"] for item in items}
-    spans = {key: [(first, last) for first, last in found] for key, found in spans.items()}
-    if not all(type(place) is int for found in spans.values() for span in found for place in span):
-        raise TypeError("spans must be whole numbers")
-    return [spans[id(item["spans"])] for item in items]
 
 
 def _check(split):
@@ -198,12 +189,12 @@ def _check(split):
     if (split.offsets.lengths != 2 * split.contexts.lengths).any():
         raise ValueError("offsets must be the start and the end of each token")
     for row, (places, text) in enumerate(zip(split.offsets.lists(), split.texts, strict=True)):
-        places = [0, *places, len(text)]
-        if places != sorted(places):
+        if [0, *places, len(text)] != sorted([0, *places, len(text)]):
             raise ValueError(f"offsets of context {row} must rise and end within its {len(text)} characters")
-    for row, (spans, length) in enumerate(zip(split.spans, split.sizes[:, 0], strict=True)):
-        if not spans or not all(0 <= first <= last < length for first, last in spans):
-            raise ValueError(f"question {split.ids[row]:.60}: spans must be within its {length} words")
+    for id, spans, length in zip(split.ids, split.spans, split.contexts.lengths[split.context], strict=True):
+        numbers = [type(place) is int for span in spans for place in span]
+        if not numbers or not all(numbers) or not all(0 <= first <= last < length for first, last in spans):
+            raise ValueError(f"question {id:.60}: spans must be whole numbers within its {length} words")
 
 
 def _check_range(name, numbers, low, high):

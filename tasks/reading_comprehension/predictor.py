@@ -1,8 +1,8 @@
 """A reading comprehension model that answers plain text.
 
 A passage longer than training reads is read in overlapping windows: time grows with its length, memory does not.
-Windows of one passage are compared by their logits, not by their probabilities, which sum to 1 in each, also in one
-that holds no answer (Clark and Gardner 2018, section 3).
+Windows are compared by their logits, not by their probabilities, which sum to 1 in each, also in one without an answer
+(Clark and Gardner 2018, section 3).
 
 Letters: T passage words   W words of a window   J question words
 """
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import keras
 import numpy as np
+import scipy.special
 
 from base.config import Config
 from data.corpora.squad import tokenize
@@ -29,40 +30,33 @@ from tasks.reading_comprehension.scoring import MAX_LENGTH
 
 BATCH_WORDS = 8000  # of the windows that are read at once, padding included
 BEST, SPANS = 5, 100  # answers that are listed, and spans of a window that they are chosen from
+NOTHING = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0, "confidence": None}
 
 
 # === Windows ===
 
 
 class Window(NamedTuple):
-    """Words of a passage that are read at once."""
+    """Words `first` to `end - 1` of passage `row`, which are read at once."""
 
     row: int
-    """Index of the passage."""
     first: int
     end: int
-    """The word after the last one."""
 
 
 class Span(NamedTuple):
-    """A possible answer, in words of its passage."""
+    """A possible answer: the sum of its two logits, its first and last words in the passage, where it was found."""
 
     score: float
-    """The sum of its two logits."""
     first: int
     last: int
     window: Window | None = None
-    """Where it was found."""
 
 
 def windows_of(row, words, size, overlap):
-    """The windows of a passage; the last one ends where the passage ends.
+    """The windows of `size` words of a passage, its index `row`; the last one ends where the passage ends.
 
-    Args:
-        row, words: Index of the passage, and the number of its words.
-        size: Words per window.
-        overlap: Words that a window shares with the next one, fewer than `size`; an answer of at most this many words
-            is whole in a window.
+    Neighbours share at least `overlap` words, fewer than `size`: an answer of at most this many is whole in a window.
 
     >>> [window[1:] for window in windows_of(0, 10, size=5, overlap=2)]
     [(0, 5), (3, 8), (5, 10)]
@@ -161,8 +155,10 @@ class ReadingComprehensionPredictor(Predictor):
     def show(self, instance):
         """As of `Predictor`; words in brackets are read by their letters alone."""
         [answer] = self.answer([instance])
-        texts = [("passage", instance.passage), ("question", instance.question)]
-        read = [(label, in_brackets([word.lower() for word in _words(text)], self.vocabulary)) for label, text in texts]
+        read = [
+            (name, in_brackets([word.lower() for word in _words(getattr(instance, name))], self.vocabulary))
+            for name in ("passage", "question")
+        ]
         return read, [(each.score, each.answer) for each in answer.n_best]
 
     def answer_with_attention(self, instance, details):
@@ -172,29 +168,29 @@ class ReadingComprehensionPredictor(Predictor):
         answer = self._answer(asked, 0, spans, logits)
         if not spans:
             return answer, []
-        [best] = best_apart(spans, 1)
-        logits_2W = logits[best.window]
-        p_2W = np.exp(logits_2W - np.logaddexp.reduce(logits_2W, axis=1, keepdims=True))
-        words = _words(instance.passage)[best.window.first : best.window.end]
+        window = best_apart(spans, 1)[0].window
+        p_2W = scipy.special.softmax(logits[window], axis=1)
+        words = _words(instance.passage)[window.first : window.end]
         maps = [{"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2W.tolist()}]
         if self.model.config.attention != "dynamic":
-            maps += self._flow(_split_of(asked, [best.window]), words, _words(instance.question))
+            maps += self._flow(_split_of(asked, [window]), words, _words(instance.question))
         return answer, maps
 
     def _flow(self, split, words, question):
         """What the words of a window and of the question attend to in each other, `a` and `b` of the paper's section
         2.4: C2Q a row per word of the window, Q2C one for the whole question."""
         flow, (inputs, _) = self.model.get_layer("attention_flow"), split.collate([0])
-        S_TJ = keras.ops.cast(flow.similarity(*self._encoder.predict_on_batch(inputs))[0], "float32")
-        a_TJ = keras.ops.convert_to_numpy(keras.ops.softmax(S_TJ)).tolist()
-        b_T = keras.ops.convert_to_numpy(keras.ops.softmax(keras.ops.max(S_TJ, axis=1))).tolist()
-        maps = []
-        if flow.c2q:
-            maps.append({"title": "passage attends to question", "rows": words, "columns": question, "weights": a_TJ})
-        if flow.q2c:
-            one = {"rows": ["question"], "columns": words, "weights": [b_T]}
-            maps.append({"title": "question attends to passage", **one})
-        return maps
+        S_TJ = np.asarray(flow.similarity(*self._encoder.predict_on_batch(inputs))[0], np.float64)
+        a_TJ, b_T = scipy.special.softmax(S_TJ, axis=1), scipy.special.softmax(S_TJ.max(axis=1))
+        shown = {
+            "passage attends to question": (flow.c2q, words, question, a_TJ),
+            "question attends to passage": (flow.q2c, ["question"], words, b_T[None]),
+        }
+        return [
+            {"title": title, "rows": rows, "columns": columns, "weights": weights.tolist()}
+            for title, (used, rows, columns, weights) in shown.items()
+            if used
+        ]
 
     @functools.cached_property
     def _encoder(self):
@@ -203,13 +199,12 @@ class ReadingComprehensionPredictor(Predictor):
 
     def _split(self, instances):
         """Questions on passages, a context each."""
-        index = {}
-
-        def encode(text):
-            return [index.setdefault(word, len(index) + 1) for word in _words(text)]
-
         passages, questions = ([getattr(each, name) for each in instances] for name in ("passage", "question"))
-        contexts, asked = (Sequences.of(list(map(encode, texts))) for texts in (passages, questions))
+        index, nothing = {}, [[]] * len(instances)
+        contexts, asked = (
+            Sequences.of([[index.setdefault(word, len(index) + 1) for word in _words(text)] for text in texts])
+            for texts in (passages, questions)
+        )
         return ReadingSplit(
             tokens=Tokens.of(list(index), self.vocabulary, self.characters),
             contexts=contexts,
@@ -218,57 +213,47 @@ class ReadingComprehensionPredictor(Predictor):
             ids=[""] * len(instances),
             context=np.arange(len(instances)),
             questions=asked,
-            answers=[[]] * len(instances),
-            spans=[[]] * len(instances),
+            answers=nothing,
+            spans=nothing,
             question_texts=questions,
         )
 
     def _read(self, asked):
         """Reads each passage: a list of its best spans, and `{window: logits of start and end, float64 (2, W)}`; both
         are empty if the passage or its question has no word."""
+        lengths, read = asked.contexts.lengths.tolist(), [([], {}) for _ in asked.texts]
         rows = np.flatnonzero(asked.sizes.all(axis=1)).tolist()
-        lengths = asked.contexts.lengths.tolist()
         windows = [each for row in rows for each in windows_of(row, lengths[row], self.window, self.window // 4)]
-        read = [([], {}) for _ in lengths]
         windows.sort(key=lambda window: window.end - window.first)
         size = BATCH_WORDS // self.window
         for batch in (windows[start : start + size] for start in range(0, len(windows), size)):
             inputs, _ = _split_of(asked, batch).collate(np.arange(len(batch)), multiple=16)
             found = map(np.asarray, self._reader.predict_on_batch(inputs))
             for window, logits_2T, *places in zip(batch, *found, strict=True):
-                spans, logits_of = read[window.row]
-                logits_of[window] = logits_2T[:, : window.end - window.first].astype(np.float64)
-                for first, last, score in zip(*(each.tolist() for each in places), strict=True):
+                spans, logits = read[window.row]
+                logits[window] = logits_2T[:, : window.end - window.first].astype(np.float64)
+                for first, last, score in zip(*map(np.ndarray.tolist, places), strict=True):
                     if score > LOWEST:
                         spans.append(Span(score, window.first + first, window.first + last, window))
         return read
 
     def _answer(self, asked, row, spans, logits):
         if not spans:
-            nothing = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0, "confidence": None}
-            return self.Answer(**nothing, good=None, n_best=[], unknown_percent=0.0)
+            return self.Answer(**NOTHING, good=None, n_best=[], unknown_percent=0.0)
         logits_2T = np.full((2, asked.contexts.lengths[row]), LOWEST)  # where windows overlap, the highest
         for window, logits_2W in logits.items():
             part = logits_2T[:, window.first : window.end]
             np.maximum(part, logits_2W, out=part)
-        log_z = sum(np.logaddexp.reduce(logits_2T, axis=1))
-        best = best_apart(spans, BEST)
-        n_best = [self._found(asked, row, span, log_z) for span in best]
-        good = None if self.scale is None else best[0].score >= self.scale.threshold
+        log_z, n_best = np.logaddexp.reduce(logits_2T, axis=1).sum(), []
+        for score, first, last, _ in best_apart(spans, BEST):
+            start, end = asked.place(row, first, last)
+            log_p = score + self.model.config.length_penalty * (last - first) - log_z
+            found = {"answer": asked.texts[row][start:end], "start": start, "end": end, "score": score}
+            confidence = self.scale and self.scale.confidence(score)
+            n_best.append(Found(**found, probability=float(np.exp(log_p)), confidence=confidence))
+        good = self.scale and n_best[0].score >= self.scale.threshold
         unknown = self._unknown_percent(_words(asked.texts[row]) + _words(asked.question_texts[row]))
         return self.Answer(**dict(n_best[0]), good=good, n_best=n_best, unknown_percent=unknown)
-
-    def _found(self, asked, row, span, log_z):
-        start, end = asked.place(row, span.first, span.last)
-        log_p = span.score + self.model.config.length_penalty * (span.last - span.first) - log_z
-        return Found(
-            answer=asked.texts[row][start:end],
-            start=start,
-            end=end,
-            score=span.score,
-            probability=float(np.exp(log_p)),
-            confidence=None if self.scale is None else self.scale.confidence(span.score),
-        )
 
     def _unknown_percent(self, tokens):
         words = [token.lower() for token in tokens if any(map(str.isalnum, token))]

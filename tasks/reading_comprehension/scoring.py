@@ -84,12 +84,13 @@ def record_of(split, predictions):
 
 def by_first_word(split, predictions):
     """The metrics of questions by their first words, see `engine.task.Task.metrics_by`."""
-    words = [re.match(r"\W*(\w*)", text.lower())[1] for text in split.question_texts]
-    words = [word if word in FIRST_WORDS else "other" for word in words]
+    groups = {}
+    for row, text in enumerate(split.question_texts):
+        word = re.match(r"\W*(\w*)", text.lower())[1]
+        groups.setdefault(word if word in FIRST_WORDS else "other", []).append(row)
     found = []
     for group in (*FIRST_WORDS, "other"):
-        rows = [row for row, word in enumerate(words) if word == group]
-        if rows:
+        if rows := groups.get(group):
             metrics = squad_metrics(predictions, {split.ids[row]: split.answers[row] for row in rows})
             found.append({"group": group, "examples": len(rows), "metrics": metrics})
     return found

@@ -64,7 +64,6 @@ class ReadingComprehensionTask(task.Task):
         prepare("squad", directory / "raw", directory / "prepared", Settings(name="sample-reading"))
 
     def keep_for_run(self, dataset, path):
-        """The characters that its model knows."""
         dataset.characters.save(path / CHARACTERS)
 
     def sizes(self, dataset):
@@ -83,11 +82,12 @@ class ReadingComprehensionTask(task.Task):
 
     def optimizer(self, training, steps=None, config=None):
         """The optimizer that a `Training` names, with a linear decay and moving averages of the weights."""
-        kind = {"adam": keras.optimizers.Adam, "adadelta": keras.optimizers.Adadelta}[training.optimizer]
-        exact = {"epsilon": 1e-8} if training.optimizer == "adadelta" else {}  # that of the authors' TensorFlow 1
-        rate = training.learning_rate
+        rate, given = training.learning_rate, {"global_clipnorm": training.gradient_clip or None}
         schedule = rate if training.decay == 1 else linear_decay(rate, steps, training.decay)
-        return kind(schedule, global_clipnorm=training.gradient_clip or None, **exact, **averaging(training.ema))
+        given |= averaging(training.ema)
+        if training.optimizer == "adam":
+            return keras.optimizers.Adam(schedule, **given)
+        return keras.optimizers.Adadelta(schedule, epsilon=1e-8, **given)  # that of the authors' TensorFlow 1
 
     def loss(self, training):
         return span_loss
@@ -147,10 +147,11 @@ class ReadingComprehensionTask(task.Task):
         return {"question": by_first_word(questions, answers(questions, spans))}
 
     def evaluate_predictions(self, path, data, split="dev"):
-        """Scores a file of answers to a prepared dataset, whoever wrote it, prints a table and returns the record.
+        """Scores a file of answers to a prepared dataset, JSON `{question id: answer}` as the official script of SQuAD
+        reads it; prints a table and returns the record.
 
-        The file is JSON, `{question id: answer}`, as the official script of SQuAD reads it; what is wrong with it or
-        with the dataset is a `UserError`.
+        Raises:
+            UserError: if the file is malformed, or the dataset has no such split.
         """
         dataset = self.open_dataset(data)
         if not len(dataset.splits.get(split, ())):
@@ -175,9 +176,9 @@ class ReadingComprehensionTask(task.Task):
     def examples(self, dataset, count=3, split="dev"):
         questions, found = dataset.splits[split], []
         for row in evenly_spaced(len(questions), count):
-            passage, question = questions.texts[questions.context[row]], questions.question_texts[row]
-            example = {"title": f"{split}, question {row + 1}", "instance": {"passage": passage, "question": question}}
-            found.append({**example, "expected": questions.answers[row]})
+            instance = {"passage": questions.texts[questions.context[row]], "question": questions.question_texts[row]}
+            title = f"{split}, question {row + 1}"
+            found.append({"title": title, "instance": instance, "expected": questions.answers[row]})
         return found
 
     def export_archive(self, run, model, vocabulary):
