@@ -1,7 +1,7 @@
 """Settings of TensorFlow that must be chosen before it loads: oneDNN, allocator, threads, log lines; and precision.
 
 `base.cli` calls `prepare` when it is imported, so scripts and benchmarks import it before anything that loads
-TensorFlow; tests go through `conftest.py`. The user's environment wins. Measured: results/benchmarks/runtime.json.
+TensorFlow; tests go through `conftest.py`. The user's environment wins. Measured: docs/experiments.md.
 """
 
 import importlib.abc

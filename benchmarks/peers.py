@@ -1,12 +1,11 @@
-"""Times BiDAF and seq2seq beside the same networks written in PyTorch: training, a question, beam search.
+"""Times BiDAF and seq2seq beside the same networks written in PyTorch: training, and a question to BiDAF.
 
 python -m benchmarks.peers --squad=build/squad --chat=build/dailydialog --torch_python=/path/to/venv/bin/python \
-    --out=results/benchmarks/peers.json
+    --out=results/benchmarks/peers.json/torch
 
 `--torch_python` is a Python that has `torch` and `numpy`. There `benchmarks/peers_torch.py` computes equal batches in
 float32 with as many threads. Sizes of the layers are the defaults of the models here; the networks differ in that the
-LSTM and GRU of PyTorch have two biases. A question is one on its own, after its passage; beam search keeps five
-hypotheses of at most 30 words for each source.
+LSTM and GRU of PyTorch have two biases. A question is one on its own, after its passage.
 """
 
 import json
@@ -20,35 +19,35 @@ from absl import flags
 from base import cli, runtime
 from base.files import UserError
 from benchmarks.turns import Block, alternate, build, configure, define_flags, median, ratio, report
-from data.vocabulary import EOS_ID, UNK_ID
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("squad", None, "Prepared SQuAD; without it BiDAF is left out.")
 flags.DEFINE_string("chat", None, "Prepared conversations; without them seq2seq is left out.")
-flags.DEFINE_list("attention", ["luong_dot", "additive"], "Attention of the seq2seq models.")
 flags.DEFINE_string("torch_python", None, "A Python that has torch and numpy.", required=True)
 define_flags(blocks=5, steps=3)
-SEARCH = {"beam": 5, "length": 30}
-BATCH_SIZES = {
-    "bidaf": {"training": 60, "question": 1},
-    "seq2seq": {"training": 64, "beam search": 16},
+NETWORKS = {
+    "bidaf": ("bidaf", {"training": 60, "question": 1}, ("words", "characters", "context", "query")),
+    "seq2seq": ("seq2seq,attention=luong_dot", {"training": 64}, ("source", "target_in")),
 }
-INPUTS = {"bidaf": ("words", "characters", "context", "query"), "seq2seq": ("source", "target_in")}
+"""Side of `benchmarks.turns`, examples per batch for each kind of work, and inputs; the last but one is the longest."""
+SIZES = ("vocabulary_size", "embedding_dim", "hidden", "dropout")
+CHARACTERS = ("characters", "character_dim", "character_filters", "character_width")
+"""Fields of the configs that the networks of `benchmarks/peers_torch.py` take, and that BiDAF takes too."""
 
 
 def main():
-    sides = [("bidaf", FLAGS.squad)] if FLAGS.squad else []
-    sides += [(f"seq2seq,attention={kind}", FLAGS.chat) for kind in FLAGS.attention] if FLAGS.chat else []
-    if not sides:
+    paths = {"bidaf": FLAGS.squad, "seq2seq": FLAGS.chat}
+    if not any(paths.values()):
         raise UserError("expected --squad or --chat")
     rows = []
-    for side, path in sides:
-        for what, size in BATCH_SIZES[side.split(",")[0]].items():
+    for network, path in paths.items():
+        side, batch_sizes, _ = NETWORKS[network]
+        for what, size in batch_sizes.items() if path else ():
             with tempfile.TemporaryDirectory() as directory:
-                arrays = pathlib.Path(directory) / "batches.npz"
-                settings = write_batches(arrays, side, path, what, size)
-                ours = our_block, (what, side, path, str(arrays), FLAGS.seed)
-                theirs = torch_block, (FLAGS.torch_python, what, str(arrays), settings)
+                arrays = str(pathlib.Path(directory) / "batches.npz")
+                settings = write_batches(arrays, network, path, size)
+                ours = our_block, (what, network, path, arrays, FLAGS.seed)
+                theirs = torch_block, (FLAGS.torch_python, what, arrays, settings, FLAGS.steps * size)
                 ours, theirs = alternate({"ours": ours, "torch": theirs}, FLAGS.blocks).values()
             row = {"side": side, "what": what, "examples_per_batch": size}
             row |= {"milliseconds": 1000 * size / median(ours), "torch_milliseconds": 1000 * size / median(theirs)}
@@ -57,78 +56,53 @@ def main():
     report("peers", rows, threads=runtime.available_cpus())
 
 
-def write_batches(arrays, side, path, what, size):
+def write_batches(arrays, network, path, size):
     """Writes the batches of a comparison and returns the settings of `benchmarks/peers_torch.py`."""
+    side, _, names = NETWORKS[network]
     _, task, dataset, config, training = configure(side, path)
-    network, rng, split = side.split(",")[0], np.random.default_rng(FLAGS.seed), dataset.splits["train"]
+    rng, split = np.random.default_rng(FLAGS.seed), dataset.splits["train"]
     every = task.training_batches(split, config, training.replace(batch_size=size), rng)
     some = (every[i] for i in rng.choice(len(every), size=min(len(every), 20 * FLAGS.steps), replace=False))
     collated = (task.collate(split, config, batch, 4) for batch in some)
-    longest = INPUTS[network][-2]  # what a step costs grows with it
-    full = sorted((batch for batch in collated if len(batch[1]) == size), key=lambda batch: batch[0][longest].size)
-    stored = {}
+    full = sorted((batch for batch in collated if len(batch[1]) == size), key=lambda batch: batch[0][names[-2]].size)
+    stored = []
     for i in range(FLAGS.steps):
         inputs, targets = full[int((i + 0.5) / FLAGS.steps * len(full))]
-        for j, array in enumerate([*(inputs[name] for name in INPUTS[network]), targets]):
-            stored[f"{i}:{j}"] = array
-    np.savez(arrays, **stored)
-    settings = {"network": network, "sizes": sizes_of(network, config)}
-    if what == "beam search":
-        settings |= {**SEARCH, "begin": config.vocabulary_size + 1, "eos": EOS_ID, "unknown": UNK_ID}
-    settings |= {"rate": training.learning_rate, "clip": training.gradient_clip, "ema": getattr(training, "ema", 0)}
-    return json.dumps({**settings, "threads": runtime.available_cpus(), "arrays": len(INPUTS[network]) + 1})
+        stored += [*(inputs[name] for name in names), targets]
+    np.savez(arrays, *stored)
+    sizes = {field: getattr(config, field) for field in (*SIZES, *(CHARACTERS if network == "bidaf" else ()))}
+    settings = {"network": network, "sizes": sizes, "rate": training.learning_rate, "clip": training.gradient_clip}
+    settings |= {"ema": getattr(training, "ema", 0), "threads": runtime.available_cpus(), "arrays": len(names) + 1}
+    return json.dumps(settings)
 
 
-def sizes_of(network, config):
-    """Arguments of a network in `benchmarks/peers_torch.py`."""
-    names = {"words": "vocabulary_size", "characters": "characters", "filters": "character_filters"}
-    names |= {"character_dim": "character_dim", "width": "character_width"}
-    if network == "seq2seq":
-        names = {"vocabulary": "vocabulary_size", "attention": "attention"}
-    names |= {name: name for name in ("embedding_dim", "hidden", "dropout")}
-    return {name: getattr(config, field) for name, field in names.items()}
-
-
-def read_batches(arrays):
-    """The batches that `write_batches` wrote, lists of arrays."""
-    with np.load(arrays) as stored:
-        places = [tuple(map(int, name.split(":"))) for name in stored]
-        steps, count = (1 + max(numbers) for numbers in zip(*places, strict=True))
-        return [[stored[f"{i}:{j}"] for j in range(count)] for i in range(steps)]
-
-
-def our_block(what, side, path, arrays, seed):
+def our_block(what, network, path, arrays, seed):
     """A side of `alternate`: computes the batches once."""
-    from models.decoding import Decoder, Decoding
-
+    side, _, names = NETWORKS[network]
     model, *_ = build(side, path, seed)
-    batches, names = read_batches(arrays), INPUTS[side.split(",")[0]]
-    if what == "beam search":
-        decoding = Decoding(beam=SEARCH["beam"], max_length=SEARCH["length"])
-        decoder = Decoder(model, decoding, EOS_ID, UNK_ID)
+    with np.load(arrays) as stored:
+        every = list(stored.values())
+    batches = [every[i : i + len(names) + 1] for i in range(0, len(every), len(names) + 1)]
 
     def block():
         for *arrays, targets in batches:
             inputs = dict(zip(names, arrays, strict=True))
             if what == "training":
                 model.train_on_batch(inputs, targets)
-            elif what == "question":
-                model.predict_on_batch(inputs)
             else:
-                decoder.predict_on_batch({"source": inputs["source"]})
+                model.predict_on_batch(inputs)
         return sum(len(batch[-1]) for batch in batches)
 
     return block
 
 
-def torch_block(python, what, arrays, settings):
+def torch_block(python, what, arrays, settings, examples):
     """The same by PyTorch, in a process of that Python."""
     script = pathlib.Path(__file__).with_name("peers_torch.py")
     command = [python, script, what, arrays, settings]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     if not process.stdout.readline():
-        raise UserError(f"{python}: {script.name} failed; its error stands above")
-    examples = sum(len(batch[-1]) for batch in read_batches(arrays))
+        raise UserError(f"{python}: {script.name} failed; its error is above")
 
     def block():
         process.stdin.write("block\n")

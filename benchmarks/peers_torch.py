@@ -2,14 +2,15 @@
 
 python benchmarks/peers_torch.py WHAT BATCHES.npz SETTINGS.json
 
-Written as one would write them in PyTorch: `nn.LSTM` and `nn.GRU` on packed sequences, Adam with its `foreach` default,
-beam search as a loop in Python. For each line on standard input it computes the batches once and prints a line of JSON.
+Written as one would write them in PyTorch: `nn.LSTM` and `nn.GRU` on packed sequences, Adam with its `foreach` default.
+For each line on standard input it computes the batches once and prints a line of JSON.
 """
 
 import json
 import resource
 import sys
 import time
+import types
 
 import numpy as np
 import torch
@@ -36,14 +37,14 @@ class Recurrent(nn.Module):
 class BiDAF(nn.Module):
     """Seo et al. 2017; layer by layer as `models.bidaf`."""
 
-    def __init__(self, words, characters, embedding_dim, hidden, character_dim, filters, width, dropout):
+    def __init__(self, sizes):
         super().__init__()
-        self.width, self.drop, d = width, nn.Dropout(dropout), hidden
-        self.words = nn.Embedding(words + 1, embedding_dim)
+        self.width, self.drop, d = sizes.character_width, nn.Dropout(sizes.dropout), sizes.hidden
+        self.words = nn.Embedding(sizes.vocabulary_size + 1, sizes.embedding_dim)
         self.words.weight.requires_grad_(False)
-        self.characters = nn.Embedding(characters + 1, character_dim)
-        self.convolution = nn.Conv1d(character_dim, filters, width)
-        D = filters + embedding_dim
+        self.characters = nn.Embedding(sizes.characters + 1, sizes.character_dim)
+        self.convolution = nn.Conv1d(sizes.character_dim, sizes.character_filters, self.width)
+        D = sizes.character_filters + sizes.embedding_dim
         self.transforms = nn.ModuleList(nn.Linear(D, D) for _ in range(2))
         self.gates = nn.ModuleList(nn.Linear(D, D) for _ in range(2))
         self.contextual, self.end = Recurrent(nn.LSTM, D, d), Recurrent(nn.LSTM, 2 * d, d)
@@ -83,52 +84,21 @@ def span_loss(spans, logits):
 
 
 class Seq2Seq(nn.Module):
-    """GRUs with Luong's or Bahdanau's attention, one layer each, as `models.seq2seq`."""
+    """GRUs with Luong's dot-product attention, one layer each, as `models.seq2seq`."""
 
-    def __init__(self, vocabulary, embedding_dim, hidden, attention, dropout):
+    def __init__(self, sizes):
         super().__init__()
-        self.attention, self.drop, H = attention, nn.Dropout(dropout), hidden
-        self.words = nn.Embedding(vocabulary + 2, embedding_dim)
-        self.encoder = Recurrent(nn.GRU, embedding_dim, H // 2)
-        if attention == "additive":
-            self.cell = nn.GRUCell(embedding_dim + H, H)
-            self.W_s, self.W_h, self.v = (nn.Linear(H, n, bias=False) for n in (H, H, 1))
-        else:
-            self.decoder = nn.GRU(embedding_dim, H, batch_first=True)
-            self.readout = nn.Linear(2 * H, H, bias=False)
-        self.logits = nn.Linear(H, vocabulary + 1)
-
-    def encode(self, source):
-        mask = source > 0
-        memory, state = self.encoder(self.drop(self.words(source)), mask)
-        keys = self.W_h(memory) if self.attention == "additive" else memory
-        return (keys, memory, mask), torch.cat([state[0], state[1]], -1)
-
-    def attend(self, s, keys, memory, mask):
-        e = s @ keys.transpose(1, 2)
-        return e.masked_fill(~mask[:, None], LOWEST).softmax(-1) @ memory
-
-    def step(self, y, s, keys, memory, mask):
-        """One word with additive attention; `y` is its vector."""
-        e = self.v(torch.tanh(self.W_s(s)[:, None] + keys))[..., 0]
-        c = (e.masked_fill(~mask, LOWEST).softmax(-1)[:, None] @ memory)[:, 0]
-        return self.cell(torch.cat([y, c], -1), s)
-
-    def decode(self, y, s, cache):
-        """The outputs `(B, T, H)` after words `(B, T)`, and the last state."""
-        y = self.drop(self.words(y))
-        if self.attention == "additive":
-            outputs = []
-            for t in range(y.shape[1]):
-                s = self.step(y[:, t], s, *cache)
-                outputs.append(s)
-            return torch.stack(outputs, 1), s
-        x, last = self.decoder(y, s[None])
-        return torch.tanh(self.readout(torch.cat([self.attend(x, *cache), x], -1))), last[0]
+        self.drop, H, D, V = nn.Dropout(sizes.dropout), sizes.hidden, sizes.embedding_dim, sizes.vocabulary_size
+        self.words = nn.Embedding(V + 2, D)
+        self.encoder, self.decoder = Recurrent(nn.GRU, D, H // 2), nn.GRU(D, H, batch_first=True)
+        self.readout, self.logits = nn.Linear(2 * H, H, bias=False), nn.Linear(H, V + 1)
 
     def forward(self, source, target_in):
-        cache, s = self.encode(source)
-        x, _ = self.decode(target_in, s, cache)
+        mask = source > 0
+        memory, state = self.encoder(self.drop(self.words(source)), mask)
+        x, _ = self.decoder(self.drop(self.words(target_in)), torch.cat([state[0], state[1]], -1)[None])
+        e = (x @ memory.transpose(1, 2)).masked_fill(~mask[:, None], LOWEST)
+        x = torch.tanh(self.readout(torch.cat([e.softmax(-1) @ memory, x], -1)))
         return self.logits(self.drop(x))
 
 
@@ -136,37 +106,9 @@ def word_loss(target, logits):
     return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=0)
 
 
-def beam_search(model, source, beam, length, begin, eos, unknown):
-    """The `beam` best replies to each source, none with padding or unknown words, `(B, K, L)`."""
-    B, K = len(source), beam
-    cache, s = model.encode(source)
-    cache, s = [x.repeat_interleave(K, 0) for x in cache], s.repeat_interleave(K, 0)
-    ids = torch.zeros(B, K, length, dtype=torch.long)
-    score = torch.full((B, K), LOWEST)
-    score[:, 0] = 0.0
-    done, word = torch.zeros(B, K, dtype=torch.bool), torch.full((B, K), begin)
-    for t in range(length):
-        x, s = model.decode(word.reshape(-1, 1), s, cache)
-        log_p = model.logits(x[:, 0]).log_softmax(-1).reshape(B, K, -1)
-        log_p[..., [0, unknown]] = LOWEST
-        total = score[..., None] + log_p
-        stays = torch.full_like(total, LOWEST)
-        stays[..., 0] = score
-        total = torch.where(done[..., None], stays, total)
-        score, best = total.flatten(1).topk(K)
-        parent, word = best // log_p.shape[-1], best % log_p.shape[-1]
-        ids, done = ids.gather(1, parent[..., None].expand_as(ids)), done.gather(1, parent)
-        s = s.reshape(B, K, -1).gather(1, parent[..., None].expand(B, K, s.shape[-1])).flatten(0, 1)
-        ids[:, :, t] = word
-        done |= word == eos
-        if done.all():
-            break
-    return ids
-
-
-def make_compute(what, batches, network, sizes, rate, clip, ema, **search):
-    """Returns the network and a function that computes all batches once."""
-    model = {"bidaf": BiDAF, "seq2seq": Seq2Seq}[network](**sizes)
+def make_compute(what, batches, network, sizes, rate, clip, ema):
+    """A function that computes all batches once."""
+    model = {"bidaf": BiDAF, "seq2seq": Seq2Seq}[network](types.SimpleNamespace(**sizes))
     loss_of = {"bidaf": span_loss, "seq2seq": word_loss}[network]
     parameters = [p for p in model.parameters() if p.requires_grad]
     adam = torch.optim.Adam(parameters, rate, eps=1e-7)
@@ -185,13 +127,10 @@ def make_compute(what, batches, network, sizes, rate, clip, ema, **search):
     @torch.inference_mode()
     def answer():
         for *inputs, _ in batches:
-            if network == "bidaf":
-                model(*inputs)
-            else:
-                beam_search(model, inputs[0], **search)
+            model(*inputs)
 
     model.train(what == "training")
-    return model, train if what == "training" else answer
+    return train if what == "training" else answer
 
 
 def main(what, arrays, settings):
@@ -200,11 +139,10 @@ def main(what, arrays, settings):
     torch.set_num_threads(settings.pop("threads"))
     count = settings.pop("arrays")
     with np.load(arrays) as stored:
-        steps = len(stored.files) // count
-        batches = [[torch.from_numpy(stored[f"{i}:{j}"].astype("int64")) for j in range(count)] for i in range(steps)]
-    model, compute = make_compute(what, batches, **settings)
-    found = {"parameters": sum(p.numel() for p in model.parameters()), "threads": torch.get_num_threads()}
-    print(json.dumps({**found, "version": torch.__version__}), flush=True)
+        every = [torch.from_numpy(array.astype("int64")) for array in stored.values()]
+    batches = [every[i : i + count] for i in range(0, len(every), count)]
+    compute = make_compute(what, batches, **settings)
+    print(f"torch {torch.__version__}", flush=True)
     for _ in sys.stdin:
         cpu, started = time.process_time(), time.perf_counter()
         compute()

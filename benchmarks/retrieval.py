@@ -1,19 +1,13 @@
-"""Measures answers by retrieval: what is found, what is answered, and what a million responses cost.
+"""Measures answers by retrieval: the recall of true responses, and the cost of a million responses.
 
 python -m benchmarks.retrieval --what=found --run=runs/dam --source=../shared/data/ubuntu-irc
-python -m benchmarks.retrieval --what=answers --run=pretrained/dam-ubuntu-irc --source=../shared/data/ubuntu-irc
 python -m benchmarks.retrieval --what=cost --run=runs/dam --source=../shared/data/ubuntu-irc \\
     --other=cornell:../shared/data/cornell --other=dailydialog:../shared/data/dailydialog
 
 found: an index of the training conversations and of the true responses of dev, which are in it without their contexts,
 so that these cannot give them away. Recall and reciprocal rank of the true response, by BM25 over responses alone, by
-each search, by all together, and after the model has ranked the first of these. Repetitions of what was said are left
+each search, by all together, and after the model has ranked the first of these. Repetitions of earlier turns are left
 out of all lists.
-answers: an index of the training conversations, and several ways to choose among what it finds for contexts of dev.
-`news`: how similar an answer is to those words of the true response that nobody had said yet. `echo`: how similar it is
-to what had been said, which true responses are too (row "people"). Both are cosines of TF-IDF vectors, means with
-standard errors. Of the weights of the question, the one with the most news in every second context is `chosen`;
-`of_the_others` are the means over the other contexts.
 cost: an index of every turn of all corpora, and if these are too few, of seeded recombinations: the first half of a
 turn with the second half of another one of its corpus. Seconds and memory to build it, and to answer contexts of dev.
 The system may take back the memory of an index's files; so start this in a control group with a limit, as a container
@@ -23,7 +17,6 @@ has one, to see whether it is enough.
 import os
 import pathlib
 import random
-import statistics
 import tempfile
 import time
 
@@ -33,11 +26,10 @@ from rich.progress import track
 
 from base import cli, runtime
 from base.files import UserError
-from benchmarks.turns import define_record_flags, in_process, report, timed
-from data.vocabulary import UNK_ID
+from benchmarks.turns import define_record_flags, in_process, memory, report, timed
 
 FLAGS = flags.FLAGS
-flags.DEFINE_enum("what", None, ["found", "answers", "cost"], "What is measured.", required=True)
+flags.DEFINE_enum("what", None, ["found", "cost"], "Measurement.", required=True)
 flags.DEFINE_string("run", None, "Run directory of a response-selection model.", required=True)
 flags.DEFINE_string("source", None, "Directory of the run's training files, in the format smn.", required=True)
 flags.DEFINE_multi_string("other", [], "cost: CORPUS:DIRECTORY of further conversations.")
@@ -47,17 +39,14 @@ flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "Precision of
 flags.DEFINE_string("index", None, "cost: an index to measure in place of a new one.")
 define_record_flags()
 SHOWN = (1, 10, 50, 100)
-WEIGHTS = (0, 8, 12, 16, 24, 32, 64)  # of the similarity of the questions
 SAMPLE = 20_000  # recombinations by which their yield is estimated
 
 
 def main():
-    rows, measured = {"found": find, "answers": compare_answers, "cost": cost}[FLAGS.what]()
+    rows, measured = find() if FLAGS.what == "found" else ([], cost())
     limit = runtime.memory_limit()
     load = [round(minutes, 1) for minutes in os.getloadavg()]
     measured |= {"memory_limit_megabytes": limit and limit >> 20, "precision": FLAGS.precision, "load_average": load}
-    for name, value in measured.items():
-        print(f"{name}: {value}")
     report("retrieval", rows, **measured)
 
 
@@ -89,23 +78,17 @@ def build(path, talks, predictor):
     return RetrievalIndex(path, predictor.vocabulary)
 
 
-def for_contexts(measure, more=()):
-    """`measure(index, predictor, *turns)` of each context of dev, and the index of train and more conversations."""
-    predictor, dev = open_run(FLAGS.run, FLAGS.precision), conversations("smn", FLAGS.source, "dev", FLAGS.contexts)
-    train = conversations("smn", FLAGS.source, "train")
-    with tempfile.TemporaryDirectory() as directory:
-        index = build(pathlib.Path(directory) / "index", [*train, *more(dev)] if more else train, predictor)
-        found = [measure(index, predictor, *turns) for turns in track(dev, description="contexts")]
-        stored = {index.utterance(number) for number in range(index.size)}
-    return dev, found, stored
-
-
 # === Found ===
 
 
 def find():
     """A row per search: the fractions of all contexts whose true response is among the first."""
-    dev, places, stored = for_contexts(places_of, more=lambda dev: (["", turns[-1]] for turns in dev))
+    predictor, dev = open_run(FLAGS.run, FLAGS.precision), conversations("smn", FLAGS.source, "dev", FLAGS.contexts)
+    talks = [*conversations("smn", FLAGS.source, "train"), *(["", turns[-1]] for turns in dev)]
+    with tempfile.TemporaryDirectory() as directory:
+        index = build(pathlib.Path(directory) / "index", talks, predictor)
+        places = [places_of(index, predictor, *turns) for turns in track(dev, description="contexts")]
+        stored = {index.utterance(number) for number in range(index.size)}
     rows = []
     for name in places[0]:
         found = np.array([place[name] for place in places])
@@ -143,62 +126,6 @@ def places_of(index, predictor, *turns):
     return places
 
 
-# === Answers ===
-
-
-def compare_answers():
-    """A row per way to choose an answer."""
-    dev, chosen_by, stored = for_contexts(answers_to)
-    rows = [answer_row(chosen_by, way) for way in chosen_by[0]]
-    weighted = [way for way in chosen_by[0] if way.endswith("x question")]
-    chosen = max(weighted, key=lambda way: answer_row(chosen_by[::2], way)["news"])
-    others = [answer_row(chosen_by[1::2], way) for way in ("people", "model and 16 x words", chosen)]
-    return rows, {"contexts": len(dev), "responses": len(stored), "chosen": chosen, "of_the_others": others}
-
-
-def answers_to(index, predictor, *turns):
-    """`(news, echo)` of the answer of each way; news is `None` if the true response has none."""
-    from tasks.selection.retrieval.answers import CANDIDATES, candidates_of, without_duplicates
-    from tasks.selection.retrieval.build import PLACEHOLDERS
-
-    *said, true = turns
-    hits = index.search(said, 3 * CANDIDATES)
-    by_words, by_questions = without_duplicates(hits, said, CANDIDATES), candidates_of(index, said)
-    texts = list({hit.text: hit for hit in (*by_words, *by_questions)})
-    [found] = predictor.predict([{"turns": said, "candidates": texts}])
-    logit = dict(zip(texts, found["logits"], strict=True))
-    ways = {
-        "people": true,
-        "any": random.Random(true).choice(texts or [""]),
-        "words": best_of(by_words, lambda hit: hit.cosine),
-        "model and 16 x words": best_of(by_words, lambda hit: logit[hit.text] + 16 * hit.cosine),
-        "question": best_of(by_questions, lambda hit: hit.question),
-    }
-    for weight in WEIGHTS:
-        way = f"model and {weight} x question"
-        ways[way] = best_of(by_questions, lambda hit, w=weight: logit[hit.text] + w * hit.question)
-    before, true, *cut = index.cut([" ".join(said), true, *ways.values()])
-    new = [word for word in true if word not in before and word not in PLACEHOLDERS]
-    known = max(index.words.encode(new), default=0) > UNK_ID
-    news = index.cosines(new, cut).tolist() if known else [None] * len(cut)
-    return dict(zip(ways, zip(news, index.cosines(before, cut).tolist(), strict=True), strict=True))
-
-
-def best_of(hits, score):
-    """The text of the hit with the highest score, "" if there is none."""
-    return max(hits, key=score).text if hits else ""
-
-
-def answer_row(chosen_by, way):
-    """Means and standard errors of a way to choose."""
-    row = {"chosen_by": way}
-    for name, values in zip(("news", "echo"), zip(*(ways[way] for ways in chosen_by), strict=True), strict=True):
-        values = [value for value in values if value is not None]
-        row[name] = round(statistics.mean(values), 4)
-        row[f"{name}_error"] = round(statistics.stdev(values) / len(values) ** 0.5, 4)
-    return row
-
-
 # === Cost ===
 
 
@@ -211,8 +138,7 @@ def cost():
             building = in_process(build_large, path, FLAGS.run, sources, FLAGS.responses)
         answering = in_process(answer, path, FLAGS.run, FLAGS.source, FLAGS.contexts or 50, FLAGS.precision)
         size = sum(file.stat().st_size for file in pathlib.Path(path).rglob("*") if file.is_file())
-    measured = {"building": building, "index_megabytes": round(size / 2**20), "answering": answering}
-    return [], measured
+    return {"building": building, "index_megabytes": round(size / 2**20), "answering": answering}
 
 
 def build_large(path, run, sources, count):
@@ -279,22 +205,20 @@ def answer(path, run, source, count, precision):
     index = RetrievalIndex(path, predictor.vocabulary)
     ready = time.perf_counter()
     dev = conversations("smn", source, "dev", count)
-    search, answers = [], []
+    times = []
     for turns in [talk[:-1] for talk in dev] * 2:  # at first sizes are compiled
         started = time.perf_counter()
         index.search(turns, CANDIDATES)
         searched = time.perf_counter()
         answers_of(predictor, index, turns)
-        search.append(1e3 * (searched - started))
-        answers.append(1e3 * (time.perf_counter() - searched))
-    status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
+        times.append((searched - started, time.perf_counter() - searched))
     found = {"contexts": count, "seconds_to_open_model": round(opened - begin, 1)}
     found["seconds_to_open_index"] = round(ready - opened, 2)
-    for name, milliseconds in (("search", search[len(dev) :]), ("answer", answers[len(dev) :])):
-        found[f"{name}_ms_median"] = round(statistics.median(milliseconds), 1)
-        found[f"{name}_ms_fastest"] = round(min(milliseconds), 1)
-    found["resident_megabytes"] = int(status["VmRSS"].split()[0]) >> 10
-    return {**found, "of_these_mapped_files": int(status["RssFile"].split()[0]) >> 10}
+    for name, milliseconds in zip(("search", "answer"), 1000 * np.array(times[len(dev) :]).T, strict=True):
+        found[f"{name}_ms_median"] = round(float(np.median(milliseconds)), 1)
+        found[f"{name}_ms_fastest"] = round(float(milliseconds.min()), 1)
+    found["resident_megabytes"] = round(memory("VmRSS"))
+    return {**found, "of_these_mapped_files": round(memory("RssFile"))}
 
 
 if __name__ == "__main__":

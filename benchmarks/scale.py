@@ -1,15 +1,13 @@
 """Times preparing, loading and training on synthetic corpora of many lines, each part in a process of its own.
 
-    python -m benchmarks.scale --lines=100000,1000000 --out=results/benchmarks/scale.json
-    python -m benchmarks.scale --out=results/benchmarks/scale.json --plot=docs/images/scale.png
+    python -m benchmarks.scale --lines=100000,1000000 --out=results/benchmarks/scale.json/synthetic
 
-Rows of other sizes stay in the file, so that sizes can be measured one by one. Words are drawn by Zipf's law: for what
-depends on size alone. `--scratch` needs 1 KB of disk per line.
+Rows of other sizes stay in the record, so that sizes can be measured one by one. Words are drawn by Zipf's law, as only
+their number matters here. `--scratch` needs 1 KB of disk per line.
 """
 
 import json
 import pathlib
-import resource
 import shutil
 import tempfile
 import time
@@ -21,39 +19,34 @@ from base import cli
 from benchmarks.turns import (
     define_record_flags,
     in_process,
+    memory,
     open_training,
     parse_side,
-    side_of_recipe,
+    read_records,
     timed,
     write_record,
 )
+from tasks import RECIPES
 
 FLAGS = flags.FLAGS
-flags.DEFINE_list("lines", [], "Lines of the training file, of one corpus after the other.")
+flags.DEFINE_list("lines", None, "Lines of the training file, of one corpus after the other.", required=True)
 flags.DEFINE_string("scratch", None, "Directory for corpora; default: where the system keeps temporary files.")
 flags.DEFINE_string("vectors", None, "Passed to prepare.py: word vectors are read, not trained.")
-flags.DEFINE_string("recipe", "dam-ubuntu-irc", "Recipe of the training.")
+flags.DEFINE_enum("recipe", "dam-ubuntu-irc", list(RECIPES), "Recipe of the training.")
 flags.DEFINE_integer("steps", 20, "Timed steps of training.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Seed of words, weights and batches.", lower_bound=0)
-flags.DEFINE_string("plot", None, "Picture of the rows of --out.")
 define_record_flags()
 VOCABULARY, EXPONENT = 153_000, 1.0
 TURNS, WORDS = 6, 11
 DEV_CONTEXTS, DEV_CANDIDATES = 100, 10
 BLOCK = 10_000  # contexts that are drawn at once
-DRAWN = {
-    "seconds": {"prepare_cpu_seconds": "prepare, CPU", "load_cpu_seconds": "load, CPU", "order_seconds": "epoch order"},
-    "megabytes": {
-        "prepare_peak_megabytes": "prepare, peak",
-        "train_megabytes": "training, without mapped files",
-        "load_megabytes": "load, without mapped files",
-    },
-}
 
 
 def main():
-    out = pathlib.Path(FLAGS.out) if FLAGS.out else None
-    rows = json.loads(out.read_text(encoding="utf-8"))["rows"] if out and out.exists() else []
+    rows = []
+    if FLAGS.out:
+        _, records, name = read_records()
+        rows = records.get(name, {"rows": []})["rows"]
     for lines in map(int, FLAGS.lines):
         with tempfile.TemporaryDirectory(prefix="scale.", dir=FLAGS.scratch) as scratch:
             for row in measure(lines, pathlib.Path(scratch)):
@@ -61,18 +54,17 @@ def main():
                 rows = [row, *(other for other in rows if key(other) != key(row))]
                 write_record("scale", rows=sorted(rows, key=key))
         print(json.dumps(row, indent=1))
-    if FLAGS.plot:
-        draw(rows, FLAGS.plot)
 
 
 def key(row):
-    """What tells rows apart."""
+    """Fields that tell rows apart."""
     return row["lines"], row["vectors"]
 
 
 def measure(lines, scratch):
     """Yields the row of a corpus once it is prepared, and again with more fields after each part."""
-    raw, prepared, side = scratch / "raw", scratch / "prepared", side_of_recipe(FLAGS.recipe)
+    raw, prepared, recipe = scratch / "raw", scratch / "prepared", RECIPES[FLAGS.recipe]
+    side = ",".join([recipe.model, *(f"{k}={v}" for k, v in {**recipe.config, **recipe.training}.items())])
     write_corpus(raw, lines, FLAGS.seed)
     row = {"lines": lines, "vectors": "read" if FLAGS.vectors else "trained"}
     row |= in_process(prepare_part, raw, prepared, FLAGS.vectors)
@@ -111,13 +103,6 @@ def write_corpus(directory, lines, seed=1):
 # === Each in its own process ===
 
 
-def memory():
-    """Megabytes of this process without mapped files, and all of them at its peak."""
-    with open("/proc/self/status", encoding="ascii") as file:
-        fields = dict(line.split(":", 1) for line in file)
-    return int(fields["RssAnon"].split()[0]) / 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def prepare_part(raw, prepared, vectors):
     """Seconds and peak memory of preparing a corpus, and its facts."""
     from tasks.selection.prepare import Settings, prepare
@@ -142,19 +127,19 @@ def load_part(side, prepared, seed):
 
     name, settings = parse_side(side)
     task = TASKS[MODELS[name].task]
-    before, started, cpu = memory()[0], time.perf_counter(), time.process_time()
+    before, started, cpu = memory("RssAnon"), time.perf_counter(), time.process_time()
     dataset = task.load_dataset(prepared)
     found = {"load_seconds": time.perf_counter() - started, "load_cpu_seconds": time.process_time() - cpu}
     config, training = task.configure(MODELS[name], dataset, settings)
-    loaded, started = memory()[0], time.perf_counter()
+    loaded, started = memory("RssAnon"), time.perf_counter()
     batches = task.training_batches(dataset.splits["train"], config, training, np.random.default_rng((seed, 7)))
     batches[len(batches) // 2]  # where a resumed training may start
     found |= {"load_megabytes": loaded - before, "order_seconds": time.perf_counter() - started}
-    return {**found, "order_megabytes": memory()[0] - loaded, "steps_per_epoch": len(batches)}
+    return {**found, "order_megabytes": memory("RssAnon") - loaded, "steps_per_epoch": len(batches)}
 
 
 def train_part(side, prepared, seed, steps):
-    """Seconds of steps of training, the fraction that waits for data, and megabytes."""
+    """Seconds per step of training, the fraction that waits for data, and megabytes."""
     from tasks.selection.split import POOL
 
     _, make_arrays, stream, train_on = open_training(side, prepared, seed)
@@ -166,35 +151,17 @@ def train_part(side, prepared, seed, steps):
         waited += time.perf_counter() - asked
         float(train_on(batch))
     seconds = time.perf_counter() - started
-    anonymous, peak = memory()
+    used = {"train_megabytes": memory("RssAnon"), "train_peak_megabytes": memory("VmHWM")}
     del stream
     started = time.process_time()
-    for step in range(POOL):  # what the sizes of a whole pool cost is shared by its batches
+    for step in range(POOL):  # its batches share the cost of its sizes
         make_arrays(step)
     return {
         "step_milliseconds": 1000 * seconds / steps,
         "wait_fraction": waited / seconds,
         "batch_cpu_milliseconds": 1000 * (time.process_time() - started) / POOL,
-        "train_megabytes": anonymous,
-        "train_peak_megabytes": peak,
+        **used,
     }
-
-
-def draw(rows, path):
-    """Draws seconds and memory by number of lines, a line for each field and each origin of the word vectors."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    for axes, (unit, fields) in zip(figure.subplots(1, 2), DRAWN.items(), strict=True):
-        for field, label in fields.items():
-            for vectors, marker in (("read", "o"), ("trained", "^")):
-                points = [(row["lines"], row[field]) for row in rows if row["vectors"] == vectors and row.get(field)]
-                if points:
-                    axes.plot(*zip(*points, strict=True), marker=marker, label=f"{label}; vectors {vectors}")
-        axes.set(xlabel="lines", ylabel=unit, xscale="log", yscale="log")
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize="small")
-    figure.savefig(path, dpi=110)
 
 
 if __name__ == "__main__":

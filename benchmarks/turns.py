@@ -7,7 +7,7 @@ import functools
 import itertools
 import json
 import multiprocessing
-import os
+import pathlib
 import resource
 import shlex
 import statistics
@@ -15,11 +15,9 @@ import sys
 import time
 
 from absl import flags
-from rich.console import Console
-from rich.table import Table
 
-from base import runtime
 from base.files import UserError, atomic_file
+from metrics.tables import markdown
 
 FLAGS = flags.FLAGS
 COUNTED = {
@@ -28,32 +26,27 @@ COUNTED = {
     "reading_comprehension": ("questions", len),
     "selection": ("pairs", lambda labels: labels.size),
 }
-"""What is counted per second, and the number of them in a batch's targets."""
+"""Unit of each task, and the number of them in a batch's targets."""
 PREPARED = []
 """In the process of a side: its function."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Some steps of a side, timed together."""
+    """Steps of a side that are timed together; `gigabytes` is the peak memory of its process so far."""
 
     examples: float
     seconds: float
     cpu_seconds: float
-    """Less disturbed by other work on the machine."""
     gigabytes: float
-    """Peak memory of the process so far."""
-    page_faults: int = 0
-    """Times that memory was taken from the kernel anew."""
 
     @property
     def per_second(self):
-        """Examples per second."""
         return self.examples / self.seconds
 
     @property
     def per_cpu_second(self):
-        """Examples per second of CPU time."""
+        """Examples per second of CPU time, which other work on the machine disturbs less."""
         return self.examples / self.cpu_seconds
 
 
@@ -63,31 +56,29 @@ def median(blocks, field="per_second"):
 
 
 def ratio(blocks, others, field="per_second"):
-    """How many times as fast one side is as another: the median over pairs of blocks that ran side by side."""
+    """Speed of one side divided by another's: the median over pairs of blocks that ran side by side."""
     pairs = zip(blocks, others, strict=True)
     return statistics.median(getattr(one, field) / getattr(other, field) for one, other in pairs)
 
 
 def alternate(sides, blocks, warm_up=1):
-    """Runs a block of each side, one after the other, again and again.
+    """Runs one block of each side after the other, repeatedly.
 
     Args:
-        sides: `{name: (function, arguments)}` or `{name: (function, arguments, environment)}`. In the side's process,
-            which has these environment variables, the function prepares its work and returns another without arguments
-            that computes a block and returns its number of examples, or a `Block` that another process computed. The
-            first must be importable, the arguments plain.
+        sides: `{name: (function, arguments)}`. In the side's process the function prepares its work and returns another
+            without arguments that computes a block and returns its number of examples, or a `Block` that another
+            process computed. The first must be importable, the arguments plain.
         blocks: Timed blocks of each side.
-        warm_up: Blocks that go before, which compile.
+        warm_up: Untimed blocks before them, which compile.
 
     Returns:
         `{name: list of Block}`.
     """
     pools, found = {}, {name: [] for name in sides}
     with contextlib.ExitStack() as stack:
-        for name, (function, arguments, *environment) in sides.items():
+        for name, (function, arguments) in sides.items():
             pools[name] = stack.enter_context(new_process())
-            with _environment(*environment):
-                pools[name].submit(_prepare, function, arguments).result()
+            pools[name].submit(_prepare, function, arguments).result()
         for _ in range(warm_up + blocks):
             for name, pool in pools.items():
                 found[name].append(pool.submit(_run_prepared).result())
@@ -95,27 +86,14 @@ def alternate(sides, blocks, warm_up=1):
 
 
 def new_process():
-    """An executor with a process of its own."""
+    """An executor with one process."""
     return concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
 
 
 def in_process(function, *arguments):
-    """Calls a function in a process of its own, so that its memory is its own."""
+    """Calls a function in a process of its own."""
     with new_process() as pool:
         return pool.submit(function, *arguments).result()
-
-
-@contextlib.contextmanager
-def _environment(changes=()):
-    """Environment variables for a process that is started meanwhile: there they count as the user's."""
-    kept = dict(os.environ)
-    chosen = kept.get(runtime.CHOSEN, "").split(",")
-    os.environ.update(changes, **{runtime.CHOSEN: ",".join(name for name in chosen if name not in changes)})
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(kept)
 
 
 def _prepare(function, arguments):
@@ -134,8 +112,13 @@ def timed(block):
         return found
     after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - started
     cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    faults = after.ru_minflt - before.ru_minflt
-    return Block(int(found), seconds, cpu_seconds, after.ru_maxrss / 2**20, faults)
+    return Block(int(found), seconds, cpu_seconds, after.ru_maxrss / 2**20)
+
+
+def memory(field):
+    """Megabytes of this process by a field of `/proc/self/status`, as `VmRSS`, `VmHWM` or `RssAnon`."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(f"{field}:")) / 1024
 
 
 # === Sides that train ===
@@ -147,20 +130,12 @@ def parse_side(text):
     >>> parse_side("dam,levels=2,precision=bfloat16")
     ('dam', {'levels': '2', 'precision': 'bfloat16'})
     """
+    from models import MODELS  # Keras takes seconds to load
+
     name, *assignments = text.split(",")
-    if not all("=" in assignment for assignment in assignments):
-        raise UserError(f"expected MODEL[,field=value...]. Received: {text}")
+    if name not in MODELS or not all("=" in assignment for assignment in assignments):
+        raise UserError(f"expected MODEL[,field=value...] with one of {', '.join(MODELS)}. Received: {text}")
     return name, dict(assignment.split("=", 1) for assignment in assignments)
-
-
-def side_of_recipe(name):
-    """A recipe in the form that `parse_side` takes."""
-    from tasks import RECIPES
-
-    if name not in RECIPES:
-        raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {name}")
-    recipe = RECIPES[name]
-    return ",".join([recipe.model, *(f"{k}={v}" for k, v in {**recipe.config, **recipe.training}.items())])
 
 
 def configure(side, path):
@@ -192,7 +167,7 @@ def build(side, path, seed):
 
 
 def open_training(side, path, seed, batch_size=None):
-    """A training as train.py has it; a `batch_size` of `None` is the task's default.
+    """A training like that of train.py; a `batch_size` of `None` is the task's default.
 
     Returns:
         The task, a function that makes the arrays of a step, the stream of batches, and a function that trains on one.
@@ -244,28 +219,37 @@ def define_flags(blocks, steps):
 def define_record_flags():
     """The flags of every benchmark."""
     flags.DEFINE_string("note", None, "Other work on the machine meanwhile, for the record.")
-    flags.DEFINE_string("out", None, "JSON file for the record.")
+    flags.DEFINE_string("out", None, "FILE.json/NAME: file of records, and the name in it of the new one.")
+
+
+def read_records():
+    """The file that `--out` names, its records by name, and the name of the new one."""
+    file, _, name = FLAGS.out.partition(".json/")
+    if not name:
+        raise UserError(f"--out expects FILE.json/NAME. Received: {FLAGS.out}")
+    path = pathlib.Path(f"{file}.json")
+    return path, json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}, name
 
 
 def write_record(script, **measured):
-    """Writes a record to `--out`, if given: the command, what was measured, the hardware and the commit."""
+    """Writes a record to `--out`, if given: the command, the measurements, the hardware and the commit."""
     from engine.provenance import hardware, revision  # TensorFlow takes seconds to load
 
     if FLAGS.out:
+        path, records, name = read_records()
         command = shlex.join(["python", "-m", f"benchmarks.{script}", *sys.argv[1:]])
-        record = {"command": command, **measured, "note": FLAGS.note, "hardware": hardware(), **revision()}
-        with atomic_file(FLAGS.out) as file:
-            json.dump(record, file, indent=1)
+        records[name] = {"command": command, **measured, "note": FLAGS.note, "hardware": hardware(), **revision()}
+        with atomic_file(path) as file:
+            json.dump(records, file, indent=1)
 
 
 def report(script, rows, **measured):
     """Prints rows, dicts whose keys are columns, and writes them with the rest of the record."""
     write_record(script, **measured, rows=rows)
+    for name, value in measured.items():
+        print(f"{name}: {value}")
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*(_shown(row.get(column, "")) for column in columns))
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    print(markdown(columns, [[_shown(row.get(column, "")) for column in columns] for row in rows]))
 
 
 def _shown(value):

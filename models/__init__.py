@@ -16,7 +16,7 @@ class ModelEntry:
     """Key of `tasks.TASKS`."""
     gains_in_bfloat16: bool = False
     """Whether it trains faster in bfloat16 where the CPU or GPU computes it, so that `--precision=auto` takes it there;
-    measured: results/benchmarks/precision.json."""
+    measured: results/benchmarks/training_speed.json/precision."""
 
     @property
     def build(self):

@@ -223,7 +223,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
         ["export.py", "--run=nowhere", "--out=nowhere"],
         ["chat.py", "--run=nowhere"],
         ["serve.py", "--run=some=nowhere"],
-        ["benchmarks/serving.py", "--exported=nowhere"],  # most others start a process for each side
+        ["benchmarks/serving.py", "--run=nowhere"],  # most others start a process for each side
     ],
 )
 def test_scripts_choose_before_tensorflow_loads(arguments):

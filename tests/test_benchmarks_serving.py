@@ -1,5 +1,6 @@
-"""benchmarks/serving.py: what clients, also hostile ones, get from a server that answers at once."""
+"""The benchmarks: loads and misbehaving clients, corpora of any size, recall of retrieval."""
 
+import collections
 import json
 import random
 import threading
@@ -7,15 +8,16 @@ import time
 
 import pytest
 import uvicorn
-from helpers import import_script
+from helpers import import_script, run_script
 
 from base.config import Config
+from data.corpora.smn import read
 from engine.predictor import Predictor
 from serving.app import create_app
 from serving.limits import Limits
 from serving.models import Served
 
-benchmark = import_script("benchmarks.serving")
+benchmark, scale = import_script("benchmarks.serving"), import_script("benchmarks.scale")
 
 
 class Echo(Predictor):
@@ -90,3 +92,34 @@ def test_requests_are_like_the_examples_in_other_sizes():
     assert {tuple(each["turns"]) for each in found} == {("a", "b", "c"), ("b", "c"), ("c",)}
     assert {each["passage"] for each in found} == {"one two", "one two three", "one two three four"}
     assert {each["question"] for each in found} == {"who?"}
+
+
+def test_a_corpus_has_the_sizes_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(scale, "BLOCK", 7)
+    monkeypatch.setattr(scale, "VOCABULARY", 97)
+    scale.write_corpus(tmp_path / "a", 46, seed=3)
+    lines = list(read(tmp_path / "a" / "train.txt"))
+    assert [line.label for line in lines] == [1, 0] * 23
+    assert {len(line.turns) for line in lines} == {6}
+    assert {len(text.split()) for line in lines for text in (*line.turns, line.response)} == {11}
+    assert [tuple(line.turns) for line in lines[::2]] == [tuple(line.turns) for line in lines[1::2]]
+    assert len({tuple(line.turns) for line in lines}) == 23
+    counts = collections.Counter(word for line in lines for text in line.turns for word in text.split())
+    assert counts.most_common(1)[0][0] == "w0" and len(counts) > 80
+    assert len(list(read(tmp_path / "a" / "dev.txt"))) == 1000
+    scale.write_corpus(tmp_path / "b", 46, seed=3)
+    assert (tmp_path / "b" / "train.txt").read_bytes() == (tmp_path / "a" / "train.txt").read_bytes()
+
+
+def test_recall_of_true_responses_by_search(trained_selection, prepared, tmp_path):
+    flags = [f"--run={trained_selection.path}", f"--source={prepared.parent / 'raw'}", "--what=found", "--contexts=5"]
+    done = run_script("benchmarks/retrieval.py", *flags, f"--out={tmp_path}/a.json/found")
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "a.json").read_text())["found"]
+    assert record["contexts"] == 5 and record["true_response_in_index"] in (0.2, 0.4, 0.6, 0.8, 1.0)
+    found = {row["found_by"]: row for row in record["rows"]}
+    assert list(found) == ["BM25", "contexts", "vectors", "together", "model"]
+    assert found["model"]["R@100"] == found["together"]["R@100"]  # ranking changes the order of the first 32 alone
+    recalls = [found["model"][f"R@{k}"] for k in (1, 10, 100)]
+    assert recalls == sorted(recalls) and recalls[-1] <= record["true_response_in_index"]
+    assert found["contexts"]["R@100"] == 0  # the true responses are in the index without their contexts

@@ -200,7 +200,7 @@ def row_table(path, *fields):
     """Fields of the objects in a list, a column each.
 
     Args:
-        path: A JSON file and keys in it, as `results/benchmarks/scale.json/rows`.
+        path: A JSON file and keys in it, as `results/benchmarks/scale.json/synthetic/rows`.
         *fields: Names, `NAME:DIGITS` to round; empty where an object lacks one. `[mean, deviation]` is shown as such.
     """
     columns = [re.fullmatch(r"(.*?)(?::(\d))?", field).groups() for field in fields]
