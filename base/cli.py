@@ -20,9 +20,9 @@ def _parse_flags(argv):
         rest = flags.FLAGS(argv)
     except flags.Error as error:
         missing = re.match(r"flag --(\w+)=None: ", str(error))
-        raise UserError(f"--{missing[1]} is missing (--help lists all flags)" if missing else str(error)) from error
+        sys.exit(f"error: {f'--{missing[1]} is missing (--help lists all flags)' if missing else error}")
     if len(rest) > 1:
-        raise UserError(f"Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
+        sys.exit(f"error: Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
     return rest
 
 
@@ -32,22 +32,12 @@ def run(main):
     A `UserError` ends it with one line and exit code 1, Ctrl-C with one line and 130, a closed pipe silently with 1.
     """
 
-    def fail(error):
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
-
-    def parse(argv):
-        try:
-            return _parse_flags(argv)
-        except UserError as error:
-            fail(error)
-
     def guarded(_):
         try:
             main()
             sys.stdout.flush()
         except UserError as error:
-            fail(error)
+            sys.exit(f"error: {error}")
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             sys.exit(130)
@@ -55,7 +45,7 @@ def run(main):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
 
-    app.run(guarded, flags_parser=parse)
+    app.run(guarded, flags_parser=_parse_flags)
 
 
 def refuse_flags(names, beside):

@@ -1,6 +1,8 @@
 """Settings: frozen pydantic classes, whose fields' docstrings describe them, and the parser of `--set`."""
 
+import contextlib
 import json
+import typing
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,10 +18,7 @@ class Config(BaseModel):
     """Base class of all settings: frozen, strict types, no unknown field, no infinity and no NaN.
 
     The docstring under a field is its description. Limits are in its type, as `Annotated[int, Field(ge=1)]` or
-    `Literal["adam", "adadelta"]`; rules across fields are a `model_validator`.
-
-    Raises:
-        pydantic.ValidationError: A `ValueError`, from every constructor.
+    `Literal["adam", "adadelta"]`; rules across fields are a `model_validator`. Constructors raise a `ValueError`.
     """
 
     model_config = ConfigDict(
@@ -29,7 +28,7 @@ class Config(BaseModel):
     @classmethod
     def of(cls, values):
         """Builds a config from a dict as JSON has it, where tuples are lists."""
-        return cls.model_validate_json(json.dumps(values))
+        return cls.model_validate_json(json.dumps(values, default=Config.to_json))
 
     def replace(self, **changes):
         """Returns a copy with some fields changed, validated."""
@@ -41,21 +40,15 @@ class Config(BaseModel):
 
 
 def parse_assignments(assignments, flag="--set"):
-    """Splits the values of a flag such as `--set`.
-
-    Raises:
-        UserError: if one is not `field=value`.
+    """Splits the values of a flag such as `--set`; one that is not `field=value` is a `UserError`.
 
     >>> parse_assignments(["levels=2", "variant=cross"])
     {'levels': '2', 'variant': 'cross'}
     """
-    settings = {}
     for assignment in assignments:
-        field, equals, value = assignment.partition("=")
-        if not equals:
+        if "=" not in assignment:
             raise UserError(f"{flag} expects field=value. Received: {assignment!r}")
-        settings[field] = value
-    return settings
+    return dict(assignment.split("=", 1) for assignment in assignments)
 
 
 def make_config(config_class, settings, where=""):
@@ -76,25 +69,31 @@ def make_config(config_class, settings, where=""):
     """
     values = {}
     for name, value in settings.items():
-        outer, _, inner = name.partition(".")
-        if inner:
-            values[outer] = dict(values.get(outer) or {})
-        place, key = (values[outer], inner) if inner else (values, name)
         field = config_class.model_fields.get(name)
-        place[key] = _value(value) if isinstance(value, str) and not (field and _takes_text(field)) else value
+        if isinstance(value, str) and not (field and str in _types(field)):
+            value = _parse(value)
+        outer, _, inner = name.partition(".")
+        values[outer] = {**dict(values.get(outer) or {}), inner: value} if inner else value
     try:
-        return config_class.of({name: v.to_json() if isinstance(v, Config) else v for name, v in values.items()})
+        return config_class.of(values)
     except ValidationError as error:
         raise UserError(where + sentence(error, config_class)) from error
 
 
-def sentence(error, config_class):
-    """The first problem of a `ValidationError`, in one sentence.
+def _types(field):
+    return field.annotation, *typing.get_args(field.annotation)
 
-    Args:
-        error: The error.
-        config_class: The class that was built.
-    """
+
+def _parse(text):
+    """The JSON value of a text, a number such as `.5`, or the text itself."""
+    for parse in (json.loads, float):
+        with contextlib.suppress(ValueError):
+            return parse({"True": "true", "False": "false", "None": "null"}.get(text, text))
+    return text
+
+
+def sentence(error, config_class):
+    """The first problem of a `ValidationError` of a class, in one sentence."""
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
@@ -113,20 +112,15 @@ def describe_fields(config_class, prefix=""):
     Returns:
         A tuple of texts `(name, type, default, description)` for each field; the default is empty for a required field.
     """
-    schema = config_class.model_json_schema()
-    found = []
+    schema, found = config_class.model_json_schema(), []
     for name, field in config_class.model_fields.items():
-        nested = [arg for arg in (field.annotation, *getattr(field.annotation, "__args__", ())) if _is_config(arg)]
+        nested = [kind for kind in _types(field) if isinstance(kind, type) and issubclass(kind, Config)]
         kind = nested[0].__name__ if nested else _kind(schema["properties"][name])
         default = "" if field.is_required() else str(field.default)
         found.append((prefix + name, kind, default, " ".join((field.description or "").split())))
         for inner in nested:
             found += describe_fields(inner, f"{prefix}{name}.")
     return found
-
-
-def _is_config(annotation):
-    return isinstance(annotation, type) and issubclass(annotation, Config)
 
 
 def _kind(schema):
@@ -138,19 +132,3 @@ def _kind(schema):
     words = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
     limits = [f"{sign} {schema[key]:g}" for key, sign in words.items() if key in schema]
     return " ".join([schema.get("type", "value"), *limits])
-
-
-def _takes_text(field):
-    return str in (field.annotation, *getattr(field.annotation, "__args__", ()))
-
-
-def _value(text):
-    """The JSON value of a text, a number such as `.5`, or the text itself."""
-    try:
-        return json.loads({"True": "true", "False": "false", "None": "null"}.get(text, text))
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return text

@@ -5,7 +5,6 @@ import errno
 import hashlib
 import os
 import pathlib
-import shutil
 import tempfile
 
 NOT_WRITABLE = {
@@ -19,11 +18,7 @@ class UserError(Exception):
 
 
 def check_output(path):
-    """Refuses a path of a file that cannot be written, before work begins; makes its directory.
-
-    Raises:
-        UserError: if it is a directory, or its directory cannot be made or written to.
-    """
+    """Refuses, by a `UserError`, a path of a file that cannot be written, before work begins; makes its directory."""
     path = pathlib.Path(path)
     if path.is_dir():
         raise UserError(f"{path} is a directory, expected a file")
@@ -48,8 +43,7 @@ def checksum(path):
 def publish(temporary, path):
     """Moves a finished file or directory to its place on the same file system; both are on the disk afterwards."""
     temporary, path = pathlib.Path(temporary), pathlib.Path(path)
-    inside = sorted(temporary.rglob("*")) if temporary.is_dir() else []
-    for each in (*inside, temporary):
+    for each in (*temporary.rglob("*"), temporary):
         _to_disk(each)
     os.replace(temporary, path)
     _to_disk(path.parent)
@@ -64,14 +58,22 @@ def _to_disk(path):
 
 
 @contextlib.contextmanager
-def _writing(path):
-    """A full or read-only disk, and a name that was taken meanwhile, become one sentence."""
+def writing(path):
+    """Turns a full or read-only disk, and a name that was taken meanwhile, into a `UserError`."""
     try:
         yield
     except OSError as error:
         if error.errno not in NOT_WRITABLE:
             raise
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _temporary(parent, path):
+    """A fresh directory in `parent`, to write `path` in."""
+    _make(parent)
+    with writing(path), tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent) as directory:
+        yield pathlib.Path(directory)
 
 
 @contextlib.contextmanager
@@ -84,27 +86,20 @@ def atomic_directory(path):
     path = pathlib.Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} must not exist yet, or be an empty directory")
-    _make(path.parent)
-    with _writing(path):
-        temporary = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        with _writing(path):
-            yield temporary
-            temporary.chmod(0o755)
-            publish(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+    with _temporary(path.parent, path) as directory:
+        made = directory / path.name
+        made.mkdir()
+        yield made
+        publish(made, path)
 
 
 @contextlib.contextmanager
 def atomic_files(directory):
     """Yields a fresh directory to write files into; they move to `directory` if the block ends well."""
     directory = pathlib.Path(directory)
-    _make(directory)
-    with _writing(directory), tempfile.TemporaryDirectory(prefix=".", dir=directory) as staging:
-        yield pathlib.Path(staging)
-        for file in sorted(pathlib.Path(staging).iterdir()):
+    with _temporary(directory, directory) as made:
+        yield made
+        for file in sorted(made.iterdir()):
             publish(file, directory / file.name)
 
 
@@ -122,14 +117,7 @@ def atomic_file(path, mode="w"):
     path = pathlib.Path(path)
     check_output(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    with _writing(path):
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with _writing(path):
-            with open(handle, mode, **text) as file:
-                yield file
-            os.chmod(temporary, 0o644)
-            publish(temporary, path)
-    except BaseException:
-        pathlib.Path(temporary).unlink(missing_ok=True)
-        raise
+    with _temporary(path.parent, path) as directory:
+        with open(directory / path.name, mode, **text) as file:
+            yield file
+        publish(directory / path.name, path)

@@ -1,7 +1,7 @@
 """Settings of TensorFlow that must be chosen before it loads: oneDNN, allocator, threads, log lines; and precision.
 
-`base.cli` calls `prepare` when it is imported, so scripts and benchmarks import it before anything that loads
-TensorFlow; tests go through `conftest.py`. The user's environment wins. Measured: docs/experiments.md.
+`base.cli` and the tests' `conftest.py` call `prepare` when they are imported. The user's environment wins. Measured:
+docs/experiments.md.
 """
 
 import importlib.abc
@@ -29,17 +29,16 @@ _said = set()
 def prepare(threads=None, environ=os.environ):
     """Chooses how TensorFlow computes in this process and those it starts; without effect once TensorFlow is loaded.
 
-    Args:
-        threads: Threads of an operation, for one of several processes; default: `available_cpus`.
-        environ: The environment; the user's values stay.
+    An operation has `threads`, by default `available_cpus`. The user's values in `environ` stay.
     """
     if "tensorflow" in sys.modules and environ is os.environ:
         return
+    cpus = str(threads or available_cpus())
     choices = {
         **FASTER,
         "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20),  # not 64 GB
-        "TF_NUM_INTRAOP_THREADS": str(threads or available_cpus()),
-        "TF_NUM_INTEROP_THREADS": str(threads or available_cpus()),
+        "TF_NUM_INTRAOP_THREADS": cpus,
+        "TF_NUM_INTEROP_THREADS": cpus,
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192",  # an operation per tensor size: of the default 1,024 many are lost
         "TF_CPP_MIN_LOG_LEVEL": "3",  # errors are raised; TensorFlow logs missing GPUs as errors
     }
@@ -61,13 +60,8 @@ def given(name, environ=os.environ):
 
 def client_lines():
     """Python lines with the same choices for a program without this project."""
-    lines = (f'os.environ.setdefault("{name}", "{value}")\n' for name, value in FASTER.items())
-    return "".join(["import os\n\n", *lines, "\n"])
-
-
-def announce(precision):
-    """Prints the choices to stderr, once per process: `runtime: 2 threads, oneDNN on, ...; computing in float32`."""
-    _say(f"runtime: {describe()}; computing in {precision}")
+    lines = (f'os.environ.setdefault("{name}", "{value}")' for name, value in FASTER.items())
+    return "\n".join(["import os", "", *lines, "", ""])
 
 
 def describe(environ=os.environ, cpuinfo="/proc/cpuinfo"):
@@ -80,7 +74,8 @@ def describe(environ=os.environ, cpuinfo="/proc/cpuinfo"):
     return f"{threads} threads, oneDNN {onednn}, {allocator} allocator, bfloat16 {bfloat16}"
 
 
-def _say(line):
+def announce(line):
+    """Prints a line to stderr, once per process."""
     if line not in _said:
         _said.add(line)
         print(line, file=sys.stderr, flush=True)
@@ -122,17 +117,15 @@ def _without_log_lines(function, *arguments):
 def available_cpus(root="/"):
     """CPUs that this process may use: the least of its affinity and its control groups' quotas, rounded up.
 
-    Args:
-        root: Directory that holds `proc` and `sys`.
+    `root` holds `proc` and `sys`.
     """
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quotas = []
+    found = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
     for group in _control_groups(pathlib.Path(root), "cpu"):
-        version_1 = [_read(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
-        for quota in (version_1, _read(group / "cpu.max").split()):
-            if len(quota) == 2 and quota[0].isdigit() and quota[1].isdigit():  # `max` and -1: no limit
-                quotas.append(math.ceil(int(quota[0]) / int(quota[1])))
-    return max(1, min([affinity, *quotas]))
+        for files in (["cpu.cfs_quota_us", "cpu.cfs_period_us"], ["cpu.max"]):
+            quota = " ".join(_read(group / file) for file in files).split()
+            if len(quota) == 2 and quota[0].isdigit():  # `max` and -1: no limit
+                found.append(math.ceil(int(quota[0]) / int(quota[1])))
+    return max(1, min(found))
 
 
 def memory_limit(root="/"):
@@ -168,12 +161,10 @@ def _read(path):
 def bfloat16_instructions(environ=os.environ, cpuinfo="/proc/cpuinfo"):
     """The instructions that compute bfloat16: `"AMX"`, `"AVX512_BF16"`, or `None` if it is emulated.
 
-    Args:
-        environ: The environment; its `ONEDNN_MAX_CPU_ISA` may forbid instructions.
-        cpuinfo: File with the CPU's flags.
+    `ONEDNN_MAX_CPU_ISA` may forbid instructions.
     """
-    lines = _read(cpuinfo).splitlines()
-    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    found = re.search(r"^flags\s*:(.*)", _read(cpuinfo), re.M)
+    flags = found[1].split() if found else ()
     most = environ.get("ONEDNN_MAX_CPU_ISA", environ.get("DNNL_MAX_CPU_ISA", "ALL")).upper()
     if "amx_bf16" in flags and most in _AMX:
         return "AMX"
@@ -193,7 +184,7 @@ def choose_precision(asked, gains=True, gpu=False, environ=os.environ, cpuinfo="
     if asked == "auto":
         return "bfloat16" if gains and native else "float32"
     if asked == "bfloat16" and not native:
-        _say("warning: this CPU only emulates bfloat16, several times slower than float32; --precision=auto avoids it")
+        announce("warning: this CPU emulates bfloat16, several times slower than float32; --precision=auto avoids it")
     if asked == "float16" and not gpu:
-        _say("warning: float16 is for GPUs; a CPU emulates most of it, several times slower than float32")
+        announce("warning: float16 is for GPUs; a CPU emulates most of it, several times slower than float32")
     return asked

@@ -1,4 +1,7 @@
-"""Batches of examples of like size, a pure function of the step: (seed, epoch) fix the order of an epoch."""
+"""Batches of examples of similar size, a pure function of the step: (seed, epoch) fix the order of an epoch.
+
+`stream_of` hands them to the framework: `tf.data` on TensorFlow, plain Python elsewhere.
+"""
 
 import bisect
 import collections.abc
@@ -7,6 +10,41 @@ import itertools
 import threading
 
 import numpy as np
+
+
+def stream_of(make_arrays, first, last):
+    """Streams the arrays of the steps `range(first, last)`, the next ones made while one is computed.
+
+    Args:
+        make_arrays: Pure function of a step that returns nested dicts or tuples of NumPy arrays, whose structure, ranks
+            and dtypes are the same at every step; sizes need not be. Two threads call it.
+
+    Returns:
+        On TensorFlow a `tf.data.Dataset` whose element has open sizes; on other backends an iterator of arrays.
+    """
+    import keras  # takes seconds; preparing needs none of it
+
+    if keras.config.backend() != "tensorflow":
+        return map(make_arrays, range(first, last))
+    import tensorflow as tf
+
+    example = make_arrays(first)
+    like, made = tf.nest.flatten(example), {first: example}
+
+    def flat(step):
+        arrays = made.pop(int(step), None)
+        return tf.nest.flatten(make_arrays(int(step)) if arrays is None else arrays)
+
+    def arrays_of(step):
+        arrays = tf.numpy_function(flat, [step], [array.dtype for array in like])
+        for array, same in zip(arrays, like, strict=True):
+            array.set_shape([None] * same.ndim)
+        return tf.nest.pack_sequence_as(example, arrays)
+
+    options = tf.data.Options()
+    options.autotune.enabled = False  # nothing to tune, and its thread sleeps ever longer, which the end waits for
+    steps = tf.data.Dataset.range(first, last)
+    return steps.map(arrays_of, num_parallel_calls=2, deterministic=True).prefetch(4).with_options(options)
 
 
 def remembered(function):
@@ -28,8 +66,8 @@ class Batches(collections.abc.Sequence):
         make: Pure function of the number of a pool that gives the list of its batches.
 
     >>> batches = Batches([2, 3], lambda pool: [(pool, i) for i in range(2 + pool)])
-    >>> len(batches), batches[2], batches[1:4], batches[-1]
-    (5, (1, 0), [(0, 1), (1, 0), (1, 1)], (1, 2))
+    >>> len(batches), batches[2], batches[-1]
+    (5, (1, 0), (1, 2))
     """
 
     def __init__(self, counts, make):
@@ -40,8 +78,6 @@ class Batches(collections.abc.Sequence):
         return self._starts[-1]
 
     def __getitem__(self, index):
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
         index = range(len(self))[index]
         pool = bisect.bisect_right(self._starts, index) - 1
         return self._pool(pool)[index - self._starts[pool]]
@@ -58,8 +94,6 @@ class Epochs:
     >>> epochs = Epochs(lambda rng: rng.permutation(3).tolist(), seed=1)
     >>> epochs.steps, [epochs.batch(step) for step in range(6)]
     (3, [0, 1, 2, 2, 0, 1])
-    >>> epochs.batch(4)
-    0
     """
 
     def __init__(self, make_batches, seed):
@@ -74,10 +108,7 @@ class Epochs:
 
 
 def batches_by_size(sizes, batch_size, rng=None, pool=64):
-    """Cuts examples into batches of like size on every axis.
-
-    A random pool of some batches is cut into batches of like size, and these are shuffled; see `like_batches`. The
-    number of batches depends on the number of examples alone.
+    """Cuts examples into batches of similar size on every axis; their number depends on that of the examples alone.
 
     Args:
         sizes: Size of each example on each axis, int `(examples, axes)`, the costliest axis first.
@@ -94,8 +125,7 @@ def batches_by_size(sizes, batch_size, rng=None, pool=64):
     """
     sizes = np.asarray(sizes)
     if rng is None:
-        order = np.lexsort(sizes.T[::-1])
-        return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+        return _cut(np.lexsort(sizes.T[::-1]), batch_size)
     pools = random_pools(len(sizes), batch_size, rng, pool)
 
     def make(number):
@@ -107,19 +137,15 @@ def batches_by_size(sizes, batch_size, rng=None, pool=64):
 
 def random_pools(examples, batch_size, rng, pool):
     """All examples in random order, in parts of `pool` batches: a list of int arrays, each with a seed of its own."""
-    order, size = rng.permutation(examples), pool * batch_size
-    parts = [order[i : i + size] for i in range(0, examples, size)]
+    parts = _cut(rng.permutation(examples), pool * batch_size)
     return list(zip(parts, rng.integers(2**63, size=len(parts)).tolist(), strict=True))
 
 
 def like_batches(sizes, batch_size, rng):
-    """Cuts a pool of examples into batches of like size on every axis, in random order.
+    """Cuts a pool of examples into batches of similar size on every axis, in random order.
 
-    The pool is sorted by the first axis and cut in four, each part by the second axis and cut in four, and so on; the
-    parts are then cut into batches.
-
-    Args:
-        sizes, batch_size, rng: As in `batches_by_size`.
+    The pool is sorted by the first axis and cut in four parts of whole batches, each part by the second axis and cut in
+    four, and so on; the parts are then cut into batches. Arguments as in `batches_by_size`.
 
     Returns:
         List of int arrays: the examples of each batch, of which only one may be smaller than `batch_size`.
@@ -128,16 +154,13 @@ def like_batches(sizes, batch_size, rng):
     for axis in range(sizes.shape[1]):
         parts = [part[np.argsort(sizes[part, axis], kind="stable")] for part in parts]
         if axis < sizes.shape[1] - 1:
-            parts = [piece for part in parts for piece in _cut(part, 4, batch_size)]
-    batches = [part[i : i + batch_size] for part in parts for i in range(0, len(part), batch_size)]
+            parts = [piece for part in parts for piece in _cut(part, batch_size * -(-len(part) // (4 * batch_size)))]
+    batches = [batch for part in parts for batch in _cut(part, batch_size)]
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def _cut(part, pieces, batch_size):
-    """Cuts into at most `pieces` parts of whole batches, so that only the last batch is partial."""
-    whole = -(-len(part) // batch_size)
-    step = -(-whole // pieces) * batch_size
-    return [part[i : i + step] for i in range(0, len(part), step)]
+def _cut(rows, size):
+    return [rows[i : i + size] for i in range(0, len(rows), size)]
 
 
 def evenly_spaced(total, count):

@@ -58,11 +58,11 @@ def on_cluster(flag):
     This is a generator of everything that `function(item)` yields, item after item; all of it can be pickled, and the
     function has no side effects. It raises `Lost`.
     """
-    with connected(flag, ("ray", "pyarrow"), PYTHONHASHSEED="1") as ray:  # texts have one hash in all processes
-        yield lambda function, items: _results(ray, function, items)
+    with connected(flag, ("ray", "pyarrow"), PYTHONHASHSEED="1"):  # texts have one hash in all processes
+        yield _results
 
 
-def _results(ray, function, items):
+def _results(function, items):
     from ray import data
     from ray.exceptions import RayError
 
@@ -90,13 +90,8 @@ def _results(ray, function, items):
 def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=False, **settings):
     """Trains as `engine.train.start` or `resume` does, on all devices of several hosts.
 
-    Every host finds files at the same paths. If a host is lost, the others are ended, and all continue from the last
-    save; a `UserError` if nothing was saved yet, or after `LOSSES` losses at the same step.
-
-    Args:
-        hosts: Number of hosts; one process runs on each.
-        task, workdir, data, init_from, **settings: Arguments of `engine.train.start` without `devices`, or with
-            `resume` of `engine.train.resume`.
+    Every host has one process and finds files at the same paths. If a host is lost, the others are ended, and all
+    continue from the last save; a `UserError` if nothing was saved yet, or after `LOSSES` losses at the same step.
     """
     if not resume:
         data = data or sample_of(task)

@@ -18,7 +18,7 @@ import numpy as np
 
 from base import runtime
 from base.files import UserError
-from data.stream import stream_of
+from data.batching import stream_of
 
 HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 """Environment variable that names the hosts of a training; see docs/devices.md."""
@@ -33,15 +33,15 @@ def open_devices(devices):
     backend = keras.config.backend()
     if backend == "jax":
         return JaxDevices(several=_join_jax(devices))
-    if devices == "all" and backend == "tensorflow":
-        import tensorflow as tf
-
-        count = len(tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU"))
-        if count > 1:
-            raise UserError(f"--devices=all on {count} devices needs KERAS_BACKEND=jax. Received: tensorflow")
-    elif devices == "all":
+    if devices == "all" and (backend != "tensorflow" or _tensorflow_devices() > 1):
         raise UserError(f"--devices=all needs KERAS_BACKEND=jax. Received: {backend}")
     return OneDevice()
+
+
+def _tensorflow_devices():
+    import tensorflow as tf
+
+    return len(tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU"))
 
 
 def _join_jax(devices):
@@ -73,13 +73,9 @@ class OneDevice:
         return contextlib.nullcontext()
 
     def batches(self, make_arrays, first, last, counts, batch_size):
-        """Streams the batches of steps, for `step`.
+        """Streams `(inputs, targets)` for `step`, see `data.batching.stream_of`.
 
-        Args:
-            make_arrays: Makes `(inputs, targets)` of a step, see `data.stream.stream_of`.
-            first, last: The steps are `range(first, last)`.
-            counts: See `engine.task.Task.loss_counts`.
-            batch_size: Examples of a whole batch.
+        Several devices need `counts`, see `engine.task.Task.loss_counts`, and the `batch_size` of a whole batch.
         """
         return stream_of(make_arrays, first, last)
 
@@ -89,23 +85,20 @@ class OneDevice:
         On TensorFlow it is one graph for batches of every size: a resumed training computes by the same graph.
         """
 
-        def train_on_batch(batch):
-            model.reset_metrics()  # else the loss is a mean over steps
-            return model.train_on_batch(*batch)
+        on_tensorflow = keras.config.backend() == "tensorflow"
 
         def train_step(batch):
-            model.reset_metrics()
-            return model.train_step(batch)["loss"]
+            model.reset_metrics()  # else the loss is a mean over steps
+            return model.train_step(batch)["loss"] if on_tensorflow else model.train_on_batch(*batch)
 
-        if keras.config.backend() != "tensorflow":
-            return train_on_batch
+        if not on_tensorflow:
+            return train_step
         import tensorflow as tf
 
         return tf.function(train_step, input_signature=[batches.element_spec], jit_compile=model.jit_compile)
 
     def evaluation_model(self, build, jit):
         """A copy of the model on one device, made by `build`, to score in its place; `None`: the model itself."""
-        return None
 
     @contextlib.contextmanager
     def workdir(self, path, resume):
@@ -204,7 +197,7 @@ def choose_xla(model, jit):
 
 def set_precision(precision):
     """Makes layers built from now on compute in `float32`, `bfloat16` or `float16`, with float32 weights."""
-    runtime.announce(precision)
+    runtime.announce(f"runtime: {runtime.describe()}; computing in {precision}")
     keras.config.set_dtype_policy("float32" if precision == "float32" else f"mixed_{precision}")
 
 

@@ -24,16 +24,9 @@ def averaging(momentum):
 
 @contextlib.contextmanager
 def averaged_weights(model, evaluation_model=None):
-    """For the block, puts the moving averages of the optimizer, or else the weights, into the model to score.
+    """Yields the model to score, a compiled `model` or its `evaluation_model`, with averages, if any, as its weights.
 
     Afterwards the weights are bit by bit what they were; `keras.callbacks.SwapEMAWeights` adds and subtracts.
-
-    Args:
-        model: A compiled model.
-        evaluation_model: A copy of it on one device; `None`: the model itself.
-
-    Yields:
-        The model to score.
     """
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)  # of a LossScaleOptimizer
     if evaluation_model is None and not optimizer.use_ema:
@@ -72,14 +65,14 @@ class OneOpAdam(keras.optimizers.Adam):
             return
         import tensorflow as tf
 
-        beta_1_power, beta_2_power = self.powers(variable.dtype)
+        beta1_power, beta2_power = self.powers(variable.dtype)
         var, m, v = (_tensorflow_variable(x).handle for x in (variable, *moments_of(self, variable)))
         tf.raw_ops.ResourceApplyAdam(
             var=var,
             m=m,
             v=v,
-            beta1_power=beta_1_power,
-            beta2_power=beta_2_power,
+            beta1_power=beta1_power,
+            beta2_power=beta2_power,
             lr=ops.cast(learning_rate, variable.dtype),
             beta1=self.beta_1,
             beta2=self.beta_2,
@@ -106,7 +99,7 @@ class LazyAdam(OneOpAdam):
         super().apply([_sum_by_row(gradient) for gradient in grads], trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
-        if not _is_rows(gradient):
+        if not hasattr(gradient, "indices"):
             super().update_step(gradient, variable, learning_rate)
             return
         import tensorflow as tf  # no other backend has gradients of rows
@@ -143,12 +136,8 @@ def _tensorflow_variable(variable):
     return variable.value if isinstance(variable, keras.Variable) else variable
 
 
-def _is_rows(gradient):
-    return hasattr(gradient, "indices") and hasattr(gradient, "values")
-
-
 def _sum_by_row(gradient):
-    if not _is_rows(gradient):
+    if not hasattr(gradient, "indices"):
         return gradient
     import tensorflow as tf
 

@@ -1,8 +1,4 @@
-"""Several batches at once in evaluation.
-
-An operation that two cores share waits for the slower one, and many are too small to be shared: two batches on a core
-each are done sooner than one after the other on both.
-"""
+"""Several batches at once in evaluation: two on a core each take less time than one after the other on both."""
 
 import collections
 import concurrent.futures
@@ -11,13 +7,13 @@ import itertools
 import keras
 
 from base import runtime
-from data.stream import stream_of
+from data.batching import stream_of
 
 MOST = 4  # batches at once: each takes memory
 
 
 def batches_at_once():
-    """Batches that `results_of` computes at once: at most one per core; 1 on a GPU and on other backends."""
+    """Batches that are computed at once: at most one per core; 1 on a GPU and on other backends."""
     if keras.config.backend() != "tensorflow":
         return 1
     import tensorflow as tf
@@ -26,10 +22,7 @@ def batches_at_once():
 
 
 def share_cores():
-    """Gives each of the batches at once its part of the cores; call it before TensorFlow computes anything.
-
-    The user's `TF_NUM_INTRAOP_THREADS` wins.
-    """
+    """Gives each batch its part of the cores, before TensorFlow computes; `TF_NUM_INTRAOP_THREADS` wins."""
     if keras.config.backend() == "tensorflow" and runtime.given("TF_NUM_INTRAOP_THREADS") is None:
         import tensorflow as tf
 
@@ -37,10 +30,7 @@ def share_cores():
 
 
 def compile_for_all_sizes(model):
-    """Makes one graph of a functional model's `predict_on_batch` for inputs of every size.
-
-    TensorFlow begins with the sizes of the first batch and traces again when another batch differs.
-    """
+    """Makes one graph of a functional model's `predict_on_batch` for inputs of every size, before the first batch."""
     if keras.config.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -50,14 +40,9 @@ def compile_for_all_sizes(model):
 
 
 def results_of(compute, make_inputs, batches, model=None, progress=iter):
-    """Yields `(batch, compute(make_inputs(batch)))` for each batch, several of them computed at once.
+    """Yields `(batch, compute(make_inputs(batch)))` for each of a list of batches, several of them computed at once.
 
-    Args:
-        compute: Function of the arrays.
-        make_inputs: Makes the arrays of a batch, see `data.stream.stream_of`.
-        batches: A list.
-        model: As in `in_order`.
-        progress: Wraps the list, to show how far it is.
+    `make_inputs` is that of `data.batching.stream_of`; `model` is as in `in_order`; `progress` wraps the list.
 
     >>> [int(total) for _, total in results_of(sum, lambda size: 7 * np.ones(size), [2, 3])]
     [14, 21]
@@ -73,11 +58,8 @@ def results_of(compute, make_inputs, batches, model=None, progress=iter):
 def in_order(compute, inputs, model=None):
     """Yields `compute(each)` for each of some inputs, in their order, and computes the next ones meanwhile.
 
-    Args:
-        compute: A function.
-        inputs: Iterable.
-        model: The functional model whose `predict_on_batch` it calls, which is compiled first. `None`: the first input
-            is computed alone, so that whatever is compiled is compiled once.
+    A functional `model`, whose `predict_on_batch` it calls, is compiled first. Without one the first input is computed
+    alone, so that whatever is compiled is compiled once.
 
     >>> list(in_order(abs, [-3, 2, -1]))
     [3, 2, 1]
@@ -90,13 +72,11 @@ def in_order(compute, inputs, model=None):
     if at_once == 1:
         yield from map(compute, inputs)
         return
-    pool, waiting = concurrent.futures.ThreadPoolExecutor(at_once), collections.deque()
+    pool = concurrent.futures.ThreadPoolExecutor(at_once)
     try:
-        for each in inputs:
-            waiting.append(pool.submit(compute, each))
-            if len(waiting) > at_once:
-                yield waiting.popleft().result()
+        waiting = collections.deque(pool.submit(compute, each) for each in itertools.islice(inputs, at_once))
         while waiting:
+            waiting.extend(pool.submit(compute, each) for each in itertools.islice(inputs, 1))
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)

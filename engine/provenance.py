@@ -3,6 +3,7 @@
 import functools
 import pathlib
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -45,24 +46,13 @@ def _git(*arguments):
 
 
 def hardware():
-    """The hardware of this process: `2 cores, AMD EPYC ...`, and after it the GPUs."""
-    return ", ".join([f"{available_cpus()} cores, {_processor()}", *_gpus()])
+    """The hardware of this process: `2 cores, AMD EPYC ...`, and after it the GPUs that TensorFlow sees."""
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: (.*)", cpuinfo.read_text(encoding="utf-8"), re.M) if cpuinfo.exists() else []
+    found = [f"{available_cpus()} cores, {names[0] if names else platform.processor() or platform.machine()}"]
+    if keras.config.backend() == "tensorflow":
+        import tensorflow as tf
 
-
-def _processor():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
-        return names[0]
-    except (OSError, IndexError):
-        return platform.processor() or platform.machine()
-
-
-def _gpus():
-    """The names of the GPUs that TensorFlow sees."""
-    if keras.config.backend() != "tensorflow":
-        return []
-    import tensorflow as tf
-
-    found = tf.config.list_physical_devices("GPU")
-    return [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in found]
+        details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
+        found += [gpu.get("device_name", "GPU") for gpu in details]
+    return ", ".join(found)

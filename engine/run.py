@@ -17,6 +17,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import threading
@@ -27,6 +28,7 @@ import numpy as np
 
 from base.config import Config, make_config
 from base.files import UserError, atomic_file, check_output, checksum, publish
+from data.text_files import read_json
 from engine.task import Training
 from models import MODELS
 
@@ -59,6 +61,11 @@ class State(Config):
     """Step of the last validation."""
     row: dict | None = None
     """Last row of the history, for a process killed between saving and logging."""
+
+    def next_validation(self, interval, total):
+        """The step of the next validation: a multiple of `interval`, or the last step of `total`."""
+        due = (self.validated_step // interval + 1) * interval
+        return max(self.step, min(due, total))
 
     def after(self, losses, seconds):
         """The state after more steps with these losses."""
@@ -134,22 +141,23 @@ class Run:
     @classmethod
     def open(cls, path):
         """Opens a run; a directory without a readable `config.json` of a known model is a `UserError`."""
-        path = pathlib.Path(path)
-        file = path / CONFIG
+        run = cls(pathlib.Path(path), {})
+        file = run.path / CONFIG
         if not file.is_file():
             raise UserError(f"{path} is no run directory: it has no {CONFIG}")
-        record = _read_json(file)
+        record = run._read(CONFIG, {})
         if not isinstance(record, dict) or record.get("model") not in MODELS:
             raise UserError(f"{file}: expected a `model` of {', '.join(MODELS)}")
         missing = [name for name in PARTS if not isinstance(record.get(name), dict)]
         if missing:
             raise UserError(f"{file}: expected the contents that train.py writes. Missing: {', '.join(missing)}")
-        return cls(path, record)
+        run.record.update(record)
+        return run
 
     def update(self, changes):
         """Changes entries of `config.json`."""
         self.record.update(changes)
-        _write_json(self.path / CONFIG, self.record)
+        self._write(CONFIG, self.record)
 
     # === Weights and state ===
 
@@ -196,12 +204,11 @@ class Run:
     def restore(self, model):
         """Loads `last.npz` into a compiled model, bit by bit, makes `history.jsonl` fit it, and returns the `State`."""
         variables = _variables(model)
-        with self._opened_state() as saved:
+        with self._opened_state() as (saved, state):
             if len(saved.files) != len(variables) + 1:
                 raise ValueError(f"{len(saved.files) - 1} variables, not {len(variables)}")
             for i, variable in enumerate(variables):
                 variable.assign(saved[f"v/{i}"])
-        state = self.saved_state()
         self._complete_history(state)
         return state
 
@@ -209,39 +216,34 @@ class Run:
         """The `State` in `last.npz`; `None` if nothing was saved."""
         if not (self.path / LAST).is_file():
             return None
-        with self._opened_state() as saved:
-            return State.of(json.loads(str(saved["state"])))
+        with self._opened_state() as (_, state):
+            return state
 
     @contextlib.contextmanager
     def _opened_state(self):
         self._check(LAST)
         try:
             with np.load(self.path / LAST, allow_pickle=False) as saved:
-                yield saved
+                yield saved, State.of(json.loads(str(saved["state"])))
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             reason = str(error).splitlines()[0]
             raise UserError(f"{self.path / LAST}: the state does not fit {CONFIG}. {reason}") from error
 
     def _keep(self, temporary, name):
         """Moves a finished file to its place; its checksum is written first, beside that of the one it replaces."""
-        known = self._checksums()
-        _write_json(self.path / CHECKSUMS, {**known, name: [*known.get(name, [])[-1:], checksum(temporary)]})
+        known = self._read(CHECKSUMS, {})
+        self._write(CHECKSUMS, {**known, name: [*known.get(name, [])[-1:], checksum(temporary)]})
         publish(temporary, self.path / name)
 
-    def _checksums(self):
-        file = self.path / CHECKSUMS
-        return _read_json(file) if file.exists() else {}
-
     def _check(self, name):
-        known = self._checksums().get(name)
+        known = self._read(CHECKSUMS, {}).get(name)
         if known and checksum(self.path / name) not in known:
             raise UserError(f"{self.path / name} is damaged: its SHA-256 is none that {CHECKSUMS} names")
 
     def remove_leftovers(self):
         """Removes the unfinished files of a process that was killed while it wrote."""
-        for name in (BEST, LAST, CONFIG, METRICS, CHECKSUMS, HISTORY):
-            for file in self.path.glob(f".{name}*"):
-                file.unlink()
+        for path in self.path.glob(".?*.?*"):  # not the lock
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     # === History, examples, metrics ===
 
@@ -283,31 +285,26 @@ class Run:
 
     def save_examples(self, examples):
         """Writes `examples.json`; see `engine.task.Task.examples`."""
-        _write_json(self.path / EXAMPLES, examples)
+        self._write(EXAMPLES, examples)
 
     def examples(self):
         """The contents of `examples.json`; empty in a run without it."""
-        file = self.path / EXAMPLES
-        return _read_json(file) if file.exists() else []
+        return self._read(EXAMPLES, [])
 
     def save_metrics(self, split, result):
         """Sets the entry of `split` in `metrics.json`; that of a published model stays as its card says."""
-        file = self.path / METRICS
-        metrics = _read_json(file) if file.exists() else {}
+        metrics = self._read(METRICS, {})
         if split not in metrics or self.dataset["path"] is not None:
-            _write_json(file, {**metrics, split: result})
+            self._write(METRICS, {**metrics, split: result})
 
+    def _read(self, name, default):
+        """The contents of a JSON file; `default` without it."""
+        file = self.path / name
+        return read_json(file) if file.exists() else default
 
-def _read_json(file):
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{file}: expected JSON. {error}") from error
-
-
-def _write_json(path, value):
-    with atomic_file(path) as file:
-        json.dump(value, file, indent=1, ensure_ascii=False)
+    def _write(self, name, value):
+        with atomic_file(self.path / name) as file:
+            json.dump(value, file, indent=1, ensure_ascii=False)
 
 
 def _variables(model):

@@ -78,7 +78,7 @@ class Task(abc.ABC):
     best_score = 1.0
     """The best score that `validate` can return; training ends when it is reached."""
     options = ()
-    """Names of the flags of evaluate.py that `measure` takes."""
+    """Flags of evaluate.py that `measure` takes."""
     groupings = ()
     """Groupings of examples that `metrics_by` knows."""
     headline = ()
@@ -89,12 +89,10 @@ class Task(abc.ABC):
     """Options of `load_dataset`; a run remembers them in its dataset's facts."""
     sample_path = "prepared"
     """Path of the prepared dataset in the directory of `make_sample`."""
-    optional_fields = ()
-    """Fields of `decided` that a model's config may lack."""
     export_call, export_instance = ("found = model.answer", ()), {}
     """An assignment that calls the exported `model`, and its outputs; an instance for runs without examples."""
     export_options = ()
-    """Names of the flags of export.py that `export_archive` takes."""
+    """Flags of export.py that `export_archive` takes."""
 
     # === Data ===
 
@@ -111,23 +109,21 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def load_dataset(self, path, **options):
-        """Reads a prepared dataset, with some of `load_options`.
+        """Reads a prepared dataset, with some of `load_options`; a malformed one is a `UserError`.
 
         Returns:
-            Has `path`, `name` (the corpus), `splits` (`{name: split}`, empty ones included, each with a length),
-            `vocabulary` (or `None`) and `facts()`, which a run remembers, ready for JSON.
-
-        Raises:
-            UserError: if a file is missing or malformed, or files contradict each other.
+            A `data.prepared.Dataset`, whose `splits` have lengths, empty ones included, and whose `vocabulary` may be
+            `None`.
         """
 
     def dataset_of(self, run, path=None):
         """Opens the dataset that a run was trained on, or the one at `path` in its place."""
         facts = run.dataset
-        if not (path or facts["path"]):
-            raise UserError(f"{run.path} remembers no dataset: give --data")
-        if not path and not pathlib.Path(facts["path"]).is_dir():
-            raise UserError(f"{run.path} was trained on {facts['path']}, which is gone: give --data")
+        if not path:
+            if not facts["path"]:
+                raise UserError(f"{run.path} remembers no dataset: give --data")
+            if not pathlib.Path(facts["path"]).is_dir():
+                raise UserError(f"{run.path} was trained on {facts['path']}, which is gone: give --data")
         remembered = {name: facts[name] for name in self.load_options if not (path and name == "name")}
         return self.open_dataset(path or facts["path"], **remembered)
 
@@ -138,16 +134,16 @@ class Task(abc.ABC):
     # === Settings ===
 
     @abc.abstractmethod
-    def sizes(self, dataset):
+    def config_fields(self, dataset):
         """`{field: value}` of a model's config that a dataset decides; another dataset for the model must agree."""
 
-    def decided(self, dataset):
-        """All fields of a model's config that a dataset decides: `sizes`, and what a task adds."""
-        return self.sizes(dataset)
+    def derived_fields(self, dataset):
+        """Further fields that the dataset of the training decides; those that a model's config lacks are left out."""
+        return {}
 
     def check_fits(self, config, dataset):
         """Refuses, as a `UserError`, a dataset that was prepared with another vocabulary than the model's."""
-        check_sizes(config, self.sizes(dataset), dataset.path)
+        check_fields(config, self.config_fields(dataset), dataset.path)
 
     def configure(self, spec, dataset, settings):
         """Builds the config of a model and its `Training` for a dataset.
@@ -161,21 +157,20 @@ class Task(abc.ABC):
             UserError: on an unknown field or a wrong value, or if the dataset decides otherwise.
         """
         settings = self._with_compatibility(spec, settings)
-        fields, own_fields = spec.config.model_fields, self.Training.model_fields
-        for_config, for_training = {}, {}
-        for name, value in settings.items():
-            field = name.partition(".")[0]
-            if field in fields:
+        fields, training_fields = spec.config.model_fields, self.Training.model_fields
+        for_training = {name: value for name, value in settings.items() if name in training_fields}
+        for_config = {name: value for name, value in settings.items() if name.partition(".")[0] in fields}
+        if unknown := sorted(settings.keys() - {*for_training, *for_config}):
+            raise UserError(
+                f"--set: no field {unknown[0]!r}. The model has {', '.join(fields)}; its training has "
+                f"{', '.join(training_fields)}"
+            )
+        for name, value in {**self.config_fields(dataset), **self.derived_fields(dataset)}.items():
+            if str(settings.get(name, value)) != str(value):
+                raise UserError(f"--set {name}={settings[name]}: {dataset.path} decides {name}, it is {value}")
+            if name in fields:
                 for_config[name] = value
-            elif field in own_fields:
-                for_training[name] = value
-            else:
-                raise UserError(
-                    f"--set: no field {name!r}. The model has {', '.join(fields)}; its training has "
-                    f"{', '.join(own_fields)}"
-                )
-        training = make_config(self.Training, for_training)
-        config = self._config_for(spec, dataset, for_config)
+        config, training = make_config(spec.config, for_config), make_config(self.Training, for_training)
         self.check_fits(config, dataset)
         return config, training
 
@@ -189,15 +184,6 @@ class Task(abc.ABC):
             return settings
         variant = settings.get("variant", spec.config.model_fields["variant"].default)
         return {**spec.release_settings(variant), **self.release_training, **settings}
-
-    def _config_for(self, spec, dataset, settings):
-        decided = self.decided(dataset)
-        for name, value in decided.items():
-            if str(settings.get(name, value)) != str(value):
-                raise UserError(f"--set {name}={settings[name]}: {dataset.path} decides {name}, it is {value}")
-        lacking = set(self.optional_fields) - spec.config.model_fields.keys()
-        fields = {name: value for name, value in {**settings, **decided}.items() if name not in lacking}
-        return make_config(spec.config, fields)
 
     # === Training ===
 
@@ -214,18 +200,12 @@ class Task(abc.ABC):
         """The loss: a function of targets and logits that returns float32 `(B,)`, for `keras.Model.compile`."""
 
     def loss_counts(self, targets):
-        """The number of terms that the loss averages over in each example of a batch `(B,)`; here 1."""
+        """Terms that the loss averages over in each example of a batch, `(B,)`; here 1."""
         return np.ones(len(targets))
 
     @abc.abstractmethod
     def training_batches(self, split, config, training, rng):
-        """Cuts one epoch into batches.
-
-        Args:
-            split: A split of the dataset.
-            config: The model's.
-            training: The task's `Training`.
-            rng: `numpy.random.Generator`.
+        """Cuts one epoch of a split into batches, in an order drawn from `rng`, a `numpy.random.Generator`.
 
         Returns:
             A sequence of batches as `collate` takes them; its length is the same for every `rng`.
@@ -235,10 +215,7 @@ class Task(abc.ABC):
     def collate(self, split, config, batch, length_multiple):
         """Makes the arrays `(inputs, targets)` of one of the `training_batches`.
 
-        Args:
-            split, config: As in `training_batches`.
-            batch: An item of its sequence.
-            length_multiple: Lengths are rounded up to a multiple of this, or of this times a constant of the task.
+        Lengths are rounded up to a multiple of `length_multiple`, or of this times a constant of the task.
         """
 
     # === Scoring ===
@@ -262,9 +239,9 @@ class Task(abc.ABC):
         Args:
             model, dataset: Of the run; the dataset may be another one.
             split: Name of a split.
-            run: A `engine.run.Run`.
-            baselines: Whether to measure the baselines too.
-            progress: Wraps a list of batches, to show how far it is.
+            run: The `engine.run.Run`.
+            baselines: Whether to score the baselines too.
+            progress: Wraps a list of batches, to show progress.
             length_multiple: As in `collate`.
             **options: See `options`.
 
@@ -276,7 +253,7 @@ class Task(abc.ABC):
         """Scores groups of a split's examples by some of `groupings`, none here; arguments as in `measure`.
 
         Returns:
-            `{grouping: [{"group", "examples", "metrics"}]}`, groups in the order in which a plot shows them.
+            `{grouping: [{"group", "examples", "metrics"}]}`, in the order of a plot.
         """
         return {}
 
@@ -318,14 +295,14 @@ class Task(abc.ABC):
         """
 
 
-def check_sizes(config, sizes, path):
-    """Refuses the dataset or run at `path`, as a `UserError`, if its `sizes`, fields of a `config`, differ from it."""
-    for name, size in sizes.items():
-        if size and not hasattr(config, name):
-            raise UserError(f"{path} has {name} {size}, and {type(config).__name__} no such field: take another model")
-        if getattr(config, name, 0) != size:
+def check_fields(config, fields, path):
+    """Refuses the dataset or run at `path`, as a `UserError`, if its `fields` of a `config` differ from it."""
+    for name, value in fields.items():
+        if value and not hasattr(config, name):
+            raise UserError(f"{path} has {name} {value}, and {type(config).__name__} no such field: take another model")
+        if getattr(config, name, 0) != value:
             raise UserError(
-                f"{path}: the run has {name} {getattr(config, name)}, here it is {size}: "
+                f"{path}: the run has {name} {getattr(config, name)}, here it is {value}: "
                 "they come from different preparations"
             )
 
@@ -334,7 +311,7 @@ def check_sizes(config, sizes, path):
 
 
 def sample_of(task):
-    """Returns the prepared sample of a task, `build/sample-TASK-HASH/...`; made first if this code has not made it.
+    """Path of the prepared sample of a task, `build/sample-TASK-HASH/...`, which is made if it does not exist yet.
 
     Two processes may both make it; the first one to finish wins.
     """

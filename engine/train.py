@@ -8,7 +8,6 @@ import math
 import shutil
 import sys
 import time
-from typing import NamedTuple
 
 import keras
 from rich.console import Console
@@ -59,7 +58,11 @@ def start(
         save_minutes: Minutes after which the state is saved between two validations.
     """
     spec = MODELS[model]
-    dataset = _open_dataset(task, model, data, name=name, eos_id=eos_id)
+    options = {key: value for key, value in (("name", name), ("eos_id", eos_id)) if value is not None}
+    for option, value in options.items():
+        if option not in task.load_options:
+            raise UserError(f"--{option} is for published selection data. Received: --{option}={value} with {model}")
+    dataset = task.open_dataset(data or sample_of(task), **options)
     config, training = task.configure(spec, dataset, settings)
     set_seed(training.seed)  # joining other hosts would else draw one
     devices = open_devices(devices)
@@ -115,14 +118,6 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
         return run
 
 
-def _open_dataset(task, model, data, **options):
-    given = {key: value for key, value in options.items() if value is not None}
-    for key, value in given.items():
-        if key not in task.load_options:
-            raise UserError(f"--{key} is for published selection data. Received: --{key}={value} with {model}")
-    return task.open_dataset(data or sample_of(task), **given)
-
-
 @contextlib.contextmanager
 def _alone(run, new=False):
     """Locks a run for the block that trains it; removes a `new` one if the block fails before anything was saved."""
@@ -148,20 +143,6 @@ def _kept(run):
 # === The loop ===
 
 
-class Plan(NamedTuple):
-    """Steps of a training."""
-
-    steps_per_epoch: int
-    interval: int
-    """Steps between two validations."""
-    total: int
-
-    def next_validation(self, state):
-        """The step of the next validation: a multiple of the interval, or the last step."""
-        due = (state.validated_step // self.interval + 1) * self.interval
-        return max(state.step, min(due, self.total))
-
-
 def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
     """Trains the model of a run until its epochs are over, early stopping ends it or a signal arrives.
 
@@ -184,19 +165,25 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
         model = run.build_model()
         length_multiple = choose_xla(model, training.jit)
         epochs = Epochs(functools.partial(task.training_batches, split, model.config, training), training.seed)
-        plan = _plan(training, epochs.steps, dataset)
-        state = _restore(task, run, dataset, model, training, plan.total, init_from)
+        if not epochs.steps:
+            raise UserError(f"{dataset.path}: no example of the split train can be trained on under these settings")
+        interval = math.ceil(epochs.steps / training.validations_per_epoch)
+        total = math.ceil(training.epochs * epochs.steps)
+        state = _restore(task, run, dataset, model, training, total, init_from)
 
     def make_arrays(step):
         return task.collate(split, model.config, epochs.batch(step), length_multiple)
 
-    batches = devices.batches(make_arrays, state.step, plan.total, task.loss_counts, training.batch_size)
+    batches = devices.batches(make_arrays, state.step, total, task.loss_counts, training.batch_size)
     saved_at, write_scalars = time.monotonic(), _scalar_writer(run.path / "tensorboard")
-    with devices.scope(), signals_received() as signals, Progress(state.step, plan.total) as progress:
-        progress.line(_describe(run, model, plan, devices))
+    with devices.scope(), signals_received() as signals, Progress(state.step, total) as progress:
+        progress.line(
+            f"{run.path}: {model.count_params():,} parameters, steps per epoch: {epochs.steps:,}, steps between "
+            f"validations: {interval:,}{f', {devices.count} devices' if devices.count > 1 else ''}"
+        )
         step, stream = devices.step(model, batches), iter(batches)
-        while state.validated_step < plan.total and not state.stopped:
-            due, losses, started = plan.next_validation(state), [], time.perf_counter()
+        while state.validated_step < total and not state.stopped:
+            due, losses, started = state.next_validation(interval, total), [], time.perf_counter()
             for batch in itertools.islice(stream, min(BLOCK, due - state.step)):
                 losses.append(step(batch))
                 if signals:
@@ -218,19 +205,13 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                     metrics, score = task.validate(averaged, dev, length_multiple)
                     if score > state.best_score:
                         run.save_best(averaged)
-                state = state.validated(_row(state, plan, metrics), score, training.patience, task.best_score)
+                row = _row(state, epochs.steps, metrics)
+                state = state.validated(row, score, training.patience, task.best_score)
                 run.save(model, state)
                 saved_at = time.monotonic()
-                run.log(state.row)
+                run.log(row)
                 write_scalars(state.step, {f"dev/{name}": value for name, value in metrics.items()})
                 progress.line(_report(state, metrics))
-
-
-def _plan(training, steps_per_epoch, dataset):
-    if not steps_per_epoch:
-        raise UserError(f"{dataset.path}: no example of the split train can be trained on under these settings")
-    interval = math.ceil(steps_per_epoch / training.validations_per_epoch)
-    return Plan(steps_per_epoch, interval, math.ceil(training.epochs * steps_per_epoch))
 
 
 def _restore(task, run, dataset, model, training, total, init_from):
@@ -255,26 +236,18 @@ def _check_finite(run, state, losses):
             )
 
 
-def _row(state, plan, metrics):
+def _row(state, steps_per_epoch, metrics):
     """A row of the history."""
     steps = state.step - state.validated_step
     seconds = state.seconds - (state.row["seconds"] if state.row else 0.0)
     return {
         "step": state.step,
-        "epoch": round(state.step / plan.steps_per_epoch, 3),
+        "epoch": round(state.step / steps_per_epoch, 3),
         "loss": state.losses / steps,
         "steps_per_second": round(steps / max(seconds, 1e-3), 3),
         "seconds": round(state.seconds, 3),
         **{name: round(float(value), 5) for name, value in metrics.items()},
     }
-
-
-def _describe(run, model, plan, devices):
-    several = f", {devices.count} devices" if devices.count > 1 else ""
-    return (
-        f"{run.path}: {model.count_params():,} parameters, steps per epoch: {plan.steps_per_epoch:,}, "
-        f"steps between validations: {plan.interval:,}{several}"
-    )
 
 
 def _report(state, metrics):
@@ -301,26 +274,21 @@ class Progress:
         self.console = Console(file=file or sys.stdout, markup=False, highlight=False, soft_wrap=True)
         self.first, self.total, self.every, self.clock = step, total, every, clock
         self.started = self.shown = clock()
-        self.bar = None
-        if self.console.is_terminal:
-            columns = BarColumn(), TextColumn("{task.description}", markup=False)
-            self.bar = Bar(*columns, console=self.console, transient=True)
-            self.task = self.bar.add_task(self.status(step), total=total, completed=step)
+        columns = BarColumn(), TextColumn("{task.description}", markup=False)
+        self.bar = Bar(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
+        self.task = self.bar.add_task(self.status(step), total=total, completed=step)
 
     def __enter__(self):
-        if self.bar:
-            self.bar.start()
+        self.bar.start()
         return self
 
     def __exit__(self, *_):
-        if self.bar:
-            self.bar.stop()
+        self.bar.stop()
 
     def update(self, step, loss):
         """Shows the steps done, over the whole training, and the latest loss."""
-        if self.bar:
-            self.bar.update(self.task, completed=step, description=self.status(step, loss))
-        elif self.clock() - self.shown >= self.every:
+        self.bar.update(self.task, completed=step, description=self.status(step, loss))
+        if self.bar.disable and self.clock() - self.shown >= self.every:
             self.line(self.status(step, loss))
 
     def line(self, text):

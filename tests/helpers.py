@@ -179,6 +179,9 @@ def run_script(script, *arguments):
             runpy.run_path(str(ROOT / script), run_name="__main__")
     except SystemExit as end:
         code = end.code
+        if isinstance(code, str):  # which Python prints
+            err.write(f"{code}\n")
+            code = 1
     finally:
         sys.argv = argv
         _without_project_flags()

@@ -73,9 +73,9 @@ MUTATIONS = {
     "metrics/generation.py": [("len(words) - n + 1", "len(words) - n", "metrics_generation.py")],
     "data/batching.py": [("default_rng((seed, epoch))", "default_rng((epoch, seed))", "data_batching.py")],
     "engine/train.py": [
-        ("self.interval + 1) * self", "self.interval + 2) * self", "engine_train.py -k extended_run_keeps"),
         ("score > state.best_score", "score < state.best_score", "engine_train.py -k the_best_weights and dialog"),
     ],
+    "engine/run.py": [("interval + 1) *", "interval + 2) *", "engine_train.py -k extended_run_keeps")],
     "engine/optimizers.py": [("(g_UD - m) * (1", "(g_UD + m) * (1", "engine_optimizers.py")],
 }
 

@@ -8,6 +8,7 @@ import pytest
 from helpers import ROOT
 
 from base import runtime
+from engine.devices import set_precision
 
 EPYC_ZEN3 = "flags\t\t: fpu sse4_2 fma avx avx2"
 EPYC_ZEN5 = "flags\t\t: fpu avx2 avx512f avx512_vnni avx512_bf16"
@@ -76,8 +77,8 @@ def test_one_line_says_what_was_chosen(cpuinfo, environ, expected):
 
 
 def test_it_is_said_once(capsys):
-    runtime.announce("float32")
-    runtime.announce("float32")
+    for _ in range(2):
+        set_precision("float32")
     out, err = capsys.readouterr()
     assert out == ""
     assert err == f"runtime: {runtime.describe()}; computing in float32\n"

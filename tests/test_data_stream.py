@@ -1,4 +1,4 @@
-"""data/stream.py: batches on their way to the framework."""
+"""data/batching.py: batches on their way to the framework."""
 
 import threading
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers import on_tensorflow
 
-from data.stream import stream_of
+from data.batching import stream_of
 
 
 def arrays(step):

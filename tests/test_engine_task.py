@@ -8,7 +8,7 @@ from helpers import run_script, train_small
 from base.config import describe_fields
 from base.files import UserError
 from engine import task as tasks_module
-from engine.task import Training, check_sizes, fingerprint, sample_of
+from engine.task import Training, check_fields, fingerprint, sample_of
 from models import MODELS
 from tasks import RECIPES, TASKS
 
@@ -107,9 +107,9 @@ def test_recipes_have_titles_of_their_own_and_known_settings():
 
 def test_sizes_that_differ_are_named():
     config = Training(batch_size=7)
-    check_sizes(config, {"batch_size": 7, "seed": 1, "words": 0}, "d")
+    check_fields(config, {"batch_size": 7, "seed": 1, "words": 0}, "d")
     with pytest.raises(UserError, match=r"^d: the run has batch_size 7, here it is 5: they come from different prep"):
-        check_sizes(config, {"batch_size": 5}, "d")
+        check_fields(config, {"batch_size": 5}, "d")
 
 
 # === The embedded sample ===

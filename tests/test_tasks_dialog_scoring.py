@@ -85,7 +85,7 @@ def prepared(prepared_dialog):
 @pytest.mark.parametrize("batch_size", [1, 3, 32])
 def test_predict_takes_the_best_candidate_of_each_turn(prepared, batch_size):
     split, settings = prepared.splits["dev"], {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True}
-    model = MODELS["memma"].build(MODELS["memma"].config(**dialog.decided(prepared), **settings))
+    model = MODELS["memma"].build(dialog.configure(MODELS["memma"], prepared, settings)[0])
     prepared.world.put_into(model)
     randomised(model, 5, 0.7)
     expected = []

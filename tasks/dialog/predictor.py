@@ -12,7 +12,7 @@ from data.corpora.babi_dialog import SILENCE
 from data.text_files import read_lines
 from data.vocabulary import SPECIALS
 from engine.predictor import Predictor, in_brackets
-from engine.task import check_sizes
+from engine.task import check_fields
 from tasks.dialog.data import PHRASES, DialogSplit, World
 from tasks.dialog.prepare import CALL, encode_dialog
 from tasks.dialog.response_filter import ResponseFilter
@@ -74,7 +74,7 @@ class DialogPredictor(Predictor):
         self.world = World.load(run.path)
         self.model = run.load_model()
         self.config, self._reads = self.model.config, self.model.config.reads
-        check_sizes(self.config, self.world.config_fields, run.path)
+        check_fields(self.config, self.world.config_fields, run.path)
         self.with_attention = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
         self.response_filter = ResponseFilter(self.world)
         phrases = run.path / PHRASES

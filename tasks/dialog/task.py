@@ -81,13 +81,13 @@ class DialogTask(task.Task):
         with atomic_file(path / PHRASES) as file:
             file.writelines(f"{phrase}\n" for phrase in dataset.phrases())
 
-    def sizes(self, dataset):
+    def config_fields(self, dataset):
         return dataset.world.config_fields
 
-    def decided(self, dataset):
+    def derived_fields(self, dataset):
         sentences = dataset.splits["train"].sentences, dataset.world.encoded_candidates
         longest = max(each.words.lengths.max() for each in sentences)
-        return {**self.sizes(dataset), "max_words": round_up(int(longest), WORDS)}
+        return {"max_words": round_up(int(longest), WORDS)}
 
     # === Training ===
 

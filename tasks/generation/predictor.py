@@ -11,7 +11,7 @@ from base.files import UserError
 from data.sequences import Sequences, stack
 from data.vocabulary import EOS_ID, UNK_ID
 from engine.predictor import Predictor, in_brackets
-from engine.task import check_sizes
+from engine.task import check_fields
 from engine.vocabularies import vocabulary_of
 from models.decoding import Decoder, Decoding, write
 from tasks.generation.data import MAX_SOURCE, TextSettings
@@ -57,7 +57,7 @@ class GenerationPredictor(Predictor):
     def __init__(self, run, seed=1):
         self.vocabulary = vocabulary_of(run)
         self.model = run.load_model()
-        check_sizes(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
+        check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         self.text = TextSettings.of(run.dataset["text"])
         self.decoding = Decoding()
         """How replies are searched for, where an instance does not say it."""

@@ -70,12 +70,11 @@ class GenerationTask(task.Task):
             splits["train"] = super().dataset_of(run).splits["train"]
         return data.GenerationDataset(pathlib.Path(path), facts["name"], splits, vocabulary, None, text)
 
-    def sizes(self, dataset):
+    def config_fields(self, dataset):
         return {"vocabulary_size": len(dataset.vocabulary)}
 
-    def decided(self, dataset):
-        vectors = {} if dataset.vectors is None else {"embedding_dim": dataset.vectors.shape[1]}
-        return {**self.sizes(dataset), **vectors}
+    def derived_fields(self, dataset):
+        return {} if dataset.vectors is None else {"embedding_dim": dataset.vectors.shape[1]}
 
     # === Training ===
 

@@ -20,7 +20,7 @@ from data.corpora.squad import tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from engine.predictor import Predictor, in_brackets
-from engine.task import check_sizes
+from engine.task import check_fields
 from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
 from models.bidaf import best_spans
@@ -146,7 +146,7 @@ class ReadingComprehensionPredictor(Predictor):
         self.window = max(run.training.max_context, 4 * MAX_LENGTH)  # words
         self.scale = scale_of(run)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
-        check_sizes(self.model.config, sizes, run.path)
+        check_fields(self.model.config, sizes, run.path)
 
     def answer(self, instances):
         asked = self._split(instances)

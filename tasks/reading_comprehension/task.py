@@ -66,12 +66,12 @@ class ReadingComprehensionTask(task.Task):
     def keep_for_run(self, dataset, path):
         dataset.characters.save(path / CHARACTERS)
 
-    def sizes(self, dataset):
+    def config_fields(self, dataset):
         rows, dimension = dataset.vectors.shape
         return {"vocabulary_size": rows - 1, "embedding_dim": dimension, "characters": len(dataset.characters)}
 
-    def decided(self, dataset):
-        return {**self.sizes(dataset), "trained_words": dataset.trained_words}
+    def derived_fields(self, dataset):
+        return {"trained_words": dataset.trained_words}
 
     # === Training ===
 

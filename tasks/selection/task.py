@@ -67,7 +67,6 @@ class SelectionTask(task.Task):
     headline = ("R10@1", "MAP")
     batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
     load_options = ("eos_id", "name")
-    optional_fields = ("hashed_words", "unknown_id")
     export_call = ("ranked = model.rank", ("order", "scores"))
     export_instance = {
         "turns": ["hi", "how do i mount a usb stick?"],
@@ -84,12 +83,12 @@ class SelectionTask(task.Task):
     def load_dataset(self, path, eos_id=None, name=None):
         return load_dataset(path, eos_id, name)
 
-    def sizes(self, dataset):
+    def config_fields(self, dataset):
         rows, dimension = dataset.vectors.shape
         return {"vocabulary_size": rows - 1, "embedding_dim": dimension, "hashed_words": dataset.hashed_words}
 
-    def decided(self, dataset):
-        return {**self.sizes(dataset), "unknown_id": dataset.unk_id or 0}
+    def derived_fields(self, dataset):
+        return {"unknown_id": dataset.unk_id or 0}
 
     # === Training ===
 
