@@ -1,6 +1,6 @@
 """One-dimensional arrays in `.npy` files: written while they grow, read block by block, or mapped into memory.
 
-With them a corpus becomes texts of word ids, end to end in a file; only its distinct words are in memory.
+A corpus becomes texts of word ids, concatenated in a file; only its distinct words are in memory.
 """
 
 import collections
@@ -13,7 +13,7 @@ from base.files import UserError
 from data.sequences import ranges
 
 BLOCK = 2**20
-"""Items that are read at once."""
+"""Items read at once."""
 
 
 class GrowingArray:
@@ -58,11 +58,7 @@ def read_header(file):
 
 
 class StoredArray:
-    """An array of integers in a `.npy` file, read in parts; mapped memory would count as used, this does not.
-
-    Raises:
-        UserError: if the file is missing or another.
-    """
+    """An array of integers in a `.npy` file, read in parts; mapped memory would count as used, this does not."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -145,9 +141,5 @@ def numbering():
 
 
 def smallest_type(maximum):
-    """The smaller of uint16 and uint32 that holds a number.
-
-    >>> smallest_type(65535).name, smallest_type(65536).name
-    ('uint16', 'uint32')
-    """
+    """The smaller of uint16 and uint32 that holds a number."""
     return np.dtype(np.uint16 if maximum < 2**16 else np.uint32)

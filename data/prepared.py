@@ -1,15 +1,13 @@
-"""Prepared datasets: how all tasks write and read them.
+"""Prepared datasets: writing and reading, for all tasks.
 
     dataset.json         corpus, task, settings, statistics
     vocabulary.txt       line n is the word with id n
     word_embedding.pkl   float32 array `(words + 1, dimension)`, row 0 padding
     ...                  the examples, each task's own files
 
-Each `tasks/<task>/prepare.py` has a class `Settings` and `prepare(corpus, source, out, settings)`: it prepares the
-files in the directory `source`, which `CORPORA[corpus]` reads, into the new directory `out`, and prints a summary. If a
-setting is wrong or a file is missing or malformed, it raises a `UserError` and leaves nothing behind.
-
-Files are read without trust: a malformed one is a `UserError` of one sentence.
+Each `tasks/<task>/prepare.py` has a class `Settings` and `prepare(corpus, source, out, settings)`, which prepares the
+directory `source` of a corpus into the new directory `out` and prints a summary; after an error nothing is left. Files
+are read without trust: a wrong or missing one is a `UserError` of one sentence, here as in all readers.
 """
 
 import contextlib
@@ -29,8 +27,6 @@ from data.text_files import read_json
 from data.vocabulary import SPECIALS, Vocabulary
 
 FACTS, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
-RENAMED = {"reading": "reading_comprehension"}
-"""What tasks were called in older datasets."""
 
 # === Writing ===
 
@@ -50,10 +46,8 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
 
     Args:
         files: `{name: content}`: a `Vocabulary`; a plain value if the name ends in `.pkl`; else lines of text.
-        corpus, source, settings: Arguments of `prepare`.
-        statistics: For people, ready for JSON.
-        name: Of the corpus in tables; `None`: that of the settings, else of the source directory.
-        **more: Further facts that reading needs, ready for JSON.
+        statistics, **more: JSON values, for people and for reading.
+        name: Name of the corpus in tables; `None`: that of the settings, else of the source directory.
     """
     name = name or settings.name or pathlib.Path(source).resolve().name
     facts = {"name": name, "corpus": corpus, "task": CORPORA[corpus].task, **more}
@@ -71,25 +65,13 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
         json.dump(facts, out, indent=1, ensure_ascii=False)
 
 
-def print_summary(statistics, rows=None, heading=str):
-    """Prints a table of a dataset's statistics, `{split: {name: number}}`, with a column per split.
-
-    Args:
-        rows: `{label: function from a split's statistics to a text}`; `None`: every name with its number.
-        heading: Function from a split's name to the column's heading.
-    """
-    if rows is None:
-        names = next(iter(statistics.values()))
-        rows = {name.replace("_", " "): lambda found, name=name: shown(found[name]) for name in names}
-    table = Table("", *map(heading, statistics))
-    for label, show in rows.items():
-        table.add_row(label, *(show(found) for found in statistics.values()))
+def print_summary(statistics):
+    """Prints a table of a dataset's statistics, `{split: {name: number or text}}`, with a column per split."""
+    table = Table("", *statistics)
+    for name in next(iter(statistics.values())):
+        values = (found[name] for found in statistics.values())
+        table.add_row(name.replace("_", " "), *(v if isinstance(v, str) else f"{v:,}" for v in values))
     rich.print(table)
-
-
-def shown(value):
-    """A text as it is, a number with commas between thousands."""
-    return value if isinstance(value, str) else f"{value:,}"
 
 
 # === Reading ===
@@ -112,7 +94,7 @@ class Dataset:
 
 @contextlib.contextmanager
 def checked(file, expected="what prepare.py writes"):
-    """Turns exceptions caused by a value of a wrong type into a `UserError` that names its file."""
+    """Turns errors caused by a value of a wrong type into a `UserError` that names its file."""
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError, RecursionError) as error:
@@ -134,15 +116,11 @@ def task_of(path):
     except UserError:
         return None
     task = facts.get("task") if isinstance(facts, dict) else None
-    return RENAMED.get(task, task) if isinstance(task, str) else None
+    return task if isinstance(task, str) else None
 
 
 def read_facts(path, task):
-    """Reads the facts of a prepared dataset, a dict with at least `name`, the corpus.
-
-    Raises:
-        UserError: if there is no directory, the file cannot be read, or it is of another task than `task`.
-    """
+    """Reads the facts of a prepared dataset of a task, a dict with at least `name`, the corpus."""
     path = pathlib.Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is no directory; prepare.py makes one")
@@ -165,11 +143,7 @@ def read_vocabulary(file):
 
 
 def read_embedding(file, vocabulary):
-    """Reads the word vectors of a vocabulary, float32 `(len(vocabulary) + 1, dimension)`; row 0 is padding.
-
-    Raises:
-        UserError: if the file cannot be read or has another shape.
-    """
+    """Reads the word vectors of a vocabulary, float32 `(len(vocabulary) + 1, dimension)`; row 0 is padding."""
     vectors = read_vectors(file)
     if len(vectors) != len(vocabulary) + 1:
         raise UserError(f"{file}: expected shape ({len(vocabulary) + 1}, dimension). Received: {vectors.shape}")
@@ -177,11 +151,7 @@ def read_embedding(file, vocabulary):
 
 
 def read_vectors(file):
-    """Reads word vectors, float32 `(words, dimension)`, from a pickle of an array or of lists of numbers.
-
-    Raises:
-        UserError: if the file cannot be read, or contains anything but an array of finite numbers.
-    """
+    """Reads word vectors, float32 `(words, dimension)`, from a pickle of an array or of lists of finite numbers."""
     file = pathlib.Path(file)
     value = pickles.load(file)
     with checked(file, "rows of numbers"), np.errstate(over="ignore"):

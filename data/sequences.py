@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Sequences:
-    """Many lists of ids: list `i` is `ids[starts[i] : starts[i] + lengths[i]]`."""
+    """Lists of ids: list `i` is `ids[starts[i] : starts[i] + lengths[i]]`."""
 
     ids: np.ndarray
     starts: np.ndarray
@@ -20,10 +20,9 @@ class Sequences:
 
     @classmethod
     def of(cls, lists):
-        """Packs lists of ids in order; one that occurs several times, as the same object, is stored once.
+        """Packs lists, tuples or arrays of 32-bit integers; the same object is stored once.
 
-        Raises:
-            TypeError, OverflowError: on anything but lists, tuples or arrays of integers of 32 bits.
+        Anything else raises a `TypeError` or an `OverflowError`.
         """
         if not isinstance(lists, list | tuple | np.ndarray):
             raise TypeError(f"a list of lists of ids is needed. Received: {type(lists).__name__}")
@@ -120,8 +119,7 @@ class Sequences:
 def document_frequency(documents, ids, size):
     """The number of documents that contain each id below `size`, int64 `(size,)`.
 
-    Args:
-        documents, ids: Of each occurrence, as from `Sequences.owners` and `Sequences.flat`.
+    `documents` and `ids` are those of each occurrence, as from `Sequences.owners` and `Sequences.flat`.
 
     >>> document_frequency(np.array([0, 0, 0, 1]), np.array([2, 2, 1, 2]), 4).tolist()
     [0, 1, 2, 0]
@@ -132,8 +130,7 @@ def document_frequency(documents, ids, size):
 def stack(lists):
     """Lists of ids as one int32 array `(lists, longest)`, padded with 0 at the end; at least one column.
 
-    Raises:
-        ValueError: if the array would be large and nearly all padding.
+    Raises a `ValueError` if the array would be large and nearly all padding.
 
     >>> stack([[5], [], [7, 8]]).tolist()
     [[5, 0], [0, 0], [7, 8]]
@@ -146,11 +143,7 @@ def stack(lists):
 
 
 def round_up(n, multiple):
-    """The smallest multiple that is not below `n`.
-
-    >>> round_up(5, 4), round_up(8, 4)
-    (8, 8)
-    """
+    """The smallest multiple that is not below `n`."""
     return -(-n // multiple) * multiple
 
 

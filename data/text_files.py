@@ -1,8 +1,7 @@
 """Untrusted text and JSON files: the one reader of lines, and the one of JSON.
 
 Lines end at `\\n` alone, and a `\\r` before it is dropped; U+0085, U+2028 and the like are text. A byte order mark at
-the very start is dropped. A file that ends in `.gz` is decompressed. The bounds below keep memory in proportion to the
-size of the file.
+the very start is dropped. A file that ends in `.gz` is decompressed. Memory stays in proportion to the file.
 """
 
 import contextlib
@@ -22,13 +21,12 @@ BOM = "\ufeff".encode()
 
 
 def bad_line(path, number, expected, received):
-    """The error to raise for line `number`, from 1, of a file; the first 60 characters of `received` are shown."""
+    """The error for line `number`, from 1, of a file; the first 60 characters of `received` are shown."""
     shown = repr(received[:60]) + (" ..." if len(received) > 60 else "")
     return UserError(f"{path}, line {number}: expected {expected}. Received: {shown}")
 
 
 def existing_directory(directory, of="a corpus"):
-    """The path of a directory; a `UserError` if it does not exist."""
     directory = pathlib.Path(directory)
     if not directory.is_dir():
         raise UserError(f"{directory}: expected the directory of {of}. Received: no directory")
@@ -53,13 +51,9 @@ def read_lines(path, of="text", fallback=None, opener=open):
     """Yields the number, from 1, and the text of each line, blank lines included.
 
     Args:
-        path: UTF-8; one that ends in `.gz` is decompressed.
-        of: What the file should contain, for the message if it is empty; `None`: it may be empty.
+        of: Expected content, for the message about an empty file; `None`: it may be empty.
         fallback: The encoding of lines that are not UTF-8; `None`: they are refused.
         opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows the progress.
-
-    Raises:
-        UserError: if the file is missing, empty or damaged, or a line is too long or not UTF-8.
     """
     path = pathlib.Path(path)
     number, limit = 0, None
@@ -122,11 +116,10 @@ def _decode(path, number, line, fallback):
 
 
 def read_json(path):
-    """Reads a JSON file, UTF-8; one that ends in `.gz` is decompressed.
+    """Reads a JSON file, UTF-8.
 
-    Raises:
-        UserError: if the file is missing, damaged or not JSON, is nested deeper than Python's parser goes, has numbers
-            of thousands of digits, half a surrogate pair (`"\\ud800"`), or little but brackets.
+    Refused are also nesting deeper than Python's parser goes, numbers of thousands of digits, half a surrogate pair
+    (`"\\ud800"`), and little but brackets.
     """
     path = pathlib.Path(path)
     with _readable(path, "JSON"), (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:

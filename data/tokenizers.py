@@ -1,11 +1,9 @@
 """Tokenizers: text to words and back, in Python and, for exported models, inside a TensorFlow graph. See `TOKENIZERS`.
 
-Both apply the same patterns, which keep to what Python's `re` and RE2 (`tf.strings.regex_replace`) have in common: no
+Both apply the same patterns, in the syntax that Python's `re` and RE2 (`tf.strings.regex_replace`) share: no
 look-around, no `\\w`; characters beyond ASCII are written literally. A pattern matches every character but the space,
 so `re.findall(pattern, text)` is `re.sub(f"({pattern})", r" \\1 ", text).split(" ")` without empty strings, which a
-graph can compute.
-
-TensorFlow is imported only by what runs in a graph: scripts that just read text should start quickly.
+graph can compute. TensorFlow is imported late: scripts that just read text should start quickly.
 """
 
 import dataclasses
@@ -90,9 +88,8 @@ def _replace(text, rules):
 def normalize(text, lower=True):
     """Normalizes a text for tokenizers.
 
-    Typographic apostrophes and quotes become ASCII, then NFKC applies (`\uff21` becomes `A`, the ellipsis three points,
-    a wide comma a narrow one). Invisible characters are removed. White space and control characters become single
-    spaces, none at the ends.
+    Typographic apostrophes and quotes become ASCII, then NFKC applies. Invisible characters are removed. Runs of white
+    space and control characters become a space, none at the ends.
 
     >>> normalize(" \u201cDon\u2019t\u201d\\t\uff2f\uff2b\u2026 ", lower=True)
     '"don\\'t" ok...'
@@ -121,7 +118,7 @@ class Tokenizer:
     join: tuple[tuple[str, str], ...] = ()
     """Rules for joined tokens."""
     segment: bool = False
-    """Whether the package jieba splits runs of Han characters into words."""
+    """Runs of Han characters are split into words by the package jieba."""
 
     def tokenize(self, text):
         """The tokens of a normalized text; a `UserError` if jieba is needed and not installed."""
@@ -138,7 +135,7 @@ class Tokenizer:
         return tf.strings.split(tf.strings.regex_replace(texts, f"({self.pattern})", r" \1 "))
 
     def detokenize(self, tokens):
-        """The text that a reader expects of some tokens; where it had spaces is guessed."""
+        """The text that a reader expects of some tokens; spaces are guessed."""
         return _replace(self.glue.join(tokens), self.join)
 
     def detokenize_in_graph(self, tokens):
@@ -173,16 +170,11 @@ token. `jieba`: as `mixed`, but Han characters form words.
 """
 
 WHITESPACE = "whitespace"
-"""The tokenizer of texts that are tokenized already, as the files of SMN and DAM: it splits at ASCII white space and
-changes nothing else."""
+"""The tokenizer of tokenized texts, as the files of SMN and DAM: splits at ASCII white space, changes nothing else."""
 
 
 def words_of(text, tokenizer=WHITESPACE, lower=True):
-    """The words of any text by `WHITESPACE`, which never lower-cases it, or a key of `TOKENIZERS`.
-
-    >>> words_of("Hello  there! Try apt-get."), words_of("Hello  there!", "terms"), words_of("apt-get.", "terms")
-    (['Hello', 'there!', 'Try', 'apt-get.'], ['hello', 'there', '!'], ['apt-get', '.'])
-    """
+    """The words of any text by `WHITESPACE`, which never lower-cases it, or a key of `TOKENIZERS`."""
     if tokenizer == WHITESPACE:
         return [word.decode() for word in text.encode(errors="replace").split()]
     return TOKENIZERS[tokenizer].tokenize(normalize(text, lower))
@@ -192,8 +184,7 @@ class GraphTokenizer:
     """`words_of` inside a TensorFlow graph.
 
     Differs from it: NFKC applies to single characters, so a letter and a combining accent after it stay two; TensorFlow
-    does not lower-case the 40 capitals that are new in Unicode 14. `WHITESPACE` accepts any bytes. A tokenizer that
-    needs jieba raises a `UserError`.
+    does not lower-case the 40 capitals that are new in Unicode 14. `WHITESPACE` accepts any bytes.
     """
 
     def __init__(self, tokenizer, lower):

@@ -1,4 +1,4 @@
-"""The words that a model knows and their ids, in Python and inside a TensorFlow graph."""
+"""Vocabularies: words and their ids, in Python and inside a TensorFlow graph."""
 
 import collections
 import dataclasses
@@ -22,11 +22,7 @@ POWERS = tuple(pow(1_000_003, i, PRIME) for i in range(1, HASHED_BYTES + 1))
 
 
 def hash_of(word):
-    """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes, which a graph can compute too.
-
-    >>> hash_of("a") == ord("a") * 1_000_003
-    True
-    """
+    """Hash from 0 to 2^31 - 2: a polynomial in the first 32 bytes, which a graph can compute too."""
     return sum(power * byte for power, byte in zip(POWERS, word.encode(errors="replace"), strict=False)) % PRIME
 
 
@@ -36,13 +32,11 @@ class Vocabulary:
 
     To `encode` a word that is spelled like a special is unknown: the text of a user cannot end a turn.
 
+    Raises a `ValueError` on words with white space or repeated, or without `_EOS_`; id `n` is "line n" in its message.
+
     Args:
         words: Distinct words without ASCII white space; `_EOS_` is one of them.
-        hashed: Number of further ids for unknown words, assigned by hash, so that equal words have equal ids. 0: all
-            are `_UNK_`.
-
-    Raises:
-        ValueError: on other words; the message calls the word with id `n` "line n".
+        hashed: Number of further ids for unknown words, assigned by hash. 0: all are `_UNK_`.
 
     >>> vocabulary = Vocabulary(("_EOS_", "_UNK_", "hello", "there"))
     >>> vocabulary.encode(["hello", "you", "there", "_EOS_"])
@@ -77,9 +71,7 @@ class Vocabulary:
 
     @classmethod
     def count(cls, token_lists, min_count=1):
-        """The vocabulary of lists of words: the specials, then words by falling count, then by code points.
-
-        Words that occur less than `min_count` times are left out.
+        """The specials, then the words that occur `min_count` times, by falling count, then by code points.
 
         >>> Vocabulary.count([["b", "a"], ["c", "b"], ["_EOS_"]]).words
         ('_EOS_', '_UNK_', 'b', 'a', 'c')
@@ -94,11 +86,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, words):
-        """The specials, then some words in order, without repetitions and words with white space.
-
-        >>> Vocabulary.of(["b", "a", "b", "_EOS_", "c d"]).words
-        ('_EOS_', '_UNK_', 'b', 'a')
-        """
+        """The specials, then words in order, without repetitions and words with white space."""
         kept = (word for word in dict.fromkeys(words) if word.encode().split() == [word.encode()])
         return cls((*SPECIALS, *(word for word in kept if word not in SPECIALS)))
 
@@ -128,7 +116,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path, hashed=0):
-        """Reads a file of `save`; a `UserError` names a line that is not UTF-8, empty, repeated or not one word."""
+        """Reads a file of `save`."""
         path = pathlib.Path(path)
         try:
             text = path.read_bytes().decode()
@@ -143,13 +131,9 @@ class Vocabulary:
 
     @classmethod
     def load_word2id(cls, path, eos_id):
-        """Reads `word2id` of DAM's release: words, each followed by its id, in any order.
+        """Reads `word2id` of DAM's release: words, each followed by its id, in any order, separated by white space.
 
-        They are separated by spaces, tabs or line ends. An id without a word gets one that no text contains. `eos_id`
-        is the id of `_EOS_`, which the file may lack or spell differently.
-
-        Raises:
-            UserError: if the file is missing, an id is invalid or given twice, or `_EOS_` has another id.
+        An id without a word gets one that no text contains. The file may lack `_EOS_` or spell it differently.
         """
         lines = read_lines(path, "words and ids")
         tokens = ((number, token) for number, line in lines for token in SPACE.split(line) if token)

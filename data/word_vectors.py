@@ -16,7 +16,7 @@ from data.text_files import largest_content, read_lines
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
 WORDS_READ = 50_000_000
-"""Words that word2vec reads, over all passes, if the size of the corpus decides."""
+"""Words that word2vec reads, over all passes, by default."""
 REPEATABLE = 10_000_000
 """Words of the longest text whose vectors repeat exactly with their seed by default."""
 
@@ -24,11 +24,7 @@ REPEATABLE = 10_000_000
 
 
 def passes(words):
-    """Passes of word2vec over a text of `words` words, 20 to 1; its own default of 5 suits ten million words.
-
-    >>> [passes(10**n) for n in (6, 7, 8)]
-    [20, 5, 1]
-    """
+    """Passes of word2vec over a text of `words` words, 20 to 1; its own default of 5 suits ten million words."""
     return min(20, max(1, WORDS_READ // max(1, words)))
 
 
@@ -54,21 +50,19 @@ def train_word2vec(
     """Trains vectors for the words of a vocabulary by gensim's CBOW; with one worker they repeat exactly.
 
     The sentences are written to a file, which gensim's threads read without Python's lock. Unknown words are left out;
-    `complete` makes up vectors that are missing.
+    `complete` makes up missing vectors.
 
     Args:
         sentences: Iterable of lists of words, read once.
-        dimension: Length of the vectors.
-        window, negative, sample, epochs, seed: Settings of `gensim.models.Word2Vec`.
-        workers: Threads; with more than one, no two results are the same.
+        window, negative, sample, epochs, seed, workers: Settings of `gensim.models.Word2Vec`.
         after_epoch: Function without arguments, called after each pass over the sentences.
-        directory: Of the temporary file; `None`: the system's choice.
+        directory: Directory of the temporary file; `None`: the system's choice.
 
     Returns:
         float32 `(len(vocabulary) + 1, dimension)`; row 0, padding, is zeros.
     """
     logging.getLogger("gensim").setLevel(logging.WARNING)  # absl would show its messages as INFO
-    from gensim.models import Word2Vec  # takes a second, which other users of this file need not wait
+    from gensim.models import Word2Vec  # takes a second
     from gensim.models.callbacks import CallbackAny2Vec
 
     class AfterEpoch(CallbackAny2Vec):
@@ -120,18 +114,12 @@ def _write_known(sentences, vocabulary, file):
 def complete(found, vocabulary, dimension, seed=1):
     """Puts vectors, `{word: vector}`, in the order of a vocabulary and makes up missing ones.
 
-    Padding is zeros. `_UNK_` and `_EOS_` are the mean of the vectors found: an unknown word is an average one, as in
-    DeepPavlov's DAM (`_EOS_` only separates turns, no model looks it up). Any other word is drawn from the normal
-    distribution with the mean and standard deviation of the vectors found, so that different words stay different; if
-    none is found, from `N(0, 0.1)`, as in DAM's release.
+    Padding is zeros. `_UNK_` and `_EOS_` are the mean of the vectors found, as in DeepPavlov's DAM (`_EOS_` only
+    separates turns, no model looks it up). Any other word is drawn from the normal distribution with the mean and
+    standard deviation of the vectors found; if none is found, from `N(0, 0.1)`, as in DAM's release.
 
     Returns:
         float32 `(len(vocabulary) + 1, dimension)`.
-
-    >>> from data.vocabulary import Vocabulary
-    >>> vocabulary = Vocabulary(("_EOS_", "_UNK_", "a", "b"))
-    >>> complete({"b": [1.0, 2.0], "a": [3.0, 4.0]}, vocabulary, 2).tolist()
-    [[0.0, 0.0], [2.0, 3.0], [2.0, 3.0], [3.0, 4.0], [1.0, 2.0]]
     """
     vectors = np.full((len(vocabulary) + 1, dimension), np.nan, np.float32)
     for id, word in enumerate(vocabulary.words, 1):
@@ -149,21 +137,13 @@ def complete(found, vocabulary, dimension, seed=1):
 
 
 def scale_to_norm(vectors, norm):
-    """Scales each row, float `(rows, dimension)`, to the Euclidean length `norm`; rows of zeros stay.
-
-    >>> scale_to_norm(np.array([[0.0, 0.0], [3.0, 4.0]]), 10).tolist()
-    [[0.0, 0.0], [6.0, 8.0]]
-    """
+    """Scales each row, float `(rows, dimension)`, to the Euclidean length `norm`; rows of zeros stay."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors * (norm / np.where(length == 0, 1, length))).astype(vectors.dtype)
 
 
 def load_text_vectors(path, vocabulary, seed=1):
-    """Vectors of a vocabulary from a file of `read_vectors`, made `complete`, and the number of words found.
-
-    Raises:
-        UserError: as `read_vectors`, and if the file contains no word of the vocabulary.
-    """
+    """Vectors of a vocabulary from a file of `read_vectors`, made `complete`, and the number of words found."""
     found = _found_vectors(path, vocabulary)
     return complete(found, vocabulary, len(next(iter(found.values()))), seed), len(found)
 
@@ -180,9 +160,6 @@ def append_vectors(vectors, path, vocabulary):
 
     Returns:
         float32 `(len(vocabulary) + 1, dimension + dimension of the file)` and the number of words found.
-
-    Raises:
-        UserError: as `load_text_vectors`.
     """
     found = _found_vectors(path, vocabulary)
     mean = np.mean(list(found.values()), axis=0)
@@ -213,10 +190,6 @@ def read_vectors(path, words=None):
         path: Text of word2vec (line 1: count and dimension) or GloVe: a word and its vector per line, separated by
             single spaces, UTF-8. Or `.npz`: the arrays `words` and `vectors`.
         words: Words to keep, so that a file may be larger than the memory; `None`: all.
-
-    Raises:
-        UserError: if the file is missing, a line has another number of values than the first, a value is not a finite
-            number, or the arrays are others.
     """
     path = pathlib.Path(path)
     try:

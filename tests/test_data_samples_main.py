@@ -147,9 +147,3 @@ def test_restaurants_come_in_pairs():
         assert first.misses(vars(second)) == 0 and first.dish != second.dish
         assert first.misses({**vars(second), "town": "elsewhere", "price": "none"}) == 2
     assert restaurants(seed=3, count=100) != world
-
-
-@pytest.mark.parametrize("count", [0, 7, 102])
-def test_restaurants_rejects_count(count):
-    with pytest.raises(ValueError, match=rf"count must be an even .* Received: count={count}$"):
-        restaurants(count=count)

@@ -1,4 +1,8 @@
-"""One corpus per file. See `CORPORA`."""
+"""Readers of raw corpora, one per file, see `CORPORA`.
+
+Files are UTF-8; those that end in `.gz` are decompressed. A missing, empty or malformed one is a `UserError` that names
+the file and the line.
+"""
 
 import types
 from typing import NamedTuple
@@ -10,9 +14,9 @@ class Corpus(NamedTuple):
     """A row of `CORPORA`."""
 
     task: str
-    """What its examples are for; `tasks/<task>/prepare.py` prepares them."""
+    """The task whose `prepare.py` prepares it."""
     reader: types.ModuleType
-    """Reads its files. For selection: `find_split(directory, split)`, `read(path, opener)`, `spans(path, size)`.
+    """Reader of its files. For selection: `find_split(directory, split)`, `read(path, opener)`, `spans(path, size)`.
     For dialog: `find_tasks`, `read_dialogs`, `read_candidates`, `read_knowledge`, `unseen_entities` and `move`.
     For reading comprehension: `find_splits`, `read`, `tokenize` and `align`.
     For generation: `find_splits` and `read(paths, split)`.
@@ -28,4 +32,4 @@ CORPORA = {
     "subtitles": Corpus("generation", subtitles),
     "conversations": Corpus("generation", conversations),
 }
-"""What prepare.py can read, by the name that `--corpus` takes."""
+"""Values of `--corpus`."""

@@ -14,11 +14,7 @@ NAMES = {"train": ("train*", "toy_train*"), "dev": ("dev*", "valid*", "toy_valid
 
 
 def find_splits(directory):
-    """The files of a directory, `{"train": [files], "dev": [files]}`, see `NAMES`.
-
-    Raises:
-        UserError: if the directory or all files of a split are missing.
-    """
+    """The files of a directory, `{"train": [files], "dev": [files]}`."""
     directory = existing_directory(directory)
     return {split: find_files(directory, [f"{name}.txt" for name in names]) for split, names in NAMES.items()}
 
@@ -26,13 +22,8 @@ def find_splits(directory):
 def read(paths, split):
     """Reads conversations, each a list of two or more utterances.
 
-    Args:
-        paths: Files, UTF-8; those that end in `.gz` are decompressed.
-        split: Not used: each split has its files.
-
-    Raises:
-        UserError: if a file is missing, damaged or empty, a line has no tab, an utterance is empty (without it, its
-            neighbours would answer each other), or every line begins with 0 or 1, as the lines of SMN do.
+    An empty utterance is refused: without it, its neighbours would answer each other. So are files whose lines all
+    begin with 0 or 1, as those of SMN do.
     """
     found = []
     for path in paths:

@@ -15,7 +15,7 @@ FILES = ("movie_lines.txt", "movie_conversations.txt")
 FALLBACK = "cp1252"
 """Encoding of lines that are not UTF-8: those of the official files."""
 HELD_OUT = 20
-"""Films whose number is a multiple of this are dev, with all their conversations; there is no official split."""
+"""Films whose number is a multiple of this are dev; there is no official split."""
 FILM = re.compile("m[0-9]{1,9}")
 CONVERSATION = re.compile(r"\['L\d+'(?:, 'L\d+')*\]")
 TAG = re.compile("</?(?:u|i|b|pre)>", re.IGNORECASE)
@@ -23,11 +23,7 @@ LOST_APOSTROPHE = re.compile("([A-Za-z])\ufffd([A-Za-z])")
 
 
 def find_splits(directory):
-    """The two files of the corpus, also with `.gz`: the same for train and dev, which `read` separates by `HELD_OUT`.
-
-    Raises:
-        UserError: if the directory or one of the two is missing.
-    """
+    """The two files of the corpus: the same for train and dev, which `read` separates by `HELD_OUT`."""
     directory = existing_directory(directory)
     files = [find_files(directory, [name])[0] for name in FILES]
     return {"train": files, "dev": files}
@@ -39,13 +35,6 @@ def read(paths, split):
     A conversation is split where a line is missing or empty, so that every utterance answers the previous one; an
     utterance without a neighbour is left out. Tags of emphasis are removed, and a lost character (U+FFFD) between
     letters, as in some copies, is read as an apostrophe.
-
-    Args:
-        paths: The lines and the conversations; UTF-8, or Windows-1252.
-        split: `"train"` or `"dev"`.
-
-    Raises:
-        UserError: if a file is missing or damaged, or a line has other fields than the format.
     """
     lines_file, conversations_file = paths
     lines = {}

@@ -23,11 +23,7 @@ OTHER = re.compile(rf"\b(o|ma) ?{APOSTROPHE} ?(clock|am)\b", re.IGNORECASE)
 
 
 def find_splits(directory):
-    """The file of each split, `{"train": [file], "dev": [file]}`: the first of `NAMES` that exists.
-
-    Raises:
-        UserError: if the directory or all files of a split are missing.
-    """
+    """The file of each split, `{"train": [file], "dev": [file]}`: the first of `NAMES` that exists."""
     directory = existing_directory(directory)
     return {split: find_files(directory, names)[:1] for split, names in NAMES.items()}
 
@@ -35,17 +31,8 @@ def find_splits(directory):
 def read(paths, split):
     r"""Reads conversations, each a list of two or more utterances.
 
-    The corpus separates apostrophes from their words, and writes `I \u2019 Ve`. They are joined here and not for all
-    texts, because nobody who talks to a model types so, and elsewhere an apostrophe between spaces may be a quotation
-    mark.
-
-    Args:
-        paths: Files, UTF-8.
-        split: Not used: each split has its files.
-
-    Raises:
-        UserError: if a file is missing or damaged, a line has no `__eou__` between utterances, or an utterance is
-            empty; the corpus has no such lines.
+    The corpus separates apostrophes from their words, and writes `I \u2019 Ve`. They are joined here alone: elsewhere
+    an apostrophe between spaces may be a quotation mark.
     """
     found = []
     for path in paths:

@@ -23,17 +23,12 @@ class Line(NamedTuple):
     number: int
     """Line of the file, from 1."""
     label: int
-    """1 positive, 0 negative."""
     turns: list[str]
     response: str
 
 
 def find_split(directory, split):
-    """The file of a split, `"train"`, `"dev"` or `"test"`: the first of `NAMES` with one of `ENDINGS`; `None` if none.
-
-    Raises:
-        UserError: if `directory` is missing, or has no training file.
-    """
+    """The file of a split: the first of `NAMES` with one of `ENDINGS`; `None` if there is none, but not for train."""
     directory = existing_directory(directory)
     names = [name + ending for name in NAMES[split] for ending in ENDINGS]
     for name in names:
@@ -45,14 +40,10 @@ def find_split(directory, split):
 
 
 def spans(path, size):
-    """Divides a file into parts that contain whole contexts.
-
-    Args:
-        path: A file; one that ends in `.gz` is one part.
-        size: Bytes of a part, at least; the last may have fewer.
+    """Divides a file into parts of at least `size` bytes that contain whole contexts; a compressed one is one part.
 
     Yields:
-        `(start, stop)`, the first byte of a part and the one after its last; together they are the file.
+        `(start, stop)`, the first byte of a part and the one after its last.
     """
     start, length = 0, path.stat().st_size
     with open(path, "rb") as file:
@@ -67,7 +58,7 @@ def spans(path, size):
 
 
 def _next_context(file):
-    """The place where the next context begins in a file that is at the beginning of a line; its end, if none does."""
+    """The place where the next context begins in a file that is at the beginning of a line, or its end."""
     last, place = _context(file.readline()), file.tell()
     while (line := file.readline()) and _context(line) in (None, last):
         place = file.tell()
@@ -80,18 +71,7 @@ def _context(line):
 
 
 def read(path, opener=open):
-    """Reads a file line by line.
-
-    Args:
-        path: A UTF-8 file; one that ends in `.gz` is decompressed.
-        opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows the progress.
-
-    Yields:
-        `Line`.
-
-    Raises:
-        UserError: at the first line that is not in the format; if the file is missing, empty or damaged.
-    """
+    """Yields each `Line` of a file; `opener`: see `data.text_files.read_lines`."""
     for number, line in read_lines(path, f"lines of {FORMAT}", opener=opener):
         label, *utterances = line.split("\t")
         if not utterances:

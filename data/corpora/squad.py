@@ -11,14 +11,14 @@ import reprlib
 from typing import NamedTuple
 
 from base.files import UserError
-from data.text_files import existing_directory, read_json
+from data.text_files import existing_directory, find_files, read_json
 
 MARKS = "\u0300-\u036f"  # combining ones, which are no letters to a regular expression
 TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|\w[\w{MARKS}]*|[^\w\s]")
 
 
 class Answer(NamedTuple):
-    """A span of a context: `context[start:end]` is the text."""
+    """A span of a context, `context[start:end]`."""
 
     start: int
     end: int
@@ -35,25 +35,15 @@ class Question(NamedTuple):
 
 
 def find_splits(directory):
-    """The files of a directory.
+    """The files of a directory, `{"train": (file, file of other starts or None), "dev": ...}`.
 
-    Returns:
-        `{"train": (file, file of other starts or None), "dev": ...}`: `train-*.json` and `dev-*.json`, also with `.gz`,
-        and, for train only, `*.ambiguous_starts.json` if it exists; references of dev are where they say.
-
-    Raises:
-        UserError: if the directory or one of the two is missing.
+    Only `train-*.json` may have other starts, in `train-*.ambiguous_starts.json`.
     """
     directory = existing_directory(directory, "SQuAD")
-    files = {}
-    for split in ("train", "dev"):
-        found = [path for ending in ("json", "json.gz") for path in sorted(directory.glob(f"{split}-*.{ending}"))]
-        found = [path for path in found if "ambiguous_starts" not in path.name]
-        if not found:
-            raise UserError(f"{directory}: expected a file {split}-*.json or {split}-*.json.gz")
-        others = found[0].with_name(found[0].name.removesuffix(".gz").removesuffix(".json") + ".ambiguous_starts.json")
-        files[split] = found[0], others if split == "train" and others.is_file() else None
-    return files
+    found = (find_files(directory, [f"{split}-*.json"]) for split in ("train", "dev"))
+    train, dev = (min(paths, key=lambda path: "ambiguous_starts" in path.name) for paths in found)
+    others = train.with_name(train.name.removesuffix(".gz").removesuffix(".json") + ".ambiguous_starts.json")
+    return {"train": (train, others if others.is_file() else None), "dev": (dev, None)}
 
 
 def tokenize(text):
@@ -76,19 +66,12 @@ def align(offsets, answer):
 
 
 def read(path, other_starts=None):
-    """Reads a SQuAD file.
+    """Reads the questions of a SQuAD file, a list of `Question`.
 
     Args:
-        path: JSON, UTF-8; one that ends in `.gz` is decompressed.
+        path: JSON file.
         other_starts: A JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}` with all places where
             an answer's text may be meant, if the file's own `answer_start` is one of several guesses.
-
-    Returns:
-        List of `Question`, in the file's order.
-
-    Raises:
-        UserError: if a file is missing or not SQuAD, a text is empty, or an answer is not at its offset; the message
-            names the question.
     """
     data = read_json(path)
     others = _read_starts(other_starts) if other_starts else {}
@@ -112,7 +95,6 @@ def read(path, other_starts=None):
 
 
 def _read_starts(path):
-    """`{(id, number of the answer): [offset, ..]}`."""
     data, starts = read_json(path), {}
     if not isinstance(data, dict):
         raise UserError(f"{path}: expected an object of lists of starts. Received: {reprlib.repr(data)}")

@@ -17,11 +17,7 @@ STYLE = re.compile(r"\{\\[^}]*\}")  # of ASS subtitles, {\an8}
 
 
 def find_splits(directory):
-    """The files `*.conv`: the same for train and dev, which `read` separates by `HELD_OUT`.
-
-    Raises:
-        UserError: if the directory or its files are missing.
-    """
+    """The files `*.conv`: the same for train and dev, which `read` separates by `HELD_OUT`."""
     files = find_files(existing_directory(directory), ["*.conv"])
     return {"train": files, "dev": files}
 
@@ -29,15 +25,8 @@ def find_splits(directory):
 def read(paths, split):
     """Reads blocks, each a list of one or more utterances.
 
-    Style codes are removed, and utterances that are empty without them are left out. Lines of UTF-8 that were mistaken
-    for ISO 8859-2 are repaired.
-
-    Args:
-        paths: Files, UTF-8.
-        split: `"train"` or `"dev"`.
-
-    Raises:
-        UserError: if a file is missing or damaged, or a line is neither `E` nor, within a block, `M` and an utterance.
+    Style codes are removed, and utterances that are empty without them are left out. UTF-8 that was mistaken for
+    ISO 8859-2 is repaired.
     """
     found = []
     for path in paths:

@@ -11,13 +11,12 @@ from data.samples.dialog import write_babi
 from data.samples.reading_comprehension import write_squad
 from data.samples.selection import write_smn
 from data.samples.talk import simulate
-from data.samples.world import write_entries
+from data.samples.world import check_held_out, write_entries
 
 
 def write_conversations(directory, count=2500, seed=1, held_out=250):
     """Writes conversations to `train.txt` and `dev.txt` in the format of `data.corpora.conversations`."""
-    if not 1 <= held_out < count:
-        raise ValueError(f"held_out must be in [1, count). Received: held_out={held_out}, count={count}")
+    check_held_out(held_out, count)
     lines = ["\t".join(turn.text for turn in turns) + "\n" for turns in simulate(count, seed)]
     return write_entries(directory, {"train.txt": lines[:-held_out], "dev.txt": lines[-held_out:]})
 

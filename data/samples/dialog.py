@@ -1,14 +1,10 @@
 """The embedded sample of dialog bAbI: simulated searches for a restaurant, written as raw files.
 
-    python -m data.samples --task=dialog --out=build/babi/raw --seed=1
+Task 1 of a corpus in the format of `data.corpora.babi_dialog`; a value of several words is one token, `salted_spoon`.
 
-writes task 1 of a corpus in the format of `data.corpora.babi_dialog`: lower-case tokens separated by single spaces,
-punctuation split off, a value of several words joined to one token, `salted_spoon`.
-
-The user says what is wanted, the bot asks for what is missing, calls the search in silence, sees the facts of two
-restaurants and offers them; the user asks about them, and may settle on one, which the bot books. Users speak with all
-the words of `data.samples.wording`. The bot has one wording for each act and relies on the earlier dialog alone, so
-that every response is determined.
+The user says wishes, the bot asks for the missing ones, calls the search in silence, sees the facts of two restaurants
+and offers them; the user asks about them, and may settle on one, which the bot books. Users speak with all the words of
+`data.samples.wording`. The bot has one wording for each act, so that the earlier dialog determines every response.
 
 The default 600 dialogs have 4 to 9 turns each and about 4,500 in all. There are about 670 candidates; 94 % of the
 responses in dev and test occur in train.
@@ -19,13 +15,22 @@ import random
 
 from data.corpora.babi_dialog import SILENCE
 from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES, WANT
-from data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restaurants, tokenize, write_entries
+from data.samples.world import (
+    BOOKING,
+    SEARCH,
+    check_held_out,
+    draw_wishes,
+    other_value,
+    restaurants,
+    tokenize,
+    write_entries,
+)
 
 NAMES = ("dialog-babi-task1-sample-trn.txt", "dialog-babi-task1-sample-dev.txt", "dialog-babi-task1-sample-tst.txt")
 """Files of train, dev and test."""
 CANDIDATES, KNOWLEDGE = "dialog-babi-candidates.txt", "dialog-babi-kb-all.txt"
 TURNS = range(4, 10)
-"""How many turns a dialog may have."""
+"""Turns of a dialog."""
 GLADLY, LOOKING = BOT["greetings"][1], BOT["greetings"][3]
 BOOKED = "All done: {day}, {people} of you."  # with more slots, hardly any booking would occur twice
 
@@ -35,14 +40,13 @@ def _word(value):
 
 
 def _text(*templates, value=None, **fields):
-    """Fills templates with values, each one token, and with what `data.samples.wording.fill` derives from them."""
     craving = fields.get("cuisine", value)
     words = {key: _word(field) for key, field in fields.items()} | {"value": _word(value)}
     words["craving"] = CRAVINGS.get(craving, _word(craving))
     return tokenize(" ".join(templates).format(**words, hint=PRICE_HINTS.get(fields.get("price"))))
 
 
-# === What the bot says about the world ===
+# === Texts about the world ===
 
 
 def _call(slots):
@@ -50,7 +54,7 @@ def _call(slots):
 
 
 def _found(world, slots):
-    """The result of a search: the first two restaurants that match."""
+    """The first two restaurants that match."""
     return [place for place in world if not place.misses(slots)][:2]
 
 
@@ -67,7 +71,7 @@ def _parting(place):
 
 
 def _facts(place):
-    """A restaurant's facts, as `("salted_spoon", "R_price", "cheap")`; `R_location` is the corpus's word for a town."""
+    """A restaurant's facts, as `("salted_spoon", "R_price", "cheap")`."""
     name, *facts = vars(place).items()
     renamed = {"town": "location"}
     return [(_word(name[1]), f"R_{renamed.get(relation, relation)}", _word(value)) for relation, value in facts]
@@ -77,8 +81,6 @@ def _facts(place):
 
 
 class _Dialog:
-    """A dialog; `lines` are without their numbers."""
-
     def __init__(self, rng, world):
         self.rng = rng
         self.wishes = draw_wishes(rng, rng.choice(world))
@@ -111,7 +113,7 @@ class _Dialog:
         self.lines.append(f"{user}\t{bot}")
 
     def reply(self, *templates, value=None):
-        """The bot's words and its next question or, if nothing is missing, that it searches or has booked."""
+        """The bot's words and its next question or, if nothing is missing, its search or booking."""
         wanted = (*SEARCH, *BOOKING) if self.chosen else SEARCH
         missing = [slot for slot in wanted if slot not in self.slots]
         if self.chosen and not missing:
@@ -143,7 +145,7 @@ class _Dialog:
             self.turn(_text(self.rng.choice(options), value=value), reply)
 
     def correct(self, slots):
-        """The user corrects the slot that is not as wished, if there is one; returns whether there was."""
+        """The user corrects the slot that is not as wished, if there is one; `True` if there was."""
         wrong = [slot for slot in slots if self.slots.get(slot, self.wishes[slot]) != self.wishes[slot]]
         for slot in wrong:
             old, value = self.slots[slot], self.wishes[slot]
@@ -154,7 +156,6 @@ class _Dialog:
         return bool(wrong)
 
     def ask(self, least):
-        """The user asks for `least` facts, or for one more."""
         for relation in self.rng.sample(sorted(RESTAURANTS["detail questions"]), least + self.rng.randrange(2)):
             place = self.chosen or self.rng.choice(self.found)
             called = "the place" if self.chosen and self.rng.random() < 0.7 else f"the {_word(place.name)}"
@@ -174,12 +175,6 @@ def simulate_dialogs(count, seed=1):
 
     Returns:
         List of dialogs, each a tuple of lines without their numbers: `user TAB bot`, or a fact.
-
-    >>> [dialog] = simulate_dialogs(1, seed=3)
-    >>> print(dialog[0].replace("\\t", " | "))
-    good morning . | welcome to colloquy , how can i help ?
-    >>> dialog[4]
-    'copper_lantern R_location quillhaven'
     """
     rng, world, found = random.Random(f"dialogs {seed}"), restaurants(seed), {}
     while len(found) < count:
@@ -201,8 +196,7 @@ def _candidates(dialogs, world):
 
 def write_babi(directory, count=600, seed=1, held_out=100):
     """Writes the files `NAMES`, `CANDIDATES` and `KNOWLEDGE`."""
-    if not 1 <= held_out < count / 2:
-        raise ValueError(f"held_out must be in [1, count / 2). Received: held_out={held_out}, count={count}")
+    check_held_out(held_out, count, 2)
     dialogs, world, train = simulate_dialogs(count, seed), restaurants(seed), count - 2 * held_out
     parts = dialogs[:train], dialogs[train:-held_out], dialogs[-held_out:]
     files = {

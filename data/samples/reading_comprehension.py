@@ -1,7 +1,5 @@
 """The embedded sample of SQuAD 1.1: prose about simulated restaurants with questions on it, and random word vectors.
 
-    python -m data.samples --task=reading_comprehension --out=build/squad/raw --seed=1
-
 Each passage describes 2 to 4 restaurants of a world of its own, so its facts can be learnt only from it. It contains
 several values of the kind that a question asks for, so that the answer depends on the restaurant and on the relation.
 """
@@ -15,8 +13,8 @@ import numpy as np
 
 from base.files import atomic_files
 from data.corpora.squad import tokenize
-from data.samples.wording import read
-from data.samples.world import Restaurant, restaurants
+from data.samples.wording import only, read
+from data.samples.world import Restaurant, check_held_out, restaurants
 
 FILES = {"train": "train-v1.1.json", "dev": "dev-v1.1.json"}
 VECTORS, DIMENSION = "vectors.npz", 50
@@ -27,7 +25,7 @@ PASSAGES = read("passages")
 TOLD, ASIDES = PASSAGES["prose"]["told"], PASSAGES["prose"]["asides"]
 ASKED = PASSAGES["asked"]
 """Relation -> questions for its value."""
-SOUGHT = {relation: text for relation, (text,) in PASSAGES["sought"].items()}
+SOUGHT = only(PASSAGES["sought"])
 """Relation -> the end of a question "Which restaurant ...?" for the restaurant that has a value."""
 WHICH, OLDER = PASSAGES["choice"]["which"], PASSAGES["choice"]["older"]
 
@@ -113,14 +111,7 @@ def _questions(rng, places, facts):
 
 
 def simulate_passages(count, seed=1, split="train"):
-    """Simulates passages of `QUESTIONS` questions for `train` or `dev`; a larger `count` gives the same ones first.
-
-    >>> [passage] = simulate_passages(1, seed=3)
-    >>> print(passage.text[:87])
-    The founders of the Salted Heron began in 2002. The ferry to Pellwick goes twice a day.
-    >>> passage.questions[0][0], passage.questions[0][1].place.name
-    ('Which of them opened in 1969?', 'Velvet Anchor')
-    """
+    """Simulates passages for `train` or `dev`; a larger `count` gives the same ones first."""
     rng, passages = random.Random(f"passages {split} {seed}"), []
     while len(passages) < count:
         places = rng.sample(restaurants(rng.randrange(2**32), 100), rng.choice(list(RELATIONS)) + 1)
@@ -132,7 +123,6 @@ def simulate_passages(count, seed=1, split="train"):
 
 
 def _squad(passages, split):
-    """Passages as the JSON of SQuAD 1.1."""
     paragraphs = []
     for p, passage in enumerate(passages, 1):
         paragraphs.append({"context": passage.text, "qas": []})
@@ -144,8 +134,7 @@ def _squad(passages, split):
 
 def write_squad(directory, count=2100, seed=1, held_out=100):
     """Writes questions on passages to `FILES`, and random vectors of the lower-case tokens of train to `VECTORS`."""
-    if not 1 <= held_out < count:
-        raise ValueError(f"held_out must be in [1, count). Received: held_out={held_out}, count={count}")
+    check_held_out(held_out, count)
     counts = {"train": count - held_out, "dev": held_out}
     splits = {split: simulate_passages(count, seed, split) for split, count in counts.items()}
     texts = [text for p in splits["train"] for text in (p.text, *(question for question, *_ in p.questions))]

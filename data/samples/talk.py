@@ -3,16 +3,15 @@
 A plan of two to seven steps is drawn at random. Each step is a turn of the user and one of the bot, which ends with the
 question that the next step answers, if there is one.
 
-    open kind          what the user wants: to `find` a restaurant, find one and `book` it, book a `visit` to one by
-                       name, or `chat`
+    open kind          the user wants to `find` a restaurant, find one and `book` it, book a `visit` to one by name,
+                       or to `chat`
     give slot          answers the bot's question for a slot that the opening left out
     correct slot       gives it another value     recall slot    asks which value was given
     choose offered     settles on a restaurant, a `single` one or one of a `pair`
     detail relation    asks a fact about one      part           says goodbye
     chat topic         small talk                 persona key    asks the bot about itself
 
-Turns know their *claims*, which tell whether a turn answers a context: it is wrong in the place of another if it claims
-anything that does not fit there.
+A turn makes *claims*: it is wrong in the place of another if one of them does not fit there.
 
     ("say", slot, value)     takes up what the user has just said or asked for
     ("state", slot, value)   builds on anything said before
@@ -44,7 +43,7 @@ from data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restau
 MAX_STEPS = 7
 ASKS = {("ask", slot) for slot in SLOTS["asks"]}
 TASTES = {("scene", scene) for scene in TOPICS["treat"].scenes} | {("give", "cuisine")}
-"""What answers both a question for a treat and one for a cuisine."""
+"""Answers to both a question for a treat and one for a cuisine."""
 
 
 class Turn(NamedTuple):
@@ -56,7 +55,7 @@ class Turn(NamedTuple):
     fits: frozenset = frozenset()
     """The claims that are right in its place; empty if the context does not determine the turn."""
     misreadings: tuple = ()
-    """Turns in its place that follow every word and misread the conversation: some claim of each does not fit."""
+    """Turns that contain words of the conversation and contradict it: some claim of each does not fit."""
 
 
 def simulate(count, seed=1):
@@ -68,12 +67,9 @@ def simulate(count, seed=1):
         Tuple of conversations, each a tuple of `Turn` of user and bot alternately; the last is the bot's.
 
     >>> [conversation] = simulate(1, seed=3)
-    >>> for turn in conversation[:4]:
-    ...     print(turn.text)
+    >>> print(conversation[0].text, conversation[1].text, sep="\\n")
     Hello. I want a table at the Salted Spoon for two on Thursday.
     Let us see. What name shall I put down?
-    My name is Hugo.
-    A warm welcome, Hugo.
     """
     if count < 1:
         raise ValueError(f"At least one conversation is needed. Received: conversations={count}")
@@ -120,7 +116,7 @@ def _spine(rng):
 
 
 def _extras(rng, told, steps):
-    """Yields further steps, each with the place where it is inserted."""
+    """Yields small talk, questions and corrections, each with the place where it is inserted."""
     end, chatty = len(steps), steps[0] == ("open", "chat")
     given = dict.fromkeys(told, 0)  # slot -> the place of the step that gives it
     given |= {step[1]: place for place, step in enumerate(steps) if step[0] == "give"}
@@ -152,13 +148,7 @@ def _extras(rng, told, steps):
 class _Talk:
     """A conversation on a plan. A method with the name of a step says the user's turn and the bot's.
 
-    Misreadings are pairs of a text and its claims: a wish as it was before its correction, a wish given earlier,
-    another fact about the restaurant or that fact about another one, another scene of the topic.
-
-    Args:
-        rng: A `random.Random` that draws what is said.
-        other: One that draws misreadings.
-        world: `restaurants(seed)`.
+    Misreadings are pairs of a text and its claims. `other` is a second `random.Random`, which draws them.
     """
 
     def __init__(self, rng, other, world):
@@ -190,7 +180,7 @@ class _Talk:
     # === Speaking ===
 
     def pick(self, options, more=()):
-        """Draws a wording: half the time from `more` if there is any, if possible a new one."""
+        """Draws a wording, if possible a new one; half the time from `more`, if there is any."""
         option = self._draw(self.rng, options, more)
         self.used.add(option)
         return option
@@ -200,7 +190,7 @@ class _Talk:
         return rng.choice([option for option in options if option not in self.used] or options)
 
     def instead(self, claim, options, more=(), value=None, **fields):
-        """A misreading: a wording drawn as in `pick` and filled, with its claim."""
+        """A misreading: a wording as by `pick`, filled, with its claim."""
         return fill(self._draw(self.other, options, more), value, **fields), [claim]
 
     def some(self, options, count):
@@ -233,7 +223,7 @@ class _Talk:
         self.say(sentences(text, question), [*about, *asked], fits, misread)
 
     def question(self, step, key=None):
-        """What the bot asks if this step comes next, and the claims that it makes."""
+        """The bot's question if this step comes next, and its claims."""
         self.prompted = step == "give" or (step == "chat" and self.rng.random() < 0.5)
         if step == "choose":
             return self.pick(BOT["pair prompts"] if len(self.named) > 1 else BOT["accept prompts"]), []
@@ -390,7 +380,7 @@ class _Talk:
         self.reply(*said(fields), also, misread)
 
     def changes(self, act, slots):
-        """What an offer, a booking or a farewell may get wrong: a former wish, the other restaurant, a wish missed."""
+        """Wrong fields of an offer, a booking or a farewell: a former wish, the other restaurant, a wish missed."""
         yield from ({slot: value} for slot, value in self.former.items() if slot in slots)
         yield from ({"name": place.name} for place in self.offered if "name" in slots)
         if act == "offer":

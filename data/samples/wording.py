@@ -1,14 +1,13 @@
 """The sentences of the simulated conversations: the text files of `texts/`, every line written for this project.
 
-A file has sections of keys, and for each key the options to say it; an indented line continues the previous one:
+A file has sections of keys with the options to say them; an indented line continues the previous one:
 
-    # A comment.
     [asks]
     town: Which town should I look in? / In which town would you like to eat? /
         What part of the county suits you?
 
-`-` is the option to say nothing. Restaurants, towns, people and telephone numbers are invented. Options are templates:
-`{value}` is the value of the slot in question, other braces name a slot or a field of the restaurant.
+`-` is the option to say nothing. Options are templates: `{value}` is the value of the slot in question, other braces
+name a slot or a field of the restaurant.
 """
 
 import pathlib
@@ -20,11 +19,7 @@ TEXTS = pathlib.Path(__file__).parent / "texts"
 
 
 def read(name):
-    """Reads `texts/NAME.txt`: section -> key -> tuple of options.
-
-    >>> read("slots")["asks"]["day"]
-    ('Which day suits you?', 'What day of the week shall I look at?', 'Which day should I try?')
-    """
+    """Reads `texts/NAME.txt`: section -> key -> tuple of options."""
     text = re.sub(r"#.*\n", "", (TEXTS / f"{name}.txt").read_text(encoding="utf-8"))
     sections = {}
     for line in re.sub(r"\n\s+(?=\S)", lambda gap: " " if gap[0].endswith(" ") else "\n", text).splitlines():
@@ -37,7 +32,7 @@ def read(name):
 
 
 class Scene(NamedTuple):
-    """A piece of small talk: what the user says, what the bot replies, how it says goodbye after it."""
+    """A piece of small talk: words of the user, replies and farewells of the bot."""
 
     says: tuple[str, ...]
     replies: tuple[str, ...]
@@ -62,7 +57,7 @@ def _topics(sections):
     return topics
 
 
-def _only(table):
+def only(table):
     """Key -> its one option."""
     return {key: option for key, (option,) in table.items()}
 
@@ -72,21 +67,17 @@ TOPICS = _topics(read("small_talk"))
 USER, BOT = RESTAURANTS["user"], RESTAURANTS["bot"]
 
 VALUES = WORLD["values"]
-"""Slot -> what a user may ask for."""
-CRAVINGS, PRICE_HINTS = _only(WORLD["cravings"]), _only(WORLD["price hints"])
-WANT = {slot: f" {text}" for slot, text in _only(SLOTS["want"]).items()}
-"""Slot -> how it reads within the sentence that opens a conversation."""
+"""Slot -> values that a user may ask for."""
+CRAVINGS, PRICE_HINTS = only(WORLD["cravings"]), only(WORLD["price hints"])
+WANT = {slot: f" {text}" for slot, text in only(SLOTS["want"]).items()}
+"""Slot -> its words within the sentence that opens a conversation."""
 ORDINAL_PICKS = USER["first picks"], USER["second picks"]
 IMPLIED = {"craving": "cuisine", "dish": "cuisine", "hint": "price"}
 """Slots that a template builds on by other words."""
 
 
 def slots_of(template):
-    """The slots and fields that a template names or implies.
-
-    >>> sorted(slots_of("Go to the {name} in {town}: ask for the {dish}, and {hint}."))
-    ['cuisine', 'name', 'price', 'town']
-    """
+    """The slots and fields that a template names or implies."""
     fields = {field for _, field, *_ in string.Formatter().parse(template) if field}
     return {IMPLIED.get(field, field) for field in fields}
 
@@ -103,9 +94,5 @@ def fill(template, value=None, **fields):
 
 
 def sentences(*parts):
-    """Joins the sentences that are not empty, each with a capital letter.
-
-    >>> sentences("of course.", "", "seven o'clock, noted.")
-    "Of course. Seven o'clock, noted."
-    """
+    """Joins the sentences that are not empty, each with a capital letter."""
     return " ".join(part[0].upper() + part[1:] for part in parts if part)

@@ -1,4 +1,4 @@
-"""What the simulators share: an invented world of restaurants, and how they write text files."""
+"""An invented world of restaurants, and the writing of text files."""
 
 import dataclasses
 import functools
@@ -9,9 +9,9 @@ from base.files import atomic_files
 from data.samples.wording import VALUES, WORLD
 
 SEARCH = ("cuisine", "town", "price")
-"""What a user searches by."""
+"""Slots that a search needs."""
 BOOKING = ("people", "day", "time", "guest")
-"""What a booking needs."""
+"""Slots that a booking needs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,26 +30,17 @@ class Restaurant:
     address: str
 
     def misses(self, slots):
-        """How many of the slots searched by it differs from."""
+        """Number of the slots searched by that it differs from."""
         return sum(getattr(self, slot) != slots[slot] for slot in SEARCH)
 
 
 def restaurants(seed=1, count=32):
     """Invents restaurants, in pairs of the same cuisine, town and price.
 
-    Args:
-        seed: The same seed gives the same restaurants.
-        count: An even number from 2 to 100, as there are 100 telephone numbers 555-01xx.
-
-    Raises:
-        ValueError: if `count` is odd or out of range.
-
     >>> first, second = restaurants(seed=1, count=2)
     >>> first.name, first.town, second.town
     ('Hungry Thistle', 'Pellwick', 'Pellwick')
     """
-    if count not in range(2, 101, 2):
-        raise ValueError(f"count must be an even number from 2 to 100. Received: count={count}")
     rng = random.Random(f"restaurants {seed}")
     words = WORLD["names"]
     names = [f"{a} {b}".title() for a in words["adjective"] for b in words["noun"]]
@@ -73,7 +64,7 @@ def restaurants(seed=1, count=32):
 
 
 def draw_wishes(rng, goal):
-    """A value for each slot: what a user wants who will find the restaurant `goal`."""
+    """A value for each slot; a search by them finds the restaurant `goal`."""
     wishes = {slot: rng.choice(values) for slot, values in VALUES.items()}
     return wishes | {slot: getattr(goal, slot) for slot in SEARCH}
 
@@ -93,12 +84,14 @@ def tokenize(text):
     return " ".join(re.findall(r"\w+(?:['-]\w+)*|[^\w\s]", text.lower()))
 
 
-def write_entries(directory, files):
-    """Writes text files from `{name: entries with their line ends}`, all or none; returns the entries in each file.
+def check_held_out(held_out, count, splits=1):
+    if not 1 <= held_out < count / splits:
+        limit = f"count / {splits}" if splits > 1 else "count"
+        raise ValueError(f"held_out must be in [1, {limit}). Received: held_out={held_out}, count={count}")
 
-    Raises:
-        OSError: if the files cannot be written.
-    """
+
+def write_entries(directory, files):
+    """Writes text files from `{name: entries with their line ends}`, all or none; returns the entries in each file."""
     with atomic_files(directory) as staging:
         for name, entries in files.items():
             with open(staging / name, "w", encoding="utf-8", newline="\n") as file:
