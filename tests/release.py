@@ -1,4 +1,4 @@
-"""The DAM release: checkpoints as it writes them, with random numbers, and its forward pass in loops."""
+"""The DAM release: checkpoints as it writes them, with random numbers, and the logits that its networks give."""
 
 import dataclasses
 import json
@@ -7,7 +7,6 @@ import pathlib
 
 import numpy as np
 import tensorflow as tf
-from reference import block_in_loops, conv3d_in_loops, same_max_pool_in_loops, signal_in_loops
 
 from data.vocabulary import SPECIALS, UNK_ID, Vocabulary
 from engine import export as exporting
@@ -26,17 +25,20 @@ CONF = {"max_turn_num": T, "max_turn_len": K, "_EOS_": 1, "learning_rate": 0.01,
 # Words of each turn and response: empty turns inside and at the end, full ones.
 TURNS = ((11, 0, 4, 1), (5, 11, 2, 7, 11, 3, 6), (1,))
 RESPONSES = (3, 11, 8)
+LOGITS = {
+    "net": [0.976186, 0.848002, 1.110276],
+    "last_net": [0.081785, 0.289143, 0.125225],
+    "self_match_net": [-1.716826, -2.114893, -1.678522],
+    "cross_match_net": [0.910958, 0.837269, 0.909362],
+}
+"""Of `some_inputs`, by loops written from the release's description (commit c967326); the first two add positions."""
 
 
 def compiled(run):
     """A model of the run with fresh weights, as training.py compiles it."""
     training = selection.Training.of(run.record["training"])
     model = run.build_model()
-    model.compile(
-        optimizer=selection.optimizer(training),
-        loss=selection.loss(training),
-        jit_compile=False,
-    )
+    model.compile(selection.optimizer(training), selection.loss(training), jit_compile=False)
     return model
 
 
@@ -112,12 +114,8 @@ def release_tensors(network="net", positional=True):
 def write_checkpoint(prefix, tensors):
     """Writes what `tf.compat.v1.train.Saver` does."""
     names, values = zip(*tensors.items(), strict=True)
-    tf.raw_ops.SaveV2(
-        prefix=str(prefix),
-        tensor_names=names,
-        shape_and_slices=[""] * len(names),
-        tensors=[tf.constant(v) for v in values],
-    )
+    values = [tf.constant(value) for value in values]
+    tf.raw_ops.SaveV2(prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names), tensors=values)
     return prefix
 
 
@@ -150,56 +148,3 @@ def some_inputs():
         for t, count in enumerate(counts):
             turns[b, t] = ids_of(rng, count)
     return turns, np.array([ids_of(rng, count) for count in RESPONSES], "int32")
-
-
-def block_weights(w, name):
-    """The variables of an attentive module of the release as `reference.block_in_loops` takes them."""
-    norms = {ours: (w[f"{name}/{theirs}/scale"], w[f"{name}/{theirs}/bias"]) for ours, theirs in NORMS.items()}
-    return norms | {
-        f"{ours}{i}": w[f"{name}/FFN_{i}/{it}"] for i in (1, 2) for ours, it in (("W", "weights"), ("b", "bias"))
-    }
-
-
-NORMS = {"attention_norm": "attention_layer_norm", "ffn_norm": "FFN_layer_norm"}
-
-
-def represent(ids, w):
-    """The word vectors with positions, and what each self-attention layer makes of them."""
-    x = w["word_embedding"][ids]
-    if "positional/lambda" in w:
-        x = x + w["positional/lambda"][:, None] * signal_in_loops(K, D, 10.0)
-    found = [x]
-    for l in range(L):
-        block = block_weights(w, f"self_stack_{l}")
-        found.append(block_in_loops(*[found[-1]] * 3, block, pairs=np.outer(ids, ids) > 0))
-    return found
-
-
-def release_logit(turns, response, network, tensors):
-    """The logit of one context (T, K) and one response (K,), 0 = padding. The number of turns is not used."""
-    w = {name: value.astype("float64") for name, value in tensors.items()}
-    R = represent(response, w)
-    image = []
-    for ids in turns:
-        U, real = represent(ids, w), np.outer(ids, response) > 0
-        pairs = []
-        for l in [L] if network == "last_net" else range(L + 1):
-            u_block, r_block = f"t_attend_r_{l}", f"r_attend_t_{l}"
-            if network == "last_net":
-                u_block, r_block = f"u_attentd_r_{l - 1}", f"r_attend_u_{l - 1}"
-            if network != "self_match_net":
-                u_r = block_in_loops(U[l], R[l], R[l], block_weights(w, u_block), pairs=real)
-                pairs.append((u_r, block_in_loops(R[l], U[l], U[l], block_weights(w, r_block), pairs=real.T)))
-        if network == "last_net":
-            pairs.append((U[L], R[L]))
-        elif network != "cross_match_net":
-            pairs += zip(U, R, strict=True)
-        if network == "last_net":  # the rows of its image are the response's words
-            pairs = [(r, u) for u, r in pairs]
-        cells = [[[x[k] @ y[j] for x, y in pairs] for j in range(K)] for k in range(K)]
-        image.append(np.array(cells) / math.sqrt(200))
-    x = np.array(image)
-    for i in (0, 1):
-        kernel, bias = w[f"cnn_aggregation/filter_{i}"], w[f"cnn_aggregation/bias_{i}"]
-        x = same_max_pool_in_loops(conv3d_in_loops(x, kernel, bias))
-    return x.ravel() @ w["loss/weights"][:, 0] + w["loss/bias"][0]

@@ -146,6 +146,7 @@ def test_training_follows_the_release(golden, record_property):
     assert median < LARGEST_MEDIAN.get(golden.name, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("golden", ["small_positional"], indirect=True)
 def test_export_takes_strings(golden, tmp_path):
     inputs, _ = golden.inputs("eval")
