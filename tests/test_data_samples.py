@@ -1,0 +1,279 @@
+"""The embedded samples: the command, files all or none, wording, negative responses, questions with one answer."""
+
+import functools
+import json
+import random
+import re
+
+import numpy as np
+import pytest
+from helpers import run_process, run_script
+
+from data.corpora import conversations, squad
+from data.samples import wording
+from data.samples.__main__ import SAMPLES
+from data.samples.reading_comprehension import ASKED, SENTENCES, simulate_passages
+from data.samples.selection import draw_negatives, examples, smn_lines, split
+from data.samples.talk import simulate
+from data.samples.world import SEARCH, restaurants, tokenize
+
+SEED = 3
+SIZES = {
+    "selection": {"count": 130, "held_out": 17},
+    "dialog": {"count": 53, "held_out": 7},
+    "generation": {"count": 53, "held_out": 7},
+    "reading_comprehension": {"count": 53, "held_out": 7},
+}
+
+
+def contents(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """`written(task)`: the directory of a sample, and the number of entries in each file."""
+
+    @functools.cache
+    def write(task):
+        directory = tmp_path_factory.mktemp(task) / "raw"
+        return directory, SAMPLES[task](directory, seed=SEED, **SIZES[task])
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def talks():
+    return simulate(130, SEED)
+
+
+@pytest.fixture(scope="module")
+def passages():
+    return simulate_passages(53, SEED)
+
+
+# === The command ===
+
+
+@pytest.mark.parametrize("task", SAMPLES)
+def test_command_writes_the_same_in_another_process(task, written, tmp_path):
+    directory, counts = written(task)
+    flags = {"task": task, "out": tmp_path / "a", "seed": SEED, **SIZES[task]}
+    done = run_process("-m", "data.samples", *(f"--{name}={v}" for name, v in flags.items()), PYTHONHASHSEED="1")
+    listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"Wrote {tmp_path / 'a'}: {listed}\n", "")
+    assert contents(tmp_path / "a") == contents(directory) and counts.keys() == contents(directory).keys()
+    SAMPLES[task](tmp_path / "b", **SIZES[task], seed=SEED + 1)
+    assert all(text != contents(tmp_path / "b")[name] for name, text in contents(tmp_path / "a").items())
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--task=selection", "--count=5"], r"More conversations .* find 9 negative .*"),
+        (["--task=dialog", "--count=5"], r"held_out must be in .* count=5"),
+        (["--task=dialog"], r"--out is missing .*"),
+        (["--task=dialogs"], r".*--task=dialogs.* <selection\|dialog\|generation\|reading_comprehension>"),
+        (["--task=dialog", "--count=30", "--held_out=3", "--out={}/file"], r".*(File exists|cannot be made).*"),
+    ],
+)
+def test_command_reports_errors_in_one_line(arguments, message, tmp_path):
+    (tmp_path / "file").touch()
+    out = [] if len(arguments) == 1 or "--out" in arguments[-1] else [f"--out={tmp_path / 'new'}"]
+    done = run_script("data/samples/__main__.py", *(argument.format(tmp_path) for argument in arguments), *out)
+    assert (done.returncode, done.stdout) == (1, "") and re.fullmatch(rf"error: {message}\n", done.stderr)
+    assert not (tmp_path / "new").exists()
+
+
+HELD_OUT = r"held_out must be .* Received: held_out={held_out}(, count={count})?$"
+
+
+@pytest.mark.parametrize(
+    "task, count, held_out, message",
+    [
+        *(("dialog", count, held_out, HELD_OUT) for count, held_out in ((7, 0), (6, 3), (0, 100))),
+        *(("generation", 9, held_out, HELD_OUT) for held_out in (9, 0)),
+        *(("reading_comprehension", 7, held_out, HELD_OUT) for held_out in (7, 0)),
+        ("selection", 60, 0, HELD_OUT),
+        ("selection", 0, 9, "At least one .* Received: conversations=0$"),
+        ("selection", 1, 9, "find 3 negative .* Received: conversations=1 in train$"),
+        ("selection", 14, 9, "find 9 negative .* Received: conversations=2 in dev$"),
+    ],
+)
+def test_sizes_are_checked_before_anything_is_replaced(task, count, held_out, message, tmp_path):
+    (tmp_path / "train.txt").write_text("old")
+    with pytest.raises(ValueError, match=message.format(count=count, held_out=held_out)):
+        SAMPLES[task](tmp_path, count, SEED, held_out)
+    assert contents(tmp_path) == {"train.txt": b"old"}
+
+
+@pytest.mark.parametrize("task", ["selection", "dialog", "generation"])
+def test_a_failure_leaves_nothing_half_written(task, tmp_path, monkeypatch):
+    real_open, opened = open, []
+
+    def full_disk(path, *args, **kwargs):
+        if str(tmp_path) in str(path):
+            opened.append(path)
+        if len(opened) == 2:
+            raise OSError("No space left on device")
+        return real_open(path, *args, **kwargs)
+
+    monkeypatch.setattr("builtins.open", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        SAMPLES[task](tmp_path, seed=SEED, **SIZES[task])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_conversations_are_written_as_they_are(written):
+    files = conversations.find_splits(written("generation")[0])
+    found = {split: conversations.read(files[split], split) for split in ("train", "dev")}
+    assert found["train"] + found["dev"] == [[turn.text for turn in turns] for turns in simulate(53, SEED)]
+    assert len(found["dev"]) == 7
+
+
+# === Wording and world ===
+
+
+def test_sections_keys_and_options_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(wording, "TEXTS", tmp_path)
+    text = "# Of no account: a / b\n\n[first]\na key: One: 1 / Two, /\n    three. / -\n\n# Nor this.\n[second]\nb: 5\n"
+    (tmp_path / "some.txt").write_text(text)
+    assert wording.read("some") == {"first": {"a key": ("One: 1", "Two,", "three.", "")}, "second": {"b": ("5",)}}
+    assert wording.TOPICS["hobby"].kin == ("travel", "pets", "treat")
+    assert wording.TOPICS["weather"].scenes["rain"].replies[2] == "Rubber boots would help."
+
+
+@pytest.mark.parametrize("name", [path.stem for path in wording.TEXTS.glob("*.txt")])
+def test_options_are_distinct_sentences_of_known_fields(name):
+    known = {"name", "other", "other_dish", "place", "phone", "address", "chef", "rating", "since", "dish"}
+    known |= {"value", "old", "craving", "hint", "wanted", "when", "", *wording.SLOTS["asks"], "cuisine"}
+    for section, table in wording.read(name).items():
+        for key, options in table.items():
+            assert len(set(options)) == len(options), (section, key)
+            for option in options:
+                assert option == option.strip() and "/" not in option and "\n" not in option
+                assert set(re.findall(r"{(.*?)}", option)) <= known, option
+
+
+def test_restaurants_come_in_pairs():
+    world = restaurants(seed=2, count=100)
+    assert len({place.name for place in world}) == len({place.phone for place in world}) == 100
+    for first, second in zip(world[::2], world[1::2], strict=True):
+        assert [getattr(first, s) for s in SEARCH] == [getattr(second, s) for s in SEARCH]
+        assert first.misses(vars(second)) == 0 and first.dish != second.dish
+        assert first.misses({**vars(second), "town": "elsewhere", "price": "none"}) == 2
+    assert restaurants(seed=3, count=100) != world
+
+
+# === Response selection ===
+
+
+def groups(lines, size):
+    """Candidates by context: (context turns, labels, responses), `size` lines each."""
+    rows = [line.rstrip("\n").split("\t") for line in lines]
+    for start in range(0, len(rows), size):
+        candidates = rows[start : start + size]
+        [context] = {tuple(row[1:-1]) for row in candidates}
+        yield context, "".join(row[0] for row in candidates), [row[-1] for row in candidates]
+
+
+def test_negative_responses_are_misreadings_first_and_then_responses_of_other_conversations(talks):
+    pool = examples(talks)
+    for number, example in enumerate(pool[:150]):
+        wrong = draw_negatives(random.Random(number), example, pool, "dev")
+        assert len({tokenize(turn.text) for turn in (example.response, *wrong)}) == 10
+        misread = min(4, len({tokenize(turn.text) for turn in example.response.misreadings}))
+        assert all(turn in example.response.misreadings for turn in wrong[:misread])
+        for turn in wrong[misread:]:
+            [source] = [other for other in pool if other.response is turn]
+            assert source.conversation != example.conversation
+        assert all(turn.about - example.response.fits for turn in wrong)
+
+
+def test_the_right_response_comes_first_among_distinct_ones_of_the_split(written, talks):
+    line = re.compile(r"[01](\t[^\sA-Z]+( [^\sA-Z]+)*){2,14}\n")  # tokens separated by single spaces
+    parts, contexts = split(talks), {}
+    assert [len(part) for part in parts.values()] == [92, 19, 19] and sum(parts.values(), ()) == talks
+    for name, part in parts.items():
+        lines = (written("selection")[0] / f"{name}.txt").read_bytes().decode().splitlines(True)
+        assert all(map(line.fullmatch, lines))
+        texts = [tuple(tokenize(turn.text) for turn in turns) for turns in part]
+        said = {text for turns in texts for text in turns}
+        said |= {tokenize(m.text) for turns in part for turn in turns for m in turn.misreadings}
+        expected = {(turns[:n], turns[n]) for turns in texts for n in range(1, len(turns))}
+        size = 4 if name == "train" else 10
+        found = list(groups(lines, size))
+        for context, labels, responses in found:
+            assert labels == "1" + "0" * (size - 1) and len(set(responses)) == size
+            assert (context, responses[0]) in expected and set(responses) <= said
+        determined = sum(bool(turn.fits) for turns in part for turn in turns[1:])
+        assert len(found) == (determined if name == "train" else 17)
+        contexts[name] = {context for context, *_ in found}
+    assert {len(context) for context in contexts["train"]} == set(range(1, 14))
+    assert all(len(context) < 3 for context in contexts["train"] & contexts["dev"])
+
+
+def test_shared_words_find_some_responses_and_not_most(talks):
+    hits = []
+    for context, _, responses in groups(smn_lines("train", talks, SEED), 4):
+        words = set(" ".join(context).split())
+        shared = [len(words & set(r.split())) / len(set(r.split())) for r in responses]
+        hits.append(shared[0] > max(shared[1:]))
+    assert 0.25 < sum(hits) / len(hits) < 0.5  # by chance a quarter
+
+
+# === Reading comprehension ===
+
+
+def test_the_files_are_squad_with_a_vector_for_every_word_of_train(written):
+    directory, _ = written("reading_comprehension")
+    files, said = squad.find_splits(directory), set()
+    for name, count in (("train", 46), ("dev", 7)):
+        questions = squad.read(*files[name])
+        assert len(questions) == len({question.id for question in questions}) == 4 * count
+        for question in questions:
+            offsets = squad.tokenize(question.context)
+            first, last = squad.align(offsets, *question.answers)
+            assert (offsets[first][0], offsets[last][1]) == tuple(*question.answers)  # whole tokens
+            for text in (question.context, question.text) if name == "train" else ():
+                said |= {text[i:j].lower() for i, j in squad.tokenize(text)}
+    with np.load(directory / "vectors.npz", allow_pickle=False) as arrays:
+        words, vectors = arrays["words"].tolist(), arrays["vectors"]
+    assert words == sorted(said) and vectors.shape == (len(words), 50)
+    assert abs(vectors.mean()) < 0.02 and abs(vectors.std() - 1) < 0.02
+    assert json.loads((directory / "dev-v1.1.json").read_text())["version"] == "1.1"
+
+
+def test_facts_stand_where_they_say_and_are_true(passages):
+    for passage in passages:
+        assert len(re.findall(r"\. (?=[A-Z0-9])", passage.text)) + 1 in SENTENCES
+        for fact in passage.facts:
+            found = passage.text[slice(*fact.span)]
+            assert found.lower() == str(fact.value).lower() == str(getattr(fact.place, fact.relation)).lower()
+            assert not fact.name or passage.text[slice(*fact.name)] == fact.place.name
+
+
+def test_a_question_has_one_right_answer_among_several(passages):
+    relations = set()
+    for passage in passages:
+        assert len(passage.questions) == 4
+        for text, fact, (start, end) in passage.questions:
+            answer = passage.text[start:end]
+            relations.add(fact.relation)
+            if answer != fact.place.name:  # a value of this restaurant, one of several of its kind
+                assert fact.place.name in text and answer.lower() == str(fact.value).lower()
+                assert len({f.value for f in passage.facts if f.relation == fact.relation}) > 1
+            elif "first" in text or "older" in text:
+                told = {f.place.name: f.value for f in passage.facts if f.relation == "since"}
+                named = [name for name in told if f"the {name}" in text]
+                assert len(named) == 2 and min(named, key=told.get) == answer
+            else:
+                assert str(fact.value) in text
+                assert [p for p in passage.places if getattr(p, fact.relation) == fact.value] == [fact.place]
+    assert relations == set(ASKED)
+
+
+def test_splits_differ_and_the_first_of_many_are_the_same_as_few(passages):
+    assert simulate_passages(5, SEED) == passages[:5]
+    assert not {p.text for p in simulate_passages(53, SEED, "dev")} & {p.text for p in passages}
+    assert simulate_passages(1, SEED + 1) != passages[:1]
