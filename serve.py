@@ -51,9 +51,10 @@ SAMPLES = {
 def train_samples():
     """Trains and scores the models of `SAMPLES` that are not in `runs/` yet."""
     for name, arguments in SAMPLES.items():
-        if not pathlib.Path("runs", name, "metrics.json").is_file():
-            resume = ["--resume"] if pathlib.Path("runs", name, "last.npz").is_file() else arguments
-            for command in (["train.py", *resume, f"--workdir=runs/{name}"], ["evaluate.py", f"--run=runs/{name}"]):
+        run = pathlib.Path("runs", name)
+        if not (run / "metrics.json").is_file():
+            arguments = ["--resume"] if (run / "last.npz").is_file() else arguments
+            for command in (["train.py", *arguments, f"--workdir={run}"], ["evaluate.py", f"--run={run}"]):
                 print(f"python {' '.join(command)}", flush=True)
                 if subprocess.run([sys.executable, *command], check=False).returncode:
                     raise UserError(f"this failed: python {' '.join(command)}")
@@ -62,8 +63,7 @@ def train_samples():
 def found_models():
     """`{name: path}` of the trained runs of `pretrained/` and `runs/`, and of `make demo`."""
     configs = [*pathlib.Path("pretrained").glob("*/config.json"), *pathlib.Path("runs").glob("*/config.json")]
-    found = {path.parent.name: path.parent for path in reversed(configs)}
-    found |= {"demo": pathlib.Path("build/demo/run")}
+    found = {path.parent.name: path.parent for path in reversed(configs)} | {"demo": pathlib.Path("build/demo/run")}
     return {name: path for name, path in found.items() if (path / "best.weights.h5").is_file()}
 
 
@@ -89,12 +89,10 @@ def replicas_of(assignments, models):
     texts |= by_name("replicas", [each for each in assignments if "=" in each], models)
     replicas = {}
     for name, text in texts.items():
-        found = re.fullmatch("([0-9]{1,4})(?::([0-9]{1,4}))?", text)
-        if not found:
-            raise UserError(f"--replicas expects NAME=FEWEST:MOST. Received: {text}")
-        replicas[name] = int(found[1]), int(found[2] or found[1])
-        if not 0 < replicas[name][0] <= replicas[name][1]:
-            raise UserError(f"--replicas expects at least one, and FEWEST below MOST. Received: {text}")
+        found = re.fullmatch("([1-9][0-9]{0,3})(?::([1-9][0-9]{0,3}))?", text)
+        replicas[name] = found and (int(found[1]), int(found[2] or found[1]))
+        if not found or replicas[name][0] > replicas[name][1]:
+            raise UserError(f"--replicas expects NAME=FEWEST:MOST with 1 <= FEWEST <= MOST. Received: {text}")
     return replicas
 
 
@@ -106,8 +104,8 @@ def chosen_models():
             "there is no trained model in pretrained/ or runs/: `python serve.py --samples` trains a small one of each "
             "kind in some minutes, train.py your own"
         )
-    prefix = f"{next(iter(paths))}=" if len(paths) == 1 else ""
-    indexes = by_name("index", [each if "=" in each else prefix + each for each in FLAGS.index], paths)
+    only = f"{next(iter(paths))}=" if len(paths) == 1 else ""
+    indexes = by_name("index", [each if "=" in each else only + each for each in FLAGS.index], paths)
     return {name: (path, indexes.get(name)) for name, path in paths.items()}
 
 
@@ -119,13 +117,15 @@ def load_models():
     models = {}
     for name, (path, index) in chosen.items():
         try:
-            models[name] = load(name, path, index)
-            models[name].warm_up()
-            print(f"{name}: {path} is warm", flush=True)
+            model = load(name, path, index)
+            model.warm_up()
         except UserError as error:
             if FLAGS.run:
                 raise
             print(f"{name} is left out: {error}", file=sys.stderr)
+        else:
+            models[name] = model
+            print(f"{name}: {path} is warm", flush=True)
     if not models:
         raise UserError("no model is left to serve")
     freeze()

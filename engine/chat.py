@@ -62,7 +62,27 @@ def talk(chat, console):
         chat: A `Chat`.
         console: A `rich.console.Console`.
     """
-    _Conversation(chat, console).run()
+    conversation = _Conversation(chat, console)
+    conversation.print(conversation.introduction)
+    while True:
+        try:
+            line = conversation.read()
+            if line == "/quit":
+                return
+        except EOFError:
+            break
+        except KeyboardInterrupt:
+            if not conversation.edited:
+                break
+            conversation.print(Note("[/quit or Ctrl-D ends]"))
+            continue
+        try:
+            conversation.answer(line)
+        except KeyboardInterrupt:
+            conversation.print(Note("[stopped]"))
+        except UserError as error:
+            conversation.print(Note(f"[{error}]"))
+    console.print()
 
 
 class _Conversation:
@@ -72,30 +92,6 @@ class _Conversation:
         self.introduction = f"{chat.HELP}\n{HELP}".strip()
         self.edited = console.is_terminal and sys.stdin.isatty()
         self.read = self.make_prompt() if self.edited else self.read_line
-
-    def run(self):
-        self.print(self.introduction)
-        while True:
-            try:
-                line = self.read()
-            except EOFError:
-                break
-            except KeyboardInterrupt:
-                if not self.edited:
-                    break
-                self.print(Note("[/quit or Ctrl-D ends]"))
-                continue
-            if line == "/quit":
-                return
-            try:
-                self.answer(line)
-            except KeyboardInterrupt:
-                self.print(Note("[stopped]"))
-            except UserError as error:
-                self.print(Note(f"[{error}]"))
-        self.console.print()
-
-    # === Input ===
 
     def make_prompt(self):
         """Returns a function that reads an edited line."""
@@ -114,8 +110,6 @@ class _Conversation:
         line = self.console.input("").strip()
         self.print_message("you", line)
         return line
-
-    # === Output ===
 
     def answer(self, line):
         """Runs a command, or shows the reply of the chat."""
@@ -160,8 +154,6 @@ class _Conversation:
         if isinstance(shown, str):
             shown = Text(shown, style="dim" if isinstance(shown, Note) else "")
         self.console.print(shown, soft_wrap=isinstance(shown, Text) and not self.console.is_terminal)
-
-    # === Commands ===
 
     def help(self, _):
         return f"{self.introduction}\n{self.chat.help()}".rstrip()

@@ -40,9 +40,6 @@ class Evaluation:
         precision: `"auto"`: that of the training where this machine computes it, else float32.
         jit: See `engine.devices.choose_xla`.
         datasets: `{path: dataset}` of loaded datasets; gets those that are loaded here.
-
-    Raises:
-        UserError: if the runs make no ensemble.
     """
 
     def __init__(self, task, runs, data=None, precision="auto", jit="auto", datasets=None):
@@ -55,13 +52,10 @@ class Evaluation:
     @functools.cached_property
     def dataset(self):
         """The dataset to score."""
-        run = self.runs[0]
-        if self.data and pathlib.Path(self.data).is_file():  # each run reads it by its own vocabulary
-            return self.task.dataset_of(run, self.data)
-        key = str(pathlib.Path(self.data or run.dataset["path"] or "").resolve())
-        if key not in self._datasets:
-            self._datasets[key] = self.task.dataset_of(run, self.data)
-        return self._datasets[key]
+        path = pathlib.Path(self.data or self.runs[0].dataset["path"] or "").resolve()
+        if path.is_file() or str(path) not in self._datasets:  # each run reads a file by its own vocabulary
+            self._datasets[str(path)] = self.task.dataset_of(self.runs[0], self.data)
+        return self._datasets[str(path)]
 
     @functools.cached_property
     def _model(self):
@@ -84,10 +78,7 @@ class Evaluation:
             **options: Options of the task's `measure`, as `scores_out`.
 
         Returns:
-            What `measure` returned, and the fields of `ROW`.
-
-        Raises:
-            UserError: if an input is wrong.
+            The record: the result of `measure`, and the fields of `ROW`.
         """
         for name in options:
             if name not in self.task.options:
@@ -127,15 +118,7 @@ class Evaluation:
                 print(f"    expected: {' / '.join(expected)}")
 
     def analyse(self, split, groupings):
-        """Scores groups of a split's examples, see `engine.task.Task.metrics_by`.
-
-        Args:
-            split: Name of a split.
-            groupings: Some of the task's.
-
-        Raises:
-            UserError: if the task has no such grouping, or the split no examples.
-        """
+        """Scores groups of a split's examples by some of the task's groupings, see `engine.task.Task.metrics_by`."""
         for name in groupings:
             if name not in self.task.groupings:
                 known = ", ".join(self.task.groupings) or "nothing"
@@ -157,13 +140,9 @@ class Evaluation:
         seconds = [training["seconds"] or 0 for each in self.runs for training in each.trainings()]
         found = {
             "recipe": run.record.get("recipe") or run.model,
-            "task": self.task.name,
-            "corpus": self.dataset.name,
-            "split": split,
-            "seed": run.training.seed,
+            **{"task": self.task.name, "corpus": self.dataset.name, "split": split, "seed": run.training.seed},
             "settings": {**run.record["config"], **run.record["training"]},
-            "epochs": own["epochs"],
-            "minutes": round(sum(seconds) / 60, 3),
+            **{"epochs": own["epochs"], "minutes": round(sum(seconds) / 60, 3)},
             **{name: run.record.get(name) for name in ("command", "commit", "dirty", "hardware", "versions")},
             "evaluation": {name: here[name] for name in ("command", "commit", "dirty")},
         }
@@ -192,13 +171,10 @@ def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, pre
         examples: Number of examples to show for each run and split.
         data, precision, jit: As of `Evaluation`.
         **options: Arguments of `Evaluation.score`.
-
-    Raises:
-        UserError: if an input is wrong.
     """
-    together = pattern.split(",")
-    paths = [path for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / CONFIG).is_file()] or [pattern]
-    evaluated = [together] if len(together) > 1 else [[path] for path in paths]
+    members = pattern.split(",")
+    found = [[path] for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / CONFIG).is_file()]
+    evaluated = found if found and len(members) == 1 else [members]
     several = len(evaluated) * len(splits) > 1
     if several and options.get("scores_out"):
         raise UserError(f"--scores_out is for one run and one split. Received: {pattern}, {', '.join(splits)}")
@@ -209,8 +185,7 @@ def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, pre
         runs = [Run.open(path) for path in paths]
         evaluation = Evaluation(tasks[runs[0].task], runs, data, precision, jit, datasets)
         for split in splits:
-            lacking = not len(evaluation.dataset.splits.get(split, [None]))
-            if lacking and len(evaluated) > 1:
+            if len(evaluated) > 1 and not len(evaluation.dataset.splits.get(split, [None])):
                 continue
             records.append(evaluation.score(split, **options))
             if examples:
@@ -224,12 +199,8 @@ def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, pre
 
 
 def append_scores(path, record):
-    """Appends the row of a record to a file such as results/scores.jsonl, and those of baselines that it lacks.
-
-    Args:
-        path: The file, made if it is missing.
-        record: A record of `Evaluation.score`.
-    """
+    """Appends the row of a record of `Evaluation.score` to a file such as results/scores.jsonl, and those of baselines
+    that it lacks."""
     known = [{**row, "metrics": None} for row in read_scores(path)]
     rows = [{name: record[name] for name in ROW if name in record}]
     rows += [row for row in reference_rows(record) if {**row, "metrics": None} not in known]
@@ -243,23 +214,13 @@ def append_scores(path, record):
 def ensemble(task, models):
     """Joins models into one, whose probabilities are a mean of theirs; see `engine.task.Task.average`.
 
-    Args:
-        task: The `engine.task.Task`.
-        models: List of models; one of them takes all inputs that any of them takes.
-
-    Returns:
-        A functional `keras.Model` with the `config` of that one.
-
-    Raises:
-        UserError: if models of the task make no ensemble, or these would need different batches.
+    One of the models takes all inputs that any of them takes: the result has its inputs and its `config`.
     """
     widest = max(models, key=lambda model: len(model.input))
     for model in models:
         if not model.input.keys() <= widest.input.keys():
-            raise UserError(
-                "models of an ensemble read the same fields. "
-                f"Received: {', '.join(sorted(widest.input))} and {', '.join(sorted(model.input))}"
-            )
+            fields = " and ".join(", ".join(sorted(each.input)) for each in (widest, model))
+            raise UserError(f"models of an ensemble read the same fields. Received: {fields}")
         for field in task.batch_fields:
             mine, others = (getattr(each.config, field, None) for each in (model, widest))
             if mine != others:
@@ -271,13 +232,7 @@ def ensemble(task, models):
 
 
 def mean_of_logits(logits):
-    """Averages logits: the geometric mean of the probabilities of a softmax, or of the odds of a sigmoid.
-
-    Args:
-        logits: List of float arrays of one shape.
-
-    Returns:
-        Float32 of that shape.
+    """Averages logits, in float32: the geometric mean of the probabilities of a softmax, or of the odds of a sigmoid.
 
     >>> mean_of_logits([np.array([[0.0, 3.0]]), np.array([[1.0, 4.0]])]).numpy().tolist()
     [[0.5, 3.5]]
@@ -286,13 +241,7 @@ def mean_of_logits(logits):
 
 
 def mean_of_softmaxes(logits):
-    """Logits of the arithmetic mean of probabilities, softmaxes over the last axis.
-
-    Args:
-        logits: List of float `(..., N)`.
-
-    Returns:
-        Float32 `(..., N)`: log probabilities.
+    """Log of the arithmetic mean of softmaxes over the last axis, in float32.
 
     >>> one, other = (np.log(np.array([p], "float32")) for p in ([0.5, 0.5], [1.0, 3.0]))
     >>> np.exp(mean_of_softmaxes([one, other])).round(3).tolist()
@@ -306,36 +255,26 @@ def mean_of_softmaxes(logits):
 
 
 def print_record(label, task, dataset, split, record):
-    """Prints a record as a table, beside its baselines and the published results for its corpus.
-
-    Args:
-        label: Label of the record.
-        task: The `engine.task.Task`.
-        dataset: The dataset that was scored.
-        split: Name of the split.
-        record: A dict that `measure` returned.
-    """
+    """Prints a record of `measure` as a table, beside its baselines and the published results for its corpus."""
     title, caption = task.describe(record)
-    table = Table(title=f"{dataset.name}, {split}: {title}", caption=caption)
-    table.add_column("")
     names = list(record["metrics"])
+    table = Table("", title=f"{dataset.name}, {split}: {title}", caption=caption)
     for name in names:
         table.add_column(name, justify="right")
 
-    def row(title, metrics, style=None):
-        cells = [f"{metrics[name]:.4f}" if name in metrics else "" for name in names]
-        table.add_row(title, *cells, style=style)
+    def add(rows, style=None):
+        for title, metrics in rows:
+            table.add_row(title, *(f"{metrics[name]:.4f}" if name in metrics else "" for name in names), style=style)
 
-    row(label, record["metrics"], "bold")
-    for name, metrics in record.get("parts", {}).items():
-        row(name, metrics)
+    add([(label, record["metrics"])], "bold")
+    add(record.get("parts", {}).items())
     table.add_section()
-    for reference in reference_rows({**record, "task": task.name, "corpus": dataset.name, "split": split}):
-        row(reference["recipe"], reference["metrics"])
+    references = reference_rows({**record, "task": task.name, "corpus": dataset.name, "split": split})
+    add((row["recipe"], row["metrics"]) for row in references)
     table.add_section()
-    for entry in published(dataset.name):
-        where = f" ({entry['split']})" if entry["split"] != split else ""
-        row(f"published{where}: {entry['model']}", entry["metrics"], "dim")
+    for row in published(dataset.name):
+        where = f" ({row['split']})" if row["split"] != split else ""
+        add([(f"published{where}: {row['model']}", row["metrics"])], "dim")
     _print(table, 120)
     if shown := task.show(record):
         print(f"\n{shown}")
@@ -344,11 +283,11 @@ def print_record(label, task, dataset, split, record):
 def _print_side_by_side(records, tasks):
     for name in sorted({record["task"] for record in records}):
         headline = tasks[name].headline
-        found = [record for record in records if record["task"] == name]
-        header, rows = by_corpus([row for record in found for row in (record, *reference_rows(record))], headline)
+        rows = [row for each in records if each["task"] == name for row in (each, *reference_rows(each))]
+        header, lines = by_corpus(rows, headline)
         table = Table(*header, title=f"{name}: {', '.join(headline)}; mean ± deviation over seeds")
-        for row in rows:
-            table.add_row(*row)
+        for line in lines:
+            table.add_row(*line)
         _print(table, 200)
 
 

@@ -6,7 +6,7 @@ import warnings
 
 from rich.text import Text
 
-from base.files import UserError, atomic_file, check_output
+from base.files import UserError, atomic_file
 
 SHADES = " .:-=+*#%@"  # readable in a terminal without colours, and in a file
 CJK_FONTS = "Noto Sans CJK SC", "Source Han Sans SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "SimHei"
@@ -24,19 +24,15 @@ def explain_examples(predictor, examples, out, console):
         examples: List of `{"title", "instance"}`.
         out: Directory; gets `example-N.json`, the answer with all its maps, and `example-N.png`, a panel per map.
         console: A `rich.console.Console` that prints the maps without their details.
-
-    Raises:
-        UserError: if the model has no attention, or a file cannot be written.
     """
-    out = pathlib.Path(out)
     for number, example in enumerate(examples, 1):
         answer = predictor.explain(example["instance"], details=True)
         if not answer["attention"]:
             raise UserError(f"{example['title']}: this model has no attention to show")
-        check_output(out / f"example-{number}.json")
-        with atomic_file(out / f"example-{number}.json") as file:
-            json.dump({**example, "answer": answer}, file, indent=1, ensure_ascii=False)
-        draw(answer["attention"], out / f"example-{number}.png", example["title"])
+        file = pathlib.Path(out) / f"example-{number}.json"
+        with atomic_file(file) as written:
+            json.dump({**example, "answer": answer}, written, indent=1, ensure_ascii=False)
+        draw(answer["attention"], file.with_suffix(".png"), example["title"])
         console.print(f"\n{example['title']}", style="bold")
         for each in answer["attention"]:
             if "group" not in each:
@@ -86,9 +82,6 @@ def draw(maps, path, title=""):
         maps: List of `{"title", "rows", "columns", "weights"}`, some with a `group`.
         path: The file, which ends in `.png`.
         title: Title of the picture.
-
-    Raises:
-        UserError: if the file cannot be written.
     """
     from matplotlib import font_manager, rc_context  # takes a second
     from matplotlib.figure import Figure
@@ -97,18 +90,19 @@ def draw(maps, path, title=""):
     families = [name for name in CJK_FONTS if name in installed]
     lines = _lines([_Panel(each) for each in maps])
     width = max(sum(panel.width for panel in line) for line in lines)
-    top = height = sum(max(panel.height for panel in line) for line in lines) + 0.5
+    heights = [max(panel.height for panel in line) for line in lines]
+    top = sum(heights)
+    height = top + 0.5
     fonts = {"font.family": [*families, "DejaVu Sans"], "font.size": TICK_SIZE, "axes.titlesize": TICK_SIZE + 1}
     with rc_context(fonts):
         figure = Figure(figsize=(width, height), dpi=min(DPI, int(LARGEST / max(width, height))))
         figure.suptitle(title, y=1 - 0.1 / height, va="top", size=TICK_SIZE + 3)
-        top -= 0.5
-        for line in lines:
+        for line, below in zip(lines, heights, strict=True):
             left = 0.0
             for panel in line:
                 panel.draw(figure, left, top)
                 left += panel.width
-            top -= max(panel.height for panel in line)
+            top -= below
         with atomic_file(path, "wb") as file, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph")  # a character that no installed font has becomes a box
             figure.savefig(file, format="png")
@@ -119,11 +113,8 @@ def _lines(panels):
     lines = []
     for panel in panels:
         last = lines[-1] if lines else []
-        if panel.group is not None:
-            fits = last and last[-1].group == panel.group
-        else:
-            fits = last and sum(other.width for other in [*last, panel]) <= WIDTH
-        if fits:
+        fits = panel.group is not None or sum(other.width for other in [*last, panel]) <= WIDTH
+        if last and last[-1].group == panel.group and fits:
             last.append(panel)
         else:
             lines.append([panel])
@@ -147,8 +138,7 @@ class _Panel:
         """Draws the panel, its upper left corner `left` and `top` inches from the lower left one of the figure."""
         width, height = figure.get_size_inches()
         C, R = COLUMN * len(self.columns), ROW * len(self.rows)
-        place = (left + self.left) / width, (top - TITLE - R) / height, C / width, R / height
-        axes = figure.add_axes(place)
+        axes = figure.add_axes(((left + self.left) / width, (top - TITLE - R) / height, C / width, R / height))
         largest = max(max(row) for row in self.weights)
         axes.imshow(self.weights, cmap="Blues", vmin=0.0, vmax=largest if largest > 0 else 1.0, aspect="auto")
         axes.set_title(f"{self.title} (at most {largest:.2f})", loc="left")

@@ -20,18 +20,19 @@ def export(task, run, out, version=1, **options):
         task: The `engine.task.Task` of the run's model.
         run: A `engine.run.Run`.
         out: Directory of the model and its versions.
-        version: Number of this version.
+        version: Number of this version, which must be free.
         **options: Those of `task.export_options` that were given, as `decode`.
 
     Returns:
         The directory written, `out/version`.
-
-    Raises:
-        UserError: if the run has no vocabulary or cannot be loaded, or the version exists.
     """
-    path = _free(pathlib.Path(out), version)
-    if keras.config.backend() != "tensorflow":
-        backend = keras.config.backend()
+    out, path = pathlib.Path(out), pathlib.Path(out) / str(version)
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is no directory")
+    if path.exists():
+        used = [int(p.name) for p in out.iterdir() if p.name.isascii() and p.name.isdigit()]
+        raise UserError(f"{path} exists: --version={max(used) + 1} is free")
+    if (backend := keras.config.backend()) != "tensorflow":
         raise UserError(f"export needs KERAS_BACKEND=tensorflow. Received: {backend}")
     for name, value in options.items():
         if name not in task.export_options:
@@ -42,10 +43,8 @@ def export(task, run, out, version=1, **options):
     model = run.load_model()
     vocabulary = vocabulary_of(run)
     if len(vocabulary) != model.config.vocabulary_size:
-        raise UserError(
-            f"{run.path / VOCABULARY}: expected {model.config.vocabulary_size} words, as the model "
-            f"has. Received: {len(vocabulary)}"
-        )
+        expected = f"expected {model.config.vocabulary_size} words, as the model has"
+        raise UserError(f"{run.path / VOCABULARY}: {expected}. Received: {len(vocabulary)}")
     archive = task.export_archive(run, model, vocabulary, **options)
     with atomic_directory(path) as directory:
         archive.write_out(directory, verbose=False)
@@ -73,26 +72,11 @@ def without_cudnn(model):
 
 
 def of_shape(x, name, axes):
-    """The tensor `x`, or an error that names the input and its shape, as `turns_must_have_shape_B_T`.
+    """The tensor `x`, or an error that names the input and its shape, a letter per axis: `turns_must_have_shape_B_T`.
 
     A signature's function checks no shapes, and tracing relies on the signature, so the static shape is dropped first.
-
-    Args:
-        x: A tensor.
-        name: The input's name.
-        axes: A letter per axis.
     """
     import tensorflow as tf
 
     x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=tf.TensorShape(None))
     return tf.ensure_shape(x, [None] * len(axes), name=f"{name}_must_have_shape_{'_'.join(axes)}")
-
-
-def _free(out, version):
-    path = out / str(version)
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is no directory")
-    if path.exists():
-        used = [int(p.name) for p in out.iterdir() if p.name.isascii() and p.name.isdigit()]
-        raise UserError(f"{path} exists: --version={max(used) + 1} is free")
-    return path

@@ -3,7 +3,6 @@
 import abc
 import itertools
 import json
-import os
 import pathlib
 import sys
 
@@ -47,23 +46,14 @@ class Predictor(abc.ABC):
                 picture have in common. The weights of a match matrix are its dot products.
 
         Returns:
-            What `predict` returns, and `attention`: a list of `{"title", "rows", "columns", "weights"}`, where `rows`
-            and `columns` are lists of texts and `weights` a list of rows of floats in [0, 1]; empty for a model
-            without attention.
+            The answer, and `attention`: a list of `{"title", "rows", "columns", "weights"}`, where `rows` and `columns`
+            are lists of texts and `weights` a list of rows of floats in [0, 1]; empty for a model without attention.
         """
         answer, maps = self.answer_with_attention(self.valid(instance, "instance 0"), details)
-        return {**_as_dict(answer), "attention": maps}
+        return {**answer.model_dump(exclude_unset=True), "attention": maps}
 
     def valid(self, instance, where):
-        """Makes an `Instance` of a dict.
-
-        Args:
-            instance: A dict, or already an `Instance`.
-            where: Prefix of the message.
-
-        Raises:
-            UserError: see `predict`.
-        """
+        """Makes an `Instance` of a dict; `where` begins the message if it is wrong. An `Instance` stays as it is."""
         try:
             valid = self.Instance.model_validate(instance)
             self.check(valid)
@@ -75,7 +65,7 @@ class Predictor(abc.ABC):
 
     def answers(self, instances):
         """Answers each `Instance` by a dict, as `predict` returns it."""
-        return [_as_dict(answer) for answer in self.answer(instances)]
+        return [answer.model_dump(exclude_unset=True) for answer in self.answer(instances)]
 
     def check(self, instance):
         """Raises a `UserError` if an `Instance` is wrong in a way that its class cannot say; nothing here."""
@@ -105,10 +95,6 @@ def in_brackets(words, vocabulary):
     return " ".join(f"[{word}]" if id == vocabulary.unk_id else word for word, id in zip(words, ids, strict=True))
 
 
-def _as_dict(answer):
-    return answer.model_dump(exclude_unset=True)
-
-
 # === JSON lines ===
 
 
@@ -126,9 +112,6 @@ def predict_lines(predictor, source, out, explain=False):
 
     Returns:
         The number of lines answered by this call, and the number of errors among them.
-
-    Raises:
-        UserError: if `source` cannot be read, or `out` has more lines than it.
     """
     done = _lines_done(out)
     answered = errors = 0
@@ -164,15 +147,14 @@ def _answers(predictor, chunk, explain):
 
 def _lines_done(out):
     """The number of whole lines of a file; cuts off half a line at its end, left by a call that was killed."""
-    path = pathlib.Path(out)
-    if out == "-" or not path.exists():
+    if out == "-" or not pathlib.Path(out).exists():
         return 0
-    with open(path, "rb+") as file:
+    with open(out, "rb+") as file:
         done = end = 0
         for line in file:
             if line.endswith(b"\n"):
                 done, end = done + 1, end + len(line)
-        os.truncate(path, end)
+        file.truncate(end)
     return done
 
 

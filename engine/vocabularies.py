@@ -14,7 +14,6 @@ class Words:
     """The words of a run or a prepared dataset, for other data that shall have the same."""
 
     path: pathlib.Path
-    """The run or the dataset."""
     facts: dict
     """All of the `dataset.json`; of a run its dataset's facts, `hashed_words` and `trained_words`."""
     vocabulary: Vocabulary
@@ -23,15 +22,7 @@ class Words:
 
     @classmethod
     def of(cls, path, task):
-        """Opens the run or dataset that `--vocabulary_of` names.
-
-        Args:
-            path: Its directory.
-            task: Name of the `engine.task.Task` that it must be of.
-
-        Raises:
-            UserError: if it is neither, is of another task, or has no vocabulary.
-        """
+        """Opens the run or dataset that `--vocabulary_of` names; `task` is the name of the task that it must be of."""
         path = pathlib.Path(path)
         if (path / FACTS).is_file():
             facts = read_facts(path, task)
@@ -56,32 +47,24 @@ def vocabulary_of(run):
 
 
 def start_from(path, model, dataset, task):
-    """Gives a fresh model the weights of a trained one.
-
-    A layer that the trained one lacks, such as an extension, keeps its fresh weights, and a line says so.
+    """Gives a fresh model the weights of the run at `path`, of the same words, and says which layers that one lacks.
 
     Args:
-        path: The run of the trained one.
-        model: The fresh one.
+        path: The run.
+        model: The fresh model; a layer that the run lacks, such as an extension, keeps its weights.
         dataset: The dataset of its training.
         task: The `engine.task.Task` of both.
-
-    Raises:
-        UserError: if they differ in their words or the shape of a weight, or the fresh one lacks a layer.
     """
     run = _run_of(path, task.name, "init_from")
     if dataset.vocabulary is None or dataset.vocabulary.words != vocabulary_of(run).words:
         raise UserError(
             f"--init_from={path}: {dataset.path} has other words; prepare.py --vocabulary_of={path} gives it the run's"
         )
-    trained = {weight.path: weight for weight in run.load_model().weights}
-    weights = {weight.path: weight for weight in model.weights}
-    for name in sorted(trained.keys() & weights.keys()):
-        here, there = tuple(weights[name].shape), tuple(trained[name].shape)
+    trained, weights = ({weight.path: weight for weight in each.weights} for each in (run.load_model(), model))
+    for name, weight in sorted(trained.items()):
+        there, here = tuple(weight.shape), tuple(weights[name].shape) if name in weights else "a model without it"
         if here != there:
             raise UserError(f"--init_from={path}: expected {name} of shape {there}, as in the run. Received: {here}")
-    for name in sorted(trained.keys() - weights.keys()):
-        raise UserError(f"--init_from={path}: expected {name}, as in the run. Received: a model without it")
     fresh = sorted({name.partition("/")[0] for name in weights.keys() - trained.keys()})
     for name, weight in trained.items():
         if name.partition("/")[0] not in fresh:

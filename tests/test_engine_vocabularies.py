@@ -103,9 +103,7 @@ def test_a_layer_that_the_run_has_not_starts_fresh_and_one_too_many_is_refused(
     task = TASKS["reading_comprehension"]
     scores = [evaluate(task, run.path, "dev", **how)["metrics"] for run in (trained_reading_comprehension, grown)]
     assert scores[0] == scores[1]  # self-attention starts as the identity
-    with pytest.raises(
-        UserError, match=r"expected self_attention/fusion/bias, as in the run. Received: a model without"
-    ):
+    with pytest.raises(UserError, match=r"expected self_attention/.*, as in the run. Received: a model without"):
         train_small("reading_comprehension", data, tmp_path / "less", **{**start, "init_from": grown.path})
 
 
