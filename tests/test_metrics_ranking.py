@@ -62,31 +62,6 @@ def test_ranking_matches_definitions(ties, seed):
     assert ranking_metrics(untied, labels, groups, ties=ties).metrics == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("ties", TIES)
-def test_ranking_ignores_the_order_of_contexts(ties):
-    scores, labels, groups = ragged(2)
-    given = ranking_metrics(scores, labels, groups, ties=ties)
-    parts = np.split(np.arange(len(groups)), np.flatnonzero(np.diff(groups)) + 1)
-    shuffled = np.concatenate([parts[i] for i in np.random.default_rng(5).permutation(len(parts))])
-    moved = ranking_metrics(scores[shuffled], labels[shuffled], groups[shuffled], ties=ties)
-    assert moved.metrics == pytest.approx(given.metrics, abs=1e-12) and moved.counts == given.counts
-
-
-def named(*values):
-    return pytest.approx(dict(zip(METRICS, values, strict=True)))  # R2@1, R10@1, R10@2, R10@5, MAP, MRR, P@1
-
-
-def test_ranking_by_hand():
-    # context 4, ranked: 0 1 0 1 0 (positives at 2 and 4); context 2, ranked: 1 0
-    scores, labels = [0.3, 0.9, 0.7, 0.1, 0.8, 0.6, 0.5], [1, 0, 0, 0, 1, 1, 0]
-    expected = named(1 / 2, 1 / 2, (1 / 2 + 1) / 2, 1.0, ((1 / 2 + 2 / 4) / 2 + 1) / 2, (1 / 2 + 1) / 2, 1 / 2)
-    assert ranking_metrics(scores, labels, [4] * 5 + [2] * 2).metrics == expected
-    # two tied lines, one positive, below a negative: the positive has rank 2 or 3
-    reciprocal = (1 / 2 + 1 / 3) / 2
-    found = ranking_metrics([0.5, 0.9, 0.5], [1, 0, 0], [0, 0, 0], ties="average").metrics
-    assert found == named(0.0, 0.0, 1 / 2, 1.0, reciprocal, reciprocal, 0.0)
-
-
 @pytest.mark.parametrize(("ties", "of_ten", "of_two"), [("loss", 0, 0), ("release", 1, 1), ("average", 0.1, 0.5)])
 def test_ranking_of_ties(ties, of_ten, of_two):
     labels, groups = np.tile([1] + [0] * 9, 3), np.arange(30) // 10  # the positive first

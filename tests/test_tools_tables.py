@@ -41,16 +41,14 @@ def filled(monkeypatch):
 # === Pages ===
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")], ids=lambda page: page.name)
-def test_every_page_is_up_to_date(page):
-    text = page.read_text(encoding="utf-8")
-    assert render(text) == text, "run: python -m tools.tables"
-    assert set(re.findall(r"<!-- (\w+)", text)) <= {*tables.KINDS, "end"}
+def test_every_page_is_up_to_date(capsys):
+    write(check=True)
+    assert capsys.readouterr().out == "up to date\n"
 
 
 def test_the_readme_is_short_and_shows_every_system_and_published_model():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 150
+    assert len(text.splitlines()) <= 120
     for name in ("DAM", "BiDAF", "Seq2seq, Luong's dot attention", "MEMMA", "MemN2N", "Entity MEMMA"):
         assert f"| {name} |" in text
     for run in (path.parent for path in (ROOT / "pretrained").glob("*/README.md")):
@@ -144,9 +142,9 @@ def test_rows_that_are_more_than_a_recipe_say_so(filled):
 def test_less_perplexity_is_better_and_a_search_is_named(filled):
     rows = [row("chat-dot", task="generation", metrics={"perplexity": value, "BLEU-1": 0.1}) for value in (31.0, 30.0)]
     rows[0]["search"] = "beam of 5"
+    title = RECIPES["chat-dot"].title
     found = [line.split(" | ")[:2] for line in filled("scores: chat-*", *rows)[2:]]
-    title = f"| {RECIPES['chat-dot'].title}"
-    assert found == [[title, "30.00"], [f"{title}, beam of 5", "31.00"]]
+    assert found == [[f"| {title}", "30.00"], [f"| {title}, beam of 5", "31.00"]]
 
 
 def test_dialogs_have_a_column_per_task_and_recipes_that_were_measured_on_all(filled):

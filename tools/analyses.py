@@ -15,6 +15,7 @@ import pathlib
 import statistics
 import textwrap
 
+import numpy as np
 from absl import flags
 
 from base import cli
@@ -55,13 +56,13 @@ def main():
             raise UserError(f"--metric expects one of {', '.join(known)}. Received: {metric}")
         label = "group" if name in known else name
         rows = [{label: each["group"], "n": each["examples"], **each["metrics"]} for each in groups]
-        out = pathlib.Path(FLAGS.out)
-        with atomic_file(out / f"{name}.json") as file:
+        path = pathlib.Path(FLAGS.out) / f"{name}.json"
+        with atomic_file(path) as file:
             found = {"by": name, "split": FLAGS.split, "runs": paths, **provenance(), "rows": rows}
             json.dump(found, file, indent=1, ensure_ascii=False)
-        draw(rows, metric, out / f"{name}.png")
-        lines = [[row[label], f"{row['n']:,}", *(f"{_pair(row[each])[0]:.4f}" for each in known)] for row in rows]
-        print(f"{markdown(list(rows[0]), lines)}\n{out / name}.png")
+        draw(rows, metric, path.with_suffix(".png"))
+        lines = [[row[label], f"{row['n']:,}", *(f"{np.ravel(row[each])[0]:.4f}" for each in known)] for row in rows]
+        print(f"{markdown(list(rows[0]), lines)}\n{path.with_suffix('.png')}")
 
 
 def by_setting(runs, field, split):
@@ -81,9 +82,10 @@ def by_setting(runs, field, split):
         measured.setdefault(settings[field], []).append(found[split]["metrics"])
     groups = []
     for value in sorted(measured, key=lambda value: (isinstance(value, str), value)):
-        scores = {name: [found[name] for found in measured[value]] for name in measured[value][0]}
-        spreads = {name: statistics.stdev(values) if len(values) > 1 else 0.0 for name, values in scores.items()}
-        metrics = {name: [statistics.mean(values), spreads[name]] for name, values in scores.items()}
+        metrics = {}
+        for name in measured[value][0]:
+            scores = [found[name] for found in measured[value]]
+            metrics[name] = [statistics.mean(scores), statistics.stdev(scores) if len(scores) > 1 else 0.0]
         groups.append({"group": str(value), "examples": len(measured[value]), "metrics": metrics})
     return groups
 
@@ -95,18 +97,15 @@ def draw(rows, metric, path):
     figure = Figure(figsize=(1.5 + 0.6 * len(rows), 3), layout="constrained")
     axes = figure.add_subplot()
     label = next(iter(rows[0]))
-    heights, errors = zip(*(_pair(row[metric]) for row in rows), strict=True)
-    axes.bar(range(len(rows)), heights, yerr=errors if any(errors) else None, color="tab:blue", capsize=3)
+    values = np.array([row[metric] for row in rows]).reshape(len(rows), -1)  # a score, or its mean and deviation
+    errors = values[:, 1] if values.shape[1] > 1 else None
+    axes.bar(range(len(rows)), values[:, 0], yerr=errors, color="tab:blue", capsize=3)
     names = [f"{textwrap.fill(row[label], 12)}\nn = {row['n']:,}" for row in rows]
     axes.set_xticks(range(len(rows)), names, fontsize=7)
     axes.set_xlabel(label.replace("_", " "))
     axes.set_ylabel(metric)
     with atomic_file(path, "wb") as file:
         figure.savefig(file, format="png", dpi=120)
-
-
-def _pair(value):
-    return value if isinstance(value, list) else (value, 0.0)
 
 
 if __name__ == "__main__":

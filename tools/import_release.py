@@ -44,7 +44,7 @@ def read_config(path):
 
 
 def read_checkpoint(prefix):
-    """All variables of a TensorFlow 1 checkpoint, `{name: array}`."""
+    """The variables of a TensorFlow 1 checkpoint, `{name: array}`."""
     import tensorflow as tf
 
     if not pathlib.Path(f"{prefix}.index").is_file():

@@ -90,13 +90,13 @@ def card(run, about, records):
         rows = {f"{run.model}, half-precision weights": measured["metrics"]}
         rows |= {f"baseline: {name}": metrics for name, metrics in measured.get("baselines", {}).items()}
         parts.append(_table(f"{run.dataset['name']}, {split}", rows.items(), measured["metrics"]))
-    facts = {name: run.record["training"][name] for name in ("seed", "precision", "epochs")}
-    facts |= {name: run.record[name] for name in ("before", "commit", "hardware", "versions") if name in run.record}
-    parts += ["## Trained by", f"    {run.record['command']}"]
-    parts.append("\n".join(f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items()))
-    history = [(f"{row['epoch']:.2f}", row) for row in run.history() if "epoch" in row]
+    record, history = run.record, [(f"{row['epoch']:.2f}", row) for row in run.history() if "epoch" in row]
+    facts = {name: record["training"][name] for name in ("seed", "precision", "epochs")}
+    facts |= {name: record[name] for name in ("before", "commit", "hardware", "versions") if name in record}
+    shown = "\n".join(f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items())
     names = [name for name in next(iter(records.values()))["metrics"] if history and name in history[-1][1]]
-    parts += ["Dev at each validation:", _table("epoch", history, names)]
+    validations = _table("epoch", history, names)
+    parts += ["## Trained by", f"    {record['command']}", shown, "Dev at each validation:", validations]
     return "\n\n".join(parts) + "\n"
 
 

@@ -33,29 +33,27 @@ flags.DEFINE_string("scores", None, "File to append rows to, as results/scores.j
 
 
 def main():
-    for name in FLAGS.recipe:
-        if name not in RECIPES:
-            raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {name}")
+    unknown = [name for name in FLAGS.recipe if name not in RECIPES]
+    if unknown:
+        raise UserError(f"--recipe expects one of {', '.join(RECIPES)}. Received: {unknown[0]}")
     if not all(seed.isdigit() for seed in FLAGS.seeds):
         raise UserError(f"--seeds expects numbers. Received: {','.join(FLAGS.seeds)}")
-    variations = varied(FLAGS.vary)
     datasets = [pathlib.Path(path) for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
-    names = [data.name for data in datasets]
     if not datasets:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
+    names = [data.name for data in datasets]
     if len(set(names)) < len(names):
-        raise UserError(
-            f"--data expects directories of different names, for those of runs. Received: {', '.join(names)}"
-        )
+        raise UserError(f"--data expects different names, which runs take over. Received: {', '.join(names)}")
     if FLAGS.scores:
         check_output(FLAGS.scores)
 
-    for seed in map(int, FLAGS.seeds):  # so that every recipe has its first result soon
-        for number, (name, changes) in enumerate(itertools.product(FLAGS.recipe, variations)):
+    labelled = list(itertools.product(FLAGS.recipe, varied(FLAGS.vary)))
+    for seed in FLAGS.seeds:  # the outer loop, so that every recipe has its first result soon
+        for name, changes in labelled:
             label = "-".join([name, *(f"{field}-{value}" for field, value in changes.items())])
-            settings = {**RECIPES[name].config, **RECIPES[name].training, **changes, "seed": seed}
+            settings = {**RECIPES[name].config, **RECIPES[name].training, **changes, "seed": int(seed)}
+            baselines = (seed, name, changes) == (FLAGS.seeds[0], *labelled[0])  # they depend on the dataset alone
             for data in datasets:
-                baselines = number == 0 and str(seed) == FLAGS.seeds[0]  # those of a dataset are always the same
                 train_and_score(label, RECIPES[name].model, settings, data, baselines)
 
 
@@ -77,12 +75,7 @@ def varied(assignments):
 def train_and_score(label, model, settings, data, baselines):
     """Trains a model on a dataset, unless its run is finished, and scores the splits that have no row yet.
 
-    Args:
-        label: Name of the recipe.
-        model: Key of `models.MODELS`.
-        settings: `{field: value}`, `seed` included.
-        data: Path of a prepared dataset.
-        baselines: Whether to score the baselines too.
+    `label` is the name of the recipe, `settings` are `{field: value}` with the seed; `baselines` are scored once.
     """
     import keras  # with TensorFlow, which takes seconds to load
 
@@ -112,7 +105,7 @@ def train_and_score(label, model, settings, data, baselines):
 
 
 def trained(task, label, model, settings, data):
-    """The finished run of a recipe, begun or continued if necessary; arguments as of `train_and_score`."""
+    """The finished run of a recipe, begun or resumed if necessary."""
     from engine.run import CONFIG, LAST, VOCABULARY, Run
     from engine.train import resume, start
 

@@ -262,7 +262,11 @@ def rerun(count, seed, datasets, minutes):
             print(f"  stale: {row['stale']}")
         with tempfile.TemporaryDirectory() as directory:
             for command, flag in zip(_commands(row), ("--workdir", "--run"), strict=True):
-                _call(command.replace("--data=build/", f"--data={datasets}/"), flag, f"{directory}/run")
+                _, *words = shlex.split(command.replace("--data=build/", f"--data={datasets}/"))
+                words = [word for word in words if not word.startswith(f"{flag}=")] + [f"{flag}={directory}/run"]
+                done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True)
+                if done.returncode:
+                    raise UserError(f"{command}: {(done.stderr.splitlines() or ['no message'])[-1]}")
             found = json.loads(pathlib.Path(directory, "run", "metrics.json").read_text(encoding="utf-8"))
         for name, claimed in row["metrics"].items():
             print(f"  {name}: claimed {claimed:.4f}, found {found[row['split']]['metrics'][name]:.4f}", flush=True)
@@ -270,15 +274,6 @@ def rerun(count, seed, datasets, minutes):
 
 def _commands(row):
     return row["command"], row["evaluation"]["command"]
-
-
-def _call(command, flag, run):
-    """Runs a `python` command of a row with another value of a flag."""
-    _, script, *given = shlex.split(command)
-    words = [word for word in given if not word.startswith(f"{flag}=")]
-    done = subprocess.run([sys.executable, script, *words, f"{flag}={run}"], cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        raise UserError(f"{command}: {(done.stderr.splitlines() or ['no message'])[-1]}")
 
 
 def main():
