@@ -14,7 +14,7 @@ from data import pickles
 from data.samples.selection import write_smn
 from data.vocabulary import Vocabulary
 from data.word_vectors import append_vectors, complete, train_word2vec
-from tasks.selection.data import in_words, load_dataset
+from tasks.selection.data import as_texts, load_dataset
 from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
 from tasks.selection.split import SelectionSplit
 
@@ -99,7 +99,7 @@ def test_prepare_keeps_unknown_words_by_their_hash(source, tmp_path):
     assert known == load_dataset(tmp_path / "plain").splits["train"].responses.ids.tolist()
     assert facts["statistics"]["train"]["unknown_words"] > 0
     assert facts["statistics"]["train"] == plain["statistics"]["train"]
-    assert in_words(dataset, "train", 0)[1] == ["d", "_UNK_ _UNK_"]
+    assert as_texts(dataset.splits["train"].responses, [0, 1], dataset.vocabulary) == ["d", "_UNK_ _UNK_"]
 
 
 def test_prepare_splits_raw_texts_as_told(source, tmp_path):

@@ -43,14 +43,14 @@ LABELS = {0: 0, 1: 1, "0": 0, "1": 1}
 
 
 class TextSettings(Config):
-    """How texts become words, see `data.tokenizers.words_of`; the defaults suit the release's files."""
+    """Arguments of `data.tokenizers.words_of`; the defaults suit the release's files."""
 
     tokenizer: Literal[WHITESPACE, *TOKENIZERS] = WHITESPACE
     lower: bool = False
 
 
 class Facts(Config):
-    """What a prepared directory and the runs on it say of their words."""
+    """Facts of a prepared directory that runs on it keep."""
 
     eos_id: int | None = None
     """The id of `_EOS_`."""
@@ -64,7 +64,7 @@ class Facts(Config):
 def facts_of(found, file):
     """Takes the `Facts`, as a dict, out of the JSON object of a file; a wrong one is a `UserError`."""
     try:
-        return Facts.of({name: found[name] for name in Facts.model_fields if name in found}).to_json()
+        return Facts.of({name: found[name] for name in Facts.model_fields.keys() & found.keys()}).to_json()
     except ValidationError as error:
         raise UserError(f"{file}: {sentence(error, Facts)}") from error
 
@@ -121,12 +121,12 @@ def load_dataset(path, eos_id=None, name=None):
 
 
 def _eos_id(path, stated, given, rows):
-    found = given if stated is None else stated
-    if found is None:
+    if stated is None and given is None:
         raise UserError(
             f"{path} has no {FACTS} that says the id of _EOS_: give --eos_id, or --name=ubuntu-v1 (28270) or "
             "--name=douban (1) for the release's files"
         )
+    found = given if stated is None else stated
     if not 0 < found < rows:
         raise UserError(f"{path}: expected an id of _EOS_ from 1 to {rows - 1}. Received: {reprlib.repr(found)}")
     if given not in (None, found):
@@ -136,10 +136,11 @@ def _eos_id(path, stated, given, rows):
 
 def _vocabulary(path, eos_id, shape):
     """The words of `vocabulary.txt`, or of the release's `word2id`; `None` if there is neither."""
-    if (path / VOCABULARY).is_file():
-        file, vocabulary = path / VOCABULARY, Vocabulary.load(path / VOCABULARY)
-    elif (path / WORD2ID).is_file():
-        file, vocabulary = path / WORD2ID, Vocabulary.load_word2id(path / WORD2ID, eos_id)
+    file = path / VOCABULARY
+    if file.is_file():
+        vocabulary = Vocabulary.load(file)
+    elif (file := path / WORD2ID).is_file():
+        vocabulary = Vocabulary.load_word2id(file, eos_id)
     else:
         return None
     if vocabulary.eos_id != eos_id:
@@ -155,15 +156,6 @@ def _vocabulary(path, eos_id, shape):
 def as_texts(sequences, index, vocabulary):
     """The lists of ids at an index as texts, with spaces between the words."""
     return [" ".join(map(vocabulary.word, ids)) for ids in sequences.lists(index)]
-
-
-def in_words(dataset, split, number):
-    """The turns and the candidates of a context as lists of texts, in file order."""
-    examples, vocabulary = dataset.splits[split], dataset.vocabulary
-    first = examples.context_start[number]
-    turns = slice(first, first + examples.context_turns[number])
-    lines = slice(*np.searchsorted(examples.context, [number, number + 1]))
-    return as_texts(examples.turns, turns, vocabulary), as_texts(examples.responses, lines, vocabulary)
 
 
 # === data.pkl ===
@@ -182,9 +174,7 @@ def _split_of(file, name, lists, eos_id, words):
     y, c, r = lists["y"], lists["c"], lists["r"]
     with checked(file, f"lists of ids in {name}"):
         if not len(y) == len(c) == len(r):
-            raise UserError(
-                f"{file}: expected y, c and r of {name} to be equally long. Received: {len(y)}, {len(c)}, {len(r)}"
-            )
+            raise ValueError(f"y, c and r must be equally long. Received: {len(y)}, {len(c)}, {len(r)}")
         labels = [LABELS.get(label) if isinstance(label, Hashable) else None for label in y]
         if None in labels:
             wrong = reprlib.repr(y[labels.index(None)])
@@ -208,44 +198,51 @@ def path_of(directory, split, name):
     return pathlib.Path(directory) / f"{split}.{name}.npy"
 
 
-def read_split(directory, split, words):
-    """Maps the arrays of a split, whose ids are below `words`, into memory, after one pass over them.
+def read_split(directory, split, words, ids="ids"):
+    """Maps the arrays of a split into memory, after one pass over them.
+
+    Args:
+        directory: Directory of the arrays.
+        split: Name of the split.
+        words: Exclusive limit of its ids.
+        ids: Name of the array of its ids.
 
     Raises:
         UserError: if a file is missing, or arrays contradict each other.
     """
-    found = {name: StoredArray(path_of(directory, split, name)) for name in ("ids", *TYPES)}
+    found = {name: StoredArray(path_of(directory, split, name)) for name in (ids, *TYPES)}
     for name, array in found.items():
         expected = [TYPES[name]] if name in TYPES else ["uint16", "uint32"]
         if array.dtype not in expected:
             raise UserError(f"{array.path}: expected {' or '.join(expected)}. Received: {array.dtype}")
-    ids, turns, contexts, lines = (len(found[name]) for name in ("ids", "turn_starts", "context_start", "context"))
-    sizes = {"turn_lengths": turns, "context_turns": contexts}
-    for name, size in {**sizes, "response_starts": lines, "response_lengths": lines, "label": lines}.items():
-        if len(found[name]) != size:
-            raise UserError(f"{found[name].path}: expected {size:,} numbers. Received: {len(found[name]):,}")
-    _check_range(found["ids"], words)
+    for name in ("response_starts", "label"):
+        _check_length(found[name], found["context"])
+    _check_range(found[ids], words)
     _check_range(found["label"], 2)
-    _check_range(found["context"], contexts, ascending=True)
-    _check_places(found["turn_starts"], found["turn_lengths"], ids)
-    _check_places(found["response_starts"], found["response_lengths"], ids)
-    _check_places(found["context_start"], found["context_turns"], turns)
+    _check_range(found["context"], len(found["context_start"]), ascending=True)
+    _check_places(found["turn_starts"], found["turn_lengths"], len(found[ids]))
+    _check_places(found["response_starts"], found["response_lengths"], len(found[ids]))
+    _check_places(found["context_start"], found["context_turns"], len(found["turn_starts"]))
     arrays = {name: array.mapped() for name, array in found.items()}
-    return SelectionSplit(
-        turns=Sequences(arrays["ids"], arrays["turn_starts"], arrays["turn_lengths"]),
-        responses=Sequences(arrays["ids"], arrays["response_starts"], arrays["response_lengths"]),
-        **{name: arrays[name] for name in ("context_start", "context_turns", "context", "label")},
+    turns, responses = (
+        Sequences(arrays[ids], arrays[f"{kind}_starts"], arrays[f"{kind}_lengths"]) for kind in ("turn", "response")
     )
+    lines = {name: arrays[name] for name in ("context_start", "context_turns", "context", "label")}
+    return SelectionSplit(turns=turns, responses=responses, **lines)
+
+
+def _check_length(array, other):
+    if len(array) != len(other):
+        raise UserError(f"{array.path}: expected {len(other):,} numbers. Received: {len(array):,}")
 
 
 def _check_range(array, limit, ascending=False):
     """Refuses an array unless all its numbers are from 0 to `limit - 1`, and in order if they should be `ascending`."""
     last = 0
     for _, block in array.blocks():
-        lowest, highest = block.min(), block.max()
-        if lowest < 0 or highest >= limit:
-            wrong = lowest if lowest < 0 else highest
-            raise UserError(f"{array.path}: expected numbers from 0 to {limit - 1}. Received: {wrong}")
+        for wrong in (block.min(), block.max()):
+            if not 0 <= wrong < limit:
+                raise UserError(f"{array.path}: expected numbers from 0 to {limit - 1}. Received: {wrong}")
         if ascending and np.diff(block, prepend=last).min() < 0:
             raise UserError(f"{array.path}: expected ascending numbers. Received: one below the one before it")
         last = block[-1]
@@ -253,6 +250,7 @@ def _check_range(array, limit, ascending=False):
 
 def _check_places(starts, lengths, limit):
     """Refuses lists that lie outside an array of `limit` numbers."""
+    _check_length(starts, lengths)
     _check_range(starts, limit + 1)
     _check_range(lengths, limit + 1)
     for start, block in starts.blocks():

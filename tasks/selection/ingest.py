@@ -3,9 +3,10 @@
 A file is read block by block. A block depends on nothing but its own lines, so other processes can read it.
 """
 
-import array
+import collections
 import contextlib
 import functools
+import itertools
 
 import numpy as np
 
@@ -15,10 +16,10 @@ from data.text_files import Span
 from engine.cluster import Lost
 from tasks.selection.data import SPLITS, TYPES, path_of
 
-WORDS = {"words": "uint32"}
-"""The numbers of the words, in order of their first appearance in the corpus."""
 SPOKEN = {"hash": "int64", "start": "int64", "length": "int32"}
 """Of each utterance of the lines with label 1, those of a context once: hash of the text, place in `words`, length."""
+NUMBERED = {"words": "uint32", **TYPES, **SPOKEN}
+"""All arrays of a split; `words` are numbers of words, in order of their first appearance in the corpus."""
 COUNTED_FROM = {
     **{"turn_starts": "words", "response_starts": "words", "start": "words"},
     **{"context_start": "turn_starts", "context": "context_start"},
@@ -34,14 +35,13 @@ UTTERANCES = 2**16
 # === Reading ===
 
 
-def blocks_of(reader, file, tokenize, spoken, opener=open):
+def blocks_of(reader, file, tokenize, opener=open):
     """Reads the lines of a file in blocks of whole contexts.
 
     Args:
         reader: A reader of `data.corpora.CORPORA`.
         file: The file.
         tokenize: Function from a text to its list of words.
-        spoken: Whether a block also has the arrays of `SPOKEN`.
         opener: See `data.text_files.read_lines`.
 
     Yields:
@@ -51,70 +51,63 @@ def blocks_of(reader, file, tokenize, spoken, opener=open):
     Raises:
         UserError: at the first malformed line.
     """
-    block = _Block(tokenize, spoken)
+    block = _Block(tokenize)
     for line in reader.read(file, opener):
-        if line.turns != block.turns and len(block.arrays["words"]) > BLOCK:
+        if line.turns != block.turns and len(block.lists["words"]) > BLOCK:
             yield block.finished()
-            block = _Block(tokenize, spoken)
+            block = _Block(tokenize)
         block.add(line)
     yield block.finished()
 
 
-def blocks_on_cluster(results, reader, file, tokenize, spoken):
+def blocks_on_cluster(results, reader, file, tokenize):
     """`blocks_of` on the machines of a cluster, `results` of `engine.cluster.on_cluster`: each reads parts of the file.
 
     Raises:
         UserError: at the first malformed line, and if the cluster cannot read the file.
     """
-    how = {"reader": reader, "file": file.resolve(), "tokenize": tokenize, "spoken": spoken}
+    read_span = functools.partial(_blocks_of_span, reader=reader, file=file.resolve(), tokenize=tokenize)
     try:
-        yield from results(functools.partial(_blocks_of_span, **how), reader.spans(file, SPAN))
+        yield from results(read_span, reader.spans(file, SPAN))
     except Lost as error:
         for _ in reader.read(file):  # raises if a line is malformed
             pass
-        raise UserError(
-            f"{file}: every machine of the Ray cluster must be able to read it. Received: {error}"
-        ) from error
+        raise UserError(f"{file}: expected every machine of the Ray cluster to read it. Received: {error}") from error
 
 
-def _blocks_of_span(span, **how):
-    return blocks_of(**how, opener=lambda path, _: Span(path, *span))
+def _blocks_of_span(span, **of):
+    return blocks_of(**of, opener=lambda path, _: Span(path, *span))
 
 
 class _Block:
-    def __init__(self, tokenize, spoken):
-        self.words, self.spoken = numbering(), spoken
-        types = WORDS | TYPES | (SPOKEN if spoken else {})
-        self.arrays = {name: array.array(np.dtype(dtype).char) for name, dtype in types.items()}
-        self.turns, self.unspoken = None, []
-        self.numbers = functools.lru_cache(CACHED)(lambda text: tuple([self.words[word] for word in tokenize(text)]))
+    def __init__(self, tokenize):
+        self.words, self.lists, self.turns, self.unspoken = numbering(), collections.defaultdict(list), None, []
+        self.numbers = functools.lru_cache(CACHED)(lambda text: [self.words[word] for word in tokenize(text)])
 
     def finished(self):
-        return list(self.words), {name: np.array(values) for name, values in self.arrays.items()}
+        return list(self.words), {name: np.array(self.lists[name], dtype) for name, dtype in NUMBERED.items()}
 
     def add(self, line):
-        arrays = self.arrays
+        lists = self.lists
         if line.turns != self.turns:
             self.turns = line.turns
-            arrays["context_start"].append(len(arrays["turn_starts"]))
-            arrays["context_turns"].append(len(line.turns))
-            self.unspoken = [self._add_text(text, "turn_starts", "turn_lengths") for text in line.turns]
-        response = self._add_text(line.response, "response_starts", "response_lengths")
-        arrays["context"].append(len(arrays["context_start"]) - 1)
-        arrays["label"].append(line.label)
-        if line.label == 1 and self.spoken:
-            for text, start, length in [*self.unspoken, response]:
-                arrays["hash"].append(hash(text))
-                arrays["start"].append(start)
-                arrays["length"].append(length)
+            lists["context_start"].append(len(lists["turn_starts"]))
+            lists["context_turns"].append(len(line.turns))
+            self.unspoken = [self._add_text(text, "turn") for text in line.turns]
+        spoken = [*self.unspoken, self._add_text(line.response, "response")]
+        lists["context"].append(len(lists["context_start"]) - 1)
+        lists["label"].append(line.label)
+        if line.label == 1:
             self.unspoken = []
+            for name, values in zip(SPOKEN, zip(*spoken, strict=True), strict=True):
+                lists[name] += values
 
-    def _add_text(self, text, starts, lengths):
-        numbers, start = self.numbers(text), len(self.arrays["words"])
-        self.arrays["words"].extend(numbers)
-        self.arrays[starts].append(start)
-        self.arrays[lengths].append(len(numbers))
-        return text, start, len(numbers)
+    def _add_text(self, text, kind):
+        numbers, start = self.numbers(text), len(self.lists["words"])
+        self.lists["words"] += numbers
+        self.lists[f"{kind}_starts"].append(start)
+        self.lists[f"{kind}_lengths"].append(len(numbers))
+        return hash(text), start, len(numbers)
 
 
 # === Arrays of a split ===
@@ -129,11 +122,10 @@ def write_blocks(blocks, directory, split, words):
         split: Name of the split.
         words: `data.flat_arrays.numbering` of the corpus's words.
     """
-    types = WORDS | TYPES | (SPOKEN if split == "train" else {})
     with contextlib.ExitStack() as stack:
         files = {
             name: stack.enter_context(GrowingArray(path_of(directory, split, name), dtype))
-            for name, dtype in types.items()
+            for name, dtype in NUMBERED.items()
         }
         for found, arrays in blocks:
             arrays["words"] = np.array([words[word] for word in found], np.uint32)[arrays["words"]]
@@ -143,7 +135,7 @@ def write_blocks(blocks, directory, split, words):
 
 
 def encode(directory, split, ids, unknown):
-    """Writes the words of a split as ids, and returns how many are unknown.
+    """Writes the words of a split as ids, removes the arrays that a prepared dataset lacks, and counts unknown words.
 
     Args:
         directory, split: See `write_blocks`.
@@ -155,14 +147,9 @@ def encode(directory, split, ids, unknown):
         for _, numbers in StoredArray(path_of(directory, split, "words")).blocks():
             file.write(ids[numbers])
             found += int(unknown[numbers].sum())
+    for name in NUMBERED.keys() - TYPES.keys():
+        path_of(directory, split, name).unlink()
     return found
-
-
-def clear(directory):
-    """Removes the arrays that a prepared dataset lacks."""
-    for split in SPLITS:
-        for name in WORDS | SPOKEN:
-            path_of(directory, split, name).unlink(missing_ok=True)
 
 
 # === Training text ===
@@ -177,9 +164,10 @@ class Utterances:
     """
 
     def __init__(self, directory, words):
-        self._words = list(words)
-        self._numbers = StoredArray(path_of(directory, "train", "words"))
-        hashes, self._starts, self._lengths = (StoredArray(path_of(directory, "train", name)) for name in SPOKEN)
+        self._words = words
+        self._numbers, hashes, self._starts, self._lengths = (
+            StoredArray(path_of(directory, "train", name)) for name in ("words", *SPOKEN)
+        )
         self._first = first_occurrences(hashes)
 
     def __len__(self):
@@ -187,17 +175,15 @@ class Utterances:
 
     def __iter__(self):
         for lengths, numbers in self._blocks():
-            words, end = [self._words[number] for number in numbers.tolist()], 0
-            for length in lengths.tolist():
-                yield words[end : end + length]
-                end += length
+            words = iter([self._words[number] for number in numbers.tolist()])
+            yield from (list(itertools.islice(words, length)) for length in lengths.tolist())
 
     def counts(self):
-        """Counts the words that occur: `{word: count}`."""
+        """The words that occur, `{word: count}`."""
         counts = np.zeros(len(self._words), np.int64)
         for _, numbers in self._blocks():
             counts += np.bincount(numbers, minlength=len(counts))
-        return {word: count for word, count in zip(self._words, counts.tolist(), strict=True) if count}
+        return {self._words[number]: int(counts[number]) for number in np.flatnonzero(counts)}
 
     def _blocks(self):
         for place, starts in self._starts.blocks(UTTERANCES):
@@ -206,28 +192,21 @@ class Utterances:
             yield lengths, flatten(self._numbers, starts, lengths)
 
 
-def conversations(directory, words):
-    """Yields the words of each training conversation: a context with its correct response, or several lines joined.
+def conversations(split, words):
+    """Yields the words of each conversation: a context with its correct response, or several lines joined.
 
     Lines are joined if a context is the previous one with its response, or has another response to the same.
 
     Args:
-        directory, words: See `Utterances`.
+        split: `tasks.selection.split.SelectionSplit` of numbers of words.
+        words: The words in order of their numbers.
     """
-    arrays = {name: StoredArray(path_of(directory, "train", name)).mapped() for name in ("words", *TYPES)}
-    names, spoken = list(words), []
-
-    def text(kind, place):
-        start = arrays[f"{kind}_starts"][place]
-        return arrays["words"][start : start + arrays[f"{kind}_lengths"][place]].tolist()
-
-    for line in np.flatnonzero(arrays["label"] == 1):
-        first, count = (int(arrays[name][arrays["context"][line]]) for name in ("context_start", "context_turns"))
-        context = [text("turn", place) for place in range(first, first + count)]
-        if context not in (spoken[-count:], spoken[-count - 1 : -1]):  # the latter: another response to the same
+    spoken = []
+    for line in np.flatnonzero(split.label == 1):
+        context = split.turns.lists(split.turns_of(split.context[line]))
+        if context not in (spoken[-len(context) :], spoken[-len(context) - 1 : -1]):
             if spoken:
-                yield [names[number] for turn in spoken for number in turn]
+                yield [words[number] for turn in spoken for number in turn]
             spoken = context
-        spoken = [*spoken, text("response", line)]
-    if spoken:
-        yield [names[number] for turn in spoken for number in turn]
+        spoken = spoken + split.responses.lists([line])
+    yield [words[number] for turn in spoken for number in turn]

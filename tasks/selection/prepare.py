@@ -11,6 +11,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import itertools
 import shutil
 import sys
 from typing import Annotated, Literal
@@ -31,7 +32,7 @@ from data.word_vectors import append_vectors, load_text_vectors, passes, threads
 from engine.cluster import on_cluster
 from engine.vocabularies import Words
 from tasks.selection.data import ARRAYS, DATA, SPLITS, facts_of, read_split
-from tasks.selection.ingest import Utterances, blocks_of, blocks_on_cluster, clear, conversations, encode, write_blocks
+from tasks.selection.ingest import Utterances, blocks_of, blocks_on_cluster, conversations, encode, write_blocks
 
 PICKLED = 500_000
 """Most lines of a corpus that is written as `data.pkl` by default."""
@@ -45,9 +46,9 @@ class Settings(CommonSettings):
     """Settings of preparing a corpus; the defaults are the DAM paper's where it states them."""
 
     tokenizer: Literal[WHITESPACE, *TOKENIZERS] | None = None
-    """How texts are split into words, also those that a user writes later; default: the one that suits the corpus. For
-    files of words that are separated by spaces already `whitespace`; `terms` splits them the same way as the logs of
-    #ubuntu, and takes `Hello there!` as people write it."""
+    """Splits texts into words, also those that a user writes later; default: the one that suits the corpus, `whitespace`
+    where spaces separate words already. `terms` splits as the logs of #ubuntu do, and takes `Hello there!` as people
+    write it."""
     lower: bool = True
     """Makes texts lower case, unless they are split at white space alone."""
     min_count: Positive = 2
@@ -77,8 +78,8 @@ class Settings(CommonSettings):
     candidates: NonNegative = 10
     """Candidates expected per context of dev and test, else a warning; 0: any number."""
     storage: Literal["auto", "pickle", "arrays", "both"] = "auto"
-    """Examples as data.pkl in the form of DAM's release, as flat arrays, which training reads from disk as it needs
-    them, or both; auto: data.pkl of up to 500,000 lines, else arrays."""
+    """Examples as data.pkl of DAM's release, as flat arrays, which training reads from disk, or both; auto: data.pkl of
+    up to 500,000 lines, else arrays."""
 
 
 def prepare(corpus, source, out, settings, ray=False):
@@ -107,10 +108,11 @@ def prepare(corpus, source, out, settings, ray=False):
             vocabulary, vectors = given.vocabulary, given.vectors()
         else:
             vocabulary, counts = _vocabulary(files["train"], utterances, settings)
-            sentences = utterances if settings.word2vec_text == "utterances" else conversations(arrays, words)
+            sentences = utterances
+            if settings.word2vec_text == "conversations":
+                sentences = conversations(read_split(arrays, "train", len(words), "words"), words)
             settings, vectors = _word_vectors(sentences, counts, vocabulary, settings, directory, progress)
-        splits, unknown = _encoded(arrays, vocabulary, words, len(vectors))
-        statistics = _statistics(files, splits, unknown, settings.candidates)
+        splits, statistics = _encoded(arrays, files, vocabulary, words, len(vectors), settings.candidates)
         made = {VECTORS: vectors, VOCABULARY: vocabulary} | _stored(arrays, splits, vocabulary.eos_id, settings.storage)
         sizes = {"vocabulary": len(vocabulary), "distinct_training_utterances": len(utterances)}
         ids = {"eos_id": vocabulary.eos_id, "unk_id": vocabulary.unk_id or None, "hashed_words": vocabulary.hashed}
@@ -123,7 +125,7 @@ def prepare(corpus, source, out, settings, ray=False):
 
 
 def _read(reader, files, text, arrays, progress, ray):
-    """Writes the lines of all files as arrays of numbered words; returns the distinct words in order."""
+    """Writes the lines of all files as arrays of numbered words; returns the list of words."""
 
     def opener(path, mode):
         return progress.open(path, mode, description=f"reading {path.name}")
@@ -132,14 +134,12 @@ def _read(reader, files, text, arrays, progress, ray):
     words, tokenize = numbering(), functools.partial(words_of, **text)
     with on_cluster("--ray") if ray else contextlib.nullcontext() as results:
         for split, file in files.items():
-            if file is None:
-                blocks = []
-            elif ray:
-                blocks = blocks_on_cluster(results, reader, file, tokenize, split == "train")
-            else:
-                blocks = blocks_of(reader, file, tokenize, split == "train", opener)
+            blocks = []
+            if file:
+                source = reader, file, tokenize
+                blocks = blocks_on_cluster(results, *source) if ray else blocks_of(*source, opener)
             write_blocks(blocks, arrays, split, words)
-    return words
+    return list(words)
 
 
 def _vocabulary(file, utterances, settings):
@@ -155,42 +155,46 @@ def _vocabulary(file, utterances, settings):
 
 def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
     """The settings, with the passes and threads of word2vec filled in, and the vectors."""
+
+    def print_found(file, found):
+        print(f"{file}: vectors of {found:,} of {len(vocabulary) - len(SPECIALS):,} words")
+
     if settings.vectors:
         vectors, found = load_text_vectors(settings.vectors, vocabulary, settings.seed)
-        _print_found(settings.vectors, found, vocabulary)
+        print_found(settings.vectors, found)
     else:
-        known = sum(counts[word] for word in vocabulary.words if word not in SPECIALS)
-        settings = settings.replace(
-            word2vec_epochs=settings.word2vec_epochs or passes(known),
-            word2vec_workers=settings.word2vec_workers or threads(known),
-        )
-        task = progress.add_task("word vectors", total=settings.word2vec_epochs)
+        known = sum(counts[word] for word in vocabulary.words[len(SPECIALS) :])
+        epochs, workers = settings.word2vec_epochs or passes(known), settings.word2vec_workers or threads(known)
+        settings = settings.replace(word2vec_epochs=epochs, word2vec_workers=workers)
+        task = progress.add_task("word vectors", total=epochs)
         vectors = train_word2vec(
             sentences,
             vocabulary,
-            epochs=settings.word2vec_epochs,
-            workers=settings.word2vec_workers,
+            epochs=epochs,
+            workers=workers,
             after_epoch=functools.partial(progress.advance, task),
             directory=directory,
-            **{name: getattr(settings, name) for name in ("dimension", "window", "negative", "sample", "seed")},
+            **settings.model_dump(include={"dimension", "window", "negative", "sample", "seed"}),
         )
     if settings.general_vectors:
         vectors, found = append_vectors(vectors, settings.general_vectors, vocabulary)
-        _print_found(settings.general_vectors, found, vocabulary)
+        print_found(settings.general_vectors, found)
     return settings, vectors
 
 
-def _print_found(file, found, vocabulary):
-    print(f"{file}: vectors of {found:,} of {len(vocabulary) - len(SPECIALS):,} words")
-
-
-def _encoded(arrays, vocabulary, words, rows):
-    """The splits with their words as ids, and the number of unknown words of each."""
+def _encoded(arrays, files, vocabulary, words, rows, candidates):
+    """The splits with their words as ids, and the statistics of those that have a file."""
     ids = vocabulary.encode(words)
-    unknown = np.array([id == vocabulary.unk_id or id > len(vocabulary) for id in ids], bool)
-    counts = {split: encode(arrays, split, ids, unknown) for split in SPLITS}
-    clear(arrays)
-    return {split: read_split(arrays, split, rows + vocabulary.hashed) for split in SPLITS}, counts
+    is_unknown = np.array([id == vocabulary.unk_id or id > len(vocabulary) for id in ids], bool)
+    splits, statistics = {}, {}
+    for name, file in files.items():
+        unknown = encode(arrays, name, ids, is_unknown)
+        splits[name] = read_split(arrays, name, rows + vocabulary.hashed)
+        if file:
+            statistics[name] = {"file": file.name, **_statistics(splits[name], unknown)}
+            if name != "train" and candidates:
+                _warn_of_candidates(file, splits[name], candidates)
+    return splits, statistics
 
 
 def _stored(arrays, splits, eos_id, storage):
@@ -211,18 +215,7 @@ def _as_lists(split, eos_id):
 # === Statistics ===
 
 
-def _statistics(files, splits, unknown, expected):
-    """Statistics of each split that has lines; warns if contexts of dev or test lack `expected` candidates."""
-    statistics = {}
-    for name, split in splits.items():
-        if len(split):
-            statistics[name] = {"file": files[name].name, **statistics_of(split, unknown[name])}
-            if name != "train" and expected:
-                _warn_of_candidates(files[name], split, expected)
-    return statistics
-
-
-def statistics_of(split, unknown):
+def _statistics(split, unknown):
     """Statistics of a split with `unknown` words outside the vocabulary; each context counts once.
 
     Only lengths are read: what is read of a mapped array counts as memory.
@@ -262,6 +255,7 @@ def _warn_of_candidates(file, split, expected):
 # === Words of a lexical match ===
 
 
+
 def document_weights(split, ids, stems=None):
     """Inverse document frequencies, scaled to at most 1; a document is one utterance of the split.
 
@@ -276,19 +270,16 @@ def document_weights(split, ids, stems=None):
         Float32 `(ids,)`; 1 for an id that occurs nowhere.
     """
     frequency = np.zeros(ids, np.int64)
-    for texts in (split.turns, split.responses):
-        for part in texts.parts(BLOCK):
-            frequency += document_frequency(part.owners(), part.ids if stems is None else stems[part.ids], ids)
+    for part in itertools.chain(split.turns.parts(BLOCK), split.responses.parts(BLOCK)):
+        frequency += document_frequency(part.owners(), part.ids if stems is None else stems[part.ids], ids)
     n = len(split.turns) + len(split.responses)
     return (np.log((1 + n) / (1 + frequency)) / np.log(1 + n)).astype(np.float32)
 
 
 def equal_stems(vocabulary, ids):
-    """For each id the first whose word has the same stem, int32 `(ids,)`; Porter (1980), for English.
+    """For each of `ids` ids the first whose word has the same stem, int32 `(ids,)`; Porter (1980), for English.
 
-    Args:
-        vocabulary: `data.vocabulary.Vocabulary`.
-        ids: The number of ids, padding and hashed ones included; those without a word keep their own.
+    Ids without a word, padding and hashed ones, keep their own.
     """
     from gensim.parsing.porter import PorterStemmer  # gensim takes a second to load
 

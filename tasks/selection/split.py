@@ -36,6 +36,11 @@ class SelectionSplit:
     def __len__(self):
         return len(self.label)
 
+    def turns_of(self, context):
+        """The turns of a context, a slice of `turns`."""
+        first = self.context_start[context]
+        return slice(first, first + self.context_turns[context])
+
     @classmethod
     def of(cls, contexts, responses, labels, eos_id):
         """Builds a split from the lists `c`, `r` and `y` of `data.pkl`.
@@ -127,10 +132,10 @@ class SelectionSplit:
         """
         numbers, place = np.unique(self.context[lines], return_inverse=True)
         contexts, one = [], {}
-        for start, count in zip(self.context_start[numbers], self.context_turns[numbers], strict=True):
-            turns = self.turns.lists(slice(start, start + count))
+        for number in numbers:
+            turns = self.turns.lists(self.turns_of(number))
             contexts.append([one.setdefault(id, id) for turn in turns for id in (*turn, eos_id)])
-        responses = [[one.setdefault(id, id) for id in self.responses.lists([line])[0]] for line in lines]
+        responses = [[one.setdefault(id, id) for id in ids] for ids in self.responses.lists(lines)]
         return [contexts[i] for i in place], responses
 
 

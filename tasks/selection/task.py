@@ -21,7 +21,7 @@ from engine.evaluate import mean_of_logits
 from engine.optimizers import LazyAdam, OneOpAdam, averaging
 from tasks.selection import scoring
 from tasks.selection import split as batches
-from tasks.selection.data import in_words, load_dataset, text_settings
+from tasks.selection.data import as_texts, load_dataset, text_settings
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
 
@@ -148,10 +148,9 @@ class SelectionTask(task.Task):
         scores_out=None,
         partial_batches="keep",
     ):
-        """Scores a split for evaluate.py.
+        """Scores a split for evaluate.py, with the options of `engine.task.Task.measure` and these.
 
         Args:
-            model, dataset, split, run, baselines, progress, length_multiple: See `engine.task.Task.measure`.
             ties: See `metrics.ranking.ranking_metrics`.
             scores_out: File for the scores, one per line, `score TAB label`, as DAM's release has them.
             partial_batches: `"keep"` measures every line; `"drop"` those of `whole_batches`. At a batch size of 256,
@@ -161,25 +160,21 @@ class SelectionTask(task.Task):
         scores = scoring.score(model, lines, model.config, progress, length_multiple)
         if partial_batches == "drop":
             scores = scores[: scoring.whole_batches(lines.context, run.training.batch_size)]
+        if scores_out:
+            with atomic_file(scores_out) as file:
+                file.writelines(f"{score}\t{label}\n" for score, label in zip(scores, lines.label, strict=False))
 
         def ranked(values):
             return scoring.rank(f"{dataset.path}, {split}", values[: len(scores)], lines, ties=ties)
 
-        result = ranked(scores)
-        record = {
+        result, others = ranked(scores), scoring.baseline_scores(dataset, split) if baselines else {}
+        return {
             "metrics": result.metrics,
             "counts": {**result.counts, "lines": len(scores)},
             "ties": ties,
             "partial_batches": partial_batches,
-            "baselines": {},
+            "baselines": {name: ranked(values).metrics for name, values in others.items()},
         }
-        if baselines:
-            others = scoring.baseline_scores(dataset, split).items()
-            record["baselines"] = {name: ranked(values).metrics for name, values in others}
-        if scores_out:
-            with atomic_file(scores_out) as file:
-                file.writelines(f"{score}\t{label}\n" for score, label in zip(scores, lines.label, strict=False))
-        return record
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
@@ -196,14 +191,12 @@ class SelectionTask(task.Task):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        if dataset.vocabulary is None:
-            return []
-        lines, found = dataset.splits[split], []
-        for number in evenly_spaced(len(lines.context_start), count):
-            turns, candidates = in_words(dataset, split, number)
-            labels = lines.label[lines.context == number]
-            instance = {"turns": turns, "candidates": candidates}
-            expected = list(itertools.compress(candidates, labels))
+        lines, vocabulary, found = dataset.splits[split], dataset.vocabulary, []
+        for number in evenly_spaced(len(lines.context_start), count) if vocabulary else ():
+            of_context = np.flatnonzero(lines.context == number)
+            candidates = as_texts(lines.responses, of_context, vocabulary)
+            instance = {"turns": as_texts(lines.turns, lines.turns_of(number), vocabulary), "candidates": candidates}
+            expected = list(itertools.compress(candidates, lines.label[of_context]))
             found.append({"title": f"{split}, context {number + 1}", "instance": instance, "expected": expected})
         return found
 
