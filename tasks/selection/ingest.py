@@ -14,7 +14,7 @@ from base.files import UserError
 from data.flat_arrays import BLOCK, GrowingArray, StoredArray, first_occurrences, flatten, numbering, smallest_type
 from data.text_files import Span
 from engine.cluster import Lost
-from tasks.selection.data import SPLITS, TYPES, path_of
+from tasks.selection.data import TYPES, path_of
 
 SPOKEN = {"hash": "int64", "start": "int64", "length": "int32"}
 """Of each utterance of the lines with label 1, those of a context once: hash of the text, place in `words`, length."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from base.config import Config
 from base.files import UserError
-from data.sequences import Sequences
 from data.tokenizers import words_of
 from engine.parallel import compile_for_all_sizes
 from engine.predictor import Predictor, in_brackets
@@ -54,16 +53,12 @@ class SelectionPredictor(Predictor):
     def __init__(self, run):
         if not (run.path / VOCABULARY).is_file():
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
-        self.text = text_settings(run)
-        self.model = run.load_model()
+        self.text, self.model, self.vocabulary = text_settings(run), run.load_model(), vocabulary_of(run)
         compile_for_all_sizes(self.model)
-        self.vocabulary = vocabulary_of(run)
 
     def answer(self, instances):
         split, config = self._split(instances), self.model.config
-        if not len(split):
-            logits = np.zeros(0, np.float32)
-        elif len(instances) == 1:  # all candidates at once, so that their context is encoded once
+        if len(instances) == 1 and len(split):  # all candidates at once, so that their context is encoded once
             inputs = inputs_of(split, config, np.array([0]), np.arange(len(split))[None], LENGTH_MULTIPLE)
             logits = np.asarray(self.model.predict_on_batch(inputs))[0]
         else:
@@ -79,10 +74,12 @@ class SelectionPredictor(Predictor):
         ]
 
     def show(self, instance):
-        [answer], config = self.answer([instance]), self.model.config
-        read = [self._words(text)[-config.max_words :] for text in instance.turns[-config.max_turns :]]
+        [answer] = self.answer([instance])
         return (
-            [(f"turn {turn}", in_brackets(words, self.vocabulary)) for turn, words in enumerate(read, 1)],
+            [
+                (f"turn {n}", in_brackets(words, self.vocabulary))
+                for n, words in enumerate(self._read(instance.turns), 1)
+            ],
             [(answer.logits[place], instance.candidates[place]) for place in answer.order],
         )
 
@@ -91,34 +88,30 @@ class SelectionPredictor(Predictor):
         [answer] = self.answer([instance])
         if not answer.order or self._matching is None:
             return answer, []
-        config, turns, candidate = self.model.config, instance.turns, instance.candidates[answer.order[0]]
-        split = self._split([self.Instance(turns=turns, candidates=[candidate])])
-        inputs = inputs_of(split, config, np.array([0]), np.array([[0]]), 1)
-        texts = [*turns[-config.max_turns :], candidate]
-        *turns, response = [self._words(text)[-config.max_words :] for text in texts]
-        return answer, self._matching.maps(inputs, turns, response, details)
+        best = instance.replace(candidates=[instance.candidates[answer.order[0]]])
+        inputs = inputs_of(self._split([best]), self.model.config, np.array([0]), np.array([[0]]), 1)
+        [response] = self._read(best.candidates)
+        return answer, self._matching.maps(inputs, self._read(best.turns), response, details)
 
     @functools.cached_property
     def _matching(self):
         return Matching(self.model) if hasattr(self.model, "match_matrices") else None
 
     def _split(self, instances):
-        count = np.array([len(instance.turns) for instance in instances], np.int64)
-        candidates = [len(instance.candidates) for instance in instances]
-        return SelectionSplit(
-            turns=self._ids(turn for instance in instances for turn in instance.turns),
-            context_start=np.cumsum(count) - count,
-            context_turns=count,
-            responses=self._ids(text for instance in instances for text in instance.candidates),
-            context=np.repeat(np.arange(len(instances)), candidates),
-            label=np.zeros(sum(candidates), np.int32),
-        )
+        contexts, responses, eos_id = [], [], self.vocabulary.eos_id
+        for instance in instances:
+            context = [id for turn in instance.turns for id in (*self._ids(turn), eos_id)]
+            contexts += [context] * len(instance.candidates)
+            responses += map(self._ids, instance.candidates)
+        return SelectionSplit.of(contexts, responses, [0] * len(responses), eos_id)
 
-    def _ids(self, texts):
-        return Sequences.of([self.vocabulary.encode(self._words(text)) for text in texts])
+    def _ids(self, text):
+        return self.vocabulary.encode(words_of(text, **self.text))
 
-    def _words(self, text):
-        return words_of(text, **self.text)
+    def _read(self, texts):
+        """The words that the model reads of the last texts."""
+        config = self.model.config
+        return [words_of(text, **self.text)[-config.max_words :] for text in texts[-config.max_turns :]]
 
 
 class Matching:
@@ -141,29 +134,29 @@ class Matching:
             Maps as `engine.predictor.Predictor.explain` returns them. The first ones, one for each turn, show the mean
             of the match matrices divided by its maximum; negative matches are zero.
         """
-        groups = {}
-
-        def add(group, title, rows, columns, weights):
-            if rows and columns:
-                weights = weights[: len(rows), : len(columns)].tolist()  # they may be padded
-                found = {"title": title, "rows": rows, "columns": columns, "weights": weights}
-                groups.setdefault(group, []).append({"group": group, **found} if group else found)
-
         values = self._values.predict_on_batch(inputs)
-        M_TKJ = np.mean([_array(M)[0, 0] for M in values["M"].values()], axis=0)
-        M_TKJ = np.maximum(M_TKJ, 0.0) / max(M_TKJ.max(), 1e-9)
-        for t, words in enumerate(turns):
-            add("", f"turn {t + 1}", words, response, M_TKJ[t])
-        if details:
-            for name in self.model.match_matrices:
-                M_TKJ = _array(values["M"][name])[0, 0]
-                for t, words in enumerate(turns):
-                    add(f"turn {t + 1}: matches", f"turn {t + 1}: {name}", words, response, M_TKJ[t])
-            if response:
-                self._attention(add, values, inputs, turns, response)
-        return [each for maps in groups.values() for each in maps]
+        matches = {name: _array(M)[0, 0] for name, M in values["M"].items()}
+        M_TKJ = np.maximum(np.mean(list(matches.values()), axis=0), 0.0)
+        M_TKJ /= max(M_TKJ.max(), 1e-9)
+        numbered = list(enumerate(turns))
+        found = [("", f"turn {t + 1}", words, response, M_TKJ[t]) for t, words in numbered]
+        if details and response:
+            for t, words in numbered:
+                group = f"turn {t + 1}: matches"
+                found += [(group, f"turn {t + 1}: {name}", words, response, M[t]) for name, M in matches.items()]
+            found += self._attention(values, inputs, numbered, response)
+        groups = list(dict.fromkeys(group for group, *_ in found))
+        return [
+            {
+                **({"group": group} if group else {}),
+                **{"title": title, "rows": rows, "columns": columns},
+                "weights": weights[: len(rows), : len(columns)].tolist(),  # without padding
+            }
+            for group, title, rows, columns, weights in sorted(found, key=lambda each: groups.index(each[0]))
+            if rows and columns
+        ]
 
-    def _attention(self, add, values, inputs, turns, response):
+    def _attention(self, values, inputs, numbered, response):
         """The weights of every attentive module: response and turns on themselves, then each on the other."""
         u_mask = np.asarray(inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
         r_mask = np.asarray(inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
@@ -173,16 +166,16 @@ class Matching:
                 name = f"self-attention {l + 1}"
                 Att_TKK = _array(attend.attention(U, U, u_mask, u_mask))[0, 0]
                 Att_JJ = _array(attend.attention(R, R, r_mask, r_mask))[0, 0, 0]
-                add("response: attention", f"response: {name}", response, response, Att_JJ)
-                for t, words in enumerate(turns):
-                    add(f"turn {t + 1}: attention", f"turn {t + 1}: {name}", words, words, Att_TKK[t])
+                yield "response: attention", f"response: {name}", response, response, Att_JJ
+                for t, words in numbered:
+                    yield f"turn {t + 1}: attention", f"turn {t + 1}: {name}", words, words, Att_TKK[t]
             if match := layers.get(f"cross_match_{l}"):
                 Att_TKJ = _array(match.utterance_attends.attention(U, R, u_mask, r_mask))[0, 0]
                 Att_TJK = _array(match.response_attends.attention(R, U, r_mask, u_mask))[0, 0]
-                for t, words in enumerate(turns):
+                for t, words in numbered:
                     group = f"turn {t + 1}: attention"
-                    add(group, f"turn {t + 1} on response {l}", words, response, Att_TKJ[t])
-                    add(group, f"response on turn {t + 1} {l}", response, words, Att_TJK[t])
+                    yield group, f"turn {t + 1} on response {l}", words, response, Att_TKJ[t]
+                    yield group, f"response on turn {t + 1} {l}", response, words, Att_TJK[t]
 
 
 def _array(x):

@@ -46,9 +46,8 @@ class Settings(CommonSettings):
     """Settings of preparing a corpus; the defaults are the DAM paper's where it states them."""
 
     tokenizer: Literal[WHITESPACE, *TOKENIZERS] | None = None
-    """Splits texts into words, also those that a user writes later; default: the one that suits the corpus, `whitespace`
-    where spaces separate words already. `terms` splits as the logs of #ubuntu do, and takes `Hello there!` as people
-    write it."""
+    """Splits texts into words, also those that a user writes later; default: the corpus's own, `whitespace` where spaces
+    separate words already. `terms` splits as the logs of #ubuntu do, and takes `Hello there!` as people write it."""
     lower: bool = True
     """Makes texts lower case, unless they are split at white space alone."""
     min_count: Positive = 2
@@ -253,7 +252,6 @@ def _warn_of_candidates(file, split, expected):
 
 
 # === Words of a lexical match ===
-
 
 
 def document_weights(split, ids, stems=None):

@@ -3,12 +3,13 @@
 Letters: B batch   N candidates of a context   T turns   K utterance words   J response words
 """
 
-import math
+import contextlib
 
 import numpy as np
 from keras import ops
 
 from base.files import UserError
+from data.sequences import round_up
 from engine.parallel import results_of
 from metrics.baselines import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import ranking_metrics
@@ -85,14 +86,13 @@ def ranking_batches(split, config, pairs=80):
     Returns:
         List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: no candidate.
     """
-    exact = config.masking == "exact"
-    largest = config.max_turns, config.max_words, config.max_words
-    batches = []
-    for lines in _candidates_by_length(split, config, pairs if exact else 0):
+    exact, batches = config.masking == "exact", []
+    for lines in _candidates_by_length(split, config, pairs if exact else 0) if len(split) else ():
         contexts = split.context[lines[:, 0]]
-        sizes = split.sizes(contexts, lines, *largest[:2]) if exact else np.full((len(lines), 3), largest)
-        T = sizes[:, 0]
-        K, J = np.minimum(-(-sizes[:, 1:] // 6) * 6, config.max_words).T  # as they are padded
+        T, *sizes = split.sizes(contexts, lines, config.max_turns, config.max_words).T
+        K, J = (np.minimum(round_up(size, 6), config.max_words) for size in sizes)  # as they are padded
+        if not exact:
+            T[:], K[:], J[:] = config.max_turns, config.max_words, config.max_words
         order = np.lexsort([K, J, -(-T // 3)])  # pooling takes turns by threes
         ends = _cheapest_ends(T[order], K[order], J[order], lines.shape[1], max(1, pairs // lines.shape[1]))
         batches += [(contexts[batch], lines[batch]) for batch in np.split(order, ends) if len(batch)]
@@ -104,37 +104,30 @@ def _cheapest_ends(T, K, J, N, most):
 
     Dynamic programming: the cheapest cut of the first `end` examples is one of the first `start`, and one batch more.
     """
-    sizes, cost, start_of = list(zip(T.tolist(), K.tolist(), J.tolist(), strict=True)), [0.0], [0]
+    sizes, best = list(zip(T.tolist(), K.tolist(), J.tolist(), strict=True)), [(0, 0)]  # cost and start of the last
     for end in range(1, len(sizes) + 1):
         t = k = j = 0
-        cheapest, begin = math.inf, 0
+        cuts = []
         for start in range(end - 1, max(end - most, 0) - 1, -1):
             t, k, j = max(t, sizes[start][0]), max(k, sizes[start][1]), max(j, sizes[start][2])
-            total = cost[start] + CALL + (end - start) * N * t * k * j
-            if total < cheapest:
-                cheapest, begin = total, start
-        cost.append(cheapest)
-        start_of.append(begin)
-    ends = [start_of[-1]]
+            cuts.append((best[start][0] + CALL + (end - start) * N * t * k * j, start))
+        best.append(min(cuts))
+    ends = [best[-1][1]]
     while ends[-1]:
-        ends.append(start_of[ends[-1]])
+        ends.append(best[ends[-1]][1])
     return ends[-2::-1]
 
 
 def _candidates_by_length(split, config, pairs):
-    """The lines of each context in order of length, at most `CANDIDATES` in a row.
+    """The lines of each context by length, at most `CANDIDATES` in a row: whole rows, then halves, int `(rows, N)`.
 
     A row is cut in two if its shorter half is at most two thirds as long as the whole, and saves more than another
     batch of `pairs` candidates costs; `pairs` 0: never.
-
-    Returns:
-        Two arrays, int `(rows, N)`: the whole rows, then the halves; -1: no candidate.
     """
     lengths = np.minimum(split.responses.kept(np.arange(len(split))), config.max_words)
     order = np.lexsort((lengths, split.context))
     new = np.diff(split.context[order], prepend=-1) != 0
-    start = np.flatnonzero(new)
-    column = (np.arange(len(new)) - start[np.cumsum(new) - 1]) % CANDIDATES
+    column = (np.arange(len(new)) - np.flatnonzero(new)[np.cumsum(new) - 1]) % CANDIDATES
     row = np.cumsum(column == 0) - 1
     lines = np.full((row[-1] + 1, column.max() + 1), -1)
     lines[row, column] = order
@@ -172,33 +165,27 @@ def whole_batches(context, batch_size):
 
 def baseline_scores(dataset, split, seed=0):
     """Scores of the three baselines on a split: `{name: (lines,)}`."""
-    train, test = dataset.splits["train"], dataset.splits[split]
+    train, test, eos_id = dataset.splits["train"], dataset.splits[split], dataset.eos_id
     positives = np.flatnonzero(train.label == 1)
-
-    def documents():
-        for start in range(0, len(positives), DOCUMENTS):
-            for texts in train.texts(positives[start : start + DOCUMENTS], dataset.eos_id):
-                yield from texts
-
-    contexts, responses = test.texts(np.arange(len(test)), dataset.eos_id)
+    parts = (positives[start : start + DOCUMENTS] for start in range(0, len(positives), DOCUMENTS))
+    documents = (text for part in parts for texts in train.texts(part, eos_id) for text in texts)
+    contexts, responses = test.texts(np.arange(len(test)), eos_id)
     ignore = [] if dataset.unk_id is None else [dataset.unk_id]
-    tfidf = tfidf_scores(documents(), contexts, responses, ignore=ignore, end_of_turn=dataset.eos_id)
+    tfidf = tfidf_scores(documents, contexts, responses, ignore=ignore, end_of_turn=eos_id)
     return {"random": random_scores(len(test), seed), "constant": constant_scores(len(test)), "TF-IDF cosine": tfidf}
 
 
 def metrics_by(split, scores, grouping):
     """The metrics of groups of contexts, see `engine.task.Task.metrics_by`; `grouping` is a key of `GROUPINGS`."""
-    ends = GROUPINGS[grouping]
-    group, names, found = np.searchsorted(ends, _sizes(split, grouping)), _names(ends), []
-    for number in np.unique(group):
-        lines = np.flatnonzero(group[split.context] == number)
-        try:
+    ends, found = GROUPINGS[grouping], []
+    group = np.searchsorted(ends, _sizes(split, grouping))[split.context]
+    for number, name in enumerate(_names(ends)):
+        lines = group == number
+        with contextlib.suppress(ValueError):  # none of its contexts has both labels
             result = ranking_metrics(scores[lines], split.label[lines], split.context[lines])
-        except ValueError:  # none of its contexts has both labels
-            continue
-        counts = result.counts
-        ranked = counts["contexts"] - counts["without_positive"] - counts["without_negative"]
-        found.append({"group": names[number], "examples": ranked, "metrics": result.metrics})
+            counts = result.counts
+            ranked = counts["contexts"] - counts["without_positive"] - counts["without_negative"]
+            found.append({"group": name, "examples": ranked, "metrics": result.metrics})
     return found
 
 
@@ -208,8 +195,8 @@ def _sizes(split, grouping):
         return turns
     if grouping == "last_turn":
         return split.turns.kept(np.where(turns > 0, split.context_start + turns - 1, -1))
-    total = np.concatenate([[0], np.cumsum(split.turns.lengths)])
-    return (total[split.context_start + turns] - total[split.context_start]) / np.maximum(turns, 1)
+    words = np.bincount(np.repeat(np.arange(len(turns)), turns), split.turns.lengths, len(turns))
+    return words / np.maximum(turns, 1)
 
 
 def _names(ends):

@@ -4,7 +4,6 @@ Letters: E examples   B batch   N candidates of a context   T turns   K utteranc
 """
 
 import dataclasses
-import functools
 
 import numpy as np
 
@@ -105,16 +104,11 @@ class SelectionSplit:
         return kept, np.where(turn < kept[:, None], first[:, None] + turn, -1)
 
     def draw_negatives(self, lines, pool, count, rng):
-        """Draws `count` negative responses for each of some lines with label 1, among a pool of such lines.
-
-        Args:
-            lines: int `(E,)`.
-            pool: int `(P,)`.
-            rng: `numpy.random.Generator`.
+        """Draws `count` negative responses for each of some `lines` with label 1, among a `pool` of such lines.
 
         Returns:
-            Lines of the pool, int `(E, count)`; their words differ from the positive's, unless all of the pool have
-            these words.
+            Lines of the pool, int `(len(lines), count)`; their words differ from the positive's, unless all of the pool
+            have these words.
         """
         drawn = pool[rng.integers(len(pool), size=(len(lines), count))]
         own = np.broadcast_to(lines[:, None], drawn.shape)
@@ -164,7 +158,7 @@ def _cut_turns(contexts, eos_id):
 def inputs_of(split, config, contexts, responses, length_multiple):
     """The model's inputs for contexts and the lines of their candidates, see `SelectionSplit.collate`.
 
-    Lengths are rounded up to 3/2 of `length_multiple`, as poolings take cells by threes (`layers.match_aggregation`).
+    Lengths are rounded up to 3/2 of `length_multiple`: poolings take cells by threes (`layers.match_aggregation`).
     """
     cut = config.masking == "exact"  # else padding counts, so all of it must be there
     inputs = split.collate(contexts, responses, config.max_turns, config.max_words, length_multiple * 3 // 2, cut)
@@ -197,9 +191,8 @@ def training_batches(split, config, training, rng):
         if training.negatives == "fresh":
             labels[:, 1:] = 0  # they are positive elsewhere
         sizes = split.sizes(contexts, lines, config.max_turns, config.max_words)
-        return [
-            (contexts[batch], lines[batch], labels[batch]) for batch in like_batches(sizes, training.batch_size, rng)
-        ]
+        rows = like_batches(sizes, training.batch_size, rng)
+        return [(contexts[batch], lines[batch], labels[batch]) for batch in rows]
 
     return Batches([-(-len(examples) // training.batch_size) for _, examples, _ in pools], make)
 
@@ -220,28 +213,24 @@ def candidate_lists(split, training):
     positives = np.flatnonzero(split.label == 1)
     if not len(positives):
         raise UserError("the training split has no line with label 1")
+
+    def fresh(examples, rng):
+        lines = positives[examples]
+        drawn = split.draw_negatives(lines, positives, training.negatives_per_positive, rng)
+        return np.concatenate([lines[:, None], drawn], axis=1)
+
     if training.negatives == "fresh":
-        return [(len(positives), functools.partial(_with_fresh_negatives, split, training, positives))]
-    # A softmax over the file's candidates: each positive with all negatives of its context.
+        return [(len(positives), fresh)]
     negatives = np.flatnonzero(split.label == 0)
-    count = np.bincount(split.context[negatives], minlength=len(split.context_start))
-    first = (np.cumsum(count) - count)[split.context[positives]]
-    count = count[split.context[positives]]
-    lists = []
-    for n in np.unique(count[count > 0]):
-        draw = functools.partial(_with_file_negatives, positives[count == n], negatives, first[count == n], n)
-        lists.append((np.count_nonzero(count == n), draw))
+    counts = np.bincount(split.context[negatives], minlength=len(split.context_start))
+    first, count = (np.cumsum(counts) - counts)[split.context[positives]], counts[split.context[positives]]
+
+    def of_file(n):
+        """A softmax over the file's candidates: each positive with all `n` negatives of its context."""
+        own, places = positives[count == n, None], first[count == n, None] + np.arange(n)
+        return len(own), lambda examples, rng: np.concatenate([own[examples], negatives[places[examples]]], axis=1)
+
+    lists = [of_file(n) for n in np.unique(count[count > 0])]
     if not lists:
         raise UserError("loss=softmax with negatives=file needs contexts with both labels")
     return lists
-
-
-def _with_fresh_negatives(split, training, positives, examples, rng):
-    lines = positives[examples]
-    drawn = split.draw_negatives(lines, positives, training.negatives_per_positive, rng)
-    return np.concatenate([lines[:, None], drawn], axis=1)
-
-
-def _with_file_negatives(positives, negatives, first, count, examples, _):
-    places = first[examples][:, None] + np.arange(count)
-    return np.concatenate([positives[examples][:, None], negatives[places]], axis=1)
