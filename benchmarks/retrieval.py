@@ -174,14 +174,11 @@ def build_large(path, run, sources, count):
 
 def kept_of(talks, predictor):
     """The number of distinct responses that an index of some conversations keeps."""
-    from tasks.selection.retrieval.build import unfit_of
-    from tasks.selection.retrieval.spool import TurnStore
+    from tasks.selection.retrieval.build import TurnStore, unfit_of
 
-    with tempfile.TemporaryDirectory() as directory:
-        store = TurnStore(pathlib.Path(directory), talks)
-        responses = np.unique(store.numbers[store.places > 0])
-        known = set(predictor.vocabulary.words)
-        return int((~unfit_of(*store.words(predictor.text), known)[responses]).sum())
+    store = TurnStore(talks)
+    responses = np.unique(store.numbers[store.places > 0])
+    return int((~unfit_of(*store.words(predictor.text), set(predictor.vocabulary.words))[responses]).sum())
 
 
 def recombined(talks, count, seed=1):

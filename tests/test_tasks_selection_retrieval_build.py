@@ -1,4 +1,4 @@
-"""`tasks.selection.retrieval.build` and `spool`: conversations, turns, names, BM25; tools.build_index."""
+"""`tasks.selection.retrieval.build`: conversations, turns, names, BM25; tools.build_index."""
 
 import shutil
 
@@ -11,30 +11,35 @@ from base.files import UserError
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from tasks import TASKS
-from tasks.selection.retrieval import build, spool
-from tasks.selection.retrieval.build import fit_turns, index_of_run, of_corpus, of_dataset, save_bm25, unfit_of
+from tasks.selection.retrieval import build
+from tasks.selection.retrieval.build import (
+    TurnStore,
+    fit_turns,
+    index_of_run,
+    of_corpus,
+    of_dataset,
+    save_bm25,
+    unfit_of,
+)
 from tasks.selection.retrieval.index import RetrievalIndex
-from tasks.selection.retrieval.spool import TurnStore
 
 # === Turns ===
 
 
-@pytest.fixture(params=[20_000, 2])
-def talks(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(spool, "PART", request.param)
-    return TurnStore(tmp_path, [["a", "b", "c"], ["a", "b"], [], ["d", "a", "b ", "a"], ["e", "d", "a", "b"]])
+@pytest.fixture
+def talks():
+    return TurnStore([["a", "b", "c"], ["a", "b"], [], ["d", "a", "b ", "a"], ["e", "d", "a", "b"]])
 
 
 def test_texts_are_numbered_as_they_occur(talks):
     assert talks.numbers.tolist() == [0, 1, 2, 0, 1, 3, 0, 1, 0, 4, 3, 0, 1]
     assert talks.places.tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 3, 0, 1, 2, 3]
-    assert list(talks.texts(np.arange(5))) == [b"a", b"b", b"c", b"d", b"e"]
-    assert list(talks.texts(np.array([3, 0]))) == [b"d", b"a"] and len(talks) == 5
+    assert talks.texts == list("abcde")
     assert talks.before(np.array([0, 1, 8]), 2).tolist() == [[-1, -1], [-1, 0], [0, 1]]
 
 
-def test_texts_are_cut_into_words(tmp_path):
-    store = TurnStore(tmp_path, [["Hi, you!", "You? hi"], ["", "hi"]])
+def test_texts_are_cut_into_words():
+    store = TurnStore([["Hi, you!", "You? hi"], ["", "hi"]])
     words, texts = store.words({"tokenizer": "terms", "lower": True})
     assert words == ["", "_EOS_", "_UNK_", "hi", ",", "you", "!", "?"]
     assert texts.lists() == [[3, 4, 5, 6], [5, 7, 3], [], [3]]

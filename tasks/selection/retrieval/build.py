@@ -1,28 +1,27 @@
-"""Builds what `tasks.selection.retrieval.index` reads: conversations become texts, pairs and three searches.
+"""Builds what `tasks.selection.retrieval.index` reads: conversations become texts, pairs and three searches."""
 
-Texts stay in files and are processed in parts, so that memory holds little more than what is written.
-"""
-
+import array
 import collections
 import dataclasses
 import functools
 import json
 import os
 import pathlib
-import tempfile
 
 import bm25s
 import numpy as np
+import scipy.sparse
 
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
+from data.flat_arrays import numbering
 from data.sequences import Sequences, document_frequency
+from data.tokenizers import words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from tasks.selection.data import as_texts, load_dataset
 from tasks.selection.retrieval import index as files
 from tasks.selection.retrieval.encoder import PairEncoder
 from tasks.selection.retrieval.index import READ, TURNS, vocabulary_hash
-from tasks.selection.retrieval.spool import TurnStore
 
 FIT_PAIRS = 200_000
 """Most pairs, drawn at random, that the encoder is fitted to."""
@@ -68,8 +67,8 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
         UserError: if no response is left, or `out` is in use.
     """
     vocabulary = dataclasses.replace(vocabulary, hashed=0)  # hashed words have no vector
-    with atomic_directory(out) as directory, tempfile.TemporaryDirectory(dir=directory) as temporary:
-        store = TurnStore(pathlib.Path(temporary), conversations)
+    with atomic_directory(out) as directory:
+        store = TurnStore(conversations)
         words, texts = store.words(text)
         turns = fit_turns(store, unfit_of(words, texts, set(vocabulary.words)))
         if not len(turns):
@@ -81,7 +80,9 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
         save_bm25(directory / files.CONTEXTS, lambda: parts(contexts), len(words))
         save_bm25(directory / files.RESPONSES, lambda: parts(responses[:, None]), len(words))
         known = np.array([0, *vocabulary.encode(words[1:])], np.int32)
-        encoder = _fit_encoder(store, turns, lambda numbers: parts(numbers, known), vectors, seed)
+        drawn = turns[np.random.default_rng(seed).permutation(len(turns))[:FIT_PAIRS]]
+        pairs = store.before(drawn, READ), store.numbers[drawn, None]
+        encoder = PairEncoder.fit(*(functools.partial(parts, numbers, known) for numbers in pairs), vectors)
         encoder.save(directory / files.ENCODER)
         config = {
             "index": files.VERSION,
@@ -111,14 +112,9 @@ def build_for(predictor, out, conversations, facts=None):
 
 
 def index_of_run(path, predictor):
-    """The path of the index in a run directory, built if there is none but conversations to build it from.
+    """The index in the directory `path` of the run of a `tasks.selection.predictor.SelectionPredictor`.
 
-    Args:
-        path: The run directory, a `pathlib.Path`.
-        predictor: `tasks.selection.predictor.SelectionPredictor` of the run.
-
-    Returns:
-        `None` if there is neither, or the directory is read-only.
+    It is built if there is none but conversations to build it from; `None` if there are none, or it cannot be written.
     """
     index, pairs = path / INDEX, path / PAIRS
     if not index.is_dir() and pairs.is_dir() and os.access(path, os.W_OK):
@@ -145,8 +141,7 @@ def of_dataset(path, vocabulary, split="train"):
         raise UserError(f"{path}: expected a dataset with the vocabulary of the run. Received: another, or none")
     found = dataset.splits[split]
     for line in np.flatnonzero(found.label == 1):
-        first, count = found.context_start[found.context[line]], found.context_turns[found.context[line]]
-        turns = as_texts(found.turns, slice(first, first + count), dataset.vocabulary)
+        turns = as_texts(found.turns, found.turns_of(found.context[line]), dataset.vocabulary)
         yield turns + as_texts(found.responses, [line], dataset.vocabulary)
 
 
@@ -166,18 +161,61 @@ def of_corpus(corpus, source, split="train"):
         yield from reader.read(reader.find_splits(pathlib.Path(source))[split], split)
 
 
+class TurnStore:
+    """The turns of conversations; equal texts have one number.
+
+    Args:
+        conversations: Iterable of lists of texts, the oldest first; one may be the beginning of another.
+
+    Attributes:
+        texts: The distinct texts, in order of first occurrence.
+        numbers: Number of the text of each turn, int32 `(turns,)`.
+        places: Turns before each turn in its conversation, int32 `(turns,)`.
+    """
+
+    def __init__(self, conversations):
+        texts, numbers, places = numbering(), array.array("i"), array.array("i")
+        for turns in conversations:
+            numbers.extend(texts[turn.strip()] for turn in turns)
+            places.extend(range(len(turns)))
+        self.texts, self.numbers, self.places = list(texts), np.asarray(numbers), np.asarray(places)
+
+    def before(self, turns, count):
+        """Numbers of the texts of the `count` turns before each of some turns, int `(n,)`.
+
+        Returns:
+            int32 `(n, count)`, the oldest first; -1: no turn.
+        """
+        back = np.arange(count, 0, -1)
+        there = self.places[turns, None] >= back
+        return np.where(there, self.numbers[np.where(there, turns[:, None] - back, 0)], np.int32(-1))
+
+    def words(self, text):
+        """Splits the distinct texts into words, as `data.tokenizers.words_of` does with the settings `text`.
+
+        Returns:
+            Every distinct word, at the index that is its id in a `data.vocabulary.Vocabulary` of them; and the words of
+            every text, `Sequences` of ids.
+        """
+        ids, flat, lengths = numbering(), array.array("i"), array.array("i")
+        for word in ("", *SPECIALS):
+            ids[word]
+        for each in self.texts:
+            words = words_of(each, **text)
+            lengths.append(len(words))
+            flat.extend(ids[word] for word in words)
+        lengths = np.asarray(lengths)
+        return list(ids), Sequences(np.asarray(flat), np.cumsum(lengths) - lengths, lengths)
+
+
 # === Which texts are answers ===
 
 
 def fit_turns(store, unfit):
-    """The turns that are responses, one of those with the same text and the same `TURNS` turns before.
+    """The turns of a `TurnStore` that are responses, by the numbers of their texts, int `(pairs,)`.
 
-    Args:
-        store: `tasks.selection.retrieval.spool.TurnStore`.
-        unfit: Which of its texts are no answers, bool `(texts,)`.
-
-    Returns:
-        int `(pairs,)`, in the order of the numbers of their texts.
+    Texts that are `unfit`, bool `(texts,)`, are none; of turns with the same text and the same `TURNS` turns before,
+    one is.
     """
     turns = np.flatnonzero((store.places > 0) & ~unfit[store.numbers])
     pairs = np.column_stack([store.before(turns, TURNS), store.numbers[turns]])
@@ -247,29 +285,21 @@ def _parts(texts, numbers, ids=None):
         yield part if ids is None else Sequences(ids[part.ids], part.starts, part.lengths)
 
 
-def _fit_encoder(store, turns, parts, vectors, seed):
-    drawn = turns[np.random.default_rng(seed).permutation(len(turns))[:FIT_PAIRS]]
-    contexts, responses = store.before(drawn, READ), store.numbers[drawn, None]
-    return PairEncoder.fit(lambda: parts(contexts), lambda: parts(responses), vectors)
-
-
 def _save_texts(directory, store, turns, responses, contexts):
     """Stores the responses, then all other texts that contexts need, and the pairs by these new numbers.
 
     Returns the number of texts.
     """
-    others = np.zeros(len(store), bool)
+    others = np.zeros(len(store.texts), bool)
     others[contexts[contexts >= 0]] = True
     others[responses] = False
     order = np.concatenate([responses, np.flatnonzero(others)])
-    number = np.full(len(store) + 1, -1, np.int32)
+    number = np.full(len(others) + 1, -1, np.int32)
     number[order] = np.arange(len(order))  # the last, that of -1, stays -1
     np.save(directory / files.PAIRS, number[np.column_stack([contexts, store.numbers[turns]])])
-    ends = [0]
     with open(directory / files.TEXTS, "wb") as file:
-        for text in store.texts(order):
-            ends.append(ends[-1] + file.write(text))
-    np.save(directory / files.OFFSETS, np.array(ends, np.int64))
+        sizes = [file.write(store.texts[place].encode()) for place in order]
+    np.save(directory / files.OFFSETS, np.cumsum([0, *sizes], dtype=np.int64))
     return len(order)
 
 
@@ -278,36 +308,31 @@ def save_bm25(directory, parts, words):
 
         score(w, d) = idf(w) tf / (tf + k1 (1 - b + b |d| / mean |d|)),   idf(w) = log(1 + (N - df + 1/2) / (df + 1/2))
 
-    bm25s computes the same from lists of Python numbers: fifteen times slower, and all in memory.
+    bm25s computes the same from lists of Python numbers: fifteen times slower.
 
     Args:
         directory: Directory to write to.
-        parts: Function that returns an iterator of `data.sequences.Sequences` of word ids, all documents together;
-            called twice.
+        parts: Function that returns an iterator of parts of all documents, as `data.sequences.Sequences.parts` yields
+            them; called twice.
         words: The number of ids.
     """
     frequency, documents, length = np.zeros(words, np.int64), 0, 0
     for part in parts():
-        frequency += document_frequency(part.owners(), part.flat(), words)
-        documents, length = documents + len(part), length + int(part.lengths.sum())
+        frequency += document_frequency(part.owners(), part.ids, words)
+        documents, length = documents + len(part), length + len(part.ids)
     index = bm25s.BM25()
     idf = np.log1p((documents - frequency + 0.5) / (frequency + 0.5))
-    ends = np.cumsum(frequency)
-    place = ends - frequency  # of the next entry of each word
-    data, indices = np.empty(frequency.sum(), np.float32), np.empty(frequency.sum(), np.int32)
-    first = 0
-    for part in parts():
-        key, tf = np.unique(part.owners() * words + part.flat(), return_counts=True)
-        document, word = key // words, key % words
-        relative = part.lengths[document] / max(length / documents, 1e-9)
-        score = idf[word] * tf / (tf + index.k1 * (1 - index.b + index.b * relative))
-        order = np.argsort(word, kind="stable")
-        word = word[order]
-        at = place[word] + np.arange(len(word)) - np.searchsorted(word, word)
-        data[at], indices[at] = score[order], first + document[order]
-        place += np.bincount(word, minlength=words)
-        first += len(part)
-    starts = np.concatenate([[0], ends]).astype(np.int64)
-    index.scores = {"data": data, "indices": indices, "indptr": starts, "num_docs": documents}
+
+    def scores(part):
+        starts = np.append(part.starts, len(part.ids))
+        tf = scipy.sparse.csr_matrix((np.ones(len(part.ids)), part.ids, starts), (len(part), words))
+        tf.sum_duplicates()
+        relative = np.repeat(part.lengths / max(length / documents, 1e-9), np.diff(tf.indptr))
+        tf.data *= idf[tf.indices] / (tf.data + index.k1 * (1 - index.b + index.b * relative))
+        return tf.astype(np.float32)
+
+    table = scipy.sparse.vstack([scores(part) for part in parts()], "csc")
+    index.scores = {"data": table.data, "indices": table.indices, "indptr": table.indptr.astype(np.int64)}
+    index.scores["num_docs"] = documents
     index.vocab_dict, index.nonoccurrence_array = {}, None
     index.save(directory, show_progress=False)
