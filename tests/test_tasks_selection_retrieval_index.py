@@ -165,7 +165,7 @@ def test_a_missing_file_is_the_users_error(path, tmp_path, name):
 def test_other_vocabularies_directories_and_versions_are_refused(path, tmp_path):
     with pytest.raises(UserError, match="built for a run of another vocabulary"):
         RetrievalIndex(path, Vocabulary.of(WORDS.split()[::-1]))
-    with pytest.raises(UserError, match=r"expected an index that tools.build_index wrote"):
+    with pytest.raises(UserError, match=r"config.json: expected a readable JSON file"):
         RetrievalIndex(tmp_path, VOCABULARY)
     config = json.loads((path / files.CONFIG).read_text())
     (tmp_path / files.CONFIG).write_text(json.dumps({**config, "index": 0}))

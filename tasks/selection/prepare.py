@@ -46,8 +46,8 @@ class Settings(CommonSettings):
     """Settings of preparing a corpus; the defaults are the DAM paper's where it states them."""
 
     tokenizer: Literal[WHITESPACE, *TOKENIZERS] | None = None
-    """Splits texts into words, also those that a user writes later; default: the corpus's own, `whitespace` where spaces
-    separate words already. `terms` splits as the logs of #ubuntu do, and takes `Hello there!` as people write it."""
+    """Splits texts into words, also those that a user writes later; default: that of the corpus, `whitespace` for words
+    with spaces between them. `terms` splits as the logs of #ubuntu do, and takes `Hello there!` as people write it."""
     lower: bool = True
     """Makes texts lower case, unless they are split at white space alone."""
     min_count: Positive = 2

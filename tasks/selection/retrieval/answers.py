@@ -58,10 +58,11 @@ def ranked(predictor, turns, candidates, hits=None):
         hits: The `tasks.selection.retrieval.index.Hit` of each; `None`: they come from elsewhere.
     """
     [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
-    hits = hits or [None] * len(candidates)
-    answers = list(map(Answer, candidates, found["scores"], hits))
-    total = [logit + (QUESTION * hit.question if hit else 0) for logit, hit in zip(found["logits"], hits, strict=True)]
-    return [answers[i] for i in sorted(range(len(answers)), key=lambda i: -total[i])]
+    rows = zip(candidates, found["scores"], found["logits"], hits or [None] * len(candidates), strict=True)
+    totals = [
+        (logit + (QUESTION * hit.question if hit else 0), Answer(text, score, hit)) for text, score, logit, hit in rows
+    ]
+    return [answer for _, answer in sorted(totals, key=lambda total: -total[0])]
 
 
 def without_duplicates(answers, said, count=None):
@@ -78,12 +79,12 @@ def without_duplicates(answers, said, count=None):
     """
     taken, kept = [_word_set(text) for text in said], []
     for answer in answers:
-        if len(kept) == count:
-            break
         words = _word_set(answer.text)
         if not any(_alike(words, other) for other in taken):
             taken.append(words)
             kept.append(answer)
+        if len(kept) == count:
+            break
     return kept
 
 
@@ -92,8 +93,8 @@ def _word_set(text):
 
 
 def _alike(one, other):
-    small, large = sorted((len(one), len(other)))
-    return small >= ALIKE * large and len(one & other) >= ALIKE * len(one | other)
+    shared = len(one & other)
+    return shared >= ALIKE * (len(one) + len(other) - shared)
 
 
 class AnsweringPredictor(Predictor):

@@ -33,9 +33,7 @@ class PairEncoder:
 
     @classmethod
     def fit(cls, contexts, responses, vectors, dimension=64, ridge=0.01):
-        """Finds the directions that contexts share with their responses.
-
-        Each direction is scaled by the square root of its correlation, so that a dot product weighs it by that.
+        """Finds the directions that contexts share with their responses, scaled by the roots of their correlations.
 
         Args:
             contexts, responses: Functions that return an iterator of `data.sequences.Sequences` of word ids; list `i`

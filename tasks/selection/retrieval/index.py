@@ -16,7 +16,7 @@ conversation; `Hit.places` has the order of each search.
 
 import dataclasses
 import hashlib
-import json
+import itertools
 import pathlib
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from usearch.index import Index as NearestVectors
 
 from base.files import UserError
 from data.sequences import Sequences
+from data.text_files import read_json
 from data.tokenizers import words_of
 from data.vocabulary import UNK_ID, Vocabulary
 from tasks.selection.retrieval.encoder import PairEncoder
@@ -61,11 +62,7 @@ class Hit(NamedTuple):
 
 
 class RetrievalIndex:
-    """An index that `tasks.selection.retrieval.build.build` wrote, memory-mapped.
-
-    Args:
-        path: Its directory.
-        vocabulary: `data.vocabulary.Vocabulary` of the run that it serves.
+    """An index, memory-mapped, for a run with a `data.vocabulary.Vocabulary`.
 
     Raises:
         UserError: if a file is missing or damaged, or the index was built for another vocabulary.
@@ -73,8 +70,10 @@ class RetrievalIndex:
 
     def __init__(self, path, vocabulary):
         path = pathlib.Path(path)
-        self.config = read_config(path)
-        if self.config["vocabulary"] != vocabulary_hash(vocabulary):
+        self.config = read_json(path / CONFIG)
+        if not isinstance(self.config, dict) or self.config.get("index") != VERSION:
+            raise UserError(f"{path / CONFIG}: expected an index of version {VERSION}: build it again")
+        if self.config.get("vocabulary") != vocabulary_hash(vocabulary):
             raise UserError(f"{path} was built for a run of another vocabulary: build one with --run of this run")
         self.vocabulary = dataclasses.replace(vocabulary, hashed=0)  # hashed words have no vector
         self.text, self.size = self.config["text"], self.config["responses"]
@@ -100,14 +99,17 @@ class RetrievalIndex:
     def search(self, turns, count=SEARCHED):
         """The `count` best responses that may continue a conversation, texts, oldest first: list of distinct `Hit`."""
         said = self.cut(turns)
-        last, read, whole = ([word for turn in said[-n:] for word in turn] for n in (1, READ, len(said)))
+        last, read, whole = (list(itertools.chain(*said[-n:])) for n in (1, READ, len(said)))
         pair_of = {}  # the best pair of each response
         for pair in best_by_words(self._contexts, self.words.encode(last), 2 * SEARCHED):
             pair_of.setdefault(int(self._responses_of_pairs[pair]), pair)
-        asked, vector = list(pair_of)[:SEARCHED], self.encoder.contexts(self._ids([read]))[0]
-        by_words = best_by_words(self._responses, self.words.encode(read), SEARCHED)
-        nearest = self._vectors.search(vector, SEARCHED).keys.astype(int).tolist() if vector.any() else []
-        responses = list(dict.fromkeys([*asked, *by_words, *nearest]))
+        vector = self.encoder.contexts(self._ids([read]))[0]
+        found = {
+            "contexts": list(pair_of)[:SEARCHED],
+            "responses": best_by_words(self._responses, self.words.encode(read), SEARCHED),
+            "vectors": self._vectors.search(vector, SEARCHED).keys.astype(int).tolist() if vector.any() else [],
+        }
+        responses = list(dict.fromkeys(itertools.chain(*found.values())))
         if not responses:
             return []
         texts = [self.utterance(response) for response in responses]
@@ -116,14 +118,13 @@ class RetrievalIndex:
         cosines = self.cosines(whole, words)
         questions = self.cosines(last, self.cut("".join(context[-1:]) for context in contexts))
         rows = zip(texts, contexts, cosines.tolist(), questions.tolist(), strict=True)
-        hits = [Hit(text, context, {}, cosine, question) for text, context, cosine, question in rows]
-        hit_of = dict(zip(responses, hits, strict=True))
-        asked.sort(key=lambda response: -hit_of[response].question)
-        for search, found in zip(SEARCHES, (asked, by_words, nearest), strict=True):
-            for place, response in enumerate(found, 1):
-                hit_of[response].places[search] = place
+        hits = {response: Hit(*row[:2], {}, *row[2:]) for response, row in zip(responses, rows, strict=True)}
+        found["contexts"].sort(key=lambda response: -hits[response].question)
+        for search, of_search in found.items():
+            for place, response in enumerate(of_search, 1):
+                hits[response].places[search] = place
         scores = cosines + VECTOR_WEIGHT * (self.encoder.responses(self._ids(words)) @ vector)
-        return [hits[i] for i in np.argsort(-scores, kind="stable")[:count]]
+        return [hits[responses[i]] for i in np.argsort(-scores, kind="stable")[:count]]
 
     def cut(self, texts):
         """The words of each text, lists of strings."""
@@ -165,17 +166,18 @@ def best_by_words(index, ids, count):
 
     Args:
         index: `bm25s.BM25`.
-        ids: The words of a query; unknown ones are left out.
+        ids: List of the words of a query; unknown ones are left out.
+        count: Most documents.
     """
-    ids, starts = np.unique(ids).astype(np.int64), index.scores["indptr"]
-    ids = ids[ids != UNK_ID]
-    size = starts[ids + 1].astype(np.int64) - starts[ids]
-    ids, size = ids[size > 0], size[size > 0]
-    if not len(ids):
-        return []
+    ids, starts = np.setdiff1d(np.array(ids, np.int64), UNK_ID), index.scores["indptr"]
+    size = (starts[ids + 1] - starts[ids]).astype(np.int64)
     order = np.argsort(size, kind="stable")
-    ids = ids[order][np.cumsum(size[order]) <= max(POSTINGS, size.min())]
-    scores = index.get_scores_from_ids(ids)
+    order = order[size[order] > 0]
+    kept = np.cumsum(size[order]) <= POSTINGS
+    kept[:1] = True
+    if not len(order):
+        return []
+    scores = index.get_scores_from_ids(ids[order][kept])
     top = np.flatnonzero(scores > 0)
     if len(top) > count:
         top = top[np.argpartition(scores[top], -count)[-count:]]
@@ -185,14 +187,3 @@ def best_by_words(index, ids, count):
 def vocabulary_hash(vocabulary):
     """SHA-256 of the words of a `Vocabulary` in their order."""
     return hashlib.sha256("\n".join(vocabulary.words).encode()).hexdigest()
-
-
-def read_config(path):
-    """The `config.json` of an index; a `UserError` if it is missing, malformed or of another version."""
-    try:
-        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: expected an index that tools.build_index wrote. {error}") from error
-    if not isinstance(config, dict) or config.get("index") != VERSION:
-        raise UserError(f"{path / CONFIG}: expected an index of version {VERSION}: build it again")
-    return config
