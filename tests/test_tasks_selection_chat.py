@@ -71,12 +71,15 @@ def test_own_answers_are_ranked(predictor, tmp_path):
     assert chat.more().split("\n") == [f"{i:3}  {a.score:.3f}  {a.text}" for i, a in enumerate(best, 1)]
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xff"])
-def test_a_file_without_answers_is_refused(predictor, tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "readable text file"), (b"", "an answer per line"), (b"\n \n", "an answer per line"), (b"\xff", "UTF-8")],
+)
+def test_a_file_without_answers_is_refused(predictor, tmp_path, content, message):
     file = tmp_path / "answers.txt"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(UserError, match=r"answers.txt: expected .*an answer per line"):
+    with pytest.raises(UserError, match=rf"answers.txt.*: expected .*{message}"):
         SelectionChat(predictor, candidates=file)
 
 

@@ -1,8 +1,7 @@
 """A chat with a response-selection model, which answers with responses of an index, or ranks the user's own answers."""
 
-import pathlib
-
 from base.files import UserError
+from data.text_files import read_lines
 from data.tokenizers import TOKENIZERS, WHITESPACE
 from engine.chat import Chat, Note
 from engine.explain import draw_if_named
@@ -75,14 +74,15 @@ class SelectionChat(Chat):
             return "The model reads no word of this."
         if path:
             return draw_if_named(found, path)
+        rows = [
+            (weights, f"{word}  ({each['title']})")
+            for each in found
+            for word, weights in zip(each["rows"], each["weights"], strict=True)
+        ]
         lines = []
         for place, word in enumerate(found[0]["columns"]):
-            weight, other, turn = max(
-                (weights[place], other, each["title"])
-                for each in found
-                for other, weights in zip(each["rows"], each["weights"], strict=True)
-            )
-            lines.append(f"{word:>20}  {weight:.2f}  {other}  ({turn})")
+            weight, other = max((weights[place], other) for weights, other in rows)
+            lines.append(f"{word:>20}  {weight:.2f}  {other}")
         return "\n".join([*lines, "match with the best word of the turns that are read; the best of all is 1"])
 
     def reset(self, _=""):
@@ -98,10 +98,7 @@ class SelectionChat(Chat):
 
 def read_candidates(path):
     """The lines of a file that are not empty; a `UserError` if it cannot be read or has none."""
-    try:
-        lines = [line.strip() for line in pathlib.Path(path).read_text(encoding="utf-8").split("\n")]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: expected a UTF-8 text file with an answer per line. {error}") from error
+    lines = [line.strip() for _, line in read_lines(path, "an answer per line")]
     if not any(lines):
         raise UserError(f"{path}: expected an answer per line. Received: none")
     return [line for line in lines if line]

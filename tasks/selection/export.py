@@ -64,9 +64,8 @@ def selection_archive(model, vocabulary, text):
     archive = keras.export.ExportArchive()
     for table in (ids.table, *split.tables):
         archive.track(table)
-    turns = tf.TensorSpec((None, None), tf.string, name="turns")
+    turns, candidates = (tf.TensorSpec((None, None), tf.string, name=name) for name in ("turns", "candidates"))
     response = tf.TensorSpec((None,), tf.string, name="response")
-    candidates = tf.TensorSpec((None, None), tf.string, name="candidates")
     archive.add_endpoint("score", score, [turns, response])  # the first is serving_default too
     archive.add_endpoint("rank", rank, [turns, candidates])
     return archive
@@ -78,18 +77,18 @@ def _logits(model, ids, split, turns, candidates):
     B, N = tf.unstack(tf.shape(candidates))
     tf.debugging.assert_equal(tf.shape(turns)[0], B, "turns and candidates or response must have equally many rows")
     # Convolutions refuse to work on nothing: if B or N is 0, a padded one is added and removed.
-    rows, columns = [0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]
+    turns = tf.pad(turns, [[0, tf.maximum(1 - B, 0)], [0, 0]])
+    candidates = tf.pad(candidates, [[0, tf.maximum(1 - B, 0)], [0, tf.maximum(1 - N, 0)]])
 
-    def inputs(max_turns, max_words, full_size):
-        contexts = _ids(_last_turns(turns, max_turns, full_size), ids, split, max_words, full_size)
-        responses = _ids(candidates, ids, split, max_words, full_size)
-        return tf.pad(contexts, [rows, [0, 0], [0, 0]]), tf.pad(responses, [rows, columns, [0, 0]])
+    def ids_of(max_turns, max_words, full_size):
+        yield _ids(_last_turns(turns, max_turns, full_size), ids, split, max_words, full_size)
+        yield _ids(candidates, ids, split, max_words, full_size)
 
     full_size = config.masking == "release"  # padding counts there, so it must be complete
-    values = dict(zip(("turns", "responses"), inputs(config.max_turns, config.max_words, full_size), strict=True))
+    inputs = dict(zip(("turns", "responses"), ids_of(config.max_turns, config.max_words, full_size), strict=True))
     if lexical := getattr(config, "lexical", None):
-        values |= zip(("context", "candidates"), inputs(lexical.turns, lexical.words, False), strict=True)
-    return model(values, training=False)[:B, :N]
+        inputs |= zip(("context", "candidates"), ids_of(lexical.turns, lexical.words, False), strict=True)
+    return model(inputs, training=False)[:B, :N]
 
 
 def _last_turns(turns, max_turns, full_size):

@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from base.files import UserError
-from data.sequences import round_up
+from data.sequences import round_up, stack
 from engine.parallel import results_of
 from metrics.baselines import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import ranking_metrics
@@ -124,21 +124,20 @@ def _candidates_by_length(split, config, pairs):
     A row is cut in two if its shorter half is at most two thirds as long as the whole, and saves more than another
     batch of `pairs` candidates costs; `pairs` 0: never.
     """
-    lengths = np.minimum(split.responses.kept(np.arange(len(split))), config.max_words)
+    lengths = np.minimum(split.responses.lengths, config.max_words)
     order = np.lexsort((lengths, split.context))
-    new = np.diff(split.context[order], prepend=-1) != 0
-    column = (np.arange(len(new)) - np.flatnonzero(new)[np.cumsum(new) - 1]) % CANDIDATES
-    row = np.cumsum(column == 0) - 1
-    lines = np.full((row[-1] + 1, column.max() + 1), -1)
-    lines[row, column] = order
-
-    half = -(-lines.shape[1] // 2)
-    longest = np.where(lines < 0, 0, lengths[lines])
-    short, long = longest[:, half - 1], longest.max(axis=1)
-    saved = min(len(lines) * half, pairs) * (long - short) * config.max_turns * config.max_words
-    cut = (short <= long * 2 / 3) & (lines[:, half:] >= 0).any(axis=1) & (saved > CALL)
-    longer = np.pad(lines[cut, half:], ((0, 0), (0, lines.shape[1] % 2)), constant_values=-1)
-    return lines[~cut], np.concatenate([lines[cut, :half], longer])
+    contexts = np.split(order, np.flatnonzero(np.diff(split.context[order])) + 1)
+    rows = [lines[i : i + CANDIDATES] for lines in contexts for i in range(0, len(lines), CANDIDATES)]
+    half = -(-max(map(len, rows)) // 2)
+    cells = min(len(rows) * half, pairs) * config.max_turns * config.max_words
+    whole, halves = [], []
+    for row in rows:
+        short, long = lengths[row[:half][-1]], lengths[row[-1]]
+        if len(row) > half and short <= long * 2 / 3 and cells * (long - short) > CALL:
+            halves += [row[:half], row[half:]]
+        else:
+            whole.append(row)
+    return [stack([row + 1 for row in cut]) - 1 for cut in (whole, halves) if cut]  # -1: no candidate
 
 
 # === Metrics ===

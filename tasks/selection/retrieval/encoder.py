@@ -50,15 +50,14 @@ class PairEncoder:
         weights[[0, EOS_ID, UNK_ID]] = 0.0
         vectors = np.asarray(vectors, np.float32) - vectors[UNK_ID + 1 :].mean(axis=0)
 
-        x, y, XX, XY, YY = 0.0, 0.0, 0.0, 0.0, 0.0  # sums of the rows of X and Y, and of their products
-        for X, Y in zip(contexts(), responses(), strict=True):
-            X, Y = ((_weighted_mean(texts, weights) @ vectors).astype(np.float64) for texts in (X, Y))
-            x, y = x + X.sum(axis=0), y + Y.sum(axis=0)
-            XX, XY, YY = XX + X.T @ X, XY + X.T @ Y, YY + Y.T @ Y
-        x, y = x / n, y / n
-        C_XX, C_XY, C_YY = XX / n - np.outer(x, x), XY / n - np.outer(x, y), YY / n - np.outer(y, y)
-        whiten_X, whiten_Y = _whitening(C_XX, ridge), _whitening(C_YY, ridge)
-        left, correlations, right = np.linalg.svd(whiten_X @ C_XY @ whiten_Y)
+        z, ZZ = 0.0, 0.0  # sums of the rows of [X, Y], and of their products
+        for pair in zip(contexts(), responses(), strict=True):
+            Z = np.hstack([_weighted_mean(texts, weights) @ vectors for texts in pair]).astype(np.float64)
+            z, ZZ = z + Z.sum(axis=0), ZZ + Z.T @ Z
+        x, y = np.split(z / n, 2)
+        C, E = ZZ / n - np.outer(z, z) / n**2, len(x)
+        whiten_X, whiten_Y = _whitening(C[:E, :E], ridge), _whitening(C[E:, E:], ridge)
+        left, correlations, right = np.linalg.svd(whiten_X @ C[:E, E:] @ whiten_Y)
         scale = np.sqrt(correlations[:dimension])
         project_X = whiten_X @ left[:, :dimension] * scale
         project_Y = whiten_Y @ right[:dimension].T * scale
