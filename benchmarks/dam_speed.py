@@ -90,7 +90,8 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
     if "layer_norm" in without:
         attentive_module.LayerNorm = keras.layers.LayerNormalization
     model, task, dataset, training = build(side, path, seed)
-    model.unpad = model.unpad and "unpadding" not in without
+    if "unpadding" in without:
+        model.avoid_fast_paths()
     rng = np.random.default_rng(seed)
     if what == "training":
         batches = training_arrays(task, dataset.splits["train"], model.config, training, batch_size, steps, rng)

@@ -58,18 +58,15 @@ class Attention(keras.layers.Layer):
 
     def keys(self, memory):
         """The part of the score that depends on the memory alone: float `(B, S, A)`, `(B, S, Q)` or the memory."""
-        if self.score == "additive":
-            return ops.matmul(memory, ops.cast(self.W_h, memory.dtype))
-        if self.score == "general":
-            return ops.matmul(memory, ops.cast(self.W, memory.dtype))
-        return memory
+        kernel = {"additive": "W_h", "general": "W"}.get(self.score)
+        # Outside a call Keras does not cast weights.
+        return ops.matmul(memory, ops.cast(getattr(self, kernel), memory.dtype)) if kernel else memory
 
     def call(self, query, memory, mask, keys=None):
         keys_BSA = self.keys(memory) if keys is None else keys
         if self.score == "additive":
-            hidden_BTA = ops.matmul(query, ops.cast(self.W_s, query.dtype))
-            hidden_BTSA = ops.tanh(hidden_BTA[:, :, None, :] + keys_BSA[:, None, :, :])
-            e_BTS = ops.matmul(hidden_BTSA, ops.cast(self.v, query.dtype)[:, None])[..., 0]
+            hidden_BTSA = ops.tanh(ops.matmul(query, self.W_s)[:, :, None] + keys_BSA[:, None])
+            e_BTS = ops.matmul(hidden_BTSA, self.v[:, None])[..., 0]
         else:
             e_BTS = ops.matmul(query, ops.transpose(keys_BSA, (0, 2, 1)))
             if self.score == "scaled_dot":
@@ -133,10 +130,8 @@ class AttentionCell(keras.layers.Layer):
 
     def build_for(self, inputs_size, memory_size):
         """Makes the weights for inputs and memories of these sizes."""
-        if not self.attention.built:
-            self.attention.build((None, None, self.cell.output_size), (None, None, memory_size))
-        if not self.cell.built:
-            self.cell.build((None, inputs_size + memory_size))
+        self.attention.build((None, None, self.cell.output_size), (None, None, memory_size))
+        self.cell.build((None, inputs_size + memory_size))
         self.output_size = self.cell.output_size + memory_size * self.with_context
         self.built = True
 

@@ -94,12 +94,11 @@ class AttentionFlow(keras.layers.Layer):
         """`S` of eq. 1, float `(B, T, J)`; its softmax over `J` is the attention of each word of the context."""
         H_BTD, U_BJD = context, query
         if self.kind == "mlp":
-            W_h, W_u, W_hu = (ops.cast(self.W_3DA[i], H_BTD.dtype) for i in range(3))
+            W_h, W_u, W_hu = (self.W_3DA[i] for i in range(3))
             hidden_BTJA = ops.matmul(H_BTD, W_h)[:, :, None] + ops.matmul(U_BJD, W_u)[:, None]
             hidden_BTJA = hidden_BTJA + ops.matmul(H_BTD[:, :, None] * U_BJD[:, None], W_hu)
-            hidden_BTJA = ops.tanh(hidden_BTJA + ops.cast(self.c_A, H_BTD.dtype))
-            return ops.matmul(hidden_BTJA, ops.cast(self.v_A, H_BTD.dtype)[:, None])[..., 0]
-        w_h, w_u, w_hu = (ops.cast(self.w_3D[i], H_BTD.dtype) for i in range(3))
+            return ops.matmul(ops.tanh(hidden_BTJA + self.c_A), self.v_A[:, None])[..., 0]
+        w_h, w_u, w_hu = (self.w_3D[i] for i in range(3))
         return (
             ops.einsum("btd,d->bt", H_BTD, w_h)[:, :, None]
             + ops.einsum("bjd,d->bj", U_BJD, w_u)[:, None, :]

@@ -34,8 +34,8 @@ class AttentiveModule(keras.layers.Layer):
             (`layers.masking.release_softmax`).
         scalar_bias: `b1` and `b2` are one number each, as in the release (its operations.py:183), not vectors.
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
-        unpad: Leave padded words of an exact query out of all that follows the attention, see `layers.unpadding`; XLA
-            cannot compile that. `None`: on TensorFlow.
+        unpad: On TensorFlow leave padded words of an exact query out of all that follows the attention, see
+            `layers.unpadding`; XLA cannot compile that.
 
     Call arguments, with leading axes that broadcast against each other:
         query: `Q`, float `(..., Q, D)`.
@@ -53,23 +53,14 @@ class AttentiveModule(keras.layers.Layer):
     [2, 3, 7]
     """
 
-    def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, unpad=None, **kwargs):
+    def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, unpad=True, **kwargs):
         super().__init__(**kwargs)
         check_choice("masking", masking, MASKINGS)
         self.masking = masking
         self.scalar_bias = scalar_bias
         self.epsilon = epsilon
-        self.unpad = keras.config.backend() == "tensorflow" if unpad is None else unpad
-
-    @property
-    def unpad(self):
-        """Whether padded words of the query are left out; never under the release's masks, where they count."""
-        return self._unpad
-
-    @unpad.setter
-    def unpad(self, value):
-        self._unpad = value and self.masking == "exact"
-        self.supports_jit = not self._unpad
+        self.fast = unpad and masking == "exact" and keras.config.backend() == "tensorflow"
+        self.supports_jit = not self.fast
 
     def build(self, query_shape, key_shape=None, value_shape=None, **_):
         D = query_shape[-1]
@@ -92,7 +83,7 @@ class AttentiveModule(keras.layers.Layer):
         mask = query_mask
         if key_mask is not None:
             mask = ops.logical_and(query_mask, ops.any(key_mask, axis=-1, keepdims=True))
-        apply = apply_unpadded if self.unpad else apply_padded
+        apply = apply_unpadded if self.fast else apply_padded
         return apply(self._feed_forward, V_att + Q, mask)
 
     def attention(self, query, key, query_mask=None, key_mask=None, scores=None):

@@ -32,23 +32,14 @@ class BiLSTM(keras.layers.Layer):
         self.units = units
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", dtype=self.dtype_policy)
         self.both = keras.layers.Bidirectional(lstm, name="both", dtype=self.dtype_policy)
-        self.one_operation = one_operation
-
-    @property
-    def one_operation(self):
-        """Whether the fast path is taken."""
-        return self._one_operation
-
-    @one_operation.setter
-    def one_operation(self, value):
-        self._one_operation = value and has_kernels(self.compute_dtype)
-        self.supports_jit = not self._one_operation
+        self.fast = one_operation and has_kernels(self.compute_dtype)
+        self.supports_jit = not self.fast
 
     def build(self, x_shape, mask_shape=None):
         self.both.build(x_shape)
 
     def call(self, x, mask, training=None):
-        if self.one_operation:
+        if self.fast:
             cells = self.both.forward_layer.cell, self.both.backward_layer.cell
             y = block_bilstm(x, mask, *((cell.kernel, cell.recurrent_kernel, cell.bias) for cell in cells))
         else:

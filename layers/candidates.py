@@ -81,7 +81,7 @@ class MatchTypes(keras.layers.Layer):
         present_BTE = ops.cast(ops.greater(count_BTE, 0), dtype)
         padded = ops.pad(present_BTE, [[0, 0], [0, 0], [1, 0]])
         present_BTG = ops.max(ops.take(padded, self.member_GN, axis=2), axis=3)
-        gain_BTY = ops.einsum("btd,yd->bty", state, ops.cast(self.type_YD, dtype))
+        gain_BTY = ops.einsum("btd,yd->bty", state, self.type_YD)
         return sum_of_rows(present_BTG * ops.take(gain_BTY, self.type_G, axis=2), self.group_CK)
 
     def compute_output_shape(self, state_shape, *_):

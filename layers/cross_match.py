@@ -34,20 +34,11 @@ class CrossMatch(keras.layers.Layer):
         `M_cross`, float `(..., K, J)`; exact masks make it zero where either word is padding.
     """
 
-    def __init__(self, masking="exact", scalar_bias=False, unpad=None, **kwargs):
+    def __init__(self, masking="exact", scalar_bias=False, unpad=True, **kwargs):
         super().__init__(**kwargs)
         settings = {"masking": masking, "scalar_bias": scalar_bias, "unpad": unpad, "dtype": self.dtype_policy}
         self.utterance_attends = AttentiveModule(**settings, name="utterance_attends")
         self.response_attends = AttentiveModule(**settings, name="response_attends")
-
-    @property
-    def unpad(self):
-        """See `layers.attentive_module.AttentiveModule`."""
-        return self.utterance_attends.unpad
-
-    @unpad.setter
-    def unpad(self, value):
-        self.utterance_attends.unpad = self.response_attends.unpad = value
 
     def build(self, utterance_shape, response_shape, **_):
         self.utterance_attends.build(utterance_shape)

@@ -55,7 +55,7 @@ class SpeakerFeature(keras.layers.Layer):
     def call(self, x, speakers):
         # The product's gradient is dense, see `layers.word_embedding`.
         table = ops.multiply(self.table, ops.ones((), dtype=self.table.dtype))
-        return x + ops.cast(ops.take(table, speakers, axis=0), x.dtype)
+        return x + ops.take(table, speakers, axis=0)
 
     def compute_output_shape(self, x_shape, speakers_shape):
         return x_shape

@@ -55,7 +55,7 @@ class EntityPointer(keras.layers.Layer):
     def call(self, state, sentences, seen, mentions, time_vectors, distances):
         dtype = state.dtype
         P_BME = ops.cast(mentions, dtype)
-        h_BTND = ops.einsum("btd,dne->btne", state, ops.cast(self.kernel_DND, dtype))
+        h_BTND = ops.einsum("btd,dne->btne", state, self.kernel_DND)
         a_BNTM = ops.einsum("btnd,bmd->bntm", h_BTND, sentences)
         toward_BTNR = ops.einsum("btnd,rd->btnr", h_BTND, time_vectors)
         a_BNTM = a_BNTM + ops.einsum("btnr,btmr->bntm", toward_BTNR, distances)

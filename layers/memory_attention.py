@@ -58,7 +58,7 @@ class MemoryAttention(keras.layers.Layer):
         if kernel_DHE is None:
             return x[..., None, :]
         axes = "bm"[: len(x.shape) - 1]  # an ellipsis would make TensorFlow's einsum fifty times slower
-        return ops.einsum(f"{axes}d,dhe->{axes}he", x, ops.cast(kernel_DHE, x.dtype))
+        return ops.einsum(f"{axes}d,dhe->{axes}he", x, kernel_DHE)
 
     def call(self, query, memory, mask, time_vectors=None, distances=None):
         Q_BTHE = self._split(query, self.query_DHE)
@@ -74,7 +74,7 @@ class MemoryAttention(keras.layers.Layer):
             at_BTHR = ops.einsum("bhtm,btmr->bthr", a_BHTM, distances)
             o_BTHE = o_BTHE + ops.einsum("bthr,rhe->bthe", at_BTHR, self._split(time_vectors, self.value_DHE))
         if self.projected:
-            return ops.einsum("bthe,hed->btd", o_BTHE, ops.cast(self.output_HED, o_BTHE.dtype)), a_BHTM
+            return ops.einsum("bthe,hed->btd", o_BTHE, self.output_HED), a_BHTM
         return o_BTHE[..., 0, :], a_BHTM
 
     def compute_output_shape(self, query_shape, memory_shape, *_):

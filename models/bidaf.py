@@ -149,14 +149,6 @@ class BiDAF(ConfiguredModel):
         logits = _span_logits(c, layers, G, M, t_mask)
         return {"words": words_N, "characters": characters_NL, "context": context_BT, "query": query_BJ}, logits
 
-    @keras.Model.jit_compile.setter
-    def jit_compile(self, value):
-        if value:  # XLA does not know the operation
-            for layer in self.layers:
-                if isinstance(layer, BiLSTM):
-                    layer.one_operation = False
-        keras.Model.jit_compile.fset(self, value)
-
 
 def _layers(c):
     """The layers of a BiDAF by name."""

@@ -28,6 +28,18 @@ class ConfiguredModel(keras.Model):
             super().__init__(*args, **kwargs)
         self.config = self.Config.model_validate_json(self.get_layer("config").text)
 
+    def avoid_fast_paths(self):
+        """Makes layers compute as XLA can compile them: without operations that it lacks, padding included."""
+        for layer in self._flatten_layers():
+            if getattr(layer, "fast", False):
+                layer.fast, layer.supports_jit = False, True
+
+    @keras.Model.jit_compile.setter
+    def jit_compile(self, value):
+        if value:
+            self.avoid_fast_paths()
+        keras.Model.jit_compile.fset(self, value)
+
     def get_config(self):
         policy = self.get_layer("config").dtype_policy
         return {"config": self.config.to_json(), "dtype": policy.name, "name": self.name}

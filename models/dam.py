@@ -129,17 +129,15 @@ class DAM(ConfiguredModel):
     Config = DAMConfig
 
     def network(self, c):
-        levels = {"first": [0], "last": [c.levels]}.get(c.variant, list(range(c.levels + 1)))
+        levels = {"first": [0], "last": [c.levels]}.get(c.variant, range(c.levels + 1))
 
         # === Layers ===
-        embed = _WordVectors(c)
-        attention = {"masking": c.masking, "scalar_bias": c.scalar_bias}
-        self_attention = [AttentiveModule(**attention, name=f"self_attention_{l}") for l in range(max(levels))]
-        cross_match = {l: CrossMatch(**attention, name=f"cross_match_{l}") for l in levels if c.variant != "self"}
+        embed = _word_vectors(c)
+        kind = c.masking, c.scalar_bias
+        self_attention = [AttentiveModule(*kind, name=f"self_attention_{l}") for l in range(max(levels))]
+        cross_match = {l: CrossMatch(*kind, name=f"cross_match_{l}") for l in levels if c.variant != "self"}
         scale = 1.0 / (c.match_divisor or math.sqrt(c.embedding_dim))
-        aggregation = MatchAggregation(
-            c.max_turns, c.max_words, c.conv_filters, scale=scale, masking=c.masking, name="aggregation"
-        )
+        aggregate = MatchAggregation(c.max_turns, c.max_words, c.conv_filters, scale, c.masking, name="aggregation")
 
         # === Representation (section 3.4) ===
         names = ["turns", "responses"] + ["context", "candidates"] * bool(c.lexical)
@@ -167,56 +165,31 @@ class DAM(ConfiguredModel):
         M_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])
         if c.response_rows:
             M, M_mask = [ops.swapaxes(m, 3, 4) for m in M], ops.swapaxes(M_mask, 3, 4)
-        logits = aggregation(M, M_mask)
+        logits = aggregate(M, M_mask)
 
-        if c.lexical:
-            logits = logits + _lexical_match(c)(*whole)
+        if whole:
+            ids, lexical = c.vocabulary_size + c.hashed_words, c.lexical.model_dump(include={"gain", "power", "stems"})
+            logits = logits + LexicalMatch(ids, c.unknown_id, **lexical, name="lexical_match")(*whole)
         self.match_matrices, self.representations = matches, {"U": U, "R": R}
         return inputs, logits
 
-    @property
-    def unpad(self):
-        """Whether padded words are left out, see `layers.attentive_module.AttentiveModule`."""
-        return any(layer.unpad for layer in self._attention_layers())
 
-    @unpad.setter
-    def unpad(self, value):
-        for layer in self._attention_layers():
-            layer.unpad = value
-
-    def _attention_layers(self):
-        return [layer for layer in self.layers if isinstance(layer, (AttentiveModule, CrossMatch))]
-
-    @keras.Model.jit_compile.setter
-    def jit_compile(self, value):
-        if value:
-            self.unpad = False  # XLA needs shapes that do not depend on data
-        keras.Model.jit_compile.fset(self, value)
-
-
-class _WordVectors:
+def _word_vectors(c):
     """The layers from word ids to `U^0` or `R^0`, as a function."""
+    embedding = WordEmbedding(
+        c.vocabulary_size + 1,
+        c.embedding_dim,
+        embeddings_initializer=keras.initializers.RandomNormal(stddev=0.1),
+        trainable=c.train_embedding,
+        sparse_gradient=c.lazy_embedding,
+        name="word_embedding",
+    )
+    positions = PositionalEncoding(c.max_words, name="positional")
+    dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
 
-    def __init__(self, c):
-        self.config = c
-        self.embedding = WordEmbedding(
-            c.vocabulary_size + 1,
-            c.embedding_dim,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=0.1),
-            trainable=c.train_embedding,
-            sparse_gradient=c.lazy_embedding,
-            name="word_embedding",
-        )
-        self.positions = PositionalEncoding(c.max_words, name="positional")
-        self.dropout = keras.layers.Dropout(c.embedding_dropout, name="embedding_dropout")
-
-    def __call__(self, ids):
-        c = self.config
-        x = self.embedding(ops.where(ids > c.vocabulary_size, c.unknown_id, ids) if c.hashed_words else ids)
-        x = self.dropout(self.positions(x) if c.positional else x)
+    def embed(ids):
+        x = embedding(ops.where(ids > c.vocabulary_size, c.unknown_id, ids) if c.hashed_words else ids)
+        x = dropout(positions(x) if c.positional else x)
         return x if c.masking == "release" else zero_padding(x, mask_from_ids(ids)[..., None])
 
-
-def _lexical_match(c):
-    ids, settings = c.vocabulary_size + c.hashed_words, c.lexical
-    return LexicalMatch(ids, c.unknown_id, settings.gain, settings.power, settings.stems, name="lexical_match")
+    return embed

@@ -3,8 +3,9 @@
 import dataclasses
 from collections.abc import Callable
 
+import keras
 import numpy as np
-from helpers import randomised
+from helpers import randomised, to_numpy
 
 from layers.attention import SCORES, Attention
 from layers.attention_flow import AttentionFlow
@@ -59,6 +60,10 @@ def call(layer, inputs):
     """Tensors by position: Keras gives a keyword `mask` a meaning of its own."""
     tensors = [x for x in inputs.values() if not isinstance(x, bool)]
     return layer(*tensors, **{name: x for name, x in inputs.items() if isinstance(x, bool)})
+
+
+def outputs_of(layer, inputs):
+    return [to_numpy(y) for y in keras.tree.flatten(call(layer, inputs))]
 
 
 @dataclasses.dataclass
@@ -152,7 +157,8 @@ def aggregation(**settings):
 
 def decoder(attention, **settings):
     size = D if "dot" in attention else E
-    states = [floats(B, D, seed=seed) for seed in range(STATES[settings.get("cell", "gru")])]
+    count = settings.get("layers", 1) * STATES[settings.get("cell", "gru")]
+    states = [floats(B, D, seed=seed) for seed in range(count)]
     inputs = {"y": floats(B, T, E), "memory": floats(B, S, size, seed=1), "mask": real(B, S), "states": states}
     pads = {"memory": [1], "mask": [1]}
     return case(
@@ -182,7 +188,7 @@ WORDS = {"x": floats(B, S, D), "mask": real(B, S)}
 OWN = {"pads": {"x": [1], "mask": [1]}, "masks": {"x": "mask"}}
 LEXICAL = {"context": ids(B, T, S), "responses": ids(B, J, D, seed=1)}
 IDF = {"idf": np.linspace(0.1, 2.0, V + 1)}
-STEMS = IDF | {"stem": np.append(0, numbers(V, V))}
+STEMS = IDF | {"stem": np.append(0, numbers(V, V) + 1)}
 MATCH_TABLES = {"member_GN": numbers(E + 1, S, 2, seed=1), "type_G": numbers(T, S), "group_CK": numbers(S + 1, J, 2)}
 
 CASES = {

@@ -13,6 +13,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ARTICLE = "models_contract.py -k matches_its_article"
+EQUATIONS = "layers_equations.py -k"
 LEFT_OUT = shutil.ignore_patterns(".*", "build", "runs", "results", "pretrained", "docs", "__pycache__")
 
 MUTATIONS = {
@@ -21,7 +22,7 @@ MUTATIONS = {
         ("weights if some_real else zero_padding(weights, key_mask)", "weights", "layers_masking.py"),
     ],
     "layers/attentive_module.py": [
-        ("1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]", "layers_attentive_module.py"),
+        ("1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]", f"{EQUATIONS} AttentiveModule"),
     ],
     "layers/match_aggregation.py": [
         ("math.ceil(math.ceil(size / POOL) / POOL)", "math.ceil(size // POOL / POOL)", "layers_match_aggregation.py"),
@@ -29,19 +30,21 @@ MUTATIONS = {
     "layers/layer_norm.py": [("- c_RD * along_h_R1", "+ c_RD * along_h_R1", "layers_layer_norm.py")],
     "layers/attention.py": [("ops.concatenate([inputs, c]", "ops.concatenate([c, inputs]", "layers_attention.py")],
     "layers/attention_flow.py": [
-        ("masked_max(S_BTJ, query_mask[:, None, :])", "ops.max(S_BTJ, axis=-1)", "layers_attention_flow.py"),
-        ("H_BTD * h_tilde_BD[:, None, :]", "H_BTD + h_tilde_BD[:, None, :]", "layers_attention_flow.py"),
+        ("masked_max(S_BTJ, query_mask[:, None, :])", "ops.max(S_BTJ, axis=-1)", f"{EQUATIONS} AttentionFlow"),
+        ("H_BTD * h_tilde_BD[:, None, :]", "H_BTD + h_tilde_BD[:, None, :]", f"{EQUATIONS} AttentionFlow"),
     ],
     "layers/tensorflow_kernels.py": [("(1 - found.ci**2)", "(1 - found.ci)", "layers_bilstm.py")],
-    "layers/char_cnn.py": [("[0, self.width - 1]", "[self.width - 1, 0]", "layers_char_cnn.py")],
-    "layers/recurrent.py": [("[zero_padding(x, mask[..., None]), *last]", "[x, *last]", "layers_recurrent.py")],
-    "layers/bag_of_words.py": [("self.real_rows[0] = 0.0", "self.real_rows[0] = 1.0", "layers_bag_of_words.py")],
-    "layers/ordered_words.py": [("1 - 2 * part_SW", "1 - part_SW", "layers_ordered_words.py")],
+    "layers/char_cnn.py": [("[0, self.width - 1]", "[self.width - 1, 0]", f"{EQUATIONS} CharacterCNN")],
+    "layers/recurrent.py": [
+        ("[zero_padding(x, mask[..., None]), *last]", "[x, *last]", f"{EQUATIONS} RecurrentEncoder")
+    ],
+    "layers/bag_of_words.py": [("self.real_rows[0] = 0.0", "self.real_rows[0] = 1.0", f"{EQUATIONS} BagOfWords")],
+    "layers/ordered_words.py": [("1 - 2 * part_SW", "1 - part_SW", f"{EQUATIONS} OrderedWords")],
     "layers/dialog_history.py": [
         ("if including_turn else ops.less\n", "if including_turn else ops.less_equal\n", "layers_dialog_history.py"),
     ],
-    "layers/shortcut.py": [("state * (1 - T)", "state * T", "layers_shortcut.py")],
-    "layers/entity_pointer.py": [("[:, 1] + a_BNTM[:, 2]", "[:, 1] - a_BNTM[:, 2]", "layers_entity_pointer.py")],
+    "layers/shortcut.py": [("state * (1 - T)", "state * T", f"{EQUATIONS} Shortcut")],
+    "layers/entity_pointer.py": [("[:, 1] + a_BNTM[:, 2]", "[:, 1] - a_BNTM[:, 2]", f"{EQUATIONS} EntityPointer")],
     "models/bidaf.py": [  # these three passed all tests before whole models were compared with their articles
         ("flow(H, U, t_mask, j_mask)", "flow(H, 2 * U, t_mask, j_mask)", f"{ARTICLE} and bidaf"),
         ("ops.concatenate([G, M2]", "ops.concatenate([M2, G]", f"{ARTICLE} and bidaf"),

@@ -1,4 +1,4 @@
-"""`layers.attention` against loops from its equations (Bahdanau et al., Luong et al. 2015, Vaswani et al. 2017)."""
+"""`layers.attention` beside its equations: keys by themselves, and the cell against loops (Bahdanau et al. 2015)."""
 
 import keras
 import numpy as np
@@ -11,26 +11,6 @@ from layers.attention import SCORES, Attention, AttentionCell
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_attention_matches_its_equations(score):
-    layer, (query, memory, mask) = built(f"Attention {score}")
-    c, a = map(to_numpy, layer(query, memory, mask))
-    for b, n in enumerate(mask.sum(axis=1)):
-        contexts, weights = attention_in_loops(query[b], memory[b, :n], layer)
-        assert np.ptp(weights, axis=1).min() > 0.03  # they differ
-        np.testing.assert_allclose(c[b], contexts, atol=1e-5)
-        np.testing.assert_allclose(a[b, :, :n], weights, atol=1e-5)
-        np.testing.assert_array_equal(a[b, :, n:], 0.0)
-
-
-@pytest.mark.parametrize("score", SCORES)
-def test_attention_on_nothing_gives_zeros(score):
-    layer, (query, memory, mask) = built(f"Attention {score}")
-    c, a = map(to_numpy, layer(query, memory, mask & [[False], [True]]))
-    assert not c[0].any() and not a[0].any()
-    np.testing.assert_allclose(a[1].sum(axis=-1), 1.0, rtol=1e-5)
-
-
-@pytest.mark.parametrize("score", SCORES)
 def test_attention_with_keys_is_that_without(score):
     layer, (query, memory, mask) = built(f"Attention {score}")
     keys = layer.keys(memory)
@@ -40,15 +20,6 @@ def test_attention_with_keys_is_that_without(score):
     # The scores come from them: those of another memory give other weights.
     other, _ = layer(query, memory, mask, layer.keys(memory[:, ::-1]))
     assert np.abs(to_numpy(other) - to_numpy(layer(query, memory, mask)[0])).max() > 0.01
-
-
-def test_attention_has_the_weights_of_its_score():
-    shapes = {score: {w.name: w.shape for w in built(f"Attention {score}")[0].trainable_weights} for score in SCORES}
-    additive = {"W_s": (D, J), "W_h": (E, J), "v": (J,)}
-    assert shapes == {"additive": additive, "dot": {}, "scaled_dot": {}, "general": {"W": (E, D)}}
-    layer = Attention("additive")
-    layer.build((B, T, D), (B, S, E))
-    assert [w.shape for w in layer.trainable_weights] == [(D, D), (E, D), (D,)]
 
 
 # === The cell ===

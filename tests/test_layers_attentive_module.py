@@ -1,4 +1,4 @@
-"""`layers.attentive_module` against loops from the paper (Zhou et al. 2018, section 3.3)."""
+"""`layers.attentive_module` beside its equations: the release's masks, sizes, padding left out."""
 
 import keras
 import numpy as np
@@ -6,9 +6,9 @@ import pytest
 from gradients import gradients_of
 from helpers import on_tensorflow, set_random_weights, to_numpy
 from layer_cases import B, D, J, S, T, attentive, floats
-from reference import block_in_loops, block_weights
 
 from layers.attentive_module import AttentiveModule, row_products
+from layers.cross_match import CrossMatch
 
 
 def built(**settings):
@@ -19,20 +19,12 @@ def built(**settings):
     return set_random_weights(layer, 1), (query, key, value), (query_mask, key_mask)
 
 
-@pytest.mark.parametrize("scalar_bias", (False, True))
-@pytest.mark.parametrize("epsilon", (1e-6, 0.5))
-def test_attentive_module_matches_equation(scalar_bias, epsilon):
-    """Without masks, and with a mask of the keys alone: a word before padding alone is finite, whatever it is."""
-    layer, (query, key, value), (_, key_mask) = built(scalar_bias=scalar_bias, epsilon=epsilon)
-    for mask in (None, key_mask):
-        found = to_numpy(layer(query, key, value, key_mask=mask))
-        assert found.shape == (B, T, S, D) and np.isfinite(found).all()
-        for a, n in np.ndindex(B, T):
-            real = np.ones(J, bool) if mask is None else mask[0, n]
-            if real.any():
-                weights = block_weights(layer)
-                expected = block_in_loops(query[a, 0], key[0, n][real], value[0, n][real], weights, epsilon)
-                np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
+def test_attentive_module_without_a_mask_of_queries_is_finite_before_padding_alone():
+    layer, (query, key, value), (query_mask, key_mask) = built()
+    found, masked = (to_numpy(layer(query, key, value, query_mask=q, key_mask=key_mask)) for q in (None, query_mask))
+    real = np.broadcast_to(query_mask & key_mask.any(axis=-1)[..., None], (B, T, S))
+    np.testing.assert_allclose(found[real], masked[real], atol=1e-5)
+    assert np.isfinite(found).all() and not masked[~real].any() and found[~real].any()
 
 
 def test_attentive_module_takes_scores_that_the_caller_has():
@@ -43,16 +35,11 @@ def test_attentive_module_takes_scores_that_the_caller_has():
         np.testing.assert_allclose(to_numpy(layer(query, given, value, scores=scores)), alone, atol=1e-5)
 
 
-def test_attentive_module_release_matches_release():
+def test_attentive_module_release_attends_uniformly_where_something_is_padded():
+    """Equal values have their own mean: uniform attention, whatever the logits."""
     layer, (query, key, value), (query_mask, key_mask) = built(masking="release")
-    found = to_numpy(layer(query, key, value, query_mask, key_mask))
-    for a, n in np.ndindex(B, T):
-        pairs = query_mask[a, 0][:, None] & key_mask[0, n]
-        expected = block_in_loops(query[a, 0], key[0, n], value[0, n], block_weights(layer), pairs=pairs)
-        np.testing.assert_allclose(found[a, n], expected, atol=1e-5)
-    # Equal values have their own mean: uniform attention, whatever the logits.
     mean = np.broadcast_to(value.mean(axis=-2, keepdims=True), value.shape).astype("float32")
-    uniform = to_numpy(layer(query, key, mean, query_mask, key_mask))
+    found, uniform = (to_numpy(layer(query, key, values, query_mask, key_mask)) for values in (value, mean))
     padded = np.broadcast_to(~query_mask | ~key_mask.any(axis=-1)[..., None], (B, T, S))
     np.testing.assert_allclose(found[padded], uniform[padded], atol=1e-5)
     assert np.abs(found - uniform)[~padded].max() > 0.1
@@ -74,6 +61,9 @@ def test_attentive_module_counts_as_many_parameters_as_the_release():
         layer.build((None, 3, d), (None, 3, d), (None, 3, d))
         found.append(layer.count_params())
     assert found == [2 * d * d + 2 * 1 + 2 * 2 * d, 2 * d * d + 2 * d + 2 * 2 * d] == [80_802, 81_200]
+    match = CrossMatch(scalar_bias=True)  # one for each direction
+    match.build((None, 3, d), (None, 3, d))
+    assert match.count_params() == 2 * 80_802
 
 
 def test_attentive_module_takes_away_a_scalar_b2():
@@ -82,14 +72,6 @@ def test_attentive_module_takes_away_a_scalar_b2():
     before = to_numpy(layer(*q_k_v))
     layer.b2.assign([3.0])
     np.testing.assert_allclose(to_numpy(layer(*q_k_v)), before, atol=1e-5)
-
-
-@pytest.mark.parametrize("missing", ("query_mask", "key_mask"))
-def test_attentive_module_rejects_release_without_masks(missing):
-    layer, q_k_v, masks = built(masking="release")
-    given = {"query_mask": masks[0], "key_mask": masks[1], missing: None}
-    with pytest.raises(ValueError, match=f"(?s)needs query_mask and.*{missing}=None"):
-        layer(*q_k_v, **given)
 
 
 LEADING = {  # of query and key
@@ -122,8 +104,7 @@ def test_unpadded_words_give_what_padded_ones_give(leading, scalar_bias):
     upstream = rng.normal(size=(*lead, 5, 6)).astype("float32")
     found = []
     for unpad, upstream_of in ((True, upstream), (False, upstream), (True, upstream * real[..., None])):
-        layer.unpad = unpad
-        assert layer.supports_jit is not unpad
+        layer.fast = unpad
         y, gradients = gradients_of(
             lambda query, key, *_: layer(query, key, key, query_mask, key_mask),
             [query, key, *layer.trainable_variables],
@@ -139,9 +120,9 @@ def test_unpadded_words_give_what_padded_ones_give(leading, scalar_bias):
 
 @on_tensorflow
 def test_words_are_unpadded_on_tensorflow_unless_asked_otherwise_and_never_under_the_releases_masks():
-    assert AttentiveModule().unpad and not AttentiveModule(unpad=False).unpad
-    assert not AttentiveModule(masking="release").unpad and AttentiveModule(masking="release").supports_jit
-    assert not AttentiveModule.from_config(AttentiveModule(unpad=False).get_config()).unpad
+    for settings, fast in (({}, True), ({"unpad": False}, False), ({"masking": "release"}, False)):
+        layer = AttentiveModule.from_config(AttentiveModule(**settings).get_config())
+        assert (layer.fast, layer.supports_jit) == (fast, not fast)
 
 
 @pytest.mark.parametrize(

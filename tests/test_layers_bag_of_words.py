@@ -1,4 +1,4 @@
-"""`layers.bag_of_words` against loops from the definition (Sukhbaatar et al. 2015, section 4.1; MEMMA, eq. 5 to 8)."""
+"""`layers.bag_of_words` and `layers.ordered_words` beside their equations: sentences end to end, gradients, lengths."""
 
 import keras
 import numpy as np
@@ -10,8 +10,6 @@ from reference import sum_in_loops
 
 from layers.bag_of_words import BagOfWords
 
-NAMES = ("BagOfWords", "BagOfWords, positions")
-
 
 def sentences():
     """A full sentence, an empty one, padding at the end and in between, a word that occurs twice."""
@@ -20,22 +18,22 @@ def sentences():
     return ids
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_bag_of_words_matches_equation(name):
-    """Padded, and end to end, where the second sentence has no word, nor has the last, which `rows` lacks."""
-    (layer, _), ids = built(name), sentences()
-    found = to_numpy(layer(ids)).reshape(-1, D)
-    every = [*ids.reshape(-1, 5), []]
+@pytest.mark.parametrize(
+    "name", ["BagOfWords", "BagOfWords, positions", "OrderedWords, position", "OrderedWords, attention"]
+)
+def test_sentences_end_to_end_are_sums(name):
+    """The second sentence has no word, nor has the last, which `rows` lacks; sums know no order."""
+    layer, _ = built(name)
+    every = [*sentences().reshape(-1, 5), []]
     words = np.array([id for sentence in every for id in sentence if id], "int32")
     rows = np.array([row for row, sentence in enumerate(every) for id in sentence if id], "int32")
-    end_to_end = to_numpy(layer(words, rows=rows, count=7))
-    assert len(end_to_end) == len(every) == 7
-    for sentence, x, y in zip(every, [*found, np.zeros(D)], end_to_end, strict=True):
-        expected = sum_in_loops(sentence, layer)
-        np.testing.assert_allclose(x, expected, atol=1e-5)
-        np.testing.assert_allclose(y, expected, atol=1e-5)
-    layer.embeddings.assign(np.concatenate([np.full((1, D), 1e3), layer.embeddings.numpy()[1:]]))
-    np.testing.assert_allclose(to_numpy(layer(ids)).reshape(-1, D), found, atol=1e-6)  # padding's vector is not used
+    found = to_numpy(layer(words, rows=rows, count=7))
+    assert len(found) == len(every) == 7
+    plain = BagOfWords(V, layer.dimension)
+    plain.build(words.shape)
+    plain.set_weights([layer.embeddings.numpy()])
+    for sentence, x in zip(every, found, strict=True):
+        np.testing.assert_allclose(x, sum_in_loops(sentence, layer if "Bag" in name else plain), atol=1e-5)
 
 
 @on_tensorflow
@@ -51,14 +49,6 @@ def test_bag_of_words_gradient_adds_the_places_of_a_word(end_to_end):
     for row, id in zip(rows, ids.ravel(), strict=True):
         expected[id] += weights[row] if id else 0.0
     np.testing.assert_allclose(tape.gradient(loss, layer.embeddings.value).numpy(), expected, atol=1e-5)
-
-
-def test_bag_of_words_starts_with_small_vectors():
-    keras.utils.set_random_seed(0)
-    layer = BagOfWords(V * 100, D)
-    layer.build((None, None))
-    values = layer.embeddings.numpy()
-    assert values.mean() == pytest.approx(0.0, abs=0.005) and values.std() == pytest.approx(0.1, abs=0.005)
 
 
 def test_a_longer_sentence_than_any_counts_as_the_longest():

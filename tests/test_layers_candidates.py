@@ -1,14 +1,14 @@
-"""`layers.candidates` against loops from the definition (Bordes et al. 2017, section 4.2)."""
+"""Layers that score candidates, beside their equations: `layers.candidates`, `entity_pointer`, `lexical_match`."""
 
 import numpy as np
 import pytest
 from helpers import to_numpy
-from layer_cases import B, D, S, T, built, floats
+from layer_cases import CASES, B, E, T, V, built, floats
 from reference import sums_in_loops
 
-from layers.candidates import IdTable, MatchTypes, sum_of_rows
-
-E, Y = 17, 7  # entities, types
+from layers.candidates import IdTable, sum_of_rows
+from layers.entity_pointer import EntityPointer
+from layers.lexical_match import LexicalMatch
 
 
 def test_id_table_is_what_it_was_set_to():
@@ -28,62 +28,57 @@ def test_sum_of_rows_matches_definition():
         np.testing.assert_allclose(found[b, t], sums_in_loops(values[b, t], numbers), atol=1e-5)
 
 
-# === Match types ===
-
-TYPE_OF = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 6, 0]  # of each entity
-# Entities of each candidate, counted from 0: 0, 1, 2 and 16 are of one type, and 3 and 4.
-CANDIDATES = [[0, 1], [], [0, 3, 5, 7], [0], [3, 4, 16, 2], [16], [8, 9], [10, 11, 12], [13, 14, 15], [6], [3, 4]]
+# === Entities ===
 
 
-def groups():
-    """Sets of entities of one type that a candidate has, their types, and the sets of each candidate, from 1."""
-    members, types, of_candidates = [], [], []
-    for entities in CANDIDATES:
-        of_candidates.append([])
-        for y in range(Y):
-            group = [e + 1 for e in entities if TYPE_OF[e] == y]
-            if group and group not in members:
-                members.append(group)
-                types.append(y)
-            if group:
-                of_candidates[-1].append(members.index(group) + 1)
-    return padded(members), np.array(types), padded(of_candidates)
+def test_entity_pointer_knows_no_entity_by_itself():
+    """Entities in another order have the same scores in that order; one that nothing mentions has none."""
+    layer, (state, sentences, seen, mentions, *time) = built("EntityPointer")
+    mentions, order = mentions.copy(), np.random.default_rng(3).permutation(E)
+    mentions[..., 3] = 0
+    _, score = layer(state, sentences, seen, mentions, *time)
+    _, found = layer(state, sentences, seen, mentions[..., order], *time)
+    np.testing.assert_allclose(to_numpy(found), to_numpy(score)[..., order], rtol=1e-4, atol=1e-4)
+    assert not to_numpy(score)[..., 3].any()
 
 
-def padded(rows):
-    return np.array([row + [0] * (max(map(len, rows)) - len(row)) for row in rows])
+def test_entity_pointer_passes_scores_on_through_a_fact():
+    """Entity 1 was offered, and a fact names it beside entity 2: only `a_3 * passed` tells 2 from 3."""
+    layer = EntityPointer((1, 1))
+    layer.build((1, 1, 1))
+    state, vectors, distances = np.ones((1, 1, 1), "float32"), np.zeros((1, 1), "float32"), np.ones((1, 1, 3, 1))
+    sentences = np.array([[[2.0], [1.0], [1.0]]], "float32")
+    mentions = np.array([[[1, 0, 0], [1, 1, 0], [0, 0, 1]]], "uint8")
+    args = sentences, np.ones((1, 1, 3), bool), mentions, vectors, distances.astype("float32")
+    for kernel, expected in (
+        ([0, 1, 0], [3, 1, 1]),  # by the sentences alone
+        ([5, 0, 1], [2 * 15 + 20, 20, 5]),  # first = [15, 5, 5], passed = [15, 20, 5]
+        ([5, 1, 1], [53, 21, 6]),
+    ):
+        layer.set_weights([np.reshape(kernel, (1, 3, 1)), np.zeros((1, 1))])
+        np.testing.assert_allclose(to_numpy(layer(state, *args)[1])[0, 0], expected, atol=1e-5)
 
 
-@pytest.fixture(scope="module")
-def layer():
-    members, types, of_candidates = groups()
-    layer = MatchTypes(Y, members.shape, of_candidates.shape)
-    layer.build((B, T, D))
-    assert [w.name for w in layer.trainable_weights] == ["types"]
-    layer.set_weights([np.random.default_rng(1).normal(size=(Y, D)), members, types, of_candidates])
-    return layer
+# === Words ===
 
 
-def test_match_types_matches_definition(layer):
-    """A type counts for a candidate if one of its words of that type was said; one turn has seen nothing."""
-    rng, state = np.random.default_rng(2), floats(B, T, D)
-    mentions, seen = (rng.random((B, S, E)) < 0.5).astype("uint8"), rng.random((B, T, S)) < 0.8
-    mentions[0, 0, [0, 1]], seen[0, 0, 0], seen[1, 2] = 1, True, False  # both words of the first candidate occur
-    found, vectors, counts = to_numpy(layer(state, mentions, seen)), layer.type_YD.numpy(), set()
-    for b, t in np.ndindex(B, T):
-        mentioned = {e for m in range(S) for e in range(E) if seen[b, t, m] and mentions[b, m, e]}
-        for c, entities in enumerate(CANDIDATES):
-            types = {TYPE_OF[e] for e in entities if e in mentioned}
-            counts.add(len(types))
-            gain = sum(state[b, t] @ vectors[y] for y in types)
-            assert found[b, t, c] == pytest.approx(gain, abs=1e-4)
-    assert counts == {0, 1, 2, 3, 4} and not found[1, 2].any()
+@pytest.mark.parametrize("name", ["LexicalMatch", "LexicalMatch, stems"])
+def test_lexical_match_is_zero_in_training_and_where_texts_share_nothing(name):
+    layer, _ = built(name)
+    assert not to_numpy(layer(*CASES[name].inputs.values(), training=True)).any()
+    layer.idf.assign(np.ones(V + 1))
+    if layer.stems:
+        layer.stem.assign(np.arange(V + 1))
+    for response in ([5, 6], [0, 0], [layer.unknown_id, 0]):
+        assert not to_numpy(layer(np.array([[[3, layer.unknown_id]]]), np.array([[response]]))).any()
 
 
-def test_match_types_counts_two_words_of_a_type_once(layer):
-    state, seen = floats(B, T, D), np.ones((B, T, 1), bool)
-    for mentioned in ([0], [1], [0, 1]):
-        mentions = np.zeros((B, 1, E), "uint8")
-        mentions[:, :, mentioned] = 1
-        expected = state @ layer.type_YD.numpy()[TYPE_OF[0]]
-        np.testing.assert_allclose(to_numpy(layer(state, mentions, seen))[..., 0], expected, atol=1e-4)
+def test_a_fresh_lexical_match_has_each_word_as_its_stem_and_counts_all_alike():
+    plain, stemmed = (LexicalMatch(V, 2, stems=stems) for stems in (False, True))
+    context, responses = np.array([[[9, 3], [4, 0]]]), np.array([[[4, 5, 0], [0, 0, 0], [3, 8, 9]]])
+    repeated = np.array([[[9, 3, 3], [4, 9, 0]]]), np.array([[[4, 5, 4], [0, 0, 0], [3, 8, 9]]])
+    expected = to_numpy(plain(context, responses))
+    np.testing.assert_allclose(expected, [[16 / np.sqrt(3 * 2), 0, 16 * 2 / np.sqrt(3 * 3)]], rtol=1e-5)
+    np.testing.assert_array_equal(to_numpy(stemmed(context, responses)), expected)
+    np.testing.assert_array_equal(to_numpy(stemmed(*repeated)), expected)
+    assert stemmed.stem.dtype == "int32"

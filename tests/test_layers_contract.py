@@ -7,8 +7,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import on_tensorflow, to_numpy
-from layer_cases import CASES, B, D, J, S, T, V, call, floats
+from helpers import on_tensorflow
+from layer_cases import CASES, B, D, J, S, T, V, call, floats, outputs_of
 
 from layers.attention import Attention
 from layers.attention_flow import AttentionFlow
@@ -28,10 +28,6 @@ FROZEN |= {"Attention dot", "Attention scaled_dot", "AttentionFlow, ablations", 
 
 def as_json(config):
     return json.loads(json.dumps(config))
-
-
-def outputs_of(layer, inputs):
-    return [to_numpy(y) for y in keras.tree.flatten(call(layer, inputs))]
 
 
 @pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from helpers import randomised, to_numpy
-from layer_cases import D, built, floats
+from layer_cases import D, floats
 from reference import distances_in_loops, seen_in_loops
 
-from layers.dialog_history import SPEAKERS, TimeFeature, gather_turns, history_mask
+from layers.dialog_history import TimeFeature, gather_turns, history_mask
 
 B, M, T, R = 2, 11, 5, 3  # dialogs, sentences, turns, turn distances
 
@@ -37,14 +37,6 @@ def test_gather_turns_takes_the_turns_own_sentences():
     found = to_numpy(gather_turns(x, TURNS))
     for b, t in np.ndindex(B, T):
         np.testing.assert_array_equal(found[b, t], x[b, TURNS[b, t]])
-
-
-def test_speaker_feature_matches_definition():
-    layer, (x, speakers) = built("SpeakerFeature")
-    found, table = to_numpy(layer(x, speakers)), layer.table.numpy()
-    assert table.shape == (SPEAKERS, D) == (4, D)
-    for b, m in np.ndindex(speakers.shape):
-        np.testing.assert_allclose(found[b, m], x[b, m] + table[speakers[b, m]], atol=1e-6)
 
 
 @pytest.mark.parametrize("limit", (1, R, 13))

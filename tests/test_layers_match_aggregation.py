@@ -75,14 +75,6 @@ def test_match_aggregation_ignores_padding(layer):
     assert np.ptp(found) > 0.5
 
 
-def test_match_aggregation_without_mask_takes_every_cell(layer):
-    x = images(9, sizes=(2, 3, 5))
-    every = np.ones(x.shape[:-1], bool)
-    np.testing.assert_allclose(to_numpy(apply(layer, x)), to_numpy(apply(layer, x, every)), atol=1e-5)
-    found = to_numpy(apply(layer, 0 * x, ~every))  # and one without a real cell gives the bias
-    np.testing.assert_allclose(found, layer.b3.numpy()[0], atol=1e-6)
-
-
 @on_tensorflow
 def test_match_aggregation_needs_no_static_sizes(layer):
     unknown = tf.function(

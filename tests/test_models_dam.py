@@ -5,6 +5,7 @@ import pytest
 from dam_models import CANDIDATES, FILTERS, KINDS, TURNS, B, D, J, L, N, T, V, batch_of, config, examples, fresh, made
 from helpers import set_random_weights, to_numpy
 
+from layers.attentive_module import AttentiveModule
 from models.dam import DAM, DAMConfig, release_settings
 
 
@@ -81,12 +82,12 @@ def test_dam_rejects_long_inputs(sizes):
 
 
 def test_padding_is_computed_where_xla_compiles_and_where_the_release_counts_it():
+    def fast(model):
+        parts = model._flatten_layers()
+        return [(part.fast, part.supports_jit) for part in parts if isinstance(part, AttentiveModule)]
+
     model = DAM(config(levels=1))
-    assert model.unpad
     model.jit_compile = False
-    assert model.unpad
+    assert fast(model) == [(True, False)] * 5
     model.compile(jit_compile=True)
-    assert not model.unpad and model.jit_compile
-    model.unpad = True
-    assert all(layer.unpad for layer in model.layers if hasattr(layer, "unpad"))
-    assert not DAM(config(levels=1, masking="release")).unpad
+    assert model.jit_compile and fast(model) == fast(DAM(config(levels=1, masking="release"))) == [(False, True)] * 5

@@ -1,0 +1,329 @@
+"""Every layer computes its equations: its cases against loops over them, one example at a time, without padding."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from helpers import to_numpy
+from layer_cases import (
+    CASES,
+    MATCH_TABLES,
+    B,
+    D,
+    E,
+    J,
+    S,
+    T,
+    V,
+    attentive,
+    built,
+    case,
+    cross,
+    decoder,
+    floats,
+    flow,
+    memory,
+    outputs_of,
+    real,
+)
+from reference import (
+    ACTIVATIONS,
+    aggregate_in_loops,
+    block_in_loops,
+    block_weights,
+    cnn_in_loops,
+    cosine_of_words,
+    cross_match_in_loops,
+    float64,
+    flow_in_loops,
+    highway_in_loops,
+    hop_in_loops,
+    join_in_loops,
+    norm_in_loops,
+    ordered_in_loops,
+    point_in_loops,
+    self_attention_in_loops,
+    signal_in_loops,
+    sum_in_loops,
+    sums_in_loops,
+)
+from reference_recurrent import (
+    attention_in_loops,
+    bilstm_in_loops,
+    decode_in_loops,
+    dynamic_in_loops,
+    encode_in_loops,
+    sentence_in_loops,
+)
+
+from layers.attention_flow import AttentionFlow
+from layers.positions import PositionalEncoding, sinusoids
+from layers.recurrent import STATES, RecurrentEncoder
+from layers.self_attention import SelfAttention
+from layers.shortcut import KINDS, Shortcut
+
+# === The loops of each layer: from the layer, the number of an example and all inputs to that example's outputs ===
+
+
+def rows(loops):
+    """For a layer of single vectors or texts, whose loops leave out padding, id 0."""
+    return lambda layer, b, x: [np.apply_along_axis(loops, -1, x[b], layer)]
+
+
+def one_text(loops):
+    return lambda layer, b, x, mask: [loops(x[b][mask[b]], layer)]
+
+
+def two_texts(loops):
+    return lambda layer, b, x, y, x_mask, y_mask: [loops(x[b][x_mask[b]], y[b][y_mask[b]], layer)]
+
+
+def attentive_in_loops(layer, b, query, key, value, query_mask, key_mask):
+    found = np.zeros((T, S, D))
+    for t in range(T):
+        pairs, Q, K = np.outer(query_mask[b, 0], key_mask[0, t]), query_mask[b, 0], key_mask[0, t]
+        if layer.masking == "release":
+            Q, K = np.ones_like(Q), np.ones_like(K)
+        else:
+            pairs = None
+        parts = query[b, 0][Q], key[0, t][K], value[0, t][K]
+        found[t, Q] = block_in_loops(*parts, block_weights(layer), layer.epsilon, pairs)
+    return [found]
+
+
+def cross_in_loops(layer, b, utterance, response, scores, u_mask, r_mask):
+    found, release = np.zeros((T, S, J)), layer.utterance_attends.masking == "release"
+    for t in range(T):
+        pairs = np.outer(u_mask[0, t], r_mask[b, 0])
+        cells = np.ones_like(pairs) if release else pairs
+        u, r = utterance[0, t][cells.any(axis=1)], response[b, 0][cells.any(axis=0)]
+        found[t][cells] = cross_match_in_loops(u, r, layer, pairs if release else None).ravel()
+    return [found]
+
+
+def images_in_loops(layer, b, matches, mask):
+    images = np.stack(matches, axis=-1)[b]
+    release = layer.masking == "release"
+    return [[aggregate_in_loops(image, m, layer, 1.5, release) for image, m in zip(images, mask[b], strict=True)]]
+
+
+def hops_in_loops(layer, b, query, sentences, mask, *times):
+    """A turn's memory is each sentence with the vector of its time."""
+    memories = np.repeat(sentences[b][None], T, axis=0)
+    if times:
+        memories = memories + times[0][times[1][b].argmax(axis=-1)]
+    return hop_in_loops(query[b], memories, mask[b], layer)
+
+
+def pointers_in_loops(layer, b, state, sentences, seen, mentions, vectors, distances):
+    timed = sentences[b].astype("float64") + vectors[distances[b].argmax(axis=-1)]
+    scores = [point_in_loops(state[b, t], timed[t], seen[b, t], mentions[b], layer) for t in range(T)]
+    return [sums_in_loops(each, layer.entity_CK.numpy()) for each in scores], scores
+
+
+def match_types_in_loops(layer, b, state, mentions, seen):
+    """The vector of a group's type counts for a candidate if one of the group was mentioned, however often."""
+    members, types, groups = MATCH_TABLES.values()
+    gain = np.zeros((T, len(groups)))
+    for t, (c, row) in itertools.product(range(T), enumerate(groups)):
+        said = {0} | {e + 1 for m in range(S) for e in range(E) if seen[b, t, m] and mentions[b, m, e]}
+        for group in row[row > 0] - 1:
+            if set(members[group]) & said - {0}:
+                gain[t, c] += state[b, t] @ to_numpy(layer.type_YD)[types[group]]
+    return [gain]
+
+
+def cosines_in_loops(layer, b, context, responses):
+    texts = [context[b][context[b] > 0], *(response[response > 0] for response in responses[b])]
+    return [[cosine_of_words(texts[0], response, layer) for response in texts[1:]]]
+
+
+LOOPS = {
+    "Attention": lambda layer, b, query, memory, mask: attention_in_loops(query[b], memory[b][mask[b]], layer),
+    "AttentionFlow": two_texts(flow_in_loops),
+    "AttentiveModule": attentive_in_loops,
+    "BagOfWords": rows(sum_in_loops),
+    "BiLSTM": one_text(bilstm_in_loops),
+    "CharacterCNN": rows(lambda ids, layer: cnn_in_loops(ids[ids > 0], layer)),
+    "CrossMatch": cross_in_loops,
+    "Dense": rows(lambda x, layer: np.tanh(x @ float64(*layer.weights)[0] + float64(*layer.weights)[1])),
+    "DynamicBiLSTM": two_texts(dynamic_in_loops),
+    "EntityPointer": pointers_in_loops,
+    "Highway": rows(highway_in_loops),
+    "LayerNorm": rows(lambda x, layer: norm_in_loops(x, layer.get_weights(), 0.1)),
+    "LexicalMatch": cosines_in_loops,
+    "MatchAggregation": images_in_loops,
+    "MatchTypes": match_types_in_loops,
+    "MemoryAttention": hops_in_loops,
+    "OrderedWords": rows(ordered_in_loops),
+    "PositionalEncoding": lambda layer, b, x: [x[b] + layer.weight_K.numpy()[:S, None] * signal_in_loops(S, D, 7.0)],
+    "RecurrentEncoder": lambda layer, b, x, mask: encode_in_loops(x[b][mask[b]].astype("float64"), layer),
+    "RecurrentDecoder": lambda layer, b, y, memory, mask, states: decode_in_loops(
+        y[b], memory[b][mask[b]], [state[b] for state in states], layer
+    )[:1],
+    "ReversibleWordEmbedding": lambda layer, b, x, _: [[layer.embeddings.numpy() @ row for row in x[b]]],
+    "SelfAttention": one_text(lambda x, layer: self_attention_in_loops(x, layer)),
+    "SentenceGRU": rows(sentence_in_loops),
+    "Shortcut": lambda layer, b, output, state: [join_in_loops(output[b], state[b], layer)],
+    "SpeakerFeature": lambda layer, b, x, speakers: [x[b] + layer.table.numpy()[speakers[b]]],
+    "WordEmbedding": lambda layer, b, ids: [layer.embeddings.numpy()[ids[b]]],
+}
+TEXT = {"x": floats(B, S, E), "mask": real(B, S)}
+MORE = {
+    "AttentionFlow, one way": flow(c2q=False),
+    "AttentiveModule, scalar bias": attentive(scalar_bias=True),
+    "CrossMatch, release": cross(masking="release"),
+    **{f"MemoryAttention, {heads}": memory(True, heads=heads) for heads in (1, 11)},
+    **{f"MemoryAttention, {heads}, untimed": memory(False, heads=heads) for heads in (1, 3)},
+    "MemoryAttention, plain, timed": memory(True, projected=False),
+    **{
+        f"RecurrentEncoder {cell} {layers} {merge}": case(
+            RecurrentEncoder, cell, 2 * D, layers, bool(merge), merge or "sum", inputs=TEXT
+        )
+        for cell, layers, merge in itertools.product(STATES, (1, 2), ("concat", "sum", ""))
+    },
+    **{
+        f"Shortcut {kind} {activation}": case(Shortcut, kind, activation, inputs=CASES[f"Shortcut {kind}"].inputs)
+        for kind, activation in itertools.product(KINDS, ACTIVATIONS)
+    },
+}
+"""Settings whose equations alone are compared."""
+EVERY = CASES | MORE
+
+
+def kind_of(name):
+    return name.replace(",", "").split()[0]
+
+
+def check(layer, inputs):
+    outputs = outputs_of(layer, inputs)
+    for b in range(len(outputs[0])):
+        expected = LOOPS[type(layer).__name__](layer, b, *inputs.values())
+        for y, wanted in zip(outputs, expected, strict=False):
+            found, real = y[b], tuple(map(slice, np.shape(wanted)))
+            np.testing.assert_allclose(found[real], wanted, rtol=1e-4, atol=1e-4, err_msg=f"example {b}")
+            assert np.ptp(wanted) > 0.01  # which says something
+            if not isinstance(layer, (AttentionFlow, SelfAttention)):
+                assert np.abs(found).sum() == np.abs(found[real]).sum()  # padding gives zeros
+    return outputs
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if kind_of(name) not in ("IdTable", "TimeFeature")])
+def test_matches_its_equations(name):
+    check(EVERY[name].build(), EVERY[name].inputs)
+
+
+NOTHING = {
+    **{f"Attention {score}": "mask" for score in ("additive", "dot", "general", "scaled_dot")},
+    **{"AttentiveModule": "query_mask", "AttentiveModule, padded": "query_mask", "BiLSTM": "mask"},
+    **{"BagOfWords": "ids", "BagOfWords, positions": "ids", "CharacterCNN": "ids", "CrossMatch": "response_mask"},
+    **{"BiLSTM, loop": "mask", "EntityPointer": "seen", "LexicalMatch": "responses", "LexicalMatch, stems": "context"},
+    **{"MatchTypes": "seen", "MemoryAttention": "mask", "MemoryAttention, plain": "mask", "SentenceGRU": "ids"},
+    **{"OrderedWords, attention": "ids", "OrderedWords, position": "ids", "RecurrentEncoder gru concat": "mask"},
+}
+"""Cases that give zeros where an argument, ids or a mask, has nothing."""
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_nothing_gives_zeros(name):
+    """And the other example what it gives anyway."""
+    layer, inputs, empty = CASES[name].build(), CASES[name].inputs, NOTHING[name]
+    nothing = np.concatenate([0 * inputs[empty][:1], inputs[empty][1:]])
+    for found, expected in zip(outputs_of(layer, inputs | {empty: nothing}), outputs_of(layer, inputs), strict=True):
+        assert not found[0].any() and expected[0].any()
+        np.testing.assert_allclose(found[1], expected[1], atol=1e-5)
+
+
+def test_a_query_without_words_gives_the_context_nothing():
+    G = to_numpy(AttentionFlow()(floats(1, T, D), floats(1, J, D), real(2, T)[:1], np.zeros((1, J), bool)))
+    assert np.isfinite(G).all() and not G[..., D : 3 * D].any()
+
+
+def test_self_attention_of_one_word_takes_nothing():
+    layer, (x, _) = built("SelfAttention")
+    check(layer, {"x": x, "mask": np.arange(S) < [[3], [1]]})
+
+
+def test_character_cnn_takes_words_of_one_letter():
+    words = [[1, 2, 3, 4, 5, 6, 7, 8], [9, 10] + [0] * 6, [9] + [0] * 7]
+    for each in itertools.pairwise(words):
+        check(CASES["CharacterCNN"].build(), {"ids": np.array(each)})
+
+
+def test_order_and_places_of_words():
+    """Padding has no place; more words than places are taken; another order is another sentence."""
+    for name in ("OrderedWords, position", "OrderedWords, attention", "SentenceGRU", "BagOfWords, positions"):
+        layer, [ids] = built(name)
+        first = ids[0].reshape(-1, S)[0]
+        texts = [first, first[::-1], first * (np.arange(S) == 0), first * (np.arange(S) != 2)]
+        found, *_ = check(layer, {"ids": np.array(texts)})
+        change = np.abs(found[0] - found[1]).max()
+        assert change < 1e-5 if name.startswith("Bag") else change > 0.01
+        assert np.isfinite(to_numpy(layer(np.tile(first, (1, 3))))).all()
+
+
+# === How layers start ===
+
+
+def test_flow_may_start_as_a_dot_product():
+    layer = AttentionFlow(start="dot")
+    layer.build((None, None, D), (None, None, D))
+    w = to_numpy(layer.w_3D)
+    np.testing.assert_array_equal(w[2], 1)
+    assert len(np.unique(w[:2])) == 2 * D and abs(w[:2]).max() < 1
+
+
+@pytest.mark.parametrize(
+    ("layer", "name"), [(SelfAttention(), "SelfAttention"), (PositionalEncoding(J), "PositionalEncoding")]
+)
+def test_starts_as_the_identity(layer, name):
+    inputs = CASES[name].inputs
+    np.testing.assert_array_equal(outputs_of(layer, inputs)[0], inputs["x"])
+
+
+def test_word_vectors_start_small():
+    keras.utils.set_random_seed(0)
+    layer = type(built("BagOfWords")[0])(V * 100, D)
+    layer.build((None, None))
+    values = layer.embeddings.numpy()
+    assert values.mean() == pytest.approx(0.0, abs=0.005) and values.std() == pytest.approx(0.1, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("Attention additive", {"W_s", "W_h", "v"}),
+        ("Attention general", {"W"}),
+        ("OrderedWords, attention", {"query", "key", "value", "output"}),  # frozen word vectors
+        ("OrderedWords, position", {"embeddings"}),
+        ("SentenceGRU, frozen", {"kernel", "recurrent_kernel", "bias"}),
+        ("MatchTypes", {"types"}),
+        ("Shortcut gated", {"kernel", "bias"}),
+    ],
+)
+def test_trains(name, weights):
+    assert {weight.name for weight in built(name)[0].trainable_weights} == weights
+
+
+DROPPING = {"CharacterCNN": CASES["CharacterCNN"]}
+DROPPING |= {f"decoder of {n}": decoder("luong_dot", layers=n, dropout=0.9) for n in (1, 2)}
+DROPPING |= {f"encoder of {n}": case(RecurrentEncoder, "gru", D, n, False, dropout=0.9, inputs=TEXT) for n in (1, 2)}
+
+
+@pytest.mark.parametrize("name", DROPPING)
+def test_drops_in_training_only(name):
+    """And recurrent layers only between two of them."""
+    keras.utils.set_random_seed(1)
+    layer, inputs = DROPPING[name].build(), list(DROPPING[name].inputs.values())
+    plain, again, *trained = (to_numpy(keras.tree.flatten(layer(*inputs, training=i > 1))[0]) for i in range(5))
+    np.testing.assert_array_equal(again, plain)
+    assert (max(np.abs(each - plain).max() for each in trained) > 0.01) == ("1" not in name)
+
+
+@pytest.mark.parametrize("dimension", (2, 3, 7, 10))
+@pytest.mark.parametrize("max_timescale", (10.0, 1e4))
+def test_sinusoids_match_definition(dimension, max_timescale):
+    found = sinusoids(11, dimension, max_timescale)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, signal_in_loops(11, dimension, max_timescale), atol=1e-6)
