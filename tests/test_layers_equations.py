@@ -201,11 +201,12 @@ def check(layer, inputs):
     for b in range(len(outputs[0])):
         expected = LOOPS[type(layer).__name__](layer, b, *inputs.values())
         for y, wanted in zip(outputs, expected, strict=False):
-            found, real = y[b], tuple(map(slice, np.shape(wanted)))
+            found, real = y[b].copy(), tuple(map(slice, np.shape(wanted)))
             np.testing.assert_allclose(found[real], wanted, rtol=1e-4, atol=1e-4, err_msg=f"example {b}")
             assert np.ptp(wanted) > 0.01  # which says something
             if not isinstance(layer, (AttentionFlow, SelfAttention)):
-                assert np.abs(found).sum() == np.abs(found[real]).sum()  # padding gives zeros
+                found[real] = 0.0
+                assert not found.any()  # padding gives zeros
     return outputs
 
 
