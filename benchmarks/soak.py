@@ -1,6 +1,6 @@
 """Kills a training at random moments, also while it saves, resumes it each time, and compares it with one left alone.
 
-    python -m benchmarks.soak --kills=50 --out=results/benchmarks/soak.json
+    python -m benchmarks.soak --kills=50 --out=build/soak.json/kills
 
 A killed process gets SIGKILL, which it cannot handle, at a moment drawn from the first seconds of its training.
 """
@@ -38,18 +38,15 @@ def main():
         prepare("babi-dialog", root / "raw", root / "prepared", Settings(name="sample"))
         first = [f"--data={root / 'prepared' / 'task1'}", f"--epochs={FLAGS.epochs}", *MODEL]
         whole, killed = root / "whole", root / "killed"
-        wait_for(start(*first, f"--workdir={whole}"))
-        kills = []
-        while len(kills) < FLAGS.kills:
-            arguments = ["--resume"] if kills else first
-            kills.append(killed_while_training(killed, rng, *arguments, f"--workdir={killed}"))
-            if kills[-1] is None:
-                break
-        wait_for(start("--resume", f"--workdir={killed}"))
+        train(whole, first)
+        unfinished = []
+        while len(unfinished) < FLAGS.kills and train(killed, ["--resume"] if unfinished else first, rng):
+            unfinished.append(any(file.name != ".lock" for file in killed.glob(".*")))
+        train(killed, ["--resume"])
         (expected, rows), (found, rows_of_killed) = state_of(whole), state_of(killed)
     row = {
-        "kills": sum(writing is not None for writing in kills),
-        "kills_while_writing": sum(writing is True for writing in kills),
+        "kills": len(unfinished),
+        "kills_while_writing": sum(unfinished),
         "steps": rows[-1]["step"],
         "steps_reached": rows_of_killed[-1]["step"],
         "arrays": len(expected),
@@ -59,34 +56,21 @@ def main():
     report("soak", [row], seed=FLAGS.seed, seconds=round(time.perf_counter() - started, 1))
 
 
-def start(*arguments):
-    """Starts train.py as a process."""
-    command = [sys.executable, "train.py", "--save_minutes=0", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for(process):
-    """Waits for a process to end or to be killed; returns whether it ended."""
+def train(run, arguments, rng=None):
+    """Runs train.py, and with an `rng` kills it within three seconds after its first save; returns whether it did."""
+    command, last = [sys.executable, "train.py", "--save_minutes=0", f"--workdir={run}", *arguments], run / "last.npz"
+    before = last.stat().st_mtime_ns if last.exists() else None
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if rng:
+        while process.poll() is None and (not last.exists() or last.stat().st_mtime_ns == before):
+            time.sleep(0.01)
+        if process.poll() is None:
+            time.sleep(rng.uniform(0.0, 3.0))
+            process.kill()
     errors = process.communicate()[1]
     if process.returncode not in (0, -9):
         raise UserError(f"a training failed: {errors[-500:]}")
-    return process.returncode == 0
-
-
-def killed_while_training(run, rng, *arguments):
-    """Starts a training and kills it within three seconds after it saved for the first time.
-
-    Returns:
-        Whether it has left an unfinished file; `None` if it came to its end before.
-    """
-    process, last = start(*arguments), run / "last.npz"
-    before = last.stat().st_mtime_ns if last.exists() else None
-    while process.poll() is None and (not last.exists() or last.stat().st_mtime_ns == before):
-        time.sleep(0.01)
-    if process.poll() is None:
-        time.sleep(rng.uniform(0.0, 3.0))
-        process.kill()
-    return None if wait_for(process) else any(file.name != ".lock" for file in run.glob(".*"))
+    return process.returncode == -9
 
 
 def state_of(run):

@@ -9,13 +9,13 @@ REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
 
 
 def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
-    """The rows of a file of scores, if there is one: one per recipe, corpus, split and seed; baselines have no seed.
+    """The rows of a file of scores, if it exists: one per recipe, corpus, split and seed; baselines have no seed.
 
-    Each has `recipe, task, corpus, split, metrics`, metrics named as by the task's file in `metrics/`. Measured rows
-    also have `seed, epochs, minutes, command, commit, dirty, hardware, versions` of the training and `evaluation`, and
-    where it applies `search` (of replies), `parts` (metrics of a part of the split), `ensemble` (number of models),
-    `epochs_before` (of the trainings that its weights come from), `budget` (the best validation within so many epochs),
-    `trained_on` (another corpus) and `stale`: why today's code does not give these numbers.
+    Measured rows have `recipe, task, corpus, split, seed, metrics, epochs, minutes, command, commit, dirty, hardware,
+    versions, evaluation`, and where they apply `search` (of replies), `parts` (metrics of a part of the split),
+    `ensemble` (number of models), `epochs_before` (of the trainings that its weights come from), `budget` (the best
+    validation within this number of epochs), `trained_on` (another corpus) and `stale`: the reason why today's code
+    does not give these numbers.
     """
     path = Path(path)
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
@@ -34,14 +34,9 @@ def reference_rows(record):
 def published(corpus: str | None = None) -> list[dict]:
     """The published scores on a corpus or all, in the file's order: the paper's own table first.
 
-    Args:
-        corpus: As `"ubuntu-v1"`: the full published corpora, so that no sample or look-alike (as `ubuntu-irc`) is
-            compared with their scores; or `"babi-task1"` to `"babi-task6"`.
-
-    Returns:
-        Rows `{"task", "corpus", "split", "model", "metrics", "source"}`; metrics from 0 to 1, absent where the source
-        does not give them. The split `test-oov` has entities that training never names; rows of `test, difference` say
-        how far one model is ahead of another.
+    Rows have `task, corpus, split, model, metrics, source`; metrics from 0 to 1. Corpora are the published ones, as
+    `ubuntu-v1`, so no look-alike (`ubuntu-irc`) is compared with them. The split `test-oov` has entities that training
+    never names; rows of `test, difference` say how far one model is ahead of another.
 
     >>> [row["metrics"]["R10@1"] for row in published("ubuntu-v1") if row["model"] == "DAM"]
     [0.767]

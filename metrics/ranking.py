@@ -1,10 +1,7 @@
 """Response selection: `R_n@k`, MAP, MRR and P@1 over the candidates of each context.
 
-    scores, labels, groups (one per line)  ->  an order for each context  ->  averages over contexts
-
-Definitions: Wu et al., ACL 2017 (the Douban corpus), as in Zhou et al., ACL 2018; where each context has one positive
-response among ten they are the hit rates of Lowe et al., SIGDIAL 2015. `ties="release"` reproduces both scripts of the
-DAM release, for Ubuntu and for Douban.
+Definitions: Wu et al., ACL 2017 (the Douban corpus), as in Zhou et al., ACL 2018. `ties="release"` reproduces both
+scripts of the DAM release, for Ubuntu and for Douban.
 """
 
 from dataclasses import dataclass
@@ -33,10 +30,8 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
         MRR:    1 / (rank of the first positive)
         P@1:    1 if the candidate of rank 1 is positive, else 0
 
-    The `10` of `R10@k` is the corpora's conventional name: all candidates of a context are ranked, ten or not. `R2@1`
-    sets its first positive against its first negative in file order (the release: its first two lines). Contexts
-    without a positive or without a negative are counted and left out, as Douban's authors did (667 of its 1,000
-    remain); the release divides by zero on the former.
+    All candidates of a context are ranked, ten or not. `R2@1` sets its first positive against its first negative in
+    file order. Contexts without a positive or without a negative are counted and left out, as Douban's authors did.
 
     Args:
         scores: Probabilities or logits, float `(N,)`; only their order counts.
@@ -44,10 +39,9 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
         groups: Integers `(N,)`, the context of each line; the lines of a context are consecutive.
         ties: Treatment of candidates with equal scores (0.0 equals -0.0).
             `"loss"`: negatives rank before positives, so that a constant score has `R10@1 = 0`.
-            `"release"`: file order. The release's Ubuntu script counts `<=` as a hit, the positive being the first line
-            of its context; its Douban script sorts stably. A constant score has `R10@1 = 1` if the positive is first.
+            `"release"`: file order, so that a constant score has `R10@1 = 1` if the positive is first.
             `"average"`: the exact expected value over all orders of the tied candidates (McSherry and Najork, ECIR
-            2008). A constant score has `R10@1 = 1 / 10` for ten lines, as a random one has on average.
+            2008): a constant score has `R10@1 = 1 / 10` for ten lines.
 
     >>> scores = [0.9, 0.1, 0.4, 0.2, 0.8, 0.5]
     >>> result = ranking_metrics(scores, [1, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1])
@@ -136,7 +130,6 @@ def _log_binomial(n, k):
 
 
 def _first_against_first(scores, positive, start, ties):
-    """`R2@1` of each context: does its first positive beat its first negative (file order)?"""
     line = np.arange(len(scores))
     first_positive = np.minimum.reduceat(np.where(positive == 1, line, len(line)), start)
     first_negative = np.minimum.reduceat(np.where(positive == 0, line, len(line)), start)

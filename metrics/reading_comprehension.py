@@ -15,7 +15,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalize(text: str) -> str:
-    """What the script compares: lower case, without ASCII punctuation, then without articles, white space as one space.
+    """Lower case, without ASCII punctuation, then without articles, white space as one space.
 
     >>> normalize("The  U.S. and a dog's")
     'us and dogs'

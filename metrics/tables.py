@@ -8,19 +8,15 @@ LOWER_IS_BETTER = {"perplexity"}
 
 
 def by_corpus(rows, metrics):
-    """A line per model, a column per corpus and split; mean and standard deviation over seeds.
-
-    Scores are in per cent, but for perplexity and length.
+    """A line per model, a column per corpus and split: mean and standard deviation over seeds, in per cent.
 
     Args:
-        rows: Dicts with `recipe`, `corpus`, `split`, `metrics` and, unless they are a baseline, `seed`; also, if known,
-            `settings`, `{field: value}`.
+        rows: Dicts with `recipe`, `corpus`, `split`, `metrics`, and if known `seed` and `settings`, `{field: value}`.
         metrics: Names of metrics; a cell shows the first, and the others in brackets.
 
     Returns:
-        The header and the lines, the best first and those without a seed last: lists of texts. The column `mean` is
-        that of the first metric over several columns, for lines that have them all; `seeds` counts them. Rows of one
-        recipe that differ in a setting in the same column have lines of their own, which name it.
+        The header and the lines, texts: the best first, those without a seed last. `mean` is that of the first metric
+        over all columns. Rows of a recipe that differ in a setting have lines of their own, which name it.
 
     >>> row = {"recipe": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
     >>> other = {**row, "seed": 2, "metrics": {"per_response": 0.99}}
