@@ -28,40 +28,22 @@ from models.decoding import LOWEST, Decoder, Decoding
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "of_model"),
     [
-        {},
-        {"attention": "luong_dot", "cell": "lstm", "layers": 2},
-        {"attention": "none"},
-        {"attention": "dot", "output": "all"},
+        ({}, {}),  # greedy search
+        ({}, {"attention": "luong_dot", "cell": "lstm", "layers": 2}),
+        ({}, {"attention": "none"}),
+        ({}, {"attention": "dot", "output": "all"}),
+        ({"beam": 3}, None),
+        ({"beam": 3, "length_penalty": 1.3, "min_length": 2}, None),
+        ({"beam": 2, "block_ngrams": 2, "allow_unknown": True}, None),
     ],
     ids=str,
 )
-def test_a_beam_of_one_is_greedy_search(settings):
-    model, d = made(**settings), Decoding(max_length=L)
+def test_search_matches_loops(settings, of_model):
+    model, d = biased(w1=1.0) if of_model is None else made(**of_model), Decoding(max_length=L, **settings)
     ids, scores = run(model, SOURCES, d)
-    for source, found, score in zip(SOURCES, ids, scores, strict=True):
-        [words] = replies(found)
-        assert len(words) == L or words[-1] == EOS
-        [rows] = log_p(model, source, [words])
-        rows[:, [0, UNK]] = -np.inf
-        assert words == rows.argmax(axis=1).tolist()  # word for word, each after those before it
-        assert score[0] == pytest.approx(rows.max(axis=1).sum(), abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"beam": 3, "max_length": 5},
-        {"beam": 3, "max_length": 5, "length_penalty": 1.3, "min_length": 2},
-        {"beam": 2, "max_length": 5, "block_ngrams": 2, "allow_unknown": True},
-    ],
-    ids=str,
-)
-def test_beam_search_matches_loops(settings):
-    model, d = biased(w1=1.0), Decoding(**settings)
-    ids, scores = run(model, SOURCES[:2], d)
-    for source, found, ranked in zip(SOURCES[:2], ids, scores, strict=True):
+    for source, found, ranked in zip(SOURCES, ids, scores, strict=True):
         expected = beam_in_loops(model, source, d)
         assert replies(found) == [words for words, _ in expected]
         np.testing.assert_allclose(ranked, [score for _, score in expected], atol=1e-4)
@@ -149,34 +131,17 @@ def test_nothing_stands_behind_the_end_and_neither_unknown_nor_padding_anywhere(
     assert (allowed == UNK).all()
 
 
-@pytest.mark.parametrize("beam", (1, 3))
-def test_min_length_puts_the_end_off(beam):
-    model = biased(w1=30.0)
-    assert (run(model, SOURCES, Decoding(max_length=L))[0][:, 0, 0] == EOS).all()
-    ids, _ = run(model, SOURCES, Decoding(beam=beam, max_length=L, min_length=3))
-    assert [len(words) for of_source in ids for words in replies(of_source)] == [4] * 3 * beam
-
-
-@pytest.mark.parametrize("sample", (False, True))
-@pytest.mark.parametrize("n", (1, 2, 3))
-def test_block_ngrams_blocks_what_a_loop_blocks(n, sample):
-    """A model that says one word over and over: the first time that it may not, it says another one."""
-    model = biased(w4=12.0, w1=-30.0)
-    free = replies(run(model, SOURCES, Decoding(max_length=5))[0][:, 0])
-    assert free == [[4] * 5] * 3
-    d = Decoding(max_length=5, block_ngrams=n, sample=sample, top_k=int(sample))
-    noise = np.random.default_rng(0).random((3, 1, 5), "float32")
-    for source, words in zip(SOURCES, replies(run(model, SOURCES, d, noise)[0][:, 0]), strict=True):
-        assert words[:n] == [4] * n and not repeats(words, n)
-        [rows] = log_p(model, source, [words])
-        for place, row in enumerate(rows):
-            allowed = [word for word in range(V + 1) if may_follow(words[:place], word, d)]
-            assert words[place] == max(allowed, key=row.__getitem__)
-
-
-def test_replies_without_an_end_are_as_long_as_may_be():
-    ids, _ = run(biased(w1=-30.0), SOURCES, Decoding(beam=3, max_length=L))
-    assert [len(words) for of_source in ids for words in replies(of_source)] == [L] * 9
+@pytest.mark.parametrize("settings", [{}, {"block_ngrams": 1}, {"block_ngrams": 2, "min_length": 3}])
+def test_drawing_among_one_word_is_greedy_search(settings):
+    """Of a model that says one word over and over: the first time that it may not, it says another one."""
+    model, n = biased(w4=12.0), settings.get("block_ngrams", L)
+    greedy, drawn = Decoding(max_length=L, **settings), Decoding(beam=2, sample=True, top_k=1, max_length=L, **settings)
+    ids, scores = run(model, SOURCES, greedy)
+    assert all(words[:n] == [4] * n for words in replies(ids[:, 0]))
+    found, ranked = run(model, SOURCES, drawn, np.random.default_rng(0).random((3, 2, L), "float32"))
+    for k in range(2):
+        np.testing.assert_array_equal(found[:, k], ids[:, 0])
+        np.testing.assert_allclose(ranked[:, k], scores[:, 0], atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -283,13 +248,3 @@ def test_every_word_can_be_drawn_in_half_precision():
     decoder = Decoder(model, d, EOS, UNK)
     ids, _ = decoder.predict_on_batch({"source": SOURCES[:1], "noise": noise})
     assert len(np.unique(ids)) == 2003
-
-
-def test_drawing_among_one_word_is_greedy_search():
-    model = made()
-    expected, scores = run(model, SOURCES, Decoding(max_length=L))
-    noise = np.random.default_rng(0).random((3, 2, L), "float32")
-    ids, ranked = run(model, SOURCES, Decoding(beam=2, sample=True, top_k=1, max_length=L), noise)
-    for k in range(2):
-        np.testing.assert_array_equal(ids[:, k], expected[:, 0])
-        np.testing.assert_allclose(ranked[:, k], scores[:, 0], atol=1e-5)
