@@ -1,4 +1,4 @@
-"""`tasks.selection.data`: what a prepared directory holds, as a pickle or as arrays, and what is refused."""
+"""`tasks.selection.data`: a prepared directory as a pickle or as arrays, and what is refused."""
 
 import json
 import pickle
@@ -37,52 +37,44 @@ def release(tmp_path):
 
 
 def write(path, value):
-    with open(path, "wb") as file:
-        pickle.dump(value, file, protocol=2)
+    path.write_bytes(pickle.dumps(value, protocol=2))
 
 
-def change_facts(directory, **changes):
-    facts = json.loads((directory / "dataset.json").read_text())
-    (directory / "dataset.json").write_text(json.dumps({**facts, **changes}))
+def change_facts(directory, without=(), **changes):
+    facts = {**json.loads((directory / "dataset.json").read_text()), **changes}
+    (directory / "dataset.json").write_text(json.dumps({k: v for k, v in facts.items() if k not in without}))
 
 
-def test_reads_what_prepare_wrote(prepared):
+def as_lists(split):
+    contexts, responses = split.texts(range(len(split)), 1)
+    return contexts, responses, split.label.tolist()
+
+
+def test_reads_what_prepare_wrote(prepared, directory):
     dataset = load_dataset(prepared)
     assert dataset.vectors.shape == (len(dataset.vocabulary) + 1, 7)
     for name, split in dataset.splits.items():
         lines = (prepared.parent / "raw" / f"{name}.txt").read_text().splitlines()
         assert split.label.tolist() == [int(line[0]) for line in lines]
         assert split.responses.lengths.tolist() == [len(line.split("\t")[-1].split()) for line in lines]
-    assert dataset.facts() == {
-        "path": str(prepared.resolve()),
-        "name": "sample",
-        **{"eos_id": 1, "unk_id": 2, "hashed_words": 0, "text": WHITESPACE},
-    }
-
-
-def test_says_how_texts_become_words(directory):
-    for text in ({"tokenizer": "terms", "lower": True}, WHITESPACE):
-        change_facts(directory, text=text)
-        assert load_dataset(directory).text == text
-    facts = json.loads((directory / "dataset.json").read_text())
-    (directory / "dataset.json").write_text(json.dumps({k: v for k, v in facts.items() if k != "text"}))
+    facts = {"eos_id": 1, "unk_id": 2, "hashed_words": 0, "text": WHITESPACE}
+    assert dataset.facts() == {"path": str(prepared.resolve()), "name": "sample", **facts}
+    change_facts(directory, text={"tokenizer": "terms", "lower": True})
+    assert load_dataset(directory, eos_id=1).text == {"tokenizer": "terms", "lower": True}
+    change_facts(directory, without=["text"])
     assert load_dataset(directory).text == WHITESPACE
 
 
-def test_reads_the_releases_files_which_have_no_vocabulary(release):
+def test_reads_the_releases_files_with_and_without_words(release):
     with pytest.raises(UserError, match="give --eos_id"):
         load_dataset(release)
     dataset = load_dataset(release, eos_id=9)
-    assert dataset.vocabulary is None
+    assert dataset.vocabulary is None and len(dataset.splits["test"]) == 0
     assert dataset.splits["train"].turns.lists() == [[3], [4]]
     assert dataset.splits["dev"].responses.lists() == [[5], [6, 7]]
-    assert len(dataset.splits["test"]) == 0
     for eos_id in (-5, 0, 10):
         with pytest.raises(UserError, match=f"an id of _EOS_ from 1 to 9. Received: {eos_id}"):
             load_dataset(release, eos_id)
-
-
-def test_reads_the_releases_word2id_in_any_order(release):
     (release / "word2id").write_text("".join(f"word{id}\t{id}\n" for id in (7, 2, 4, 1, 3, 8, 5)) + "_EOS_\t9\n")
     vocabulary = load_dataset(release, eos_id=9).vocabulary
     assert (vocabulary.eos_id, vocabulary.unk_id, len(vocabulary)) == (9, 0, 9)
@@ -109,8 +101,7 @@ def test_labels_may_be_any_zeros_and_ones(directory, labels):
     contexts, responses = ([3, 1], np.array([3, 4, 1])), [(3,), np.array([4, 5], "u2")]
     write(directory / "data.pkl", ({"y": labels, "c": contexts, "r": responses},) * 3)
     found = load_dataset(directory).splits["train"]
-    assert found.label.tolist() == [1, 0] and found.label.dtype == np.int32
-    assert found.texts([0, 1], 1) == ([[3, 1], [3, 4, 1]], [[3], [4, 5]])
+    assert as_lists(found) == ([[3, 1], [3, 4, 1]], [[3], [4, 5]], [1, 0]) and found.label.dtype == np.int32
 
 
 def test_vectors_in_any_order_of_axes_are_read(directory):
@@ -129,81 +120,64 @@ def lists(y=(1,), c=((3, 1),), r=((3,),)):
     return ({"y": list(y), "c": list(c), "r": list(r)},) * 3
 
 
-IDS = "expected lists of ids in train. "
+LABEL, IDS = "labels of train to be 0 or 1. Received: ", "expected lists of ids in train. "
+BAD_DATA = [
+    (({}, {}), r"expected a tuple \(train, dev, test\)"),
+    (({}, {}, {}), "expected train to be a dict with y, c and r"),
+    (lists(c=[], r=[]), "equally long. Received: 1, 0, 0"),
+    (lists(y=[7]), LABEL + "7"),
+    (lists(y=[0.9]), LABEL + r"0\.9"),
+    (lists(y=["x" * 999]), LABEL + r"'x{12}\.\.\.x{13}'$"),
+    (lists(y=[[1]]), LABEL + r"\[1\]"),
+    (lists(y=[10**400]), LABEL + "1000"),
+    (lists(c=[[5.7]]), IDS + "'float' object"),
+    (lists(r=[[np.float32(5.7)]]), IDS + "'numpy.float32'"),
+    (lists(c=[[[3], 1]]), IDS + "'list' object"),
+    (lists(c=[{3: 1}]), IDS + "lists of ids .* Received: dict"),
+    (lists(c=[b"ab"]), "lists of ids are needed. Received: bytes"),
+    *((lists(c=[wrong]), IDS) for wrong in (np.ones((2, 2)), [10**400], [2**40], "ab")),
+    (({"y": [1], "c": {0: [3]}, "r": [[3]]},) * 3, IDS),
+    (({"y": 1, "c": [], "r": []},) * 3, IDS),
+    (lists(r=[[100000]]), r"train holds ids from 100000 to 100000, but .*rows 0 to"),
+    (lists(c=[[3]]), "expected contexts of train to hold the id of _EOS_"),
+]
+BAD_VECTORS = [
+    *([[0.0, float("nan")]], [1.0, 2.0], [["a"]], [["1.5"]], [], [[]], [[[1.0]]], [[1.0], [1.0, 2.0]], [[1e300]]),
+    *([[10**400]], [[1.0, None]], {"a": [1.0]}, "text", 3, np.zeros((3, 2), complex), [[0.5] * 3000] * 3000),
+]
+BAD_FACTS = [
+    *(({"text": text}, "json: text") for text in ("terms", {"tokenizer": "x"}, {"lower": 1}, {"tokenizer": 3})),
+    *(({"eos_id": id}, "json: eos_id") for id in ("1", 1.5, True, [1], 1e400)),
+    *(({"eos_id": id}, r"_EOS_ from 1 to \d+\. Received: ") for id in (0, 10**400)),
+    ({"eos_id": None}, "give --eos_id"),
+    ({"eos_id": 2}, r"vocabulary\.txt: expected _EOS_ to be word 2"),
+    *(({"unk_id": id}, "json: unk_id") for id in ("2", 0)),
+    *(({"hashed_words": number}, "json: hashed_words") for number in (-1, 2**24 + 1, True, "1")),
+]
+NO_FACTS = ["{", "[]", json.dumps({"task": "reading"}), "[" * 100_000]
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("name", "content", "message"),
     [
-        (({}, {}), r"expected a tuple \(train, dev, test\)"),
-        (({}, {}, {}), "expected train to be a dict with y, c and r"),
-        (lists(c=[], r=[]), "equally long. Received: 1, 0, 0"),
-        (lists(y=[7]), "labels of train to be 0 or 1. Received: 7"),
-        (lists(y=[0.9]), r"labels of train to be 0 or 1. Received: 0\.9"),
-        (lists(y=["x" * 999]), r"labels of train to be 0 or 1. Received: 'x{12}\.\.\.x{13}'$"),
-        (lists(y=[[1]]), r"labels of train to be 0 or 1. Received: \[1\]"),
-        (lists(y=[10**400]), "labels of train to be 0 or 1. Received: 1000"),
-        (lists(c=[[5.7]]), IDS + "'float' object"),
-        (lists(r=[[np.float32(5.7)]]), IDS + "'numpy.float32'"),
-        (lists(c=[np.ones((2, 2))]), IDS),
-        (lists(c=[[[3], 1]]), IDS + "'list' object"),
-        (lists(c=[{3: 1}]), IDS + "lists of ids .* Received: dict"),
-        (({"y": [1], "c": {0: [3]}, "r": [[3]]},) * 3, IDS),
-        (({"y": 1, "c": [], "r": []},) * 3, IDS),
-        (lists(c=[b"ab"]), "lists of ids are needed. Received: bytes"),
-        (lists(c=[[10**400]]), IDS),
-        (lists(c=[[2**40]]), IDS),
-        (lists(c=["ab"]), IDS),
-        (lists(r=[[100000]]), r"train holds ids from 100000 to 100000, but .*rows 0 to"),
-        (lists(c=[[3]]), "expected contexts of train to hold the id of _EOS_"),
+        *(("data.pkl", data, message) for data, message in BAD_DATA),
+        *(("word_embedding.pkl", vectors, "word_embedding.pkl: expected") for vectors in BAD_VECTORS),
+        *(("dataset.json", changes, message) for changes, message in BAD_FACTS),
+        *(("dataset.json", text, "dataset.json: expected") for text in NO_FACTS),
     ],
 )
-def test_malformed_data_is_refused(directory, data, message):
-    write(directory / "data.pkl", data)
+def test_a_malformed_file_is_refused(directory, name, content, message):
+    if name != "dataset.json":
+        write(directory / name, content)
+    elif isinstance(content, str):
+        (directory / name).write_text(content)
+    else:
+        change_facts(directory, **content)
     with pytest.raises(UserError, match=message):
-        load_dataset(directory)
-
-
-@pytest.mark.parametrize(
-    "vectors",
-    [
-        *([[0.0, float("nan")]], [1.0, 2.0], [["a"]], [["1.5"]], [], [[]], [[[1.0]]], [[1.0], [1.0, 2.0]], [[1e300]]),
-        *([[10**400]], [[1.0, None]], {"a": [1.0]}, "text", 3, np.zeros((3, 2), complex), [[0.5] * 3000] * 3000),
-    ],
-)
-def test_malformed_vectors_are_refused(directory, vectors):
-    write(directory / "word_embedding.pkl", vectors)
-    with pytest.raises(UserError, match=r"word_embedding\.pkl: expected"):
-        load_dataset(directory)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        *(({"text": text}, "json: text") for text in ("terms", {"tokenizer": "x"}, {"lower": 1}, {"tokenizer": 3})),
-        *(({"eos_id": id}, "json: eos_id") for id in ("1", 1.5, True, [1], 1e400)),
-        *(({"eos_id": id}, r"_EOS_ from 1 to \d+\. Received: ") for id in (0, 10**400)),
-        ({"eos_id": None}, "give --eos_id"),
-        ({"eos_id": 2}, r"vocabulary\.txt: expected _EOS_ to be word 2"),
-        *(({"unk_id": id}, "json: unk_id") for id in ("2", 0)),
-        *(({"hashed_words": number}, "json: hashed_words") for number in (-1, 2**24 + 1, True, "1")),
-    ],
-)
-def test_wrong_facts_are_refused(directory, changes, message):
-    change_facts(directory, **changes)
-    with pytest.raises(UserError, match=message):
-        load_dataset(directory)
-
-
-@pytest.mark.parametrize("text", ["{", "[]", json.dumps({"task": "reading"}), "[" * 100_000])
-def test_facts_of_another_kind_are_refused(directory, text):
-    (directory / "dataset.json").write_text(text)
-    with pytest.raises(UserError, match=r"dataset\.json: expected"):
         load_dataset(directory)
 
 
 def test_what_is_missing_or_contradicts_is_named(directory):
-    assert load_dataset(directory, eos_id=1).eos_id == 1
     with pytest.raises(UserError, match=r"dataset\.json says that the id of _EOS_ is 1. Received: 2"):
         load_dataset(directory, eos_id=2)
     words = len((directory / "vocabulary.txt").read_text().splitlines())
@@ -213,10 +187,9 @@ def test_what_is_missing_or_contradicts_is_named(directory):
         load_dataset(directory)
     write(directory / "word_embedding.pkl", np.zeros((words + 1, 7), "float32"))
     (directory / "data.pkl").unlink()
-    with pytest.raises(UserError, match=r"data\.pkl"):
-        load_dataset(directory)
-    with pytest.raises(UserError, match="is no directory"):
-        load_dataset(directory / "nowhere")
+    for path, message in ((directory, r"data\.pkl"), (directory / "nowhere", "is no directory")):
+        with pytest.raises(UserError, match=message):
+            load_dataset(path)
 
 
 # === Arrays ===
@@ -232,11 +205,6 @@ def corpus(tmp_path_factory):
     return root
 
 
-def as_lists(split):
-    contexts, responses = split.texts(range(len(split)), 1)
-    return contexts, responses, split.label.tolist()
-
-
 def test_arrays_hold_what_the_pickle_holds(corpus):
     pickled, flat, both = (load_dataset(corpus / storage) for storage in ("pickle", "arrays", "both"))
     assert not (corpus / "arrays" / "data.pkl").exists() and not (corpus / "pickle" / "arrays").exists()
@@ -250,22 +218,17 @@ def test_arrays_hold_what_the_pickle_holds(corpus):
         assert isinstance(flat.splits[name].turns.ids.base, np.memmap)
     train = pickles.load(corpus / "pickle" / "data.pkl")[0]
     assert as_lists(flat.splits["train"]) == (train["c"], train["r"], train["y"])
-
-
-@pytest.mark.parametrize("negatives", ["file", "fresh"])
-def test_training_takes_the_same_batches_of_arrays(corpus, negatives):
     config = types.SimpleNamespace(max_turns=3, max_words=5, masking="exact")
-    training = Training(negatives=negatives, negatives_per_positive=2, loss="softmax", batch_size=7)
-    batches = {}
-    for storage in ("pickle", "arrays"):
-        split = load_dataset(corpus / storage).splits["train"]
-        epoch = training_batches(split, config, training, np.random.default_rng(2))
-        batches[storage] = [(inputs_of(split, config, *batch[:2], 4), batch[2]) for batch in epoch]
-    assert len(batches["pickle"]) > 5
-    for (inputs, labels), (flat_inputs, flat_labels) in zip(*batches.values(), strict=True):
-        np.testing.assert_array_equal(flat_labels, labels, strict=True)
-        for name, ids in inputs.items():
-            np.testing.assert_array_equal(flat_inputs[name], ids, strict=True)
+    training = Training(negatives="fresh", negatives_per_positive=2, loss="softmax", batch_size=7)
+    for dataset in (pickled, flat):
+        split = dataset.splits["train"]
+        [*batches] = training_batches(split, config, training, np.random.default_rng(2))
+        inputs = [inputs_of(split, config, *batch[:2], 4) for batch in batches]
+        assert len(batches) > 5
+        if dataset is pickled:
+            expected = batches, inputs
+    for found, wanted in zip((batches, inputs), expected, strict=True):
+        np.testing.assert_equal(found, wanted)
 
 
 def test_a_large_corpus_has_arrays_by_default(corpus, tmp_path, monkeypatch):
@@ -278,7 +241,6 @@ def test_a_large_corpus_has_arrays_by_default(corpus, tmp_path, monkeypatch):
 
 def put(value, at=-1):
     def change(array):
-        array = array.copy()
         array[at] = value
         return array
 
@@ -293,6 +255,7 @@ def put(value, at=-1):
         ("label", put(2), r"from 0 to 1\. Received: 2"),
         ("label", put(-1), r"from 0 to 1\. Received: -1"),
         ("label", lambda array: array[1:], r"expected [0-9,]+ numbers\. Received: "),
+        ("label", None, r"label\.npy: expected an array\. Received: No such file"),
         ("context", put(10**6), r"Received: 1000000"),
         ("context", put(0), r"expected ascending numbers"),
         ("turn_starts", put(-1), r"Received: -1"),
@@ -303,17 +266,13 @@ def put(value, at=-1):
         ("context_turns", put(1000), r"context_start.npy: expected lists that end at \d+ at most"),
     ],
 )
-def test_arrays_that_contradict_each_other_are_refused(corpus, tmp_path, name, change, message):
+def test_arrays_that_lack_or_contradict_one_are_refused(corpus, tmp_path, name, change, message):
     arrays = shutil.copytree(corpus / "arrays" / "arrays", tmp_path / "arrays")
     read_split(arrays, "train", WORDS)
     file = path_of(arrays, "train", name)
-    np.save(file, change(np.load(file)))
+    if change:
+        np.save(file, change(np.load(file)))
+    else:
+        file.unlink()
     with pytest.raises(UserError, match=rf"train\..*{message}"):
         read_split(arrays, "train", WORDS)
-
-
-def test_a_missing_array_is_named(corpus, tmp_path):
-    shutil.copytree(corpus / "arrays", tmp_path / "copy")
-    path_of(tmp_path / "copy" / "arrays", "dev", "label").unlink()
-    with pytest.raises(UserError, match=r"dev\.label\.npy: expected an array\. Received: No such file"):
-        load_dataset(tmp_path / "copy")

@@ -171,7 +171,7 @@ def test_prepare_takes_vectors_from_files(source, tmp_path, capsys):
 # === Facts ===
 
 
-def test_prepare_reports_facts(source, tmp_path):
+def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
     _, _, _, facts = run(source, tmp_path / "out")
     assert [facts[name] for name in ("corpus", "task", "eos_id", "unk_id")] == ["smn", "selection", 1, 2]
     assert facts["name"] == source.name
@@ -193,27 +193,22 @@ def test_prepare_reports_facts(source, tmp_path):
     decided = run(source, tmp_path / "by size", word2vec_epochs=None, word2vec_workers=None)[3]["settings"]
     assert (decided["word2vec_epochs"], decided["word2vec_workers"]) == (20, 1)
 
-
-def test_prepare_reports_what_would_be_cut(source, tmp_path):
+    capsys.readouterr()
     long = "b\t" * 9 + " ".join("b" * 51)
     short = "b\t" * 8 + " ".join("b" * 50)
     (source / "test").write_text(f"1\t{long}\td\n1\t{short}\td\n1\td\td\n")
-    statistics = run(source, tmp_path / "out")[3]["statistics"]["test"]
+    statistics = run(source, tmp_path / "cut", candidates=0)[3]["statistics"]["test"]
     assert statistics["contexts_over_9_turns"] == 0.3333
     assert statistics["turns_over_50_words"] == pytest.approx(1 / 20)
     assert (statistics["turns_median"], statistics["words_median"]) == (9, 1)
-
-
-def test_prepare_prints_a_summary(source, tmp_path, capsys):
-    run(source, tmp_path / "out", candidates=0)
     printed = capsys.readouterr()
     rows = [line.split("│") for line in printed.out.splitlines() if "│" in line]
     table = {row[1].strip(): [cell.strip() for cell in row[2:-1]] for row in rows}
-    assert table["lines"] == ["5", "6"]
-    assert table["unknown words"] == ["0.4211", "0.3636"]
-    assert table["contexts without positive"] == ["0", "1"]
-    assert table["contexts without negative"] == ["1", "1"]
-    assert table["candidates x contexts"] == ["2 x 2, 1 x 1", "3 x 1, 1 x 1, 2 x 1"]
+    assert table["lines"] == ["5", "6", "3"]
+    assert table["unknown words"][:2] == ["0.4211", "0.3636"]
+    assert table["contexts without positive"] == ["0", "1", "0"]
+    assert table["contexts without negative"] == ["1", "1", "3"]
+    assert table["candidates x contexts"] == ["2 x 2, 1 x 1", "3 x 1, 1 x 1, 2 x 1", "1 x 3"]
     assert "5 words, vectors (6, 5)" in printed.out and printed.err == ""
 
 
@@ -236,13 +231,11 @@ def fails(source, out, message):
     assert sorted(out.parent.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", ["train.txt", "dev", "test.txt"])
-def test_prepare_rejects_a_bad_line_of_any_file(source, tmp_path, name):
-    (source / name).write_text("1\ta\tb\n1 a b\n")
-    fails(source, tmp_path / "out", f"{name}, line 2: expected .* has tabs")
-
-
 def test_prepare_rejects_files_and_directories(source, tmp_path, capsys):
+    for name in ("test.txt", "dev"):
+        (source / name).write_text("1\ta\tb\n1 a b\n")
+        fails(source, tmp_path / "out", f"{name}, line 2: expected .* has tabs")
+        (source / name).unlink()
     for content, message in (("0\ta\tb\n", "lines with label 1. Received: none"), ("1\ta\tb\n", "that occurs 2 times")):
         (source / "train.txt").write_text(content)
         fails(source, tmp_path / "out", f"train.txt: expected .*{message}")

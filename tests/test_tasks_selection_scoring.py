@@ -1,26 +1,25 @@
-"""`tasks.selection.scoring`: losses, batches of candidates, baselines, groups of contexts, examples in words."""
+"""`tasks.selection.scoring` and `task`: losses, batches of candidates, baselines, groups, examples, training."""
 
 import itertools
+import shutil
 import types
 
+import keras
 import numpy as np
 import pytest
-from helpers import set_random_weights
+from helpers import set_random_weights, train_small
 from keras import ops
 
+from base.files import UserError
 from data.vocabulary import Vocabulary
 from models.dam import DAM, DAMConfig
 from tasks import TASKS
 from tasks.selection import scoring
-from tasks.selection.scoring import (
-    baseline_scores,
-    metrics_by,
-    pointwise_loss,
-    ranking_batches,
-    score,
-    softmax_loss,
-)
+from tasks.selection.data import load_dataset
+from tasks.selection.prepare import document_weights, equal_stems
+from tasks.selection.scoring import baseline_scores, metrics_by, pointwise_loss, ranking_batches, score, softmax_loss
 from tasks.selection.split import SelectionSplit
+from tasks.selection.task import Training
 
 EOS = 1
 
@@ -108,10 +107,7 @@ def test_batches_are_those_that_cost_least():
     every = [ends for n in range(9) for ends in itertools.combinations(range(1, 9), n)]
     found = scoring._cheapest_ends(T, K, J, 5, 4)
     assert cost(found) == min(map(cost, every)) and 2 < len(found) < 8
-
-
-def test_a_few_small_contexts_are_one_batch():
-    contexts = [[10 + i, EOS] * (1 + i) for i in range(3) for _ in range(10)]
+    contexts = [[10 + i, EOS] * (1 + i) for i in range(3) for _ in range(10)]  # a few small contexts are one batch
     split = SelectionSplit.of(contexts, [[7] * (1 + i % 10) for i in range(30)], [1] * 30, EOS)
     [(chosen, lines)] = ranking_batches(split, types.SimpleNamespace(max_turns=3, max_words=10, masking="exact"))
     assert chosen.tolist() == [0, 1, 2] and sorted(lines.ravel()) == list(range(30))
@@ -163,21 +159,62 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, groups, scor
 # === Examples ===
 
 
-def dataset(labels=(1, 0) * 5):
+def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
     """Five contexts with two candidates each: `a b` and the context's number in words."""
     contexts = [[3, 1], [4, 2, 1, 5, 1], [6, 1], [7, 1, 7, 1], [3, 4, 1]]
-    responses = [ids for n in range(5) for ids in ([3, 4], [3 + n])]
-    split = SelectionSplit.of([context for context in contexts for _ in range(2)], responses, list(labels), EOS)
-    vocabulary = Vocabulary(("_EOS_", "_UNK_", "a", "b", "c", "d", "e"))
-    return types.SimpleNamespace(path="some/where", vocabulary=vocabulary, splits={"dev": split})
-
-
-def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
-    found = TASKS["selection"].examples(dataset((1, 0, 1, 1, 0, 0, 1, 0, 1, 0)), 4)
+    responses, labels = [ids for n in range(5) for ids in ([3, 4], [3 + n])], [1, 0, 1, 1, 0, 0, 1, 0, 1, 0]
+    split = SelectionSplit.of([context for context in contexts for _ in range(2)], responses, labels, EOS)
+    dataset = types.SimpleNamespace(vocabulary=Vocabulary(("_EOS_", "_UNK_", *"abcde")), splits={"dev": split})
+    found = TASKS["selection"].examples(dataset, 4)
     assert [example["title"] for example in found] == [f"dev, context {number}" for number in (1, 2, 3, 5)]
     assert found[1]["instance"] == {"turns": ["b _UNK_", "c"], "candidates": ["a b", "b"]}
     assert [example["expected"] for example in found] == [["a b"], ["a b", "b"], [], ["a b"]]
-    [first, *_] = every = TASKS["selection"].examples(dataset(), 7)
-    assert len(every) == 5 and first["expected"] == ["a b"]
-    ids_alone = types.SimpleNamespace(**{**vars(dataset()), "vocabulary": None})
-    assert TASKS["selection"].examples(ids_alone, 3) == []
+    assert len(TASKS["selection"].examples(dataset, 7)) == 5
+    dataset.vocabulary = None
+    assert TASKS["selection"].examples(dataset, 3) == []
+
+
+# === Training ===
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_lazy_word_vectors_move_with_their_words_alone(precision):
+    keras.config.set_dtype_policy(precision)
+    config = DAMConfig(vocabulary_size=97, embedding_dim=5, max_turns=3, max_words=4, levels=1, lazy_embedding=True)
+    model = DAM(config)
+    model.compile(TASKS["selection"].optimizer(Training()), loss=pointwise_loss, run_eagerly=True)
+    embedding = model.get_layer("word_embedding")
+    before = embedding.get_weights()[0]
+    moved = set()
+    for first in (3, 30):
+        turns = np.arange(first, first + 12).reshape(1, 3, 4)
+        inputs = {"turns": turns, "responses": np.array([[[first, 80, 80, 0]]])}
+        model.train_on_batch(inputs, np.array([[1.0]]))
+        moved |= {*turns.flat, 80}
+        changed = set(np.flatnonzero((embedding.get_weights()[0] != before).any(axis=1)))
+        assert {first, 80} <= changed <= moved | {0}
+
+
+def test_a_lexical_match_gets_document_weights_and_stems(prepared, tmp_path, capsys):
+    """A model with stems starts from one without: it takes over what that has learned, but for the lexical match."""
+    first = train_small("selection", prepared, tmp_path / "first", {"lexical.gain": "3"}, epochs=1e-6)
+    settings = {"lexical.gain": "3", "lexical.stems": "true"}
+    options = {"init_from": first.path, "epochs": 1e-6, "learning_rate": 0.0}
+    second = train_small("selection", prepared, tmp_path / "second", settings, **options)
+    assert f"{first.path} has no lexical_match: trained from fresh weights" in capsys.readouterr().out
+    dataset, plain, stemmed = load_dataset(prepared), first.load_model(), second.load_model()
+    layer = stemmed.get_layer("lexical_match")
+    stems = equal_stems(dataset.vocabulary, layer.idf.shape[0])
+    assert (stems != np.arange(len(stems))).any()
+    np.testing.assert_array_equal(layer.stem.numpy(), stems)
+    np.testing.assert_array_equal(layer.idf.numpy(), document_weights(dataset.splits["train"], len(stems), stems))
+    weights = plain.get_layer("lexical_match").idf.numpy()
+    np.testing.assert_array_equal(weights, document_weights(dataset.splits["train"], len(stems)))
+    for name in ("word_embedding", "aggregation"):
+        for weight, learned in zip(stemmed.get_layer(name).weights, plain.get_layer(name).weights, strict=True):
+            np.testing.assert_allclose(weight.numpy(), learned.numpy(), atol=1e-6)
+    ids = shutil.copytree(prepared, tmp_path / "ids")
+    (ids / "vocabulary.txt").unlink()
+    with pytest.raises(UserError, match=r"lexical\.stems expects words, not ids alone\. .*ids has no vocabulary"):
+        train_small("selection", ids, tmp_path / "run", settings, epochs=1e-6)
+    assert not (tmp_path / "run").exists()

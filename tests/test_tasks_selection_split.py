@@ -86,18 +86,13 @@ def test_a_context_loses_one_empty_turn_at_the_end(context, turns):
     assert SelectionSplit.of([other], [[7]], [1], 28270).turns.lists() == turns
 
 
-def test_split_of_matches_loops():
+def test_split_of_matches_loops_and_equal_contexts_of_consecutive_lines_are_one():
     c, r, y = corpus(2)
     split = SelectionSplit.of(c, r, y, EOS)
     turns = split.turns.lists()
-    for line, context in enumerate(c):
-        start, count = split.context_start[split.context[line]], split.context_turns[split.context[line]]
-        assert turns[start : start + count] == split_in_loops(context)
+    assert [turns[split.turns_of(number)] for number in split.context] == [split_in_loops(context) for context in c]
     assert split.responses.lists() == r
     assert split.label.tolist() == y and split.label.dtype == np.int32
-
-
-def test_equal_contexts_of_consecutive_lines_are_one():
     split = SelectionSplit.of([[5, 1], [5, 1], [6, 1], [5, 1], [], []], [[7]] * 6, [1] * 6, EOS)
     assert split.context.tolist() == [0, 0, 1, 2, 3, 3]
     assert split.context_turns.tolist() == [1, 1, 1, 0]
@@ -118,33 +113,10 @@ def test_collate_matches_loops(max_turns, max_words, multiple):
         expected = collate_in_loops(
             [split_in_loops(c[line]) for line in lines],
             [[r[i] if i >= 0 else None for i in row] for row in responses],
-            max_turns,
-            max_words,
-            multiple,
+            *(max_turns, max_words, multiple),
         )
         assert {name: ids.tolist() for name, ids in found.items()} == expected
         assert all(ids.dtype == np.int32 for ids in found.values())
-
-
-@pytest.mark.parametrize(
-    ("contexts", "responses", "limits", "turns", "candidates"),
-    [
-        ([[2, 1, 3, 4, 5, 1, 6, 1]], [[0]], (2, 2), [[[4, 5], [6, 0]]], [[[8, 9]]]),  # the last turns and words
-        ([[1, 3, 1, 1, 4, 1, 1]], [[0]], (9, 50), [[[0], [3], [0], [4], [0]]], [[[7, 8, 9]]]),  # empty turns stay
-        ([[]], [[0, -1]], (9, 50), [[[0]]], [[[7, 8, 9], [0, 0, 0]]]),  # no turn at all
-    ],
-)
-def test_collate_by_hand(contexts, responses, limits, turns, candidates):
-    split = SelectionSplit.of(contexts, [[7, 8, 9]], [1], EOS)
-    batch = split.collate(np.array([0]), np.array(responses), *limits)
-    assert (batch["turns"].tolist(), batch["responses"].tolist()) == (turns, candidates)
-
-
-@pytest.mark.parametrize("multiple, max_words, width", [(1, 50, 5), (4, 50, 8), (5, 50, 5), (4, 7, 7), (4, 3, 3)])
-def test_collate_rounds_widths_up_to_a_multiple(multiple, max_words, width):
-    split = SelectionSplit.of([[2, 3, 4, 5, 6, 1, 7, 1]], [[8] * 5, [9] * 30], [1, 0], EOS)
-    batch = split.collate(np.array([0]), np.array([[0, -1]]), 9, max_words, multiple)
-    assert batch["turns"].shape == batch["responses"].shape == (1, 2, width)  # the long response is not in this batch
 
 
 # === Training ===
@@ -153,14 +125,13 @@ def test_collate_rounds_widths_up_to_a_multiple(multiple, max_words, width):
 def make_split(sizes=(2, 3, 2), positives=1):
     """A context for each of `sizes`, its number of lines, of which the first `positives` are positive."""
     rng = np.random.default_rng(0)
-    contexts, responses, labels = [], [], []
-    for i, lines in enumerate(sizes):
-        context = [*rng.integers(3, 90, 3 + i % 3).tolist(), EOS, *rng.integers(3, 90, 2).tolist(), EOS]
-        for j in range(lines):
-            contexts.append(context)
-            responses.append(rng.integers(3, 90, rng.integers(1, 6)).tolist())
-            labels.append(int(j < positives))
-    return SelectionSplit.of(contexts, responses, labels, EOS)
+    texts = [
+        [*rng.integers(3, 90, 3 + i % 3).tolist(), EOS, *rng.integers(3, 90, 2).tolist(), EOS]
+        for i in range(len(sizes))
+    ]
+    contexts = [texts[i] for i, size in enumerate(sizes) for _ in range(size)]
+    responses = [rng.integers(3, 90, rng.integers(1, 6)).tolist() for _ in contexts]
+    return SelectionSplit.of(contexts, responses, [int(j < positives) for size in sizes for j in range(size)], EOS)
 
 
 def batches_of(split, seed=1, **training):
@@ -184,7 +155,7 @@ def test_negatives_of_the_file():
     assert drawn(split, loss="softmax") == with_positive
 
 
-def test_fresh_negatives_are_other_lines_positives_and_differ_by_epoch():
+def test_fresh_negatives_are_other_lines_positives_of_other_words_and_differ_by_epoch():
     split = make_split(sizes=(2,) * 40)
     options = {"negatives": "fresh", "negatives_per_positive": 3, "loss": "softmax"}
     found = drawn(split, **options)
@@ -192,9 +163,6 @@ def test_fresh_negatives_are_other_lines_positives_and_differ_by_epoch():
     assert all(line % 2 == 0 and line != lines[0] for lines in found for line in lines[1:])
     assert all(found[lines] == (lines[0] // 2, [1, 0, 0, 0]) for lines in found)
     assert drawn(split, **options) == found != drawn(split, seed=2, **options)
-
-
-def test_fresh_negatives_never_repeat_the_positives_words():
     split = SelectionSplit.of([[3, EOS], [4, EOS], [5, EOS], [6, EOS]], [[7], [7], [7], [8]], [1] * 4, EOS)
     lines = np.array([0] * 50)
     found = split.draw_negatives(lines, lines[:1], 1, np.random.default_rng(0))
@@ -229,6 +197,5 @@ def test_an_epoch_has_every_example_once_and_any_batch_of_it_alone(monkeypatch, 
     assert sorted(lines) == list(expected) and lines.tolist() != sorted(lines)
     assert len(epoch()) == len(epoch(6)) == len(every) > 3
     for at in (len(every) - 1, 0, 4):
-        for found, whole in zip(epoch()[at], every[at], strict=True):
-            np.testing.assert_array_equal(found, whole)
+        np.testing.assert_equal(epoch()[at], every[at])
     assert lines.tolist() != np.concatenate([responses[:, 0] for _, responses, _ in epoch(6)]).tolist()
