@@ -12,13 +12,7 @@ SHOWN = 5
 
 
 class SelectionChat(Chat):
-    """One conversation.
-
-    Args:
-        predictor: `tasks.selection.predictor.SelectionPredictor`.
-        index: Directory of an index to take answers from.
-        candidates: UTF-8 file of answers to rank, one per line, if there is no index.
-    """
+    """One conversation, with answers of the index in a directory, or of a UTF-8 file with one per line."""
 
     HELP = """/more N         shows the N best answers with their scores, and where they come from
 /explain        shows which words of the conversation the words of the answer match; with a name, as a picture of
@@ -33,7 +27,6 @@ class SelectionChat(Chat):
         self.reset()
 
     def reply(self, text):
-        """The best answer to the conversation, which it becomes a part of."""
         if not text.strip():
             return []
         turns = [*self.said, text]
@@ -50,7 +43,6 @@ class SelectionChat(Chat):
     # === Commands ===
 
     def more(self, argument=""):
-        """The best answers to what was said last."""
         if not self.found:
             return "Say something first."
         if argument and not (argument.isdecimal() and int(argument)):
@@ -86,7 +78,6 @@ class SelectionChat(Chat):
         return "\n".join([*lines, "match with the best word of the turns that are read; the best of all is 1"])
 
     def reset(self, _=""):
-        """Forgets the conversation."""
         self.said, self.context, self.found = [], [], []
         return "A new conversation."
 

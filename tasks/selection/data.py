@@ -62,7 +62,7 @@ class Facts(Config):
 
 
 def facts_of(found, file):
-    """Takes the `Facts`, as a dict, out of the JSON object of a file; a wrong one is a `UserError`."""
+    """The `Facts` in the JSON object of a file, as a dict; a wrong one is a `UserError`."""
     try:
         return Facts.of({name: found[name] for name in Facts.model_fields.keys() & found.keys()}).to_json()
     except ValidationError as error:
@@ -92,16 +92,13 @@ class SelectionDataset(Dataset):
 
 
 def load_dataset(path, eos_id=None, name=None):
-    """Reads a prepared directory.
+    """Reads a prepared directory; a `UserError` if a file is missing or malformed, or files contradict each other.
 
     Args:
         path: The directory.
         eos_id: The id of `_EOS_`, needed where there is no `dataset.json`; else it must agree.
         name: Name of the corpus; `None`: that of `dataset.json`, or of the directory. The name of a published corpus
             implies its `eos_id`.
-
-    Raises:
-        UserError: if a file is missing or malformed, or files contradict each other.
     """
     path = pathlib.Path(path)
     if not path.is_dir():
@@ -199,13 +196,7 @@ def path_of(directory, split, name):
 
 
 def read_split(directory, split, words, ids="ids"):
-    """Maps the arrays of a split into memory, after one pass over them.
-
-    Args:
-        directory: Directory of the arrays.
-        split: Name of the split.
-        words: Exclusive limit of its ids.
-        ids: Name of the array of its ids.
+    """Maps the arrays of a split, whose `ids` are below `words`, into memory, after one pass over them.
 
     Raises:
         UserError: if a file is missing, or arrays contradict each other.

@@ -36,7 +36,7 @@ UTTERANCES = 2**16
 
 
 def blocks_of(reader, file, tokenize, opener=open):
-    """Reads the lines of a file in blocks of whole contexts.
+    """Reads the lines of a file in blocks of whole contexts; a malformed one is a `UserError`.
 
     Args:
         reader: A reader of `data.corpora.CORPORA`.
@@ -47,9 +47,6 @@ def blocks_of(reader, file, tokenize, opener=open):
     Yields:
         `(words, arrays)`: the distinct words of a block in order of appearance, and its arrays, as if the file had no
         other lines; `arrays["words"]` are places in `words`.
-
-    Raises:
-        UserError: at the first malformed line.
     """
     block = _Block(tokenize)
     for line in reader.read(file, opener):
@@ -61,11 +58,7 @@ def blocks_of(reader, file, tokenize, opener=open):
 
 
 def blocks_on_cluster(results, reader, file, tokenize):
-    """`blocks_of` on the machines of a cluster, `results` of `engine.cluster.on_cluster`: each reads parts of the file.
-
-    Raises:
-        UserError: at the first malformed line, and if the cluster cannot read the file.
-    """
+    """`blocks_of` by the machines of a cluster: `results` of `engine.cluster.on_cluster` of parts of the file."""
     read_span = functools.partial(_blocks_of_span, reader=reader, file=file.resolve(), tokenize=tokenize)
     try:
         yield from results(read_span, reader.spans(file, SPAN))
@@ -114,14 +107,7 @@ class _Block:
 
 
 def write_blocks(blocks, directory, split, words):
-    """Writes the blocks of a file, in order, into the arrays of a split.
-
-    Args:
-        blocks: Yielded by `blocks_of`.
-        directory: Directory of the arrays.
-        split: Name of the split.
-        words: `data.flat_arrays.numbering` of the corpus's words.
-    """
+    """Writes the `blocks_of` a file into the arrays of a split; `words`: `data.flat_arrays.numbering` of the corpus."""
     with contextlib.ExitStack() as stack:
         files = {
             name: stack.enter_context(GrowingArray(path_of(directory, split, name), dtype))
@@ -135,12 +121,15 @@ def write_blocks(blocks, directory, split, words):
 
 
 def encode(directory, split, ids, unknown):
-    """Writes the words of a split as ids, removes the arrays that a prepared dataset lacks, and counts unknown words.
+    """Writes the words of a split as ids, and removes the arrays that a prepared dataset lacks.
 
     Args:
-        directory, split: See `write_blocks`.
+        directory, split: Of `write_blocks`.
         ids: The id of each word, by its number.
-        unknown: Whether the vocabulary lacks it, bool `(len(ids),)`.
+        unknown: `True` for words missing from the vocabulary, bool `(len(ids),)`.
+
+    Returns:
+        The number of unknown words in the split.
     """
     ids, found = np.asarray(ids, smallest_type(max(ids, default=0))), 0
     with GrowingArray(path_of(directory, split, "ids"), ids.dtype) as file:
@@ -156,12 +145,7 @@ def encode(directory, split, ids, unknown):
 
 
 class Utterances:
-    """The distinct utterances of the training lines with label 1, in file order: an iterable of lists of words.
-
-    Args:
-        directory: See `write_blocks`.
-        words: The corpus's words in order of their numbers.
-    """
+    """The distinct utterances of the training lines with label 1, in file order: an iterable of lists of words."""
 
     def __init__(self, directory, words):
         self._words = words
@@ -179,7 +163,6 @@ class Utterances:
             yield from (list(itertools.islice(words, length)) for length in lengths.tolist())
 
     def counts(self):
-        """The words that occur, `{word: count}`."""
         counts = np.zeros(len(self._words), np.int64)
         for _, numbers in self._blocks():
             counts += np.bincount(numbers, minlength=len(counts))
@@ -193,13 +176,10 @@ class Utterances:
 
 
 def conversations(split, words):
-    """Yields the words of each conversation: a context with its correct response, or several lines joined.
+    """Yields the words of each conversation of a split whose ids are numbers of `words`.
 
-    Lines are joined if a context is the previous one with its response, or has another response to the same.
-
-    Args:
-        split: `tasks.selection.split.SelectionSplit` of numbers of words.
-        words: The words in order of their numbers.
+    A conversation is a context with its correct response. Lines are joined if a context is the previous one with its
+    response, or has another response to the same.
     """
     spoken = []
     for line in np.flatnonzero(split.label == 1):

@@ -23,14 +23,7 @@ LENGTH_MULTIPLE = 4  # that lengths are rounded up to
 
 
 class SelectionPredictor(Predictor):
-    """Ranks candidate responses to a conversation.
-
-    Args:
-        run: `engine.run.Run` of a selection model.
-
-    Raises:
-        UserError: if the run has no vocabulary, or cannot be loaded.
-    """
+    """Ranks candidate responses to a conversation."""
 
     class Instance(Config):
         """A conversation and responses to it."""
@@ -122,17 +115,15 @@ class Matching:
         self._values = keras.Model(model.input, {"M": dict(model.match_matrices), **model.representations})
 
     def maps(self, inputs, turns, response, details=False):
-        """The matches of a response with each turn, and optionally all that they are made of.
+        """The matches of a response with each turn, as `engine.predictor.Predictor.explain` returns them.
+
+        The first maps, one for each turn, show the mean of the match matrices divided by its maximum; negative matches
+        are zero.
 
         Args:
             inputs: The model's, of one context and one response.
-            turns: The words of each turn that is read; lists of strings.
-            response: The words of the response that are read.
+            turns, response: The words that are read of each turn, and of the response.
             details: Adds every match matrix, then the weights of every attentive module.
-
-        Returns:
-            Maps as `engine.predictor.Predictor.explain` returns them. The first ones, one for each turn, show the mean
-            of the match matrices divided by its maximum; negative matches are zero.
         """
         values = self._values.predict_on_batch(inputs)
         matches = {name: _array(M)[0, 0] for name, M in values["M"].items()}

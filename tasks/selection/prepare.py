@@ -86,7 +86,7 @@ def prepare(corpus, source, out, settings, ray=False):
 
     Args:
         corpus, source, out, settings: See there.
-        ray: Whether a Ray cluster reads the files, which all its machines find at the same path.
+        ray: A Ray cluster reads the files, which all its machines find at the same path.
     """
     reader = CORPORA[corpus].reader
     given = Words.of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None
@@ -255,17 +255,11 @@ def _warn_of_candidates(file, split, expected):
 
 
 def document_weights(split, ids, stems=None):
-    """Inverse document frequencies, scaled to at most 1; a document is one utterance of the split.
+    """Inverse document frequencies, scaled to at most 1, float32 `(ids,)`; a document is one utterance of the split.
 
         w(i) = log((1 + n) / (1 + df(i))) / log(1 + n)
 
-    Args:
-        split: `tasks.selection.split.SelectionSplit`.
-        ids: The number of ids, padding included.
-        stems: Int `(ids,)`, see `equal_stems`: the id that each counts as; `None`: itself.
-
-    Returns:
-        Float32 `(ids,)`; 1 for an id that occurs nowhere.
+    `stems`, int `(ids,)`, has the id that each counts as, see `equal_stems`.
     """
     frequency = np.zeros(ids, np.int64)
     for part in itertools.chain(split.turns.parts(BLOCK), split.responses.parts(BLOCK)):

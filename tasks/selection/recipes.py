@@ -12,14 +12,10 @@ SMALL = {"loss": "softmax", "decay_steps": 300, "vector_center": True, "vector_n
 """Suits corpora that are smaller than those."""
 UBUNTU_IRC = {"levels": 2, "max_turns": 6, "max_words": 24, "embedding_dropout": 0.2}
 UBUNTU_IRC_TRAINING = {
-    **SMALL,
-    "epochs": 2.0,
-    "batch_size": 32,
-    "learning_rate": 1e-3,
-    "precision": "bfloat16",
-    "negatives": "fresh",
-    "validations_per_epoch": 4,
+    **{**SMALL, "epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3, "precision": "bfloat16"},
+    **{"negatives": "fresh", "validations_per_epoch": 4},
 }
+HASHED = "ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000"
 SHAPE = "2 levels, 6 x 24 words, fresh negatives, softmax"
 FOUR_NEGATIVES = UBUNTU_IRC_TRAINING | {"batch_size": 16, "decay_steps": 400, "negatives_per_positive": 4, "ema": 0.998}
 
@@ -39,14 +35,8 @@ RECIPES = {
         corpus="ecommerce",
         config={"max_turns": 10},
         training={
-            "epochs": 20.0,
-            "batch_size": 100,
-            "learning_rate": 1e-3,
-            "decay_rate": 0.8,
-            "decay_steps": 10_000,
-            "gradient_clip": 5.0,
-            "validations_per_epoch": 1,
-            "patience": 3,
+            **{"epochs": 20.0, "batch_size": 100, "learning_rate": 1e-3, "decay_rate": 0.8, "decay_steps": 10_000},
+            **{"gradient_clip": 5.0, "validations_per_epoch": 1, "patience": 3},
         },
     ),
     "dam-ubuntu-irc-article": Recipe(  # the articles' own network: 5 levels, 9 x 50 words, pointwise, the file's pairs
@@ -57,39 +47,27 @@ RECIPES = {
         # until dev stops rising
         training={**RELEASE, "epochs": 20.0, "precision": "bfloat16", "validations_per_epoch": 4, "patience": 4},
     ),
-    "dam-ubuntu-irc": Recipe(
-        title=f"DAM, {SHAPE}",
-        model="dam",
-        corpus="ubuntu-irc",
-        config=UBUNTU_IRC,
-        training={**UBUNTU_IRC_TRAINING, "precision": "float32"},
-    ),
+    "dam-ubuntu-irc": _short("DAM, {}", epochs=2.0),
     "dam-ubuntu-irc-lexical": Recipe(  # an extension, see docs/dam.md
         title=f"DAM, {SHAPE}, 16 x TF-IDF, averaged weights",
         model="dam",
-        corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000",
+        corpus=HASHED,
         config={**UBUNTU_IRC, "lexical.gain": 16.0},
         training={**UBUNTU_IRC_TRAINING, "epochs": 3.0, "ema": 0.998},
     ),
     "dam-ubuntu-irc-candidates": Recipe(  # continues the one above with four negatives at a time, see docs/dam.md
         title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives, softmax, 18 x TF-IDF^1.5, averaged weights, pre-trained",
         model="dam",
-        corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000",
+        corpus=HASHED,
         config={**UBUNTU_IRC, "lexical.gain": 18.0, "lexical.power": 1.5},
-        training={
-            **FOUR_NEGATIVES,
-            "epochs": 0.5,
-            "learning_rate": 3e-4,
-            "decay_steps": 300,
-            "validations_per_epoch": 8,
-        },
+        training=FOUR_NEGATIVES
+        | {"epochs": 0.5, "learning_rate": 3e-4, "decay_steps": 300, "validations_per_epoch": 8},
     ),
     "dam-ubuntu-irc-vectors": Recipe(  # all at once, vectors of whole conversations and general ones: docs/dam.md
         title="DAM, 2 levels, 9 x 27 words, 250-d vectors, 4 fresh negatives, softmax, 18 x TF-IDF^1.5, averaged "
         "weights",
         model="dam",
-        corpus="ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000 --word2vec_text=conversations "
-        "--window=30 --general_vectors=GLOVE",
+        corpus=f"{HASHED} --word2vec_text=conversations --window=30 --general_vectors=GLOVE",
         config={**UBUNTU_IRC, "max_turns": 9, "max_words": 27, "lexical.gain": 18.0, "lexical.power": 1.5},
         training=FOUR_NEGATIVES,
     ),
@@ -99,12 +77,8 @@ RECIPES = {
         model="dam",
         corpus="ubuntu-irc, prepared as for the one above",
         config={
-            **UBUNTU_IRC,
-            "max_turns": 9,
-            "max_words": 27,
-            "lexical.gain": 30.0,
-            "lexical.power": 1.5,
-            "lexical.stems": True,
+            **{**UBUNTU_IRC, "max_turns": 9, "max_words": 27},
+            **{"lexical.gain": 30.0, "lexical.power": 1.5, "lexical.stems": True},
         },
         training={**FOUR_NEGATIVES, "epochs": 0.5},
     ),
@@ -121,11 +95,7 @@ RECIPES = {
         corpus="the embedded sample",
         config={"levels": 1, "max_words": 20, "embedding_dropout": 0.1},
         training={
-            **SMALL,
-            "epochs": 2.5,
-            "batch_size": 16,
-            "learning_rate": 3e-3,
-            "precision": "float32",
+            **{**SMALL, "epochs": 2.5, "batch_size": 16, "learning_rate": 3e-3, "precision": "float32"},
             "validations_per_epoch": 2,
         },
     ),

@@ -32,8 +32,7 @@ def pointwise_loss(labels, logits, clip=0.0):
     """The paper's loss: `-log p(y | c, r)`, averaged over the candidates of a context, float32 `(B,)`.
 
     Args:
-        labels: Float `(B, N)`, 1 positive, 0 negative.
-        logits: Float `(B, N)`.
+        labels, logits: Float `(B, N)`; labels are 1 for a positive, 0 for a negative.
         clip: The loss of a candidate is cut at this, and has no gradient beyond; 0: not at all.
 
     >>> float(pointwise_loss(np.array([[1.0, 0.0]]), np.array([[0.0, 20.0]]), clip=10.0)[0])
@@ -52,14 +51,7 @@ def softmax_loss(labels, logits):
 
 
 def score(model, split, config, progress=iter, length_multiple=4):
-    """The model's logit for every line of a split, float32 `(lines,)`, in file order.
-
-    Args:
-        model: Takes `{"turns", "responses"}`, returns logits `(B, N)`.
-        split, config: See `ranking_batches`.
-        progress: Wraps the list of batches, to show progress.
-        length_multiple: See `tasks.selection.split.inputs_of`.
-    """
+    """The model's logit for every line of a `SelectionSplit`, float32 `(lines,)`, in file order."""
     scores = np.zeros(len(split), np.float32)
 
     def make_inputs(batch):
@@ -72,16 +64,11 @@ def score(model, split, config, progress=iter, length_multiple=4):
 
 
 def ranking_batches(split, config, pairs=80):
-    """Cuts a split into batches of contexts with some of their candidates, each line once.
+    """Cuts a split into batches of contexts with at most `pairs` candidates in all, each line once.
 
     The cost of a batch depends on its longest response and utterance, unless padding counts, and has a fixed part. So
     examples are sorted by turns and response words, and cut into batches with the fewest cells of the match image,
     `CALL` per batch included.
-
-    Args:
-        split: `tasks.selection.split.SelectionSplit`.
-        config: Config of the model.
-        pairs: Most candidates per batch, over all its contexts.
 
     Returns:
         List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: no candidate.

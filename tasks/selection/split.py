@@ -42,13 +42,10 @@ class SelectionSplit:
 
     @classmethod
     def of(cls, contexts, responses, labels, eos_id):
-        """Builds a split from the lists `c`, `r` and `y` of `data.pkl`.
+        """Builds a split from the lists `c`, `r` and `y` of `data.pkl`; raises as `data.sequences.Sequences.of` does.
 
         Contexts are cut into turns at `eos_id` as in DAM's release: one empty turn at the very end is dropped, empty
         turns elsewhere stay.
-
-        Raises:
-            TypeError, OverflowError: see `data.sequences.Sequences.of`.
 
         >>> SelectionSplit.of([[5, 6, 1, 1, 7, 1]], [[8]], [1], eos_id=1).turns.lists()
         [[5, 6], [], [7]]
@@ -69,11 +66,10 @@ class SelectionSplit:
         """Pads contexts and their candidates into the model's inputs; keeps the last turns, and the last words of each.
 
         Args:
-            contexts: Which contexts, int `(B,)`.
+            contexts: Numbers of contexts, int `(B,)`.
             responses: The lines of their candidates, int `(B, N)`; -1: no candidate.
             max_turns, max_words: The largest `T`; the largest `K` and `J`.
-            length_multiple: `K` and `J` are rounded up to a multiple of it, `T` to a multiple of an eighth of it, so
-                that few shapes occur.
+            length_multiple: `K` and `J` are multiples of it, `T` of an eighth of it, so that few shapes occur.
             cut: `False` pads to the limits, as DAM's release needs it.
 
         Returns:
@@ -172,11 +168,7 @@ def inputs_of(split, config, contexts, responses, length_multiple):
 
 
 def training_batches(split, config, training, rng):
-    """One epoch of batches, `data.batching.Batches`.
-
-    Each is a tuple of int arrays: contexts `(B,)`, the lines of their candidates `(B, N)`, labels `(B, N)`. `B` is the
-    `batch_size` of the `tasks.selection.task.Training`.
-    """
+    """One epoch of `data.batching.Batches`, tuples of int arrays: contexts `(B,)`, lines and labels `(B, N)`."""
     pools = [
         (draw, examples, seed)
         for count, draw in candidate_lists(split, training)
@@ -226,7 +218,7 @@ def candidate_lists(split, training):
     first, count = (np.cumsum(counts) - counts)[split.context[positives]], counts[split.context[positives]]
 
     def of_file(n):
-        """A softmax over the file's candidates: each positive with all `n` negatives of its context."""
+        # A softmax over the file's candidates: each positive with all `n` negatives of its context.
         own, places = positives[count == n, None], first[count == n, None] + np.arange(n)
         return len(own), lambda examples, rng: np.concatenate([own[examples], negatives[places[examples]]], axis=1)
 

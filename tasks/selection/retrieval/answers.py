@@ -38,11 +38,7 @@ def answers_of(predictor, index, turns, count=CANDIDATES):
 
 
 def candidates_of(index, turns, count=CANDIDATES):
-    """Responses to what is most similar to the last turn, then the others that are found.
-
-    Returns:
-        List of `tasks.selection.retrieval.index.Hit`, without near-duplicates of each other and of the conversation.
-    """
+    """`Hit`s, first those once said to what is most similar to the last turn; without near-duplicates."""
     hits = index.search(turns, len(SEARCHES) * SEARCHED)
     hits.sort(key=lambda hit: hit.places.get("contexts", math.inf))
     return without_duplicates(hits, turns, count)
@@ -51,11 +47,7 @@ def candidates_of(index, turns, count=CANDIDATES):
 def ranked(predictor, turns, candidates, hits=None):
     """Candidates as `Answer`s, the best first: by the model's logit, plus `QUESTION` times the similarity of questions.
 
-    Args:
-        predictor: `tasks.selection.predictor.SelectionPredictor`.
-        turns: The conversation as texts, the oldest first.
-        candidates: Texts.
-        hits: The `tasks.selection.retrieval.index.Hit` of each; `None`: they come from elsewhere.
+    `hits` has the `tasks.selection.retrieval.index.Hit` of each candidate; `None`: they come from elsewhere.
     """
     [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
     rows = zip(candidates, found["scores"], found["logits"], hits or [None] * len(candidates), strict=True)
@@ -66,12 +58,9 @@ def ranked(predictor, turns, candidates, hits=None):
 
 
 def without_duplicates(answers, said, count=None):
-    """Leaves out near-duplicates of better answers and of what was said: DAM ranks them as high as the original.
+    """The first `count` of some answers without near-duplicates of better ones and of the texts that were said.
 
-    Args:
-        answers: List of `Answer` or `tasks.selection.retrieval.index.Hit`, the best first.
-        said: Texts.
-        count: Most answers; `None`: all.
+    DAM ranks near-duplicates as high as the original.
 
     >>> found = [Answer(text, 0.0) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
     >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
@@ -98,12 +87,7 @@ def _alike(one, other):
 
 
 class AnsweringPredictor(Predictor):
-    """Ranks candidate responses to a conversation: given ones, or those that an index finds.
-
-    Args:
-        predictor: `tasks.selection.predictor.SelectionPredictor`.
-        index: Directory of a `tasks.selection.retrieval.index.RetrievalIndex`.
-    """
+    """Ranks candidate responses to a conversation: given ones, or those that an index finds."""
 
     class Instance(SelectionPredictor.Instance):
         """A conversation, and responses to it if there are any."""

@@ -47,21 +47,14 @@ NO_NAMES = frozenset(
 """Interjections and the like, which appear where names do."""
 
 
-def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, seed=1):
-    """Writes an index, without responses that `unfit_of` finds.
+def build(out, conversations, vocabulary, vectors, text, facts=None):
+    """Writes an index, without responses that `unfit_of` finds; returns its `config.json`.
 
     Args:
         out: Directory to make.
         conversations: Iterable of lists of texts, the oldest first.
-        vocabulary: `data.vocabulary.Vocabulary` of the run.
-        vectors: Word vectors of the run, float `(vocabulary + 1, E)`.
-        text: `tokenizer` and `lower` of the run.
+        vocabulary, vectors, text: Vocabulary, word vectors, float `(vocabulary + 1, E)`, and text settings of the run.
         facts: Further content of `config.json`, such as the source of the conversations.
-        threads: Threads that build the graph of vectors.
-        seed: Seed of the pairs that the encoder is fitted to.
-
-    Returns:
-        The content of `config.json`.
 
     Raises:
         UserError: if no response is left, or `out` is in use.
@@ -80,7 +73,7 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
         save_bm25(directory / files.CONTEXTS, lambda: parts(contexts), len(words))
         save_bm25(directory / files.RESPONSES, lambda: parts(responses[:, None]), len(words))
         known = np.array([0, *vocabulary.encode(words[1:])], np.int32)
-        drawn = turns[np.random.default_rng(seed).permutation(len(turns))[:FIT_PAIRS]]
+        drawn = turns[np.random.default_rng(1).permutation(len(turns))[:FIT_PAIRS]]
         pairs = store.before(drawn, READ), store.numbers[drawn, None]
         encoder = PairEncoder.fit(*(functools.partial(parts, numbers, known) for numbers in pairs), vectors)
         encoder.save(directory / files.ENCODER)
@@ -99,7 +92,7 @@ def build(out, conversations, vocabulary, vectors, text, facts=None, threads=2, 
         del store  # the graph of the vectors takes the most memory
         nearest = files.new_vectors(encoder.dimension)
         for part in parts(responses[:, None], known):
-            nearest.add(len(nearest) + np.arange(len(part)), encoder.responses(part), threads=threads)
+            nearest.add(len(nearest) + np.arange(len(part)), encoder.responses(part), threads=2)
         nearest.save(directory / files.VECTORS)
         (directory / files.CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
     return config
@@ -131,11 +124,7 @@ def index_of_run(path, predictor):
 
 
 def of_dataset(path, vocabulary, split="train"):
-    """Yields the contexts of a prepared dataset with their positive responses, as lists of texts.
-
-    Raises:
-        UserError: if it cannot be read or has another vocabulary than `vocabulary`.
-    """
+    """Yields the contexts of a prepared dataset of a `vocabulary` with their positive responses, as lists of texts."""
     dataset = load_dataset(path)
     if dataset.vocabulary is None or vocabulary_hash(dataset.vocabulary) != vocabulary_hash(vocabulary):
         raise UserError(f"{path}: expected a dataset with the vocabulary of the run. Received: another, or none")
@@ -146,13 +135,7 @@ def of_dataset(path, vocabulary, split="train"):
 
 
 def of_corpus(corpus, source, split="train"):
-    """Yields the conversations of a corpus as lists of texts; of selection the contexts with their positive responses.
-
-    Args:
-        corpus: Key of `data.corpora.CORPORA`.
-        source: Directory of its files.
-        split: `"train"` or `"dev"`.
-    """
+    """Yields the conversations of a corpus as lists of texts; of selection contexts with their positive responses."""
     task, reader = CORPORA[corpus]
     if task == "selection":
         lines = reader.read(reader.find_split(source, split))
@@ -162,10 +145,7 @@ def of_corpus(corpus, source, split="train"):
 
 
 class TurnStore:
-    """The turns of conversations; equal texts have one number.
-
-    Args:
-        conversations: Iterable of lists of texts, the oldest first; one may be the beginning of another.
+    """The turns of conversations, lists of texts; equal texts have one number.
 
     Attributes:
         texts: The distinct texts, in order of first occurrence.
@@ -181,17 +161,13 @@ class TurnStore:
         self.texts, self.numbers, self.places = list(texts), np.asarray(numbers), np.asarray(places)
 
     def before(self, turns, count):
-        """Numbers of the texts of the `count` turns before each of some turns, int `(n,)`.
-
-        Returns:
-            int32 `(n, count)`, the oldest first; -1: no turn.
-        """
+        """Numbers of the texts of the `count` turns before each of `turns`, int32 `(turns, count)`; -1: no turn."""
         back = np.arange(count, 0, -1)
         there = self.places[turns, None] >= back
         return np.where(there, self.numbers[np.where(there, turns[:, None] - back, 0)], np.int32(-1))
 
     def words(self, text):
-        """Splits the distinct texts into words, as `data.tokenizers.words_of` does with the settings `text`.
+        """Splits the distinct texts into words by `data.tokenizers.words_of` with the settings `text`.
 
         Returns:
             Every distinct word, at the index that is its id in a `data.vocabulary.Vocabulary` of them; and the words of
@@ -286,10 +262,7 @@ def _parts(texts, numbers, ids=None):
 
 
 def _save_texts(directory, store, turns, responses, contexts):
-    """Stores the responses, then all other texts that contexts need, and the pairs by these new numbers.
-
-    Returns the number of texts.
-    """
+    """Stores the responses, then all other texts that contexts need, and the pairs by these new numbers."""
     others = np.zeros(len(store.texts), bool)
     others[contexts[contexts >= 0]] = True
     others[responses] = False
@@ -310,11 +283,7 @@ def save_bm25(directory, parts, words):
 
     bm25s computes the same from lists of Python numbers: fifteen times slower.
 
-    Args:
-        directory: Directory to write to.
-        parts: Function that returns an iterator of parts of all documents, as `data.sequences.Sequences.parts` yields
-            them; called twice.
-        words: The number of ids.
+    `parts()`, called twice, yields all documents as `data.sequences.Sequences.parts` does, with ids below `words`.
     """
     frequency, documents, length = np.zeros(words, np.int64), 0, 0
     for part in parts():

@@ -70,15 +70,11 @@ class PairEncoder:
         return self.context_words.shape[1]
 
     def contexts(self, texts):
-        """The vectors of contexts, float32 `(texts, D)`, of length 1; zeros for a text without any word of weight.
-
-        Args:
-            texts: `data.sequences.Sequences` of the word ids of their concatenated turns.
-        """
+        """Unit vectors of contexts, `Sequences` of word ids, float32 `(texts, D)`; zeros where no word is known."""
         return self._vectors(texts, self.context_words, self.context_mean)
 
     def responses(self, texts):
-        """The vectors of responses, see `contexts`."""
+        """Unit vectors of responses, as of `contexts`."""
         return self._vectors(texts, self.response_words, self.response_mean)
 
     def _vectors(self, texts, table, mean):
@@ -87,12 +83,10 @@ class PairEncoder:
         return (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-9)).astype(np.float32)
 
     def save(self, path):
-        """Writes an `.npz` file."""
         np.savez(path, **dataclasses.asdict(self))
 
     @classmethod
     def load(cls, path):
-        """Reads what `save` wrote."""
         with np.load(path, allow_pickle=False) as arrays:
             return cls(**arrays)
 

@@ -164,10 +164,6 @@ def best_by_words(index, ids, count):
 
     Frequent words say little and cost most: a search reads the rarest words first, `POSTINGS` entries in all.
 
-    Args:
-        index: `bm25s.BM25`.
-        ids: List of the words of a query; unknown ones are left out.
-        count: Most documents.
     """
     ids, starts = np.setdiff1d(np.array(ids, np.int64), UNK_ID), index.scores["indptr"]
     size = (starts[ids + 1] - starts[ids]).astype(np.int64)
