@@ -19,7 +19,7 @@ import pytest
 from absl import flags
 
 from data import pickles
-from engine.devices import OneDevice
+from engine.devices import OneDevice, choose_xla
 from engine.run import Run
 from engine.task import Recipe
 from engine.train import resume, start
@@ -106,7 +106,9 @@ def copy_of(run, tmp_path_factory):
 def random_seq2seq(dataset, **settings):
     """A small model for a dataset, with random weights."""
     config = Seq2SeqConfig(vocabulary_size=len(dataset.vocabulary), embedding_dim=7, hidden=10, **settings)
-    return randomised(Seq2Seq(config), 1, 0.7)
+    model = randomised(Seq2Seq(config), 1, 0.7)
+    choose_xla(model, "auto")
+    return model
 
 
 def weights_of_run(run):

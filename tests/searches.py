@@ -16,11 +16,8 @@ SOURCES = np.array([[3, 4, 5, 6, 1], [5, 1, 0, 0, 0], [4, 7, 1, 0, 0]], "int32")
 @functools.cache
 def made(vocabulary_size=V, **settings):
     """A model with random weights, shared by the tests: do not change it."""
-    return randomised(
-        Seq2Seq(Seq2SeqConfig(vocabulary_size=vocabulary_size, embedding_dim=5, hidden=6, dropout=0.0, **settings)),
-        3,
-        1.0,
-    )
+    config = Seq2SeqConfig(vocabulary_size=vocabulary_size, embedding_dim=5, hidden=6, dropout=0.0, **settings)
+    return randomised(Seq2Seq(config), 3, 1.0)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""`tasks.generation.chat`: replies word by word, beams, a reverse model, and what the commands say."""
+"""`tasks.generation.chat`: replies word by word, beams, and what the commands say."""
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ def chat(trained_generation):
 
 def test_a_reply_is_written_word_by_word_and_remembered(chat):
     chat.predictor.decoding = WORDY
+    assert chat.HELP.startswith("The model reads the last 2 turns, its own replies among them.")
     [texts] = chat.reply("Hello")
     texts = list(texts)
     again = chat.predictor.explain({"turns": ["hello"]})
@@ -28,15 +29,13 @@ def test_a_reply_is_written_word_by_word_and_remembered(chat):
     np.testing.assert_allclose(shown["weights"], expected["weights"], rtol=1e-4, atol=1e-6)
     assert chat.commands["/reset"]("") == "forgotten" and chat.said == []
     assert list(chat.reply("")) == [] and chat.said == []
-
-
-def test_what_is_written_when_a_reply_is_stopped_is_remembered(chat):
-    chat.predictor.decoding = WORDY
     [texts] = chat.reply("hello")
     next(texts)
     second = next(texts)
-    texts.close()
+    texts.close()  # it was stopped
     assert chat.said == ["hello", second]
+    chat.predictor.text = chat.predictor.text.replace(turns=1)
+    assert GenerationChat(chat.predictor).HELP.startswith("The model reads what you said last, and nothing before.")
 
 
 def test_drawn_replies_are_written_as_they_are_drawn_at_once(trained_generation):
@@ -45,12 +44,6 @@ def test_drawn_replies_are_written_as_they_are_drawn_at_once(trained_generation)
     for text in ("hello", "i like tea ."):
         *_, written = one.write([text])
         assert written["response"] == other.predict([{"turns": [text]}])[0]["response"]
-
-
-def test_the_chat_says_what_the_model_reads(chat):
-    assert chat.HELP.startswith("The model reads the last 2 turns, its own replies among them.")
-    chat.predictor.text = chat.predictor.text.replace(turns=1)
-    assert GenerationChat(chat.predictor).HELP.startswith("The model reads what you said last, and nothing before.")
 
 
 def test_commands_change_how_replies_are_found(chat):
@@ -68,16 +61,16 @@ def test_commands_change_how_replies_are_found(chat):
 
 
 def test_attention_is_shown(chat, tmp_path):
-    assert chat.commands["/attention"]("") == "Say something first."
+    attention = chat.commands["/attention"]
+    assert attention("") == "Say something first."
     for texts in chat.reply("hello you"):
         list(texts)
     [shown] = chat.last["attention"]
     weights = np.array(shown["weights"])
     assert weights.shape == (len(shown["rows"]), len(shown["columns"])) and shown["columns"][-1] == "_EOS_"
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
-    lines = chat.commands["/attention"]("").plain.splitlines()
+    lines = attention("").plain.splitlines()
     assert lines[0].split()[-1] == "_EOS_" and len(lines) == 1 + len(weights)
     picture = tmp_path / "a.png"
-    assert chat.commands["/attention"](str(picture)) == f"{picture} written"
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "Received: a.txt" in chat.commands["/attention"]("a.txt")
+    assert attention(str(picture)) == f"{picture} written" and picture.read_bytes().startswith(b"\x89PNG")
+    assert "Received: a.txt" in attention("a.txt")

@@ -24,18 +24,9 @@ EOS = 1
 # === Batches ===
 
 
-def collate_in_loops(source, target, bos, multiple, max_source, max_target):
-    source = [ids[-(max_source or len(ids)) :] for ids in source]
-    target = [ids[: max_target or len(ids)] for ids in target]
-    target_in = [[bos, *ids[:-1]] for ids in target]
-
-    def pad(lists):
-        width = max(map(len, lists))
-        while width % multiple:
-            width += 1
-        return [ids + [0] * (width - len(ids)) for ids in lists]
-
-    return pad(source), pad(target_in), pad(target)
+def padded(lists, multiple):
+    width = -(-max(map(len, lists)) // multiple) * multiple
+    return [ids + [0] * (width - len(ids)) for ids in lists]
 
 
 @pytest.mark.parametrize(("multiple", "max_source", "max_target"), [(1, None, None), (3, 5, 2), (4, 2, 7), (1, 1, 1)])
@@ -49,12 +40,11 @@ def test_collate_matches_loops(multiple, max_source, max_target):
     assert split.sizes.tolist() == [[len(t), len(s)] for s, t in zip(source, target, strict=True)]
     for rows in ([5, 0, 12], [12], [7, 7], list(range(13))):
         inputs, targets = split.collate(np.array(rows), multiple, max_source, max_target)
-        expected = collate_in_loops(
-            [source[row] for row in rows], [target[row] for row in rows], 12, multiple, max_source, max_target
-        )
+        read = [source[row][-(max_source or 99) :] for row in rows]
+        written = [target[row][: max_target or 99] for row in rows]
+        expected = read, [[12, *ids[:-1]] for ids in written], written
         for array, lists in zip((inputs["source"], inputs["target_in"], targets), expected, strict=True):
-            assert array.dtype == np.int32
-            assert array.tolist() == lists
+            assert array.dtype == np.int32 and array.tolist() == padded(lists, multiple)
 
 
 def test_a_reverse_model_reads_targets_and_writes_sources(generation_dataset, generation_model):
@@ -93,56 +83,60 @@ def test_load_dataset(generation_dataset, prepared_generation):
     assert [words[id] for id in target[0]] == ["i", "like", "tea", ".", "_EOS_"]
 
 
-def edit_facts(path, **changes):
-    facts = json.loads((path / "dataset.json").read_text())
-    for name, value in changes.items():
-        (facts["settings"] if name in facts["settings"] else facts)[name] = value
-    (path / "dataset.json").write_text(json.dumps(facts))
+def facts(**changes):
+    def damage(path):
+        found = json.loads((path / "dataset.json").read_text())
+        for name, value in changes.items():
+            (found["settings"] if name in found["settings"] else found)[name] = value
+        (path / "dataset.json").write_text(json.dumps(found))
+
+    return damage
 
 
-def edit_dev(path, edit):
-    data = pickles.load(path / "pairs.pkl")
-    edit(data["dev"])
-    with open(path / "pairs.pkl", "wb") as file:
-        pickles.dump(data, file)
+def dev(edit):
+    def damage(path):
+        data = pickles.load(path / "pairs.pkl")
+        edit(data["dev"])
+        (path / "pairs.pkl").write_bytes(pickle.dumps(data, protocol=2))
+
+    return damage
 
 
-def with_target(path, ids):
-    edit_dev(path, lambda dev: dev["target"].__setitem__(1, ids))
+def target(ids):
+    return dev(lambda dev: dev["target"].__setitem__(1, ids))
+
+
+def content(name, written):
+    return lambda path: (path / name).write_bytes(written)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda path: shutil.rmtree(path), "is no directory"),
-        (lambda path: (path / "dataset.json").write_text("{"), "dataset.json: expected JSON"),
-        (lambda path: edit_facts(path, task="reading"), '"task": "generation"'),
-        (lambda path: edit_facts(path, tokenizer="no"), "dataset.json: tokenizer: "),
-        (lambda path: edit_facts(path, lower=1), "dataset.json: lower: "),
-        (lambda path: edit_facts(path, turns=0), "dataset.json: turns: "),
-        (lambda path: edit_facts(path, settings=None), "dataset.json: tokenizer: "),
+        (shutil.rmtree, "is no directory"),
+        (content("dataset.json", b"{"), "dataset.json: expected JSON"),
+        (facts(task="reading"), '"task": "generation"'),
+        (facts(tokenizer="no"), "dataset.json: tokenizer: "),
+        (facts(lower=1), "dataset.json: lower: "),
+        (facts(turns=0), "dataset.json: turns: "),
+        (facts(settings=None), "dataset.json: tokenizer: "),
         (lambda path: (path / "vocabulary.txt").unlink(), "vocabulary.txt: expected a vocabulary"),
-        (lambda path: (path / "vocabulary.txt").write_text("_EOS_\n_UNK_\na\n"), "ids must be from 1 to 3"),
+        (content("vocabulary.txt", b"_EOS_\n_UNK_\na\n"), "ids must be from 1 to 3"),
         (lambda path: (path / "pairs.pkl").unlink(), "pairs.pkl: expected a pickle"),
-        (lambda path: (path / "pairs.pkl").write_bytes(b"\x80\x02}."), "KeyError: 'train'"),
-        (lambda path: edit_dev(path, lambda dev: dev.pop("seen")), "KeyError: 'seen'"),
-        (lambda path: edit_dev(path, lambda dev: dev["seen"].pop()), "must be of one length"),
-        (lambda path: edit_dev(path, lambda dev: dev["target"].pop()), "must be of one length"),
-        (lambda path: edit_dev(path, lambda dev: dev["target_text"].pop()), "must be of one length"),
-        (lambda path: edit_dev(path, lambda dev: dev["source"][1].insert(0, 0)), "ids must be from 1"),
-        (lambda path: edit_dev(path, lambda dev: dev["source"][1].append(3)), "must end with 1"),
-        (lambda path: with_target(path, []), "must end with 1"),
-        (lambda path: with_target(path, ["x"]), "as an integer"),
-        (lambda path: with_target(path, [5.7, 1]), "'float' object"),
-        (lambda path: with_target(path, [10**400, 1]), "pairs.pkl: expected what prepare.py writes"),
-        (lambda path: with_target(path, [[1], 1]), "'list' object"),
-        (lambda path: edit_dev(path, lambda dev: dev.update(target="abc")), "a list of lists of ids"),
-        (lambda path: edit_dev(path, lambda dev: dev.update(source_text=[1] * 21)), "a list of texts"),
-        (lambda path: edit_dev(path, lambda dev: dev.update(seen=[0.9] * 21)), "seen must be True or False"),
-        (
-            lambda path: (path / "word_embedding.pkl").write_bytes(pickle.dumps([[0.0] * 5] * 3, protocol=2)),
-            "dimension). Received: (3, 5)",
-        ),
+        (content("pairs.pkl", b"\x80\x02}."), "KeyError: 'train'"),
+        (dev(lambda dev: dev.pop("seen")), "KeyError: 'seen'"),
+        *((dev(lambda dev, name=name: dev[name].pop()), "of one length") for name in ("seen", "target", "target_text")),
+        (dev(lambda dev: dev["source"][1].insert(0, 0)), "ids must be from 1"),
+        (dev(lambda dev: dev["source"][1].append(3)), "must end with 1"),
+        (target([]), "must end with 1"),
+        (target(["x"]), "as an integer"),
+        (target([5.7, 1]), "'float' object"),
+        (target([10**400, 1]), "pairs.pkl: expected what prepare.py writes"),
+        (target([[1], 1]), "'list' object"),
+        (dev(lambda dev: dev.update(target="abc")), "a list of lists of ids"),
+        (dev(lambda dev: dev.update(source_text=[1] * 21)), "a list of texts"),
+        (dev(lambda dev: dev.update(seen=[0.9] * 21)), "seen must be True or False"),
+        (content("word_embedding.pkl", pickle.dumps([[0.0] * 5] * 3, protocol=2)), "dimension). Received: (3, 5)"),
     ],
 )
 def test_load_dataset_rejects(prepared_generation, tmp_path, damage, message):
@@ -156,6 +150,9 @@ def test_load_dataset_rejects(prepared_generation, tmp_path, damage, message):
 # === References ===
 
 
+TEXT = TextSettings(tokenizer="words", lower=True, turns=2)
+
+
 def test_references_are_read_as_the_run_reads_texts(tmp_path):
     found = {
         "I am Dee.": ["hello dee , what do you like ?", "Hello!", "i like tea ."],
@@ -164,8 +161,7 @@ def test_references_are_read_as_the_run_reads_texts(tmp_path):
     }
     (tmp_path / "references.json").write_text(json.dumps(found), encoding="utf-8")
     vocabulary = Vocabulary.of(["i", "am", "dee", ".", "hello", "!"])  # 3 to 8
-    text = TextSettings(tokenizer="words", lower=True, turns=2)
-    split = read_references(tmp_path / "references.json", vocabulary, text)
+    split = read_references(tmp_path / "references.json", vocabulary, TEXT)
     assert split.source.lists()[0] == split.source.lists()[2] == [3, 4, 5, 6, 1]
     assert split.source_texts[3] == "i am ann .\thello ann , what do you like ?"
     assert split.target.lists()[1] == [7, 8, 1] and split.target_texts[1] == "hello !"
@@ -190,5 +186,5 @@ def test_a_file_of_no_references_is_refused(tmp_path, content, message):
     path = tmp_path / "references.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UserError) as error:
-        read_references(path, Vocabulary.of(["hi"]), TextSettings(tokenizer="words", lower=True, turns=1))
+        read_references(path, Vocabulary.of(["hi"]), TEXT)
     assert message in str(error.value) and str(path) in str(error.value)

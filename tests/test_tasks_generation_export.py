@@ -34,12 +34,12 @@ def exported(run, out, decode):
 
 
 @pytest.mark.parametrize("name", ["words", "mixed", "characters", "space"])
-@pytest.mark.parametrize("text", TEXTS)
-def test_tokens_are_those_of_prepare(name, text):
-    tokens = TOKENIZERS[name].tokenize(normalize(text))
-    source = text_of(tokens, name).source(tf.constant([[text], ["x y z"]]))
-    real = [id for id in source[0].numpy().tolist() if id]
-    assert real == [*Vocabulary.of(tokens).encode(tokens), EOS_ID]
+def test_tokens_are_those_of_prepare(name):
+    for text in TEXTS:
+        tokens = TOKENIZERS[name].tokenize(normalize(text))
+        source = text_of(tokens, name).source(tf.constant([[text], ["x y z"]]))
+        real = [id for id in source[0].numpy().tolist() if id]
+        assert real == [*Vocabulary.of(tokens).encode(tokens), EOS_ID]
 
 
 def test_the_last_turns_that_are_not_empty_make_the_source():
@@ -62,21 +62,14 @@ def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_pat
     predictor.decoding = decoding
     answers = predictor.predict([{"turns": each} for each in turns])
     for row, answer in enumerate(answers):
-        texts = [each["text"] for each in answer["best"]]
-        ranked = [each["score"] for each in answer["best"]]
+        texts, ranked = zip(*((each["text"], each["score"]) for each in answer["best"]), strict=True)
         alone = model.reply(turns=tf.constant([turns[row]]))
-        for exported_replies, exported_scores in (
-            (found["replies"][row], found["scores"][row]),
-            (
-                alone["replies"][0],
-                alone["scores"][0],
-            ),
-        ):
-            assert [text.decode() for text in exported_replies.numpy()] == texts
-            np.testing.assert_allclose(exported_scores, ranked, rtol=1e-4)
+        for of, at in ((found, row), (alone, 0)):
+            assert [text.decode() for text in of["replies"][at].numpy()] == [*texts]
+            np.testing.assert_allclose(of["scores"][at], ranked, rtol=1e-4)
         assert answer["response"] == texts[0]
         if row < 5:
-            assert texts == [dataset.text.join(words_of(each, dataset.vocabulary)) for each in ids[row]]
+            assert [*texts] == [dataset.text.join(words_of(each, dataset.vocabulary)) for each in ids[row]]
             np.testing.assert_allclose(ranked, scores[row], rtol=1e-4)
     assert predictor.source(["_EOS_ hello", "", "you"])[1].count(EOS_ID) == 2  # what a user writes ends no turn
     assert predictor.predict([]) == []

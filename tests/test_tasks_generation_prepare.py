@@ -36,18 +36,6 @@ def run(source, out, **settings):
     return pickles.load(out / "pairs.pkl"), words, json.loads((out / "dataset.json").read_text())
 
 
-def test_chinese_by_words_says_that_it_is_not_exported(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "jieba", types.SimpleNamespace(lcut=lambda text: [text[:2], text[2:]]))
-    for name in ("train", "dev"):
-        (tmp_path / f"{name}.txt").write_text("\u4f60\u597d\u5417\t\u6211\u5f88\u597d\n", encoding="utf-8")
-    data, words, _ = run(tmp_path, tmp_path / "out", min_count=1, tokenizer="jieba")
-    assert set(words) == {"\u4f60\u597d", "\u5417", "\u6211\u5f88", "\u597d"}
-    assert data["train"]["source_text"] == ["\u4f60\u597d \u5417"]
-    assert "cannot be exported" in capsys.readouterr().err
-    run(tmp_path, tmp_path / "mixed", min_count=1, tokenizer="mixed")
-    assert "exported" not in capsys.readouterr().err
-
-
 def test_prepare_makes_pairs_of_neighbours(source, tmp_path):
     data, words, facts = run(source, tmp_path / "out", min_count=1)
     assert {file.name for file in (tmp_path / "out").iterdir()} == {"pairs.pkl", "vocabulary.txt", "dataset.json"}
@@ -65,6 +53,7 @@ def test_prepare_makes_pairs_of_neighbours(source, tmp_path):
     assert data["dev"]["seen"] == [True, False, False]  # "Hi!", "Hello, Tom." but for case and signs
     assert (facts["name"], facts["task"], facts["corpus"]) == ("talk", "generation", "conversations")
     assert facts["settings"]["tokenizer"] == "mixed"
+    assert run(source, tmp_path / "rare")[1] == ("a", "b", "hi")
     assert facts["statistics"]["vocabulary"] == 2 + len(words)
     assert facts["statistics"]["dev"] == {
         "conversations": 2,
@@ -79,17 +68,17 @@ def test_prepare_makes_pairs_of_neighbours(source, tmp_path):
     }
 
 
-def test_sources_are_the_last_turns(source, tmp_path):
-    data, words, _ = run(source, tmp_path / "out", turns=2, min_count=1)
-    assert data["train"]["source_text"] == ["hi !", "hi !\thello , tom .", "a", "a\tb c d e", "b c d e\ta"]
-    ids = [None, "_EOS_", "_UNK_", *words]
-    assert [ids[id] for id in data["train"]["source"][3]] == ["a", "_EOS_", "b", "c", "d", "e", "_EOS_"]
-    assert data["dev"]["seen"] == [True, False, False]
-
-
 @pytest.mark.parametrize(
     ("train", "settings", "sources", "targets", "words", "left_out"),
     [
+        (
+            TRAIN,
+            {"turns": 2, "min_count": 1},
+            ["hi !", "hi !\thello , tom .", "a", "a\tb c d e", "b c d e\ta"],
+            ["hello , tom .", "hi", "b c d e", "a", "b"],
+            ("a", "b", "hi", "!", ",", ".", "c", "d", "e", "hello", "tom"),
+            0,
+        ),
         (TRAIN, {"max_words": 3, "min_count": 1}, ["a"], ["b"], ("a", "b"), 4),
         (
             "a b c\td e\tf\tg\n",
@@ -103,29 +92,40 @@ def test_sources_are_the_last_turns(source, tmp_path):
         # The vocabulary is the same as with pairs of unknown words.
         (TRAIN, {"drop_unknown": True}, ["a"], ["b"], ("a", "b", "hi"), 4),
         (TRAIN, {"vocabulary_size": 2, "drop_unknown": True}, ["a"], ["b"], ("a", "b"), 4),
+        (
+            "Hi, b\tc\n",
+            {"lower": False, "tokenizer": "space", "min_count": 1, "vocabulary_size": 0},
+            ["Hi, b"],
+            ["c"],
+            ("Hi,", "b", "c"),
+            0,
+        ),
+        (
+            "\u4f60\u597d\u5417\t\u6211\u5f88\u597d\n",
+            {"tokenizer": "jieba", "min_count": 1},
+            ["\u4f60\u597d \u5417"],
+            ["\u6211\u5f88 \u597d"],
+            ("\u4f60\u597d", "\u5417", "\u597d", "\u6211\u5f88"),
+            0,
+        ),
     ],
 )
-def test_pairs_are_left_out(source, tmp_path, train, settings, sources, targets, words, left_out):
+def test_pairs_are_kept_or_left_out(
+    source, tmp_path, monkeypatch, capsys, train, settings, sources, targets, words, left_out
+):
+    monkeypatch.setitem(sys.modules, "jieba", types.SimpleNamespace(lcut=lambda text: [text[:2], text[2:]]))
     (source / "train.txt").write_text(train, encoding="utf-8")
     (source / "dev.txt").write_text("a\tb\tbye\tg\n")
     data, known, facts = run(source, tmp_path / "out", **settings)
     assert (data["train"]["source_text"], data["train"]["target_text"], known) == (sources, targets, words)
     assert facts["statistics"]["train"]["left_out"] == left_out
+    ids = [None, "_EOS_", "_UNK_", *words]
+    read = [" ".join(ids[id] for id in source) for source in data["train"]["source"]]
+    if settings.get("min_count") == 1:
+        assert read == [f"{text} _EOS_".replace("\t", " _EOS_ ") for text in sources]
     if settings.get("drop_unknown"):  # in dev too
         assert data["dev"]["source_text"] == ["a"]
-
-
-def test_rare_words_are_unknown(source, tmp_path):
-    assert run(source, tmp_path / "a")[1] == ("a", "b", "hi")
-    assert run(source, tmp_path / "b", vocabulary_size=2)[1] == ("a", "b")
-    assert run(source, tmp_path / "c", vocabulary_size=0, min_count=1)[1][-1] == "tom"
-
-
-def test_case_and_tokenizer(source, tmp_path):
-    data, _, facts = run(source, tmp_path / "out", lower=False, tokenizer="space")
-    assert data["train"]["source_text"][:2] == ["Hi!", "Hello, Tom."]
-    assert data["dev"]["seen"] == [True, False, False]
-    assert facts["settings"]["tokenizer"] == "space" and not facts["settings"]["lower"]
+    assert ("cannot be exported" in capsys.readouterr().err) == (settings.get("tokenizer") == "jieba")
 
 
 def test_vectors_are_read(source, tmp_path):

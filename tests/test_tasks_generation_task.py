@@ -41,9 +41,6 @@ def perplexity(nll, split):
     return pytest.approx(np.exp(nll.sum() / split.target.lengths.sum()), rel=1e-4)
 
 
-# === A model's start ===
-
-
 @pytest.mark.parametrize("reverse", (False, True))
 def test_training_batches_hold_each_pair_once_beside_its_like(generation_dataset, generation_model, reverse):
     split, config = generation_dataset.splits["train"], generation_model.config.replace(reverse=reverse)
@@ -79,9 +76,9 @@ def replies_in(file):
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def found_replies(model, split, vocabulary, decoding, rows=None):
-    ids, scores = reply(model, split.source if rows is None else split.source.take(rows), decoding)
-    return [" ".join(words_of(row[0], vocabulary)) for row in ids], ids, scores
+def found_replies(model, split, vocabulary, decoding, rows=slice(None)):
+    ids, _ = reply(model, split.source.take(rows), decoding)
+    return [" ".join(words_of(row[0], vocabulary)) for row in ids]
 
 
 @pytest.mark.parametrize("reverse", (False, True))
@@ -92,7 +89,7 @@ def test_measure_compares_replies_with_targets(generation_dataset, tmp_path, rev
     sources, targets, replies = replies_in(file)
     without_tabs = [[text.replace("\t", " / ") for text in texts] for texts in (dev.source_texts, dev.target_texts)]
     assert [sources, targets] == without_tabs
-    assert replies == found_replies(model, dev, generation_dataset.vocabulary, Decoding(beam=2, max_length=5))[0]
+    assert replies == found_replies(model, dev, generation_dataset.vocabulary, Decoding(beam=2, max_length=5))
     assert len(set(replies)) > 2 and "_EOS_" not in " ".join(replies)
     nll, words, unseen = likelihood(model, dev), dev.target.lengths, np.arange(2, PAIRS, 3)
     for found, rows in ((record["metrics"], range(PAIRS)), (record["parts"]["without the pairs of train"], unseen)):
@@ -130,19 +127,15 @@ def test_replies_are_compared_with_all_references_of_their_source(run, reference
     dataset, model = generation.dataset_of(run, references), run.load_model()
     split = dataset.splits["references"]
     decoding = Decoding(min_length=3, max_length=7)
-    replies, _, _ = found_replies(model, split, dataset.vocabulary, decoding, np.array([0, 3, 5]))
+    replies = found_replies(model, split, dataset.vocabulary, decoding, np.array([0, 3, 5]))
     groups = [split.target_texts[:3], split.target_texts[3:5], split.target_texts[5:]]
     expected = generation_metrics(replies, groups)
     assert expected != generation_metrics(replies, [group[:1] for group in groups])
     assert record["metrics"] == {"perplexity": perplexity(likelihood(model, split), split), **expected}
     words = int(split.target.lengths.sum())
     assert record["counts"] == {"pairs": 6, "sources": 3, "words": words} and record["parts"] == {}
-    assert (record["split"], record["corpus"]) == ("references", "small")
     train = generation.dataset_of(run).splits["train"].target_texts
     assert record["baselines"] == baselines_of(train, split.source_texts, split.target_texts, several=True)
-    constant = next(name for name in record["baselines"] if name.startswith("constant, "))
-    told = constant.removeprefix("constant, ")
-    assert record["baselines"][constant] == generation_metrics([told] * 3, groups)
     assert replies_in(tmp_path / "replies.txt")[2][3:] == [replies[1], replies[1], replies[2]]
     printed = " ".join(capsys.readouterr().out.split())
     assert "6 references of 3 sources; max_length=7, min_length=3" in printed
@@ -165,14 +158,9 @@ def test_a_run_alone_is_enough(run, references, tmp_path):
     assert metrics[0]["metrics"]["perplexity"] != metrics[1]["metrics"]["perplexity"]
 
 
-# === Scripts ===
-
-
 def test_evaluate_measures_writes_and_prints(run, capsys):
     record = evaluate(generation, run.path, "dev", decode="beam=2,max_length=5")
     assert record["metrics"]["perplexity"] == pytest.approx(min(row["perplexity"] for row in run.history()), rel=1e-4)
-    assert json.loads((run.path / "metrics.json").read_text())["dev"]["metrics"] == record["metrics"]
-    assert (record["task"], record["corpus"]) == ("generation", "small")
     printed = " ".join(capsys.readouterr().out.split())
     assert "21 pairs, 7 of them not in train; beam=2" in printed and "tokenizer words" in printed
     assert f"{record['metrics']['BLEU-2']:.4f}" in printed and "without the pairs of train" in printed

@@ -18,9 +18,6 @@ def dataset(prepared_reading):
     return load_dataset(prepared_reading)
 
 
-# === Preparing ===
-
-
 def test_prepared_texts_answers_and_spans_agree(dataset):
     train, dev = dataset.splits["train"], dataset.splits["dev"]
     assert (len(train), len(dev)) == (24, 6)
@@ -51,9 +48,6 @@ def test_prepare_without_word_vectors_leaves_nothing(prepared_reading, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
-# === Batches ===
-
-
 def test_collate_numbers_the_distinct_tokens_of_a_batch(dataset):
     inputs, spans = dataset.splits["train"].collate([0, 1], multiple=4)
     assert inputs["context"].shape == (2, 12) and inputs["query"].shape == (2, 8)
@@ -74,9 +68,6 @@ def test_collate_cuts_what_is_not_read_and_the_answers_behind_it(dataset, multip
     assert [inputs[name].shape for name in ("context", "query")] == shapes
     assert [(inputs[name] != 0).sum() for name in ("context", "query")] == [10, 6]
     assert spans.tolist() == [[[3, 3]], [[-1, -1]]]  # the second answer, at word 8, may be in the padding
-
-
-# === Reading ===
 
 
 def damaged(name, *keys, value):

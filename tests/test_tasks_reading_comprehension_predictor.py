@@ -68,18 +68,15 @@ def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
     assert sum(rows * words for rows, words in calls) < 1.5 * 10_010
 
 
-def test_the_best_answers_share_no_word(predictor):
-    found = ask(predictor, PASSAGE)
+def test_the_best_answers_share_no_word_and_attention_is_the_papers(predictor):
+    found = predictor.explain({"passage": PASSAGE, "question": QUESTION})
     first = found["n_best"][0]
     assert {name: found[name] for name in first} == first
     scores = [each["score"] for each in found["n_best"]]
     assert scores == sorted(scores, reverse=True) and 1 < len(scores) <= 5
     taken = [place for each in found["n_best"] for place in range(each["start"], each["end"])]
     assert len(taken) == len(set(taken))
-
-
-def test_what_is_shown_of_the_attention_flow_is_the_papers(predictor):
-    _, c2q, q2c = predictor.explain({"passage": PASSAGE, "question": QUESTION})["attention"]
+    _, c2q, q2c = found["attention"]
     flow = predictor.model.get_layer("attention_flow")
     inputs, _ = predictor._split([predictor.Instance(passage=PASSAGE, question=QUESTION)]).collate([0])
     H_TD, U_JD = (x[0] for x in keras.Model(predictor.model.input, flow.input[:2]).predict_on_batch(inputs))

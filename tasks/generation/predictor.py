@@ -10,12 +10,13 @@ from base.config import Config
 from base.files import UserError
 from data.sequences import Sequences, stack
 from data.vocabulary import EOS_ID, UNK_ID
+from engine.devices import choose_xla
 from engine.predictor import Predictor, in_brackets
 from engine.task import check_fields
 from engine.vocabularies import vocabulary_of
-from models.decoding import Decoder, Decoding, write
+from models.decoding import Decoding, write
 from tasks.generation.data import MAX_SOURCE, TextSettings
-from tasks.generation.search import attention, load_reverse, parse_decoding, rerank, words_of
+from tasks.generation.search import attention, decoder_of, load_reverse, parse_decoding, rerank, words_of
 
 DECODERS = 16  # compiled at once, one per `Decoding` that was asked for
 CHOICE = 10  # replies that a reverse model has to choose from
@@ -57,15 +58,14 @@ class GenerationPredictor(Predictor):
     def __init__(self, run, seed=1):
         self.vocabulary = vocabulary_of(run)
         self.model = run.load_model()
+        choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         self.text = TextSettings.of(run.dataset["text"])
         self.decoding = Decoding()
         """How replies are searched for, where an instance does not say it."""
         self.reverse, self.reverse_weight = None, 0.5
         self._rng, self._drawing = np.random.default_rng(seed), threading.Lock()
-        self._decoder_of = functools.lru_cache(maxsize=DECODERS)(
-            lambda decoding: Decoder(self.model, decoding, EOS_ID, UNK_ID)
-        )
+        self._decoder_of = functools.lru_cache(maxsize=DECODERS)(lambda decoding: decoder_of(self.model, decoding))
 
     def rerank_by(self, reverse_run, weight=0.5):
         """Lets a reverse model choose among the replies found, by default those of a beam; see

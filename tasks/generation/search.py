@@ -13,6 +13,7 @@ from base.files import UserError
 from data.batching import batches_by_size
 from data.sequences import Sequences
 from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
+from engine.devices import choose_xla
 from engine.parallel import results_of
 from engine.run import Run
 from engine.vocabularies import vocabulary_of
@@ -39,8 +40,7 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     shape = len(sources), decoding.beam, decoding.max_length
     ids, scores = np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32)
     noise = np.random.default_rng(seed).random(shape, np.float32) if decoding.sample else None
-    decoder = Decoder(model, decoding, EOS_ID, UNK_ID)
-    decoder.jit_compile = model.jit_compile
+    decoder = decoder_of(model, decoding)
 
     def inputs_of(rows):
         source = sources.padded(rows, sources.width(rows, MAX_SOURCE, length_multiple), MAX_SOURCE)
@@ -50,6 +50,13 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     for rows, found in results_of(decoder.predict_on_batch, inputs_of, batches, progress=progress):
         ids[rows], scores[rows] = found
     return ids, scores
+
+
+def decoder_of(model, decoding):
+    """A compiled `models.decoding.Decoder`, by XLA if the model is."""
+    decoder = Decoder(model, decoding, EOS_ID, UNK_ID)
+    decoder.jit_compile = model.jit_compile
+    return decoder
 
 
 def rerank(reverse, sources, ids, scores, weight=0.5):
@@ -79,7 +86,9 @@ def load_reverse(path, vocabulary):
         raise UserError(f"{path}: expected a run trained with --set reverse=true. Received: {run.model}")
     if vocabulary_of(run).words != vocabulary.words:
         raise UserError(f"{path}: expected the words of the model that writes the replies; this run has others")
-    return run.load_model()
+    model = run.load_model()
+    choose_xla(model, "auto")
+    return model
 
 
 def attention(model, source, ids):
