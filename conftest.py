@@ -1,4 +1,4 @@
-"""How tests and doctests run: which environment they start in, on how many workers, and what doctests see."""
+"""Set-up of tests and doctests: environment, number of workers, names that doctests see."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def pytest_configure():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """What `-n auto` means: the CPUs that this process may use, as far as the memory reaches."""
+    """Workers of `-n auto`: the CPUs that this process may use, as far as the memory reaches."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(runtime.available_cpus(), memory // WORKER_BYTES))
 

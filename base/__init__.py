@@ -1,1 +1,1 @@
-"""What everything stands on: flags and exit codes, files, the machine."""
+"""The ground floor: flags and exit codes, files, the machine."""

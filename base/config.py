@@ -52,7 +52,7 @@ def parse_assignments(assignments, flag="--set"):
 
 
 def make_config(config_class, settings, where=""):
-    """Builds a config from settings, some of which may be text.
+    """Builds a config from settings; text is parsed.
 
     Args:
         config_class: A subclass of `Config`.

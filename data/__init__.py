@@ -1,1 +1,1 @@
-"""What turns corpora into batches: readers, tokenizers, vocabulary, word vectors, pickles, sequences."""
+"""From corpora to batches: readers, tokenizers, vocabulary, word vectors, pickles, sequences."""

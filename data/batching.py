@@ -148,7 +148,7 @@ def like_batches(sizes, batch_size, rng):
     four, and so on; the parts are then cut into batches. Arguments as in `batches_by_size`.
 
     Returns:
-        List of int arrays: the examples of each batch, of which only one may be smaller than `batch_size`.
+        List of int arrays: the examples of each batch; only one may be smaller than `batch_size`.
     """
     parts = [np.arange(len(sizes))]
     for axis in range(sizes.shape[1]):

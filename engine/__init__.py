@@ -1,1 +1,1 @@
-"""What holds for every task: runs, training, evaluation, export."""
+"""The parts that all tasks share: runs, training, evaluation, export."""

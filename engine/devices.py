@@ -66,7 +66,7 @@ class OneDevice:
     count = 1
     """Devices that share a batch."""
     first = True
-    """Whether this process writes the run; of several hosts one does."""
+    """True if this process writes the run; one of several hosts does."""
 
     def scope(self):
         """A context in which the model is built and trained."""
@@ -181,7 +181,7 @@ def filled_up(inputs, targets, counts, whole, multiple):
 
 
 def has_gpu():
-    """Whether a GPU computes."""
+    """True if a GPU computes."""
     return any("gpu" in device.lower() or "cuda" in device.lower() for device in keras.distribution.list_devices())
 
 

@@ -156,7 +156,7 @@ class Evaluation:
 
 
 def evaluate(task, run_path, split="dev", data=None, precision="auto", jit="auto", **options):
-    """Scores one split with one run; arguments and result as of `Evaluation` and its `score`."""
+    """Scores one split with one run, as `Evaluation` and its `score` do."""
     return Evaluation(task, [Run.open(run_path)], data, precision, jit).score(split, **options)
 
 
@@ -169,7 +169,7 @@ def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, pre
         splits: Names of splits; a dataset among several may lack some.
         scores: File to append rows to; see `append_scores`.
         examples: Number of examples to show for each run and split.
-        data, precision, jit: As of `Evaluation`.
+        data, precision, jit: See `Evaluation`.
         **options: Arguments of `Evaluation.score`.
     """
     members = pattern.split(",")

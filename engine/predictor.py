@@ -18,9 +18,9 @@ class Predictor(abc.ABC):
     """Made of a run by `engine.task.Task.predictor`. Several threads may call it."""
 
     Instance = Config
-    """What a user gives: a subclass of `Config`, its fields described by docstrings."""
+    """The input of a user: a subclass of `Config`, its fields described by docstrings."""
     Answer = Config
-    """What comes back for an instance; a field that is not set is left out."""
+    """The output for an instance; a field that is not set is left out."""
 
     def predict(self, instances):
         """Answers instances, in one batch where their sizes allow it.
@@ -82,7 +82,7 @@ class Predictor(abc.ABC):
 
     @abc.abstractmethod
     def answer(self, instances):
-        """Makes an `Answer` for each `Instance`, of which there is at least one."""
+        """Makes an `Answer` for each of one or more `Instance`s."""
 
     @abc.abstractmethod
     def answer_with_attention(self, instance, details):

@@ -56,7 +56,7 @@ class State(Config):
     waited: int = 0
     """Validations since the best score."""
     stopped: bool = False
-    """Whether early stopping ended the training."""
+    """True if early stopping ended the training."""
     validated_step: int = 0
     """Step of the last validation."""
     row: dict | None = None
@@ -238,7 +238,7 @@ class Run:
     def _check(self, name):
         known = self._read(CHECKSUMS, {}).get(name)
         if known and checksum(self.path / name) not in known:
-            raise UserError(f"{self.path / name} is damaged: its SHA-256 is none that {CHECKSUMS} names")
+            raise UserError(f"{self.path / name} is damaged: {CHECKSUMS} does not name its SHA-256")
 
     def remove_leftovers(self):
         """Removes the unfinished files of a process that was killed while it wrote."""
@@ -279,7 +279,7 @@ class Run:
         return [*self.record.get("before", []), own]
 
     def finished(self):
-        """Whether training ended: after all epochs, or by early stopping."""
+        """True if training ended: after all epochs, or by early stopping."""
         rows, state = self.history(), self.saved_state()
         return bool(rows and state) and (state.stopped or rows[-1]["epoch"] >= self.training.epochs)
 

@@ -151,7 +151,7 @@ class Task(abc.ABC):
         Args:
             spec: A row of `models.MODELS`.
             dataset: A dataset of the task.
-            settings: `{field: value}` of either; text is parsed, as of `--set`. `compatibility=release` sets several.
+            settings: `{field: value}` of either; text is parsed, as for `--set`. `compatibility=release` sets several.
 
         Raises:
             UserError: on an unknown field or a wrong value, or if the dataset decides otherwise.

@@ -74,7 +74,7 @@ class TimeFeature(keras.layers.Layer):
 
     Call arguments:
         times: Number of turns before each sentence, int `(B, M)`.
-        turns: Int `(B, T)`, of which only the shape is used: turn `t` has `t` turns before it.
+        turns: Int `(B, T)`, only its shape is used: turn `t` has `t` turns before it.
 
     Returns:
         The vectors, float `(R, D)`, and the distances one-hot, float `(B, T, M, R)`; 0 is the distance of the turn

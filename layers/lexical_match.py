@@ -21,7 +21,7 @@ class LexicalMatch(keras.layers.Layer):
 
     Args:
         words: V, ids that occur, 1 to this; 0 is padding.
-        unknown_id: An id that stands for many words, and matches nothing; 0: there is none.
+        unknown_id: The shared id of unknown words, which matches nothing; 0 if there is no such id.
         gain, power: Of the equation; the higher the power, the more rare words count.
         stems: Replace each id by its entry of the weight `stem`, and count each once. A fresh entry is the id itself.
 

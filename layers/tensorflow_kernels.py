@@ -7,7 +7,7 @@ import keras
 
 
 def has_kernels(dtype):
-    """Whether `block_bilstm` and `normalize_rows` exist for a dtype and are faster: on TensorFlow without a GPU."""
+    """True if `block_bilstm` and `normalize_rows` exist for a dtype and are faster: on TensorFlow without a GPU."""
     if keras.config.backend() != "tensorflow" or keras.backend.standardize_dtype(dtype) not in ("float32", "bfloat16"):
         return False
     import tensorflow as tf

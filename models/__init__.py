@@ -15,7 +15,7 @@ class ModelEntry:
     task: str
     """Key of `tasks.TASKS`."""
     gains_in_bfloat16: bool = False
-    """Whether it trains faster in bfloat16 where the CPU or GPU computes it, so that `--precision=auto` takes it there;
+    """True if it trains faster in bfloat16 where the CPU or GPU computes it, so that `--precision=auto` takes it there;
     measured: results/benchmarks/training_speed.json/precision."""
 
     @property
@@ -30,7 +30,7 @@ class ModelEntry:
 
     @property
     def release_settings(self):
-        """What `--set compatibility=release` stands for: takes a variant, returns settings; `None` for most models."""
+        """Settings of `--set compatibility=release`: takes a variant, returns settings; `None` for most models."""
         return getattr(importlib.import_module(self.module), "release_settings", None)
 
 

@@ -189,7 +189,7 @@ def _token_vectors(c, layers, words_N, characters_NL):
 
 
 def _learnt(table, row):
-    """What a table adds to the vectors of words by their rows in it; 0 for row 0."""
+    """Vectors that a table adds to those of words, by their rows in it; 0 for row 0."""
     return zero_padding(table(row), mask_from_ids(row)[:, None])
 
 
@@ -244,7 +244,7 @@ def best_spans(logits, max_length, count=1, length_penalty=0.0):
 
 
 def _same_words(words_N, context_BT, query_BJ, unknown):
-    """Whether a context word is a query word, bool `(B, T, J)`: the same token, or the same known word."""
+    """True where a context word is a query word, bool `(B, T, J)`: the same token, or the same known word."""
     context_BT1, query_B1J = context_BT[:, :, None], query_BJ[:, None, :]
     t_word, j_word = ops.take(words_N, context_BT1, axis=0), ops.take(words_N, query_B1J, axis=0)
     same = ops.logical_or(

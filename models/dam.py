@@ -83,7 +83,7 @@ class DAMConfig(Config):
     hashed_words: NonNegative = 0
     """Ids after `vocabulary_size`, of unknown words by their hash; they share the vector of `unknown_id`."""
     unknown_id: NonNegative = 0
-    """Id of `_UNK_`; 0: there is none."""
+    """Id of `_UNK_`; 0 without one."""
     lexical: LexicalMatchConfig | None = None
     """TF-IDF cosine added to the logits, an extension, not the paper's; `None`: nothing."""
 

@@ -119,12 +119,12 @@ def write(model, source, decoding, eos_id, unk_id, noise=None):
     """Writes one reply as `decode` does with a beam of 1, word by word, for whoever watches.
 
     Args:
-        model, decoding, eos_id, unk_id: As of `decode`.
+        model, decoding, eos_id, unk_id: See `decode`.
         source: Int32 `(1, S)`.
         noise: For sampling, `(1, 1, L)`.
 
     Yields:
-        The id of each word in turn, the last one mostly `_EOS_`, and its attention weights `(S,)`, or `None`.
+        The id of one word after the other, the last one mostly `_EOS_`, and its attention weights `(S,)`, or `None`.
     """
     d, ids_L, word = decoding, [0] * decoding.max_length, model.begin_id
     states, cache = model.encode(source)
@@ -147,7 +147,7 @@ def _penalty(d, length):
 
 
 def _allowed(d, t, ids_BKL, V, eos_id, unk_id):
-    """Which words may come at place `t`, boolean `(B, K, V)`."""
+    """Words that may come at place `t`, boolean `(B, K, V)`."""
     words = ops.arange(V)
     allowed = words != 0
     if not d.allow_unknown:
@@ -184,7 +184,7 @@ def _best(d, logits_BKV, allowed, score_BK, length_BK, done_BK):
     goes_on = score_BK[..., None] + log_p_BKV
     stays = masked_logits(ops.broadcast_to(score_BK[..., None], ops.shape(goes_on)), ops.arange(V) == 0)
     done = done_BK[..., None]
-    total_BKV = ops.where(done, stays, goes_on)  # a finished hypothesis goes on as it is, once
+    total_BKV = ops.where(done, stays, goes_on)  # a finished hypothesis is kept as it is, once
     penalty = _penalty(d, ops.where(done_BK, length_BK, length_BK + 1))[..., None]
     _, best_BK = ops.top_k(ops.reshape(total_BKV / penalty, (-1, K * V)), K)
     total = ops.take_along_axis(ops.reshape(total_BKV, (-1, K * V)), best_BK, axis=1)
@@ -213,7 +213,7 @@ class Decoder(keras.Model):
     """A model that writes: `predict_on_batch` compiles `decode` on every backend.
 
     Args:
-        model: As of `decode`.
+        model: See `decode`.
         decoding, eos_id, unk_id: Likewise.
 
     Call arguments: a dict of `source`, and for sampling `noise`, which stays float32 whatever the precision policy: in

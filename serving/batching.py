@@ -54,7 +54,7 @@ class Batched:
         return await future
 
     async def explain(self, instance):
-        """Answers one instance and says what the model attended to; errors as of `predict`."""
+        """Answers one instance with the model's attention; raises as `predict` does."""
         self._check_room(1)
         self._explaining += 1
         try:

@@ -77,7 +77,7 @@ class SavedModel(Predictor):
         self.example = {name: "" if kind is str else [""] for name, kind in fields.items()}
 
     def answer(self, instances):
-        """As of `Predictor`; shorter lists of texts are padded with `""`, as the signature expects."""
+        """Like `Predictor`'s; shorter lists of texts are padded with `""`, as the signature expects."""
         import tensorflow as tf
 
         columns = {

@@ -1,4 +1,4 @@
-"""What models are trained for. A task's folder holds all that it has of its own; see `engine.task.Task`."""
+"""The kinds of work. A task's folder holds all of its code; see `engine.task.Task`."""
 
 from tasks.dialog.recipes import RECIPES as DIALOG
 from tasks.generation.recipes import RECIPES as GENERATION

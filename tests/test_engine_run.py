@@ -76,7 +76,7 @@ def test_any_damage_is_named(trained_dialog, copied, name):
     for place in (0, len(content) // 3, len(content) // 2, len(content) - 1):
         content[place] ^= 1
         (copied.path / name).write_bytes(content)
-        with pytest.raises(UserError, match=f"{name} is damaged: its SHA-256 is none that {CHECKSUMS} names"):
+        with pytest.raises(UserError, match=f"{name} is damaged: {CHECKSUMS} does not name its SHA-256"):
             copied.load_model() if name == BEST else copied.saved_state()
         content[place] ^= 1
     (copied.path / name).write_bytes(content)

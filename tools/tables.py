@@ -100,7 +100,7 @@ def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores")
     """A line per recipe, the best first, then baselines and published scores; a column per metric, or per bAbI task.
 
     Args:
-        *recipes, corpus, split: Patterns, as of `select`.
+        *recipes, corpus, split: Patterns, see `select`.
         epochs: Shows the best validation within this number of epochs: models side by side at equal budgets.
         layout: `recipes` lists all matching recipes, measured or not, with corpus, headline score and hardware.
     """
@@ -212,7 +212,7 @@ def value(path, corpus="*", metric=None, split="dev", minus=None, digits="3", ti
     """One number.
 
     Args:
-        path: As of `row_table`, down to the number; or beside a `metric`, shown as its mean over corpora, a recipe.
+        path: See `row_table`, down to the number; or beside a `metric`, shown as its mean over corpora, a recipe.
         corpus, split: Patterns.
         minus: Another recipe, whose score is subtracted.
         digits, times, sign: Decimals, a factor, and `+` for a sign in any case.

@@ -27,7 +27,7 @@ def _fixed(format):
 
 
 def _sized(format, decode):
-    """A size, and that many bytes, all of which must be in the file."""
+    """A size, and that many bytes, which the file must have."""
     unpack, width = struct.Struct(format).unpack_from, struct.calcsize(format)
 
     def read(data, at):

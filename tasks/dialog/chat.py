@@ -86,7 +86,7 @@ class DialogChat(Chat):
         even = 100 / len(weights)
         if len(weights) > 1 and weights.max() < 2 * even:
             return (
-                f"Nothing stands out: each of {len(weights)} memories has {weights.min():.2f} to {weights.max():.2f} "
+                f"No memory dominates: each of {len(weights)} memories has {weights.min():.2f} to {weights.max():.2f} "
                 "per cent."
             )
         table = Table("", *found["columns"], title=f"Attention, per cent; {even:.2f} each if spread evenly")

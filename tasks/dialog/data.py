@@ -190,7 +190,7 @@ class World:
         return " ".join(f"{{{self.entities[numbers[0]][1]}}}" if numbers else part[0] for part, numbers in parts)
 
     def search(self, call):
-        """The facts about all subjects with every value that an `api_call` names; `R_price` stands for any price."""
+        """The facts about all subjects with every value that an `api_call` names; `R_price` means any price."""
         wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
         values = collections.defaultdict(set)
         for subject, _, value in self.knowledge:

@@ -22,7 +22,7 @@ SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCI
 class DialogText:
     """The graph's version of `DialogPredictor.read` and `World.encode`.
 
-    A surface is a way to write an entity, see `World.surfaces`; they are counted from 1, and 0 is none.
+    A surface is a way to write an entity, see `World.surfaces`; they are counted from 1, and 0 means no surface.
     """
 
     def __init__(self, world, max_words):
@@ -150,7 +150,7 @@ class _Responder:
         return {name: made[name] for name in self.config.reads}
 
     def mentions(self, entities, shape):
-        """Which of the sentences `(B, M)` mentions which entity, uint8 `(B, M, E)`; entities are int32 `(S, .)`."""
+        """Entities that each of the sentences `(B, M)` mentions, uint8 `(B, M, E)`; entities are int32 `(S, .)`."""
         size = self.config.entities + 1
         found = tf.math.bincount(entities, minlength=size, maxlength=size, axis=-1, binary_output=True)[:, 1:]
         return tf.reshape(tf.cast(found, tf.uint8), tf.concat([shape, [size - 1]], axis=0))

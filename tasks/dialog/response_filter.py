@@ -49,7 +49,7 @@ class ResponseFilter:
         self._named = stack(named)  # (C, K), 0 = padding
 
     def allowed(self, sentences, understood):
-        """Which candidates may follow, boolean `(C,)`.
+        """Candidates that may follow, boolean `(C,)`.
 
         A call names only values that were named before, and is not made twice before the user says something. Another
         response may name one value that was not named before, which the user may have said in other words; none where

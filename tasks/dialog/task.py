@@ -31,7 +31,7 @@ WORDS = 16  # `max_words` is a multiple of this
 
 
 class Training(task.Training):
-    """How a dialog model is trained."""
+    """Settings of a dialog training."""
 
     epochs: Annotated[float, Field(gt=0)] = 20.0
     """Passes over the training dialogs."""

@@ -23,7 +23,7 @@ MAX_SOURCE, MAX_TARGET = 60, 50  # ids that a model reads and writes
 
 
 class TextSettings(Config):
-    """How raw strings become words: the same for a dataset, its models and their users."""
+    """From raw strings to words: the same for a dataset, its models and their users."""
 
     tokenizer: Literal[tuple(TOKENIZERS)]
     """Key of `data.tokenizers.TOKENIZERS`."""
@@ -63,7 +63,7 @@ class GenerationSplit:
     """Words separated by spaces, turns by tabs."""
     target_texts: list[str] = ()
     seen: np.ndarray | None = None
-    """Whether the pair is in train too, bool `(pairs,)`."""
+    """True where the pair is in train too, bool `(pairs,)`."""
     several: bool = False
     """Compare a reply with all targets of its source at once, not with each by itself."""
 

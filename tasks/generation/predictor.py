@@ -45,10 +45,10 @@ class GenerationPredictor(Predictor):
         turns: list[str]
         """The conversation, the oldest turn first; the model reads as many of the last ones as it was trained with."""
         decode: str = ""
-        """How replies are searched for, for example `beam=5,length_penalty=1`; empty: the predictor's own way."""
+        """Search for replies, for example `beam=5,length_penalty=1`; empty: the predictor's own way."""
 
     class Answer(Config):
-        """What is replied."""
+        """The reply."""
 
         response: str
         """The best reply."""
@@ -62,7 +62,7 @@ class GenerationPredictor(Predictor):
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         self.text = TextSettings.of(run.dataset["text"])
         self.decoding = Decoding()
-        """How replies are searched for, where an instance does not say it."""
+        """Search for replies where an instance names none."""
         self.reverse, self.reverse_weight = None, 0.5
         self._rng, self._drawing = np.random.default_rng(seed), threading.Lock()
         self._decoder_of = functools.lru_cache(maxsize=DECODERS)(lambda decoding: decoder_of(self.model, decoding))

@@ -33,7 +33,7 @@ class Settings(CommonSettings):
     """Settings of preparing a corpus."""
 
     tokenizer: Literal[*TOKENIZERS] | None = None
-    """How texts are split into words, also those that a user writes later; default: the one that suits the corpus."""
+    """Tokenizer, also of texts that a user writes later; default: the one that suits the corpus."""
     lower: bool = True
     """Makes texts lower case."""
     turns: Positive = 1
@@ -110,7 +110,7 @@ class _Conversations:
 
 def find_pairs(lengths, turns):
     """Yields the pairs of conversations of some lengths, utterances numbered throughout, at most `turns` a source:
-    `(start, stop)`, of which utterance `stop - 1` is the target.
+    `(start, stop)`; utterance `stop - 1` is the target.
 
     >>> list(find_pairs([3, 1, 2], turns=2))
     [(0, 2), (0, 3), (4, 6)]

@@ -35,7 +35,7 @@ def word_nll(target, logits, label_smoothing=0.0):
 
 
 def word_loss(label_smoothing=0.0):
-    """A loss of targets and logits, as of `word_nll`, that returns float32 `(B,)`.
+    """A loss of targets and logits, like `word_nll`, that returns float32 `(B,)`.
 
     The mean over these is that over all words of the batch, each with the same weight, padding left out.
     """

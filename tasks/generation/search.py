@@ -1,4 +1,4 @@
-"""How replies are searched for: greedy search, beams, sampling, reranking.
+"""Search for replies: greedy search, beams, sampling, reranking.
 
 Letters: R sources   S source words   T target words   K replies to a source   L words of a reply
 """

@@ -23,7 +23,7 @@ from tasks.generation.search import decoding_text, load_reverse, parse_decoding,
 
 
 class Training(task.Training):
-    """How a generation model is trained."""
+    """Settings of a generation training."""
 
     epochs: Annotated[float, Field(gt=0)] = 10.0
     """Passes over the training pairs."""

@@ -1,4 +1,4 @@
-"""How far an answer can be trusted: scores on a scale from 0 to 1, fitted to dev (Platt 1999).
+"""Confidence in an answer: scores on a scale from 0 to 1, fitted to dev (Platt 1999).
 
 SQuAD 1.1 has an answer to every question, so a model trained on it always names one. Passages without the answer show
 what a wrong answer looks like: each question is asked of its own passage and of another one. The scale says how
@@ -52,7 +52,7 @@ def fit_scale(scores, right):
     scores, right = np.asarray(scores, np.float64), np.asarray(right, bool)
     if not 0 < right.sum() < len(right):
         return None
-    # Platt's targets, section 2.1: as far from 0 and 1 as so many examples can tell.
+    # Platt's targets, section 2.1: as far from 0 and 1 as this number of examples can tell.
     target = np.where(right, (right.sum() + 1) / (right.sum() + 2), 1 / ((~right).sum() + 2))
     center, spread = scores.mean(), max(scores.std(), 1e-9)
 
@@ -118,7 +118,7 @@ def measure_confidence(model, split, length_multiple=4):
 
 
 def _foreign_context(split, row):
-    """The next context of the split without any of a question's answers; -1 if there is none."""
+    """The next context of the split without any of a question's answers; -1 if every context has one."""
     contexts = np.unique(split.context)
     answers = [answer.lower() for answer in split.answers[row]]
     for index in np.roll(contexts, -1 - np.searchsorted(contexts, split.context[row])):

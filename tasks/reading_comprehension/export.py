@@ -36,7 +36,7 @@ class ReadingText:
         """The tokens of each text, string `(B,)`, and their starts and ends in characters: ragged `(B, None)`."""
         texts = tf.strings.regex_replace(texts, f"[{BEGIN}{END}]", "\x01")
         marked = tf.strings.regex_replace(texts, TOKEN, BEGIN + r"\0" + END)
-        pieces = tf.strings.split(marked, END)[:, :-1]  # what stands before a token, BEGIN, the token
+        pieces = tf.strings.split(marked, END)[:, :-1]  # text before a token, BEGIN, the token
         tokens = tf.ragged.map_flat_values(tf.strings.regex_replace, pieces, f"(?s)^[^{BEGIN}]*{BEGIN}", "")
         lengths = tf.ragged.map_flat_values(_length, pieces) - 1
         dense = tf.cumsum(lengths.to_tensor(), axis=1)

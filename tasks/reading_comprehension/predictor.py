@@ -68,7 +68,7 @@ def windows_of(row, words, size, overlap):
 
 
 def best_apart(spans, count):
-    """The best spans of which no two share a word, at most `count`.
+    """The best spans, at most `count`, no two with a common word.
 
     >>> [span.first for span in best_apart([Span(2.0, 3, 4), Span(1.0, 4, 6), Span(0.5, 5, 6)], 2)]
     [3, 5]
@@ -92,7 +92,7 @@ class Found(Config):
     """Empty if the passage or the question has no word."""
     start: int
     end: int
-    """Its place in the passage, in characters; -1 if there is none."""
+    """Its place in the passage, in characters; -1 without one."""
     score: float | None
     """The sum of two logits, which can be compared between passages and questions of one model."""
     probability: float
@@ -132,7 +132,7 @@ class ReadingComprehensionPredictor(Predictor):
         """The best answer."""
 
         good: bool | None
-        """Whether the score reaches the threshold of the scale of confidence."""
+        """True if the score reaches the threshold of the scale of confidence."""
         n_best: list[Found]
         """The best answers that share no word; the first is this one."""
         unknown_percent: float
@@ -153,7 +153,7 @@ class ReadingComprehensionPredictor(Predictor):
         return [self._answer(asked, row, *found) for row, found in enumerate(self._read(asked))]
 
     def show(self, instance):
-        """As of `Predictor`; words in brackets are read by their letters alone."""
+        """Like `Predictor`'s; words in brackets are read by their letters alone."""
         [answer] = self.answer([instance])
         read = [
             (name, in_brackets([word.lower() for word in _words(getattr(instance, name))], self.vocabulary))
@@ -162,7 +162,7 @@ class ReadingComprehensionPredictor(Predictor):
         return read, [(each.score, each.answer) for each in answer.n_best]
 
     def answer_with_attention(self, instance, details):
-        """As of `Predictor`; of a long passage, in the window that holds the answer."""
+        """Like `Predictor`'s; of a long passage, in the window that holds the answer."""
         asked = self._split([instance])
         [(spans, logits)] = self._read(asked)
         answer = self._answer(asked, 0, spans, logits)
@@ -177,7 +177,7 @@ class ReadingComprehensionPredictor(Predictor):
         return answer, maps
 
     def _flow(self, split, words, question):
-        """What the words of a window and of the question attend to in each other, `a` and `b` of the paper's section
+        """Attention between the words of a window and of the question, `a` and `b` of the paper's section
         2.4: C2Q a row per word of the window, Q2C one for the whole question."""
         flow, (inputs, _) = self.model.get_layer("attention_flow"), split.collate([0])
         S_TJ = np.asarray(flow.similarity(*self._encoder.predict_on_batch(inputs))[0], np.float64)

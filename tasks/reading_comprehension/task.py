@@ -26,7 +26,7 @@ from tasks.reading_comprehension.scoring import answers, by_first_word, predict,
 
 
 class Training(task.Training):
-    """How a reading comprehension model is trained; the defaults are the paper's, with Adam's usual learning rate."""
+    """Settings of a training; the defaults are the paper's, with Adam's usual learning rate."""
 
     epochs: Annotated[float, Field(gt=0)] = 12.0
     """Passes over the training questions."""
@@ -39,7 +39,7 @@ class Training(task.Training):
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.999
     """Decay of the moving averages of all weights, which validation and evaluation use; 0: none are kept."""
     max_context: Positive = 400
-    """Words of a context that training reads; a question whose answer stands after them is left out."""
+    """Words of a context that training reads; a question with its answer after them is left out."""
     max_question: Positive = 30
     """Words of a question that training reads."""
 

@@ -27,7 +27,7 @@ from tasks.selection.prepare import Settings, document_weights, equal_stems, pre
 
 
 class Training(task.Training):
-    """How a selection model is trained; the defaults are the DAM release's."""
+    """Settings of a selection training; the defaults are the DAM release's."""
 
     negatives: Literal["file", "fresh"] = "file"
     """Negative responses: those of the file, or drawn anew each epoch from the positive responses of other training
