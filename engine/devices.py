@@ -1,9 +1,6 @@
 """Device placement and precision: one device, or JAX data parallelism over all devices of several hosts.
 
-A batch has the same examples and its loss the same value however many devices share it, so several devices learn what
-one learns, up to rounding.
-
-Letters: B examples of a batch
+A batch has the same examples and its loss the same value however many devices share it, up to rounding.
 """
 
 import contextlib
@@ -27,8 +24,7 @@ HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 def open_devices(devices):
     """Opens the devices to train on, `one` or `all`: every GPU, else CPU device, of all hosts. Call it first of all.
 
-    Raises:
-        UserError: if this backend cannot use them.
+    A backend that cannot use them is a `UserError`.
     """
     backend = keras.config.backend()
     if backend == "jax":
@@ -45,7 +41,7 @@ def _tensorflow_devices():
 
 
 def _join_jax(devices):
-    """Joins the hosts; returns whether there are several devices to use."""
+    """Joins the hosts; returns whether there are several devices."""
     if devices == "one":
         if os.environ.get(HOSTS):
             raise UserError(f"{HOSTS} names several hosts, which needs --devices=all. Received: --devices=one")
@@ -69,7 +65,7 @@ class OneDevice:
     """True if this process writes the run; one of several hosts does."""
 
     def scope(self):
-        """A context in which the model is built and trained."""
+        """Context to build and train the model in."""
         return contextlib.nullcontext()
 
     def batches(self, make_arrays, first, last, counts, batch_size):
@@ -117,7 +113,7 @@ class JaxDevices(OneDevice):
     """One device of JAX, or all devices of all hosts, which compute one program: `keras.distribution.DataParallel`.
 
     JAX compiles a step for every shape, so all batches are filled up to the same number of examples. Each process makes
-    the whole batch and hands in the part that its own devices compute.
+    the whole batch and computes its part.
     """
 
     process, processes = 0, 1
@@ -153,13 +149,10 @@ class JaxDevices(OneDevice):
 
 
 def filled_up(inputs, targets, counts, whole, multiple):
-    """Fills a batch up with examples of padding that have no weight.
+    """Fills a batch up with examples of padding that have no weight: the mean of the weighted losses stays the same.
 
     Arrays with an item for each example are filled up to `whole`, others, such as the distinct words of a batch, to a
-    multiple of `multiple`.
-
-    Returns:
-        `(inputs, targets, weights)`, weights float32 `(B,)`: the mean of the weighted losses stays the same.
+    multiple of `multiple`. Returns `(inputs, targets, weights)`, weights float32 `(whole,)`.
 
     >>> _, targets, weights = filled_up(np.array([[5], [6]]), np.array([1, 0]), np.ones_like, 3, 1)
     >>> targets.tolist(), weights.tolist()
@@ -188,8 +181,7 @@ def has_gpu():
 def choose_xla(model, jit):
     """Makes a model compile by XLA or not; `auto`: with a GPU, and with JAX, which would else compute op by op.
 
-    Returns:
-        The multiple that lengths of batches are rounded up to: larger with XLA, which compiles every shape anew.
+    Returns the multiple that lengths of batches are rounded up to: larger with XLA, which compiles every shape anew.
     """
     model.jit_compile = jit == "on" or (jit == "auto" and (keras.config.backend() == "jax" or has_gpu()))
     return 16 if model.jit_compile else 4
@@ -202,7 +194,7 @@ def set_precision(precision):
 
 
 def set_seed(seed):
-    """Seeds every random number generator; on other backends without loading TensorFlow, which Keras would seed too."""
+    """Seeds every random number generator, as Keras does, but without loading TensorFlow for it on other backends."""
     hidden = keras.config.backend() != "tensorflow" and "tensorflow" not in sys.modules
     if hidden:
         sys.modules["tensorflow"] = None  # importing it fails

@@ -18,7 +18,7 @@ def linear_decay(learning_rate, steps, fraction):
 
 
 def averaging(momentum):
-    """Arguments of an optimizer that keeps moving averages of the weights; momentum 0: none are kept."""
+    """Arguments of an optimizer that keeps moving averages of the weights; 0: none are kept."""
     return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
 
 
@@ -49,15 +49,7 @@ def _copy(values, variables):
 
 
 class OneOpAdam(keras.optimizers.Adam):
-    """`keras.optimizers.Adam` without `amsgrad`; on TensorFlow each variable is updated by one operation.
-
-    Keras's own eleven operations read and write a table of word vectors and its moments several times over.
-    """
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        if self.amsgrad:
-            raise ValueError(f"{type(self).__name__} expects amsgrad=False. Received: amsgrad=True")
+    """`keras.optimizers.Adam` without `amsgrad`; on TensorFlow one operation updates a variable, not eleven."""
 
     def update_step(self, gradient, variable, learning_rate):
         if keras.config.backend() != "tensorflow":
@@ -65,7 +57,7 @@ class OneOpAdam(keras.optimizers.Adam):
             return
         import tensorflow as tf
 
-        beta1_power, beta2_power = self.powers(variable.dtype)
+        beta1_power, beta2_power = self._powers(variable.dtype)
         var, m, v = (_tensorflow_variable(x).handle for x in (variable, *moments_of(self, variable)))
         tf.raw_ops.ResourceApplyAdam(
             var=var,
@@ -80,10 +72,10 @@ class OneOpAdam(keras.optimizers.Adam):
             grad=ops.cast(gradient, variable.dtype),
         )
 
-    def powers(self, dtype):
+    def _powers(self, dtype):
         """`beta_1^t` and `beta_2^t` in step t."""
         step = ops.cast(self.iterations + 1, dtype)
-        return ops.power(ops.cast(self.beta_1, dtype), step), ops.power(ops.cast(self.beta_2, dtype), step)
+        return [ops.power(ops.cast(beta, dtype), step) for beta in (self.beta_1, self.beta_2)]
 
 
 class LazyAdam(OneOpAdam):
@@ -95,7 +87,7 @@ class LazyAdam(OneOpAdam):
     """
 
     def apply(self, grads, trainable_variables=None):
-        # Before clipping, which then sees the gradient of a word, not that of each of its places.
+        # Before clipping, which then sees the gradient of a word, not of each occurrence.
         super().apply([_sum_by_row(gradient) for gradient in grads], trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
@@ -114,7 +106,7 @@ class LazyAdam(OneOpAdam):
             return now_UD + change_UD
 
         m, v = moments_of(self, variable)
-        beta_1_power, beta_2_power = self.powers(variable.dtype)
+        beta_1_power, beta_2_power = self._powers(variable.dtype)
         rate = ops.cast(learning_rate, variable.dtype) * ops.sqrt(1 - beta_2_power) / (1 - beta_1_power)
         m_UD = move(m, lambda m: (g_UD - m) * (1 - self.beta_1))
         v_UD = move(v, lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
@@ -123,13 +115,8 @@ class LazyAdam(OneOpAdam):
 
 def moments_of(adam, variable):
     """Adam's running means of a variable's gradient and of its square, by the names that Keras 3.15 has for them."""
-    try:
-        index = adam._get_variable_index(variable)
-        return adam._momentums[index], adam._velocities[index]
-    except AttributeError as error:
-        raise RuntimeError(
-            f"Adam's moments are not where Keras 3.15 has them. Received: {keras.__version__}"
-        ) from error
+    index = adam._get_variable_index(variable)
+    return adam._momentums[index], adam._velocities[index]
 
 
 def _tensorflow_variable(variable):

@@ -1,25 +1,17 @@
-"""What several test files share: for each task a small prepared dataset and a run trained on it. Change neither."""
+"""Shared by test files: for each task a small prepared dataset and a run trained on it. Change neither."""
 
 import fcntl
-import json
 import os
 import shutil
 
 import hypothesis
 import keras
-import numpy as np
 import pytest
-from helpers import SMALL_RECIPE, random_seq2seq, run_script, train_small
+from helpers import SMALL_PATH, SMALL_RECIPE, prepare_small, random_seq2seq, run_script, train_small
 
-from data.samples.dialog import write_babi
-from data.samples.selection import write_smn
 from engine.run import Run
 from tasks import RECIPES, TASKS
-from tasks.dialog import prepare as prepare_dialog
-from tasks.generation import prepare as prepare_generation
 from tasks.generation.data import load_dataset as load_generation
-from tasks.reading_comprehension import prepare as prepare_reading
-from tasks.selection.prepare import Settings, prepare
 from tasks.selection.retrieval.build import build_for, of_dataset
 
 # `make fuzz` draws other examples each time, and many more.
@@ -57,104 +49,45 @@ def float32_policy():
 # === Prepared datasets ===
 
 
-@pytest.fixture(scope="session")
-def prepared(once):
-    """A prepared directory: some hundred training lines, vectors of 7 numbers."""
+def prepared_for(task, name):
+    """A fixture: the prepared directory of a task's `helpers.write_small`; its raw files are in `raw` beside it."""
 
-    def make(root):
-        write_smn(root / "raw", count=60, seed=3, held_out=11)
-        prepare("smn", root / "raw", root / "prepared", Settings(name="sample", dimension=7, word2vec_epochs=1))
+    @pytest.fixture(scope="session", name=name)
+    def fixture(once):
+        return once(f"sample-{task}", lambda root: prepare_small(task, root)) / SMALL_PATH[task]
 
-    return once("sample", make) / "prepared"
+    return fixture
 
 
-@pytest.fixture(scope="session")
-def prepared_dialog(once):
-    """A prepared directory of task 1: 26 training dialogs with 194 responses, 7 dialogs each in dev and test."""
-
-    def make(root):
-        write_babi(root / "raw", count=40, seed=3, held_out=7)
-        prepare_dialog.prepare("babi-dialog", root / "raw", root / "prepared", prepare_dialog.Settings(name="sample"))
-
-    return once("sample-dialog", make) / "prepared" / "task1"
+prepared = prepared_for("selection", "prepared")
+prepared_dialog = prepared_for("dialog", "prepared_dialog")
+prepared_generation = prepared_for("generation", "prepared_generation")
+prepared_reading = prepared_for("reading_comprehension", "prepared_reading")
 
 
 @pytest.fixture(scope="session")
-def prepared_reading(once):
-    """A prepared SQuAD: 24 training and 6 dev questions on who lives where, word vectors of 3 numbers."""
-    people, places = ["Ann", "Bob", "Cyd", "Dee", "Eve"], ["Rome", "Paris", "Kyiv", "Oslo", "Bern"]
-
-    def paragraph(number):
-        pairs = [(people[number % 5], places[number % 4]), (people[(number + 2) % 5], places[(number + 1) % 4])]
-        context = " ".join(f"{person} lives in {place}." for person, place in pairs)
-        qas = [
-            {
-                "id": f"q{number}-{person}",
-                "question": f"Where does {person} live?",
-                "answers": [
-                    {"text": place, "answer_start": context.index(f"{person} lives in {place}") + len(person) + 10}
-                ],
-            }
-            for person, place in pairs
-        ]
-        return {"context": context, "qas": qas}
-
-    def make(root):
-        (root / "raw").mkdir(parents=True)
-        for name, numbers in (("train", range(12)), ("dev", range(12, 15))):
-            data = {"data": [{"title": "t", "paragraphs": [paragraph(number) for number in numbers]}]}
-            (root / "raw" / f"{name}-v1.1.json").write_text(json.dumps(data), encoding="utf-8")
-        words = ["lives", "in", ".", "where", "does", "live", "?", *map(str.lower, places), "unused"]
-        vectors = np.random.default_rng(1).normal(size=(len(words), 3)).astype("float16")
-        np.savez(root / "raw" / "vectors.npz", words=np.array(words), vectors=vectors)
-        prepare_reading.prepare("squad", root / "raw", root / "prepared", prepare_reading.Settings(name="small"))
-
-    return once("sample-reading", make) / "prepared"
-
-
-@pytest.fixture(scope="session")
-def prepared_generation(once):
-    """Prepared conversations: 69 training and 21 dev pairs on who likes what, 14 of which stand in train."""
-    people, things, moods = ["ann", "bob", "cyd", "dee", "eve"], ["tea", "rain", "noise"], ["fine", "too loud"]
-
-    def conversation(number):
-        person, thing, mood = people[number % 5], things[number % 3], moods[number % 2]
-        turns = (
-            f"I am {person}.",
-            f"Hello {person}, what do you like?",
-            f"I like {thing}.",
-            f"{thing}? {thing} is {mood}",
-        )
-        return "\t".join(turns) + "\n"
-
-    def make(root):
-        (root / "raw").mkdir(parents=True)
-        for name, numbers in (("train", range(23)), ("dev", range(23, 30))):
-            (root / "raw" / f"{name}.txt").write_text("".join(map(conversation, numbers)), encoding="utf-8")
-        settings = prepare_generation.Settings(name="small", tokenizer="words", turns=2, min_count=1)
-        prepare_generation.prepare("conversations", root / "raw", root / "prepared", settings)
-
-    return once("sample-generation", make) / "prepared"
+def data(prepared, prepared_dialog, prepared_generation, prepared_reading):
+    """`{task: prepared directory}`."""
+    return dict(zip(SMALL_PATH, (prepared, prepared_dialog, prepared_generation, prepared_reading), strict=True))
 
 
 # === Runs ===
 
 
-def trained(task, prepared):
+def trained_for(task):
     """A fixture: the run of `helpers.SMALL_RUNS` for a task."""
 
     @pytest.fixture(scope="session", name=f"trained_{task}")
-    def run(once, request):
-        data = request.getfixturevalue(prepared)
-        return Run.open(once(f"trained-{task}", lambda path: train_small(task, data, path)))
+    def fixture(once, data):
+        return Run.open(once(f"trained-{task}", lambda path: train_small(task, data[task], path)))
 
-    return run
+    return fixture
 
 
-trained_selection = trained("selection", "prepared")
-trained_dialog = trained("dialog", "prepared_dialog")
-trained_generation = trained("generation", "prepared_generation")
-trained_reading_comprehension = trained("reading_comprehension", "prepared_reading")
+trained_selection = trained_for("selection")
+trained_dialog = trained_for("dialog")
+trained_generation = trained_for("generation")
+trained_reading_comprehension = trained_for("reading_comprehension")
 
 
 @pytest.fixture(scope="session")

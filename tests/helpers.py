@@ -1,10 +1,11 @@
-"""What several test files build, change and call."""
+"""Shared by test files: small datasets and runs, scripts, checks of layers."""
 
 import contextlib
 import dataclasses
 import importlib
 import io
 import itertools
+import json
 import os
 import pathlib
 import runpy
@@ -19,6 +20,8 @@ import pytest
 from absl import flags
 
 from data import pickles
+from data.samples.dialog import write_babi
+from data.samples.selection import write_smn
 from engine.devices import OneDevice, choose_xla
 from engine.run import Run
 from engine.task import Recipe
@@ -37,6 +40,79 @@ def unpickled(content):
         path = pathlib.Path(directory) / "data.pkl"
         path.write_bytes(content)
         return pickles.load(path)
+
+
+# === Prepared datasets ===
+
+SMALL_PATH = {
+    "selection": "prepared",
+    "dialog": "prepared/task1",
+    "generation": "prepared",
+    "reading_comprehension": "prepared",
+}
+"""The dataset in the directory of `prepare_small`, of each task."""
+
+
+def prepare_small(task, root, around=contextlib.nullcontext):
+    """Writes small raw files of a task into `root / "raw"` and prepares them, which is done inside of `around()`.
+
+    Selection: some hundred training lines, vectors of 7 numbers. Dialog: task 1 with 26 training dialogs of 194
+    responses, 7 dialogs each in dev and test. Generation: 69 training and 21 dev pairs on who likes what, 14 of which
+    stand in train. Reading comprehension: 24 training and 6 dev questions on who lives where, vectors of 3 numbers.
+    """
+    raw = root / "raw"
+    corpus, write, settings = {
+        "selection": ("smn", _write_selection, {"dimension": 7, "word2vec_epochs": 1}),
+        "dialog": ("babi-dialog", _write_dialog, {}),
+        "generation": ("conversations", _write_generation, {"tokenizer": "words", "turns": 2, "min_count": 1}),
+        "reading_comprehension": ("squad", _write_reading_comprehension, {}),
+    }[task]
+    name = "sample" if task in ("selection", "dialog") else "small"
+    write(raw)
+    module = importlib.import_module(f"tasks.{task}.prepare")
+    with around():
+        module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
+
+
+def _write_selection(raw):
+    write_smn(raw, count=60, seed=3, held_out=11)
+
+
+def _write_dialog(raw):
+    write_babi(raw, count=40, seed=3, held_out=7)
+
+
+def _write_generation(raw):
+    people, things, moods = ["ann", "bob", "cyd", "dee", "eve"], ["tea", "rain", "noise"], ["fine", "too loud"]
+    raw.mkdir(parents=True)
+    for name, numbers in (("train", range(23)), ("dev", range(23, 30))):
+        lines = []
+        for number in numbers:
+            person, thing, mood = people[number % 5], things[number % 3], moods[number % 2]
+            turns = f"I am {person}.", f"Hello {person}, what do you like?", f"I like {thing}."
+            lines.append("\t".join([*turns, f"{thing}? {thing} is {mood}"]) + "\n")
+        (raw / f"{name}.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def _write_reading_comprehension(raw):
+    people, places = ["Ann", "Bob", "Cyd", "Dee", "Eve"], ["Rome", "Paris", "Kyiv", "Oslo", "Bern"]
+
+    def paragraph(number):
+        pairs = [(people[number % 5], places[number % 4]), (people[(number + 2) % 5], places[(number + 1) % 4])]
+        context, qas = " ".join(f"{person} lives in {place}." for person, place in pairs), []
+        for person, place in pairs:
+            start = context.index(f"{person} lives in {place}") + len(person) + 10
+            question = {"id": f"q{number}-{person}", "question": f"Where does {person} live?"}
+            qas.append({**question, "answers": [{"text": place, "answer_start": start}]})
+        return {"context": context, "qas": qas}
+
+    raw.mkdir(parents=True)
+    for name, numbers in (("train", range(12)), ("dev", range(12, 15))):
+        data = {"data": [{"title": "t", "paragraphs": [paragraph(number) for number in numbers]}]}
+        (raw / f"{name}-v1.1.json").write_text(json.dumps(data), encoding="utf-8")
+    words = ["lives", "in", ".", "where", "does", "live", "?", *map(str.lower, places), "unused"]
+    vectors = np.random.default_rng(1).normal(size=(len(words), 3)).astype("float16")
+    np.savez(raw / "vectors.npz", words=np.array(words), vectors=vectors)
 
 
 # === Runs ===

@@ -5,7 +5,11 @@ import collections
 import functools
 import graphlib
 
+import pytest
 from helpers import ROOT
+from walks import batch_walk
+
+from tasks import TASKS
 
 FLOORS = (
     ("base",),
@@ -86,3 +90,23 @@ def test_metrics_know_no_models():
 def test_a_file_can_be_read_at_once():
     lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
     assert {name: count for name, count in lines.items() if count > 400} == {}
+
+
+# === Walks ===
+
+WALKS = dict(part.split("\n", 1) for part in (ROOT / "tests" / "walks.txt").read_text().split("\n\n") if part)
+"""The committed output of tests/walks.py, `{title: files}`."""
+
+
+def test_walks_are_short():
+    for title, files in WALKS.items():
+        files = files.split()
+        assert title.endswith(f" {len(files)} files") and all((ROOT / file).is_file() for file in files), title
+        assert len(files) <= (10 if "request" in title else 32), title
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_a_batch_passes_the_files_of_its_walk(task, tmp_path):
+    [files] = [files.split() for title, files in WALKS.items() if title.startswith(f"{task}: a batch")]
+    assert sorted(batch_walk(task, tmp_path)) == sorted(files)

@@ -14,18 +14,6 @@ from models import MODELS
 from tasks import TASKS
 
 pytestmark = pytest.mark.slow
-PREPARED = {
-    "selection": "prepared",
-    "dialog": "prepared_dialog",
-    "generation": "prepared_generation",
-    "reading_comprehension": "prepared_reading",
-}
-
-
-@pytest.fixture(scope="module")
-def data(request):
-    """`{task: directory of its prepared dataset}`."""
-    return {task: str(request.getfixturevalue(fixture)) for task, fixture in PREPARED.items()}
 
 
 def needs(backend):
@@ -36,7 +24,7 @@ def needs(backend):
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_models_have_the_same_loss_and_gradients_on_other_backends(backend, data, tmp_path):
     needs(backend)
-    datasets, expected = {name: data[entry.task] for name, entry in MODELS.items()}, {}
+    datasets, expected = {name: str(data[entry.task]) for name, entry in MODELS.items()}, {}
     for name in MODELS:
         weights = initial_weights(name, datasets[name])
         np.savez(tmp_path / f"{name}-weights.npz", *weights)
@@ -53,12 +41,12 @@ def test_models_have_the_same_loss_and_gradients_on_other_backends(backend, data
             np.testing.assert_allclose(found[key] / scale, value / scale, atol=2e-4, err_msg=f"{name} {key}")
 
 
-@pytest.mark.parametrize("task", list(PREPARED))
+@pytest.mark.parametrize("task", TASKS)
 def test_models_train_resume_and_score_on_jax_without_tensorflow(task, data, tmp_path):
     needs("jax")
     whole, interrupted = tmp_path / "whole", tmp_path / "interrupted"
     plan = {
-        "data": {task: data[task]},
+        "data": {task: str(data[task])},
         "settings": {},
         "epochs": {"selection": 1.0, "dialog": 3.0, "generation": 1.0, "reading_comprehension": 7.0},
         "runs": [{"path": str(whole), "devices": "one"}, {"path": str(interrupted), "devices": "all", "interrupt": 7}],

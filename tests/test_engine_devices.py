@@ -15,12 +15,6 @@ from base.files import UserError
 from engine.devices import HOSTS, OneDevice, filled_up, open_devices
 from engine.run import Run
 
-PREPARED = {
-    "selection": "prepared",
-    "dialog": "prepared_dialog",
-    "generation": "prepared_generation",
-    "reading_comprehension": "prepared_reading",
-}
 SETTINGS = {
     "selection": {"embedding_dropout": "0", "loss": "pointwise"},  # a softmax over candidates lets a bias be anything
     "generation": {"dropout": "0"},
@@ -29,15 +23,9 @@ EPOCHS = {"selection": 2.0, "dialog": 3.0, "generation": 2.25, "reading_comprehe
 RATE = 1e-4  # Adam moves a weight by about this per step, also where its gradient is little more than rounding
 
 
-@pytest.fixture(scope="module")
-def data(request):
-    """`{task: directory of its prepared dataset}`."""
-    return {task: str(request.getfixturevalue(fixture)) for task, fixture in PREPARED.items()}
-
-
 def plan_of(data, tasks, runs):
     plan = {"settings": SETTINGS, "epochs": EPOCHS, "learning_rate": RATE, "runs": runs}
-    return "tests/training_program.py", json.dumps({**plan, "data": {task: data[task] for task in tasks}})
+    return "tests/training_program.py", json.dumps({**plan, "data": {task: str(data[task]) for task in tasks}})
 
 
 def result_of(process):

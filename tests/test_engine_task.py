@@ -12,13 +12,6 @@ from engine.task import Training, check_fields, fingerprint, sample_of
 from models import MODELS
 from tasks import RECIPES, TASKS
 
-DATA = {
-    "selection": "prepared",
-    "dialog": "prepared_dialog",
-    "generation": "prepared_generation",
-    "reading_comprehension": "prepared_reading",
-}
-
 
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
@@ -74,9 +67,9 @@ DATA = {
         ("reading_comprehension", {"characters": "3"}, r"--set characters=3: .* decides characters"),
     ],
 )
-def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, request, tmp_path):
+def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, data, tmp_path):
     with pytest.raises(UserError, match=message):
-        train_small(name, request.getfixturevalue(DATA[name]), tmp_path / "run", settings)
+        train_small(name, data[name], tmp_path / "run", settings)
     assert not (tmp_path / "run").exists()
 
 

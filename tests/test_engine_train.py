@@ -25,12 +25,6 @@ from tasks import TASKS
 from tasks.dialog.data import World
 
 dialog, selection = TASKS["dialog"], TASKS["selection"]
-DATA = {
-    "selection": "prepared",
-    "dialog": "prepared_dialog",
-    "generation": "prepared_generation",
-    "reading_comprehension": "prepared_reading",
-}
 
 
 # === The loop, on a model of one layer ===
@@ -296,9 +290,9 @@ def test_the_best_weights_are_those_of_the_best_validation(task, request):
 
 
 @pytest.mark.parametrize(("task", "epochs"), [("selection", 0.5), ("reading_comprehension", 5.0)])
-def test_more_epochs_continue_exactly(task, epochs, request, tmp_path):
+def test_more_epochs_continue_exactly(task, epochs, data, request, tmp_path):
     """Also the averages of the weights."""
-    train_small(task, request.getfixturevalue(DATA[task]), tmp_path / "run", epochs=epochs)
+    train_small(task, data[task], tmp_path / "run", epochs=epochs)
     keras.utils.clear_session()
     check_same_training(resume_small(task, tmp_path / "run"), request.getfixturevalue(f"trained_{task}"))
 
