@@ -23,16 +23,12 @@ def dark(path):
     return np.abs(imread(path)[..., :3] - DARKEST).max(axis=-1) < 0.01
 
 
-def test_the_largest_weight_is_the_darkest_and_negative_ones_are_empty():
+def test_the_largest_weight_is_the_darkest_and_others_than_positive_ones_are_empty():
     text = heat_map(MAP)
     assert text.plain.split("\n") == ["   a bcd e", " x   @@@  ", "yy + ... :"]
     styles = {text.plain[span.start : span.end]: str(span.style) for span in text.spans}
     assert "rgb(0,0,255)" in styles["@@@"] and set(styles) == {"@@@", "+", "...", ":"}
-
-
-def test_weights_that_are_all_zero_are_empty():
-    text = heat_map({"rows": ["x"], "columns": ["ab"], "weights": [[0.0]]})
-    assert text.plain == "  ab\nx   "
+    assert heat_map({"rows": ["x"], "columns": ["ab"], "weights": [[0.0]]}).plain == "  ab\nx   "
 
 
 def test_a_picture_has_a_panel_per_map(tmp_path):
@@ -43,26 +39,27 @@ def test_a_picture_has_a_panel_per_map(tmp_path):
     detail = {**MAP, "group": "g"}
     wide = {**MAP, "columns": list("abcdefghij") * 3, "weights": [[0.0] * 29 + [1.0]] * 2}  # two of them have no room
     draw([wide, wide, detail, detail, {**detail, "group": "h"}], tmp_path / "five.png")
-    # bands of rows, and how many columns of dark cells each has
-    bands = np.split(dark(tmp_path / "five.png"), np.flatnonzero(_begins(dark(tmp_path / "five.png").any(axis=1)))[1:])
-    assert [int(_begins(band.any(axis=0)).sum()) for band in bands] == [1, 1, 2, 1]
+    seen = dark(tmp_path / "five.png")
+    bands = np.split(seen, np.flatnonzero(begins(seen.any(axis=1)))[1:])  # bands of rows; dark cells in each
+    assert [int(begins(band.any(axis=0)).sum()) for band in bands] == [1, 1, 2, 1]
 
 
-def _begins(seen):
+def begins(seen):
     return seen & ~np.concatenate([[False], seen[:-1]])
 
 
-def test_a_high_map_of_words_lies_in_a_picture(tmp_path):
-    sizes = []
-    for rows in (["w"] * 30, ["w" * 50] * 30):
-        draw([{"title": "m", "rows": rows, "columns": ["a", "b"], "weights": [[0.5, 1.0]] * 30}], tmp_path / "a.png")
-        sizes.append(imread(tmp_path / "a.png").shape[:2])
-    assert sizes[0][1] > 2 * sizes[0][0] and sizes[1][0] > sizes[1][1]
-
-
-def test_labels_may_be_long_or_chinese(tmp_path):
-    draw([{**MAP, "rows": ["\u4f60\u597d", "x" * 500]}], tmp_path / "a.png")
-    assert imread(tmp_path / "a.png").shape[1] < 700
+@pytest.mark.parametrize(
+    ("rows", "columns", "shape"),
+    [
+        (["w"] * 30, ["a", "b"], lambda height, width: width > 2 * height),  # turned: words from left to right
+        (["w" * 50] * 30, ["a", "b"], lambda height, width: height > width),
+        (["\u4f60\u597d", "x" * 500], ["a", "bcd", "e"], lambda height, width: width < 700),
+    ],
+)
+def test_labels_may_be_many_or_long_or_chinese(tmp_path, rows, columns, shape):
+    weights = [[1.0] * len(columns)] * len(rows)
+    draw([{"title": "m", "rows": rows, "columns": columns, "weights": weights}], tmp_path / "a.png")
+    assert shape(*imread(tmp_path / "a.png").shape[:2])
 
 
 def test_a_picture_that_cannot_be_written_says_so(tmp_path):
@@ -80,19 +77,15 @@ def test_evaluate_explains_examples(task, request, tmp_path):
     run = request.getfixturevalue(f"trained_{task}")
     done = run_script("evaluate.py", f"--run={run.path}", "--explain=2", f"--out={tmp_path}", "--split=dev")
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        f"example-{number}.{kind}" for number in (1, 2) for kind in ("json", "png")
-    ]
+    names = [f"example-{number}.{kind}" for number in (1, 2) for kind in ("json", "png")]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
     kept = json.loads((tmp_path / "example-2.json").read_text(encoding="utf-8"))
     assert kept["title"].startswith("dev, ") and kept["title"] in done.stdout
-    again = TASKS[task].predictor(run).explain(kept["instance"], details=True)
-    shown = [each["title"] for each in kept["answer"]["attention"]]
-    assert shown == [each["title"] for each in again["attention"]]
-    np.testing.assert_allclose(
-        kept["answer"]["attention"][0]["weights"], again["attention"][0]["weights"], rtol=1e-3, atol=1e-5
-    )
-    assert dark(tmp_path / "example-2.png").sum() > 100
-    assert kept["answer"]["attention"][0]["columns"][0] in done.stdout
+    again = TASKS[task].predictor(run).explain(kept["instance"], details=True)["attention"]
+    maps = kept["answer"]["attention"]
+    assert [each["title"] for each in maps] == [each["title"] for each in again]
+    np.testing.assert_allclose(maps[0]["weights"], again[0]["weights"], rtol=1e-3, atol=1e-5)
+    assert dark(tmp_path / "example-2.png").sum() > 100 and maps[0]["columns"][0] in done.stdout
 
 
 @pytest.mark.parametrize(

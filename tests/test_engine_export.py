@@ -1,7 +1,5 @@
 """`engine.export`: versions, and what is refused."""
 
-import contextlib
-import io
 import pathlib
 import shutil
 import types
@@ -22,91 +20,78 @@ def run(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("runs") / "run")[0]
 
 
-class Archive:
+def archive(fails):
     """Stands in for an `ExportArchive`: writes one file."""
 
-    def __init__(self, *_):
-        pass
-
-    def write_out(self, path, verbose):
+    def write_out(path, verbose):
         (pathlib.Path(path) / "saved_model.pb").write_text("x")
+        if fails:
+            raise OSError("disk full")
 
-
-class BrokenArchive(Archive):
-    def write_out(self, path, verbose):
-        super().write_out(path, verbose)
-        raise OSError("disk full")
+    return lambda *_: types.SimpleNamespace(write_out=write_out)
 
 
 def test_export_writes_the_version_asked_for_or_nothing(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("tasks.selection.export.selection_archive", Archive)
+    monkeypatch.setattr("tasks.selection.export.selection_archive", archive(fails=False))
     assert exporting.export(TASKS["selection"], run, tmp_path, version=7) == tmp_path / "7"
     assert [p.name for p in (tmp_path / "7").iterdir()] == ["saved_model.pb"]
-    monkeypatch.setattr("tasks.selection.export.selection_archive", BrokenArchive)
+    monkeypatch.setattr("tasks.selection.export.selection_archive", archive(fails=True))
     with pytest.raises(OSError, match="disk full"):
         exporting.export(TASKS["selection"], run, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["7"]
 
 
-def used_versions(run, path, _):
+def used_versions(run, path):
     for name in ("1", "9", "notes"):
         (path / "out" / name).mkdir(parents=True)
-    return run
 
 
-def file_instead_of_directory(run, path, _):
+def file_instead_of_directory(run, path):
     (path / "out").write_text("mine")
-    return run
 
 
-def no_vocabulary(run, path, _):
+def no_vocabulary(run, path):
     return Run.create(path / "run", run.record)
 
 
-def small_vocabulary(run, path, _):
+def small_vocabulary(run, path):
     other = Run.create(path / "run", run.record, Vocabulary(WORDS[:-1]))
     shutil.copy(run.path / BEST, other.path)
     return other
 
 
-def other_backend(run, _, monkeypatch):
-    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
-    return run
-
-
 @pytest.mark.parametrize(
-    ("spoilt", "message"),
+    ("spoil", "backend", "message"),
     [
-        (used_versions, "out/1 exists: --version=10 is free"),
-        (file_instead_of_directory, "out is no directory"),
-        (no_vocabulary, "no vocabulary.txt"),
-        (small_vocabulary, f"{VOCABULARY}: expected 11 words.* Received: 10"),
-        (other_backend, "KERAS_BACKEND=tensorflow.* Received: jax"),
+        (used_versions, "tensorflow", "out/1 exists: --version=10 is free"),
+        (file_instead_of_directory, "tensorflow", "out is no directory"),
+        (no_vocabulary, "tensorflow", "no vocabulary.txt"),
+        (small_vocabulary, "tensorflow", f"{VOCABULARY}: expected 11 words.* Received: 10"),
+        (lambda *_: None, "jax", "KERAS_BACKEND=tensorflow.* Received: jax"),
     ],
 )
-def test_export_refuses(spoilt, message, run, tmp_path, monkeypatch):
-    given = spoilt(run, tmp_path, monkeypatch)
+def test_export_refuses(spoil, backend, message, run, tmp_path, monkeypatch):
+    given = spoil(run, tmp_path) or run
+    monkeypatch.setattr(keras.config, "backend", lambda: backend)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UserError, match=message):
         exporting.export(TASKS["selection"], given, tmp_path / "out")
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_the_printed_example_is_the_first_of_the_run(run, tmp_path):
+def test_the_printed_example_is_the_first_of_the_run(run, tmp_path, capsys):
     other = Run.create(tmp_path / "run", run.record, Vocabulary(WORDS))
     candidates = ["it's a long answer, longer than a line has room for, and then some", '"yes"', "no"]
     other.save_examples([{"title": "dev, context 1", "instance": {"turns": ["a b", "c"], "candidates": candidates}}])
     printed, called = exporting.example(TASKS["selection"], other), {}
 
-    class Model:
-        def rank(self, **inputs):
-            called.update(inputs)
-            return {"order": "best first", "scores": "high"}
+    def rank(**inputs):
+        called.update(inputs)
+        return {"order": "best first", "scores": "high"}
 
-    constant = types.SimpleNamespace(constant=lambda value: value)
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(printed, {"model": Model(), "tf": constant})
-    assert called == {"turns": [["a b", "c"]], "candidates": [candidates]} and out.getvalue() == "best first high\n"
+    model, constant = types.SimpleNamespace(rank=rank), types.SimpleNamespace(constant=lambda value: value)
+    exec(printed, {"model": model, "tf": constant})
+    assert called == {"turns": [["a b", "c"]], "candidates": [candidates]}
+    assert capsys.readouterr().out == "best first high\n"
     assert max(map(len, printed.splitlines())) <= 120
     assert "how do i mount a usb stick?" in exporting.example(TASKS["selection"], run)  # which has none

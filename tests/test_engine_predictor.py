@@ -44,22 +44,32 @@ def read(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_lines_are_answered_in_order_and_in_batches(tmp_path):
-    source, predictor = write(tmp_path / "in", [f"{i}日" for i in range(BATCH + 5)]), Double()
-    assert predict_lines(predictor, source, tmp_path / "out") == (BATCH + 5, 0)
-    assert [each["text"] for each in read(tmp_path / "out")] == [f"{i}日{i}日" for i in range(BATCH + 5)]
-    assert predictor.sizes == [BATCH, 5]
+def test_lines_are_answered_in_order_and_in_batches_and_where_it_was_killed_it_continues(tmp_path):
+    texts, out = [f"{i}日" for i in range(2 * BATCH + 5)], tmp_path / "out"
+    source, predictor = write(tmp_path / "in", texts), Double(limit=BATCH)
+    with pytest.raises(KeyboardInterrupt):
+        predict_lines(predictor, source, out)
+    with open(out, "ab") as file:
+        file.write(b'{"text": "half a li')
+    rest = Double()
+    assert predict_lines(rest, source, out) == (BATCH + 5, 0)
+    assert predictor.sizes == [BATCH] and rest.sizes == [BATCH, 5]
+    assert [each["text"] for each in read(out)] == [text * 2 for text in texts]
+    assert predict_lines(Double(), source, out) == (0, 0)
 
 
 def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
     source = tmp_path / "in"
     source.write_bytes(b'{"text": "a"}\n{"text": 3}\n\xff\n' + b"[" * 200_000 + b'\n{"text": "b"}\n')
-    assert predict_lines(Double(), source, tmp_path / "out") == (5, 3)
-    answers = read(tmp_path / "out")
-    assert answers[0] == {"text": "aa"} and answers[4] == {"text": "bb"}
-    assert answers[1]["error"] == "line 2: text: input should be a valid string. Received: 3"
-    assert answers[2]["error"].startswith("line 3: expected a JSON object")
-    assert answers[3]["error"].startswith("line 4: expected a JSON object") and len(answers[3]["error"]) < 200
+    for explain, more in ((False, {}), (True, {"attention": []})):
+        out = tmp_path / f"out-{explain}"
+        assert predict_lines(Double(), source, out, explain) == (5, 3)
+        first, *wrong, last = read(out)
+        assert first == {"text": "aa", **more} and last == {"text": "bb", **more}
+        errors = [each["error"] for each in wrong]
+        assert errors[0] == "line 2: text: input should be a valid string. Received: 3"
+        assert errors[1].startswith("line 3: expected a JSON object")
+        assert errors[2].startswith("line 4: expected a JSON object") and len(errors[2]) < 200
 
 
 @pytest.mark.parametrize(
@@ -87,28 +97,8 @@ def test_a_field_with_a_default_may_be_left_out():
     assert Double().explain({"text": "ab"}) == {"text": "abab", "attention": []}
 
 
-def test_it_goes_on_where_it_was_killed(tmp_path):
-    texts = [str(i) for i in range(3 * BATCH)]
-    source, out = write(tmp_path / "in", texts), tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt):
-        predict_lines(Double(limit=2 * BATCH), source, out)
-    with open(out, "ab") as file:
-        file.write(b'{"text": "half a li')
-    rest = Double()
-    assert predict_lines(rest, source, out) == (BATCH, 0) and rest.sizes == [BATCH]
-    assert [each["text"] for each in read(out)] == [text * 2 for text in texts]
-    assert predict_lines(Double(), source, out) == (0, 0)
-
-
-def test_attention_is_asked_for_one_by_one(tmp_path):
-    source = write(tmp_path / "in", ["a", "b"])
-    assert predict_lines(Double(), source, tmp_path / "out", explain=True) == (2, 0)
-    assert read(tmp_path / "out")[1] == {"text": "bb", "attention": []}
-
-
-def test_files_that_do_not_belong_together_are_refused(tmp_path):
-    source, out = write(tmp_path / "in", ["a"]), write(tmp_path / "out", ["x", "y"])
-    with pytest.raises(UserError, match="has 2 lines already, more than"):
-        predict_lines(Double(), source, out)
-    with pytest.raises(UserError, match="cannot be opened: No such file"):
-        predict_lines(Double(), tmp_path / "missing", tmp_path / "new")
+@pytest.mark.parametrize(("source", "message"), [("in", "has 2 lines already, more than"), ("missing", "No such file")])
+def test_files_that_do_not_belong_together_are_refused(tmp_path, source, message):
+    write(tmp_path / "in", ["a"])
+    with pytest.raises(UserError, match=message):
+        predict_lines(Double(), tmp_path / source, write(tmp_path / "out", ["x", "y"]))

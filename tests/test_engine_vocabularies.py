@@ -92,36 +92,36 @@ def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
 def test_a_layer_that_the_run_has_not_starts_fresh_and_one_too_many_is_refused(
     trained_reading_comprehension, tmp_path, capsys
 ):
-    data = TASKS["reading_comprehension"].dataset_of(trained_reading_comprehension).path
-    start = {"init_from": trained_reading_comprehension.path, "epochs": 1e-6, "learning_rate": 0.0}
-    grown = train_small("reading_comprehension", data, tmp_path / "grown", {"self_attention": "true"}, **start)
-    assert (
-        f"{trained_reading_comprehension.path} has no self_attention: trained from fresh weights"
-        in capsys.readouterr().out
-    )
+    run, task = trained_reading_comprehension, TASKS["reading_comprehension"]
+    data = task.dataset_of(run).path
+    start = {"epochs": 1e-6, "learning_rate": 0.0}
+    grown = train_small(task.name, data, tmp_path / "grown", {"self_attention": "true"}, init_from=run.path, **start)
+    assert f"{run.path} has no self_attention: trained from fresh weights" in capsys.readouterr().out
     how = {"data": data, "baselines": False, "precision": "float32"}
-    task = TASKS["reading_comprehension"]
-    scores = [evaluate(task, run.path, "dev", **how)["metrics"] for run in (trained_reading_comprehension, grown)]
+    scores = [evaluate(task, each.path, "dev", **how)["metrics"] for each in (run, grown)]
     assert scores[0] == scores[1]  # self-attention starts as the identity
     with pytest.raises(UserError, match=r"expected self_attention/.*, as in the run. Received: a model without"):
-        train_small("reading_comprehension", data, tmp_path / "less", **{**start, "init_from": grown.path})
+        train_small(task.name, data, tmp_path / "less", init_from=grown.path, **start)
 
 
-def test_prepare_refuses_words_of_another_task_and_flags_that_they_decide(trained_selection, trained_dialog, tmp_path):
-    flags = "--corpus=smn", f"--source={tmp_path}", f"--out={tmp_path / 'out'}"
-    for words, more, message in (
-        (trained_dialog, [], f"--vocabulary_of expects a run of selection. Received: {trained_dialog.path}, of dialog"),
-        (trained_selection, ["--min_count=3"], "--min_count is not for --vocabulary_of"),
-    ):
-        done = run_script("prepare.py", f"--vocabulary_of={words.path}", *flags, *more)
-        assert done.returncode == 1 and message in done.stderr
+@pytest.mark.parametrize(
+    ("task", "flags", "message"),
+    [
+        ("dialog", [], "--vocabulary_of expects a run of selection. Received: {}, of dialog"),
+        ("selection", ["--min_count=3"], "--min_count is not for --vocabulary_of"),
+    ],
+)
+def test_prepare_refuses_words_of_another_task_and_flags_that_they_decide(task, flags, message, request, tmp_path):
+    words = request.getfixturevalue(f"trained_{task}").path
+    given = "--corpus=smn", f"--source={tmp_path}", f"--out={tmp_path / 'out'}", f"--vocabulary_of={words}"
+    done = run_script("prepare.py", *given, *flags)
+    assert done.returncode == 1 and message.format(words) in done.stderr
 
 
 def test_other_words_and_other_shapes_are_refused(trained_selection, prepared, tmp_path):
     with pytest.raises(UserError, match=r"expected .* of shape"):
         train_small("selection", prepared, tmp_path / "a", {"levels": "0"}, init_from=trained_selection.path)
-    other = tmp_path / "other"
-    shutil.copytree(trained_selection.path, other)
+    other = shutil.copytree(trained_selection.path, tmp_path / "other")
     words = (other / VOCABULARY).read_text().split("\n")
     (other / VOCABULARY).write_text("\n".join([*words[:2], "another", *words[3:]]))
     with pytest.raises(UserError, match=r"has other words; prepare\.py --vocabulary_of="):

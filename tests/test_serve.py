@@ -19,6 +19,15 @@ def parsed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def check(expected, function, *arguments):
+    """A function returns what is expected of it, or raises a `UserError` with this text."""
+    if isinstance(expected, dict):
+        assert function(*arguments) == expected
+    else:
+        with pytest.raises(UserError, match=expected):
+            function(*arguments)
+
+
 def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path, capsys):
     assert serve.found_models() == {}
     with pytest.raises(UserError, match=r"no trained model in pretrained/ or runs/: `python serve.py --samples`"):
@@ -49,11 +58,7 @@ def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path
 )
 def test_an_index_belongs_to_a_model_by_its_name(run, index, expected):
     with flagsaver.flagsaver(run=run, index=index):
-        if isinstance(expected, dict):
-            assert serve.chosen_models() == expected
-        else:
-            with pytest.raises(UserError, match=expected):
-                serve.chosen_models()
+        check(expected, serve.chosen_models)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +75,7 @@ def test_an_index_belongs_to_a_model_by_its_name(run, index, expected):
     ],
 )
 def test_replicas_are_given_for_all_or_for_one(given, expected):
-    if isinstance(expected, dict):
-        assert serve.replicas_of(given, ["a", "b"]) == expected
-    else:
-        with pytest.raises(UserError, match=expected):
-            serve.replicas_of(given, ["a", "b"])
+    check(expected, serve.replicas_of, given, ["a", "b"])
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch):
@@ -84,13 +85,8 @@ def test_without_ray_it_says_what_to_install(monkeypatch):
 
 
 def test_samples_are_trained_and_scored_once(tmp_path, monkeypatch):
-    called = []
-
-    def run(command, check):
-        called.append(command[1:])
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", run)
+    called, done = [], subprocess.CompletedProcess([], 0)
+    monkeypatch.setattr(subprocess, "run", lambda command, check: called.append(command[1:]) or done)
     for file in ("sample-dam/metrics.json", "sample-talk/last.npz"):
         (tmp_path / "runs" / file).parent.mkdir(parents=True)
         (tmp_path / "runs" / file).touch()

@@ -5,6 +5,8 @@ import json
 import re
 import threading
 import time
+import types
+from unittest.mock import AsyncMock
 
 import pytest
 from fastapi.testclient import TestClient
@@ -99,7 +101,8 @@ def test_openapi_has_the_schemas_of_each_model(client):
     document = client.get("/openapi.json").json()
     assert "/v1/models/{name}:predict" in document["paths"]
     operation = document["paths"]["/v1/models/echo:predict"]["post"]
-    references = [part["content"]["application/json"]["schema"]["properties"] for part in _parts(operation)]
+    parts = operation["requestBody"], operation["responses"]["200"]
+    references = [part["content"]["application/json"]["schema"]["properties"] for part in parts]
     assert references == [
         {"instances": {"type": "array", "items": {"$ref": "#/components/schemas/echo.instance"}}},
         {"predictions": {"type": "array", "items": {"$ref": "#/components/schemas/echo.answer"}}},
@@ -107,10 +110,6 @@ def test_openapi_has_the_schemas_of_each_model(client):
     for reference in re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(document)):
         assert reference in document["components"]["schemas"]
     assert document["components"]["schemas"]["echo.Letter"]["required"] == ["text"]
-
-
-def _parts(operation):
-    return operation["requestBody"], operation["responses"]["200"]
 
 
 @pytest.mark.parametrize(
@@ -173,37 +172,23 @@ def test_an_answer_that_takes_too_long_is_given_up(client, echo):
 
 
 def test_a_model_without_a_replica_is_unavailable():
-    class Gone:
-        """A model of another process, as `serving.cluster.Remote`."""
-
-        name, version, queued = "gone", "1", 0
-        started = closed = False
-
-        async def start(self):
-            self.started = True
-
-        async def predict(self, instances):
-            raise RequestError(503, "no replica of gone answers now: try again later")
-
-        async def close(self):
-            self.closed = True
-
-    model = Gone()
+    model = types.SimpleNamespace(**{name: AsyncMock() for name in ("start", "predict", "close")}, version="1")
+    model.predict.side_effect = RequestError(503, "no replica of gone answers now: try again later")
     with TestClient(app_of({"gone": model})) as client:
-        assert model.started
+        assert model.start.await_count == 1
         answer = client.post("/v1/models/gone:predict", json={"instances": [{"text": "a"}]})
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1") and model.closed
+    assert (answer.status_code, answer.headers["retry-after"], model.close.await_count) == (503, "1", 1)
     assert answer.json() == {"error": "no replica of gone answers now: try again later"}
 
 
 def test_prometheus_counts_requests_by_status(client):
     predict(client, instances=[{"text": "a"}, {"text": "b"}])
     predict(client, instances=[])
-    text = client.get("/metrics").text
-    assert 'colloquy_requests_total{model="echo",status="200",verb="predict"} 1.0' in text
-    assert 'colloquy_requests_total{model="echo",status="400",verb="predict"} 1.0' in text
-    assert 'colloquy_batch_instances_sum{model="echo"} 2.0' in text
-    assert 'colloquy_queue_instances{model="echo"} 0.0' in text
+    lines = client.get("/metrics").text.splitlines()
+    for status in ("200", "400"):
+        assert f'colloquy_requests_total{{model="echo",status="{status}",verb="predict"}} 1.0' in lines
+    assert 'colloquy_batch_instances_sum{model="echo"} 2.0' in lines
+    assert 'colloquy_queue_instances{model="echo"} 0.0' in lines
 
 
 def test_the_page_runs_only_scripts_of_this_server(client):
@@ -214,51 +199,26 @@ def test_the_page_runs_only_scripts_of_this_server(client):
 
 
 def test_a_client_that_leaves_while_it_asks_is_counted_and_no_error(app, echo):
-    sent = []
     scope = {"type": "http", "method": "POST", "path": "/v1/models/echo:predict", "query_string": b"", "headers": []}
-    events = iter([{"type": "http.request", "body": b'{"inst', "more_body": True}, {"type": "http.disconnect"}])
-
-    async def receive():
-        return next(events)
-
-    async def send(message):
-        sent.append(message)
-
-    asyncio.run(app(scope, receive, send))
-    assert sent[0]["status"] == 499 and echo.calls == []
+    sent = AsyncMock()
+    events = [{"type": "http.request", "body": b'{"inst', "more_body": True}, {"type": "http.disconnect"}]
+    asyncio.run(app(scope, AsyncMock(side_effect=events), sent))
+    assert sent.await_args_list[0].args[0]["status"] == 499 and echo.calls == []
 
 
 # === Micro-batching ===
 
 
-class Numbers:
-    """A model of numbers: `answers` computes them, `explain` waits for an event."""
+def batched(conversation, compute=list, valid=lambda instance, where: instance, **sizes):
+    """What a conversation with a batched model of numbers returns, and the batches that it computed."""
+    batches, event = [], threading.Event()
 
-    name, version = "numbers", "1"
+    def answers(instances):
+        batches.append(list(instances))
+        return compute(instances)
 
-    def __init__(self, compute):
-        self.answers, self.batches, self.event = self.noting(compute), [], threading.Event()
-
-    def noting(self, compute):
-        def answers(instances):
-            self.batches.append(list(instances))
-            return compute(instances)
-
-        return answers
-
-    def valid(self, instance, where):
-        return instance
-
-    def explain(self, instance):
-        return self.event.wait(5)
-
-    def metadata(self):
-        return {}
-
-
-def batched(conversation, compute=list, **sizes):
-    """What a conversation with a batched model returns, and the batches that it computed."""
-    model = Numbers(compute)
+    shared = {"name": "numbers", "version": "1", "metadata": dict, "event": event}
+    model = types.SimpleNamespace(**shared, valid=valid, answers=answers, explain=lambda instance: event.wait(5))
 
     async def main():
         batched = Batched(model, **sizes)
@@ -266,7 +226,7 @@ def batched(conversation, compute=list, **sizes):
         await batched.close()
         return found
 
-    return asyncio.run(main()), model.batches
+    return asyncio.run(main()), batches
 
 
 def inverse(instances):
@@ -347,13 +307,12 @@ def test_closing_answers_what_waits():
 
 
 def test_a_wrong_instance_is_refused_before_it_waits():
-    async def ask(model):
-        def refuse(instance, where):
-            raise UserError(f"{where}: no {instance}")
+    def refuse(instance, where):
+        raise UserError(f"{where}: no {instance}")
 
-        model._model.valid = refuse
+    async def ask(model):
         with pytest.raises(UserError, match="instance 0: no 1"):
             await model.predict([1])
         return model.queued
 
-    assert batched(ask) == (0, [])
+    assert batched(ask, valid=refuse) == (0, [])
