@@ -91,12 +91,17 @@ trained_reading_comprehension = trained_for("reading_comprehension")
 
 
 @pytest.fixture(scope="session")
-def selection_index(once, trained_selection, prepared):
+def selection_predictor(trained_selection):
+    keras.config.set_dtype_policy("float32")
+    return TASKS["selection"].predictor(trained_selection)
+
+
+@pytest.fixture(scope="session")
+def selection_index(once, selection_predictor, prepared):
     """An index of the conversations that the small selection run was trained on."""
 
     def make(root):
-        predictor = TASKS["selection"].predictor(trained_selection)
-        build_for(predictor, root / "index", of_dataset(prepared, predictor.vocabulary))
+        build_for(selection_predictor, root / "index", of_dataset(prepared, selection_predictor.vocabulary))
 
     return once("selection-index", make) / "index"
 

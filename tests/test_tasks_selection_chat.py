@@ -9,7 +9,6 @@ from terminals import talk_plain
 
 from base.files import UserError
 from serving.models import load
-from tasks import TASKS
 from tasks.selection.chat import SelectionChat
 from tasks.selection.retrieval.answers import answers_of, ranked
 from tasks.selection.retrieval.index import RetrievalIndex
@@ -17,24 +16,19 @@ from tasks.selection.retrieval.index import RetrievalIndex
 QUESTION = "what can you tell me about the town ?"
 
 
-@pytest.fixture(scope="module")
-def predictor(trained_selection):
-    return TASKS["selection"].predictor(trained_selection)
-
-
 @pytest.fixture
-def chat(predictor, selection_index):
-    return SelectionChat(predictor, index=selection_index)
+def chat(selection_predictor, selection_index):
+    return SelectionChat(selection_predictor, index=selection_index)
 
 
-def test_the_chat_says_the_best_answer_and_remembers_it(chat, predictor, selection_index):
-    index = RetrievalIndex(selection_index, predictor.vocabulary)
+def test_the_chat_says_the_best_answer_and_remembers_it(chat, selection_predictor, selection_index):
+    index = RetrievalIndex(selection_index, selection_predictor.vocabulary)
     assert chat.reply("  ") == [] and chat.said == []
     [said] = chat.reply(QUESTION)
-    assert said == answers_of(predictor, index, [QUESTION])[0].text
+    assert said == answers_of(selection_predictor, index, [QUESTION])[0].text
     assert chat.said == [QUESTION, said]
     [then] = chat.reply("and the market ?")
-    assert then == answers_of(predictor, index, [QUESTION, said, "and the market ?"])[0].text
+    assert then == answers_of(selection_predictor, index, [QUESTION, said, "and the market ?"])[0].text
     chat.reset()
     assert chat.said == [] and chat.more() == "Say something first."
     assert chat.reply("zork zork") == ["[Nothing in the index has a word of that.]"]
@@ -61,12 +55,12 @@ def test_explain_shows_the_best_match_of_each_word(chat):
     assert "(turn 1)" in lines[0]
 
 
-def test_own_answers_are_ranked(predictor, tmp_path):
+def test_own_answers_are_ranked(selection_predictor, tmp_path):
     file = tmp_path / "answers.txt"
     file.write_text("yes\n\n  no thank you\nthe town is old\n", encoding="utf-8")
-    chat = SelectionChat(predictor, candidates=file)
+    chat = SelectionChat(selection_predictor, candidates=file)
     [said] = chat.reply(QUESTION)
-    best = ranked(predictor, [QUESTION], ["yes", "no thank you", "the town is old"])
+    best = ranked(selection_predictor, [QUESTION], ["yes", "no thank you", "the town is old"])
     assert said == best[0].text
     assert chat.more().split("\n") == [f"{i:3}  {a.score:.3f}  {a.text}" for i, a in enumerate(best, 1)]
 
@@ -75,12 +69,12 @@ def test_own_answers_are_ranked(predictor, tmp_path):
     ("content", "message"),
     [(None, "readable text file"), (b"", "an answer per line"), (b"\n \n", "an answer per line"), (b"\xff", "UTF-8")],
 )
-def test_a_file_without_answers_is_refused(predictor, tmp_path, content, message):
+def test_a_file_without_answers_is_refused(selection_predictor, tmp_path, content, message):
     file = tmp_path / "answers.txt"
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(UserError, match=rf"answers.txt.*: expected .*{message}"):
-        SelectionChat(predictor, candidates=file)
+        SelectionChat(selection_predictor, candidates=file)
 
 
 def test_talk_shows_an_answer_once(chat):

@@ -117,49 +117,46 @@ def test_names_are_those_of_the_image(model):
 # === Plain text ===
 
 
-@pytest.fixture(scope="module")
-def predictor(trained_selection):
-    return TASKS["selection"].predictor(trained_selection)
-
-
-def test_the_best_candidate_is_explained_by_its_words(predictor):
-    words = predictor.vocabulary.words[2:9]
+def test_the_best_candidate_is_explained_by_its_words(selection_predictor):
+    words = selection_predictor.vocabulary.words[2:9]
     turns, candidate = [" ".join(words[:3]), "", " ".join(words[3:5])], " ".join(words[4:6])
-    maps = predictor.explain({"turns": turns, "candidates": [candidate]})["attention"]
+    maps = selection_predictor.explain({"turns": turns, "candidates": [candidate]})["attention"]
     assert [(each["title"], each["rows"], each["columns"]) for each in maps] == [
         ("turn 1", list(words[:3]), list(words[4:6])),
         ("turn 3", list(words[3:5]), list(words[4:6])),
     ]
     for candidates in (["", candidate], [candidate, ""]):
-        explained = predictor.explain({"turns": turns, "candidates": candidates})
+        explained = selection_predictor.explain({"turns": turns, "candidates": candidates})
         assert explained["attention"] == (maps if candidates[explained["order"][0]] else [])
 
 
-def test_a_context_is_encoded_once_for_all_its_candidates(predictor, monkeypatch):
-    calls, predict = [], predictor.model.predict_on_batch
+def test_a_context_is_encoded_once_for_all_its_candidates(selection_predictor, monkeypatch):
+    calls, predict = [], selection_predictor.model.predict_on_batch
 
     def counting(inputs):
         calls.append((inputs["turns"].shape[0], inputs["responses"].shape[:2]))
         return predict(inputs)
 
-    words = predictor.vocabulary.words
+    words = selection_predictor.vocabulary.words
     candidates = [" ".join(words[i : i + 1 + i % 7]) for i in range(3, 40)]
     instance = {"turns": [" ".join(words[5:9])], "candidates": ["hello"] * 31}
-    monkeypatch.setattr(predictor.model, "predict_on_batch", counting)
-    predictor.predict([instance])
+    monkeypatch.setattr(selection_predictor.model, "predict_on_batch", counting)
+    selection_predictor.predict([instance])
     assert calls == [(1, (1, 31))]
     calls.clear()
-    together = predictor.predict([{**instance, "candidates": candidates}])[0]["logits"]
+    together = selection_predictor.predict([{**instance, "candidates": candidates}])[0]["logits"]
     assert len(calls) <= 2  # in two halves where the shorter half is much shorter
-    alone = [predictor.predict([{**instance, "candidates": [text]}])[0]["logits"][0] for text in candidates]
+    alone = [selection_predictor.predict([{**instance, "candidates": [text]}])[0]["logits"][0] for text in candidates]
     np.testing.assert_allclose(together, alone, atol=1e-4)
 
 
-def test_raw_texts_are_split_by_the_tokenizer_of_the_run(trained_selection, predictor):
+def test_raw_texts_are_split_by_the_tokenizer_of_the_run(trained_selection, selection_predictor):
     instance = {"turns": ["hello there !"], "candidates": ["what is it , then ?"]}
     raw = {"turns": ["Hello there!"], "candidates": ["What is it, then?"]}
-    assert predictor.predict([raw]) != predictor.predict([instance])  # the tests' data are split at white space
+    assert selection_predictor.predict([raw]) != selection_predictor.predict(
+        [instance]
+    )  # the tests' data are split at white space
     dataset = {**trained_selection.dataset, "text": {"tokenizer": "terms", "lower": True}}
     run = Run(trained_selection.path, {**trained_selection.record, "dataset": dataset})
     as_written = TASKS["selection"].predictor(run)
-    assert as_written.predict([raw]) == as_written.predict([instance]) == predictor.predict([instance])
+    assert as_written.predict([raw]) == as_written.predict([instance]) == selection_predictor.predict([instance])

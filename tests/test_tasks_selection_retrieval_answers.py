@@ -2,28 +2,22 @@
 
 import pytest
 
-from tasks import TASKS
 from tasks.selection.retrieval.answers import Answer, answers_of, candidates_of, without_duplicates
 from tasks.selection.retrieval.build import of_corpus
 from tasks.selection.retrieval.index import Hit, RetrievalIndex
 
 
 @pytest.fixture(scope="module")
-def predictor(trained_selection):
-    return TASKS["selection"].predictor(trained_selection)
+def index(selection_predictor, selection_index):
+    return RetrievalIndex(selection_index, selection_predictor.vocabulary)
 
 
-@pytest.fixture(scope="module")
-def index(predictor, selection_index):
-    return RetrievalIndex(selection_index, predictor.vocabulary)
-
-
-def test_answers_are_ordered_by_the_model_and_by_their_questions(index, predictor, prepared):
+def test_answers_are_ordered_by_the_model_and_by_their_questions(index, selection_predictor, prepared):
     turns = list(of_corpus("smn", prepared.parent / "raw"))[7][:-1]
     hits = candidates_of(index, turns, 23)
     texts = [hit.text for hit in hits]
-    [found] = predictor.predict([{"turns": turns, "candidates": texts}])
-    answers = answers_of(predictor, index, turns, 23)
+    [found] = selection_predictor.predict([{"turns": turns, "candidates": texts}])
+    answers = answers_of(selection_predictor, index, turns, 23)
     assert sorted(answer.text for answer in answers) == sorted(texts) and len(texts) > 9
     total = {hit.text: logit + 16 * hit.question for hit, logit in zip(hits, found["logits"], strict=True)}
     assert len({hit.question for hit in hits}) > 3

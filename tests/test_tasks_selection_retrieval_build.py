@@ -10,7 +10,6 @@ from helpers import run_script
 from base.files import UserError
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
-from tasks import TASKS
 from tasks.selection.retrieval import build
 from tasks.selection.retrieval.build import (
     TurnStore,
@@ -123,11 +122,6 @@ def test_conversations_of_a_prepared_dataset_and_of_its_files_are_the_same(prepa
         next(of_dataset(prepared, Vocabulary.of(["a"])))
 
 
-@pytest.fixture(scope="module")
-def predictor(trained_selection):
-    return TASKS["selection"].predictor(trained_selection)
-
-
 @pytest.fixture
 def run_with_pairs(trained_selection, prepared, tmp_path):
     """A run directory with the conversations that it was trained on."""
@@ -136,29 +130,29 @@ def run_with_pairs(trained_selection, prepared, tmp_path):
     return path
 
 
-def test_a_run_with_pairs_gets_its_index_when_it_is_needed(run_with_pairs, predictor, prepared, capsys):
-    built = index_of_run(run_with_pairs, predictor)
+def test_a_run_with_pairs_gets_its_index_when_it_is_needed(run_with_pairs, selection_predictor, prepared, capsys):
+    built = index_of_run(run_with_pairs, selection_predictor)
     assert built == run_with_pairs / "index"
     assert capsys.readouterr().out == f"{built}: built once, of {run_with_pairs / 'pairs'}\n"
-    stored = RetrievalIndex(built, predictor.vocabulary)
+    stored = RetrievalIndex(built, selection_predictor.vocabulary)
     assert stored.config["made_of"] == ["pairs"] and stored.size > 9
     said = {text for talk in of_corpus("smn", prepared.parent / "raw") for text in talk}
     assert {stored.utterance(number) for number in range(stored.size)} <= said
     before = (built / "config.json").stat().st_mtime_ns
-    assert index_of_run(run_with_pairs, predictor) == built and capsys.readouterr().out == ""
+    assert index_of_run(run_with_pairs, selection_predictor) == built and capsys.readouterr().out == ""
     assert (built / "config.json").stat().st_mtime_ns == before
 
 
 def test_no_index_is_built_without_pairs_or_where_it_cannot_be(
-    trained_selection, run_with_pairs, predictor, monkeypatch
+    trained_selection, run_with_pairs, selection_predictor, monkeypatch
 ):
-    assert index_of_run(trained_selection.path, predictor) is None
+    assert index_of_run(trained_selection.path, selection_predictor) is None
     with monkeypatch.context() as patch:
         patch.setattr("os.access", lambda path, mode: False)
-        assert index_of_run(run_with_pairs, predictor) is None
+        assert index_of_run(run_with_pairs, selection_predictor) is None
     (run_with_pairs / "pairs" / "train.txt").write_text("1\tno response\n")
     with pytest.raises(UserError, match=r"train.txt, line 1"):
-        index_of_run(run_with_pairs, predictor)
+        index_of_run(run_with_pairs, selection_predictor)
     assert not [path.name for path in run_with_pairs.iterdir() if "index" in path.name]
 
 
