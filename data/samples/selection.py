@@ -1,6 +1,6 @@
 """The embedded sample of response selection, in the format of `data.corpora.smn`: `train.txt`, `dev.txt`, `test.txt`.
 
-Responses are turns of users and bots that the context determines (`Turn.fits`). Reading is needed because two of three
+Responses are turns of users and bots that the context determines (`Turn.act`). Reading is needed because two of three
 negatives in train, four of nine in dev and test, are *misreadings*: they contain the words of the context and
 contradict it. Shared words favour them as much as the positive response:
 
@@ -55,7 +55,7 @@ def examples(conversations):
         Example(number, turns[:place], turn)
         for number, turns in enumerate(conversations)
         for place, turn in enumerate(turns)
-        if turn.fits and place > 0
+        if turn.act and place > 0
     ]
 
 
@@ -69,20 +69,21 @@ def draw_negatives(rng, example, pool, name):
         name: The split.
 
     Returns:
-        List of `Turn` with different texts; fewer than `NEGATIVES` says if the pool has no more.
+        List of different texts in tokens; fewer than `NEGATIVES` says if the pool has no more.
     """
+    conversation, _, response = example
     unfit = (
-        other.response
+        other.response.text
         for other in rng.sample(pool, min(len(pool), TRIES))
-        if other.conversation != example.conversation and not other.response.about <= example.response.fits
+        if other.conversation != conversation and other.response.act not in response.fits
     )
-    misreadings, chosen = example.response.misreadings, {tokenize(example.response.text): example.response}
-    for turns, most in zip((rng.sample(misreadings, len(misreadings)), unfit), NEGATIVES[name], strict=True):
-        for turn in turns:
+    misreadings, chosen = rng.sample(response.misreadings, len(response.misreadings)), {tokenize(response.text): None}
+    for texts, most in zip((misreadings, unfit), NEGATIVES[name], strict=True):
+        for text in texts:
             if len(chosen) > most:
                 break
-            chosen.setdefault(tokenize(turn.text), turn)
-    return list(chosen.values())[1:]
+            chosen[tokenize(text)] = None
+    return list(chosen)[1:]
 
 
 def smn_lines(name, conversations, seed=1, contexts=None):
@@ -97,8 +98,8 @@ def smn_lines(name, conversations, seed=1, contexts=None):
     lines, (_, negatives) = [], NEGATIVES[name]
     for example in chosen:
         context = "\t".join(tokenize(turn.text) for turn in example.context)
-        candidates = [example.response, *draw_negatives(rng, example, pool, name)]
-        lines += [f"{int(turn is example.response)}\t{context}\t{tokenize(turn.text)}\n" for turn in candidates]
+        lines.append(f"1\t{context}\t{tokenize(example.response.text)}\n")
+        lines += [f"0\t{context}\t{text}\n" for text in draw_negatives(rng, example, pool, name)]
     if not chosen or len(lines) < len(chosen) * (1 + negatives):
         raise ValueError(
             f"More conversations are needed to find {negatives} negative responses for each context "

@@ -11,13 +11,12 @@ question that the next step answers, if there is one.
     detail relation    asks a fact about one      part           says goodbye
     chat topic         small talk                 persona key    asks the bot about itself
 
-A turn makes *claims*: it is wrong in the place of another if one of them does not fit there.
+A turn that the context determines has an *act*, which fits there; a turn of another act does not.
 
-    ("say", slot, value)     takes up what the user has just said or asked for
-    ("state", slot, value)   builds on anything said before
-    ("ask", slot or topic)   asks for it          ("give", slot)    answers that question
-    ("tell", relation, name) states a fact        ("point", name)   singles out a restaurant
-    ("scene", scene)         is small talk of it  ("self", key)     is the bot's on itself
+    ("say", slot, value)     takes up a wish          ("give", slot)    answers a question for one
+    ("tell", relation, name) states a fact            ("point", name)   singles out a restaurant
+    ("chat", topic)          answers a question       ("scene", scene)  replies to small talk
+    ("self", key)            is the bot's on itself   ("offer", (slot, value), ...), "book", "part"
 """
 
 import random
@@ -41,21 +40,18 @@ from data.samples.wording import (
 from data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restaurants
 
 MAX_STEPS = 7
-ASKS = {("ask", slot) for slot in SLOTS["asks"]}
-TASTES = {("scene", scene) for scene in TOPICS["treat"].scenes} | {("give", "cuisine")}
-"""Answers to both a question for a treat and one for a cuisine."""
 
 
 class Turn(NamedTuple):
     """A turn of the user or the bot."""
 
     text: str
-    about: frozenset
-    """The claims it makes."""
+    act: tuple | None = None
+    """`None` if the context does not determine the turn."""
     fits: frozenset = frozenset()
-    """The claims that are right in its place; empty if the context does not determine the turn."""
-    misreadings: tuple = ()
-    """Turns that contain words of the conversation and contradict it: some claim of each does not fit."""
+    """Acts that are right in its place."""
+    misreadings: tuple[str, ...] = ()
+    """Texts in its place that contain words of the conversation and contradict it."""
 
 
 def simulate(count, seed=1):
@@ -148,7 +144,7 @@ def _extras(rng, told, steps):
 class _Talk:
     """A conversation on a plan. A method with the name of a step says the user's turn and the bot's.
 
-    Misreadings are pairs of a text and its claims. `other` is a second `random.Random`, which draws them.
+    `rng` draws the conversation, `other` what is misread in it.
     """
 
     def __init__(self, rng, other, world):
@@ -179,57 +175,52 @@ class _Talk:
 
     # === Speaking ===
 
-    def pick(self, options, more=()):
+    def pick(self, options, more=(), misread=False):
         """Draws a wording, if possible a new one; half the time from `more`, if there is any."""
-        option = self._draw(self.rng, options, more)
-        self.used.add(option)
+        rng = self.other if misread else self.rng
+        options = more if more and rng.random() < 0.5 else options
+        option = rng.choice([option for option in options if option not in self.used] or options)
+        if not misread:
+            self.used.add(option)
         return option
 
-    def _draw(self, rng, options, more):
-        options = more if more and rng.random() < 0.5 else options
-        return rng.choice([option for option in options if option not in self.used] or options)
-
-    def instead(self, claim, options, more=(), value=None, **fields):
-        """A misreading: a wording as by `pick`, filled, with its claim."""
-        return fill(self._draw(self.other, options, more), value, **fields), [claim]
+    def misread(self, tables, count=3, **fields):
+        """Wordings of at most `count` of some tables of options, drawn and filled."""
+        return [fill(self.pick(options, misread=True), **fields) for options in self.some(tables, count)]
 
     def some(self, options, count):
         """At most `count` of the options, drawn for misreadings."""
         options = sorted(options)
         return self.other.sample(options, min(count, len(options)))
 
-    def say(self, text, about=(), fits=frozenset(), misread=()):
-        wrong = {other: Turn(other, frozenset(claims)) for other, claims in misread if fits and set(claims) - fits}
+    def worded(self, kind, slot, value, misread=False):
+        """A sentence on the value of a slot, of `SLOTS[kind]`."""
+        return fill(self.pick(SLOTS[kind][slot], SLOTS.get(f"{kind} value", {}).get(value), misread), value)
+
+    def confused(self, kind, slot, values):
+        """Sentences as by `worded` on other slots, and on the value of this one before its correction."""
+        found = self.some(((s, v) for s, v in values.items() if s != slot and s in SLOTS[kind]), 3)
+        found += [(s, v) for s, v in self.former.items() if s == slot]
+        return [self.worded(kind, s, v, misread=True) for s, v in found]
+
+    def say(self, text, act=None, misread=(), also=(), lead="", question=""):
+        """Says a turn; `misread`: other words for `text`; `also`: acts that fit here, too."""
+        wrong = dict.fromkeys(sentences(lead, other, question) for other in misread if act)
+        text = sentences(lead, text, question)
         wrong.pop(text, None)
-        self.turns.append(Turn(text, frozenset(about), frozenset(fits), tuple(wrong.values())))
+        self.turns.append(Turn(text, act, frozenset((act, *also)), tuple(wrong)))
 
-    def ask(self, text, about=(), fits=frozenset(), slots=None, misread=()):
-        """Says the user's turn, which may give slots."""
-        self.slots |= slots or {}
-        fits = fits | TASTES if fits & TASTES else fits
-        self.say(sentences(text), about, fits, [(sentences(other), claims) for other, claims in misread])
-
-    def reply(self, text, about=(), also=(), misread=()):
-        """Says the bot's turn, with the question that the next step answers; `also`: further claims that fit."""
-        question, asked = self.question(*self.following)
-        fits = set()
-        if about or (ASKS.intersection(asked) and self.slots):
-            fits = {*about, *asked, *also, *(("ask", topic) for topic in TOPICS)}
-            fits |= {claim for claim in ASKS if claim[1] not in self.slots}
-            fits |= {("state", s, v) for s in SEARCH if s not in self.slots for v in VALUES[s]}
-            fits |= {("state", *item) for item in self.slots.items()}
-            fits |= {("state", "name", place.name) for place in self.named}
-        misread = [(sentences(other, question), [*claims, *asked]) for other, claims in misread]
-        self.say(sentences(text, question), [*about, *asked], fits, misread)
+    def reply(self, text, act=None, misread=(), also=(), lead=""):
+        """Says the bot's turn, with the question that the next step answers."""
+        self.say(text, act, misread, also, lead, self.question(*self.following))
 
     def question(self, step, key=None):
-        """The bot's question if this step comes next, and its claims."""
         self.prompted = step == "give" or (step == "chat" and self.rng.random() < 0.5)
         if step == "choose":
-            return self.pick(BOT["pair prompts"] if len(self.named) > 1 else BOT["accept prompts"]), []
+            return self.pick(BOT["pair prompts"] if len(self.named) > 1 else BOT["accept prompts"])
         if not self.prompted:
-            return "", []
-        return self.pick(SLOTS["asks"][key] if step == "give" else TOPICS[key].questions), [("ask", key)]
+            return ""
+        return self.pick(SLOTS["asks"][key] if step == "give" else TOPICS[key].questions)
 
     # === Steps ===
 
@@ -250,21 +241,22 @@ class _Talk:
             what = told("price", "cuisine") or " nice"
             request = fill(self.pick(USER["search openings"]), wanted=f"a{what} place{told('town')}{when}")
         introduction = fill(self.pick(USER["introductions"]), **given) if "guest" in given else ""
-        self.ask(sentences(self.pick(USER["greetings"]), introduction, request), slots=given)
+        self.say(sentences(self.pick(USER["greetings"]), introduction, request))
+        self.slots |= given
         self.respond(given | names, nods)
 
     def give(self, slot):
-        value, answers, further = self.first_wishes[slot], SLOTS["gives"], SLOTS["gives value"]
-        others = self.some((self.first_wishes | self.slots).items(), 4)
-        misread = [self.instead(("give", s), answers[s], further.get(v), value=v) for s, v in others]
-        text = fill(self.pick(answers[slot], further.get(value)), value)
-        self.ask(text, [("give", slot)], {("give", slot)}, {slot: value}, misread)
+        value = self.first_wishes[slot]
+        misread = self.confused("gives", slot, self.first_wishes | self.slots)
+        self.say(self.worded("gives", slot, value), ("give", slot), misread)
+        self.slots[slot] = value
         self.respond({slot: value}, SLOTS["nods"]["any"])
 
     def correct(self, slot):
         self.former[slot], value = self.slots[slot], self.wishes[slot]
         old = CRAVINGS.get(self.former[slot], self.former[slot])
-        self.ask(fill(self.pick(SLOTS["corrections"][slot]), value, old=old), slots={slot: value})
+        self.say(fill(self.pick(SLOTS["corrections"][slot]), value, old=old))
+        self.slots[slot] = value
         self.respond({slot: value}, lead=fill(self.pick(SLOTS["nods"]["correction"]), old=old))
 
     def choose(self, _):
@@ -273,71 +265,55 @@ class _Talk:
             name = self.named[place].name
             by_name = self.rng.random() < 0.6
             options = USER["picks"] if by_name else ORDINAL_PICKS[place]
-            self.point(fill(self.pick(options), name=name), name if by_name else "ordinal")
+            self.say(fill(self.pick(options), name=name), ("point", name) if by_name else None)
             self.named = [self.named[place]]
         else:
-            self.ask(self.pick(USER["accepts"]))
+            self.say(self.pick(USER["accepts"]))
         self.settled = True
         self.respond({"name": self.named[0].name}, SLOTS["nods"]["any"])
-
-    def point(self, text, by):
-        """Says a user's turn that singles out a restaurant, by its name or ordinal."""
-        self.ask(text, [("point", by)], {("point", "ordinal"), *(("point", place.name) for place in self.named)})
 
     def detail(self, relation):
         place = self.rng.choice(self.named)
         template = self.pick(RESTAURANTS["detail questions"][relation])
         if len(self.named) > 1 or self.rng.random() < 0.3:
-            self.point(fill(template, place=f"the {place.name}"), place.name)
+            self.say(fill(template, place=f"the {place.name}"), ("point", place.name))
         else:
-            self.ask(fill(template, place="the place"))
+            self.say(fill(template, place="the place"))
         answers, key = RESTAURANTS["detail answers"], {"dish": "cuisine", "price": "price"}.get(relation)
         plain = key in self.slots and self.rng.random() < 0.6
-        basis = ("state", key, self.slots[key]) if plain else ("state", "name", place.name)
         template = self.pick((RESTAURANTS["plain detail answers"] if plain else answers)[relation])
-        elsewhere = [other for other in self.named if other != place]
-        misread = [(fill(template, **vars(other)), [("tell", relation, other.name)]) for other in elsewhere]
-        others = self.some(answers.keys() - {relation}, 3)
-        misread += [self.instead(("tell", r, place.name), answers[r], **vars(place)) for r in others]
-        self.reply(fill(template, **vars(place)), [("tell", relation, place.name), basis], misread=misread)
+        misread = [fill(template, **vars(other)) for other in self.named if other != place]
+        misread += self.misread((answers[other] for other in answers if other != relation), **vars(place))
+        self.reply(fill(template, **vars(place)), ("tell", relation, place.name), misread)
 
     def recall(self, slot):
-        self.ask(self.pick(SLOTS["recall questions"][slot]))
-        value, answers = self.slots[slot], SLOTS["recall answers"]
-        template = self.pick(answers[slot])
-        others = self.some(((s, v) for s, v in self.slots.items() if s in answers and s != slot), 3)
-        misread = [self.instead(("say", s, v), answers[s], value=v) for s, v in others]
-        self.reply(fill(template, value), [("say", slot, value)], misread=misread + self.as_before(template, slot))
+        self.say(self.pick(SLOTS["recall questions"][slot]))
+        value, misread = self.slots[slot], self.confused("recall answers", slot, self.slots)
+        self.reply(self.worded("recall answers", slot, value), ("say", slot, value), misread)
 
     def chat(self, topic):
         _, scenes, kin = TOPICS[topic]
         key = self.rng.choice(sorted(scenes))
-        fits = {("scene", scene) for t in (topic, *kin) for scene in TOPICS[t].scenes} if self.prompted else set()
-        away = [scene for t in TOPICS if t not in (topic, *kin) for scene in TOPICS[t].scenes.items()]
-        misread = [self.instead(("scene", name), scene.says) for name, scene in self.some(away, 3)]
-        self.ask(self.pick(scenes[key].says), [("scene", key)], fits, misread=misread)
+        away = (scene.says for t in TOPICS.keys() - {topic, *kin} for scene in TOPICS[t].scenes.values())
+        self.say(self.pick(scenes[key].says), ("chat", topic) if self.prompted else None, self.misread(away))
         others = self.scenes | {(topic, other) for other in self.some(scenes.keys() - {key}, 2)}
-        misread = [self.instead(("scene", s), TOPICS[t].scenes[s].replies) for t, s in self.some(others, 3)]
+        misread = self.misread(TOPICS[t].scenes[other].replies for t, other in others)
         self.scenes.add((topic, key))
-        self.reply(self.pick(scenes[key].replies), [("scene", key)], misread=misread)
+        self.reply(self.pick(scenes[key].replies), ("scene", key), misread)
 
     def persona(self, key):
-        self.ask(self.pick(PERSONA[key]["questions"]))
-        others = self.some(PERSONA.keys() - {key}, 3)
-        misread = [self.instead(("self", other), PERSONA[other]["answers"]) for other in others]
-        self.reply(self.pick(PERSONA[key]["answers"]), [("self", key)], misread=misread)
+        self.say(self.pick(PERSONA[key]["questions"]))
+        misread = self.misread(PERSONA[other]["answers"] for other in PERSONA if other != key)
+        self.reply(self.pick(PERSONA[key]["answers"]), ("self", key), misread)
 
     def part(self):
-        self.ask(self.pick(USER["thanks"]))
-        also = [("scene", scene) for _, scene in self.scenes]
+        self.say(self.pick(USER["thanks"]))
         if self.scenes and self.rng.random() < 0.5:
             topic, key = self.rng.choice(sorted(self.scenes))
-            scenes = TOPICS[topic].scenes
-            misread = [self.instead(("scene", other), scenes[other].partings) for other in self.some(scenes, 4)]
-            return self.reply(self.pick(scenes[key].partings), [("scene", key)], also, misread)
+            misread = self.misread(scene.partings for k, scene in TOPICS[topic].scenes.items() if k != key)
+            return self.reply(self.pick(TOPICS[topic].scenes[key].partings), ("scene", key), misread)
         known = self.slots | ({"name": self.named[0].name} if len(self.named) == 1 else {})
-        options = [option for option in BOT["partings"] if known.keys() >= slots_of(option)]
-        self.inform("part", options, known, also=also)
+        self.inform("part", [option for option in BOT["partings"] if known.keys() >= slots_of(option)], known)
 
     # === Replies to slots ===
 
@@ -350,34 +326,23 @@ class _Talk:
             return self.inform("offer", BOT["offers"] if first == last else BOT["pair offers"], fields, lead)
         if self.settled and self.slots.keys() >= set(BOOKING):
             return self.inform("book", BOT["bookings"], self.slots | {"name": self.named[0].name}, lead)
-        also = [("say", *item) for item in given.items()]
         if not given or self.rng.random() < 0.3:
-            return self.reply(sentences(lead, self.pick(nods)), also=also)
+            return self.reply(self.pick(nods), lead=lead)
         slot, value = self.rng.choice(sorted(given.items()))
-        notes, further = SLOTS["notes"], SLOTS["notes value"]
-        template = self.pick(notes[slot], further.get(value))
-        others = self.some(((s, v) for s, v in self.slots.items() if s not in given), 3)
-        misread = [self.instead(("say", s, v), notes[s], further.get(v), value=v) for s, v in others]
-        misread = [(sentences(lead, text), claims) for text, claims in misread + self.as_before(template, slot)]
-        self.reply(sentences(lead, fill(template, value)), [("say", slot, value)], also, misread)
+        text = self.worded("notes", slot, value)
+        misread = self.confused("notes", slot, {s: v for s, v in self.slots.items() if s not in given})
+        self.reply(text, ("say", slot, value), misread, [("say", *item) for item in given.items()], lead)
 
-    def as_before(self, template, slot):
-        """The misreading that a slot is as it was before its correction, if there was one."""
-        if slot not in self.former or "{" not in template:
-            return []
-        value = self.former[slot]
-        return [(fill(template, value), [("say", slot, value)])]
-
-    def inform(self, act, options, fields, lead="", also=()):
-        """Says one of the options, which states the slots that it builds on; an offer states those searched by."""
+    def inform(self, act, options, fields, lead=""):
+        """Says one of the options; misreadings are wrong in a slot that it names, of an offer one searched by."""
         template = self.pick(options)
         slots = slots_of(template) & ({*SEARCH} if act == "offer" else {"name", *VALUES})
-
-        def said(fields):
-            return sentences(lead, fill(template, **fields)), [("state", slot, fields[slot]) for slot in slots]
-
-        misread = [said(fields | change) for change in self.changes(act, slots)]
-        self.reply(*said(fields), also, misread)
+        wrong = [
+            change for change in self.changes(act, slots) if any(change.get(s, fields[s]) != fields[s] for s in slots)
+        ]
+        misread = [fill(template, **fields | change) for change in wrong]
+        stated = tuple((slot, fields[slot]) for slot in sorted(slots))
+        self.reply(fill(template, **fields), (act, *stated) if stated else None, misread, lead=lead)
 
     def changes(self, act, slots):
         """Wrong fields of an offer, a booking or a farewell: a former wish, the other restaurant, a wish missed."""
