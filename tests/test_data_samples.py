@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from helpers import run_process, run_script
+from helpers import ROOT, run_process, run_script
 
 from data.corpora import conversations, squad
 from data.samples import wording
@@ -16,6 +16,8 @@ from data.samples.reading_comprehension import ASKED, SENTENCES, simulate_passag
 from data.samples.selection import draw_negatives, examples, smn_lines, split
 from data.samples.talk import simulate
 from data.samples.world import SEARCH, restaurants, tokenize
+from tasks import TASKS
+from tasks.selection.prepare import Settings
 
 SEED = 3
 SIZES = {
@@ -129,6 +131,21 @@ def test_conversations_are_written_as_they_are(written):
     found = {split: conversations.read(files[split], split) for split in ("train", "dev")}
     assert found["train"] + found["dev"] == [[turn.text for turn in turns] for turns in simulate(53, SEED)]
     assert len(found["dev"]) == 7
+
+
+def test_the_demo_prepares_the_sample_as_train_does_without_data(tmp_path, monkeypatch):
+    made = {}
+    monkeypatch.setattr("tasks.selection.task.write_smn", lambda directory: None)
+    monkeypatch.setattr(
+        "tasks.selection.task.prepare", lambda corpus, source, out, settings: made.update(settings.to_json())
+    )
+    TASKS["selection"].make_sample(tmp_path)
+    [command] = re.findall(r"prepare\.py ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text())
+    flags = dict(re.findall(r"--(\w+)=(\S+)", command))
+    assert flags.pop("corpus") == "smn"
+    assert flags.pop("source") == "$(DEMO)/raw" and flags.pop("out") == "$(DEMO)/prepared"
+    defaults = Settings().to_json()
+    assert flags == {name: str(value) for name, value in made.items() if value != defaults[name]}
 
 
 # === Wording and world ===

@@ -53,9 +53,8 @@ def test_read_lines(file, name, content, lines):
         (b"o" * 2**20, f"expected at most 1,048,576 bytes. Received: b'{'o' * 60}' ..."),
     ],
 )
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_read_lines_names_a_bad_line(file, line, message, name):
-    path = file(b"good\n" + line + b"\ngood\n", name)
+def test_read_lines_names_a_bad_line(file, line, message):
+    path = file(b"good\n" + line + b"\ngood\n")
     with pytest.raises(UserError) as caught:
         list(read_lines(path))
     assert str(caught.value) == f"{path}, line 2: {message}"
@@ -116,7 +115,6 @@ def test_read_json(file, name):
         (b'{"data": "\xff"}', "expected JSON in UTF-8. 'utf-8' codec can't decode byte 0xff"),
         (json.dumps({"a": 1}).encode("utf-16"), "expected JSON in UTF-8. 'utf-8' codec can't decode"),
         ("", "expected JSON in UTF-8. Expecting value"),
-        ("[" * 100_000, "expected JSON in UTF-8. Received: brackets nested too deep"),
         ("[" * 100_000 + "]" * 100_000, "expected JSON in UTF-8. Received: brackets nested too deep"),
         ('{"a":' * 100_000, "expected JSON in UTF-8. Received: brackets nested too deep"),
         ("[" + "[]," * 2**20 + "[]]", "expected JSON with texts and numbers in it. Received: little but brackets"),

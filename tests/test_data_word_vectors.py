@@ -169,11 +169,9 @@ def test_append_vectors_gives_each_word_a_second_one(tmp_path):
         general = {"padding": [0, 0], "tea": [5, 2], "milk": [1, 2]}.get(word, [3, 2])
         np.testing.assert_allclose(both[id, 4:], np.multiply(general, scale), rtol=1e-5)
 
-
-def test_append_vectors_of_one_word_keeps_its_length(tmp_path):
-    (tmp_path / "general.txt").write_text("tea 5 2\n")
-    both, found = append_vectors(np.ones((len(VOCABULARY) + 1, 3), np.float32), tmp_path / "general.txt", VOCABULARY)
-    assert found == 1 and both[1:, 3:].tolist() == [[5, 2]] * len(VOCABULARY)
+    (tmp_path / "general.txt").write_text("tea 5 2\n")  # one word keeps its length
+    both, found = append_vectors(own, tmp_path / "general.txt", VOCABULARY)
+    assert found == 1 and both[1:, 4:].tolist() == [[5, 2]] * len(VOCABULARY)
 
 
 # === Archives ===
