@@ -118,7 +118,7 @@ def _without_end(ids):
 @functools.lru_cache(maxsize=64)
 def parse_decoding(text):
     """Makes a `Decoding` of `field=value,...`; a `UserError` on anything else."""
-    assignments = (part.strip() for part in (text or "").split(",") if part)
+    assignments = [part.strip() for part in (text or "").split(",") if part]
     return make_config(Decoding, parse_assignments(assignments, "--decode"))
 
 
