@@ -30,17 +30,10 @@ def models():
 
 
 def load(model):
-    """Loads a trained model.
+    """Loads a trained model: a name of `models()`, or the path of a run directory.
 
-    Args:
-        model: A name of `models()`, or the path of a run directory.
-
-    Returns:
-        An `engine.predictor.Predictor`: `predict(instances)` answers a list of dicts, `explain(instance)` adds what the
-        model attended to.
-
-    Raises:
-        base.files.UserError: if there is no such run, or it is damaged.
+    The result is an `engine.predictor.Predictor`: `predict(instances)` answers a list of dicts, `explain(instance)`
+    adds attention maps. A run that is missing or damaged is a `base.files.UserError`.
     """
     path = ROOT / "pretrained" / model
     run = Run.open(path if path.is_dir() else model)

@@ -52,16 +52,9 @@ def parse_assignments(assignments, flag="--set"):
 
 
 def make_config(config_class, settings, where=""):
-    """Builds a config from settings; text is parsed.
+    """Builds a config from `{field: value}`; text is parsed as JSON where it is JSON, a nested field is `outer.inner`.
 
-    Args:
-        config_class: A subclass of `Config`.
-        settings: `{field: value}`. A field of a nested config is `outer.inner`. Text is read as JSON where it is JSON,
-            else as it is.
-        where: Prefix of the message, for example a file name.
-
-    Raises:
-        UserError: on an unknown field, a wrong type or a value out of limits.
+    A wrong field, type or value is a `UserError`, which begins with `where`, for example a file name.
 
     >>> from models.dam import DAMConfig
     >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "positional": "True"}).levels

@@ -105,14 +105,9 @@ def atomic_files(directory):
 
 @contextlib.contextmanager
 def atomic_file(path, mode="w"):
-    """Opens a file that becomes `path` if the block ends well, else it vanishes; makes its directory.
+    """Opens a file, `"w"` (UTF-8, `\\n`) or `"wb"`, that becomes `path` if the block ends well, else it vanishes.
 
-    Args:
-        path: The file to create or replace.
-        mode: `"w"` (UTF-8, `\\n`) or `"wb"`.
-
-    Raises:
-        UserError: if it cannot be written.
+    Makes its directory. A `UserError` if it cannot be written.
     """
     path = pathlib.Path(path)
     check_output(path)

@@ -174,11 +174,7 @@ def bfloat16_instructions(environ=os.environ, cpuinfo="/proc/cpuinfo"):
 def choose_precision(asked, gains=True, gpu=False, environ=os.environ, cpuinfo="/proc/cpuinfo"):
     """The precision to compute in; warns once if the CPU would only emulate it.
 
-    Args:
-        asked: `"float32"`, `"bfloat16"`, `"float16"`, or `"auto"`: bfloat16 if the machine computes it and it gains.
-        gains: Whether the model is faster in bfloat16 where the machine computes it.
-        gpu: Whether a GPU computes.
-        environ, cpuinfo: See `bfloat16_instructions`.
+    `"auto"` is bfloat16 if a `gpu` or the CPU (see `bfloat16_instructions`) computes it and the model `gains` by it.
     """
     native = gpu or bfloat16_instructions(environ, cpuinfo) is not None
     if asked == "auto":

@@ -76,15 +76,10 @@ def measure(lines, scratch):
 
 
 def write_corpus(directory, lines, seed=1):
-    """Writes `train.txt` and `dev.txt` in the format of `data.corpora.smn`.
+    """Writes `train.txt` with an even number of `lines`, and `dev.txt`, in the format of `data.corpora.smn`.
 
     A context has 6 turns of 11 words. In train each has two lines, one with a positive and one with a negative
     response, in dev ten.
-
-    Args:
-        directory: Made if missing.
-        lines: Lines of train, an even number.
-        seed: Seed of the words.
     """
     directory.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)

@@ -161,19 +161,10 @@ def closed_loop(client, bodies, clients, seconds, rng, hostile=0.0):
 
 
 def open_loop(client, bodies, rate, seconds, rng, usage, hostile=0.0):
-    """Sends requests at random moments, whether or not the server answers.
+    """Sends requests at random moments, `rate` per second, whether or not the server answers.
 
-    Args:
-        client: A `Client`.
-        bodies: Bodies of ordinary requests.
-        rate: Requests per second.
-        seconds: Duration.
-        rng: A `random.Random`.
-        usage: Returns the server's memory in bytes, and its CPU time in seconds.
-        hostile: Fraction of requests that come from misbehaving clients.
-
-    Returns:
-        A row per minute, a Counter of errors, and one of the outcomes of hostile requests.
+    `usage()` gives the server's memory in bytes and its CPU time in seconds; a fraction `hostile` of the requests comes
+    from misbehaving clients. Returns a row per minute, and Counters of errors and of the outcomes of hostile requests.
     """
     asked, used, attacks = collections.defaultdict(list), collections.defaultdict(list), []
     begin, due, sent = time.perf_counter(), 0.0, 0

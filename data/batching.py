@@ -15,12 +15,9 @@ import numpy as np
 def stream_of(make_arrays, first, last):
     """Streams the arrays of the steps `range(first, last)`, the next ones made while one is computed.
 
-    Args:
-        make_arrays: Pure function of a step that returns nested dicts or tuples of NumPy arrays, whose structure, ranks
-            and dtypes are the same at every step; sizes need not be. Two threads call it.
-
-    Returns:
-        On TensorFlow a `tf.data.Dataset` whose element has open sizes; on other backends an iterator of arrays.
+    `make_arrays` is a pure function of a step that returns nested dicts or tuples of NumPy arrays, whose structure,
+    ranks and dtypes are the same at every step. Two threads call it. On TensorFlow the result is a `tf.data.Dataset`
+    whose element has open sizes, elsewhere an iterator of arrays.
     """
     import keras  # takes seconds; preparing needs none of it
 
@@ -59,11 +56,7 @@ def remembered(function):
 
 
 class Batches(collections.abc.Sequence):
-    """An epoch's batches in pools, each made when a batch of it is asked for.
-
-    Args:
-        counts: Number of batches of each pool.
-        make: Pure function of the number of a pool that gives the list of its batches.
+    """An epoch's batches in pools of `counts` batches; `make(pool)` makes those of one when the first is asked for.
 
     >>> batches = Batches([2, 3], lambda pool: [(pool, i) for i in range(2 + pool)])
     >>> len(batches), batches[2], batches[-1]
@@ -86,10 +79,8 @@ class Batches(collections.abc.Sequence):
 class Epochs:
     """The batch of every step of a training, whatever step it starts or resumes at.
 
-    Args:
-        make_batches: Takes a `numpy.random.Generator` and returns a sequence of one epoch's batches, of the same length
-            each time.
-        seed: Epoch `e` draws from the generator seeded by `(seed, e)`.
+    `make_batches` takes a `numpy.random.Generator`, in epoch `e` the one seeded by `(seed, e)`, and returns a sequence
+    of one epoch's batches, always of the same length.
 
     >>> epochs = Epochs(lambda rng: rng.permutation(3).tolist(), seed=1)
     >>> epochs.steps, [epochs.batch(step) for step in range(6)]

@@ -15,17 +15,10 @@ ALLOWED = "lists, tuples, dicts, numbers, strings and NumPy arrays of numbers"
 
 
 def load(path):
-    """Reads a pickle of plain values, see `ALLOWED`, by `data.unpickling`.
+    """Reads a pickle of plain values, see `ALLOWED`, of any protocol; anything else is a `UserError`.
 
     Nothing that the file names is imported or called; depth, number and size of the values are bounded by the size of
-    the file. Text of Python 2 is read as latin-1, a byte per character: `text.encode("latin1").decode("utf-8")` gives
-    its characters.
-
-    Args:
-        path: The file; any pickle protocol, of Python 2 or 3.
-
-    Raises:
-        UserError: if the file is missing, empty, cut off, or contains anything else.
+    the file. Text of Python 2 is read as latin-1: `text.encode("latin1").decode("utf-8")` gives its characters.
     """
     path = pathlib.Path(path)
     try:
@@ -49,17 +42,10 @@ def load(path):
 
 
 def dump(value, file):
-    """Pickles plain values, see `ALLOWED`, by protocol 2, which Python 2 can read.
+    """Pickles plain values, see `ALLOWED`, into a binary file by protocol 2, which Python 2 can read.
 
     Arrays are written under names that every version of NumPy knows; NumPy 2 would write `numpy._core`, which NumPy 1
-    lacks.
-
-    Args:
-        value: What to pickle.
-        file: Binary file to write to.
-
-    Raises:
-        TypeError: on a NumPy scalar (`int(...)` or `float(...)` it), or an array of anything but numbers.
+    lacks. A NumPy scalar, or an array of anything but numbers, is a `TypeError`.
 
     >>> import io
     >>> file = io.BytesIO()

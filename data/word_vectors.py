@@ -47,19 +47,11 @@ def train_word2vec(
     after_epoch=lambda: None,
     directory=None,
 ):
-    """Trains vectors for the words of a vocabulary by gensim's CBOW; with one worker they repeat exactly.
+    """Trains vectors by gensim's CBOW, float32 `(len(vocabulary) + 1, dimension)`; with one worker they repeat exactly.
 
-    The sentences are written to a file, which gensim's threads read without Python's lock. Unknown words are left out;
-    `complete` makes up missing vectors.
-
-    Args:
-        sentences: Iterable of lists of words, read once.
-        window, negative, sample, epochs, seed, workers: Settings of `gensim.models.Word2Vec`.
-        after_epoch: Function without arguments, called after each pass over the sentences.
-        directory: Directory of the temporary file; `None`: the system's choice.
-
-    Returns:
-        float32 `(len(vocabulary) + 1, dimension)`; row 0, padding, is zeros.
+    The `sentences`, lists of words, are read once and written to a file in `directory`, which gensim's threads read
+    without Python's lock. Unknown words are left out; `complete` makes up missing vectors. `after_epoch()` is called
+    after each pass; other settings are those of `gensim.models.Word2Vec`.
     """
     logging.getLogger("gensim").setLevel(logging.WARNING)  # absl would show its messages as INFO
     from gensim.models import Word2Vec  # takes a second
@@ -151,15 +143,9 @@ def load_text_vectors(path, vocabulary, seed=1):
 def append_vectors(vectors, path, vocabulary):
     """Appends a general vector from a file to each word's vector of the corpus (Dong and Huang 2018).
 
-    The file's vectors are scaled so that their average distance from their mean equals that of `vectors`. A word
-    missing from the file gets their mean.
-
-    Args:
-        vectors: float32 `(len(vocabulary) + 1, dimension)`; row 0 is padding.
-        path: A file of `read_vectors`.
-
-    Returns:
-        float32 `(len(vocabulary) + 1, dimension + dimension of the file)` and the number of words found.
+    The file's vectors are scaled so that their average distance from their mean equals that of `vectors`, float32
+    `(len(vocabulary) + 1, dimension)` with padding in row 0. A word missing from the file gets their mean. Also
+    returns the number of words found.
     """
     found = _found_vectors(path, vocabulary)
     mean = np.mean(list(found.values()), axis=0)

@@ -41,26 +41,17 @@ class Chat(abc.ABC):
 
     @abc.abstractmethod
     def reply(self, text):
-        """Answers a user. If it is interrupted, the conversation can continue.
+        """Answers a text, which may be empty. If it is interrupted, the conversation can continue.
 
-        Args:
-            text: Any text, without white space at its ends; may be empty.
-
-        Yields:
-            Messages, each a text, a `rich.text.Text`, a `Note`, or a generator of the states of one text that is still
-            being written.
+        Messages are texts, `rich.text.Text`s, `Note`s, or generators of the states of one text that is being written.
         """
 
 
 def talk(chat, console):
-    """Reads lines and shows answers until `/quit` or the end of the input.
+    """Reads lines and shows the answers of a `Chat` until `/quit` or the end of the input.
 
     In a terminal, lines are edited, commands completed, and earlier lines, also of earlier days, come back by the arrow
     keys. Elsewhere each line of the input and each message is printed as one line.
-
-    Args:
-        chat: A `Chat`.
-        console: A `rich.console.Console`.
     """
     conversation = _Conversation(chat, console)
     conversation.print(conversation.introduction)

@@ -17,13 +17,10 @@ DPI, LARGEST = 100, 30_000  # dots per inch, and the most that a side of a pictu
 
 
 def explain_examples(predictor, examples, out, console):
-    """Answers examples and shows what the model attended to.
+    """Answers examples, `{"title", "instance"}`, and shows the attention of a predictor's model.
 
-    Args:
-        predictor: A `engine.predictor.Predictor`.
-        examples: List of `{"title", "instance"}`.
-        out: Directory; gets `example-N.json`, the answer with all its maps, and `example-N.png`, a panel per map.
-        console: A `rich.console.Console` that prints the maps without their details.
+    `out` gets `example-N.json`, the answer with all its maps, and `example-N.png`, a panel per map; the console prints
+    the maps without their details.
     """
     for number, example in enumerate(examples, 1):
         answer = predictor.explain(example["instance"], details=True)

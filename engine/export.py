@@ -12,19 +12,10 @@ from engine.vocabularies import vocabulary_of
 
 
 def export(task, run, out, version=1, **options):
-    """Writes a run's best weights as the SavedModel `out/version`, which needs TensorFlow alone.
+    """Writes a run's best weights as the SavedModel `out/version`, which needs TensorFlow alone; returns its directory.
 
-    It computes in float32 whatever the run was trained in. Its endpoints are those of `tasks/<task>/export.py`.
-
-    Args:
-        task: The `engine.task.Task` of the run's model.
-        run: A `engine.run.Run`.
-        out: Directory of the model and its versions.
-        version: Number of this version, which must be free.
-        **options: Those of `task.export_options` that were given, as `decode`.
-
-    Returns:
-        The directory written, `out/version`.
+    It computes in float32 whatever the run was trained in. Its endpoints are those of `tasks/<task>/export.py`;
+    `options` are some of `task.export_options`, as `decode`.
     """
     out, path = pathlib.Path(out), pathlib.Path(out) / str(version)
     if out.exists() and not out.is_dir():

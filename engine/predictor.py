@@ -23,31 +23,19 @@ class Predictor(abc.ABC):
     """The output for an instance; a field that is not set is left out."""
 
     def predict(self, instances):
-        """Answers instances, in one batch where their sizes allow it.
+        """Answers instances, dicts with the fields of `Instance`, by dicts with those of `Answer`.
 
-        Args:
-            instances: List of dicts with the fields of `Instance`.
-
-        Returns:
-            A list of dicts with the fields of `Answer`, in the order of the instances.
-
-        Raises:
-            UserError: if an instance is not an `Instance`; it names the instance by its number, and the field.
+        In one batch where their sizes allow it. A `UserError` names a wrong instance by its number, and the field.
         """
         valid = [self.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
         return self.answers(valid) if valid else []
 
     def explain(self, instance, details=False):
-        """Answers one instance and says what the model attended to.
+        """Answers one instance and adds the model's `attention`, a list of `{"title", "rows", "columns", "weights"}`.
 
-        Args:
-            instance: A dict with the fields of `Instance`.
-            details: Adds the maps of every module, head and level, each with a `group`: a text that neighbours in a
-                picture have in common. The weights of a match matrix are its dot products.
-
-        Returns:
-            The answer, and `attention`: a list of `{"title", "rows", "columns", "weights"}`, where `rows` and `columns`
-            are lists of texts and `weights` a list of rows of floats in [0, 1]; empty for a model without attention.
+        `rows` and `columns` are lists of texts, `weights` a list of rows of floats in [0, 1]. With `details`, the maps
+        of every module, head and level, each with a `group` that neighbours in a picture share; the weights of a match
+        matrix are its dot products.
         """
         answer, maps = self.answer_with_attention(self.valid(instance, "instance 0"), details)
         return {**answer.model_dump(exclude_unset=True), "attention": maps}
@@ -99,19 +87,11 @@ def in_brackets(words, vocabulary):
 
 
 def predict_lines(predictor, source, out, explain=False):
-    """Answers a file of instances, line by line.
+    """Answers a file of instances, line by line; `-` is standard input or output. `explain` adds `attention`.
 
     A malformed line is answered by `{"error": one sentence}`. If `out` has lines already, those of `source` that they
-    answer are skipped: a call that was interrupted is continued.
-
-    Args:
-        predictor: A `Predictor`.
-        source: File of JSON objects, one per line, each an instance; `-`: standard input.
-        out: File to append to, one line for each of `source`; `-`: standard output.
-        explain: Answers have `attention` too.
-
-    Returns:
-        The number of lines answered by this call, and the number of errors among them.
+    answer are skipped: a call that was interrupted is continued. Returns the number of lines answered by this call,
+    and the number of errors among them.
     """
     done = _lines_done(out)
     answered = errors = 0

@@ -146,15 +146,10 @@ class Task(abc.ABC):
         check_fields(config, self.config_fields(dataset), dataset.path)
 
     def configure(self, spec, dataset, settings):
-        """Builds the config of a model and its `Training` for a dataset.
+        """Builds the config of a model, a row of `models.MODELS`, and its `Training` for a dataset of the task.
 
-        Args:
-            spec: A row of `models.MODELS`.
-            dataset: A dataset of the task.
-            settings: `{field: value}` of either; text is parsed, as for `--set`. `compatibility=release` sets several.
-
-        Raises:
-            UserError: on an unknown field or a wrong value, or if the dataset decides otherwise.
+        `settings` are `{field: value}` of either; text is parsed, as for `--set`. `compatibility=release` sets several.
+        An unknown field, a wrong value, or one that the dataset decides otherwise is a `UserError`.
         """
         settings = self._with_compatibility(spec, settings)
         fields, training_fields = spec.config.model_fields, self.Training.model_fields

@@ -146,15 +146,8 @@ def _kept(run):
 def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
     """Trains the model of a run until its epochs are over, early stopping ends it or a signal arrives.
 
-    A run with a saved state continues from there, with the steps that it would have had without the break.
-
-    Args:
-        task, run, dataset, devices: The opened objects.
-        init_from, save_minutes: As in `start`.
-
-    Raises:
-        UserError: if the loss is not finite.
-        KeyboardInterrupt: after a signal; the state is saved.
+    A run with a saved state continues from there, with the steps that it would have had without the break. A loss that
+    is not finite is a `UserError`; a signal becomes a `KeyboardInterrupt` after the state is saved.
     """
     training = make_config(task.Training, run.record["training"])
     split, dev = dataset.splits["train"], dataset.splits["dev"]

@@ -49,11 +49,7 @@ def vocabulary_of(run):
 def start_from(path, model, dataset, task):
     """Gives a fresh model the weights of the run at `path`, of the same words, and says which layers that one lacks.
 
-    Args:
-        path: The run.
-        model: The fresh model; a layer that the run lacks, such as an extension, keeps its weights.
-        dataset: The dataset of its training.
-        task: The `engine.task.Task` of both.
+    These, such as an extension, keep their fresh weights.
     """
     run = _run_of(path, task.name, "init_from")
     if dataset.vocabulary is None or dataset.vocabulary.words != vocabulary_of(run).words:

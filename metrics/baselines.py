@@ -37,11 +37,8 @@ def tfidf_scores(
 ) -> np.ndarray:
     """Cosine between the TF-IDF vectors of each context and its response; 0 where either lacks a counted word.
 
-    Args:
-        train_documents: Texts from which the document frequencies are counted; empty ones do not count.
-        contexts, responses: One each per line.
-        ignore: Ids that are not words, beside padding and `end_of_turn`.
-        end_of_turn: Id that ends an utterance; training documents are split there.
+    Document frequencies are those of `train_documents`, split at `end_of_turn`, the id that ends an utterance. Ids in
+    `ignore` are no words either.
 
     >>> train = [[1, 2, 9, 1, 3], [1, 4]]  # three utterances, all with word 1: its idf is 0
     >>> tfidf_scores(train, [[1, 2, 9, 3], [1, 4, 0]], [[2, 1], [1, 2]], end_of_turn=9).round(3)
@@ -63,12 +60,9 @@ def tfidf_scores(
 def count_words(
     *sides: Iterable[Sequence[int]], ignore: Iterable[int] = (), end_of_turn: int | None = None
 ) -> list[sparse.csr_array]:
-    """The number of occurrences of each word in each text.
+    """Occurrences of each word in each text: for each iterable of texts a matrix `(texts, words)`, all of one width.
 
     Each utterance is a row of its own if `end_of_turn`, the id that ends one, is given; ids in `ignore` do not count.
-
-    Returns:
-        For each iterable of texts a matrix `(texts, words)` with ascending ids in each row, all of the same width.
 
     >>> count_words([[1, 2, 1, 0], []], [[3]])[0].toarray()
     array([[0., 2., 1., 0.],

@@ -17,11 +17,7 @@ BLOCK = 1 << 22  # scores in memory at a time
 
 
 def dialog_metrics(predicted, gold, dialog) -> dict[str, float]:
-    """The fractions of correct responses and of dialogs without a wrong response.
-
-    Args:
-        predicted, gold: The chosen and the correct candidates.
-        dialog: Number of the dialog of each response, integers `(responses,)`, in any order.
+    """The fractions of correct responses and of dialogs without a wrong response; `dialog` numbers each one's dialog.
 
     >>> dialog_metrics([4, 2, 7, 1], [4, 2, 7, 3], [0, 0, 5, 5])
     {'per_response': 0.75, 'per_dialog': 0.5}
@@ -64,18 +60,12 @@ def reachable_by_types(
     """The responses that a model with match types can give, bool `(responses,)`.
 
     These are the responses seen in training, and those whose form was seen (their words in order, with the type in
-    place of each word that has one) and whose typed words all occur in the context. Their fraction on the dev sets of
-    tasks 1 to 6: 100, 100, 74.75, 100, 99.97, 90.74 %.
+    place of each word that has one) and whose typed words all occur in the context, its memory or user turn. On the
+    dev sets of tasks 1 to 6: 100, 100, 74.75, 100, 99.97, 90.74 %. Several candidates of a form may fit a context: a
+    user who changes his mind names two values.
 
-    Several candidates of a form may fit a context: a user who changes his mind names two values, and memory networks
-    choose the right one.
-
-    Args:
-        train_gold, gold: Correct candidates of the training responses, and of the responses.
-        candidates: Each candidate's word ids.
-        type_of: `{word id: type}` of the values in the knowledge base: cuisine, location, price, rating, phone,
-            address, number. Restaurants have no type in the paper.
-        contexts: Words in memory (turns and facts) or user turn of each response, best as sets.
+    `type_of` is `{word id: type}` of the values in the knowledge base: cuisine, location, price, rating, phone,
+    address, number. Restaurants have no type in the paper.
 
     >>> candidates = [[7], [8, 1], [8, 2], [8, 3]]  # "hello", "api_call rome", ".. paris", ".. london"
     >>> contexts = [set(), {9, 2}, {9}]
@@ -107,14 +97,8 @@ def tfidf_match(
 ) -> np.ndarray:
     """The candidate with the largest TF-IDF cosine (`metrics.baselines`) with each context; the lowest of equal ones.
 
-    With the training utterances as documents and the facts as part of the history, the dev sets of tasks 1 to 6 have
-    5.95, 6.13, 4.81, 0.00, 1.90, 1.85 % correct; with the user turn alone as context, 6.02, 3.49, 10.75, 8.81, 6.59,
-    2.52 %.
-
-    Args:
-        train_documents: Texts for the document frequencies.
-        contexts: History and user turn of each response, in one list.
-        candidates: The candidates' words.
+    With the training utterances as documents and history, facts and user turn as context, the dev sets of tasks 1 to 6
+    have 5.95, 6.13, 4.81, 0.00, 1.90, 1.85 % correct; with the user turn alone 6.02, 3.49, 10.75, 8.81, 6.59, 2.52 %.
 
     >>> tfidf_match([[1, 2], [1, 3]], [[1, 3, 3], [2, 0], [9]], [[1, 4], [2], [1, 3], [3, 1]])
     array([2, 1, 0])
@@ -133,14 +117,10 @@ def nearest_neighbour(train_inputs: Sequence[Sequence[int]], train_gold, inputs:
     """The response to the training input with the largest TF-IDF cosine with each input.
 
     Among several nearest inputs the most frequent response counts, as in the paper; among equally frequent ones, the
-    lowest candidate. An input that shares no word with any gets the most frequent response. On the last user turn, as
-    in the paper, the dev sets of tasks 1 to 6 have 66.73, 78.98, 64.78, 56.67, 60.32, 29.02 % correct.
+    lowest candidate. An input that shares no word with any gets the most frequent response. On the last user turn the
+    dev sets of tasks 1 to 6 have 66.73, 78.98, 64.78, 56.67, 60.32, 29.02 % correct.
 
     Differs from the paper: TF-IDF cosine instead of plain word overlap.
-
-    Args:
-        train_inputs, train_gold: Input of each training example, and its correct candidate, integers `(examples,)`.
-        inputs: Input of each response.
 
     >>> train_inputs = [[1, 2], [3], [2, 1], [1, 2]]
     >>> nearest_neighbour(train_inputs, [5, 4, 8, 8], [[2, 1], [3, 9], [7]])

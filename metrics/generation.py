@@ -16,11 +16,7 @@ METRICS = ("perplexity", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "distinct-1", "
 
 
 def perplexity(nll: float, tokens: int) -> float:
-    """`exp` of the mean negative log-likelihood per token of a whole corpus.
-
-    Args:
-        nll: Sum over all tokens, `_EOS_` included, in nats.
-        tokens: Their number.
+    """`exp` of the mean negative log-likelihood, in nats, of all tokens of a corpus, `_EOS_` included.
 
     >>> perplexity(3 * math.log(50), 3)
     50.0
@@ -90,13 +86,7 @@ def baselines_of(
     """Metrics of replies that need no model: the most frequent target of train, random ones, and those of people.
 
     `human` takes, for each source that occurs with several targets, the first of them as the reply and the others as
-    references.
-
-    Args:
-        train: The targets of train; without any, only people are a baseline.
-        sources, targets: The pairs that replies are compared with.
-        seed: Seed of the random replies.
-        several: Compares a reply with all targets of its source at once, instead of each by itself.
+    references. With `several`, a reply is compared with all targets of its source at once, else with each by itself.
     """
     groups = by_source(sources, targets)[1]
     references = groups if several else [[target] for target in targets]

@@ -34,14 +34,11 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     file order. Contexts without a positive or without a negative are counted and left out, as Douban's authors did.
 
     Args:
-        scores: Probabilities or logits, float `(N,)`; only their order counts.
-        labels: 1 for a positive response, 0 for a negative one, `(N,)`.
+        scores, labels: Float `(N,)`, and 1 for a positive response, 0 for a negative one.
         groups: Integers `(N,)`, the context of each line; the lines of a context are consecutive.
-        ties: Treatment of candidates with equal scores (0.0 equals -0.0).
-            `"loss"`: negatives rank before positives, so that a constant score has `R10@1 = 0`.
-            `"release"`: file order, so that a constant score has `R10@1 = 1` if the positive is first.
-            `"average"`: the exact expected value over all orders of the tied candidates (McSherry and Najork, ECIR
-            2008): a constant score has `R10@1 = 1 / 10` for ten lines.
+        ties: `"loss"`: negatives rank before equal positives, so a constant score has `R10@1 = 0`. `"release"`: file
+            order, so it has `R10@1 = 1` if the positive is first. `"average"`: the exact expected value over all orders
+            of tied candidates (McSherry and Najork, ECIR 2008), so it has `1 / 10` for ten lines.
 
     >>> scores = [0.9, 0.1, 0.4, 0.2, 0.8, 0.5]
     >>> result = ranking_metrics(scores, [1, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1])

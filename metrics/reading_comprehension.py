@@ -49,9 +49,7 @@ def f1(prediction: str, answer: str) -> float:
 def squad_metrics(predictions: Mapping[str, str], answers: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """EM and F1 of predictions: for each question the best over its reference answers, averaged over all questions.
 
-    Args:
-        predictions: Question id to text. A question without one counts 0, as in the script.
-        answers: Question id to the reference answers, at least one each.
+    Both map question ids to texts. A question without a prediction counts 0, as in the script.
 
     >>> squad_metrics({"a": "Paris"}, {"a": ["in Paris", "paris"], "b": ["Rome"]})
     {'EM': 0.5, 'F1': 0.5}

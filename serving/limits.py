@@ -33,17 +33,10 @@ class Limits:
 
 
 def read_instances(body, limits):
-    """Reads the instances of a request.
+    """Reads the instances of a request, `{"instances": [{field: value}]}` or `{"inputs": {field: [value]}}` in JSON.
 
-    Args:
-        body: Bytes, `{"instances": [{field: value}]}` or `{"inputs": {field: [value]}}` in JSON.
-        limits: A `Limits`.
-
-    Returns:
-        List of dicts, and whether they came as columns.
-
-    Raises:
-        RequestError: 400 if they are not a list of objects, 413 if they are too many or too large.
+    Returns a list of dicts, and whether they came as columns. A `RequestError` is 400 if they are not a list of
+    objects, 413 if they are too many or too large.
     """
     request = _parse(body)
     if ("instances" in request) == ("inputs" in request):

@@ -93,15 +93,10 @@ class SavedModel(Predictor):
 
 
 def load(name, path, index=None):
-    """Loads a run or the highest version of an exported model.
+    """Loads a run or the highest version of an exported model, under a name for clients.
 
-    Args:
-        name: Name of the model for clients.
-        path: Run directory, or directory that export.py wrote.
-        index: Directory of an index of responses for a run of selection; default: `index_of_run`, if any.
-
-    Raises:
-        UserError: if it is neither, or an index does not fit.
+    `index` is the directory of an index of responses for a run of selection; default: `index_of_run`, if any. A path
+    that is neither, or an index that does not fit, is a `UserError`.
     """
     path = pathlib.Path(path)
     if (path / CONFIG).is_file():

@@ -158,17 +158,11 @@ def read_knowledge(path):
 
 
 def unseen_entities(train, knowledge):
-    """Pairs each cuisine and place of the training dialogs with one that none of them contains.
+    """Pairs each cuisine and place of the training dialogs with one that none of them contains: `{word: other word}`.
 
     Tasks 1 to 5 have a knowledge base of two worlds: one of the training dialogs, one of the out-of-vocabulary tests.
-    Dialogs with words replaced by these pairs are in the other world, and their responses are still candidates.
-
-    Args:
-        train: Dialogs.
-        knowledge: List of `Fact`.
-
-    Returns:
-        `{word: other word}`, in sorted order; empty if the knowledge base has too few others (task 6).
+    Dialogs with words replaced by these pairs are in the other world, and their responses are still candidates. Empty
+    if the knowledge base has too few others (task 6).
     """
     words = {word for dialog in train for entry in dialog for word in entry.text.split()}
     pairs = {}

@@ -62,14 +62,7 @@ def examples(conversations):
 def draw_negatives(rng, example, pool, name):
     """Draws negative responses: misreadings of the context, then responses of other conversations that do not fit.
 
-    Args:
-        rng: A `random.Random`.
-        example: The `Example` that they are for.
-        pool: Examples whose responses may be drawn.
-        name: The split.
-
-    Returns:
-        List of different texts in tokens; fewer than `NEGATIVES` says if the pool has no more.
+    They are different texts in tokens, `NEGATIVES` of split `name` unless the `pool` of `Example`s has fewer.
     """
     conversation, _, response = example
     unfit = (

@@ -50,13 +50,9 @@ class Machine:
         self.containers = self.referenced = 0
 
     def run(self, opcodes):
-        """The value of the pickle.
+        """The value of the pickle by `OPCODES`; `Refused` if it holds anything but plain values.
 
-        Args:
-            opcodes: `data.unpickling.opcodes.OPCODES`.
-
-        Raises:
-            Refused: if it contains anything but plain values; any other exception means that it is no pickle.
+        Any other exception means that it is no pickle.
         """
         data, at = self.data, 0
         while data[at] != STOP:

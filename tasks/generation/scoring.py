@@ -62,14 +62,7 @@ def nll_model(model):
 
 
 def likelihood(model, split, batch_size=64, length_multiple=4):
-    """The negative log-likelihood of each pair's target in nats, float32 `(pairs,)`; nothing is cut.
-
-    Args:
-        model: A `models.seq2seq.Seq2Seq`.
-        split: A `tasks.generation.data.GenerationSplit` in the model's direction.
-        batch_size: Pairs at once.
-        length_multiple: Lengths are rounded up to it.
-    """
+    """The negative log-likelihood of each target of a `GenerationSplit` in nats, float32 `(pairs,)`; nothing is cut."""
 
     def inputs_of(rows):
         inputs, target = split.collate(rows, length_multiple)

@@ -19,14 +19,9 @@ MAX_LENGTH = 30  # words of the longest answer that is looked for; 0.03 % of SQu
 
 
 def span_loss(spans, logits):
-    """`-log sum_a p1[first_a] p2[last_a]`: the paper's loss, summed over all places where the answer may stand.
+    """`-log sum_a p1[first_a] p2[last_a]`, float32 `(B,)`: the paper's loss, summed over all places of the answer.
 
-    Args:
-        spans: First and last words, int `(B, A, 2)`, -1 for padding.
-        logits: Of start and end, float `(B, 2, T)`.
-
-    Returns:
-        Float32 `(B,)`.
+    `spans` are first and last words, int `(B, A, 2)`, -1 for padding; `logits` of start and end are float `(B, 2, T)`.
 
     >>> logits = np.log(np.array([[[0.5, 0.25, 0.25], [0.125, 0.25, 0.625]]], "float32"))
     >>> float(ops.exp(-span_loss(np.array([[[0, 1], [1, 2], [-1, -1]]]), logits)[0]))
@@ -40,18 +35,10 @@ def span_loss(spans, logits):
 
 
 def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
-    """The best span of each question; nothing is cut.
+    """The best span of each question of a `ReadingSplit`; nothing is cut.
 
-    Args:
-        model: A `models.bidaf.BiDAF`.
-        split: A `tasks.reading_comprehension.data.ReadingSplit`.
-        batch_size: Questions at once.
-        progress: Wraps the list of batches.
-        length_multiple: Lengths are rounded up to twice this.
-
-    Returns:
-        First and last words, int `(questions, 2)`, and their scores, float32 `(questions,)`, see
-        `models.bidaf.best_spans`.
+    Returns first and last words, int `(questions, 2)`, and their scores, float32 `(questions,)`, see
+    `models.bidaf.best_spans`. Lengths are rounded up to twice `length_multiple`.
     """
     spans, scores = np.zeros((len(split), 2), np.int32), np.zeros(len(split), np.float32)
 

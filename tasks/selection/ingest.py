@@ -38,15 +38,8 @@ UTTERANCES = 2**16
 def blocks_of(reader, file, tokenize, opener=open):
     """Reads the lines of a file in blocks of whole contexts; a malformed one is a `UserError`.
 
-    Args:
-        reader: A reader of `data.corpora.CORPORA`.
-        file: The file.
-        tokenize: Function from a text to its list of words.
-        opener: See `data.text_files.read_lines`.
-
-    Yields:
-        `(words, arrays)`: the distinct words of a block in order of appearance, and its arrays, as if the file had no
-        other lines; `arrays["words"]` are places in `words`.
+    Yields `(words, arrays)`: the distinct words of a block in order of appearance, and its arrays, as if the file had
+    no other lines; `arrays["words"]` are places in `words`.
     """
     block = _Block(tokenize)
     for line in reader.read(file, opener):
@@ -121,15 +114,9 @@ def write_blocks(blocks, directory, split, words):
 
 
 def encode(directory, split, ids, unknown):
-    """Writes the words of a split as ids, and removes the arrays that a prepared dataset lacks.
+    """Writes the words of a split as the ids of their numbers, and removes arrays that a prepared dataset lacks.
 
-    Args:
-        directory, split: Of `write_blocks`.
-        ids: The id of each word, by its number.
-        unknown: `True` for words missing from the vocabulary, bool `(len(ids),)`.
-
-    Returns:
-        The number of unknown words in the split.
+    Returns the number of its words that are `unknown`, bool `(len(ids),)`.
     """
     ids, found = np.asarray(ids, smallest_type(max(ids, default=0))), 0
     with GrowingArray(path_of(directory, split, "ids"), ids.dtype) as file:

@@ -48,16 +48,10 @@ NO_NAMES = frozenset(
 
 
 def build(out, conversations, vocabulary, vectors, text, facts=None):
-    """Writes an index, without responses that `unfit_of` finds; returns its `config.json`.
+    """Writes an index of conversations, lists of texts, the oldest first, without responses that `unfit_of` finds.
 
-    Args:
-        out: Directory to make.
-        conversations: Iterable of lists of texts, the oldest first.
-        vocabulary, vectors, text: Vocabulary, word vectors, float `(vocabulary + 1, E)`, and text settings of the run.
-        facts: Further content of `config.json`, such as the source of the conversations.
-
-    Raises:
-        UserError: if no response is left, or `out` is in use.
+    Vocabulary, word vectors, float `(vocabulary + 1, E)`, and text settings are the run's. Returns its `config.json`,
+    which has the `facts` too. A `UserError` if no response is left, or `out` is in use.
     """
     vocabulary = dataclasses.replace(vocabulary, hashed=0)  # hashed words have no vector
     with atomic_directory(out) as directory:
