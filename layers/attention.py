@@ -93,8 +93,8 @@ class AttentionCell(keras.layers.Layer):
         s~_t = tanh(W_ys y_{t-1} + W_ss (r_t * s_{t-1}) + W_cs c_t + b_s)
         s_t = z_t * s_{t-1} + (1 - z_t) * s~_t
 
-    The memory's keys, the memory and its mask are three more states, which a step does not change: so
-    `keras.layers.RNN` takes them on every backend.
+    The memory's keys, the memory and its mask are three more states, which no step changes, so that `keras.layers.RNN`
+    takes them.
 
     Args:
         cell: `keras.layers.GRUCell` or `LSTMCell`; its first state is `s`.
@@ -119,7 +119,7 @@ class AttentionCell(keras.layers.Layer):
     def attend(self, states):
         """`c_t`, float `(B, D)`, and the weights, float `(B, S)`."""
         s, (keys, memory, mask) = states[0], states[-3:]
-        c, a = self.attention(s[:, None, :], memory, ops.not_equal(mask, 0), keys)
+        c, a = self.attention(s[:, None, :], memory, mask != 0, keys)
         return c[:, 0], a[:, 0]
 
     def call(self, inputs, states, training=None):

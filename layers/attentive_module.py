@@ -82,7 +82,7 @@ class AttentiveModule(keras.layers.Layer):
             return self._feed_forward(V_att + Q)
         mask = query_mask
         if key_mask is not None:
-            mask = ops.logical_and(query_mask, ops.any(key_mask, axis=-1, keepdims=True))
+            mask = query_mask & ops.any(key_mask, axis=-1, keepdims=True)
         apply = apply_unpadded if self.fast else apply_padded
         return apply(self._feed_forward, V_att + Q, mask)
 
@@ -108,11 +108,8 @@ class AttentiveModule(keras.layers.Layer):
         return self.ffn_norm(ffn + x)
 
     def compute_output_shape(self, query_shape, key_shape, value_shape=None, **_):
-        rank = max(len(query_shape), len(key_shape)) - 2
-        query_lead = (1,) * (rank - len(query_shape) + 2) + tuple(query_shape[:-2])
-        key_lead = (1,) * (rank - len(key_shape) + 2) + tuple(key_shape[:-2])
-        lead = (k if q == 1 else q for q, k in zip(query_lead, key_lead, strict=True))
-        return (*lead, *query_shape[-2:])
+        scores = row_products(keras.KerasTensor(query_shape), keras.KerasTensor(key_shape))
+        return (*scores.shape[:-1], query_shape[-1])
 
 
 def row_products(x, y):

@@ -24,7 +24,7 @@ def history_mask(speakers, turns, including_turn=False):
     """
     places_BM = ops.cumsum(ops.ones_like(speakers), axis=1) - 1
     before = ops.less_equal if including_turn else ops.less
-    return ops.logical_and(before(places_BM[:, None, :], turns[:, :, None]), ops.not_equal(speakers, 0)[:, None, :])
+    return before(places_BM[:, None, :], turns[:, :, None]) & (speakers != 0)[:, None, :]
 
 
 def sentence_mask(speakers):

@@ -23,7 +23,7 @@ class ReadingCell(AttentionCell):
     def call(self, inputs, states, training=None):
         s, (keys, query, mask) = states[0], states[-3:]
         asking = ops.concatenate([inputs, s], axis=-1)[:, None, :]
-        u, _ = self.attention(asking, query, ops.not_equal(mask, 0), keys)
+        u, _ = self.attention(asking, query, mask != 0, keys)
         u = u[:, 0]
         s, own = self.cell(ops.concatenate([inputs, u, inputs * u], axis=-1), states[:-3], training=training)
         return s, [*own, *states[-3:]]

@@ -41,8 +41,8 @@ class LexicalMatch(keras.layers.Layer):
     def build(self, context_shape, responses_shape):
         self.idf = self.add_weight(name="idf", shape=(self.words + 1,), initializer="ones", trainable=False)
         if self.stems:
-            own = {"dtype": "int32", "trainable": False, "autocast": False}
-            self.stem = self.add_weight(name="stem", shape=(self.words + 1,), initializer=_own_ids, **own)
+            own = {"initializer": lambda shape, dtype: ops.arange(shape[0], dtype=dtype), "dtype": "int32"}
+            self.stem = self.add_weight(name="stem", shape=(self.words + 1,), trainable=False, **own)
 
     def call(self, context, responses, training=False):
         if training:
@@ -64,7 +64,7 @@ class LexicalMatch(keras.layers.Layer):
 
     def _weights(self, ids):
         """The words' weights, float32, 0 for padding and `unknown_id`."""
-        matters = ops.logical_and(ids != 0, ids != self.unknown_id)
+        matters = (ids != 0) & (ids != self.unknown_id)
         idf = ops.take(ops.cast(self.idf, "float32"), ids, axis=0)
         return ops.where(matters, ops.power(idf, self.power), 0.0)
 
@@ -73,8 +73,3 @@ class LexicalMatch(keras.layers.Layer):
 
     def compute_output_spec(self, context, responses, training=False):
         return keras.KerasTensor(responses.shape[:2], "float32")
-
-
-def _own_ids(shape, dtype=None):
-    """Initializer of `stem`: each word's own id."""
-    return ops.arange(shape[0], dtype=dtype)

@@ -103,7 +103,7 @@ def release_softmax(logits, query_mask, key_mask):
     """
     logits = ops.convert_to_tensor(logits)
     dtype = keras.backend.standardize_dtype(logits.dtype)
-    pair_mask = ops.logical_and(query_mask[..., :, None], key_mask[..., None, :])
+    pair_mask = query_mask[..., :, None] & key_mask[..., None, :]
     masked = ops.full((), RELEASE_MASKED_LOGIT, dtype="float32")
     return ops.cast(_softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked)), dtype)
 

@@ -69,6 +69,5 @@ class OrderedWords(BagOfWords):
         place_SW = ops.clip(ops.cumsum(ops.cast(mask_SW, "int32"), axis=1) - 1, 0, self.max_words - 1)
         PE_SWD = ops.take(ops.convert_to_tensor(self.places_WD, dtype=E_SWD.dtype), place_SW, axis=0)
         y_SWD = zero_padding(E_SWD + PE_SWD, mask_SW[..., None])
-        allowed_SWW = ops.logical_and(mask_SW[:, :, None], mask_SW[:, None, :])
-        attended_SWD, _ = self.attend(y_SWD, y_SWD, allowed_SWW)
+        attended_SWD, _ = self.attend(y_SWD, y_SWD, mask_SW[:, :, None] & mask_SW[:, None, :])
         return ops.sum(y_SWD + attended_SWD, axis=1)

@@ -177,16 +177,10 @@ class RecurrentDecoder(keras.layers.Layer):
         return [keys, memory, ops.cast(mask, memory.dtype), _states_by_layer(self.cell, states)[-1][0]]
 
     def step(self, y, states, cache):
-        """One word.
-
-        Args:
-            y: The word before it, float `(B, E)`.
-            states: List of states, as in the call.
-            cache: The result of `encoder_cache`.
+        """One word, by the word before it, `(B, E)`, states as in the call and the result of `encoder_cache`.
 
         Returns:
-            The output, float `(B, H)` or `(B, H + E + D)`, the list of states, and the attention weights, float
-            `(B, S)`, or `None`.
+            The output, as in the call, the list of states, and the attention weights `(B, S)`, or `None`.
         """
         keys, memory, mask, summary = cache
         x, c, after, weights = y, summary, [], None
@@ -202,7 +196,7 @@ class RecurrentDecoder(keras.layers.Layer):
                 x, new = layer.cell(x, own)
             after += new if isinstance(new, (list, tuple)) else [new]
         if self.attention in AFTER:
-            c, weights = self.look(x[:, None, :], memory, ops.not_equal(mask, 0), keys)
+            c, weights = self.look(x[:, None, :], memory, mask != 0, keys)
             c, weights = c[:, 0], weights[:, 0]
             x = self.readout(ops.concatenate([c, x], axis=-1))
         return self._output(x, y, c), after, weights

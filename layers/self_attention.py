@@ -46,7 +46,7 @@ class SelfAttention(keras.layers.Layer):
     def call(self, x, mask):
         m_BTD = x
         t = ops.arange(ops.shape(x)[1], dtype="int32")
-        others_BTK = ops.logical_and(ops.not_equal(t[:, None], t[None, :])[None], mask[:, None, :])
+        others_BTK = (t[:, None] != t) & mask[:, None, :]
         a_BTK = masked_softmax(self.match.similarity(m_BTD, m_BTD), others_BTK)
         m_tilde_BTD = ops.matmul(a_BTK, m_BTD)
         return m_BTD + self.fusion(ops.concatenate([m_BTD, m_tilde_BTD, m_BTD * m_tilde_BTD], axis=-1))

@@ -31,10 +31,9 @@ def apply_unpadded(function, x, mask):
 
 
 def unpadding(mask, multiple=1):
-    """The two directions between a padded array and its unpadded rows.
+    """The two directions between a padded array and its unpadded rows: gathers, each the gradient of the other.
 
-    Both are gathers, and each is the gradient of the other; autodiff's gradient of a gather, and the scatter that would
-    undo it, take TensorFlow's CPU eight times as long.
+    Autodiff's gradient of a gather, a scatter, takes TensorFlow's CPU eight times as long.
 
     Args:
         mask: Boolean `(...)`, `True` = real.

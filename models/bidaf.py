@@ -172,9 +172,7 @@ def _layers(c):
 
 def _token_vectors(c, layers, words_N, characters_NL):
     """Layers 1 and 2: characters and words through the highway, float `(N, D)`."""
-    parts = []
-    if c.use_characters:
-        parts.append(layers.characters(characters_NL))
+    parts = [layers.characters(characters_NL)] if c.use_characters else []
     if c.use_words:
         vector_ND = layers.words(words_N)  # a trained vector is the given one plus what is learnt
         if c.train_unknown:
@@ -182,10 +180,8 @@ def _token_vectors(c, layers, words_N, characters_NL):
         if c.tuned_words:
             vector_ND = vector_ND + _learnt(layers.tuned, words_N * ops.cast(words_N <= c.tuned_words, "int32"))
         parts.append(vector_ND)
-    x_ND = ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
-    for layer in layers.highway:
-        x_ND = layer(x_ND)
-    return x_ND
+    first, second = layers.highway
+    return second(first(ops.concatenate(parts, axis=-1)))
 
 
 def _learnt(table, row):
@@ -247,10 +243,8 @@ def _same_words(words_N, context_BT, query_BJ, unknown):
     """True where a context word is a query word, bool `(B, T, J)`: the same token, or the same known word."""
     context_BT1, query_B1J = context_BT[:, :, None], query_BJ[:, None, :]
     t_word, j_word = ops.take(words_N, context_BT1, axis=0), ops.take(words_N, query_B1J, axis=0)
-    same = ops.logical_or(
-        ops.equal(context_BT1, query_B1J), ops.logical_and(ops.equal(t_word, j_word), ops.not_equal(t_word, unknown))
-    )
-    return ops.logical_and(same, ops.logical_and(mask_from_ids(context_BT1), mask_from_ids(query_B1J)))
+    same = ops.equal(context_BT1, query_B1J) | (ops.equal(t_word, j_word) & (t_word != unknown))
+    return same & (context_BT1 != 0) & (query_B1J != 0)
 
 
 def _with_feature(x, flag):

@@ -1,7 +1,5 @@
 """Models made of a config: saving, loading and cloning keep their class, config and dtype policy."""
 
-import contextlib
-
 import keras
 
 
@@ -20,12 +18,16 @@ class ConfiguredModel(keras.Model):
     Config = None
 
     def __init__(self, *args, dtype=None, **kwargs):
-        with _policy(dtype):
+        before = keras.config.dtype_policy()
+        keras.config.set_dtype_policy(dtype or before)
+        try:
             if len(args) == 1:
                 [config] = args
                 inputs, outputs = self.network(config)
                 args = inputs, CarriedConfig(config.model_dump_json(), name="config")(outputs)
             super().__init__(*args, **kwargs)
+        finally:
+            keras.config.set_dtype_policy(before)
         self.config = self.Config.model_validate_json(self.get_layer("config").text)
 
     def avoid_fast_paths(self):
@@ -51,11 +53,7 @@ class ConfiguredModel(keras.Model):
 
 @keras.saving.register_keras_serializable("colloquy")
 class CarriedConfig(keras.layers.Layer):
-    """Passes logits on, and carries the model's config: `keras.models.clone_model` copies nothing but layers.
-
-    Args:
-        text: The config as JSON.
-    """
+    """Passes logits on and carries the model's config as JSON: `keras.models.clone_model` copies layers alone."""
 
     def __init__(self, text, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -63,14 +61,3 @@ class CarriedConfig(keras.layers.Layer):
 
     def call(self, logits):
         return logits
-
-
-@contextlib.contextmanager
-def _policy(dtype):
-    """Makes `dtype` the global policy for a while, unless it is `None`."""
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(dtype or before)
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)

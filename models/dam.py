@@ -119,11 +119,9 @@ class DAM(ConfiguredModel):
     Returns:
         Logits, float32 `(B, N)`: the paper's `g(c, r)` is their sigmoid.
 
-    Padding anywhere (words, turns, candidates) changes no logit, unless `masking="release"`.
-
-    Symbolic intermediate results, for `keras.Model(model.input, ...)`: `match_matrices`, `{name: (B, N, T, K, J)}` in
-    the order of the match image's channels, and `representations`, the lists `U`, `(B, 1, T, K, D)`, and `R`,
-    `(B, N, 1, J, D)`, of levels 0 and up.
+    Padding anywhere (words, turns, candidates) changes no logit, unless `masking="release"`. Symbolic, for
+    `keras.Model(model.input, ...)`: `match_matrices`, `{name: (B, N, T, K, J)}` in the order of the image's channels,
+    and `representations`, the lists `U`, `(B, 1, T, K, D)`, and `R`, `(B, N, 1, J, D)`, of all levels.
     """
 
     Config = DAMConfig
@@ -162,7 +160,7 @@ class DAM(ConfiguredModel):
 
         # === Aggregation (section 3.6) ===
         M = list(matches.values())  # C times (B, N, T, K, J)
-        M_mask = ops.logical_and(u_mask[..., :, None], r_mask[..., None, :])
+        M_mask = u_mask[..., :, None] & r_mask[..., None, :]
         if c.response_rows:
             M, M_mask = [ops.swapaxes(m, 3, 4) for m in M], ops.swapaxes(M_mask, 3, 4)
         logits = aggregate(M, M_mask)

@@ -73,7 +73,7 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
     done_BK = ops.zeros((B, K), "bool")
 
     def going_on(t, ids_BKL, score_BK, length_BK, done_BK, *states):
-        return ops.logical_and(t < L, ops.logical_not(ops.all(done_BK)))
+        return (t < L) & ~ops.all(done_BK)
 
     def write(t, ids_BKL, score_BK, length_BK, done_BK, *states):
         before = ops.take(ids_BKL, ops.maximum(t - 1, 0), axis=2)
@@ -91,8 +91,8 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
             states = [ops.reshape(_rows_of(x, parent_BK), (B * K, *x.shape[2:])) for x in split]
         word_BK = ops.where(done_BK, 0, word_BK)
         ids_BKL = ops.where(ops.arange(L) == t, word_BK[..., None], ids_BKL)
-        length_BK = length_BK + ops.cast(ops.logical_not(done_BK), "int32")
-        done_BK = ops.logical_or(done_BK, word_BK == eos_id)
+        length_BK = length_BK + ops.cast(~done_BK, "int32")
+        done_BK = done_BK | (word_BK == eos_id)
         return [t + 1, ids_BKL, score_BK, length_BK, done_BK, *states]
 
     start = [ops.convert_to_tensor(0), ids_BKL, score_BK, length_BK, done_BK, *states]
@@ -118,13 +118,8 @@ def _rows_of(x_BK, row_BK):
 def write(model, source, decoding, eos_id, unk_id, noise=None):
     """Writes one reply as `decode` does with a beam of 1, word by word, for whoever watches.
 
-    Args:
-        model, decoding, eos_id, unk_id: See `decode`.
-        source: Int32 `(1, S)`.
-        noise: For sampling, `(1, 1, L)`.
-
     Yields:
-        The id of one word after the other, the last one mostly `_EOS_`, and its attention weights `(S,)`, or `None`.
+        The id of each word, the last one mostly `_EOS_`, and its attention weights `(S,)`, or `None`.
     """
     d, ids_L, word = decoding, [0] * decoding.max_length, model.begin_id
     states, cache = model.encode(source)
@@ -149,14 +144,12 @@ def _penalty(d, length):
 def _allowed(d, t, ids_BKL, V, eos_id, unk_id):
     """Words that may come at place `t`, boolean `(B, K, V)`."""
     words = ops.arange(V)
-    allowed = words != 0
-    if not d.allow_unknown:
-        allowed = ops.logical_and(allowed, words != unk_id)
-    allowed = ops.logical_and(allowed, ops.logical_or(words != eos_id, t >= d.min_length))[None, None]
+    allowed = (words != 0) & ((words != unk_id) | d.allow_unknown)
+    allowed = (allowed & ((words != eos_id) | (t >= d.min_length)))[None, None]
     if d.block_ngrams:
-        allowed = ops.logical_and(allowed, ops.logical_not(_repeating(ids_BKL, t, d.block_ngrams, V)))
-    stuck = ops.logical_not(ops.any(allowed, axis=-1, keepdims=True))
-    return ops.logical_or(allowed, ops.logical_and(stuck, words == eos_id))  # a reply that cannot go on ends
+        allowed &= ~_repeating(ids_BKL, t, d.block_ngrams, V)
+    stuck = ~ops.any(allowed, axis=-1, keepdims=True)
+    return allowed | (stuck & (words == eos_id))  # a reply that cannot go on ends
 
 
 def _repeating(ids_BKL, t, n, V):
@@ -169,7 +162,7 @@ def _repeating(ids_BKL, t, n, V):
     same = ops.broadcast_to(start + n - 1 < t, (B, K, windows))
     for i in range(n - 1):
         last = ops.take(ids_BKL, ops.maximum(t - n + 1 + i, 0), axis=2)  # the n - 1 words before place t
-        same = ops.logical_and(same, ids_BKL[:, :, i : i + windows] == last[..., None])
+        same &= ids_BKL[:, :, i : i + windows] == last[..., None]
     ends = ops.where(same, ids_BKL[:, :, n - 1 :], 0)  # 0 is never allowed anyway
     row = ops.broadcast_to(ops.arange(B * K)[:, None], (B * K, windows))
     places = ops.stack([ops.reshape(row, (-1,)), ops.reshape(ends, (-1,))], axis=1)
@@ -212,15 +205,8 @@ def _draw(d, logits_BKV, allowed, noise_BK):
 class Decoder(keras.Model):
     """A model that writes: `predict_on_batch` compiles `decode` on every backend.
 
-    Args:
-        model: See `decode`.
-        decoding, eos_id, unk_id: Likewise.
-
     Call arguments: a dict of `source`, and for sampling `noise`, which stays float32 whatever the precision policy: in
     bfloat16 there would be no more than a few hundred different draws.
-
-    Returns:
-        What `decode` returns.
     """
 
     def __init__(self, model, decoding, eos_id, unk_id, **kwargs):

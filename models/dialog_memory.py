@@ -104,13 +104,7 @@ class DialogModel(ConfiguredModel):
 def encoded_words(config, name, encoding="sum", max_words=0, words=None, heads=1):
     """The layer from a sentence's words to its vector, `layers.bag_of_words` or `layers.ordered_words`.
 
-    Args:
-        config: A `MemoryConfig`.
-        name: Name of the layer.
-        encoding: See `SumConfig`.
-        max_words: Words of the longest sentence, to add sinusoids to a sum; 0: none.
-        words: Number of words; `None`: those of the vocabulary.
-        heads: Heads of the attention between words.
+    `max_words` adds sinusoids to a sum, 0: none; `words` is the number of words, `None`: those of the vocabulary.
     """
     size = words or config.vocabulary_size, config.embedding_dim
     if encoding == "sum":
@@ -124,27 +118,15 @@ def _dropped(config, x):
 
 
 def encode_sentences(config, encode, inputs):
-    """The sentences of all dialogs, float `(B, M, D)`, each distinct one encoded once.
-
-    Args:
-        config: A `MemoryConfig`.
-        encode: Layer from word ids `(S, W)` to vectors `(S, D)`.
-        inputs: The model's.
-    """
+    """The sentences of all dialogs, `(B, M, D)`; `encode`, from word ids `(S, W)` to vectors `(S, D)`, encodes each
+    distinct one once."""
     words = inputs["typed_words" if "typed_words" in inputs else "words"]
     return _dropped(config, ops.take(encode(words), inputs["sentences"], axis=0))
 
 
 def read_history(config, encode, inputs):
-    """The users' sentences, and the memory of each turn: the sentences before it with their features.
-
-    Args:
-        config, encode, inputs: See `encode_sentences`.
-
-    Returns:
-        Float `(B, T, D)`, and the arguments of `layers.memory_attention.MemoryAttention` after the query: memory, mask,
-        and if the config has time, the vectors and distances of time.
-    """
+    """The users' sentences, `(B, T, D)`, and the memory of each turn, the sentences before it with their features,
+    as the arguments of `layers.memory_attention.MemoryAttention` after the query."""
     x_BMD = encode_sentences(config, encode, inputs)
     speakers, turns = inputs["speakers"], inputs["turns"]
     memory = [SpeakerFeature(name="speaker")(x_BMD, speakers) if config.speaker else x_BMD]
@@ -155,17 +137,8 @@ def read_history(config, encode, inputs):
 
 
 def score_candidates(config, state, encode, inputs):
-    """The logit of every candidate at every turn: its vector times the state, plus the gain of its match types.
-
-    Args:
-        config: A `MemoryConfig`.
-        state: `(B, T, D)`.
-        encode: `layers.bag_of_words.BagOfWords` for the candidates.
-        inputs: The model's.
-
-    Returns:
-        Float32 `(B, T, C)`.
-    """
+    """The logit of every candidate at every turn, float32 `(B, T, C)`: its vector, a sum by `encode`, times the state,
+    `(B, T, D)`, plus the gain of its match types."""
     state, (count, words) = _dropped(config, state), config.candidates
     words_N, rows_N = (IdTable((words,), name=f"candidate_{name}")(inputs["turns"]) for name in ("words", "rows"))
     candidates_CD = encode(words_N, rows=rows_N, count=count)

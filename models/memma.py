@@ -94,19 +94,16 @@ def _network(c, inputs, words):
 
 
 class EntityMEMMAConfig(MEMMAConfig):
-    """Settings of EntityMEMMA; it needs speakers and time, and has no match types, which its pointers include."""
+    """Settings of EntityMEMMA."""
 
     positions: bool = False
     """Add sinusoids to the word vectors; see `MEMMAConfig`."""
-
-    @model_validator(mode="after")
-    def _check_features(self):
-        if not (self.speaker and self.time) or self.match_types:
-            raise ValueError(
-                "entity-memma has speaker and time and no match_types. "
-                f"Received: speaker={self.speaker}, time={self.time}, match_types={self.match_types}"
-            )
-        return self
+    speaker: Literal[True] = True
+    """Always `True`."""
+    time: Literal[True] = True
+    """Always `True`."""
+    match_types: Literal[False] = False
+    """Always `False`: the pointers include them."""
 
     @property
     def reads(self):

@@ -7,9 +7,10 @@ words -> sums of word vectors, or a GRU -> hops over the history -> times every 
 Shape suffixes:  B dialogs   M sentences   T turns   D features
 """
 
+from typing import Literal
+
 import keras
 from keras import ops
-from pydantic import model_validator
 
 from layers.dialog_history import history_mask
 from layers.memory_attention import MemoryAttention
@@ -30,16 +31,10 @@ from models.dialog_memory import (
 class SupervisedEmbeddingsConfig(MemoryConfig):
     """Settings of supervised embeddings. A sum of words has no speakers and no time."""
 
-    speaker: bool = False
+    speaker: Literal[False] = False
     """Always `False`."""
-    time: bool = False
+    time: Literal[False] = False
     """Always `False`."""
-
-    @model_validator(mode="after")
-    def _check_features(self):
-        if self.speaker or self.time:
-            raise ValueError(f"A bag of words has no features. Received: speaker={self.speaker}, time={self.time}")
-        return self
 
 
 @keras.saving.register_keras_serializable("colloquy")

@@ -128,25 +128,14 @@ class Seq2Seq(ConfiguredModel):
         return self.config.vocabulary_size + 1
 
     def encode(self, source):
-        """Reads sources.
-
-        Args:
-            source: Int32 `(B, S)`.
-
-        Returns:
-            The decoder's first states and what its steps need besides: two lists of tensors `(B, ...)`.
-        """
+        """Reads sources, int32 `(B, S)`: the decoder's first states and the cache of its steps, lists of `(B, ...)`."""
         words = self.get_layer("word_embedding" if self.config.shared_embedding else "source_embedding")
         mask = mask_from_ids(source)
         memory, *states = self.get_layer("encoder")(words(source), mask)
         return states, self.get_layer("decoder").encoder_cache(memory, mask, states)
 
     def step(self, words, states, cache):
-        """Writes one word.
-
-        Args:
-            words: The ones before, int32 `(B,)`.
-            states, cache: As `encode` returned them.
+        """Writes one word after those before it, int32 `(B,)`.
 
         Returns:
             Logits, float `(B, V + 1)`, the states after it, and the attention weights `(B, S)`, or `None`.

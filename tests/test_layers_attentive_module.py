@@ -35,24 +35,6 @@ def test_attentive_module_takes_scores_that_the_caller_has():
         np.testing.assert_allclose(to_numpy(layer(query, given, value, scores=scores)), alone, atol=1e-5)
 
 
-def test_attentive_module_release_attends_uniformly_where_something_is_padded():
-    """Equal values have their own mean: uniform attention, whatever the logits."""
-    layer, (query, key, value), (query_mask, key_mask) = built(masking="release")
-    mean = np.broadcast_to(value.mean(axis=-2, keepdims=True), value.shape).astype("float32")
-    found, uniform = (to_numpy(layer(query, key, values, query_mask, key_mask)) for values in (value, mean))
-    padded = np.broadcast_to(~query_mask | ~key_mask.any(axis=-1)[..., None], (B, T, S))
-    np.testing.assert_allclose(found[padded], uniform[padded], atol=1e-5)
-    assert np.abs(found - uniform)[~padded].max() > 0.1
-
-
-def test_attentive_module_release_is_exact_without_padding():
-    masks, found = (np.ones((B, 1, S), bool), np.ones((1, T, J), bool)), []
-    for masking in ("release", "exact"):
-        layer, q_k_v, _ = built(masking=masking)
-        found.append(to_numpy(layer(*q_k_v, *masks)))
-    np.testing.assert_allclose(found[0], found[1], atol=1e-5)
-
-
 def test_attentive_module_counts_as_many_parameters_as_the_release():
     """At d = 200 the release has 80,802: two matrices, two numbers, two pairs of vectors."""
     d, found = 200, []
@@ -64,14 +46,6 @@ def test_attentive_module_counts_as_many_parameters_as_the_release():
     match = CrossMatch(scalar_bias=True)  # one for each direction
     match.build((None, 3, d), (None, 3, d))
     assert match.count_params() == 2 * 80_802
-
-
-def test_attentive_module_takes_away_a_scalar_b2():
-    """The release's b2, added to every feature alike, falls to the layer norm after it."""
-    layer, q_k_v, _ = built(scalar_bias=True)
-    before = to_numpy(layer(*q_k_v))
-    layer.b2.assign([3.0])
-    np.testing.assert_allclose(to_numpy(layer(*q_k_v)), before, atol=1e-5)
 
 
 LEADING = {  # of query and key

@@ -230,7 +230,7 @@ NOTHING = {
 def test_nothing_gives_zeros(name):
     """And the other example what it gives anyway."""
     layer, inputs, empty = CASES[name].build(), CASES[name].inputs, NOTHING[name]
-    nothing = np.concatenate([0 * inputs[empty][:1], inputs[empty][1:]])
+    nothing = np.concatenate([np.zeros_like(inputs[empty][:1]), inputs[empty][1:]])
     for found, expected in zip(outputs_of(layer, inputs | {empty: nothing}), outputs_of(layer, inputs), strict=True):
         assert not found[0].any() and expected[0].any()
         np.testing.assert_allclose(found[1], expected[1], atol=1e-5)

@@ -12,7 +12,6 @@ from reference import max_pool_in_loops
 
 from layers.masking import (
     lowest_number,
-    mask_from_ids,
     masked_softmax,
     max_pool_3d,
     release_softmax,
@@ -30,11 +29,6 @@ def softmax_in_loops(row, real):
 
 
 # === mask_from_ids, zero_padding ===
-
-
-def test_mask_from_ids_marks_everything_but_zero():
-    ids = np.array([[[5, 0, 7], [0, 0, 0]]], "int32")
-    assert to_numpy(mask_from_ids(ids)).tolist() == [[[True, False, True], [False] * 3]]
 
 
 @pytest.mark.parametrize("dtype", ("float32", *HALF))

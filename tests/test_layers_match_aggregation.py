@@ -100,21 +100,6 @@ def test_match_aggregation_release_matches_release(sizes):
         np.testing.assert_allclose(found[0, n], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("turns", "words", "left_over"),
-    [
-        *((turns, words, False) for turns, words in [(9, 50), (5, 8), (1, 6), (2, 9), (3, 18)]),
-        *((turns, words, True) for turns, words in [(2, 7), (4, 9), (2, 12)]),  # 12: 4 after the first pooling
-    ],
-)
-def test_match_aggregation_release_is_exact_without_padding_but_where_1_is_left_over(turns, words, left_over):
-    x = images(6, (turns, words, words), batch=(1, 2))
-    mask = np.ones(x.shape[:-1], bool)
-    release, exact = (to_numpy(apply(built(turns, words, masking=m), x, mask)) for m in ("release", "exact"))
-    difference = np.abs(release - exact)
-    assert difference.min() > 1e-3 if left_over else difference.max() < 1e-5
-
-
 @pytest.mark.parametrize("filters, at_sixteen", [((32, 16), 576), ((16, 16), 576)])
 def test_match_aggregation_counts_as_many_parameters_as_the_release(filters, at_sixteen):
     """Both corpora flatten 9 x 50 x 50 to 576 features; the images of DAM have 12 channels."""

@@ -273,6 +273,8 @@ REJECTED = [
     *((name, {field: "no"}) for name in MEMMA for field in ("divisor", "shortcut", "gate", "memory", "encoding")),
     *((name, {"heads": heads}) for name in MEMMA for heads in (0, -2)),
     *((name, {"hops": -1}) for name in NAMES[:4]),
+    *(("entity-memma", change) for change in ({"speaker": False}, {"time": False}, {"match_types": True})),
+    *(("supervised-embeddings", {field: True}) for field in ("speaker", "time")),
     ("memn2n", {"encoding": "gru"}),
     ("memr", {"encoding": "sum"}),
     ("memma", {"candidates": (1, 2, 3)}),
@@ -297,11 +299,6 @@ RULES = [
     ("dam", {"hashed_words": 3, "unknown_id": 38}, "unknown_id=38"),
     ("seq2seq", {"hidden": 7}, "even to be halved.*hidden=7"),
     *((name, {"heads": 3}, "must divide embedding_dim.*heads=3, embedding_dim=14") for name in MEMMA),
-    *(
-        ("entity-memma", {field: value}, f"no match_types.*{field}={value}")
-        for field, value in (("speaker", False), ("time", False), ("match_types", True))
-    ),
-    *(("supervised-embeddings", {field: True}, f"no features.*{field}=True") for field in ("speaker", "time")),
 ]
 DECODING = [{"beam": 0}, {"max_length": 0}, {"temperature": 0.0}, {"top_p": 0.0}, {"top_p": 1.1}]
 DECODING += [{field: -1} for field in ("min_length", "length_penalty", "block_ngrams", "top_k")]
