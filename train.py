@@ -66,7 +66,7 @@ def main():
     if FLAGS.resume:
         others = (*TRAINING[1:], "model", "recipe", "name", "set", "eos_id", "init_from")
         cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
-    settings = choose_settings()
+    settings, recipe = choose_settings()
     workdir = FLAGS.workdir or f"runs/{FLAGS.model}"
 
     from engine.cluster import train_on_cluster
@@ -90,7 +90,7 @@ def main():
         task=TASKS[MODELS[FLAGS.model].task],
         model=FLAGS.model,
         settings=settings,
-        recipe=FLAGS.recipe,
+        recipe=recipe,
         name=FLAGS.name,
         eos_id=FLAGS.eos_id,
         init_from=FLAGS.init_from,
@@ -102,7 +102,7 @@ def choose_settings():
     """Chooses recipe, model and name of the corpus by each other.
 
     Returns:
-        `{field: value}` of the recipe, of flags and of --set; the latter win.
+        `{field: value}` of the recipe, of flags and of --set, the latter win; and the recipe's name, with what differs.
 
     Raises:
         UserError: if the recipe is for another model, or --set is malformed.
@@ -123,7 +123,11 @@ def choose_settings():
         if recipe.corpus in PUBLISHED_CORPORA and FLAGS.data and not FLAGS.name:
             FLAGS.name = recipe.corpus
     given = {name: FLAGS[name].value for name in TRAINING if FLAGS[name].value is not None}
-    return {**settings, **given, **parse_assignments(FLAGS.set)}
+    given |= parse_assignments(FLAGS.set)
+    differing = {name: value for name, value in given.items() if str(settings.get(name)) != str(value)}
+    changed = [f"{name}={value}" for name, value in differing.items() if name != "seed"]
+    recipe = f"{FLAGS.recipe} with {', '.join(changed)}" if FLAGS.recipe and changed else FLAGS.recipe
+    return {**settings, **given}, recipe
 
 
 def show_settings(spec, tasks):

@@ -26,11 +26,8 @@ class Lost(Exception):
 def connected(flag, needed, log=False, **environment):
     """Connects this process to the cluster of `RAY_ADDRESS`, or to one that it starts here; yields the module `ray`.
 
-    Args:
-        flag: The user's, for the message if a `needed` module is missing or the cluster does not answer.
-        needed: Modules that must be installed.
-        log: Whether output of the cluster's processes appears here.
-        **environment: Environment variables of the cluster's processes, which find this repository at the same path.
+    The user's `flag` is in the message if a `needed` module is missing or the cluster does not answer. With `log` the
+    output of the cluster's processes appears here; they find this repository at the same path.
     """
     if any(importlib.util.find_spec(name) is None for name in needed):
         raise UserError(f"{flag} needs Ray: python -m pip install -e '.[ray]'")
@@ -127,6 +124,7 @@ def _start(hosts, gpus, directory, job):
     from ray.train.v2.api.exceptions import WorkerGroupError
     from ray.train.v2.jax import JaxConfig, JaxTrainer
 
+    platform = "cuda" if gpus else "cpu"
     with tempfile.TemporaryDirectory(dir=directory, prefix=".ray.") as storage:
         trainer = JaxTrainer(
             _train,
@@ -138,10 +136,7 @@ def _start(hosts, gpus, directory, job):
                 resources_per_worker={"CPU": 1, **({"GPU": gpus} if gpus else {})},
                 placement_strategy="STRICT_SPREAD",
             ),
-            run_config=RunConfig(
-                storage_path=storage,
-                worker_runtime_env={"env_vars": {"JAX_PLATFORMS": "cuda" if gpus else "cpu"}},
-            ),
+            run_config=RunConfig(storage_path=storage, worker_runtime_env={"env_vars": {"JAX_PLATFORMS": platform}}),
         )
         try:
             trainer.fit()

@@ -40,7 +40,7 @@ PARTS = ("config", "training", "dataset")
 
 
 class AnyTraining(Training, extra="allow"):
-    """Settings of a training of some task, the fields of that task included."""
+    """Settings of a training of any task."""
 
 
 class State(Config):
@@ -116,7 +116,7 @@ class Run:
 
     @property
     def training(self):
-        """Settings of its training: the fields that all tasks share, typed, and those of its task."""
+        """Settings of its training, those of its task included."""
         return make_config(AnyTraining, self.record["training"], f"{self.path / CONFIG}: ")
 
     @property
@@ -172,13 +172,9 @@ class Run:
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
         self._check(BEST)
         model = self.build_model()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", UserWarning)  # Keras only warns of layers it found no weights for
-                model.load_weights(weights)
-        except (OSError, ValueError, KeyError, UserWarning) as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"{weights}: the weights do not fit {CONFIG}. {reason}") from error
+        with _fitting(weights), warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)  # Keras only warns of layers it found no weights for
+            model.load_weights(weights)
         return model
 
     def save_best(self, model):
@@ -222,12 +218,8 @@ class Run:
     @contextlib.contextmanager
     def _opened_state(self):
         self._check(LAST)
-        try:
-            with np.load(self.path / LAST, allow_pickle=False) as saved:
-                yield saved, State.of(json.loads(str(saved["state"])))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"{self.path / LAST}: the state does not fit {CONFIG}. {reason}") from error
+        with _fitting(self.path / LAST), np.load(self.path / LAST, allow_pickle=False) as saved:
+            yield saved, State.of(json.loads(str(saved["state"])))
 
     def _keep(self, temporary, name):
         """Moves a finished file to its place; its checksum is written first, beside that of the one it replaces."""
@@ -305,6 +297,15 @@ class Run:
     def _write(self, name, value):
         with atomic_file(self.path / name) as file:
             json.dump(value, file, indent=1, ensure_ascii=False)
+
+
+@contextlib.contextmanager
+def _fitting(file):
+    """Turns the errors of reading weights or a state into a `UserError`."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, UserWarning, zipfile.BadZipFile) as error:
+        raise UserError(f"{file}: the weights do not fit {CONFIG}. {str(error).splitlines()[0]}") from error
 
 
 def _variables(model):

@@ -1,11 +1,9 @@
-"""The interface of a task: everything that the engine asks of one kind of work.
+"""The interface of a task, one kind of work; its subclasses in `tasks/<task>/task.py` are listed in `tasks.TASKS`.
 
-    prepared dataset  ->  batches  ->  loss            training
-                                   ->  score           which weights are kept
-                                   ->  metrics         evaluation
-                      run  ->  predictor, endpoints    use
-
-A task is a subclass of `Task` in `tasks/<task>/task.py`, listed in `tasks.TASKS`. The engine gets it as an argument.
+prepared dataset  ->  batches  ->  loss            training
+                               ->  score           which weights are kept
+                               ->  metrics         evaluation
+                  run  ->  predictor, endpoints    use
 """
 
 import abc

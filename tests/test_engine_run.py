@@ -96,7 +96,7 @@ def test_weights_and_states_of_another_model_are_refused(trained_dialog, trained
     model = copied.build_model()
     task = TASKS["dialog"]
     model.compile(task.optimizer(task.Training(), 7, model.config))
-    with pytest.raises(UserError, match=r"the state does not fit config.json. \d+ variables, not \d+"):
+    with pytest.raises(UserError, match=r"the weights do not fit config.json. \d+ variables, not \d+"):
         copied.restore(model)
 
 

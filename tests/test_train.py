@@ -78,7 +78,10 @@ def test_a_recipe_of_a_published_corpus_names_it(tmp_path):
     flags = ["--recipe=dam-douban", f"--data={data}", *SMALL, "--workdir=" + str(tmp_path / "run")]
     done = run_script("train.py", *flags, "--set=levels=0", "--set=variant=first")
     assert done.returncode == 0, done.stderr
-    assert Run.open(tmp_path / "run").dataset["name"] == "douban"
+    run = Run.open(tmp_path / "run")
+    assert run.dataset["name"] == "douban"
+    changed = "epochs=1.0, batch_size=16, levels=0, max_turns=2, max_words=3, validations_per_epoch=1, variant=first"
+    assert run.record["recipe"] == f"dam-douban with {changed}"
 
 
 def test_another_dataset_of_a_run_keeps_its_own_name(tmp_path, capsys):
