@@ -62,17 +62,11 @@ def ratio(blocks, others, field="per_second"):
 
 
 def alternate(sides, blocks, warm_up=1):
-    """Runs one block of each side after the other, repeatedly.
+    """Runs one block of each side after the other, repeatedly, after `warm_up` untimed ones, which compile.
 
-    Args:
-        sides: `{name: (function, arguments)}`. In the side's process the function prepares its work and returns another
-            without arguments that computes a block and returns its number of examples, or a `Block` that another
-            process computed. The first must be importable, the arguments plain.
-        blocks: Timed blocks of each side.
-        warm_up: Untimed blocks before them, which compile.
-
-    Returns:
-        `{name: list of Block}`.
+    `sides` are `{name: (function, arguments)}`. In the side's process the function prepares its work and returns
+    another without arguments that computes a block and returns its number of examples, or a `Block` that another
+    process computed. The first must be importable, the arguments plain. Returns `{name: list of Block}`.
     """
     pools, found = {}, {name: [] for name in sides}
     with contextlib.ExitStack() as stack:
@@ -169,8 +163,7 @@ def build(side, path, seed):
 def open_training(side, path, seed, batch_size=None):
     """A training like that of train.py; a `batch_size` of `None` is the task's default.
 
-    Returns:
-        The task, a function that makes the arrays of a step, the stream of batches, and a function that trains on one.
+    Returns the task, a function that makes the arrays of a step, the stream of batches, and one that trains on one.
     """
     from data.batching import Epochs
     from engine.devices import OneDevice

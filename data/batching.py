@@ -101,15 +101,9 @@ class Epochs:
 def batches_by_size(sizes, batch_size, rng=None, pool=64):
     """Cuts examples into batches of similar size on every axis; their number depends on that of the examples alone.
 
-    Args:
-        sizes: Size of each example on each axis, int `(examples, axes)`, the costliest axis first.
-        batch_size: Examples per batch; the last of a pool may have fewer.
-        rng: `numpy.random.Generator`; `None` keeps file order within equal sizes and sorts all
-            examples in one pool, the cheapest batches first.
-        pool: Batches sorted together: more leaves less padding, fewer makes a more random order.
-
-    Returns:
-        Sequence of int arrays: the examples of each batch.
+    `sizes` are int `(examples, axes)`, the costliest axis first. `pool` batches are sorted together: more leaves less
+    padding, fewer makes a more random order. Without an `rng` equal sizes stay in file order, and all examples are one
+    pool, the cheapest batches first. The result is a sequence of int arrays, the examples of each batch.
 
     >>> [batch.tolist() for batch in batches_by_size(np.array([[9], [1], [8], [2]]), 2)]
     [[1, 3], [2, 0]]
@@ -133,13 +127,10 @@ def random_pools(examples, batch_size, rng, pool):
 
 
 def like_batches(sizes, batch_size, rng):
-    """Cuts a pool of examples into batches of similar size on every axis, in random order.
+    """Cuts a pool of examples into batches of similar size on every axis, in random order, as `batches_by_size` does.
 
     The pool is sorted by the first axis and cut in four parts of whole batches, each part by the second axis and cut in
-    four, and so on; the parts are then cut into batches. Arguments as in `batches_by_size`.
-
-    Returns:
-        List of int arrays: the examples of each batch; only one may be smaller than `batch_size`.
+    four, and so on; the parts are then cut into batches, one of them maybe smaller than `batch_size`.
     """
     parts = [np.arange(len(sizes))]
     for axis in range(sizes.shape[1]):

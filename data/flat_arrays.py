@@ -98,12 +98,7 @@ class StoredArray:
 
 
 def flatten(numbers, starts, lengths):
-    """The ids of some texts, concatenated.
-
-    Args:
-        numbers: `StoredArray` of the ids of all texts.
-        starts, lengths: Of the texts in it, ascending, int `(texts,)`.
-    """
+    """The ids of texts, concatenated: from a `StoredArray` of all ids those at ascending `starts`, int `(texts,)`."""
     if not len(starts):
         return np.zeros(0, numbers.dtype)
     around = numbers.read(starts[0], starts[-1] + lengths[-1])
@@ -113,8 +108,7 @@ def flatten(numbers, starts, lengths):
 def first_occurrences(hashes, part=2**22):
     """Marks the items that did not occur before, bool `(len(hashes),)`.
 
-    Args:
-        hashes: `StoredArray` of evenly distributed values, about `part` of which are sorted at once.
+    About `part` of the evenly distributed values, a `StoredArray`, are sorted at once.
     """
     first, parts = np.zeros(len(hashes), bool), -(-len(hashes) // part)
     for number in range(parts):

@@ -42,12 +42,10 @@ class CommonSettings(Config):
 
 
 def write(directory, files, corpus, source, settings, statistics, *, name=None, **more):
-    """Writes a prepared dataset into an empty directory.
+    """Writes a prepared dataset into an empty directory; `statistics` and `more` are JSON values.
 
-    Args:
-        files: `{name: content}`: a `Vocabulary`; a plain value if the name ends in `.pkl`; else lines of text.
-        statistics, **more: JSON values, for people and for reading.
-        name: Name of the corpus in tables; `None`: that of the settings, else of the source directory.
+    `files` are `{name: content}`: a `Vocabulary`; a plain value if the name ends in `.pkl`; else lines of text. `name`
+    is that of the corpus in tables; `None`: that of the settings, else of the source directory.
     """
     name = name or settings.name or pathlib.Path(source).resolve().name
     facts = {"name": name, "corpus": corpus, "task": CORPORA[corpus].task, **more}

@@ -30,13 +30,9 @@ def hash_of(word):
 class Vocabulary:
     """Words in order: the id of a word is its position, counted from 1; id 0 is padding.
 
-    To `encode` a word that is spelled like a special is unknown: the text of a user cannot end a turn.
-
-    Raises a `ValueError` on words with white space or repeated, or without `_EOS_`; id `n` is "line n" in its message.
-
-    Args:
-        words: Distinct words without ASCII white space; `_EOS_` is one of them.
-        hashed: Number of further ids for unknown words, assigned by hash. 0: all are `_UNK_`.
+    `words` are distinct, without ASCII white space, `_EOS_` among them; else a `ValueError` names word `n` as "line n".
+    To `encode` a word that is spelled like a special is unknown: the text of a user cannot end a turn. Unknown words
+    share `hashed` further ids, assigned by hash; 0: all are `_UNK_`.
 
     >>> vocabulary = Vocabulary(("_EOS_", "_UNK_", "hello", "there"))
     >>> vocabulary.encode(["hello", "you", "there", "_EOS_"])

@@ -104,14 +104,11 @@ def _write_known(sentences, vocabulary, file):
 
 
 def complete(found, vocabulary, dimension, seed=1):
-    """Puts vectors, `{word: vector}`, in the order of a vocabulary and makes up missing ones.
+    """Puts vectors, `{word: vector}`, in the order of a vocabulary, float32 `(len(vocabulary) + 1, dimension)`.
 
     Padding is zeros. `_UNK_` and `_EOS_` are the mean of the vectors found, as in DeepPavlov's DAM (`_EOS_` only
-    separates turns, no model looks it up). Any other word is drawn from the normal distribution with the mean and
-    standard deviation of the vectors found; if none is found, from `N(0, 0.1)`, as in DAM's release.
-
-    Returns:
-        float32 `(len(vocabulary) + 1, dimension)`.
+    separates turns, no model looks it up). Any other missing word is drawn from the normal distribution with the mean
+    and standard deviation of the vectors found; if none is found, from `N(0, 0.1)`, as in DAM's release.
     """
     vectors = np.full((len(vocabulary) + 1, dimension), np.nan, np.float32)
     for id, word in enumerate(vocabulary.words, 1):
@@ -170,12 +167,10 @@ def _found_vectors(path, vocabulary):
 
 
 def read_vectors(path, words=None):
-    """Reads word vectors, `{word: float32 vector}` in the file's order.
+    """Reads word vectors, `{word: float32 vector}` in the file's order; of all `words`, or only these.
 
-    Args:
-        path: Text of word2vec (line 1: count and dimension) or GloVe: a word and its vector per line, separated by
-            single spaces, UTF-8. Or `.npz`: the arrays `words` and `vectors`.
-        words: Words to keep, so that a file may be larger than the memory; `None`: all.
+    The file is text of word2vec (line 1: count and dimension) or GloVe: a word and its vector per line, separated by
+    single spaces, UTF-8. Or `.npz`: the arrays `words` and `vectors`.
     """
     path = pathlib.Path(path)
     try:

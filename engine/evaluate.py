@@ -31,15 +31,11 @@ ROW = (
 
 
 class Evaluation:
-    """Runs with their dataset and model, each loaded once however many splits are scored.
+    """Runs of a task with their dataset and model, each loaded once however many splits are scored.
 
-    Args:
-        task: The `engine.task.Task` of the runs.
-        runs: List of `engine.run.Run`; several are an ensemble, see `engine.task.Task.average`.
-        data: Prepared dataset; default: that of the first run.
-        precision: `"auto"`: that of the training where this machine computes it, else float32.
-        jit: See `engine.devices.choose_xla`.
-        datasets: `{path: dataset}` of loaded datasets; gets those that are loaded here.
+    Several runs are an ensemble, see `engine.task.Task.average`. `data` is by default the dataset of the first run,
+    `precision="auto"` that of the training where this machine computes it, else float32. `datasets`, `{path: dataset}`,
+    are loaded already, and get those that are loaded here.
     """
 
     def __init__(self, task, runs, data=None, precision="auto", jit="auto", datasets=None):
@@ -72,13 +68,7 @@ class Evaluation:
     def score(self, split="dev", baselines=True, **options):
         """Scores a split, prints a table, and writes `metrics.json` into a single run.
 
-        Args:
-            split: Name of a split of the dataset.
-            baselines: Whether to score the baselines too.
-            **options: Options of the task's `measure`, as `scores_out`.
-
-        Returns:
-            The record: the result of `measure`, and the fields of `ROW`.
+        Returns the result of the task's `measure`, which takes the options, and the fields of `ROW`.
         """
         for name in options:
             if name not in self.task.options:
@@ -164,13 +154,10 @@ def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, pre
     """Scores splits with one run or several; those of several are also shown together, as means over seeds.
 
     Args:
-        tasks: `{name: engine.task.Task}`.
         pattern: A run directory, a pattern of several, as `runs/babi/*`, or several separated by commas: an ensemble.
-        splits: Names of splits; a dataset among several may lack some.
         scores: File to append rows to; see `append_scores`.
-        examples: Number of examples to show for each run and split.
-        data, precision, jit: See `Evaluation`.
-        **options: Arguments of `Evaluation.score`.
+        examples: Number of examples to show for each run and split; one of several datasets may lack a split.
+        **options: Arguments of `Evaluation.score`; the others are those of `Evaluation`.
     """
     members = pattern.split(",")
     found = [[path] for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / CONFIG).is_file()]

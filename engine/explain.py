@@ -73,13 +73,7 @@ def draw_if_named(maps, path):
 
 
 def draw(maps, path, title=""):
-    """Writes maps as a PNG picture, those of one group in one line, in fonts that have the words' characters.
-
-    Args:
-        maps: List of `{"title", "rows", "columns", "weights"}`, some with a `group`.
-        path: The file, which ends in `.png`.
-        title: Title of the picture.
-    """
+    """Writes maps as a PNG picture, those of one `group` in one line, in fonts that have the words' characters."""
     from matplotlib import font_manager, rc_context  # takes a second
     from matplotlib.figure import Figure
 

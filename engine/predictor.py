@@ -62,9 +62,8 @@ class Predictor(abc.ABC):
     def show(self, instance):
         """Shows how the model reads and answers an `Instance`; nothing here.
 
-        Returns:
-            `(label, text)` of what it reads, without words beyond its limits and by `in_brackets`; and `(score, text)`
-            of its answers, the best first.
+        Returns `(label, text)` of what it reads, without words beyond its limits and by `in_brackets`, and
+        `(score, text)` of its answers, the best first.
         """
         return [], []
 

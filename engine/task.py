@@ -107,11 +107,9 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def load_dataset(self, path, **options):
-        """Reads a prepared dataset, with some of `load_options`; a malformed one is a `UserError`.
+        """Reads a `data.prepared.Dataset`, with some of `load_options`; a malformed one is a `UserError`.
 
-        Returns:
-            A `data.prepared.Dataset`, whose `splits` have lengths, empty ones included, and whose `vocabulary` may be
-            `None`.
+        Its `splits` have lengths, empty ones included; its `vocabulary` may be `None`.
         """
 
     def dataset_of(self, run, path=None):
@@ -198,10 +196,9 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def training_batches(self, split, config, training, rng):
-        """Cuts one epoch of a split into batches, in an order drawn from `rng`, a `numpy.random.Generator`.
+        """Cuts one epoch of a split into batches as `collate` takes them, in an order drawn from `rng`.
 
-        Returns:
-            A sequence of batches as `collate` takes them; its length is the same for every `rng`.
+        Their number is the same for every `numpy.random.Generator`.
         """
 
     @abc.abstractmethod
@@ -219,34 +216,20 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def validate(self, model, split, length_multiple=4):
-        """Scores a split during training.
-
-        Returns:
-            Metrics, `{name: value}`, and the score that weights are chosen by, the higher the better.
-        """
+        """Scores a split during training: metrics, `{name: value}`, and the score that weights are chosen by."""
 
     @abc.abstractmethod
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
-        """Scores a split for evaluate.py.
+        """Scores a split, by name, for evaluate.py, with the model of a run and its dataset or another one.
 
-        Args:
-            model, dataset: Of the run; the dataset may be another one.
-            split: Name of a split.
-            run: The `engine.run.Run`.
-            baselines: Whether to score the baselines too.
-            progress: Wraps a list of batches, to show progress.
-            length_multiple: As in `collate`.
-            **options: See `options`.
-
-        Returns:
-            A dict ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`.
+        Also scores the `baselines`. `progress` wraps a list of batches, to show progress; `options` are those of
+        `options`. The result is ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`.
         """
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         """Scores groups of a split's examples by some of `groupings`, none here; arguments as in `measure`.
 
-        Returns:
-            `{grouping: [{"group", "examples", "metrics"}]}`, in the order of a plot.
+        The result is `{grouping: [{"group", "examples", "metrics"}]}`, in the order of a plot.
         """
         return {}
 
@@ -263,8 +246,7 @@ class Task(abc.ABC):
     def examples(self, dataset, count=3, split="dev"):
         """At most `count` examples of a split for people to try; a run keeps some of dev.
 
-        Returns:
-            List of `{"title", "instance", "expected"}`, correct answers as texts; empty if the dataset has no texts.
+        Each is `{"title", "instance", "expected"}`, correct answers as texts; none if the dataset has no texts.
         """
         return []
 

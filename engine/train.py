@@ -43,13 +43,10 @@ def start(
     devices="one",
     save_minutes=10.0,
 ):
-    """Trains a model into a new run directory, and returns the `engine.run.Run`.
+    """Trains a model, a key of `models.MODELS`, into a new run directory, and returns the `engine.run.Run`.
 
     Args:
-        task: The `engine.task.Task` of the model.
-        model: Key of `models.MODELS`.
         data: Directory of a prepared dataset; `None`: the embedded sample of the task.
-        workdir: The run's directory.
         settings: `{field: value}` of the model's config and of the task's `Training`, as `--set` takes them.
         recipe: Name of the recipe that the settings come from.
         name, eos_id: Name of the corpus and `_EOS_` id, if not the dataset's own.
@@ -92,10 +89,7 @@ def start(
 def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes=10.0):
     """Continues the training of a run from its last save, under its own settings, and returns the `engine.run.Run`.
 
-    Args:
-        task, workdir, devices, save_minutes: As in `start`.
-        data: Directory of its dataset, if it has moved.
-        epochs: Epochs of the whole training; `None`: as before.
+    `data` is the directory of its dataset, if it has moved; `epochs` are those of the whole training, if changed.
     """
     stored = Run.open(workdir).training
     set_seed(stored.seed)

@@ -10,13 +10,10 @@ LOWER_IS_BETTER = {"perplexity"}
 def by_corpus(rows, metrics):
     """A line per model, a column per corpus and split: mean and standard deviation over seeds, in per cent.
 
-    Args:
-        rows: Dicts with `recipe`, `corpus`, `split`, `metrics`, and if known `seed` and `settings`, `{field: value}`.
-        metrics: Names of metrics; a cell shows the first, and the others in brackets.
-
-    Returns:
-        The header and the lines, texts: the best first, those without a seed last. `mean` is that of the first metric
-        over all columns. Rows of a recipe that differ in a setting have lines of their own, which name it.
+    `rows` have `recipe`, `corpus`, `split`, `metrics`, and if known `seed` and `settings`, `{field: value}`; a cell
+    shows the first of `metrics`, and the others in brackets. Returns the header and the lines, texts: the best first,
+    those without a seed last. `mean` is that of the first metric over all columns. Rows of a recipe that differ in a
+    setting have lines of their own, which name it.
 
     >>> row = {"recipe": "MEMMA", "corpus": "babi-task1", "split": "dev", "seed": 1, "metrics": {"per_response": 1.0}}
     >>> other = {**row, "seed": 2, "metrics": {"per_response": 0.99}}

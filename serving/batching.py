@@ -8,16 +8,11 @@ from serving.limits import RequestError
 
 
 class Batched:
-    """A model of this process whose concurrent requests share batches, computed one at a time on a thread.
+    """A `serving.models.Served` whose concurrent requests share batches, computed one at a time on a thread.
 
-    A second batch at once would compete for the same cores.
-
-    Args:
-        model: A `serving.models.Served`. If a batch fails, its requests are computed in ever smaller batches.
-        milliseconds: Time from the arrival of a batch's first instance in which others may join it.
-        max_batch: The most instances per batch.
-        max_queue: The most instances that may wait; more are refused.
-        observe: Called as `observe(instances, seconds)` after each batch.
+    A second batch at once would compete for the same cores. If a batch fails, its requests are computed in ever smaller
+    ones. A batch has at most `max_batch` instances and waits `milliseconds` from the arrival of its first one; beyond
+    `max_queue` waiting instances more are refused. `observe(instances, seconds)` is called after each batch.
     """
 
     def __init__(self, model, milliseconds=2.0, max_batch=32, max_queue=256, observe=lambda count, seconds: None):

@@ -104,13 +104,9 @@ class Remote:
 def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
     """The application for `serve.run`.
 
-    Args:
-        loads: `{name: zero-argument callable that returns the warm model}`; each replica calls it.
-        replicas: `{name: (fewest, most)}`; Ray Serve chooses the number between them by the load.
-        limits: `serving.limits.Limits`.
-        sizes: `{"milliseconds", "max_batch", "max_queue"}` of each replica's batches.
-        doors: Replicas of the application itself.
-        cpus: CPUs of each replica of a model.
+    `loads` are `{name: zero-argument callable that returns the warm model}`, called by each replica; `replicas` are
+    `{name: (fewest, most)}`, between which Ray Serve chooses by the load, each with `cpus` CPUs and batches of `sizes`,
+    `{"milliseconds", "max_batch", "max_queue"}`. `doors` are replicas of the application itself.
     """
     sizes = sizes or {"milliseconds": 2.0, "max_batch": 32, "max_queue": 256}
     models = []

@@ -22,13 +22,9 @@ DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.
 
 
 class Served:
-    """A `engine.predictor.Predictor` under a name.
+    """A `engine.predictor.Predictor` under a name and a version for clients.
 
-    Args:
-        name, version: Texts for clients.
-        predictor: The predictor.
-        facts: Zero-argument callable that returns a dict for clients.
-        examples: Instances to warm up with.
+    `facts()` returns a dict for clients; `examples` are instances to warm up with.
     """
 
     def __init__(self, name, version, predictor, facts, examples):

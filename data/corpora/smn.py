@@ -42,8 +42,7 @@ def find_split(directory, split):
 def spans(path, size):
     """Divides a file into parts of at least `size` bytes that contain whole contexts; a compressed one is one part.
 
-    Yields:
-        `(start, stop)`, the first byte of a part and the one after its last.
+    Yields the first byte of a part and the one after its last.
     """
     start, length = 0, path.stat().st_size
     with open(path, "rb") as file:

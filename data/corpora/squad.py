@@ -68,10 +68,8 @@ def align(offsets, answer):
 def read(path, other_starts=None):
     """Reads the questions of a SQuAD file, a list of `Question`.
 
-    Args:
-        path: JSON file.
-        other_starts: A JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}` with all places where
-            an answer's text may be meant, if the file's own `answer_start` is one of several guesses.
+    `other_starts` is a JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}` with all places where
+    an answer's text may be meant, if the file's own `answer_start` is one of several guesses.
     """
     data = read_json(path)
     others = _read_starts(other_starts) if other_starts else {}

@@ -173,8 +173,7 @@ class _Dialog:
 def simulate_dialogs(count, seed=1):
     """Simulates distinct dialogs in the world `restaurants(seed)`; a larger `count` gives the same dialogs first.
 
-    Returns:
-        List of dialogs, each a tuple of lines without their numbers: `user TAB bot`, or a fact.
+    Each is a tuple of lines without their numbers: `user TAB bot`, or a fact.
     """
     rng, world, found = random.Random(f"dialogs {seed}"), restaurants(seed), {}
     while len(found) < count:

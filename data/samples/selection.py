@@ -82,8 +82,7 @@ def draw_negatives(rng, example, pool, name):
 def smn_lines(name, conversations, seed=1, contexts=None):
     """The lines of a split, of at most `contexts` contexts drawn at random; `None`: of all.
 
-    Raises:
-        ValueError: if the conversations are too few to draw negative responses from.
+    A `ValueError` if the conversations are too few to draw negative responses from.
     """
     rng = random.Random(f"smn {name} {seed}")
     pool = examples(conversations)

@@ -55,12 +55,10 @@ class Turn(NamedTuple):
 
 
 def simulate(count, seed=1):
-    """Simulates conversations of 4 to 14 turns about the world `restaurants(seed)`; no two have the same words.
+    """Simulates conversations about the world `restaurants(seed)`; no two have the same words.
 
-    A larger `count` gives the same conversations first.
-
-    Returns:
-        Tuple of conversations, each a tuple of `Turn` of user and bot alternately; the last is the bot's.
+    Each is a tuple of 4 to 14 `Turn`s of user and bot alternately; the last is the bot's. A larger `count` gives the
+    same conversations first.
 
     >>> [conversation] = simulate(1, seed=3)
     >>> print(conversation[0].text, conversation[1].text, sep="\\n")

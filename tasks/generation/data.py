@@ -83,16 +83,11 @@ class GenerationSplit:
         return GenerationSplit(*sides, self.seen, self.several)
 
     def collate(self, rows, multiple=1, max_source=None, max_target=None):
-        """Makes a batch for teacher forcing.
+        """Makes a batch of pairs for teacher forcing; `S` and `T` are rounded up to `multiple`.
 
-        Args:
-            rows: Indices of pairs, int `(B,)`.
-            multiple: `S` and `T` are rounded up to it.
-            max_source, max_target: Number of last ids kept of a source and of first ids of a target; `None`: all.
-
-        Returns:
-            `({"source": (B, S), "target_in": (B, T)}, target (B, T))`, int32, padded with 0 on the right. `target_in`
-            is `target` moved right by one, after `bos`.
+        Returns `({"source": (B, S), "target_in": (B, T)}, target (B, T))`, int32, padded with 0 on the right.
+        `target_in` is `target` moved right by one, after `bos`. The last `max_source` ids of a source and the first
+        `max_target` of a target are kept; `None`: all.
 
         >>> source, target = Sequences.of([[5, 6, 1]]), Sequences.of([[7, 8, 1]])
         >>> split = GenerationSplit(source, target, bos=9)

@@ -51,17 +51,14 @@ class GenerationText:
 
 
 def generation_archive(model, vocabulary, text, decoding, seed=1):
-    """The endpoint `reply`, also `serving_default`, of a generation model.
+    """The endpoint `reply`, also `serving_default`, of a `models.seq2seq.Seq2Seq`.
 
         turns       string (B, T)   what was said, the oldest turn first; "" is no turn
      -> replies     string (B, K)   as many as `decoding.beam`, the best first
         scores      float32 (B, K)  their log probability, by the length penalty where there is one
 
-    Args:
-        model: A `models.seq2seq.Seq2Seq`.
-        vocabulary, text: `data.vocabulary.Vocabulary` and `tasks.generation.data.TextSettings` of its dataset.
-        decoding: A `models.decoding.Decoding`; the search runs inside the graph.
-        seed: Seed of sampling: the same request gets the same replies.
+    `vocabulary` and `text` are those of its dataset. The search runs inside the graph; sampling by `seed` gives the
+    same replies to the same request.
     """
     text = GenerationText(vocabulary, text)
     without_cudnn(model)

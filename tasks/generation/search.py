@@ -23,19 +23,10 @@ from tasks.generation.scoring import likelihood
 
 
 def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length_multiple=4):
-    """Writes replies.
+    """Writes replies to `R` sources, `data.sequences.Sequences`; `seed` is that of sampling.
 
-    Args:
-        model: A `models.seq2seq.Seq2Seq`.
-        sources: `data.sequences.Sequences` of `R` sources.
-        decoding: A `models.decoding.Decoding`.
-        batch_size: Sources at once.
-        seed: Seed of sampling.
-        progress: Wraps the list of batches.
-        length_multiple: Lengths of sources are rounded up to it.
-
-    Returns:
-        Ids, int32 `(R, K, L)`, the best reply first, and what they are ranked by, float32 `(R, K)`.
+    Returns ids, int32 `(R, K, L)`, the best reply first, and the scores that they are ranked by, float32 `(R, K)`.
+    Lengths of sources are rounded up to `length_multiple`; `progress` wraps the list of batches.
     """
     shape = len(sources), decoding.beam, decoding.max_length
     ids, scores = np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32)
@@ -63,13 +54,8 @@ def rerank(reverse, sources, ids, scores, weight=0.5):
     """Sorts replies by `(1 - weight) log p(reply | source) + weight log p(source | reply)`, against dull ones, which
     answer anything (Li et al. 2016, eq. 13, "MMI-bidi"). The first term is the score of `reply`.
 
-    Args:
-        reverse: A model trained with `reverse=true`.
-        sources, ids, scores: The sources of `reply` and its result.
-        weight: Lambda, from 0 to 1.
-
-    Returns:
-        Ids in the new order, and the sums above.
+    `reverse` is a model trained with `reverse=true`; the others are the sources of `reply` and its result. Returns the
+    ids in the new order, and the sums above.
     """
     R, K, _ = ids.shape
     replies = [[*_without_end(each), EOS_ID] for each in ids.reshape(R * K, -1)]

@@ -84,13 +84,9 @@ def _best_threshold(scores, right):
 def measure_confidence(model, split, length_multiple=4):
     """Fits a scale to half of a split's questions, and tries it on the others.
 
-    Args:
-        model, split, length_multiple: See `tasks.reading_comprehension.scoring.predict`.
-
-    Returns:
-        The fields of a `Scale`; `questions`, the number of those that were asked twice; and for the other half
-        `right_kept` and `wrong_refused`: the fractions of right answers that count as good and of wrong ones that do
-        not. `None` where no scale can be fitted.
+    Returns the fields of a `Scale`; `questions`, the number of those that were asked twice; and for the other half
+    `right_kept` and `wrong_refused`: the fractions of right answers that count as good and of wrong ones that do not.
+    `None` where no scale can be fitted.
     """
     rows = np.array(evenly_spaced(len(split), QUESTIONS))
     others = np.array([_foreign_context(split, row) for row in rows])

@@ -76,16 +76,11 @@ class ReadingSplit:
         return np.stack([self.contexts.lengths[self.context], self.questions.lengths], axis=1)
 
     def collate(self, rows, max_context=None, max_question=None, multiple=1):
-        """Makes a batch of questions.
+        """Makes a batch of questions; sizes are rounded up to `multiple`.
 
-        Args:
-            rows: Indices of questions, int `(B,)`.
-            max_context, max_question: Number of first words read of each; `None`: all.
-            multiple: Sizes are rounded up to it.
-
-        Returns:
-            `(inputs, spans)`: the dict that `models.bidaf.BiDAF` takes, and int32 `(B, A, 2)`, first and last words of
-            the answers within the words that are read, padded with -1.
+        Returns the dict that `models.bidaf.BiDAF` takes, and int32 `(B, A, 2)`, first and last words of the answers
+        within the words that are read, padded with -1. Of each text the first `max_context` or `max_question` words are
+        read; `None`: all.
         """
 
         def first_words(sequences, numbers, limit):

@@ -94,11 +94,8 @@ class SelectionDataset(Dataset):
 def load_dataset(path, eos_id=None, name=None):
     """Reads a prepared directory; a `UserError` if a file is missing or malformed, or files contradict each other.
 
-    Args:
-        path: The directory.
-        eos_id: The id of `_EOS_`, needed where there is no `dataset.json`; else it must agree.
-        name: Name of the corpus; `None`: that of `dataset.json`, or of the directory. The name of a published corpus
-            implies its `eos_id`.
+    `eos_id` is needed where there is no `dataset.json`; else it must agree. `name` is that of the corpus, by default of
+    `dataset.json` or the directory; that of a published corpus implies its `eos_id`.
     """
     path = pathlib.Path(path)
     if not path.is_dir():

@@ -115,15 +115,11 @@ class Matching:
         self._values = keras.Model(model.input, {"M": dict(model.match_matrices), **model.representations})
 
     def maps(self, inputs, turns, response, details=False):
-        """The matches of a response with each turn, as `engine.predictor.Predictor.explain` returns them.
+        """The matches of one response with each turn, as `engine.predictor.Predictor.explain` returns them.
 
         The first maps, one for each turn, show the mean of the match matrices divided by its maximum; negative matches
-        are zero.
-
-        Args:
-            inputs: The model's, of one context and one response.
-            turns, response: The words that are read of each turn, and of the response.
-            details: Adds every match matrix, then the weights of every attentive module.
+        are zero. With `details` every match matrix follows, then the weights of every attentive module. `turns` and
+        `response` are the words that are read.
         """
         values = self._values.predict_on_batch(inputs)
         matches = {name: _array(M)[0, 0] for name, M in values["M"].items()}

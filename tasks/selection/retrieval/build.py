@@ -198,13 +198,9 @@ def unfit_of(words, texts, known):
     """Texts that are no answers: without a word, with a placeholder, or calling somebody by name, bool `(texts,)`.
 
     An answer with a name suits one person alone, and the user is another. No list of names is needed: in conversations
-    a name appears where somebody is called, and hardly anywhere else. At the beginning of an utterance an unknown word
-    is taken for a name, as in `kesroesweyth you could try dpkg`, and so it is in a short one, as in `hello mernilio`.
-
-    Args:
-        words: Every word, lower-case.
-        texts: `data.sequences.Sequences` of indices of `words`.
-        known: Set of the words of the model.
+    a name appears where somebody is called, and hardly anywhere else. At the beginning of an utterance a word that the
+    model does not know is taken for a name, as in `kesroesweyth you could try dpkg`, and so it is in a short one, as in
+    `hello mernilio`. `texts` are `data.sequences.Sequences` of indices of `words`, lower-case.
     """
 
     def utterances():

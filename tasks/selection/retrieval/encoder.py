@@ -35,12 +35,9 @@ class PairEncoder:
     def fit(cls, contexts, responses, vectors, dimension=64, ridge=0.01):
         """Finds the directions that contexts share with their responses, scaled by the roots of their correlations.
 
-        Args:
-            contexts, responses: Functions that return an iterator of `data.sequences.Sequences` of word ids; list `i`
-                of both is a pair. The responses are read twice.
-            vectors: Word vectors of the model, float `(vocabulary + 1, E)`.
-            dimension: `D`; at most `E`.
-            ridge: Added to the variances, as a fraction of their mean.
+        Both are functions that return an iterator of `data.sequences.Sequences` of word ids; list `i` of both is a
+        pair. The responses are read twice. `vectors` are the model's, float `(vocabulary + 1, E)`; `ridge` is added to
+        the variances, as a fraction of their mean.
         """
         n, frequency = 0, np.zeros(len(vectors), np.int64)
         for part in responses():
