@@ -20,10 +20,9 @@ ROOT = pathlib.Path(__file__).resolve().parent
 
 
 def models():
-    """Names of the trained models in `pretrained/` of this clone.
+    """`{name: title}` of the trained models in `pretrained/` of this clone, sorted by name.
 
-    Returns:
-        `{name: title}`, sorted; `help(load(name).Instance)` says what a model takes.
+    `help(load(name).Instance)` says what a model takes.
     """
     runs = [Run.open(path.parent) for path in sorted((ROOT / "pretrained").glob(f"*/{CONFIG}"))]
     return {run.path.name: f"{run.model} on {run.dataset['name']}" for run in runs if (run.path / BEST).is_file()}

@@ -100,11 +100,7 @@ def sentence(error, config_class):
 
 
 def describe_fields(config_class, prefix=""):
-    """Lists what `--set` can change.
-
-    Returns:
-        A tuple of texts `(name, type, default, description)` for each field; the default is empty for a required field.
-    """
+    """Texts `(name, type, default, description)` of each field that `--set` can change; "" without a default."""
     schema, found = config_class.model_json_schema(), []
     for name, field in config_class.model_fields.items():
         nested = [kind for kind in _types(field) if isinstance(kind, type) and issubclass(kind, Config)]

@@ -80,8 +80,7 @@ def _temporary(parent, path):
 def atomic_directory(path):
     """Yields a fresh directory to write into; it becomes `path` if the block ends well, else it vanishes.
 
-    Raises:
-        UserError: if `path` exists and is not an empty directory, or cannot be written.
+    A `UserError` if `path` exists and is not an empty directory, or cannot be written.
     """
     path = pathlib.Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):

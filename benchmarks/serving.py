@@ -52,11 +52,7 @@ KINDS = ("huge", "malformed", "wrong", "slow", "disconnecting")
 
 
 class Client:
-    """Posts to a server on this machine, by connections that are kept open.
-
-    Args:
-        port, path: Address of the requests.
-    """
+    """Posts to a port and a path of a server on this machine, by connections that are kept open."""
 
     def __init__(self, port, path):
         self.port, self.path, self._idle = port, path, []
@@ -85,11 +81,7 @@ class Client:
 
 
 def attack(client, body, kind):
-    """Misbehaves, as one of `KINDS`, on a connection of its own; `body` is that of an ordinary request.
-
-    Returns:
-        `KIND: status`, or how the connection ended.
-    """
+    """Misbehaves, as one of `KINDS`, with the body of an ordinary request; returns `KIND: status`, or `KIND: END`."""
     if kind == "huge":
         body = b'{"instances": "' + b"x" * 3_000_000 + b'"}'
     elif kind == "malformed":

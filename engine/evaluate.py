@@ -153,11 +153,9 @@ def evaluate(task, run_path, split="dev", data=None, precision="auto", jit="auto
 def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, precision="auto", jit="auto", **options):
     """Scores splits with one run or several; those of several are also shown together, as means over seeds.
 
-    Args:
-        pattern: A run directory, a pattern of several, as `runs/babi/*`, or several separated by commas: an ensemble.
-        scores: File to append rows to; see `append_scores`.
-        examples: Number of examples to show for each run and split; one of several datasets may lack a split.
-        **options: Arguments of `Evaluation.score`; the others are those of `Evaluation`.
+    `pattern` is a run directory, a pattern of several, as `runs/babi/*`, or several separated by commas: an ensemble.
+    `scores` is a file to append rows to; `examples` are shown for each run and split. The other arguments are those of
+    `Evaluation` and its `score`.
     """
     members = pattern.split(",")
     found = [[path] for path in sorted(glob.glob(pattern)) if (pathlib.Path(path) / CONFIG).is_file()]

@@ -60,12 +60,9 @@ class Metrics:
 
 
 def create_app(models, limits=None, **sizes):
-    """The `fastapi.FastAPI` that serves models.
+    """The `fastapi.FastAPI` that serves models, `{name: serving.models.Served}`, within `serving.limits.Limits`.
 
-    Args:
-        models: `{name: serving.models.Served}`.
-        limits: `serving.limits.Limits`; `None`: its defaults.
-        **sizes: `milliseconds`, `max_batch` and `max_queue` of each model's `serving.batching.Batched`.
+    `sizes` are `milliseconds`, `max_batch` and `max_queue` of each model's `serving.batching.Batched`.
     """
     metrics = Metrics()
     observe = {name: functools.partial(metrics.observe, name) for name in models}

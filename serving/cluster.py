@@ -146,9 +146,7 @@ def load_warm(name, path, index=None, threads=1):
 def from_config(config):
     """The application of a Serve config file, see `serving/manifests/rayservice.yaml`.
 
-    Args:
-        config: `{"models": {name: {"path", "index", "min_replicas", "max_replicas"}}, "doors"}`; all but `models` and
-            the paths have defaults.
+    `{"models": {name: {"path", "index", "min_replicas", "max_replicas"}}, "doors"}`; all but paths have defaults.
     """
     models = config["models"]
     return application(

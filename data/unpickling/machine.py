@@ -33,11 +33,7 @@ _ABSENT = object()
 
 
 class Machine:
-    """Executes one pickle.
-
-    Args:
-        data: Bytes.
-    """
+    """Executes one pickle, bytes."""
 
     def __init__(self, data):
         self.data = data

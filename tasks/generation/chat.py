@@ -11,12 +11,7 @@ conversations and does not know whose turn is whose: now and then it takes yours
 
 
 class GenerationChat(Chat):
-    """A conversation with a generation model.
-
-    Args:
-        predictor: A `tasks.generation.predictor.GenerationPredictor`.
-        reverse_run, reverse_weight: Those of the predictor's `rerank_by`.
-    """
+    """A conversation with a `GenerationPredictor`, reranked by the arguments of its `rerank_by`."""
 
     HELP = """/beam N         looks for the likeliest reply among N, and shows all N (1: greedy search)
 /sample T       draws replies at temperature T

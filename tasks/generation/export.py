@@ -16,9 +16,7 @@ from tasks.generation.data import MAX_SOURCE
 class GenerationText:
     """Makes a model's sources out of strings, as prepare.py does, and strings out of its replies.
 
-    Args:
-        vocabulary: A `data.vocabulary.Vocabulary`.
-        text: A `tasks.generation.data.TextSettings`; a tokenizer that cannot run inside a graph is a `UserError`.
+    A tokenizer of `TextSettings` that cannot run inside a graph is a `UserError`.
     """
 
     def __init__(self, vocabulary, text):

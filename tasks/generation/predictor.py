@@ -32,12 +32,7 @@ class Reply(Config):
 
 
 class GenerationPredictor(Predictor):
-    """Writes replies to what was said.
-
-    Args:
-        run: A `engine.run.Run` of a generation model; a broken one is a `UserError`.
-        seed: Seed of sampling; each answer draws anew.
-    """
+    """Writes replies with the model of a run; `seed` is that of sampling, where each answer draws anew."""
 
     class Instance(Config):
         """A conversation."""
@@ -68,12 +63,9 @@ class GenerationPredictor(Predictor):
         self._decoder_of = functools.lru_cache(maxsize=DECODERS)(lambda decoding: decoder_of(self.model, decoding))
 
     def rerank_by(self, reverse_run, weight=0.5):
-        """Lets a reverse model choose among the replies found, by default those of a beam; see
-        `tasks.generation.search.rerank`.
+        """Lets a reverse model, by its run directory, choose among the replies found, by default those of a beam.
 
-        Args:
-            reverse_run: Its run directory; a `UserError` if it is no reverse model of the same words.
-            weight: Lambda, from 0 to 1.
+        See `tasks.generation.search.rerank`. A `UserError` if it is no reverse model of the same words.
         """
         self.reverse, self.reverse_weight = load_reverse(reverse_run, self.vocabulary), weight
         self.decoding = Decoding(beam=CHOICE)
@@ -105,8 +97,7 @@ class GenerationPredictor(Predictor):
     def write(self, turns):
         """Writes a reply to some turns word by word, by the first hypothesis of `decoding`.
 
-        Yields:
-            `{"response", "attention"}` as `explain`, for the words written so far.
+        Yields `{"response", "attention"}` as `explain`, for the words written so far.
         """
         words, source = self.source(turns)
         ids, weights, noise = [], [], self._noise(1, self.decoding)

@@ -17,10 +17,8 @@ from layers.masking import mask_from_ids
 def word_nll(target, logits, label_smoothing=0.0):
     """The negative log-likelihood of each word in nats, float32 `(B, T)`, 0 for padding.
 
-    Args:
-        target: Int32 `(B, T)`, 0 = padding.
-        logits: Float `(B, T, V)`.
-        label_smoothing: Fraction of a word's probability that is spread over all words.
+    `target` is int32 `(B, T)`, 0 = padding, `logits` float `(B, T, V)`. A fraction `label_smoothing` of a word's
+    probability is spread over all words.
 
     >>> logits = np.log(np.array([[[0.125, 0.125, 0.75], [1.0, 1.0, 1.0]]], "float32"))
     >>> [round(float(x), 4) for x in ops.exp(-word_nll(np.array([[2, 0]]), logits))[0]]

@@ -112,17 +112,14 @@ class GenerationTask(task.Task):
         return {"perplexity": found}, 1.0 / found
 
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
-        """Scores a split for evaluate.py.
+        """Scores a split for evaluate.py, see `engine.task.Task.measure`.
 
         Perplexity is that of all pairs. The other metrics compare the reply to each pair's source with its target, and
         once more without the pairs that are in train, which a model may know by heart; or, where the split has
         `several` references, the reply to each source with all of them.
 
-        Args:
-            model, dataset, split, run, baselines, progress, length_multiple: See `engine.task.Task.measure`.
-            **options: `scores_out`, a file for source, target and reply of each pair, separated by tabs, turns by
-                ` / `; `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and `reverse_weight`, see
-                `tasks.generation.search.rerank`.
+        Options: `scores_out`, a file for source, target and reply of each pair, separated by tabs, turns by ` / `;
+        `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and `reverse_weight`, see `rerank` there.
         """
         decoding, weight = parse_decoding(options.get("decode")), options.get("reverse_weight", 0.5)
         search = [decoding_text(decoding)]

@@ -15,11 +15,7 @@ SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])\\s*")
 
 
 class ReadingComprehensionChat(Chat):
-    """Answers questions on the paragraphs of a text.
-
-    Args:
-        predictor: A `tasks.reading_comprehension.predictor.ReadingComprehensionPredictor`.
-    """
+    """Answers questions on the paragraphs of a text."""
 
     HELP = """/read FILE      takes a text to ask about; its paragraphs are separated by empty lines
 /explain        shows the likeliest places of the last answer, and what its words attended to in the question;

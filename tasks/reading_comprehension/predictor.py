@@ -115,11 +115,7 @@ class SpanReader(keras.Model):
 
 
 class ReadingComprehensionPredictor(Predictor):
-    """Finds the answer to a question in a passage.
-
-    Args:
-        run: A `engine.run.Run` of a reading comprehension model; a broken one is a `UserError`.
-    """
+    """Finds the answer to a question in a passage, with the model of a run; a broken one is a `UserError`."""
 
     class Instance(Config):
         """A question about a text."""

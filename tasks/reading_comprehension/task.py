@@ -115,14 +115,11 @@ class ReadingComprehensionTask(task.Task):
         return metrics, metrics["F1"]
 
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, scores_out=None):
-        """Scores a split for evaluate.py.
+        """Scores a split for evaluate.py, see `engine.task.Task.measure`.
 
         The baseline is the first words of the context, the median length of an answer. On dev, `confidence` is the
-        scale of a predictor's scores, see `tasks.reading_comprehension.confidence`.
-
-        Args:
-            model, dataset, split, run, baselines, progress, length_multiple: See `engine.task.Task.measure`.
-            scores_out: File for the predictions, `{question id: text}` as the official script reads it.
+        scale of a predictor's scores, see `tasks.reading_comprehension.confidence`. `scores_out` is a file for the
+        predictions, `{question id: text}` as the official script reads it.
         """
         questions = dataset.splits[split]
         spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)

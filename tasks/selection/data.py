@@ -195,8 +195,7 @@ def path_of(directory, split, name):
 def read_split(directory, split, words, ids="ids"):
     """Maps the arrays of a split, whose `ids` are below `words`, into memory, after one pass over them.
 
-    Raises:
-        UserError: if a file is missing, or arrays contradict each other.
+    A `UserError` if a file is missing, or arrays contradict each other.
     """
     found = {name: StoredArray(path_of(directory, split, name)) for name in (ids, *TYPES)}
     for name, array in found.items():

@@ -84,9 +84,7 @@ class Settings(CommonSettings):
 def prepare(corpus, source, out, settings, ray=False):
     """Prepares a corpus for response selection, see `data.prepared`.
 
-    Args:
-        corpus, source, out, settings: See there.
-        ray: A Ray cluster reads the files, which all its machines find at the same path.
+    With `ray`, a Ray cluster reads the files, which all its machines find at the same path.
     """
     reader = CORPORA[corpus].reader
     given = Words.of(settings.vocabulary_of, "selection") if settings.vocabulary_of else None

@@ -68,10 +68,7 @@ def ranking_batches(split, config, pairs=80):
 
     The cost of a batch depends on its longest response and utterance, unless padding counts, and has a fixed part. So
     examples are sorted by turns and response words, and cut into batches with the fewest cells of the match image,
-    `CALL` per batch included.
-
-    Returns:
-        List of `(contexts (B,), lines (B, N))`, those of few turns first; line -1: no candidate.
+    `CALL` per batch included. Returns `(contexts (B,), lines (B, N))`, few turns first; line -1: no candidate.
     """
     exact, batches = config.masking == "exact", []
     for lines in _candidates_by_length(split, config, pairs if exact else 0) if len(split) else ():

@@ -102,9 +102,8 @@ class SelectionSplit:
     def draw_negatives(self, lines, pool, count, rng):
         """Draws `count` negative responses for each of some `lines` with label 1, among a `pool` of such lines.
 
-        Returns:
-            Lines of the pool, int `(len(lines), count)`; their words differ from the positive's, unless all of the pool
-            have these words.
+        Returns lines of the pool, int `(len(lines), count)`; their words differ from the positive's, unless all of the
+        pool have these words.
         """
         drawn = pool[rng.integers(len(pool), size=(len(lines), count))]
         own = np.broadcast_to(lines[:, None], drawn.shape)
@@ -190,15 +189,11 @@ def training_batches(split, config, training, rng):
 
 
 def candidate_lists(split, training):
-    """The training examples, grouped by their number of candidates `N`.
+    """The training examples, grouped by their number of candidates `N`; a `UserError` if there is nothing to compare.
 
-    Returns:
-        List of `(count, draw)`: the number of examples, and a function of the numbers of some, int `(E,)`, and of a
-        `numpy.random.Generator` that returns the lines of their candidates, int `(E, N)`. The first candidate is the
-        positive one, unless `N` is 1.
-
-    Raises:
-        UserError: if there is nothing to draw or to compare.
+    Returns a list of `(count, draw)`: the number of examples, and a function of the numbers of some, int `(E,)`, and of
+    a `numpy.random.Generator` that returns the lines of their candidates, int `(E, N)`. The first candidate is the
+    positive one, unless `N` is 1.
     """
     if training.negatives == "file" and training.loss == "pointwise":
         return [(len(split), lambda examples, rng: examples[:, None])]

@@ -163,9 +163,8 @@ class TurnStore:
     def words(self, text):
         """Splits the distinct texts into words by `data.tokenizers.words_of` with the settings `text`.
 
-        Returns:
-            Every distinct word, at the index that is its id in a `data.vocabulary.Vocabulary` of them; and the words of
-            every text, `Sequences` of ids.
+        Returns every distinct word, at the index that is its id in a `data.vocabulary.Vocabulary` of them, and the
+        words of every text, `Sequences` of ids.
         """
         ids, flat, lengths = numbering(), array.array("i"), array.array("i")
         for word in ("", *SPECIALS):

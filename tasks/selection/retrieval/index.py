@@ -64,8 +64,7 @@ class Hit(NamedTuple):
 class RetrievalIndex:
     """An index, memory-mapped, for a run with a `data.vocabulary.Vocabulary`.
 
-    Raises:
-        UserError: if a file is missing or damaged, or the index was built for another vocabulary.
+    A `UserError` if a file is missing or damaged, or the index was built for another vocabulary.
     """
 
     def __init__(self, path, vocabulary):
