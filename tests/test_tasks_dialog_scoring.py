@@ -78,15 +78,15 @@ def test_margin_loss_of_a_clear_answer_is_zero():
 
 
 @pytest.fixture(scope="module")
-def dataset(prepared_dialog):
+def sample(prepared_dialog):
     return load_dataset(prepared_dialog)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 32])
-def test_predict_takes_the_best_candidate_of_each_turn(dataset, batch_size):
-    split, settings = dataset.splits["dev"], {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True}
-    model = MODELS["memma"].build(dialog.configure(MODELS["memma"], dataset, settings)[0])
-    dataset.world.put_into(model)
+def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
+    split, settings = sample.splits["dev"], {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True}
+    model = MODELS["memma"].build(dialog.configure(MODELS["memma"], sample, settings)[0])
+    sample.world.put_into(model)
     randomised(model, 5, 0.7)
     expected = []
     for row, sentences in enumerate(split.dialogs):
@@ -108,21 +108,21 @@ def test_predict_takes_the_best_candidate_of_each_turn(dataset, batch_size):
     assert chosen_by == metrics["per_response"] == np.mean(expected == split.answers) < dialog.best_score
 
 
-def test_baselines_and_upper_bounds_are_those_of_the_texts(dataset):
+def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):
     """The same from the raw texts, as sets and lists of words."""
-    world, words = dataset.world, (None, *dataset.vocabulary.words)
+    world, words = sample.world, (None, *sample.vocabulary.words)
     ids = {word: id for id, word in enumerate(words)}
 
     def examples(split):
         for row in split.dialogs:
-            texts = [each["text"].split() for each in dataset.conversation(split, row)]
+            texts = [each["text"].split() for each in sample.conversation(split, row)]
             for turn, answer in zip(row["turns"], row["answers"], strict=True):
                 yield [word for text in texts[: turn + 1] for word in text], texts[turn], answer, texts
 
     def encode(texts):
         return [[ids[word] for word in text] for text in texts]
 
-    train, test = dataset.splits["train"], dataset.splits["test"]
+    train, test = sample.splits["train"], sample.splits["test"]
     contexts, inputs, gold, _ = zip(*examples(test), strict=True)
     _, train_inputs, trained, dialogs = zip(*examples(train), strict=True)
     candidates = [text.split() for text in world.candidates]
@@ -138,7 +138,7 @@ def test_baselines_and_upper_bounds_are_those_of_the_texts(dataset):
         for known, answer, context in zip(seen, gold, contexts, strict=True)
     ]
     assert 0 < sum(seen) < sum(typed) < len(gold)
-    found = baselines_and_upper_bounds(dataset, "test")
+    found = baselines_and_upper_bounds(sample, "test")
     whole = [
         np.mean([all(right[test.dialog == number]) for number in range(7)]) for right in map(np.array, (seen, typed))
     ]
