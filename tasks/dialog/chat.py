@@ -1,15 +1,16 @@
 """A conversation with a trained dialog model, its searches, and its attention."""
 
+import itertools
+
 import numpy as np
 from rich.table import Table
 
-from data.corpora.babi_dialog import SILENCE
 from engine.chat import Chat, Note
 from engine.explain import draw_if_named
-from tasks.dialog.data import NO_RESULT
+from tasks.dialog.data import listed
+from tasks.dialog.prepare import NO_RESULT
 
 SHOWN = 8  # memories that /attention shows
-VALUES = 24  # of a type that /help lists
 
 
 class DialogChat(Chat):
@@ -36,42 +37,26 @@ class DialogChat(Chat):
 
     def help(self):
         """The values that a search takes, and frequent sentences of users."""
-        lines = []
-        for type, values in self.predictor.response_filter.searched.items():
-            more = f" and {len(values) - VALUES} more" if len(values) > VALUES else ""
-            lines.append(f"{type:15} {', '.join(values[:VALUES])}{more}")
+        lines = [f"{type:15} {listed(values)}" for type, values in self.predictor.world.searched.items()]
         if self.predictor.phrases:
             lines += ["People say, for example:", *self.predictor.phrases]
         return "\n".join(lines)
 
     def reply(self, text):
-        """Answers a user's sentence; after a search, the bot speaks again. Empty text is silence.
-
-        The model is not asked if it knows no word of the sentence.
-        """
-        words = self.predictor.read(text)
-        unknown = self.predictor.unknown(words)
-        listed = f"{', '.join(unknown)}. /help lists some that I know.]"
-        if unknown and len(unknown) == sum(any(map(str.isalnum, word)) for word in words):
-            yield Note(f"[I know none of these words: {listed}")
-            return
-        if unknown:
-            yield Note(f"[Unknown words: {listed}")
-        facts = yield from self._answer(" ".join(words))
-        while facts:
-            self.history += [{"speaker": "fact", "text": fact} for fact in facts]
-            yield Note(f"[{len(facts)} facts]" if facts != [NO_RESULT] else "[no result]")
-            facts = yield from self._answer(SILENCE)
-
-    def _answer(self, text):
-        """Yields the response; returns what it finds."""
+        """Answers a user's sentence until the bot waits for the user again; empty text is silence."""
         user = {"speaker": "user", "text": text}
         found = self.predictor.explain({"history": [*self.history, user]})
         # Only now, so that an interrupted answer leaves nothing behind.
-        self.history += [user, {"speaker": "bot", "text": found["response"]}]
+        self.history += [user, *found["said"]]
         self._attention = found["attention"]
-        yield found["response"]
-        return found["facts"]
+        if found["unknown"]:
+            yield Note(f"[Unknown words: {', '.join(found['unknown'])}. /help lists some that I know.]")
+        for speaker, said in itertools.groupby(found["said"], key=lambda each: each["speaker"]):
+            texts = [each["text"] for each in said]
+            if speaker == "fact":
+                yield Note(f"[{len(texts)} facts]" if texts != [NO_RESULT] else "[no result]")
+            elif speaker == "bot":
+                yield from texts
 
     def attention(self, path=""):
         """Shows the memories with the largest weights in the last answer, mean over heads; or all as a PNG file."""

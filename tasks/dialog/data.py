@@ -22,11 +22,10 @@ from data.prepared import FACTS, VOCABULARY, Dataset, checked, read_facts, read_
 from data.sequences import Sequences, stack
 from data.text_files import read_lines
 from data.vocabulary import Vocabulary
-from tasks.dialog.prepare import CANDIDATES, DIALOGS, ENTITIES, KNOWLEDGE, SPEAKERS, SPLITS
+from tasks.dialog.prepare import CALL, CANDIDATES, DIALOGS, ENTITIES, KNOWLEDGE, SPEAKERS, SPLITS, find_facts
 
 FIELDS = ("sentences", "speakers", "times", "turns", "answers")
 NONE = -1  # a sentence or an answer that only pads
-NO_RESULT = "api_call no result"
 CLOSED = 8  # a type with at most 8 values has them all in any training set, so they keep their own ids
 MAX_PARTS = 100  # of an entity's name
 PHRASES = "phrases.txt"  # of a run: what users say
@@ -43,7 +42,9 @@ class Sentences(NamedTuple):
     typed_words: Sequences
     """Word ids, with the id of its type for each entity of an open type (`World`); 0 for its further words."""
     entities: Sequences
-    """Entities that a sentence mentions, counted from 1."""
+    """Entities that a sentence mentions, in its order, counted from 1."""
+    responses: np.ndarray
+    """Candidates with the same words, counted from 1; 0: none; -1: the sentence is `SILENCE`. Int32 `(sentences,)`."""
 
 
 class DialogSplit:
@@ -83,6 +84,7 @@ class DialogSplit:
             sentences: numbers of these, speakers: see `SPEAKERS`, times: earlier turns; int32 `(B, M)`, 0 for padding.
             turns: places of the user's sentences, int32 `(B, T)`; 0 also for padding.
             mentions: 1 where a sentence mentions an entity, uint8 `(B, M, E)`.
+            entities: of each sentence, int32 `(B, M, K)`; responses: see `Sentences`, int32 `(B, M)`.
         """
         rows = np.asarray(rows)
 
@@ -104,9 +106,13 @@ class DialogSplit:
         }
         for name in {"words", "typed_words"}.intersection(names):
             inputs[name] = getattr(self.sentences, name).padded(distinct, width)
+        mentioned = self.sentences.entities
+        inputs["entities"] = mentioned.padded(spoken_BM, mentioned.width(spoken_BM))
+        if "responses" in names:
+            inputs["responses"] = np.where(spoken_BM >= 0, self.sentences.responses[spoken_BM], 0)
         if "mentions" in names:
-            mentioned, mentions = self.sentences.entities, np.zeros((*spoken_BM.shape, entities + 1), np.uint8)
-            np.put_along_axis(mentions, mentioned.padded(spoken_BM, mentioned.width(spoken_BM)), 1, axis=2)
+            mentions = np.zeros((*spoken_BM.shape, entities + 1), np.uint8)
+            np.put_along_axis(mentions, inputs["entities"], 1, axis=2)
             inputs["mentions"] = mentions[:, :, 1:]
         return {name: inputs[name] for name in names}, padded("answers", NONE)
 
@@ -190,17 +196,15 @@ class World:
         return " ".join(f"{{{self.entities[numbers[0]][1]}}}" if numbers else part[0] for part, numbers in parts)
 
     def search(self, call):
-        """The facts about all subjects with every value that an `api_call` names; `R_price` means any price."""
-        wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
-        values = collections.defaultdict(set)
-        for subject, _, value in self.knowledge:
-            values[subject].add(value)
-        return [" ".join(fact) for fact in self.knowledge if wanted <= values[fact[0]]] or [NO_RESULT]
+        """The facts that an `api_call` finds, see `tasks.dialog.prepare.find_facts`."""
+        return find_facts(self.knowledge, call)
 
     # === Numbers ===
 
     def encode(self, sentences):
         """Encodes lists of words as `Sentences`."""
+        numbers = {SILENCE: -2, **self.numbers}
+        responses = np.array([numbers.get(" ".join(words), -1) + 1 for words in sentences], np.int32)
         typed_words, entities = [], []
         for words in sentences:
             typed_words.append([])
@@ -212,7 +216,29 @@ class World:
                 else:
                     typed_words[-1] += self.vocabulary.encode(part)
                 entities[-1] += [number + 1 for number in numbers]
-        return Sentences(*map(Sequences.of, ([*map(self.vocabulary.encode, sentences)], typed_words, entities)))
+        parts = map(Sequences.of, ([*map(self.vocabulary.encode, sentences)], typed_words, entities))
+        return Sentences(*parts, responses)
+
+    @functools.cached_property
+    def numbers(self):
+        """`{candidate: its number}`."""
+        return {text: number for number, text in enumerate(self.candidates)}
+
+    @functools.cached_property
+    def searched(self):
+        """`{type: values}` that calls name, sorted."""
+        values = collections.defaultdict(set)
+        for text, entities in zip(self.candidates, self.encoded_candidates.entities.lists(), strict=True):
+            for entity in entities if text.startswith(CALL) else ():
+                name, type, _ = self.entities[entity - 1]
+                values[type].add(name)
+        return {type: sorted(values[type]) for type in sorted(values)}
+
+    @functools.cached_property
+    def puzzled(self):
+        """The response if no candidate is allowed."""
+        known = "; ".join(f"{type}: {listed(values)}" for type, values in self.searched.items())
+        return f"sorry, i did not understand, or found nothing. i know {known}"
 
     @functools.cached_property
     def encoded_candidates(self):
@@ -244,7 +270,7 @@ class World:
     @functools.cached_property
     def config_fields(self):
         """`{field: value}` of a model's config."""
-        words, _, entities = self.encoded_candidates
+        words, _, entities, _ = self.encoded_candidates
         members, _, groups = self.match_groups
         return {
             "vocabulary_size": len(self.vocabulary),
@@ -258,7 +284,7 @@ class World:
 
     def put_into(self, model):
         """Sets the candidates of a model and the entities in them; its trained variables stay."""
-        words, typed_words, entities = self.encoded_candidates
+        words, typed_words, entities, _ = self.encoded_candidates
         read = typed_words if "typed_words" in model.config.reads else words
         tables = {
             "candidate_words": [read.flat()],
@@ -301,6 +327,12 @@ class DialogDataset(Dataset):
                     counts[template] += 1
                     texts.setdefault(template, said["text"])
         return [texts[template] for template, _ in counts.most_common(count)]
+
+
+def listed(values, most=24):
+    """The first values of a list as a text."""
+    more = f" and {len(values) - most} more" if len(values) > most else ""
+    return f"{', '.join(values[:most])}{more}"
 
 
 def load_dataset(path):

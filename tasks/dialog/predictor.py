@@ -1,10 +1,11 @@
 """A dialog model that answers plain text."""
 
 import functools
-from typing import Literal
+from typing import Annotated, Literal, NamedTuple
 
 import keras
 import numpy as np
+from pydantic import Field
 
 from base.config import Config
 from base.files import UserError
@@ -13,12 +14,13 @@ from data.text_files import read_lines
 from data.vocabulary import SPECIALS
 from engine.predictor import Predictor, in_brackets
 from engine.task import check_fields
+from tasks.dialog.action_mask import READS, load_mask
 from tasks.dialog.data import PHRASES, DialogSplit, World
 from tasks.dialog.prepare import CALL, encode_dialog
-from tasks.dialog.response_filter import ResponseFilter
 
 SIGNS = ".,;:!?\"'"  # punctuation around words
 BEST = 5  # candidates in an answer
+RESPONSES = 8  # at most, until the user speaks again
 
 
 class Sentence(Config):
@@ -35,7 +37,16 @@ class Candidate(Config):
 
     text: str
     score: float
-    """Its probability among the candidates."""
+    """Its probability among all candidates, or those of the instance."""
+
+
+class Turn(NamedTuple):
+    """One response: the conversation before it as `(speaker, text)`, the best candidates, attention weights `(H, h, M)`
+    of `H` hops and `h` heads to the sentences before the last."""
+
+    said: list
+    best: list
+    weights: np.ndarray
 
 
 class DialogPredictor(Predictor):
@@ -51,36 +62,38 @@ class DialogPredictor(Predictor):
     class Instance(Config):
         """A conversation."""
 
-        history: list[Sentence]
+        history: Annotated[list[Sentence], Field(min_length=1)]
         """The conversation, the oldest sentence first. If the last one is not the user's, the user is silent."""
         facts: list[str] = []
         """Facts that a search found before the last sentence of the user."""
         candidates: list[str] = []
-        """Responses to choose from; empty: all that claim nothing that was not said."""
+        """Responses to choose from; empty: all that the action mask allows."""
 
     class Answer(Config):
         """The bot's response."""
 
         response: str
-        """The best candidate."""
+        """The best candidate, or that the bot did not understand."""
         best: list[Candidate]
-        """The five best candidates."""
+        """The five best candidates that are allowed."""
         facts: list[str]
-        """Facts found by a response that is an `api_call`; the next request has them in its history."""
+        """Facts found by a response that is an `api_call`."""
         unknown: list[str]
         """The user's last words that the model does not know."""
+        said: list[Sentence]
+        """The response, and what follows until the bot waits for the user: facts, silences, further responses. They
+        belong to the history of the next request."""
 
     def __init__(self, run):
         self.world = World.load(run.path)
         self.model = run.load_model()
-        self.config, self._reads = self.model.config, self.model.config.reads
+        self.config = self.model.config
         check_fields(self.config, self.world.config_fields, run.path)
         self.with_attention = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
-        self.response_filter = ResponseFilter(self.world)
+        self.mask = load_mask(run.path, self.world)
         phrases = run.path / PHRASES
         self.phrases = [line for _, line in read_lines(phrases, None)] if phrases.is_file() else []
         self._known = {SILENCE, *self.world.vocabulary.words} - set(SPECIALS)
-        self._numbers = {text: number for number, text in enumerate(self.world.candidates)}
         self._firsts = {example["instance"]["history"][0]["text"] for example in run.examples()}
 
     @functools.cached_property
@@ -88,8 +101,8 @@ class DialogPredictor(Predictor):
         """Sentences before a history that the user begins, if in the dataset the bot always begins."""
         if self._firsts != {SILENCE}:
             return []
-        [greeting] = self.answer([self.Instance(history=[])])
-        return [("user", ""), ("bot", greeting.response)]
+        [[greeting, *_]] = self._turns([[("user", SILENCE)]], [[]])
+        return [("user", ""), ("bot", greeting.best[0].text)] if greeting.best else []
 
     def read(self, text):
         """Splits a user's text into at most `max_words` words; an empty text is silence.
@@ -108,23 +121,21 @@ class DialogPredictor(Predictor):
 
     def check(self, instance):
         for text in instance.candidates:
-            if text not in self._numbers:
+            if text not in self.world.numbers:
                 raise UserError(f"candidates: expected those that the bot knows. Received: {text!r}")
 
     def answer(self, instances):
-        found = zip(instances, self._run(instances), strict=True)
-        return [self._best(instance, said, logits) for instance, (said, logits, _) in found]
+        return [self._answer(turns) for turns in self._talk(instances)]
 
     def show(self, instance):
-        [(said, logits, _)] = self._run([instance])
-        best = self._best(instance, said, logits).best
-        read = [(speaker, in_brackets(text.split(), self.world.vocabulary)) for speaker, text in said]
-        return read, [(each.score, each.text) for each in best]
+        [[turn, *_]] = self._talk([instance])
+        read = [(speaker, in_brackets(text.split(), self.world.vocabulary)) for speaker, text in turn.said]
+        return read, [(each.score, each.text) for each in turn.best]
 
     def answer_with_attention(self, instance, details):
-        """See `Predictor.answer_with_attention`; the details are the weights of each head."""
-        [(said, logits, weights)] = self._run([instance])
-        answer = self._best(instance, said, logits)
+        """See `Predictor.answer_with_attention`, of the last response; the details are the weights of each head."""
+        [turns] = self._talk([instance])
+        answer, (said, _, weights) = self._answer(turns), turns[-1]
         if not weights.size:
             return answer, []
         hops = [f"hop {hop + 1}" for hop in range(len(weights))]
@@ -136,28 +147,77 @@ class DialogPredictor(Predictor):
             maps.append({"group": "heads", "title": hop, **shown})
         return answer, maps
 
-    def _run(self, instances):
-        """Scores the candidates after each conversation.
+    def _answer(self, turns):
+        first, after = turns[0], [turn.said[len(turns[0].said) :] for turn in turns[1:]]
+        said = [*(after[-1] if after else []), ("bot", self._response(turns[-1]))]
+        response = self._response(first)
+        return self.Answer(
+            response=response,
+            best=first.best,
+            facts=self._facts(response),
+            unknown=self.unknown(first.said[-1][1].split()),
+            said=[Sentence(speaker=by, text="" if (by, text) == ("user", SILENCE) else text) for by, text in said],
+        )
 
-        Yields:
-            For each instance its sentences `(speaker, text)`, the logits `(C,)`, and the attention weights of the
-            sentences before the last, `(hops, heads, M)`.
-        """
+    def _response(self, turn):
+        return turn.best[0].text if turn.best else self.world.puzzled
+
+    def _facts(self, response):
+        return self.world.search(response) if response.startswith(CALL) else []
+
+    def _talk(self, instances):
+        """The `Turn`s of each instance: one, and more while the bot continues by itself."""
         conversations = [self._conversation(instance) for instance in instances]
+        candidates = [[self.world.numbers[text] for text in instance.candidates] for instance in instances]
+        turns, waiting = [[] for _ in instances], range(len(instances))
+        while waiting:
+            found = self._turns([conversations[i] for i in waiting], [candidates[i] for i in waiting])
+            for i, turn in zip(waiting, found, strict=True):
+                turns[i].append(turn)
+            waiting = [i for i in waiting if not candidates[i] and self._continues(turns[i])]
+            for i in waiting:
+                response = self._response(turns[i][-1])
+                conversations[i] += [("bot", response), *(("fact", text) for text in self._facts(response))]
+                conversations[i] += [("user", SILENCE)]
+        return turns
+
+    def _continues(self, turns):
+        """Whether the bot speaks again: after a search, and after responses to which users of train are silent."""
+        response, before = self._response(turns[-1]), map(self._response, turns[:-1])
+        if not turns[-1].best or response in before or len(turns) == RESPONSES:
+            return False
+        return bool(self._facts(response)) or bool(self.mask and self.mask.continues_C[self.world.numbers[response]])
+
+    def _turns(self, conversations, candidates):
+        """The next `Turn` of each conversation; those without `candidates` choose from all that the mask allows."""
         sentences, dialogs = {}, []
         for said in conversations:
             coded = encode_dialog(said, sentences)
             times = [time - coded["times"][-1] for time in coded["times"]]  # its only turn counts as turn 0
             dialogs.append({**coded, "times": times, "turns": [len(said) - 1], "answers": [0]})
         split = DialogSplit(self.world.encode([text.split() for text in sentences]), dialogs)
-        inputs, _ = split.collate(range(len(dialogs)), self._reads, self.config.entities)
-        logits, *hops = map(np.asarray, keras.tree.flatten(self.with_attention.predict_on_batch(inputs)))
-        for row, said in enumerate(conversations):
-            yield said, logits[row, 0], np.array([weights[row, :, 0, : len(said) - 1] for weights in hops])
+        names = {*self.config.reads, *READS}
+        inputs, _ = split.collate(range(len(dialogs)), names, self.config.entities)
+        reads = {name: inputs[name] for name in self.config.reads}
+        logits, *hops = map(np.asarray, keras.tree.flatten(self.with_attention.predict_on_batch(reads)))
+        allowed = self.mask.predict_on_batch(inputs)[:, 0] if self.mask else np.ones(logits[:, 0].shape, bool)
+        found = []
+        for row, (said, given) in enumerate(zip(conversations, candidates, strict=True)):
+            pool = np.array(sorted(set(given)) or range(len(self.world.candidates)))
+            chosen = logits[row, 0, pool].astype(np.float64)
+            scores = np.exp(chosen - chosen.max())
+            scores /= scores.sum()
+            understood = said[-1][1] == SILENCE or not self._known.isdisjoint(said[-1][1].split())
+            order = np.argsort(-chosen, kind="stable")
+            order = order if given else order[allowed[row, order] & understood]
+            best = [Candidate(text=self.world.candidates[pool[i]], score=float(scores[i])) for i in order[:BEST]]
+            weights = np.array([weights[row, :, 0, : len(said) - 1] for weights in hops])
+            found.append(Turn(list(said), best, weights))
+        return found
 
     def _conversation(self, instance):
         """The sentences and facts as `(speaker, text)`; the last sentence is the user's."""
-        said = [(sentence.speaker, sentence.text) for sentence in instance.history]
+        said = [(each.speaker, each.text) for each in instance.history if each.text != self.world.puzzled]
         if said and said[0][0] == "user" and self.read(said[0][1]) != [SILENCE]:
             said = [*self.opening, *said]
         if not said or said[-1][0] != "user":
@@ -167,19 +227,3 @@ class DialogPredictor(Predictor):
             (speaker, " ".join(self.read(text) if speaker == "user" else text.split()[: self.config.max_words]))
             for speaker, text in said
         ]
-
-    def _best(self, instance, said, logits):
-        unknown = self.unknown(said[-1][1].split())
-        allowed = sorted({self._numbers[text] for text in instance.candidates})
-        if not allowed:
-            allowed = np.flatnonzero(self.response_filter.allowed(said, not unknown))
-        chosen = logits[allowed].astype(np.float64)
-        scores = np.exp(chosen - chosen.max())
-        scores /= scores.sum()
-        best = [
-            Candidate(text=self.world.candidates[allowed[place]], score=float(scores[place]))
-            for place in np.argsort(-chosen, kind="stable")[:BEST]
-        ]
-        response = best[0].text
-        facts = self.world.search(response) if response.startswith(CALL) else []
-        return self.Answer(response=response, best=best, facts=facts, unknown=unknown)

@@ -17,9 +17,12 @@ The split `dev-oov` is dev moved to entities that no training dialog mentions
 
 import bisect
 import collections
+import functools
 import itertools
+import random
 from typing import Literal
 
+from base.config import NonNegative
 from base.files import atomic_directory
 from data.corpora import CORPORA
 from data.corpora.babi_dialog import Turn
@@ -27,16 +30,21 @@ from data.prepared import VOCABULARY, CommonSettings, print_summary, write
 from data.text_files import bad_line
 from data.vocabulary import Vocabulary
 from engine.vocabularies import Words
+from tasks.dialog.augment import augment
 
 DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "knowledge.txt", "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
 SPEAKERS = {"user": 1, "bot": 2, "fact": 3}
 CALL = "api_call "
 RESTAURANT = "restaurant"
+NO_RESULT = "api_call no result"
 
 
 class Settings(CommonSettings):
     """Settings of preparing a corpus."""
+
+    augment: NonNegative = 0
+    """Copies of each full training dialog in other words, see tasks/dialog/augment.py."""
 
     words_of: Literal["all", "train"] = "all"
     """Texts whose words make the vocabulary: the training dialogs, and with `all` the candidates and the knowledge base
@@ -63,6 +71,10 @@ def _prepare_task(reader, task, settings):
     """The files and statistics of a task."""
     candidates, knowledge = reader.read_candidates(task.candidates), reader.read_knowledge(task.knowledge)
     dialogs = _read_dialogs(reader, task, candidates, knowledge)
+    rng, search = random.Random(1), functools.partial(find_facts, knowledge)
+    originals = dialogs["train"]
+    for _ in range(settings.augment):
+        dialogs["train"] = dialogs["train"] + augment(originals, search, rng)
     vocabulary = _choose_vocabulary(settings, dialogs["train"], candidates, knowledge)
     numbers, sentences = {text: number for number, text in enumerate(candidates)}, {}
     encoded = {split: [] for split in SPLITS}
@@ -136,6 +148,15 @@ def encode_dialog(said, sentences):
         "times": [max(bisect.bisect(turns, place) - 1, 0) for place in range(len(said))],
         "turns": turns,
     }
+
+
+def find_facts(knowledge, call):
+    """The facts about all subjects with every value that an `api_call` names; `R_price` stands for any price."""
+    wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
+    values = collections.defaultdict(set)
+    for subject, _, value in knowledge:
+        values[subject].add(value)
+    return [" ".join(fact) for fact in knowledge if wanted <= values[fact[0]]] or [NO_RESULT]
 
 
 def _statistics(encoded):

@@ -47,4 +47,7 @@ RECIPES = {
     "babi-memr-match": _babi("MEMR, speaker + time + match types", "memr", match_types=True),
     "babi-embeddings": _babi("Supervised embeddings", "supervised-embeddings"),
     "babi-entity-memma": _babi("Entity MEMMA", "entity-memma", {**BABI, "epochs": 16.0}),
+    "babi-entity-memma-augmented": _babi(  # the bot that people talk to; its dataset is prepared with --augment=1
+        "Entity MEMMA, augmented dialogs", "entity-memma", {**BABI, "epochs": 8.0, "validations_per_epoch": 1.0}
+    ),
 }

@@ -15,6 +15,8 @@ from engine import task
 from engine.evaluate import mean_of_softmaxes
 from engine.optimizers import averaging, linear_decay
 from metrics.dialog import METRICS, dialog_metrics
+from tasks.dialog.action_mask import FILE as MASK
+from tasks.dialog.action_mask import learn
 from tasks.dialog.data import PHRASES, World, load_dataset
 from tasks.dialog.predictor import DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
@@ -75,9 +77,12 @@ class DialogTask(task.Task):
         return load_dataset(path)
 
     def keep_for_run(self, dataset, path):
-        """The files of its world, and the most frequent sentences of users."""
+        """The files of its world, the action mask, and the most frequent sentences of users."""
         for name in World.FILES:
             shutil.copyfile(dataset.path / name, path / name)
+        rules = learn(dataset.world, dataset.splits["train"])
+        with atomic_file(path / MASK) as file:
+            file.write(rules.model_dump_json())
         with atomic_file(path / PHRASES) as file:
             file.writelines(f"{phrase}\n" for phrase in dataset.phrases())
 
