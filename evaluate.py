@@ -34,6 +34,7 @@ flags.DEFINE_integer("examples", 0, "Number of examples to show as the model rea
 flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
 flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
 flags.DEFINE_float("reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0)
+flags.DEFINE_bool("action_mask", False, "Dialog: choose only responses that the run's action mask allows.")
 flags.DEFINE_string("predict", None, "Answer the JSON lines of this file, `-`: standard input, instead of scoring.")
 flags.DEFINE_integer("explain", 0, "Number of examples of --split whose attention is shown.", lower_bound=0)
 flags.DEFINE_string("out", "-", "With --predict: file to append answers to; with --explain: directory of pictures.")
@@ -41,7 +42,7 @@ flags.DEFINE_bool("attention", False, "With --predict: answers also have the att
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
 SEARCH = ("decode", "reverse_run", "reverse_weight")
-OPTIONS = ("ties", "scores_out", "partial_batches", *SEARCH)
+OPTIONS = ("ties", "scores_out", "partial_batches", "action_mask", *SEARCH)
 """Flags that only some tasks have, see `engine.task.Task.options`."""
 
 

@@ -20,7 +20,8 @@ def chat(trained_dialog):
 
 
 def says(chat, monkeypatch, *answers):
-    """Lets the model prefer these candidates, one after the other; returns the inputs that it gets."""
+    """Lets the model prefer these candidates, one after the other, without a mask; returns the inputs that it gets."""
+    monkeypatch.setattr(chat.predictor, "mask", None)
     left = [chat.predictor.world.candidates.index(answer) for answer in answers]
     read, predict = [], chat.predictor.with_attention.predict_on_batch
 
@@ -38,19 +39,22 @@ def says(chat, monkeypatch, *answers):
 # === Conversation ===
 
 
-def test_unknown_words_are_named_and_nothing_is_said_where_all_are(chat):
-    note, answer = chat.reply("Xyzzy PANCAKE?")
+def test_unknown_words_are_named_and_nothing_is_understood_where_all_are(chat):
+    note, answer, *_ = chat.reply("Xyzzy PANCAKE?")
     assert note.startswith("[Unknown words: xyzzy. /help") and isinstance(note, Note)
     assert answer in chat.predictor.world.candidates
-    assert chat.history == [{"speaker": "user", "text": "xyzzy pancake"}, {"speaker": "bot", "text": answer}]
-    [note] = chat.reply("Xyzzy, frobnicate !")
-    assert "none of these words: xyzzy, frobnicate" in note and len(chat.history) == 2
+    assert chat.history[:2] == [{"speaker": "user", "text": "Xyzzy PANCAKE?"}, {"speaker": "bot", "text": answer}]
+    note, answer = chat.reply("Xyzzy, frobnicate !")
+    assert "words: xyzzy, frobnicate." in note
+    assert "did not understand" in answer and "price: cheap, fancy, modest" in answer
     assert chat.reset() and chat.history == []
 
 
-def test_an_empty_line_is_silence(chat):
-    [answer] = chat.reply("")
-    assert chat.history == [{"speaker": "user", "text": "<SILENCE>"}, {"speaker": "bot", "text": answer}]
+def test_an_empty_line_is_silence(chat, monkeypatch):
+    other = next(text for text in chat.predictor.world.candidates if text.startswith("you are welcome"))
+    says(chat, monkeypatch, other)
+    assert list(chat.reply("")) == [other]
+    assert chat.history == [{"speaker": "user", "text": ""}, {"speaker": "bot", "text": other}]
 
 
 def test_an_interrupted_answer_leaves_nothing_behind(chat, monkeypatch):
@@ -81,7 +85,7 @@ def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
     facts = world.search(call)
     said = f"a {has['R_price']} {has['R_cuisine']} place in {has['R_location']} ."
     assert list(chat.reply(said)) == [call, f"[{len(facts)} facts]", other]
-    assert [sentence["text"] for sentence in chat.history] == [said, call, *facts, "<SILENCE>", other]
+    assert [sentence["text"] for sentence in chat.history] == [said, call, *facts, "", other]
     assert [sentence["speaker"] for sentence in chat.history] == ["user", "bot", *["fact"] * len(facts), "user", "bot"]
     assert read[1].speakers[0, : len(facts) + 3].tolist() == [1, 2, *[3] * len(facts), 1]
     assert read[1].times[0, : len(facts) + 3].tolist() == [-1] * (len(facts) + 2) + [0]  # turn 0 is the one that asks
@@ -91,10 +95,8 @@ def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
     monkeypatch.setattr(World, "search", lambda world, call: ["api_call no result"])
     call = next(text for text in chat.predictor.world.candidates if text.startswith("api_call"))
     says(chat, monkeypatch, *[call] * 20)
-    cuisine, town, price = call.split()[1:]
-    said = list(chat.reply(f"a {price} {cuisine} place in {town} ."))
-    assert said[:2] == [call, "[no result]"] and len(said) == 3 and not said[2].startswith("api_call")
-    assert next(iter(chat.reply("hello"))) == call  # but once the user has said something
+    assert list(chat.reply("hello")) == [call, "[no result]", call]  # the second time it waits for the user
+    assert chat.history[-1]["speaker"] == "bot"
 
 
 @pytest.mark.parametrize("line", ["pancake please .", "in pellwick"])

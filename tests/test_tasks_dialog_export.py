@@ -82,28 +82,28 @@ def test_sentences_become_what_the_predictor_makes_of_them(max_words):
 
 
 def instances_of(run):
-    """The conversations of dev in front of each answer, and some that people may write; all candidates allowed."""
+    """The conversations of dev in front of each answer, and some that people may write."""
     dataset, world, found = dialog.dataset_of(run), World.load(run.path), []
     split = dataset.splits["dev"]
     for each in split.dialogs[:3]:
         said = dataset.conversation(split, each)
         found += [{"history": said[: turn + 1]} for turn in each["turns"]]
     said = [{"speaker": "user", "text": "Hello, XYZZY!"}, {"speaker": "bot", "text": world.candidates[5]}]
+    pizza = {"speaker": "user", "text": "a  Pizza place in Pellwick, please, cheap."}
     found += [
         {"history": said, "facts": [" ".join(fact) for fact in world.knowledge[:3]]},  # after the bot: silence
         {"history": [*said, {"speaker": "user", "text": "a  Pizza place, please."}], "facts": FACTS},
-        {"history": []},
+        {"history": [pizza, {"speaker": "bot", "text": world.puzzled}, {"speaker": "user", "text": "cheap !"}]},
+        {"history": [{"speaker": "user", "text": "XYZZY !"}]},
+        {"history": [pizza]},
         {"history": [{"speaker": "user", "text": ""}], "candidates": world.candidates[7:10]},
     ]
-    return [{"candidates": world.candidates, **instance} for instance in found]
+    return found
 
 
 def arrays_of(run):
     """The same as the arrays of the endpoint, filled up with ""."""
-    rows, every = [], World.load(run.path).candidates
-    for instance in instances_of(run):
-        some = instance["candidates"] if instance["candidates"] != every else []
-        rows.append(dialog.export_inputs({**instance, "candidates": some}))
+    rows = [dialog.export_inputs(instance) for instance in instances_of(run)]
     arrays = {}
     for name in rows[0]:
         width = max(len(row[name][0]) for row in rows)
@@ -115,11 +115,18 @@ def compare(run, answer):
     """The predictor's answers beside those of the export."""
     instances, predictor = instances_of(run), dialog.predictor(run)
     for row, found in enumerate(predictor.predict(instances)):
-        texts = [text.decode() for text in answer["responses"][row]]
+        assert answer["response"][row].decode() == found["response"]
+        for name in ("facts", "unknown"):
+            assert [text.decode() for text in answer[name][row] if text] == found[name]
+        assert answer["continues"][row] == (len(found["said"]) > 1)
+        texts = [text.decode() for text in answer["best"][row]]
         assert texts == [each["text"] for each in found["best"]] + [""] * (5 - len(found["best"]))
         scores = [each["score"] for each in found["best"]]
         np.testing.assert_allclose(answer["scores"][row], scores + [0.0] * (5 - len(scores)), rtol=1e-3, atol=1e-6)
-    for row in (2, -4, -3):
+    waits = [
+        row for row, goes_on in enumerate(answer["continues"]) if not goes_on
+    ]  # else explain shows a later response
+    for row in {*waits[:3], *waits[-4:]}:
         shown = predictor.explain(instances[row])["attention"]
         said, facts = instances[row]["history"], instances[row].get("facts", [])
         before = len(said) - (said[-1]["speaker"] == "user")
@@ -144,10 +151,8 @@ def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(tr
     compare(trained_dialog, answers["respond"])
     np.testing.assert_array_equal(answers["serving_default"]["scores"], answers["respond"]["scores"])
     [first, *_] = trained_dialog.examples()
-    found = dialog.predictor(trained_dialog).predict(
-        [{**first["instance"], "candidates": World.load(trained_dialog.path).candidates}]
-    )
-    assert answers["example"]["responses"][0, 0].decode() == found[0]["response"]
+    found = dialog.predictor(trained_dialog).predict([first["instance"]])
+    assert answers["example"]["response"][0].decode() == found[0]["response"]
 
 
 @pytest.mark.slow
@@ -175,9 +180,8 @@ def test_an_exported_model_is_served(trained_dialog, tmp_path):
     served.warm_up()
     said = [{"speaker": "user", "text": "hello"}]
     [found] = served.predictor.predict([{"history": ["hello"], "speakers": ["user"], "facts": [], "candidates": []}])
-    candidates = World.load(trained_dialog.path).candidates
-    [expected] = dialog.predictor(trained_dialog).predict([{"history": said, "candidates": candidates}])
-    assert found["responses"] == [each["text"] for each in expected["best"]]
+    [expected] = dialog.predictor(trained_dialog).predict([{"history": said}])
+    assert found["response"] == expected["response"]
 
 
 @pytest.mark.parametrize(
@@ -205,4 +209,4 @@ def test_bytes_that_are_no_utf_8_are_unknown_words(model):
         )
     )
     np.testing.assert_array_equal(hostile["scores"], unknown["scores"])
-    np.testing.assert_array_equal(hostile["responses"], unknown["responses"])
+    np.testing.assert_array_equal(hostile["best"], unknown["best"])

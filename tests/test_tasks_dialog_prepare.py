@@ -148,7 +148,7 @@ def test_prepare_reports_facts(source, tmp_path, capsys):
         "name": "mine-task1",
         "corpus": "babi-dialog",
         "task": "dialog",
-        "settings": {"name": "mine", "words_of": "train", "vocabulary_of": None},
+        "settings": {"name": "mine", "words_of": "train", "vocabulary_of": None, "augment": 0},
         "statistics": {
             "vocabulary": 11,
             "candidates": 6,
@@ -302,4 +302,4 @@ def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two t
     assert written[0] == written[1]
     assert set(written[0]) == WRITTEN
     settings = json.loads(written[0]["dataset.json"])["settings"]
-    assert settings == {"name": "x", "words_of": "train", "vocabulary_of": None}
+    assert settings == {"name": "x", "words_of": "train", "vocabulary_of": None, "augment": 0}

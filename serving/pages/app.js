@@ -253,19 +253,15 @@ async function converse(state) {
 
 async function book(state) {
   const { text, model } = state.fields;
-  const said = text.value.trim();
-  let asked = said, instance, found;
-  for (let i = 0; i < 5 && (i === 0 || found.facts.length); i++, asked = "") { // behind a call the bot goes on by itself
-    instance = { history: [...state.talk, { speaker: "user", text: asked }] };
-    found = await predict(model.value, instance);
-    if (i === 0) say(state, "you", said);
-    say(state, "bot", found.response, found.facts.length ? `${found.facts.length} facts found` : `score ${found.best[0].score.toFixed(2)}`);
-    state.talk.push({ speaker: "user", text: asked }, { speaker: "bot", text: found.response });
-    for (const fact of found.facts) state.talk.push({ speaker: "fact", text: fact });
-  }
+  const user = { speaker: "user", text: text.value.trim() };
+  const found = await explain(model.value, { history: [...state.talk, user] });
+  say(state, "you", user.text);
+  const facts = found.said.filter((each) => each.speaker === "fact").length;
+  for (const each of found.said) if (each.speaker === "bot") say(state, "bot", each.text, each.text.startsWith("api_call ") ? `${facts} facts found` : "");
+  state.talk.push(user, ...found.said);
   text.value = "";
   text.focus();
-  showMaps(state.panel.querySelector(".explanation"), (await explain(model.value, instance)).attention);
+  showMaps(state.panel.querySelector(".explanation"), found.attention);
 }
 
 function browse(state) {

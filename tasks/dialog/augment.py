@@ -27,29 +27,32 @@ CALL_FIRST, UNKNOWN = 0.3, 0.05  # fractions of dialogs that search before a cha
 YES = "yes|ok|okay|great|perfect|good|very good|fine|wonderful|all right|sure|excellent|nice|cool|yeah|well|lovely"
 NO = "no|nope|no thanks|no thank you|hmm|hmm no|sorry|not really|well"
 TAKEN = (
-    "book it|reserve it|take it|i take it|i will take it|i like it|i like that one|i love it|that is the one|that one|"
-    "this one|let's do it|do it|let's book it|let's take this one|book this one|reserve that one|that works|that works for me|"
-    "sounds good|that sounds good|that looks good|looks good|that is fine|this one is fine|it is perfect|that will do|"
-    "go for it|i want this one|make the reservation|please book it|that's nice|that's good|we take it|it is good"
+    "book it|reserve it|take it|i take it|i will take it|i like it|i like that one|i love it|that is the one|"
+    "that one|this one|let's do it|do it|let's book it|let's take this one|book this one|reserve that one|"
+    "that works|that works for me|sounds good|that sounds good|that looks good|looks good|that is fine|"
+    "this one is fine|it is perfect|that will do|go for it|i want this one|make the reservation|please book it|"
+    "that's nice|that's good|we take it|it is good"
 )
 REFUSED = (
-    "not that one|not this one|i don't like it|i don't like this one|i don't like that one|another one|another one please|"
-    "something else|something else please|do you have another one|do you have anything else|do you have something else|"
-    "is there another one|is there anything else|what else is there|what else do you have|find me another|show me another|"
-    "find me another one|that is not for me|this is not for me|this one does not work|that does not work for me|"
-    "i have been there before|we have been there|we were there already|anything else|next one please|i want a different one"
+    "not that one|not this one|i don't like it|i don't like this one|i don't like that one|another one|"
+    "another one please|something else|something else please|do you have another one|do you have anything else|"
+    "do you have something else|is there another one|is there anything else|what else is there|"
+    "what else do you have|find me another|show me another|find me another one|that is not for me|"
+    "this is not for me|this one does not work|that does not work for me|i have been there before|"
+    "we have been there|we were there already|anything else|next one please|i want a different one"
 )
 DONE = (
-    "that's all|that is all|that's it|that is it|that is everything|nothing else|nothing more|nothing|that would be all|"
-    "i am done|it is fine like that|go ahead|please go ahead|let's do it|go on|we are good|all good"
+    "that's all|that is all|that's it|that is it|that is everything|nothing else|nothing more|nothing|"
+    "that would be all|i am done|it is fine like that|go ahead|please go ahead|let's do it|go on|we are good|"
+    "all good"
 )
 ASKED = "what is|can i have|may i have|give me|tell me|i need|do you have|could you tell me|and"
 THANKED = "thanks|thank you|thank you very much|thanks a lot|many thanks|you rock|that is great thanks|cheers"
 PARTED = "thanks|thank you|goodbye|bye|that's all|nothing else|have a nice day|see you|that is all"
 HELLO = "hello|hi|hey|good morning|good afternoon|good evening|hi there|hello there|hey there"
 HELP = (
-    "can you help me|i need help|i want to book a table|i need a restaurant|i'd like to eat out|can you find me a restaurant|"
-    "do you make reservations|we are looking for a place to eat|i am hungry"
+    "can you help me|i need help|i want to book a table|i need a restaurant|i'd like to eat out|"
+    "can you find me a restaurant|do you make reservations|we are looking for a place to eat|i am hungry"
 )
 BEFORE = {
     "great let me do the reservation": (f"|{YES}", f"|{TAKEN}", "|||please|thanks|thank you"),
@@ -63,19 +66,20 @@ BEFORE = {
 }
 """Response, or type of the entity in it -> parts of the user's sentence before it, each with its choices."""
 NAMES = {
-    "cuisine": "{} food|{} cuisine|with {} food|i love {} food|i feel like {} food|something {}|a {} restaurant|{}|a {} place",
+    "cuisine": "{} food|{} cuisine|with {} food|i love {} food|i feel like {} food|something {}|a {} restaurant|{}",
     "location": "in {}|{}|somewhere in {}|it should be in {}|a restaurant in {}|a place in {}",
-    "number": "for {}|for {} people|{} people|{}|we are {}|there are {} of us|a table for {}|a party of {}|we will be {}|it's for {}",
-    "price": "{}|in a {} price range|something {}|it has to be {}|{} prices|{} is fine|{} would be best|a {} price range",
+    "number": "for {}|for {} people|{} people|{}|we are {}|there are {} of us|a table for {}|a party of {}|it's for {}",
+    "price": "{}|in a {} price range|something {}|it has to be {}|{} prices|{} is fine|{} would be best",
 }
 """Ways to name a value of a slot."""
 OPENINGS = (
-    "|can you book a table|i'd like to book a table|may i have a table|i want|i need|please find me|i am looking for|find me|"
-    "we want to eat|we are looking for|can you make a restaurant reservation|i'd like|hello i want|hi i need"
+    "|can you book a table|i'd like to book a table|may i have a table|i want|i need|please find me|"
+    "i am looking for|find me|we want to eat|we are looking for|can you make a restaurant reservation|i'd like|"
+    "hello i want|hi i need"
 )
 CHANGES = (
-    "actually|no|sorry|oh wait|instead|hmm no|wait|change it to|make it|make that|i meant|i would prefer|actually make it|"
-    "can we do it|could it be|instead could it be|actually i would prefer"
+    "actually|no|sorry|oh wait|instead|hmm no|wait|change it to|make it|make that|i meant|i would prefer|"
+    "actually make it|can we do it|could it be|instead could it be|actually i would prefer"
 )
 ENDINGS = "|||instead|please|instead of {}|rather than {}|not {}"
 

@@ -43,7 +43,7 @@ class Sentences(NamedTuple):
     """Word ids, with the id of its type for each entity of an open type (`World`); 0 for its further words."""
     entities: Sequences
     """Entities that a sentence mentions, in its order, counted from 1."""
-    responses: np.ndarray
+    responses: np.ndarray | None = None
     """Candidates with the same words, counted from 1; 0: none; -1: the sentence is `SILENCE`. Int32 `(sentences,)`."""
 
 

@@ -6,6 +6,7 @@ Letters:
 """
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from data.corpora.babi_dialog import SILENCE
@@ -14,7 +15,7 @@ from data.vocabulary import word_table
 from engine.export import of_shape, without_cudnn
 from layers.masking import LOWEST, masked_softmax
 from tasks.dialog.predictor import BEST, SIGNS
-from tasks.dialog.prepare import SPEAKERS
+from tasks.dialog.prepare import CALL, SPEAKERS
 
 SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCII's
 
@@ -87,12 +88,17 @@ class DialogText:
 class _Responder:
     """The endpoint `respond`, see `dialog_archive`."""
 
-    def __init__(self, model, world):
-        self.config, self.text = model.config, DialogText(world, model.config.max_words)
+    def __init__(self, model, world, mask):
+        self.config, self.text, self.mask = model.config, DialogText(world, model.config.max_words), mask
         self.with_attention = keras.Model(model.input, [model.output, *model.attention_weights])
-        self.texts = tf.constant(world.candidates)
-        self.numbers = _table({text: number for number, text in enumerate(world.candidates)}, -1)
+        self.texts, self.puzzled = tf.constant(world.candidates), world.puzzled
+        self.numbers = _table(world.numbers, -1)
         self.speakers = _table({"": 0, **SPEAKERS}, -1)
+        found = [world.search(text) if text.startswith(CALL) else [] for text in world.candidates]
+        fact_number = {text: number for number, text in enumerate({text: 0 for texts in found for text in texts}, 1)}
+        self.fact_texts = tf.constant(["", *fact_number])
+        self.found = tf.constant(stack([[fact_number[text] for text in texts] for texts in found]))
+        self.continues = tf.constant(mask.continues_C if mask else np.zeros(len(found), bool))
 
     def __call__(self, history, speakers, facts, candidates):
         history, speakers = of_shape(history, "history", "BM"), of_shape(speakers, "speakers", "BM")
@@ -107,38 +113,63 @@ class _Responder:
         ]
         with tf.control_dependencies(checks):
             history, speakers, facts = map(tf.identity, (history, speakers, facts))
-        inputs = self.inputs(history, speakers, facts)
-        logits, *weights = keras.tree.flatten(self.with_attention(inputs, training=False))
+        inputs, words, ids = self.inputs(history, speakers, facts)
+        reads = {name: inputs[name] for name in self.config.reads}
+        logits, *weights = keras.tree.flatten(self.with_attention(reads, training=False))
         attention = [tf.reduce_mean(of_hop[:, :, 0], axis=1) for of_hop in weights]
         attention = tf.stack(attention, axis=1) if attention else tf.zeros((B, 0, tf.shape(inputs["speakers"])[1]))
+        last = tf.squeeze(inputs["turns"], 1)
+        words, ids = (tf.gather(each, last, axis=1, batch_dims=1) for each in (words, ids))
+        allowed = self.mask(inputs)[:, 0] if self.mask else tf.ones_like(logits[:, 0], tf.bool)
+        is_word = tf.strings.regex_full_match(words, r".*[\pL\pN].*")
+        allowed &= tf.reduce_any(is_word & (ids > self.text.unknown), axis=1, keepdims=True)  # specials are the first
         return {
-            **self.best(logits[:, 0], candidates),
+            **self.best(logits[:, 0], candidates, allowed),
+            "unknown": tf.where(is_word & (ids == self.text.unknown), words, ""),
             "history_attention": attention[:, :, F:-1],
             "facts_attention": attention[:, :, :F],
         }
 
-    def best(self, logits, candidates):
-        """The best responses and their scores, of logits `(B, C)`."""
+    def best(self, logits, candidates, allowed):
+        """The best responses and their scores, of logits and allowed candidates `(B, C)`."""
         number, count = self.numbers.lookup(candidates), len(self.texts)
         tf.debugging.assert_equal(number >= 0, candidates != "", "candidates must be responses that the bot knows")
         given = tf.reduce_any(tf.one_hot(number, count, on_value=True, off_value=False), axis=1)
-        allowed = given | ~tf.reduce_any(given, axis=1, keepdims=True)
+        free = ~tf.reduce_any(given, axis=1, keepdims=True)
+        allowed = given | (allowed & free)
         _, best = tf.math.top_k(tf.where(allowed, logits, LOWEST), min(BEST, count))
         real = tf.gather(allowed, best, batch_dims=1)
+        answered, first = real[:, 0], best[:, 0]
+        texts = tf.where(real, tf.gather(self.texts, best), "")
+        scores = tf.gather(masked_softmax(logits, given | free), best, batch_dims=1)
+        facts = tf.gather(self.fact_texts, tf.gather(self.found, first))
         return {
-            "responses": tf.where(real, tf.gather(self.texts, best), ""),
-            "scores": tf.gather(masked_softmax(logits, allowed), best, batch_dims=1),
+            "response": tf.where(answered, texts[:, 0], self.puzzled),
+            "best": texts,
+            "scores": tf.where(real, scores, 0.0),
+            "facts": tf.where(answered[:, None], facts, ""),
+            "continues": answered & (tf.gather(self.continues, first) | (facts[:, 0] != "")),
         }
 
     def inputs(self, history, speakers, facts):
-        """The model's inputs: the facts, the history, and a silent user if somebody else spoke last."""
+        """The inputs of the model and the mask: the facts, the history, and a silent user if somebody else spoke last.
+
+        Returns:
+            The inputs, and the words and ids of all sentences `(B, M, W)`.
+        """
         who = self.speakers.lookup(speakers)
         tf.debugging.assert_non_negative(who, "speakers must be user, bot, fact, or empty where filled up")
-        who, times, turn = _order(who, facts)
+        who, times, turn = _order(tf.where(history == self.puzzled, 0, who), facts)
         said = tf.reshape(tf.concat([facts, history, tf.fill((tf.shape(facts)[0], 1), "")], axis=1), [-1])
-        ids, typed_ids, entities = self.text.encode(self.text.split(said, tf.reshape(who == SPEAKERS["user"], [-1])))
+        words = self.text.split(said, tf.reshape(who == SPEAKERS["user"], [-1]))
+        ids, typed_ids, entities = self.text.encode(words)
+        texts = tf.strings.strip(tf.strings.reduce_join(words, axis=1, separator=" "))
         number = tf.reshape(tf.range(tf.size(who)) + 1, tf.shape(who))
-        made = {
+
+        def by_dialog(values):
+            return tf.reshape(values, tf.concat([tf.shape(who), tf.shape(values)[1:]], axis=0))
+
+        inputs = {
             "words": tf.pad(ids, [[1, 0], [0, 0]]),  # number 0 is the empty sentence
             "typed_words": tf.pad(typed_ids, [[1, 0], [0, 0]]),
             "sentences": tf.where(who > 0, number, 0),
@@ -146,8 +177,10 @@ class _Responder:
             "times": times,
             "turns": turn,
             "mentions": self.mentions(entities, tf.shape(who)),
+            "entities": by_dialog(entities),
+            "responses": by_dialog(tf.where(texts == SILENCE, -1, self.numbers.lookup(texts) + 1)),
         }
-        return {name: made[name] for name in self.config.reads}
+        return inputs, by_dialog(words), by_dialog(ids)
 
     def mentions(self, entities, shape):
         """Entities that each of the sentences `(B, M)` mentions, uint8 `(B, M, E)`; entities are int32 `(S, .)`."""
@@ -174,7 +207,7 @@ def _order(who, facts):
     return who, times, F + tf.where(speaks, end - 1, M)
 
 
-def dialog_archive(model, world):
+def dialog_archive(model, world, mask):
     """The endpoint `respond`, also `serving_default`, of a dialog model.
 
         history     string (B, M)   sentences, the oldest first, padded with ""; "" of a user is silence; if the last
@@ -182,14 +215,18 @@ def dialog_archive(model, world):
         speakers    string (B, M)   "user", "bot", "fact" (found by a search), or "" for padding
         facts       string (B, F)   facts found before the last sentence of the user, padded with ""
         candidates  string (B, N)   candidates to choose from, padded with ""; without any, all of the bot's
-     -> responses   string (B, K)   at most five, the best first, padded with ""
-        scores      float32 (B, K)  their probabilities among the candidates
+     -> response    string (B,)     the best allowed candidate, or that the bot did not understand
+        best        string (B, K)   at most five, the best first, padded with ""
+        scores      float32 (B, K)  their probabilities among all candidates, or the given ones
+        facts       string (B, F)   facts found by a response that is an `api_call`, padded with ""
+        continues   bool (B,)       the bot speaks again if the user is silent, with the facts in the history
+        unknown     string (B, W)   the user's last words that the model does not know, "" between them
         history_attention float32 (B, H, M), facts_attention (B, H, F)
                                     weights of each hop, mean over heads; H is 0 for a model without attention
 
-    It chooses by the model's scores alone, without `tasks.dialog.response_filter`.
+    These are the fields of `tasks.dialog.predictor.DialogPredictor.Answer`, which also has the further responses.
     """
-    responder = _Responder(model, world)
+    responder = _Responder(model, world, mask)
     without_cudnn(model)
     archive = keras.export.ExportArchive()
     archive.track(responder.with_attention)

@@ -207,7 +207,7 @@ class DialogPredictor(Predictor):
             chosen = logits[row, 0, pool].astype(np.float64)
             scores = np.exp(chosen - chosen.max())
             scores /= scores.sum()
-            understood = said[-1][1] == SILENCE or not self._known.isdisjoint(said[-1][1].split())
+            understood = any(word in self._known and any(map(str.isalnum, word)) for word in said[-1][1].split())
             order = np.argsort(-chosen, kind="stable")
             order = order if given else order[allowed[row, order] & understood]
             best = [Candidate(text=self.world.candidates[pool[i]], score=float(scores[i])) for i in order[:BEST]]

@@ -12,6 +12,7 @@ from keras import ops
 from data.batching import batches_by_size
 from engine.parallel import results_of
 from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_seen, reachable_by_types, tfidf_match
+from tasks.dialog.action_mask import READS
 from tasks.dialog.prepare import CALL
 
 TURNS = (2, 4, 6, 8, 10, 15, 20)  # upper ends of the groups by turns
@@ -58,21 +59,28 @@ def _mean_over_turns(losses, answers):
 # === Predictions ===
 
 
-def predict(model, split, batch_size=32, progress=iter, length_multiple=4):
+def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=None):
     """The candidate with the largest logit at each turn of a `DialogSplit`, int `(responses,)` as `split.answers`.
 
     Args:
         batch_size: Dialogs per batch.
         progress: Wraps the list of batches.
         length_multiple: Lengths are rounded up to it.
+        mask: An `ActionMask`; where it allows no candidate, the prediction is -1.
     """
+    reads = model.config.reads
 
     def arrays_of(rows):
-        return split.collate(rows, model.config.reads, model.config.entities, length_multiple)
+        return split.collate(rows, {*reads, *READS}, model.config.entities, length_multiple)
 
     def best_of(arrays):
         inputs, answers = arrays
-        return answers >= 0, np.argmax(np.asarray(model.predict_on_batch(inputs)), axis=2)
+        logits = np.asarray(model.predict_on_batch({name: inputs[name] for name in reads}))
+        if mask is None:
+            return answers >= 0, np.argmax(logits, axis=2)
+        allowed = mask.predict_on_batch({name: inputs[name] for name in READS})
+        best = np.argmax(np.where(allowed, logits, -np.inf), axis=2)
+        return answers >= 0, np.where(allowed.any(axis=2), best, -1)
 
     chosen = np.zeros_like(split.answers)
     batches = batches_by_size(split.sizes, batch_size)

@@ -7,7 +7,7 @@ import keras
 from pydantic import Field
 
 from base.config import Positive
-from base.files import atomic_file
+from base.files import UserError, atomic_file
 from data.batching import batches_by_size, evenly_spaced
 from data.samples.dialog import write_babi
 from data.sequences import round_up
@@ -16,7 +16,7 @@ from engine.evaluate import mean_of_softmaxes
 from engine.optimizers import averaging, linear_decay
 from metrics.dialog import METRICS, dialog_metrics
 from tasks.dialog.action_mask import FILE as MASK
-from tasks.dialog.action_mask import learn
+from tasks.dialog.action_mask import learn, load_mask
 from tasks.dialog.data import PHRASES, World, load_dataset
 from tasks.dialog.predictor import DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
@@ -60,11 +60,11 @@ class DialogTask(task.Task):
 
     name = "dialog"
     Training = Training
-    options = ("scores_out",)
+    options = ("scores_out", "action_mask")
     groupings = tuple(GROUPINGS)
     headline = METRICS
     sample_path = "prepared/task1"
-    export_call = ("answer = model.respond", ("responses", "scores"))
+    export_call = ("answer = model.respond", ("response", "scores"))
     export_instance = {"history": [{"speaker": "user", "text": "hello"}]}
 
     # === Data ===
@@ -128,14 +128,34 @@ class DialogTask(task.Task):
         metrics = dialog_metrics(predicted, split.answers, split.dialog)
         return metrics, metrics["per_response"]
 
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, scores_out=None):
-        """See `engine.task.Task.measure`; `scores_out` is a file for lines `dialog TAB said TAB correct`."""
-        examples = dataset.splits[split]
-        predicted = predict(model, examples, progress=progress, length_multiple=length_multiple)
+    def measure(
+        self,
+        model,
+        dataset,
+        split,
+        run,
+        baselines=True,
+        progress=iter,
+        length_multiple=4,
+        scores_out=None,
+        action_mask=False,
+    ):
+        """See `engine.task.Task.measure`.
+
+        Args:
+            scores_out: File for lines `dialog TAB said TAB correct`.
+            action_mask: Whether to choose only from the candidates that the run's mask allows.
+        """
+        examples, mask = dataset.splits[split], load_mask(run.path, dataset.world) if action_mask else None
+        if action_mask and not mask:
+            raise UserError(f"{run.path} has no {MASK}: it was trained before there were action masks")
+        predicted = predict(model, examples, progress=progress, length_multiple=length_multiple, mask=mask)
         record = {
             "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),
             "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
         }
+        if action_mask:
+            record["search"] = "action mask"
         if baselines:
             record |= baselines_and_upper_bounds(dataset, split)
         if scores_out:
@@ -187,4 +207,5 @@ class DialogTask(task.Task):
     def export_archive(self, run, model, vocabulary):
         from tasks.dialog.export import dialog_archive  # needs TensorFlow, whatever Keras's backend
 
-        return dialog_archive(model, World.load(run.path))
+        world = World.load(run.path)
+        return dialog_archive(model, world, load_mask(run.path, world))
