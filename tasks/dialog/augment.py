@@ -15,13 +15,9 @@ ASKS = (
     "how many people would be in your party",
     "which price range are looking for",
 )
-GREETED, ACCEPTED, LOOKING = (
-    "hello what can i help you with today",
-    "i'm on it",
-    "ok let me look into some options for you",
-)
+GREETED, ACCEPTED = "hello what can i help you with today", "i'm on it"
+LOOKING, UPDATE = "ok let me look into some options for you", "sure is there anything else to update"
 CALL, OFFER, UNK = "api_call ", "what do you think of this option: ", SPECIALS[1]
-UPDATE = "sure is there anything else to update"
 CALL_FIRST, UNKNOWN = 0.3, 0.05  # fractions of dialogs that search before a change, and of words that are unknown
 
 YES = "yes|ok|okay|great|perfect|good|very good|fine|wonderful|all right|sure|excellent|nice|cool|yeah|well|lovely"
@@ -92,7 +88,7 @@ def augment(dialogs, search, rng):
         search: Function from an `api_call` to the facts that it finds, see `tasks.dialog.data.World.search`.
         rng: `random.Random`.
     """
-    full = [said for said in dialogs if any(text.startswith(CALL) for _, text in said) and ("fact" in dict(said))]
+    full = [said for said in dialogs if any(text.startswith(CALL) for _, text in said) and "fact" in dict(said)]
     return [_Copy(said, search, rng).said for said in full]
 
 
@@ -116,7 +112,8 @@ class _Copy:
             self.turn(user if user == SILENCE else self.phrase(BEFORE[key]), bot)
 
     def turn(self, user, bot):
-        words = [word if self.rng.random() >= UNKNOWN or word in self.wishes.values() else UNK for word in user.split()]
+        kept = {SILENCE, *self.wishes.values()}
+        words = [word if word in kept or self.rng.random() >= UNKNOWN else UNK for word in user.split()]
         self.said += [("user", " ".join(words)), ("bot", bot)]
 
     def phrase(self, parts):

@@ -1,0 +1,320 @@
+"""`tasks.dialog.action_mask` against loops, by hand and on dialog bAbI; fifty conversations with the published bot."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+from helpers import ROOT, run_process
+
+from base.files import UserError
+from data.vocabulary import Vocabulary
+from engine.run import Run
+from tasks import TASKS
+from tasks.dialog.action_mask import CONDITIONS, FILE, READS, ActionMask, StateTracker, learn, load_mask
+from tasks.dialog.data import DialogSplit, World, load_dataset
+from tasks.dialog.prepare import Settings, encode_dialog, prepare
+
+dialog = TASKS["dialog"]
+BABI = ROOT.parent / "shared" / "data" / "babi-dialog"
+PLACES = {"roma": ("rome", "thai"), "siam": ("rome", "thai"), "bistro": ("paris", "french"), "chez": ("paris", "thai")}
+FACTS = [
+    (name, f"R_{relation}", value)
+    for name, (town, food) in PLACES.items()
+    for relation, value in (("cuisine", food), ("location", town), ("phone", f"{name}_phone"))
+]
+TOWNS, FOODS = ("paris", "rome"), ("french", "thai")
+CALLS = [f"api_call {food} {town}" for food in FOODS for town in TOWNS]
+CANDIDATES = [
+    *("hello", "what food", "where", "i look", *CALLS, *(f"how about {name}" for name in PLACES)),
+    *("another then", "booked", *(f"it is {name}_phone" for name in PLACES), "more changes", "bye"),
+]
+ENTITIES = [
+    *((food, "cuisine", "knowledge") for food in FOODS),
+    *((town, "location", "knowledge") for town in TOWNS),
+    *((f"{name}_phone", "phone", "knowledge") for name in PLACES),
+    *((name, "restaurant", "subjects") for name in PLACES),
+]
+WORDS = {word for text in CANDIDATES for word in text.split()} | {word for fact in FACTS for word in fact}
+WORLD = World(Vocabulary(("_EOS_", "_UNK_", "<SILENCE>", *sorted(WORDS))), CANDIDATES, FACTS, ENTITIES)
+SILENCE = ("user", "<SILENCE>")
+
+
+def facts(*names):
+    return [("fact", " ".join(fact)) for fact in FACTS if fact[0] in names]
+
+
+CHANGE = [("user", "french instead"), ("bot", "more changes"), ("user", "no"), ("bot", "i look"), SILENCE]
+THAI = [
+    *(("user", "hi"), ("bot", "hello"), ("user", "thai"), ("bot", "where"), ("user", "in rome"), ("bot", "i look")),
+    *(SILENCE, ("bot", "api_call thai rome"), *facts("roma", "siam"), SILENCE, ("bot", "how about siam")),
+]
+TRAIN = [
+    [
+        *THAI,
+        ("user", "no"),
+        ("bot", "another then"),
+        SILENCE,
+        ("bot", "how about roma"),
+        ("user", "good"),
+        ("bot", "booked"),
+    ],
+    [
+        *THAI,
+        ("user", "good"),
+        ("bot", "booked"),
+        ("user", "phone"),
+        ("bot", "it is siam_phone"),
+        ("user", "ta"),
+        ("bot", "bye"),
+    ],
+    [
+        *(("user", "in paris"), ("bot", "what food"), ("user", "thai"), ("bot", "i look"), SILENCE),
+        *(("bot", "api_call thai paris"), *CHANGE, ("bot", "api_call french paris"), *facts("bistro"), SILENCE),
+        *(("bot", "how about bistro"), ("user", "good"), ("bot", "booked")),
+    ],
+]
+
+
+def split_of(world, dialogs):
+    sentences, encoded = {}, []
+    for said in dialogs:
+        answers = [world.numbers[text] for speaker, text in said if speaker == "bot"]
+        coded = encode_dialog(said, sentences)
+        encoded.append({**coded, "answers": answers + [0] * (len(coded["turns"]) - len(answers))})
+    return DialogSplit(world.encode([text.split() for text in sentences]), encoded)
+
+
+@pytest.fixture(scope="module")
+def mask():
+    return ActionMask(WORLD, learn(WORLD, split_of(WORLD, TRAIN), batch_size=2))
+
+
+def allowed(mask, *said):
+    """The candidates at the last turn."""
+    inputs, answers = split_of(WORLD, [list(said)]).collate([0], READS)
+    last = int(np.count_nonzero(answers[0] >= 0)) - 1
+    return {CANDIDATES[number] for number in np.flatnonzero(mask.predict_on_batch(inputs)[0, last])}
+
+
+# === States ===
+
+
+def track(world, said):
+    """The names of the state after some sentences, and the entities that meet each condition, in plain loops."""
+    types = [type for _, type, _ in world.entities]
+    slots = {
+        type for type in types if any(f"{{{type}}}" in world.template(t) for t in world.candidates if "api_call" in t)
+    }
+    wishes, flags, heard, found, told, offer = {}, set(), set(), set(), set(), None
+    for speaker, text in said:
+        entities = [number for _, numbers in world.link(text.split()) for number in numbers]
+        before = dict(wishes)
+        for number in entities if speaker == "user" else ():
+            if types[number] in slots and number != before.get(types[number]):
+                wishes[types[number]] = number
+        if speaker == "user":
+            flags = flags - {"silent"} | ({"silent"} if text == "<SILENCE>" else set())
+        call = speaker == "bot" and text.startswith("api_call")
+        if call or ("called" in flags and wishes != before):
+            found, told, offer = set(), set(), None
+            flags = flags - {"changed", "nothing"} | ({"called"} if call else {"changed"})
+        heard |= set(entities)
+        found |= set(entities) if speaker == "fact" else set()
+        told |= set(entities) if speaker == "bot" else set()
+        flags |= {"nothing"} if speaker == "fact" and not entities else set()
+        if speaker == "bot":
+            offer = max((number for number in entities if types[number] == "restaurant"), default=offer)
+    owned = {offer} if offer is not None else set()
+    for number, (name, _, _) in enumerate(world.entities):
+        subjects = {subject for subject, _, value in world.knowledge if value == name}
+        if offer is not None and subjects == {world.entities[offer][0]}:
+            owned.add(number)
+    flags |= ({"found"} if found else set()) | ({"offered"} if offer is not None else set())
+    everything = set(range(len(types)))
+    return set(wishes) | flags, (heard, set(wishes.values()), found, everything - told, owned)
+
+
+@pytest.mark.parametrize("dialogs", [TRAIN, [[*THAI, *CHANGE], [("fact", "api_call no result"), *THAI[4:], SILENCE]]])
+def test_states_and_conditions_match_loops(dialogs):
+    assert_tracked(WORLD, dialogs)
+
+
+def test_states_and_conditions_of_the_sample_match_loops(prepared_dialog):
+    dataset = load_dataset(prepared_dialog)
+    dev = dataset.splits["dev"]
+    said = [[(s["speaker"], s["text"]) for s in dataset.conversation(dev, row)] for row in dev.dialogs]
+    assert_tracked(dataset.world, said)
+
+
+def assert_tracked(world, dialogs):
+    split, tracker = split_of(world, dialogs), StateTracker(world)
+    inputs, _ = split.collate(range(len(split)), READS)
+    states, met = tracker.predict_on_batch(inputs)
+    for b, said in enumerate(dialogs):
+        for t, place in enumerate(split.dialogs[b]["turns"]):
+            names, expected = track(world, said[: place + 1])
+            assert {name for i, name in enumerate(tracker.names) if states[b, t] >> i & 1} == names
+            for condition, found, numbers in zip(CONDITIONS, met, expected, strict=True):
+                assert set(np.flatnonzero(found[b, t, 1:])) == numbers, condition
+
+
+# === Rules ===
+
+
+def test_rules_are_those_of_train(mask):
+    rules = learn(WORLD, split_of(WORLD, TRAIN))
+    number = {template: place for place, template in enumerate(rules.templates)}
+    assert [rules.templates[place] for place in rules.continues] == [
+        "another then",
+        "api_call {cuisine} {location}",
+        "i look",
+    ]
+    assert rules.states["cuisine location called found offered"] == sorted(
+        number[text] for text in ("another then", "booked", "bye", "it is {phone}")
+    )
+    assert rules.conditions[number["api_call {cuisine} {location}"]]["location"] == ["said", "current", "new"]
+    assert rules.conditions[number["it is {phone}"]]["phone"] == ["said", "found", "new", "offered"]
+    split = split_of(WORLD, TRAIN)
+    inputs, answers = split.collate(range(3), READS)
+    real = answers >= 0
+    assert np.take_along_axis(mask.predict_on_batch(inputs)[real], answers[real][:, None], axis=1).all()
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ([("user", "good")], {"hello"}),  # nothing to book
+        ([("user", "klingon")], {"hello"}),
+        ([("user", "thai in rome")], {"i look"}),
+        ([*THAI[:6], SILENCE], {"api_call thai rome"}),
+        (
+            [("user", "in rome"), ("bot", "what food"), ("user", "paris instead of rome thai"), SILENCE],
+            {"api_call thai paris"},
+        ),
+        ([*THAI[:8], ("fact", "api_call no result"), SILENCE], set()),
+        ([*THAI[:-2], SILENCE], {"how about roma", "how about siam"}),
+        ([*THAI, SILENCE], {"how about roma"}),  # not the same again
+        ([*THAI, ("user", "good")], {"another then", "booked", "bye", "it is siam_phone"}),
+        ([*THAI, ("user", "in paris")], {"more changes", "i look"}),  # nothing to book any longer
+        ([*THAI, *CHANGE], {"api_call french rome"}),
+        ([*THAI, *CHANGE, ("bot", "api_call french rome"), ("user", "good")], set()),
+        ([*THAI, ("user", "thai please")], {"another then", "booked", "bye", "it is siam_phone"}),  # no change
+    ],
+)
+def test_nothing_is_claimed_that_did_not_happen(mask, said, expected):
+    assert allowed(mask, *said) == expected
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda rules: rules.pop("states"), "states"),
+        (lambda rules: rules["states"].update({"klingon": [0]}), "klingon"),
+        (lambda rules: rules["states"].update({"silent": [99]}), "99"),
+        (lambda rules: rules["conditions"].clear(), "range"),
+        (lambda rules: rules["conditions"][0].update({"price": ["best"]}), "price"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(tmp_path, edit, message):
+    rules = json.loads(learn(WORLD, split_of(WORLD, TRAIN)).model_dump_json())
+    assert load_mask(tmp_path, WORLD) is None
+    edit(rules)
+    (tmp_path / FILE).write_text(json.dumps(rules))
+    with pytest.raises(UserError, match=rf"action_mask\.json: expected rules (.|\n)*{message}"):
+        load_mask(tmp_path, WORLD)
+
+
+def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
+    done = run_process(
+        "evaluate.py", f"--run={trained_dialog.path}", "--action_mask", "--nobaselines", f"--scores={tmp_path}/x"
+    )
+    assert done.returncode == 0, done.stderr
+    row = json.loads((tmp_path / "x").read_text())
+    assert row["search"] == "action mask"
+    dataset = dialog.dataset_of(trained_dialog)
+    plain = dialog.measure(trained_dialog.load_model(), dataset, "dev", trained_dialog, baselines=False)
+    assert row["metrics"]["per_response"] > plain["metrics"]["per_response"]
+    other = Run.create(tmp_path / "other", trained_dialog.record)
+    with pytest.raises(UserError, match=r"no action_mask\.json"):
+        dialog.measure(None, dataset, "dev", other, action_mask=True)
+
+
+# === Dialog bAbI ===
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BABI.is_dir(), reason=f"needs the dialog bAbI corpus at {BABI}")
+@pytest.mark.parametrize(("number", "templates"), [(1, 2.0), (2, 2.0), (3, 2.0), (4, 4.0), (5, 3.5)])
+def test_no_correct_response_of_dev_is_masked(tmp_path, number, templates):
+    (tmp_path / "raw").mkdir()
+    for file in (*BABI.glob(f"*task{number}*"), *BABI.glob("*candidates.txt"), *BABI.glob("*kb-all.txt")):
+        if "task6" not in file.name:
+            (tmp_path / "raw" / file.name).symlink_to(file)
+    prepare("babi-dialog", tmp_path / "raw", tmp_path / "out", Settings())
+    dataset = load_dataset(tmp_path / "out" / f"task{number}")
+    mask, dev = ActionMask(dataset.world, learn(dataset.world, dataset.splits["train"])), dataset.splits["dev"]
+    forms = np.unique([dataset.world.template(text) for text in dataset.world.candidates], return_inverse=True)[1]
+    left = []
+    for rows in np.array_split(np.arange(len(dev)), 40):
+        inputs, answers = dev.collate(rows, READS)
+        real = answers >= 0
+        found, answers = mask.predict_on_batch(inputs)[real], answers[real]
+        assert found[np.arange(len(answers)), answers].all()
+        left += [len(set(forms[each])) for each in found]
+    assert np.mean(left) <= templates
+
+
+# === Fifty conversations ===
+
+
+@pytest.fixture(scope="module")
+def talks():
+    """Each conversation of `booking_conversations.jsonl`, and all that was said in it."""
+    run = Run.open(ROOT / "pretrained" / "entity-memma-task5")
+    predictor, found = dialog.predictor(run), []
+    for line in pathlib.Path(__file__).with_name("booking_conversations.jsonl").read_text().splitlines():
+        talk, history = json.loads(line), []
+        for text in talk["said"]:
+            history.append({"speaker": "user", "text": text})
+            history += predictor.predict([{"history": history}])[0]["said"]
+        found.append((talk, [(each["speaker"], each["text"]) for each in history]))
+    return predictor, found
+
+
+@pytest.mark.slow
+def test_the_bot_never_claims_what_did_not_happen(talks):
+    predictor, found = talks
+    assert len(found) == 50
+    for talk, said in found:
+        for place, (speaker, text) in enumerate(said):
+            names, (_, wishes, results, new, _) = track(
+                predictor.world, [(s, predictor_text(predictor, s, t)) for s, t in said[:place]]
+            )
+            entities = {number for _, numbers in predictor.world.link(text.split()) for number in numbers}
+            if speaker == "bot" and text.startswith("api_call"):
+                assert entities == wishes, talk
+            if speaker == "bot" and text.startswith("what do you think"):
+                assert entities <= results & new, talk
+            if speaker == "bot" and text.startswith("great let me do"):
+                assert {"called", "found", "offered"} <= names and "changed" not in names, talk
+
+
+@pytest.mark.slow
+def test_the_bot_reaches_the_table_that_was_asked_for(talks):
+    predictor, found = talks
+    reached = 0
+    for talk, said in found:
+        offers = [(text.split()[-1]) for speaker, text in said if text.startswith("what do you think")]
+        booked = offers[-1] if ("bot", "great let me do the reservation") in said else None
+        if talk["wants"] is None or not talk["results"]:
+            assert booked is None, talk
+        elif booked:
+            known = {relation: value for name, relation, value in predictor.world.knowledge if name == booked}
+            assert {slot: known[f"R_{slot}"] for slot in talk["wants"]} == talk["wants"]
+            reached += 1
+    assert reached >= 40
+
+
+def predictor_text(predictor, speaker, text):
+    return " ".join(predictor.read(text)) if speaker == "user" else text
