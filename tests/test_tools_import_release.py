@@ -67,6 +67,7 @@ def test_every_variable_of_a_stand_in_has_its_place(network, tmp_path):
         np.testing.assert_array_equal(velocity, released.tensors[f"loss/{found[weight.path]}/Adam_1"])
 
 
+@pytest.mark.slow
 def test_stand_in_exports(tmp_path):
     run = import_stand_in(stand_in(tmp_path, network="last_net"), tmp_path / "run")
     with pytest.raises(UserError, match=r"cannot be exported.*vocabulary\.txt"):
