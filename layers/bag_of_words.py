@@ -7,10 +7,16 @@ import keras
 import numpy as np
 from keras import ops
 
+from layers import check_choice
 from layers.masking import mask_from_ids
-from layers.positions import sinusoids
+from layers.positions import interleaved_sinusoids, sinusoids
 
 STDDEV = 0.1  # of fresh word vectors, as in MemN2N
+
+
+def scaled_sinusoids(length, dimension):
+    """`layers.positions.sinusoids` as large as fresh word vectors."""
+    return STDDEV * sinusoids(length, dimension, 10_000.0)
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -22,9 +28,10 @@ class BagOfWords(keras.layers.Layer):
     Args:
         vocabulary_size: Words with an id, 1 to this.
         dimension: D.
-        max_words: With positions, words of the longest sentence; longer ones count as that long. 0: no positions. In a
-            sum, sinusoids tell only the length of the sentence. They are scaled to the size of fresh word vectors:
-            unscaled, two sentences of ten words would be alike whatever the words.
+        max_words: With positions, words of the longest sentence; longer ones count as that long.
+        positions: `"none"`, or the sinusoids `PE`: `"interleaved"`, those of Vaswani et al. and the article, or
+            `"halves"`, `layers.positions.sinusoids` times .1. In a sum they tell only the length of the sentence. Those
+            of the article are ten times as large as fresh word vectors.
         trainable: `False`: frozen random word vectors.
 
     Call arguments:
@@ -41,17 +48,21 @@ class BagOfWords(keras.layers.Layer):
     0.0
     """
 
-    def __init__(self, vocabulary_size, dimension, max_words=0, **kwargs):
+    def __init__(self, vocabulary_size, dimension, max_words=0, positions="none", **kwargs):
         super().__init__(**kwargs)
+        check_choice("positions", positions, ("none", "interleaved", "halves"))
         self.vocabulary_size, self.dimension, self.max_words = vocabulary_size, dimension, max_words
+        self.positions = positions
 
     def build(self, ids_shape, rows_shape=None):
         shape, initializer = (self.vocabulary_size + 1, self.dimension), keras.initializers.RandomNormal(stddev=STDDEV)
         self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=initializer)
         self.real_rows = np.ones((self.vocabulary_size + 1, 1), "float32")
         self.real_rows[0] = 0.0
-        signals = STDDEV * sinusoids(self.max_words, self.dimension, 10_000.0)
-        self.signals = np.cumsum(np.pad(signals, ((1, 0), (0, 0))), axis=0)  # of sentences of 0 to max_words words
+        signals = {"interleaved": interleaved_sinusoids, "halves": scaled_sinusoids}.get(self.positions)
+        if signals:
+            signals_WD = np.pad(signals(self.max_words, self.dimension), ((1, 0), (0, 0)))
+            self.signals = np.cumsum(signals_WD, axis=0)  # of sentences of 0 to max_words words
 
     def look_up(self, ids):
         """Word vectors, zero for padding; zeroing that row of the table is cheaper than a mask over all words."""
@@ -63,7 +74,7 @@ class BagOfWords(keras.layers.Layer):
             x, lengths = ops.sum(words, axis=-2), ops.sum(real, axis=-1)
         else:
             x, lengths = (ops.segment_sum(values, rows, count) for values in (words, real))
-        if self.max_words:
+        if self.positions != "none":
             x = x + ops.take(ops.cast(self.signals, self.compute_dtype), ops.minimum(lengths, self.max_words), axis=0)
         return x
 

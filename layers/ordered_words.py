@@ -8,10 +8,9 @@ import numpy as np
 from keras import ops
 
 from layers import check_choice
-from layers.bag_of_words import STDDEV, BagOfWords
+from layers.bag_of_words import BagOfWords, scaled_sinusoids
 from layers.masking import mask_from_ids, zero_padding
 from layers.memory_attention import MemoryAttention
-from layers.positions import sinusoids
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -23,7 +22,7 @@ class OrderedWords(BagOfWords):
 
     `position` is the position encoding of Sukhbaatar et al. 2015, section 4.1, for the j-th of J words and the k-th of
     d features. In `attention` the words of a sentence attend to each other, by the multi-head attention of MEMMA's
-    equations 9 to 11; `PE` are the sinusoids of its equations 6 and 7, scaled as in `layers.bag_of_words`.
+    equations 9 to 11; `PE` are the sinusoids of `layers.positions`, scaled as in `layers.bag_of_words`.
 
     Args:
         vocabulary_size, dimension: See `BagOfWords`.
@@ -47,7 +46,7 @@ class OrderedWords(BagOfWords):
     def build(self, ids_shape, rows_shape=None):
         super().build(ids_shape, rows_shape)
         self.embeddings.trainable = self.trained
-        self.places_WD = STDDEV * sinusoids(self.max_words, self.dimension, 10_000.0)
+        self.places_WD = scaled_sinusoids(self.max_words, self.dimension)
         if self.encoding == "attention":
             self.attend.build((None, None, self.dimension), (None, None, self.dimension))
 

@@ -1,4 +1,4 @@
-"""Sinusoidal positions (Vaswani et al. 2017, section 3.5), as DAM's release adds them to word vectors.
+"""Sinusoidal positions (Vaswani et al. 2017, section 3.5), as the paper and as DAM's release add them to word vectors.
 
 Shape suffixes:  ... leading axes   K words   D features
 """
@@ -25,6 +25,19 @@ def sinusoids(length, dimension, max_timescale):
     angles = np.arange(length)[:, None] / scales
     signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     return np.pad(signal, ((0, 0), (0, dimension % 2))).astype("float32")
+
+
+def interleaved_sinusoids(length, dimension):
+    """Sines and cosines of the positions in turn, as Vaswani et al. have them, NumPy float32 `(length, dimension)`.
+
+        signal[p, 2i] = sin(p / 10000^(2i / d)),   signal[p, 2i + 1] = cos(p / 10000^(2i / d))
+
+    >>> interleaved_sinusoids(2, 4).round(3).tolist()
+    [[0.0, 1.0, 0.0, 1.0], [0.8410000205039978, 0.5400000214576721, 0.009999999776482582, 1.0]]
+    """
+    even = np.arange(dimension) // 2 * 2
+    angles = np.arange(length)[:, None] / 10_000.0 ** (even / dimension)
+    return np.where(even == np.arange(dimension), np.sin(angles), np.cos(angles)).astype("float32")
 
 
 @keras.saving.register_keras_serializable("colloquy")

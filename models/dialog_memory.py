@@ -101,14 +101,14 @@ class DialogModel(ConfiguredModel):
         return inputs, logits
 
 
-def encoded_words(config, name, encoding="sum", max_words=0, words=None, heads=1):
+def encoded_words(config, name, encoding="sum", positions="none", words=None, heads=1):
     """The layer from a sentence's words to its vector, `layers.bag_of_words` or `layers.ordered_words`.
 
-    `max_words` adds sinusoids to a sum, 0: none; `words` is the number of words, `None`: those of the vocabulary.
+    `positions` are the sinusoids in a sum; `words` is the number of words, `None`: those of the vocabulary.
     """
     size = words or config.vocabulary_size, config.embedding_dim
     if encoding == "sum":
-        return BagOfWords(*size, max_words=max_words, trainable=config.train_embedding, name=name)
+        return BagOfWords(*size, config.max_words, positions, trainable=config.train_embedding, name=name)
     return OrderedWords(*size, config.max_words, encoding, heads, config.train_embedding, name=name)
 
 

@@ -7,7 +7,7 @@ shortcuts -> user's vector + last hop, times every candidate's vector
 Shape suffixes:  B dialogs   M sentences   T turns   C candidates   D features   H heads
 
 Not stated in the paper, and decided here: how a sentence becomes a vector (the sum of its words', as in MemN2N, or
-another `encoding`), heads, hops, and that sinusoids are scaled to fresh word vectors (`layers.bag_of_words`).
+another `encoding`), heads and hops.
 """
 
 from typing import Literal
@@ -26,9 +26,9 @@ from models.dialog_memory import DialogModel, SumConfig, encoded_words, read_his
 class MEMMAConfig(SumConfig):
     """Settings of MEMMA; the defaults are the paper's where it states them. `hops` is its `S`."""
 
-    positions: bool = True
-    """Add sinusoids to the word vectors (eq. 6 to 8). In a sum they tell only a sentence's length; no other `encoding`
-    reads this field."""
+    positions: Literal["interleaved", "halves", "none"] = "interleaved"
+    """Sinusoids added to the word vectors: `interleaved`, the article's (eq. 6 to 8), `halves`, ours
+    (`layers.bag_of_words`), or `none`. In a sum they tell only a sentence's length; no other `encoding` reads this."""
     heads: Positive = 4
     """`h`, divides `embedding_dim`."""
     divisor: Literal["dimension", "root"] = "dimension"
@@ -70,8 +70,7 @@ def _network(c, inputs, words):
         Logits, float32 `(B, T, C)`, the attention weights of each hop, `(B, H, T, M)`, the state and the memory.
     """
     # One matrix E for user, history and candidates (eq. 5 to 8)
-    max_words = c.max_words if c.positions else 0
-    E = encoded_words(c, "bag_of_words", c.encoding, max_words, words, c.heads)
+    E = encoded_words(c, "bag_of_words", c.encoding, c.positions, words, c.heads)
     U_1_BTD, memory = read_history(c, E, inputs)
     # Hops (eq. 9 to 14)
     divisor = c.embedding_dim ** {"dimension": 1.0, "root": 0.5}[c.divisor]
@@ -96,8 +95,8 @@ def _network(c, inputs, words):
 class EntityMEMMAConfig(MEMMAConfig):
     """Settings of EntityMEMMA."""
 
-    positions: bool = False
-    """Add sinusoids to the word vectors; see `MEMMAConfig`."""
+    positions: Literal["interleaved", "halves", "none"] = "none"
+    """Sinusoids added to the word vectors; see `MEMMAConfig`."""
     speaker: Literal[True] = True
     """Always `True`."""
     time: Literal[True] = True

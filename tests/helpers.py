@@ -129,7 +129,7 @@ SMALL_RUNS = {
     "dialog": (
         "memma",
         {
-            **{"embedding_dim": "8", "heads": "2", "hops": "2"},
+            **{"embedding_dim": "8", "heads": "2", "hops": "2", "positions": "halves"},
             **{"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02, "precision": "float32"},
         },
     ),
@@ -155,7 +155,7 @@ SMALL_RECIPE = Recipe(
     title="MEMMA, 2 heads, 2 hops",
     model="memma",
     corpus="the sample",
-    config={"embedding_dim": 8, "heads": 2, "hops": 2},
+    config={"embedding_dim": 8, "heads": 2, "hops": 2, "positions": "halves"},
     training={"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02},
 )
 """The recipe of the small dialog run."""

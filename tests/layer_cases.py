@@ -200,9 +200,11 @@ CASES = {
     "AttentiveModule": attentive(epsilon=0.25),
     "AttentiveModule, padded": attentive(unpad=False, scalar_bias=True),
     "AttentiveModule, release": attentive(masking="release"),
-    "BagOfWords": case(BagOfWords, V, D, inputs={"ids": ids(B, T, S)}, pads={"ids": [1, 2]}),
-    "BagOfWords, positions": case(BagOfWords, V, D, S, inputs={"ids": ids(B, T, S)}, pads={"ids": [1, 2]}),
-    "BagOfWords, frozen": case(BagOfWords, V, D, inputs={"ids": ids(B, S)}, trainable=False),
+    **{
+        f"BagOfWords, {kind}": case(BagOfWords, V, D, S, kind, inputs={"ids": ids(B, T, S)}, pads={"ids": [1, 2]})
+        for kind in ("none", "interleaved", "halves")
+    },
+    "BagOfWords, frozen": case(BagOfWords, V, D, S, inputs={"ids": ids(B, S)}, trainable=False),
     "BiLSTM": case(BiLSTM, J, inputs=WORDS, **OWN),
     "BiLSTM, loop": case(BiLSTM, J, False, inputs=WORDS, **OWN),
     "CharacterCNN": case(CharacterCNN, V, T, J, 2, 0.3, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}),

@@ -22,6 +22,17 @@ def signal_in_loops(length, dimension, max_timescale):
     return np.reshape(rows, (length, dimension))
 
 
+def positions_in_loops(length, d):
+    """MEMMA's equations 6 and 7, Vaswani et al. 2017, section 3.5: `pos` is the word's place, `d` is `d_model`."""
+    PE = np.zeros((length, d))
+    for pos in range(length):
+        for k in range(d):
+            i = k // 2
+            angle = pos / 10000 ** (2 * i / d)
+            PE[pos, k] = math.sin(angle) if k == 2 * i else math.cos(angle)
+    return PE
+
+
 def norm_in_loops(x, norm, epsilon):
     """One vector to mean 0 and variance 1, then scaled and shifted."""
     gamma, beta = norm
@@ -204,13 +215,15 @@ def self_attention_in_loops(m, layer):
 def sum_in_loops(ids, layer):
     """One sentence, word by word; the first real word has position 0, the next 1, and so on."""
     table = layer.embeddings.numpy().astype("float64")
-    signal = 0.1 * signal_in_loops(layer.max_words, layer.dimension, 1e4)
+    signal = positions_in_loops(layer.max_words, layer.dimension)
+    if layer.positions == "halves":
+        signal = 0.1 * signal_in_loops(layer.max_words, layer.dimension, 1e4)
     x, position = np.zeros(layer.dimension), 0
     for id in ids:
         if id == 0:
             continue
         x = x + table[id]
-        if layer.max_words:
+        if layer.positions != "none":
             x = x + signal[position]
         position += 1
     return x

@@ -19,7 +19,14 @@ def sentences():
 
 
 @pytest.mark.parametrize(
-    "name", ["BagOfWords", "BagOfWords, positions", "OrderedWords, position", "OrderedWords, attention"]
+    "name",
+    [
+        "BagOfWords, none",
+        "BagOfWords, interleaved",
+        "BagOfWords, halves",
+        "OrderedWords, position",
+        "OrderedWords, attention",
+    ],
 )
 def test_sentences_end_to_end_are_sums(name):
     """The second sentence has no word, nor has the last, which `rows` lacks; sums know no order."""
@@ -39,7 +46,7 @@ def test_sentences_end_to_end_are_sums(name):
 @on_tensorflow
 @pytest.mark.parametrize("end_to_end", (False, True))
 def test_bag_of_words_gradient_adds_the_places_of_a_word(end_to_end):
-    (layer, _), ids = built("BagOfWords, positions"), sentences()
+    (layer, _), ids = built("BagOfWords, interleaved"), sentences()
     weights = np.random.default_rng(2).normal(size=(6, D)).astype("float32")
     rows = np.repeat(np.arange(6), 5)
     with tf.GradientTape() as tape:
@@ -52,7 +59,7 @@ def test_bag_of_words_gradient_adds_the_places_of_a_word(end_to_end):
 
 
 def test_a_longer_sentence_than_any_counts_as_the_longest():
-    layer, plain, ids = BagOfWords(V, D, max_words=2), BagOfWords(V, D), numbers(V, 1, 5) + 1
+    layer, plain, ids = BagOfWords(V, D, 2, "halves"), BagOfWords(V, D), numbers(V, 1, 5) + 1
     for each in (layer, plain):
         each.build(ids.shape)
         each.set_weights([np.ones((V + 1, D))])

@@ -43,6 +43,7 @@ from reference import (
     norm_in_loops,
     ordered_in_loops,
     point_in_loops,
+    positions_in_loops,
     self_attention_in_loops,
     signal_in_loops,
     sum_in_loops,
@@ -58,7 +59,7 @@ from reference_recurrent import (
 )
 
 from layers.attention_flow import AttentionFlow
-from layers.positions import PositionalEncoding, sinusoids
+from layers.positions import PositionalEncoding, interleaved_sinusoids, sinusoids
 from layers.recurrent import STATES, RecurrentEncoder
 from layers.self_attention import SelfAttention
 from layers.shortcut import KINDS, Shortcut
@@ -218,7 +219,12 @@ def test_matches_its_equations(name):
 NOTHING = {
     **{f"Attention {score}": "mask" for score in ("additive", "dot", "general", "scaled_dot")},
     **{"AttentiveModule": "query_mask", "AttentiveModule, padded": "query_mask", "BiLSTM": "mask"},
-    **{"BagOfWords": "ids", "BagOfWords, positions": "ids", "CharacterCNN": "ids", "CrossMatch": "response_mask"},
+    **{
+        "BagOfWords, none": "ids",
+        "BagOfWords, interleaved": "ids",
+        "CharacterCNN": "ids",
+        "CrossMatch": "response_mask",
+    },
     **{"BiLSTM, loop": "mask", "EntityPointer": "seen", "LexicalMatch": "responses", "LexicalMatch, stems": "context"},
     **{"MatchTypes": "seen", "MemoryAttention": "mask", "MemoryAttention, plain": "mask", "SentenceGRU": "ids"},
     **{"OrderedWords, attention": "ids", "OrderedWords, position": "ids", "RecurrentEncoder gru concat": "mask"},
@@ -254,7 +260,7 @@ def test_character_cnn_takes_words_of_one_letter():
 
 def test_order_and_places_of_words():
     """Padding has no place; more words than places are taken; another order is another sentence."""
-    for name in ("OrderedWords, position", "OrderedWords, attention", "SentenceGRU", "BagOfWords, positions"):
+    for name in ("OrderedWords, position", "OrderedWords, attention", "SentenceGRU", "BagOfWords, interleaved"):
         layer, [ids] = built(name)
         first = ids[0].reshape(-1, S)[0]
         texts = [first, first[::-1], first * (np.arange(S) == 0), first * (np.arange(S) != 2)]
@@ -285,7 +291,7 @@ def test_starts_as_the_identity(layer, name):
 
 def test_word_vectors_start_small():
     keras.utils.set_random_seed(0)
-    layer = type(built("BagOfWords")[0])(V * 100, D)
+    layer = type(built("BagOfWords, none")[0])(V * 100, D)
     layer.build((None, None))
     values = layer.embeddings.numpy()
     assert values.mean() == pytest.approx(0.0, abs=0.005) and values.std() == pytest.approx(0.1, abs=0.005)
@@ -328,3 +334,4 @@ def test_sinusoids_match_definition(dimension, max_timescale):
     found = sinusoids(11, dimension, max_timescale)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, signal_in_loops(11, dimension, max_timescale), atol=1e-6)
+    np.testing.assert_allclose(interleaved_sinusoids(11, dimension), positions_in_loops(11, dimension), atol=1e-6)

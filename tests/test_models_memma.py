@@ -52,7 +52,13 @@ def test_memory_networks_read_what_their_features_need():
 
 def test_memma_defaults_are_the_papers():
     found = MODELS["memma"].config(vocabulary_size=V, max_words=MAX_WORDS, candidates=(C, 1)).to_json()
-    expected = {"embedding_dim": 128, "divisor": "dimension", "shortcut": "gated", "positions": True, "speaker": True}
+    expected = {
+        "embedding_dim": 128,
+        "divisor": "dimension",
+        "shortcut": "gated",
+        "positions": "interleaved",
+        "speaker": True,
+    }
     assert {field: found[field] for field in expected} == expected
 
 

@@ -84,7 +84,8 @@ def sample(prepared_dialog):
 
 @pytest.mark.parametrize("batch_size", [1, 3, 32])
 def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
-    split, settings = sample.splits["dev"], {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True}
+    split = sample.splits["dev"]
+    settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True, "positions": "none"}
     model = MODELS["memma"].build(dialog.configure(MODELS["memma"], sample, settings)[0])
     sample.world.put_into(model)
     randomised(model, 5, 0.7)
