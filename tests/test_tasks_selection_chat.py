@@ -41,7 +41,7 @@ def test_more_shows_scores_and_sources(chat):
     assert len(lines) == 6
     for place, (line, source) in enumerate(zip(lines[::2], lines[1::2], strict=True)):
         answer = chat.found[place]
-        assert line == f"{place + 1:3}  {answer.score:.3f}  {answer.text}"
+        assert line == f"{place + 1:3}  {answer.total:6.2f}  {answer.text}"
         assert source.strip().startswith("said to: ") and answer.hit.context[-1] in source
         assert all(f"{search} {n}" in source for search, n in answer.hit.places.items())
     assert len(chat.more().split("\n")) == 10
@@ -62,7 +62,7 @@ def test_own_answers_are_ranked(selection_predictor, tmp_path):
     [said] = chat.reply(QUESTION)
     best = ranked(selection_predictor, [QUESTION], ["yes", "no thank you", "the town is old"])
     assert said == best[0].text
-    assert chat.more().split("\n") == [f"{i:3}  {a.score:.3f}  {a.text}" for i, a in enumerate(best, 1)]
+    assert chat.more().split("\n") == [f"{i:3}  {a.total:6.2f}  {a.text}" for i, a in enumerate(best, 1)]
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_ap
 def test_the_predictor_answers_as_the_export_does(served):
     predictor = TASKS["selection"].predictor(served.run)
     instances = [{"turns": context, "candidates": candidates} for context, candidates in RANK]
-    instances.insert(1, {"turns": [], "candidates": []})
+    instances.insert(1, {"turns": ["c"], "candidates": []})
     found = predictor.predict(instances)
     assert found[1] == {"scores": [], "logits": [], "order": []}
     for answer, logits in zip(found[::2], served.expected[len(LINES) :].reshape(2, 5), strict=True):

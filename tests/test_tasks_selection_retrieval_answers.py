@@ -21,7 +21,8 @@ def test_answers_are_ordered_by_the_model_and_by_their_questions(index, selectio
     assert sorted(answer.text for answer in answers) == sorted(texts) and len(texts) > 9
     total = {hit.text: logit + 16 * hit.question for hit, logit in zip(hits, found["logits"], strict=True)}
     assert len({hit.question for hit in hits}) > 3
-    assert [total[answer.text] for answer in answers] == sorted(total.values(), reverse=True)
+    assert [answer.total for answer in answers] == sorted(total.values(), reverse=True)
+    assert [answer.total for answer in answers] == [total[answer.text] for answer in answers]
     assert {answer.text: answer.score for answer in answers} == dict(zip(texts, found["scores"], strict=True))
     assert all(answer.hit.text == answer.text and isinstance(answer.hit, Hit) for answer in answers)
 
@@ -49,5 +50,5 @@ def test_candidates_are_responses_to_the_most_similar_questions_then_the_others(
     ],
 )
 def test_near_duplicates_and_echoes_are_left_out(texts, said, kept):
-    found = without_duplicates([Answer(text, 0.5) for text in texts], said)
+    found = without_duplicates([Answer(text, 0.5, 0.0) for text in texts], said)
     assert [answer.text for answer in found] == kept

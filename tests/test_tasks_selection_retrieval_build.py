@@ -76,6 +76,11 @@ def unfit(texts, known):
         ("", True),  # no word
         ("?", True),
         ("try it or try __url__", True),  # a placeholder
+        ("try it or try that with bob then", True),
+        ("! try", True),  # a command to a bot
+        ("yes ! try it | pears", True),
+        ("yes it is ! try it", False),
+        ("try | it", False),
     ],
 )
 def test_an_utterance_that_calls_somebody_by_name_is_no_answer(text, expected):

@@ -2,10 +2,9 @@
 
 from base.files import UserError
 from data.text_files import read_lines
-from data.tokenizers import TOKENIZERS, WHITESPACE
 from engine.chat import Chat, Note
 from engine.explain import draw_if_named
-from tasks.selection.retrieval.answers import answers_of, ranked
+from tasks.selection.retrieval.answers import answers_of, as_written, ranked
 from tasks.selection.retrieval.index import RetrievalIndex
 
 SHOWN = 5
@@ -14,7 +13,7 @@ SHOWN = 5
 class SelectionChat(Chat):
     """One conversation, with answers of the index in a directory, or of a UTF-8 file with one per line."""
 
-    HELP = """/more N         shows the N best answers with their scores, and where they come from
+    HELP = """/more N         shows the N best answers, the numbers that order them, and where they come from
 /explain        shows which words of the conversation the words of the answer match; with a name, as a picture of
                 all match matrices and all attention: /explain a.png
 /reset          forgets what was said"""
@@ -38,7 +37,7 @@ class SelectionChat(Chat):
         if not found:
             return [Note("[Nothing in the index has a word of that.]")]
         self.said.append(found[0].text)
-        return [self._as_written(found[0].text)]
+        return [self._shown(found[0].text)]
 
     # === Commands ===
 
@@ -49,9 +48,9 @@ class SelectionChat(Chat):
             return f"/more expects how many answers to show. Received: {argument}"
         lines = []
         for place, answer in enumerate(self.found[: int(argument or SHOWN)], 1):
-            lines.append(f"{place:3}  {answer.score:.3f}  {self._as_written(answer.text)}")
+            lines.append(f"{place:3}  {answer.total:6.2f}  {self._shown(answer.text)}")
             if answer.hit:
-                context = " / ".join(map(self._as_written, answer.hit.context))
+                context = " / ".join(map(self._shown, answer.hit.context))
                 found_by = ", ".join(f"{search} {place}" for search, place in answer.hit.places.items())
                 lines.append(f"            said to: {context}  [{found_by}]")
         return "\n".join(lines)
@@ -81,10 +80,9 @@ class SelectionChat(Chat):
         self.said, self.context, self.found = [], [], []
         return "A new conversation."
 
-    def _as_written(self, text):
-        """Joins words that a corpus has separated by spaces."""
-        tokenizer = self.predictor.text["tokenizer"]
-        return text if tokenizer == WHITESPACE else TOKENIZERS[tokenizer].detokenize(text.split())
+    def _shown(self, text):
+        """A text of the index as people write it; the user's own candidates as they are."""
+        return as_written(text, self.predictor.text["tokenizer"]) if self.index else text
 
 
 def read_candidates(path):

@@ -7,6 +7,7 @@ import functools
 
 import keras
 import numpy as np
+from pydantic import field_validator
 
 from base.config import Config
 from base.files import UserError
@@ -29,9 +30,16 @@ class SelectionPredictor(Predictor):
         """A conversation and responses to it."""
 
         turns: list[str]
-        """The conversation, the oldest turn first, as people write it."""
+        """The conversation, the oldest turn first, as people write it; at least one turn has text."""
         candidates: list[str]
         """Responses to choose from."""
+
+        @field_validator("turns")
+        @classmethod
+        def _has_text(cls, turns):
+            if not any(map(str.strip, turns)):
+                raise ValueError("a turn with text is needed")
+            return turns
 
     class Answer(Config):
         """Scores of the candidates."""

@@ -4,9 +4,10 @@ The model encodes the conversation once for all its candidates.
 """
 
 import math
+import re
 from typing import NamedTuple
 
-from data.tokenizers import words_of
+from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from engine.predictor import Predictor
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.index import SEARCHED, SEARCHES, RetrievalIndex
@@ -19,6 +20,12 @@ ALIKE = 0.8
 """Texts are near-duplicates from this ratio of common words to all of their words."""
 SHOWN = 20
 """Answers of the index that a predictor lists."""
+TOGETHER = re.compile(
+    r"\bppa : \S+ / \S+|\d+(?: : \d+)+|~ / [\w.-]+|(?<!\S)/ [\w.-]+(?: / [\w.-]+)+"
+    r"|\S+ @ [\w-]+\.\w+|- - [a-z]{2}|& &|\| \|"
+)
+"""Tokens of commands, paths and addresses in the logs of #ubuntu, which people write without spaces."""
+QUOTED = ((r"< ([a-z][\w -]*) >", r"<\1>"), (r"(?<!\S)([`']) ([^`']+) \1", r"\1\2\1"))
 
 
 class Answer(NamedTuple):
@@ -27,8 +34,27 @@ class Answer(NamedTuple):
     text: str
     score: float
     """The paper's `g(c, r)`, in (0, 1)."""
+    total: float
+    """The number that answers are ordered by: the logit, plus `QUESTION` times the similarity of the questions."""
     hit: object = None
     """The `tasks.selection.retrieval.index.Hit` that it came from, if any."""
+
+
+def as_written(text, tokenizer):
+    """A text of an index as people write it, without the spaces between its tokens.
+
+    >>> as_written("sudo add-apt-repository ppa : ondrej / php5 & & kill - 9 < pid of process > !", "terms")
+    'sudo add-apt-repository ppa:ondrej/php5 && kill -9 <pid of process>!'
+    >>> as_written("try ' dpkg - - configure - a ' , and mail me @ ubuntu.com from / etc / fstab", "terms")
+    "try 'dpkg --configure -a', and mail me@ubuntu.com from /etc/fstab"
+    """
+    if tokenizer == WHITESPACE:
+        return text
+    text = TOGETHER.sub(lambda match: match[0].replace(" ", ""), " ".join(text.split()))
+    text = TOKENIZERS[tokenizer].detokenize(text.split())
+    for pattern, replacement in QUOTED:
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def answers_of(predictor, index, turns, count=CANDIDATES):
@@ -50,11 +76,10 @@ def ranked(predictor, turns, candidates, hits=None):
     `hits` has the `tasks.selection.retrieval.index.Hit` of each candidate; `None`: they come from elsewhere.
     """
     [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
-    rows = zip(candidates, found["scores"], found["logits"], hits or [None] * len(candidates), strict=True)
-    totals = [
-        (logit + (QUESTION * hit.question if hit else 0), Answer(text, score, hit)) for text, score, logit, hit in rows
-    ]
-    return [answer for _, answer in sorted(totals, key=lambda total: -total[0])]
+    hits = hits or [None] * len(candidates)
+    totals = [logit + (QUESTION * hit.question if hit else 0) for logit, hit in zip(found["logits"], hits, strict=True)]
+    answers = map(Answer, candidates, found["scores"], totals, hits)
+    return sorted(answers, key=lambda answer: -answer.total)
 
 
 def without_duplicates(answers, said, count=None):
@@ -62,7 +87,7 @@ def without_duplicates(answers, said, count=None):
 
     DAM ranks near-duplicates as high as the original.
 
-    >>> found = [Answer(text, 0.0) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
+    >>> found = [Answer(text, 0.0, 0.0) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
     >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
     ['Use apt-get!', 'ok']
     """
@@ -96,11 +121,14 @@ class AnsweringPredictor(Predictor):
         """Responses to choose from; none: those of the index."""
 
     class Answer(SelectionPredictor.Answer):
-        """Scores of the candidates; of those of the index `scores` are the model's, without `logits`."""
+        """Scores of the candidates; of those of the index `totals` in place of `logits`."""
 
         logits: list[float] = []
+        totals: list[float] = []
+        """The numbers that the candidates of the index are ordered by: the model's logit, plus 16 times the similarity
+        of the last turn and the one that was answered."""
         candidates: list[str] = []
-        """The best of the index, the best first (see `answers_of`); missing if the instance has candidates."""
+        """The best of the index, the best first; missing if the instance has candidates."""
         said_to: list[list[str]] = []
         """For each of them the turns that it was once a response to."""
 
@@ -121,10 +149,14 @@ class AnsweringPredictor(Predictor):
         return found, self.predictor.answer_with_attention(best, details)[1]
 
     def _found(self, instance):
-        answers = answers_of(self.predictor, self.index, instance.turns)[:SHOWN]
+        answers, tokenizer = (
+            answers_of(self.predictor, self.index, instance.turns)[:SHOWN],
+            self.index.text["tokenizer"],
+        )
         return self.Answer(
-            candidates=[answer.text for answer in answers],
+            candidates=[as_written(answer.text, tokenizer) for answer in answers],
             scores=[answer.score for answer in answers],
+            totals=[answer.total for answer in answers],
             order=list(range(len(answers))),
-            said_to=[list(answer.hit.context) for answer in answers],
+            said_to=[[as_written(turn, tokenizer) for turn in answer.hit.context] for answer in answers],
         )

@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 
 import bm25s
 import numpy as np
@@ -27,12 +28,16 @@ FIT_PAIRS = 200_000
 """Most pairs, drawn at random, that the encoder is fitted to."""
 INDEX, PAIRS = "index", "pairs"
 """In a run directory: its index, and the conversations in the format `smn` that it is built from."""
-PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__"}
+PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__", "unconvertable"}
 """Words that corpora have in the place of removed text."""
 PART = 20_000
 """Texts processed at once."""
 FRACTION = 0.2
 """A word is a name if at least this fraction of the utterances with it call somebody by it."""
+NAMES_ALONE = 0.5
+"""From this fraction on, an utterance with the name anywhere is unfit."""
+BOT = re.compile(r"^! \w|\B! \S+(?: \S+)? [|>] ")
+"""Commands to a bot of #ubuntu, such as `! wifi`, or to have it address somebody, as in `! info wifi | bob`."""
 SHORT = 4
 """An utterance of at most this many words is unfit if the model lacks one of them."""
 GREETINGS = frozenset(("hi", "hello", "hey", "bye", "thanks", "thx", "welcome"))
@@ -89,6 +94,7 @@ def build(out, conversations, vocabulary, vectors, text, facts=None):
             nearest.add(len(nearest) + np.arange(len(part)), encoder.responses(part), threads=2)
         nearest.save(directory / files.VECTORS)
         (directory / files.CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
+        (directory / files.CHECKSUMS).write_text(json.dumps(files.checksums_of(directory), indent=1))
     return config
 
 
@@ -194,7 +200,7 @@ def fit_turns(store, unfit):
 
 
 def unfit_of(words, texts, known):
-    """Texts that are no answers: without a word, with a placeholder, or calling somebody by name, bool `(texts,)`.
+    """Texts that are no answers, bool `(texts,)`: no word, a placeholder, a bot's command, or somebody's name.
 
     An answer with a name suits one person alone, and the user is another. No list of names is needed: in conversations
     a name appears where somebody is called, and hardly anywhere else. At the beginning of an utterance a word that the
@@ -211,7 +217,10 @@ def unfit_of(words, texts, known):
     for utterance in utterances():
         total.update(set(utterance))
         calls.update(set(_called(utterance)))
-    names = {word for word, count in calls.items() if count >= FRACTION * total[word]} - NO_NAMES
+    names, sure = (
+        {word for word, count in calls.items() if count >= fraction * total[word]} - NO_NAMES
+        for fraction in (FRACTION, NAMES_ALONE)
+    )
 
     def is_unfit(utterance):
         exposed = utterance if len(utterance) <= SHORT else utterance[:1]
@@ -220,9 +229,11 @@ def unfit_of(words, texts, known):
             or any(word.lower() in PLACEHOLDERS for word in utterance)
             or any(word[:1].isalpha() and word not in known for word in exposed)
             or not names.isdisjoint(_called(utterance, inside=True))
+            or not sure.isdisjoint(utterance)
+            or BOT.search(" ".join(utterance))
         )
 
-    return np.fromiter(map(is_unfit, utterances()), bool, len(texts))
+    return np.fromiter(map(bool, map(is_unfit, utterances())), bool, len(texts))
 
 
 def _called(words, inside=False):

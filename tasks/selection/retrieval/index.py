@@ -1,6 +1,7 @@
 """An index of (context, response) pairs on disk: which responses may continue a conversation?
 
 config.json        sources, sizes, and the vocabulary that it belongs to
+checksums.json     SHA-256 of each other file
 utterances.bin     texts, UTF-8, concatenated; the distinct responses come first
 utterances.npy     start of each text, int64 `(utterances + 1,)`
 pairs.npy          int32 `(pairs, TURNS + 1)`: numbers of a context's last turns, -1: none, and of its response
@@ -14,6 +15,7 @@ Large files are memory-mapped. The results of three searches are sorted by the w
 conversation; `Hit.places` has the order of each search.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -24,7 +26,7 @@ import bm25s
 import numpy as np
 from usearch.index import Index as NearestVectors
 
-from base.files import UserError
+from base.files import UserError, checksum
 from data.sequences import Sequences
 from data.text_files import read_json
 from data.tokenizers import words_of
@@ -41,8 +43,9 @@ SEARCHED = 100
 """Most responses found by each search."""
 VECTOR_WEIGHT = 0.1
 """Weight of the cosine of the vectors beside that of the words; chosen on dev, docs/retrieval.md."""
-VERSION = 1
-CONFIG, TEXTS, OFFSETS, PAIRS, WORDS = "config.json", "utterances.bin", "utterances.npy", "pairs.npy", "words.txt"
+VERSION = 2
+CONFIG, CHECKSUMS, WORDS = "config.json", "checksums.json", "words.txt"
+TEXTS, OFFSETS, PAIRS = "utterances.bin", "utterances.npy", "pairs.npy"
 CONTEXTS, RESPONSES, VECTORS, ENCODER = "contexts", "responses", "responses.usearch", "encoder.npz"
 SEARCHES = ("contexts", "responses", "vectors")
 
@@ -64,33 +67,26 @@ class Hit(NamedTuple):
 class RetrievalIndex:
     """An index, memory-mapped, for a run with a `data.vocabulary.Vocabulary`.
 
-    A `UserError` if a file is missing or damaged, or the index was built for another vocabulary.
+    A `UserError` if a file is not as it was written, or the index was built for another vocabulary.
     """
 
     def __init__(self, path, vocabulary):
         path = pathlib.Path(path)
-        self.config = read_json(path / CONFIG)
-        if not isinstance(self.config, dict) or self.config.get("index") != VERSION:
-            raise UserError(f"{path / CONFIG}: expected an index of version {VERSION}: build it again")
-        if self.config.get("vocabulary") != vocabulary_hash(vocabulary):
+        self.config = read_config(path)
+        if self.config["vocabulary"] != vocabulary_hash(vocabulary):
             raise UserError(f"{path} was built for a run of another vocabulary: build one with --run of this run")
         self.vocabulary = dataclasses.replace(vocabulary, hashed=0)  # hashed words have no vector
         self.text, self.size = self.config["text"], self.config["responses"]
-        try:
-            self.words = Vocabulary.load(path / WORDS)
-            self.encoder = PairEncoder.load(path / ENCODER)
-            self._texts = np.memmap(path / TEXTS, np.uint8, "r")
-            self._offsets = np.load(path / OFFSETS, mmap_mode="r")
-            self._pairs = np.load(path / PAIRS, mmap_mode="r")
-            self._responses_of_pairs = self._pairs[:, -1].copy()  # searched often
-            options = {"mmap": True, "load_vocab": False, "show_progress": False}
-            self._contexts = bm25s.BM25.load(path / CONTEXTS, **options)
-            self._responses = bm25s.BM25.load(path / RESPONSES, **options)
-            self._vectors = NearestVectors.restore(path / VECTORS, view=True)
-            if self._vectors is None:
-                raise ValueError(f"{VECTORS} cannot be read")
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise UserError(f"{path}: expected an index that tools.build_index wrote. {error}") from error
+        self.words = Vocabulary.load(path / WORDS)
+        self.encoder = PairEncoder.load(path / ENCODER)
+        self._texts = np.memmap(path / TEXTS, np.uint8, "r")
+        self._offsets = np.load(path / OFFSETS, mmap_mode="r")
+        self._pairs = np.load(path / PAIRS, mmap_mode="r")
+        self._responses_of_pairs = self._pairs[:, -1].copy()  # searched often
+        options = {"mmap": True, "load_vocab": False, "show_progress": False}
+        self._contexts = bm25s.BM25.load(path / CONTEXTS, **options)
+        self._responses = bm25s.BM25.load(path / RESPONSES, **options)
+        self._vectors = NearestVectors.restore(path / VECTORS, view=True)
         frequency = np.diff(self._responses.scores["indptr"])
         self._idf = np.log((1 + self.size) / (1 + frequency)).astype(np.float32)
         self._idf[: UNK_ID + 1] = 0.0
@@ -182,3 +178,27 @@ def best_by_words(index, ids, count):
 def vocabulary_hash(vocabulary):
     """SHA-256 of the words of a `Vocabulary` in their order."""
     return hashlib.sha256("\n".join(vocabulary.words).encode()).hexdigest()
+
+
+def checksums_of(path):
+    """`{name: SHA-256}` of the files of an index."""
+    files = [file for file in sorted(path.rglob("*")) if file.is_file() and file.name != CHECKSUMS]
+    return {file.relative_to(path).as_posix(): checksum(file) for file in files}
+
+
+def read_config(path):
+    """The `config.json` of an index whose files are as they were written; usearch maps damaged ones too, and crashes.
+
+    Raises:
+        UserError: with the command that builds it again, if a file is not, or is of another version.
+    """
+    found, config = checksums_of(path), None
+    with contextlib.suppress(UserError):
+        if read_json(path / CHECKSUMS) == found:
+            config = read_json(path / CONFIG)
+    if isinstance(config, dict) and config.get("index") == VERSION:
+        return config
+    raise UserError(
+        f"{path}: expected an index of version {VERSION}, each file as it was written. Remove it and build it again: "
+        f"python -m tools.build_index --run=RUN --corpus=CORPUS --source=DIRECTORY --out={path}"
+    )
