@@ -48,7 +48,7 @@ def find_files(directory, patterns):
 
 
 def read_lines(path, of="text", fallback=None, opener=open):
-    """Yields the number, from 1, and the text of each line, blank lines included.
+    """Yields the number, from 1, and the text of each line; blank ones are empty, and left out at the end of the file.
 
     Args:
         of: Expected content, for the message about an empty file; `None`: it may be empty.
@@ -56,7 +56,7 @@ def read_lines(path, of="text", fallback=None, opener=open):
         opener: Called with `path` and `"rb"`; `rich.progress.Progress.open` shows the progress.
     """
     path = pathlib.Path(path)
-    number, limit = 0, None
+    number, blank, limit = 0, 0, None
     with _readable(path, "text"), opener(path, "rb") as raw:
         lines = gzip.open(raw) if path.suffix == ".gz" else raw
         while line := lines.readline(MAX_LINE + 1):
@@ -67,9 +67,13 @@ def read_lines(path, of="text", fallback=None, opener=open):
                 limit = limit or largest_content(path)
                 if lines.tell() > limit:
                     raise _too_large(path, limit)
-            line = line.removesuffix(b"\n").removesuffix(b"\r")
+            if not line.strip():
+                blank += 1
+                continue
+            yield from ((before, "") for before in range(number - blank, number))
+            blank, line = 0, line.removesuffix(b"\n").removesuffix(b"\r")
             yield number, _decode(path, number, line.removeprefix(BOM) if number == 1 else line, fallback)
-    if not number and of:
+    if number == blank and of:
         raise UserError(f"{path}: expected {of}. Received: an empty file")
 
 

@@ -197,7 +197,7 @@ def refusal(read, path):
 
 def test_good_lines_are_read_whatever_their_ends(reader, tmp_path):
     good = reader.good
-    for content in (good, good.removesuffix("\n"), good.replace("\n", "\r\n"), "\ufeff" + good):
+    for content in (good, good.removesuffix("\n"), good.replace("\n", "\r\n"), "\ufeff" + good, good + "\n \r\n\t\n"):
         assert reader.read(written(tmp_path / "a.txt", content)) == reader.found
     assert reader.read(written(tmp_path / "a.txt.gz", gzip.compress(good.encode()))) == reader.found
 
@@ -228,7 +228,8 @@ def test_a_line_is_utf_8_and_not_too_long(reader, tmp_path):
 def test_missing_empty_and_damaged_files_are_named(reader, tmp_path):
     path = tmp_path / "a.txt"
     assert refusal(reader.read, path) == f"{path}: expected a readable text file. Received: No such file or directory"
-    assert refusal(reader.read, written(path, "")).startswith(f"{path}: expected {reader.empty}. Received: ")
+    for content in ("", "\n \n"):
+        assert refusal(reader.read, written(path, content)).startswith(f"{path}: expected {reader.empty}. Received: ")
     packed, whole = tmp_path / "a.txt.gz", gzip.compress(reader.good.encode())
     assert refusal(reader.read, written(packed, gzip.compress(b""))).startswith(f"{packed}: expected {reader.empty}.")
     for content in (b"no gzip", whole[:-9], whole[:20]):

@@ -35,7 +35,7 @@ def file(tmp_path):
         ("one\n\n\r\n two\n", ["one", "", "", " two"]),
         ("\ufeffone\n\ufefftwo\n", ["one", "\ufefftwo"]),
         (f"{ODD}\r\n{ODD}\n", [ODD, ODD]),
-        ("\r\r\n", ["\r"]),
+        ("a\r\r\n\n \r\n", ["a\r"]),
         ("\ufeff", [""]),
         ("x\0y", ["x\0y"]),
     ],

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from helpers import set_random_weights
 
+from base.files import UserError
 from engine.run import Run
 from models.dam import DAM, DAMConfig, release_settings
 from tasks import TASKS
@@ -128,6 +129,12 @@ def test_the_best_candidate_is_explained_by_its_words(selection_predictor):
     for candidates in (["", candidate], [candidate, ""]):
         explained = selection_predictor.explain({"turns": turns, "candidates": candidates})
         assert explained["attention"] == (maps if candidates[explained["order"][0]] else [])
+
+
+@pytest.mark.parametrize("turns", [[], ["", " \n"]])
+def test_a_conversation_without_text_is_refused(selection_predictor, turns):
+    with pytest.raises(UserError, match="instance 0: turns: a turn with text is needed"):
+        selection_predictor.predict([{"turns": turns, "candidates": ["yes"]}])
 
 
 def test_a_context_is_encoded_once_for_all_its_candidates(selection_predictor, monkeypatch):

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tasks.selection.retrieval.answers import Answer, answers_of, candidates_of, without_duplicates
+from tasks.selection.retrieval.answers import (
+    Answer,
+    AnsweringPredictor,
+    answers_of,
+    as_written,
+    candidates_of,
+    without_duplicates,
+)
 from tasks.selection.retrieval.build import of_corpus
 from tasks.selection.retrieval.index import Hit, RetrievalIndex
 
@@ -25,6 +32,19 @@ def test_answers_are_ordered_by_the_model_and_by_their_questions(index, selectio
     assert [answer.total for answer in answers] == [total[answer.text] for answer in answers]
     assert {answer.text: answer.score for answer in answers} == dict(zip(texts, found["scores"], strict=True))
     assert all(answer.hit.text == answer.text and isinstance(answer.hit, Hit) for answer in answers)
+
+
+def test_answers_of_an_index_have_the_numbers_that_order_them_and_read_as_people_write(
+    selection_predictor, selection_index, monkeypatch
+):
+    predictor, asked = AnsweringPredictor(selection_predictor, selection_index), {"turns": ["what is the town like ?"]}
+    best = answers_of(selection_predictor, predictor.index, asked["turns"])[:20]
+    monkeypatch.setitem(selection_predictor.text, "tokenizer", "terms")
+    [found] = predictor.predict([asked])
+    assert found["totals"] == sorted(found["totals"], reverse=True) == [answer.total for answer in best]
+    assert found["candidates"] == [as_written(answer.text, "terms") for answer in best]
+    assert any(" ." in answer.text for answer in best) and not any(" ." in text for text in found["candidates"])
+    assert "logits" not in found and found["order"] == list(range(len(best)))
 
 
 def test_candidates_are_responses_to_the_most_similar_questions_then_the_others(index):

@@ -185,11 +185,12 @@ async function rank(state) {
   if (lines(candidates.value).length || !state.metadata().responses) instance.candidates = lines(candidates.value);
   const found = await predict(model.value, instance);
   const shown = found.candidates || instance.candidates;
+  const ordered = found.totals || found.logits; // scores tie at 1.000
   const list = element("ol", { class: "ranked" });
   if (!shown.length) throw new Error(found.candidates ? "Nothing in the index has a word of that." : "Give candidate responses, one per line.");
   for (const i of found.order) {
-    const score = element("span", { class: "score" }, found.scores[i].toFixed(3));
-    score.style.setProperty("--p", percent(found.scores[i]));
+    const score = element("span", { class: "score", title: found.totals ? "logit + 16 x similarity of the questions" : "logit" }, ordered[i].toFixed(2));
+    score.style.setProperty("--p", percent(Math.exp(ordered[i] - Math.max(...ordered))));
     const button = element("button", { type: "button", "aria-pressed": "false", onclick: () => explainCandidate(state, instance, shown[i], list, button) }, score, element("span", { dir: "auto" }, shown[i]));
     if (found.said_to) button.append(element("span", { class: "hint", dir: "auto" }, `once said to: ${found.said_to[i].join(" / ")}`));
     list.append(element("li", {}, button));

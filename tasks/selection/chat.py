@@ -1,6 +1,5 @@
 """A chat with a response-selection model, which answers with responses of an index, or ranks the user's own answers."""
 
-from base.files import UserError
 from data.text_files import read_lines
 from engine.chat import Chat, Note
 from engine.explain import draw_if_named
@@ -87,7 +86,4 @@ class SelectionChat(Chat):
 
 def read_candidates(path):
     """The lines of a file that are not empty; a `UserError` if it cannot be read or has none."""
-    lines = [line.strip() for _, line in read_lines(path, "an answer per line")]
-    if not any(lines):
-        raise UserError(f"{path}: expected an answer per line. Received: none")
-    return [line for line in lines if line]
+    return [line.strip() for _, line in read_lines(path, "an answer per line") if line]

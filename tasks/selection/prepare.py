@@ -96,8 +96,6 @@ def prepare(corpus, source, out, settings, ray=False):
     settings = settings.replace(**text)
     with atomic_directory(out) as directory, Progress() as progress:
         files = {split: reader.find_split(source, split) for split in SPLITS}
-        if files["dev"] is None:
-            print(f"warning: {source} has no dev file: train.py will not train on {out}", file=sys.stderr)
         arrays = directory / ARRAYS
         words = _read(reader, files, text, arrays, progress, ray)
         utterances = Utterances(arrays, words)
@@ -116,6 +114,12 @@ def prepare(corpus, source, out, settings, ray=False):
         write(directory, made, corpus, source, settings, {**sizes, **statistics}, **ids, text=text)
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, vectors {vectors.shape}")
+    if "dev" not in statistics:
+        print(
+            f"warning: {source} has no dev file, which training needs to choose weights, so train.py will not train on "
+            f"{out}. Move about a tenth of the training contexts to {source}/dev.txt",
+            file=sys.stderr,
+        )
 
 
 # === Steps ===

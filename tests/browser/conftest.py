@@ -45,11 +45,14 @@ class Fake:
 
 def rank(instance):
     found = (
-        {} if "candidates" in instance else {"candidates": ["of the index", "too"], "said_to": [["hi"], ["oh", "so"]]}
+        {}
+        if "candidates" in instance
+        else {"candidates": ["of the index", "too"], "said_to": [["hi"], ["oh", "so"]], "totals": [-12.0, -3.0]}
     )
     candidates = instance.get("candidates") or found["candidates"]
     scores = [1 / (1 + len(text)) for text in candidates]
-    return {**found, "scores": scores, "order": sorted(range(len(scores)), key=lambda i: -scores[i])}
+    logits = {} if found else {"logits": [-float(len(text)) for text in candidates]}
+    return {**found, **logits, "scores": scores, "order": sorted(range(len(scores)), key=lambda i: -scores[i])}
 
 
 def read(instance):

@@ -45,8 +45,8 @@ def test_without_candidates_the_index_is_asked(page, models):
     panel.locator(".ranked button").first.wait_for()
     assert "candidates" not in models["fake-selection"].asked[0]
     assert panel.locator(".ranked button").all_inner_texts() == [
-        "0.250\ntoo\nonce said to: oh / so",
-        "0.077\nof the index\nonce said to: hi",
+        "-3.00\ntoo\nonce said to: oh / so",
+        "-12.00\nof the index\nonce said to: hi",
     ]
 
 

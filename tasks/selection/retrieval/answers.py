@@ -151,7 +151,7 @@ class AnsweringPredictor(Predictor):
     def _found(self, instance):
         answers, tokenizer = (
             answers_of(self.predictor, self.index, instance.turns)[:SHOWN],
-            self.index.text["tokenizer"],
+            self.predictor.text["tokenizer"],
         )
         return self.Answer(
             candidates=[as_written(answer.text, tokenizer) for answer in answers],
