@@ -149,10 +149,8 @@ class AnsweringPredictor(Predictor):
         return found, self.predictor.answer_with_attention(best, details)[1]
 
     def _found(self, instance):
-        answers, tokenizer = (
-            answers_of(self.predictor, self.index, instance.turns)[:SHOWN],
-            self.predictor.text["tokenizer"],
-        )
+        answers = answers_of(self.predictor, self.index, instance.turns)[:SHOWN]
+        tokenizer = self.predictor.text["tokenizer"]
         return self.Answer(
             candidates=[as_written(answer.text, tokenizer) for answer in answers],
             scores=[answer.score for answer in answers],
