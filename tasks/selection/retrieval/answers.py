@@ -22,7 +22,7 @@ SHOWN = 20
 """Answers of the index that a predictor lists."""
 TOGETHER = re.compile(
     r"\bppa : \S+ / \S+|\d+(?: : \d+)+|~ / [\w.-]+|(?<!\S)/ [\w.-]+(?: / [\w.-]+)+"
-    r"|\S+ @ [\w-]+\.\w+|- - [a-z]{2}|& &|\| \|"
+    r"|\S+ @ [\w-]+\.\w+|\* \. \w+|- - [a-z]{2}|& &|\| \|"
 )
 """Tokens of commands, paths and addresses in the logs of #ubuntu, which people write without spaces."""
 QUOTED = ((r"< ([a-z][\w -]*) >", r"<\1>"), (r"(?<!\S)([`']) ([^`']+) \1", r"\1\2\1"))
