@@ -1,5 +1,6 @@
 """Every layer keeps Keras's contract, ignores padding and trains each of its weights; equations are in other files."""
 
+import functools
 import inspect
 import json
 
@@ -7,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import on_tensorflow
+from helpers import on_tensorflow, to_numpy
 from layer_cases import CASES, B, D, J, S, T, V, call, floats, outputs_of
 
 from layers.attention import Attention
@@ -26,6 +27,13 @@ FROZEN |= {"Attention dot", "Attention scaled_dot", "AttentionFlow, ablations", 
 """Cases without a trainable weight."""
 
 
+@functools.cache
+def shared(name, policy="float32"):
+    """The layer of a case, which no test changes, and its outputs."""
+    layer = CASES[name].build(dtype=policy)
+    return layer, keras.tree.flatten(call(layer, CASES[name].inputs))
+
+
 def as_json(config):
     return json.loads(json.dumps(config))
 
@@ -34,7 +42,7 @@ def as_json(config):
 @pytest.mark.parametrize("name", CASES)
 def test_saves_and_loads(name, policy):
     """From JSON: class, arguments, dtype policy, and with the weights the same outputs."""
-    layer = CASES[name].build(dtype=policy)
+    layer, outputs = shared(name, policy)
     again = keras.saving.deserialize_keras_object(as_json(keras.saving.serialize_keras_object(layer)))
     assert type(again) is type(layer) and as_json(again.get_config()) == as_json(layer.get_config())
     assert again.dtype_policy.name == policy
@@ -42,8 +50,8 @@ def test_saves_and_loads(name, policy):
     assert len({*map(tuple, policies)}) == 1
     call(again, CASES[name].inputs)
     again.set_weights(layer.get_weights())
-    for found, expected in zip(*(outputs_of(each, CASES[name].inputs) for each in (again, layer)), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for found, expected in zip(outputs_of(again, CASES[name].inputs), outputs, strict=True):
+        np.testing.assert_array_equal(found, to_numpy(expected))
 
 
 def symbol_of(x):
@@ -54,8 +62,7 @@ def symbol_of(x):
 @pytest.mark.parametrize("name", CASES)
 def test_knows_its_output(name, policy):
     """Shape and dtype, of symbols as of numbers, and the shape from shapes alone."""
-    layer, inputs = CASES[name].build(dtype=policy), CASES[name].inputs
-    outputs = keras.tree.flatten(call(layer, inputs))
+    (layer, outputs), inputs = shared(name, policy), CASES[name].inputs
     symbols = {key: keras.tree.map_structure(symbol_of, x) for key, x in inputs.items()}
     for found, expected in zip(keras.tree.flatten(call(layer, symbols)), outputs, strict=True):
         assert tuple(found.shape) == tuple(expected.shape)
@@ -77,13 +84,13 @@ def test_knows_its_output(name, policy):
 
 @pytest.mark.parametrize("name", CASES)
 def test_half_precision_is_near_float32(name):
-    exact = CASES[name].build(dtype="float32")
-    expected = outputs_of(exact, CASES[name].inputs)
+    exact, expected = shared(name)
     for policy in ("mixed_float16", "mixed_bfloat16"):
-        layer = CASES[name].build(dtype=policy)
-        layer.set_weights(exact.get_weights())
-        assert {str(w.dtype) for w in layer.weights} <= {"float32", "int32", "uint32"}
-        for found, wanted in zip(outputs_of(layer, CASES[name].inputs), expected, strict=True):
+        layer, outputs = shared(name, policy)
+        for weight, wanted in zip(layer.weights, exact.weights, strict=True):
+            np.testing.assert_array_equal(to_numpy(weight), to_numpy(wanted))
+            assert str(weight.dtype) in ("float32", "int32", "uint32")
+        for found, wanted in zip(map(to_numpy, outputs), map(to_numpy, expected), strict=True):
             assert np.abs(found - wanted).max() <= 0.08 * max(np.abs(wanted).max(), 1.0)
 
 
@@ -91,9 +98,8 @@ def test_half_precision_is_near_float32(name):
 @pytest.mark.parametrize("name", PADDED)
 def test_ignores_padding(name, garbage):
     """More of it, filled with anything, changes no output that counts; what it adds is beside them."""
-    layer, inputs = CASES[name].build(), CASES[name].inputs
-    counts = inputs.get(CASES[name].counts)
-    for found, expected in zip(outputs_of(layer, CASES[name].padded(garbage)), outputs_of(layer, inputs), strict=True):
+    (layer, outputs), counts = shared(name), CASES[name].inputs.get(CASES[name].counts)
+    for found, expected in zip(outputs_of(layer, CASES[name].padded(garbage)), map(to_numpy, outputs), strict=True):
         found = found[tuple(slice(n) for n in expected.shape)]
         if counts is not None:
             found, expected = found[counts], expected[counts]
@@ -105,7 +111,7 @@ def test_ignores_padding(name, garbage):
 @pytest.mark.parametrize("name", CASES)
 def test_trains_every_weight(name):
     """Each gets a gradient, dense (see `layers.word_embedding`), that is not zero; padding's row of a table none."""
-    layer = CASES[name].build()
+    layer, _ = shared(name)
     rng = np.random.default_rng(3)
     with tf.GradientTape() as tape:
         outputs = keras.tree.flatten(call(layer, CASES[name].inputs))
