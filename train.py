@@ -1,7 +1,7 @@
 """Trains a model on a prepared dataset into a run directory.
 
 python train.py --model=dam --data=build/ubuntu-irc --workdir=runs/dam
-python train.py --recipe=dam-ubuntu-irc --data=build/ubuntu-irc --workdir=runs/dam
+python train.py --recipe=dam-ubuntu-irc-two-levels --data=build/ubuntu-irc --workdir=runs/dam
 python train.py --name=douban --data=DIR --workdir=runs/douban   # the published corpus, as its release has it
 python train.py --model=dam --show_settings
 """

@@ -32,7 +32,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_list("lines", None, "Lines of the training file, of one corpus after the other.", required=True)
 flags.DEFINE_string("scratch", None, "Directory for corpora; default: where the system keeps temporary files.")
 flags.DEFINE_string("vectors", None, "Passed to prepare.py: word vectors are read, not trained.")
-flags.DEFINE_enum("recipe", "dam-ubuntu-irc", list(RECIPES), "Recipe of the training.")
+flags.DEFINE_enum("recipe", "dam-ubuntu-irc-two-levels", list(RECIPES), "Recipe of the training.")
 flags.DEFINE_integer("steps", 20, "Timed steps of training.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Seed of words, weights and batches.", lower_bound=0)
 define_record_flags()

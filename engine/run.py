@@ -265,10 +265,10 @@ class Run:
             file.writelines(json.dumps(row) + "\n" for row in rows)
 
     def trainings(self):
-        """All trainings of its weights, in order: `{"corpus", "epochs", "seconds"}`, `None` for unknown values."""
+        """All trainings of its weights, in order: `{"corpus", "epochs", "seconds", "command"}`, `None` if unknown."""
         last = (self.history() or [{}])[-1]
         own = {"corpus": self.dataset.get("name"), "epochs": last.get("epoch"), "seconds": last.get("seconds")}
-        return [*self.record.get("before", []), own]
+        return [*self.record.get("before", []), {**own, "command": self.record.get("command")}]
 
     def finished(self):
         """True if training ended: after all epochs, or by early stopping."""

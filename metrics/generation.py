@@ -47,7 +47,9 @@ def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[st
 
 
 def distinct(replies: Iterable[str], n: int) -> float:
-    """The fraction of distinct n-grams among all n-grams of all replies; 0 where there are none.
+    """Distinct n-grams of all replies divided by all their n-grams; 0 where there are none.
+
+    Differs from the paper: Li et al. 2016 divide by the number of tokens, which gives a smaller distinct-2.
 
     >>> distinct(["a b a", "a b"], 1), distinct(["a b a", "a b"], 2)
     (0.4, 0.6666666666666666)

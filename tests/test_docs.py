@@ -92,6 +92,13 @@ def test_pages_use_the_words_of_the_field(page, text):
     assert [word for word in words if word in found] == [" floor"] * (page.name == "architecture.md")  # of a house
 
 
+def test_equations_that_differ_from_an_article_say_so():
+    rows = (ROOT / "docs" / "articles.md").read_text(encoding="utf-8").splitlines()
+    for equation in ("image `Q`", "summed over the data", "mean negative log-likelihood", "`-log p1 - log p2`"):
+        [row] = [row for row in rows if row.startswith("|") and equation in row.split("|")[1]]
+        assert "**differs**: " in row, equation
+
+
 def example(name):
     """What the code of docs/extending.md that begins with this file's name defines."""
     text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")

@@ -82,7 +82,8 @@ def test_a_training_starts_from_the_weights_of_a_run(case, tmp_path):
         np.testing.assert_allclose(weight, other, atol=1e-6)
     [first, second] = begun.trainings()
     row = run.history()[-1]
-    assert first == {"corpus": run.dataset["name"], "epochs": row["epoch"], "seconds": row["seconds"]}
+    facts = {"corpus": run.dataset["name"], "epochs": row["epoch"], "seconds": row["seconds"]}
+    assert first == {**facts, "command": run.record["command"]}
     assert second == {**first, "epochs": begun.history()[-1]["epoch"], "seconds": begun.history()[-1]["seconds"]}
     record = evaluate(task, begun.path, "dev", data=data, baselines=False, precision="float32")
     assert record["epochs_before"] == [first["epochs"]]

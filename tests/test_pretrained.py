@@ -2,12 +2,13 @@
 
 import json
 import pathlib
+import re
 
 import numpy as np
 import pytest
 
 from engine.run import METRICS, Run
-from tasks import TASKS
+from tasks import RECIPES, TASKS
 
 ROOT = pathlib.Path(__file__).parent.parent
 PRETRAINED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/config.json"))
@@ -45,3 +46,19 @@ def test_a_card_says_what_was_measured_and_names_no_machine(path):
     for split, record in json.loads((path / METRICS).read_text()).items():
         assert f"| {run.dataset['name']}, {split} | " in card
         assert all(f"{value:.4f}" in card for value in record["metrics"].values() if isinstance(value, float))
+
+
+@pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.name)
+def test_the_commands_of_a_card_can_be_repeated(path):
+    run, card = Run.open(path), (path / "README.md").read_text(encoding="utf-8")
+    commands = [training["command"] for training in run.trainings()]
+    assert "".join(f"    {command}\n" for command in commands) in card.split("## Trained by\n")[1]
+    recipes = [re.search(r"--recipe=([\w-]+)", command)[1] for command in commands]
+    assert set(recipes) <= set(RECIPES) and recipes[-1] == run.record["recipe"]
+    assert path.name not in RECIPES or path.name == run.record["recipe"]
+    starts = re.findall(r"--init_from=(\S+)", " ".join(commands))
+    workdirs = re.findall(r"--workdir=(\S+)", " ".join(commands[:-1]))
+    assert starts == workdirs and len(starts) == len(commands) - 1
+    for data in re.findall(r"evaluate\.py .*--data=(\S+)", card):  # prepare.py makes a directory per task of bAbI
+        task = run.dataset["name"].removeprefix("babi-") if run.task == "dialog" else ""
+        assert data == f"build/data/{task}".rstrip("/")

@@ -12,7 +12,7 @@ from tasks import RECIPES
 from tools import tables
 from tools.tables import ROOT, render, rerun, write
 
-TITLE = RECIPES["dam-ubuntu-irc"].title
+TITLE = RECIPES["dam-ubuntu-irc-two-levels"].title
 
 
 def baseline(recipe="baseline: random", value=0.1, **more):
@@ -20,7 +20,7 @@ def baseline(recipe="baseline: random", value=0.1, **more):
     return {**found, **more}
 
 
-def row(recipe="dam-ubuntu-irc", value=0.5, seed=1, **more):
+def row(recipe="dam-ubuntu-irc-two-levels", value=0.5, seed=1, **more):
     facts = {"epochs": 3.0, "minutes": 2.0, "commit": "c0ffee1", "hardware": "a CPU"}
     return baseline(recipe, value, seed=seed, **{**facts, **more})
 
@@ -79,7 +79,7 @@ def test_check_names_stale_pages_and_changes_nothing(tmp_path, monkeypatch, caps
         ("tabel: x", "scores, rows, value"),
         ("scores: no-such-recipe", "no score"),
         ("scores: dam-* colour=red", "colour"),
-        ("value: dam-ubuntu-irc ubuntu-irc R11@1", "R11@1"),
+        ("value: dam-ubuntu-irc-two-levels ubuntu-irc R11@1", "R11@1"),
         ("value: results/published.json/9999", "index"),
         ("rows: results/benchmarks/absent.json/rows side", "absent.json"),
     ],
@@ -158,19 +158,21 @@ def test_dialogs_have_a_column_per_task_and_recipes_that_were_measured_on_all(fi
 
 def test_recipes_are_listed_with_what_they_reached(filled):
     rows = [row(minutes=1.0, epochs=0.5), row(value=0.7, seed=2, corpus="y"), row(search="beam", value=0.9)]
-    assert filled("scores: dam-ubuntu-irc dam-douban layout=recipes", *rows)[2:] == [
+    assert filled("scores: dam-ubuntu-irc-two-levels dam-douban layout=recipes", *rows)[2:] == [
         "| `dam-douban` | douban | not measured | | | | |",
-        "| `dam-ubuntu-irc` | ubuntu-irc | dev R10@1 .600, mean of 2 tasks | 3 | 1, 2 | 2 minutes | a CPU |",
+        "| `dam-ubuntu-irc-two-levels` | ubuntu-irc | dev R10@1 .600, mean of 2 tasks | 3 | 1, 2 | 2 minutes | a CPU |",
     ]
-    [one] = filled("scores: dam-ubuntu-irc layout=recipes", rows[0])[2:]
+    [one] = filled("scores: dam-ubuntu-irc-two-levels layout=recipes", rows[0])[2:]
     assert "| dev R10@1 .500 | 0.5 of 2 | 1 | 60 seconds | a CPU |" in one
 
 
 def test_values_and_rows(filled, tmp_path, monkeypatch):
     rows = [row(value=0.2), row(value=0.4, seed=2), row(value=0.7, corpus="y"), row("dam-sample", 0.6)]
-    assert filled("value: dam-ubuntu-irc * R10@1", *rows) == [".500"]
-    assert filled("value: dam-ubuntu-irc x R10@1 minus=dam-sample times=100 digits=2 sign=+", *rows) == ["-30.00"]
-    assert filled("value: dam-ubuntu-irc x minutes digits=0", *rows) == ["2"]
+    assert filled("value: dam-ubuntu-irc-two-levels * R10@1", *rows) == [".500"]
+    assert filled("value: dam-ubuntu-irc-two-levels x R10@1 minus=dam-sample times=100 digits=2 sign=+", *rows) == [
+        "-30.00"
+    ]
+    assert filled("value: dam-ubuntu-irc-two-levels x minutes digits=0", *rows) == ["2"]
     monkeypatch.setattr(tables, "ROOT", tmp_path)
     things = [{"side": "a", "GB": 1234.5}, {"side": "b", "GB": 0.0123, "pair": [0.5, 0.25]}]
     (tmp_path / "b.json").write_text(json.dumps({"rows": things}))
@@ -199,7 +201,7 @@ def test_rows_are_measured_again_by_their_commands(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(tables, "scores", lambda: rows)
     rerun(5, seed=1, datasets="here", minutes=5.0)
     assert capsys.readouterr().out.splitlines() == [
-        "dam-ubuntu-irc, x dev, seed 1, commit c0ffee1",
+        "dam-ubuntu-irc-two-levels, x dev, seed 1, commit c0ffee1",
         "  stale: an old commit",
         "  R10@1: claimed 0.5000, found 0.7500",
     ]

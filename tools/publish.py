@@ -92,11 +92,12 @@ def card(run, about, records):
         parts.append(_table(f"{run.dataset['name']}, {split}", rows.items(), measured["metrics"]))
     record, history = run.record, [(f"{row['epoch']:.2f}", row) for row in run.history() if "epoch" in row]
     facts = {name: record["training"][name] for name in ("seed", "precision", "epochs")}
-    facts |= {name: record[name] for name in ("before", "commit", "hardware", "versions") if name in record}
+    facts |= {name: record[name] for name in ("commit", "hardware", "versions") if name in record}
     shown = "\n".join(f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items())
     names = [name for name in next(iter(records.values()))["metrics"] if history and name in history[-1][1]]
     validations = _table("epoch", history, names)
-    parts += ["## Trained by", f"    {record['command']}", shown, "Dev at each validation:", validations]
+    commands = "\n".join(f"    {training['command']}" for training in run.trainings())
+    parts += ["## Trained by", commands, shown, "Dev at each validation:", validations]
     return "\n\n".join(parts) + "\n"
 
 

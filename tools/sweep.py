@@ -1,7 +1,7 @@
 """Trains and scores recipes on several datasets with several seeds; existing runs and scores are not computed again.
 
 python -m tools.sweep --recipe=babi-memma,babi-memn2n --data='build/babi/task*' --seeds=1,2,3 --split=dev,dev-oov
-python -m tools.sweep --recipe=dam-ubuntu-irc --data=build/ubuntu-irc --vary=levels=0,1,2,3,4,5
+python -m tools.sweep --recipe=dam-ubuntu-irc-two-levels --data=build/ubuntu-irc --vary=levels=0,1,2,3,4,5
 
 Runs are OUT/RECIPE-DATASET-SEED; a recipe that is varied is named RECIPE-FIELD-VALUE. Interrupted, the same call
 continues. `evaluate.py --run='OUT/*'` shows all of them as a table.

@@ -32,7 +32,7 @@ RECIPES = {
         {"hidden": 40, "character_filters": 40, "dropout": 0.1, "similarity_start": "dot"},
         {"epochs": 5.0, "batch_size": 60, "learning_rate": 5e-3, "ema": 0.99},
     ),
-    "bidaf-squad": _squad("", {}, {**PAPER, "validations_per_epoch": 2}),
+    "bidaf-squad-adam": _squad("", {}, {**PAPER, "validations_per_epoch": 2}),
     "bidaf-squad-match": _squad(  # ours, past the paper: a feature, and a start and a decay that suit few epochs
         f", {DOT}, exact match, linear decay", MATCH, {**FEW_EPOCHS, "epochs": 6.0, "learning_rate": 2e-3}
     ),

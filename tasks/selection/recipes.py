@@ -21,7 +21,7 @@ FOUR_NEGATIVES = UBUNTU_IRC_TRAINING | {"batch_size": 16, "decay_steps": 400, "n
 
 
 def _short(title, epochs=1.0, loss_clip=0.0, **config):
-    """`dam-ubuntu-irc` for fewer epochs: compares variants at equal budgets."""
+    """`dam-ubuntu-irc-two-levels` for fewer epochs: compares variants at equal budgets."""
     training = {**UBUNTU_IRC_TRAINING, "precision": "float32", "epochs": epochs, "loss_clip": loss_clip}
     return Recipe(title.format(SHAPE), "dam", "ubuntu-irc", {**UBUNTU_IRC, **config}, training)
 
@@ -47,7 +47,7 @@ RECIPES = {
         # until dev stops rising
         training={**RELEASE, "epochs": 20.0, "precision": "bfloat16", "validations_per_epoch": 4, "patience": 4},
     ),
-    "dam-ubuntu-irc": _short("DAM, {}", epochs=2.0),
+    "dam-ubuntu-irc-two-levels": _short("DAM, {}", epochs=2.0),
     "dam-ubuntu-irc-lexical": Recipe(  # an extension, see docs/dam.md
         title=f"DAM, {SHAPE}, 16 x TF-IDF, averaged weights",
         model="dam",
