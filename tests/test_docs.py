@@ -1,12 +1,16 @@
 """docs/: what its pages name exists."""
 
+import ast
+import collections
 import dataclasses
 import doctest
 import importlib
+import io
 import itertools
 import pathlib
 import re
 import sys
+import tokenize
 import types
 
 import numpy as np
@@ -25,6 +29,7 @@ from tasks.selection.data import TextSettings
 from tasks.selection.predictor import SelectionPredictor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOMS = ("base", "benchmarks", "data", "engine", "layers", "metrics", "models", "serving", "tasks", "tools")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TESTS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py")}
 
@@ -97,6 +102,45 @@ def test_equations_that_differ_from_an_article_say_so():
     for equation in ("image `Q`", "summed over the data", "mean negative log-likelihood", "`-log p1 - log p2`"):
         [row] = [row for row in rows if row.startswith("|") and equation in row.split("|")[1]]
         assert "**differs**: " in row, equation
+
+
+# === Plain English in the source ===
+
+PHRASES = r"\b(so many|of which|in turn|as of|stands|goes on|is none|has not)\b"
+SOURCE = [path for path in ROOT.glob("*.py")] + [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+
+
+def docstrings(code):
+    """The texts of classes, functions, modules and fields, with their numbers of lines."""
+    for node in ast.walk(ast.parse(code)):
+        for each in node.body if isinstance(getattr(node, "body", None), list) else ():
+            if isinstance(each, ast.Expr) and isinstance(getattr(each.value, "value", None), str):
+                yield each.value.value, each.end_lineno - each.lineno + 1
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb_and_are_few():
+    begins, lines, documented = [], collections.Counter(), collections.Counter()
+    for path in SOURCE:
+        code = path.read_text(encoding="utf-8")
+        part = "layers and models" if path.parent.name in ("layers", "models") else "elsewhere"
+        lines[part] += code.count("\n")
+        for text, count in docstrings(code):
+            documented[part] += count
+            begins += [text] * bool(re.match(r"\s*(what|how|whether|which)\b", text, re.IGNORECASE))
+    assert len(begins) <= 15, begins
+    assert documented["layers and models"] <= 0.35 * lines["layers and models"]
+    assert documented["elsewhere"] <= 0.18 * lines["elsewhere"]
+
+
+def test_phrases_that_nobody_else_uses_are_rare():
+    found = []
+    for path in SOURCE:
+        for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+            if token.type in (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", None)):
+                found += [
+                    (path.name, token.start[0], phrase) for phrase in re.findall(PHRASES, token.string, re.IGNORECASE)
+                ]
+    assert len(found) <= 20, found
 
 
 def example(name):
