@@ -11,6 +11,7 @@ import numpy as np
 
 from base.files import UserError
 from data.sequences import ranges
+from data.text_files import in_one_line
 
 BLOCK = 2**20
 """Items read at once."""
@@ -74,7 +75,7 @@ class StoredArray:
             raise UserError(f"{path}: expected an array. Received: {error.strerror}") from error
         except Exception as error:  # a damaged header can make its readers raise anything
             raise UserError(
-                f"{path}: expected an array of whole numbers in one dimension. Received: {str(error)[:100]}"
+                f"{path}: expected an array of whole numbers in one dimension. Received: {in_one_line(error)}"
             ) from error
         self._length = shape[0]
 

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 
 from base.files import UserError
+from data.text_files import in_one_line
 from data.unpickling.machine import Machine
 from data.unpickling.names import Forbidden, Refused
 from data.unpickling.opcodes import OPCODES
@@ -34,8 +35,8 @@ def load(path):
     except Forbidden as error:
         raise UserError(f"{path}: refused {error} in it; allowed are {ALLOWED}") from error
     except Exception as error:  # bytes that are no pickle can raise almost any
-        reason = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
-        raise UserError(f"{path}: expected a whole pickle of {ALLOWED}. Received: {reason[:200]}") from error
+        reason = error if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+        raise UserError(f"{path}: expected a whole pickle of {ALLOWED}. Received: {in_one_line(reason)}") from error
     finally:
         if collecting:
             gc.enable()

@@ -23,7 +23,7 @@ from base.config import Config
 from base.files import UserError
 from data import pickles
 from data.corpora import CORPORA
-from data.text_files import read_json
+from data.text_files import in_one_line, read_json
 from data.vocabulary import SPECIALS, Vocabulary
 
 FACTS, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
@@ -96,8 +96,8 @@ def checked(file, expected="what prepare.py writes"):
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError, RecursionError) as error:
-        reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError | AttributeError) else str(error)
-        raise UserError(f"{file}: expected {expected}. {reason[:200]}") from error
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError | AttributeError) else error
+        raise UserError(f"{file}: expected {expected}. {in_one_line(reason)}") from error
 
 
 def texts(values):

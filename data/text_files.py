@@ -26,6 +26,11 @@ def bad_line(path, number, expected, received):
     return UserError(f"{path}, line {number}: expected {expected}. Received: {shown}")
 
 
+def in_one_line(error, length=200):
+    """The message of an error without line ends, cut at a length."""
+    return " ".join(str(error).split())[:length]
+
+
 def existing_directory(directory, of="a corpus"):
     directory = pathlib.Path(directory)
     if not directory.is_dir():
@@ -141,4 +146,4 @@ def read_json(path):
     except RecursionError as error:
         raise UserError(f"{path}: expected JSON in UTF-8. Received: brackets nested too deep") from error
     except ValueError as error:
-        raise UserError(f"{path}: expected JSON in UTF-8. {str(error)[:200]}") from error
+        raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error)}") from error

@@ -12,7 +12,7 @@ import numpy as np
 from base.files import UserError
 from base.runtime import available_cpus
 from data.flat_arrays import read_header
-from data.text_files import largest_content, read_lines
+from data.text_files import in_one_line, largest_content, read_lines
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
 WORDS_READ = 50_000_000
@@ -203,7 +203,7 @@ def _numbers(path, number, values):
         reason = "a value that is not finite"
     except ValueError as error:
         reason = error
-    raise UserError(f"{path}, line {number}: expected a word and numbers. Received: {str(reason)[:100]}")
+    raise UserError(f"{path}, line {number}: expected a word and numbers. Received: {in_one_line(reason)}")
 
 
 def _read_arrays(path, words):
@@ -224,7 +224,7 @@ def _read_arrays(path, words):
     except Exception as error:  # a damaged archive can make its readers raise anything
         raise UserError(
             f"{path}: expected the arrays words and vectors, texts (n,) and finite numbers (n, dimension). "
-            f"Received: {str(error)[:200]}"
+            f"Received: {in_one_line(error)}"
         ) from error
     return {word: vector for word, vector in zip(names, vectors, strict=True) if words is None or word in words}
 

@@ -45,6 +45,12 @@ def header(shape, dtype="<i4"):
     return file.getvalue()
 
 
+def long_header(version):
+    """A header of 20,000 bytes, about which NumPy says several lines."""
+    text = str({"descr": "<i4", "fortran_order": False, "shape": (2,)}).ljust(20_000).encode() + b"\n"
+    return b"\x93NUMPY%c\x00" % version + len(text).to_bytes(2 * version, "little") + text + bytes(8)
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -59,12 +65,16 @@ def header(shape, dtype="<i4"):
         ),
         *(header((2,), "<f4") + bytes(8), header((2,), "|O") + bytes(16), header((), "<i4") + bytes(4)),
         b"PK\x03\x04" + bytes(40),
+        *(long_header(version) for version in (1, 2)),
     ],
 )
 def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "a.npy").write_bytes(content)
-    with pytest.raises(UserError, match=r"a\.npy: expected an array of whole numbers in one dimension\. Received: "):
+    with pytest.raises(
+        UserError, match=r"a\.npy: expected an array of whole numbers in one dimension\. Received: "
+    ) as caught:
         StoredArray(tmp_path / "a.npy")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from base.files import UserError
+from data import pickles
 from data.unpickling.names import NAMES
 
 
@@ -218,9 +219,8 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         ),
         (b"}(K\x01u.", "ValueError"),
         # The memo, and what it gives.
-        (b"Nr" + (2**27).to_bytes(4, "little") + b".", "entry 134217728 of a memo in 7 bytes"),
-        (b"Nr" + (2**32 - 1).to_bytes(4, "little") + b".", "entry 4294967295 of a memo"),
-        (b"Np%d\n." % 10**30, "entry 1000000000000000000000000000000 of a memo"),
+        (b"Nr" + (2**27).to_bytes(4, "little") + b".", "more memory than 10 times its 7 bytes"),
+        (b"Np%d\n." % 10**30, "more memory than 10 times its 35 bytes"),
         (b"h\x00.", "entry 0 of a memo that has none"),
         (b"Ng-1\n.", "IndexError|memo"),
         (b"Kq(" + b"2" * 9 + b"t.", "an opcode b'2'"),
@@ -231,8 +231,7 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
             b"](X\x40\x42\x0f\x00" + b"a" * 1_000_000 + b"q\x00" + b"h\x00" * 1_000_000 + b"e.",
             "more than 64 times",
         ),
-        (b"](" + b"]" * 1_000_000 + b"e.", "more than 774,289 lists, tuples and dicts"),
-        (b"](" + b"}" * 1_000_000 + b"e.", "more than 774,289 lists, tuples and dicts"),
+        (b"]]q\x00]a" + (b"(" + b"K\x01" * 1000 + b"e") * 30 + b"a(" + b"h\x00" * 30_000 + b"e.", "64 times"),
         # Numbers and texts.
         (b"I" + b"9" * 5_000 + b"\n.", "a number b'999"),
         (b"L" + b"9" * 5_000 + b"L\n.", "a number b'999"),
@@ -259,6 +258,67 @@ def test_load_refuses_at_once_what_takes_it_apart(content, reason):
     assert len(str(caught.value)) < 500
     assert time.process_time() - start < 3
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 * 2**20  # KiB; the memo alone would take as much
+
+
+# === Memory ===
+
+
+def repeated(part, start=b"](", stop=b"e."):
+    """Makes a pickle of a size from a part, in which `%d` or `%b`, four bytes, is a number of its own."""
+
+    def content(size):
+        numbers = range(70_000, 70_000 + size // len(part.replace(b"%b", b"....").replace(b"%d", b".....")))
+        if b"%" not in part:
+            return start + part * len(numbers) + stop
+        parts = (part.replace(b"%b", n.to_bytes(4, "little")).replace(b"%d", b"%d" % n) for n in numbers)
+        return start + b"".join(parts) + stop
+
+    return content
+
+
+NAMED_ARRAY = b"](cnumpy\nndarray\nq\x00"
+WEIGHTY = {
+    "None": repeated(b"N"),
+    "nested tuples": repeated(b"N" + b"\x85" * 30),
+    "lists": repeated(b"]"),
+    "nested lists": repeated(b"]" * 30 + b"a" * 29),
+    "empty tuples": repeated(b"(t"),
+    "dicts": repeated(b"}K\x01Ns"),
+    "pairs": repeated(b"J%bN", start=b"}(", stop=b"u."),
+    "numbers": repeated(b"J%b"),
+    "numbers in a tuple": repeated(b"J%b", start=b"(", stop=b"t."),
+    "long numbers": repeated(b"\x8a\x03abc"),
+    "numbers of two bytes": repeated(b"M\xff\x7f"),
+    "lines of numbers": repeated(b"I%d\na", start=b"]I1\na", stop=b"."),
+    "floats": repeated(b"F1\n"),
+    "texts": repeated(b"\x8c\x02ab"),
+    "wide text": lambda size: b"X" + (size + 4).to_bytes(4, "little") + b"a" * size + "\U0001f600".encode() + b".",
+    "memo": repeated(b"N\x94"),
+    "a far entry of the memo": lambda size: b"](Nr" + size.to_bytes(4, "little") + b"N" * size + b"e.",
+    "fetched lists": repeated(b"]r%bj%b"),
+    "unfinished arrays": repeated(b"h\x00)R", start=NAMED_ARRAY),
+    "names in tuples": repeated(b"h\x00\x85", start=NAMED_ARRAY),
+    "arrays": repeated(
+        b"h\x00h\x01R", start=b"](" + BUFFER.replace(b"frombuffer\n", b"frombuffer\nq\x00", 1)[:-1] + b"q\x01R"
+    ),
+}
+"""Files of a size that take much more memory: all that are refused or read take at most `fuzzing.MEMORY`."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [
+        *((kind, 3) for kind in ("nested tuples", "texts", "fetched lists")),
+        *(pytest.param(kind, size, marks=pytest.mark.slow) for kind in WEIGHTY for size in (20, 60)),
+    ],
+)
+def test_memory_is_bounded_by_the_size_of_the_file(kind, size, tmp_path):
+    content = WEIGHTY[kind](size * 10**6)
+    path = tmp_path / "a.pkl"
+    path.write_bytes(content)
+    count = len(content)
+    del content
+    accepts(lambda: len(pickles.load(path)), count)
 
 
 # === Any file ===

@@ -5,6 +5,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from test_data_flat_arrays import long_header
 
 from base.files import UserError
 from data import word_vectors
@@ -222,12 +223,16 @@ def header(descr, shape):
         ({"words": header("<U100000000", (9,)), "vectors": VECTORS}, r"words of shape \(9,\) in a file of"),
         ({"words": WORDS, "vectors": header("<f4", (2**18, 16)) + bytes(2**24)}, r"vectors of shape \(262144, 16\) in"),
         ({"words": WORDS, "vectors": b"no array"}, "magic string"),
+        ({"words": WORDS, "vectors": long_header(1)}, "Header info length .*max_header_size"),
     ],
 )
 def test_read_vectors_rejects_arrays(tmp_path, arrays, message):
     path = save(tmp_path / "a.npz", **arrays)
-    with pytest.raises(UserError, match=rf"a\.npz: expected the arrays words and vectors, .*Received: .*({message})"):
+    with pytest.raises(
+        UserError, match=rf"a\.npz: expected the arrays words and vectors, .*Received: .*({message})"
+    ) as caught:
         read_vectors(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_read_vectors_rejects_damaged_archives(tmp_path):

@@ -5,13 +5,14 @@ its memo by an index in the file; a list of allowed names bounds none of that. T
 it creates values of a few types, calls only the functions of `NAMES`, and checks bounds before it builds.
 
     depth        containers within containers, `MAX_DEPTH`; marks, twice that
-    containers   one for every 4 bytes of the file, and half a million
-    memo         as many entries as the file has bytes
-    references   what they stand for, written out, may be 64 times the file, and four million values
+    memory       ten times the file and 200 MB, for the file, all values, the stack and the memo
+    references   written out, at most 64 times the file, and four million values
     arrays       exactly the bytes that their shape needs, which are in the file
 
 A container that is referred to again is complete: nothing is added to it later, so nothing can contain itself.
 """
+
+import sys
 
 from data.unpickling.names import (
     CONTAINERS,
@@ -29,6 +30,10 @@ from data.unpickling.names import (
 
 STOP = ord(".")
 TOO_DEEP = f"lists, tuples and dicts nested deeper than {MAX_DEPTH}"
+SLOT, PAIR, NESTED = 9, 120, 300
+"""Bytes of a place in a growing list, of a pair in a growing dict, and of the notes on a container of containers."""
+SMALL = {number: number for number in range(2**16)}
+"""One object for each small number; word ids would take 32 bytes each."""
 _ABSENT = object()
 
 
@@ -43,7 +48,9 @@ class Machine:
         """id of a container that holds containers -> itself, its depth, the number of its values when written out."""
         self.fetched = set()
         """ids of the lists and dicts that the memo gave again: these are complete."""
-        self.containers = self.referenced = 0
+        self.referenced = 0
+        self.free = 9 * len(data) + 180 * 10**6
+        """Bytes that may still be taken."""
 
     def run(self, opcodes):
         """The value of the pickle by `OPCODES`; `Refused` if it holds anything but plain values.
@@ -68,7 +75,19 @@ class Machine:
 
     # === The stack ===
 
+    def take(self, size):
+        """Counts bytes of memory before they are taken."""
+        self.free -= size
+        if self.free < 0:
+            raise Refused(f"values that need more memory than 10 times its {len(self.data):,} bytes and 200 MB")
+
+    def make(self, value):
+        """Pushes a new value."""
+        self.take(sys.getsizeof(value) + 15 + 2 * SLOT)  # 15: rounded up by the allocator
+        self.stack.append(value)
+
     def push(self, value):
+        self.take(2 * SLOT)  # on the stack, and in a container later
         self.stack.append(value)
 
     def pop(self, count):
@@ -90,12 +109,6 @@ class Machine:
 
     # === Containers ===
 
-    def new(self, value):
-        self.containers += 1
-        if self.containers > len(self.data) // 4 + 2**19:
-            raise Refused(f"more than {self.containers - 1:,} lists, tuples and dicts")
-        self.push(value)
-
     def size(self, value):
         """Depth of a container and number of its values."""
         found = self.nested.get(id(value))
@@ -115,6 +128,8 @@ class Machine:
         if depth > MAX_DEPTH:
             raise Refused(TOO_DEEP)
         if depth > 1:
+            if id(container) not in self.nested:
+                self.take(NESTED)
             self.nested[id(container)] = container, depth, weight
 
     def target(self, kind):
@@ -131,20 +146,29 @@ class Machine:
         self.hold(target, items, *self.size(target))
         target.extend(items)
 
+    def extend_ints(self, ints, size):
+        """Adds integers, of which those beyond `SMALL` take `size` bytes."""
+        target = self.target(list)
+        self.take(SLOT * len(ints) + size)
+        if id(target) in self.nested:
+            self.hold(target, ints, *self.size(target))
+        target.extend(map(SMALL.get, ints, ints))
+
     def update(self, items):
         target = self.target(dict)
         for key in items[::2]:
             if type(key) not in (str, bytes) and not (type(key) is int and -(2**31) <= key < 2**31):
                 raise Refused(f"a key of type {type(key).__name__}")
         self.hold(target, items, *self.size(target))
+        self.take(PAIR * len(items) // 2)
         target.update(zip(items[::2], items[1::2], strict=True))
 
     def new_list(self, items):
-        self.new([])
+        self.make([])
         self.extend(items)
 
     def new_dict(self, items):
-        self.new({})
+        self.make({})
         self.update(items)
 
     def new_tuple(self, items):
@@ -153,7 +177,7 @@ class Machine:
             self.hold(value, items, 1, 0)
         else:
             value = Arguments(items)
-        self.new(value)
+        self.make(value)
 
     # === Names and arrays ===
 
@@ -166,14 +190,14 @@ class Machine:
         name, arguments = self.pop(2)
         if type(name) is not Name or not isinstance(arguments, tuple):
             raise Refused("a call of something else")
-        self.push(name.function(*arguments))
+        self.make(name.function(*arguments))
 
     def build(self):
         value, state = self.pop(2)
         if type(value) not in (DType, EmptyArray) or not isinstance(state, tuple):
             raise Refused("a state of something that has none")
         built = value.build(state)
-        self.push(built)
+        self.make(built)
         if value.index is not None:
             self.memo[value.index] = built
 
@@ -182,8 +206,7 @@ class Machine:
     def put(self, index):
         missing = index + 1 - len(self.memo)
         if missing > 0:
-            if index > len(self.data):
-                raise Refused(f"entry {index} of a memo in {len(self.data)} bytes")
+            self.take(SLOT * missing)
             self.memo.extend([_ABSENT] * missing)
         value = self.memo[index] = self.stack[-1]
         if type(value) in (DType, EmptyArray):
@@ -194,7 +217,8 @@ class Machine:
         if value is _ABSENT:
             raise Refused(f"a reference to entry {index} of a memo that has none")
         if type(value) in CONTAINERS:
-            if type(value) is not tuple:
+            if type(value) is not tuple and id(value) not in self.fetched:
+                self.take(PAIR)
                 self.fetched.add(id(value))
             self.referenced += self.size(value)[1]
         elif type(value) in (str, bytes):

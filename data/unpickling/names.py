@@ -33,6 +33,8 @@ class Name:
 class DType:
     """The dtype of a number, which takes one state: its byte order."""
 
+    __slots__ = ("built", "dtype", "index")
+
     def __init__(self, dtype, built=False):
         self.dtype, self.built, self.index = dtype, built, None
 
@@ -46,6 +48,8 @@ class DType:
 class EmptyArray:
     """An array before its state, for `ndarray((0,), "b")` and `_reconstruct(ndarray, (0,), "b")`."""
 
+    __slots__ = ("index",)
+
     def __init__(self, *args):
         self.index = None
 
@@ -56,6 +60,8 @@ class EmptyArray:
 
 class Arguments(tuple):
     """A tuple with a name or a dtype in it."""
+
+    __slots__ = ()
 
     def __init__(self, items):
         if not PLAIN | {Name, DType} >= set(map(type, items)):

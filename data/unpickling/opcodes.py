@@ -5,12 +5,12 @@ import pickle
 import re
 import struct
 
-from data.unpickling.machine import Machine
+from data.unpickling.machine import SMALL, Machine
 from data.unpickling.names import Forbidden, Refused
 
-INTS = re.compile(rb"((?:(?:K.)++|(?:M..)++|(?:J....)++)++)e", re.DOTALL)
+INTS = re.compile(rb"((?:K.|M..|J....){1,1000}+)e", re.DOTALL)
 """Integers up to APPENDS: nearly all of a dataset, and the only values that Python's own unpickler makes."""
-TEXT_INTS = re.compile(rb"(?:(?:-?[1-9][0-9]{0,8}|0)\naI)++")
+TEXT_INTS = re.compile(rb"(?:(?:-?[1-9][0-9]{0,8}|0)\naI){1,1000}+")
 """The same in protocol 0, `I5 a I6 a I7` on lines, after the first `I` and up to the last one."""
 
 # === Arguments: functions (data, place after the opcode) -> (argument, place of the next opcode) ===
@@ -115,15 +115,15 @@ def _mark(machine, ints):
     if ints is None:
         machine.mark()
     else:
-        machine.target(list).extend(pickle.loads(b"](%be." % ints))
+        machine.extend_ints(pickle.loads(b"](%be." % ints), 32 * ints.count(b"J"))
 
 
 def _int(machine, found):
     """`I` of protocol 0, also True and False."""
     if type(found) is list:
-        machine.target(list).extend(map(int, found))
+        machine.extend_ints(list(map(int, found)), 32 * len(found))
     else:
-        machine.push({b"00": False, b"01": True}[found] if found in (b"00", b"01") else _digits(found))
+        machine.make({b"00": False, b"01": True}[found] if found in (b"00", b"01") else _digits(found))
 
 
 def _stack_global(machine):
@@ -139,8 +139,6 @@ def _persistent(machine, *id):
 
 VALUES = {
     b"J": _fixed("<i"),
-    b"K": _fixed("B"),
-    b"M": _fixed("<H"),
     b"L": _lined(_digits),
     b"\x8a": _sized("B", _little_endian),
     b"F": _lined(_float),
@@ -162,12 +160,14 @@ OTHERS = {
     b"\x80": (_fixed("B"), _ignore),  # the protocol
     b"\x95": (_fixed("<Q"), _ignore),  # a frame
     b"(": (_ints, _mark),
+    b"K": (_fixed("B"), Machine.push),  # Python has one object for each
+    b"M": (_fixed("<H"), lambda machine, number: machine.push(SMALL[number])),
     b"N": (None, lambda machine: machine.push(None)),
     b"\x88": (None, lambda machine: machine.push(True)),
     b"\x89": (None, lambda machine: machine.push(False)),
     b"I": (_text_ints, _int),
-    b"]": (None, lambda machine: machine.new([])),
-    b"}": (None, lambda machine: machine.new({})),
+    b"]": (None, lambda machine: machine.make([])),
+    b"}": (None, lambda machine: machine.make({})),
     b")": (None, lambda machine: machine.push(())),
     b"l": (None, lambda machine: machine.new_list(machine.pop_to_mark())),
     b"d": (None, lambda machine: machine.new_dict(machine.pop_to_mark())),
@@ -194,6 +194,6 @@ OTHERS = {
     b"Q": (None, _persistent),
 }
 """Opcode -> how its argument is read (`None`: it has none), and its effect."""
-OPCODES = {opcode[0]: (read, Machine.push) for opcode, read in VALUES.items()}
+OPCODES = {opcode[0]: (read, Machine.make) for opcode, read in VALUES.items()}
 OPCODES |= {opcode[0]: row for opcode, row in OTHERS.items()}
 """All opcodes by number, as `OTHERS`."""
