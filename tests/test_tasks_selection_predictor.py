@@ -79,9 +79,10 @@ def test_maps_match_the_equations(model):
     for each, mean in zip(summary.values(), means, strict=True):
         np.testing.assert_allclose(each["weights"], np.maximum(mean, 0) / max(m.max() for m in means), atol=1e-4)
     assert list(summary) == ["turn 1", "turn 2"]
-
-
-def test_sentences_without_words_have_no_map(model):
+    *channels, _ = model.get_layer("aggregation").input
+    assert len(model.match_matrices) == len(keras.tree.flatten(channels)) == 2 * (L + 1)
+    assert list(model.match_matrices) == [f"M_{kind} {level}" for kind in ("cross", "self") for level in range(L + 1)]
+    # sentences without words have no map
     ids = {"turns": np.array([[[0] * K, [3, 1, 0, 0, 0]]]), "responses": IDS["responses"]}
     titles = [each["title"] for each in Matching(model).maps(ids, [[], TURNS[1]], RESPONSE, details=True)]
     assert titles[0] == "turn 2" and not any("turn 1" in title for title in titles)
@@ -107,12 +108,6 @@ def test_variants_show_the_matches_that_they_have(variant):
     for each in maps:
         if "attention" in each.get("group", "") and not settings:
             np.testing.assert_allclose(np.sum(each["weights"], axis=1), 1.0, atol=1e-5)
-
-
-def test_names_are_those_of_the_image(model):
-    *channels, _ = model.get_layer("aggregation").input
-    assert len(model.match_matrices) == len(keras.tree.flatten(channels)) == 2 * (L + 1)
-    assert list(model.match_matrices) == [f"M_{kind} {level}" for kind in ("cross", "self") for level in range(L + 1)]
 
 
 # === Plain text ===
