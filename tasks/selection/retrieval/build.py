@@ -291,17 +291,17 @@ def save_bm25(directory, parts, words):
         documents, length = documents + len(part), length + len(part.ids)
     index = bm25s.BM25()
     idf = np.log1p((documents - frequency + 0.5) / (frequency + 0.5))
-
-    def scores(part):
-        starts = np.append(part.starts, len(part.ids))
-        tf = scipy.sparse.csr_matrix((np.ones(len(part.ids)), part.ids, starts), (len(part), words))
-        tf.sum_duplicates()
-        relative = np.repeat(part.lengths / max(length / documents, 1e-9), np.diff(tf.indptr))
-        tf.data *= idf[tf.indices] / (tf.data + index.k1 * (1 - index.b + index.b * relative))
-        return tf.astype(np.float32)
-
-    table = scipy.sparse.vstack([scores(part) for part in parts()], "csc")
-    index.scores = {"data": table.data, "indices": table.indices, "indptr": table.indptr.astype(np.int64)}
-    index.scores["num_docs"] = documents
+    ends = np.cumsum(frequency)
+    data, indices = np.empty(ends[-1], np.float32), np.empty(ends[-1], np.int32)
+    place, first = ends - frequency, 0  # of the next entry of each word; of the next document
+    for part in parts():
+        tf = scipy.sparse.csc_matrix((np.ones(len(part.ids)), (part.owners(), part.ids)), (len(part), words))
+        counts, relative = np.diff(tf.indptr), (part.lengths / max(length / documents, 1e-9))[tf.indices]
+        at = np.arange(tf.nnz) + np.repeat(place - tf.indptr[:-1], counts)
+        data[at] = np.repeat(idf, counts) * tf.data / (tf.data + index.k1 * (1 - index.b + index.b * relative))
+        indices[at] = first + tf.indices
+        place, first = place + counts, first + len(part)
+    starts = np.concatenate([[0], ends]).astype(np.int64)
+    index.scores = {"data": data, "indices": indices, "indptr": starts, "num_docs": documents}
     index.vocab_dict, index.nonoccurrence_array = {}, None
     index.save(directory, show_progress=False)
