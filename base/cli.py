@@ -5,6 +5,7 @@ A script imports this before anything that loads TensorFlow, whose runtime is co
 
 import os
 import re
+import signal
 import sys
 
 from absl import app, flags
@@ -13,6 +14,17 @@ from base import runtime
 from base.files import UserError
 
 runtime.prepare()
+
+
+def _show_error(kind, error, trace):
+    """Shows one line for Ctrl-C while a script still imports."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _show_error
 
 
 def _parse_flags(argv):
@@ -39,6 +51,7 @@ def run(main):
         except UserError as error:
             sys.exit(f"error: {error}")
         except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would interrupt the exit
             print("interrupted", file=sys.stderr)
             sys.exit(130)
         except BrokenPipeError:

@@ -40,6 +40,12 @@ def checksum(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def checksums_of(directory, without=()):
+    """`{name: [checksum]}` of the files of a directory and its subdirectories, hidden files left out."""
+    names = (file.relative_to(directory).as_posix() for file in sorted(directory.rglob("[!.]*")) if file.is_file())
+    return {name: [checksum(directory / name)] for name in names if name not in without}
+
+
 def publish(temporary, path):
     """Moves a finished file or directory to its place on the same file system; both are on the disk afterwards."""
     temporary, path = pathlib.Path(temporary), pathlib.Path(path)

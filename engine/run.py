@@ -4,7 +4,7 @@ config.json        model, recipe, config, training, the dataset's facts, provena
 vocabulary.txt     if the dataset has one
 best.weights.h5    weights with the best validation score
 last.npz           weights, optimizer, random state and `State` when training was last saved
-checksums.json     SHA-256 of both files, the present ones and those before
+checksums.json     SHA-256 of both files, the present ones and those before; of a published run that of every file
 history.jsonl      one line per validation
 metrics.json       results of evaluate.py, by split
 examples.json      examples of dev to try the model on
@@ -14,6 +14,8 @@ import contextlib
 import dataclasses
 import errno
 import fcntl
+import hashlib
+import io
 import json
 import os
 import pathlib
@@ -24,66 +26,18 @@ import threading
 import warnings
 import zipfile
 
+import keras
 import numpy as np
 
-from base.config import Config, make_config
-from base.files import UserError, atomic_file, check_output, checksum, publish
-from data.text_files import read_json
-from engine.task import Training
+from base.config import make_config
+from base.files import UserError, atomic_file, check_output, checksum, checksums_of, publish, writing
+from data.text_files import read_json, read_lines
+from engine.records import AnyTraining, Example, Record, Result, Row, State, checked
 from models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
 HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
-CHECKSUMS, LOCK = "checksums.json", ".lock"
-PARTS = ("config", "training", "dataset")
-"""Objects in `config.json`."""
-
-
-class AnyTraining(Training, extra="allow"):
-    """Settings of a training of any task."""
-
-
-class State(Config):
-    """The progress of a training; with the variables of model and optimizer, all that it continues from."""
-
-    step: int = 0
-    """Steps done."""
-    seconds: float = 0.0
-    """Time of these steps, without validations."""
-    losses: float = 0.0
-    """Sum of the losses since the last validation."""
-    best_score: float = -1.0
-    waited: int = 0
-    """Validations since the best score."""
-    stopped: bool = False
-    """True if early stopping ended the training."""
-    validated_step: int = 0
-    """Step of the last validation."""
-    row: dict | None = None
-    """Last row of the history, for a process killed between saving and logging."""
-
-    def next_validation(self, interval, total):
-        """The step of the next validation: a multiple of `interval`, or the last step of `total`."""
-        due = (self.validated_step // interval + 1) * interval
-        return max(self.step, min(due, total))
-
-    def after(self, losses, seconds):
-        """The state after more steps with these losses."""
-        return self.replace(
-            step=self.step + len(losses), losses=self.losses + sum(losses), seconds=self.seconds + seconds
-        )
-
-    def validated(self, row, score, patience, best_score):
-        """The state after a validation with a score and a row of the history."""
-        waited = 0 if score > self.best_score else self.waited + 1
-        return self.replace(
-            losses=0.0,
-            best_score=max(float(score), self.best_score),
-            waited=waited,
-            stopped=bool(score >= best_score or 0 < patience <= waited),
-            validated_step=self.step,
-            row=row,
-        )
+CHECKSUMS, LOCK, CARD = "checksums.json", ".lock", "README.md"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,38 +80,50 @@ class Run:
 
     @classmethod
     def create(cls, path, record, vocabulary=None):
-        """Makes the directory of a new run, a `UserError` if it is in use, and writes `config.json` and vocabulary."""
-        path = pathlib.Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            how = "--resume to continue" if (path / LAST).exists() else "delete it: there is nothing to continue"
+        """Makes the directory of a new run, a `UserError` if it is in use, and writes `config.json` and vocabulary.
+
+        A run that ended before anything was saved is replaced.
+        """
+        run = cls(pathlib.Path(path), {})
+        if (run.path / CONFIG).exists() and not run.saved():
+            with locked(run.path):  # what a killed process left
+                shutil.rmtree(run.path)
+        if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
+            how = "--resume to continue" if run.saved() else "delete it: there is nothing to continue"
             raise UserError(f"{path} is in use: give another --workdir, or {how}")
-        check_output(path / CONFIG)
-        if vocabulary is not None:
-            vocabulary.save(path / VOCABULARY)
-        run = cls(path, {})
-        run.update(record)
+        check_output(run.path / CONFIG)
+        try:
+            run.update(record)
+            if vocabulary is not None:
+                vocabulary.save(run.path / VOCABULARY)
+        except BaseException:
+            shutil.rmtree(run.path)
+            raise
         return run
 
     @classmethod
     def open(cls, path):
-        """Opens a run; a directory without a readable `config.json` of a known model is a `UserError`."""
+        """Opens a run; one without a valid `config.json`, or whose files were altered, is a `UserError`."""
         run = cls(pathlib.Path(path), {})
-        file = run.path / CONFIG
-        if not file.is_file():
+        if not (run.path / CONFIG).is_file():
             raise UserError(f"{path} is no run directory: it has no {CONFIG}")
-        record = run._read(CONFIG, {})
-        if not isinstance(record, dict) or record.get("model") not in MODELS:
-            raise UserError(f"{file}: expected a `model` of {', '.join(MODELS)}")
-        missing = [name for name in PARTS if not isinstance(record.get(name), dict)]
-        if missing:
-            raise UserError(f"{file}: expected the contents that train.py writes. Missing: {', '.join(missing)}")
-        run.record.update(record)
+        run.record.update(run._read(CONFIG, Record))
+        for name in run._checksums().keys() - {BEST, LAST}:  # they are large, and checked when they are read
+            run._check(name)
         return run
 
     def update(self, changes):
         """Changes entries of `config.json`."""
         self.record.update(changes)
         self._write(CONFIG, self.record)
+
+    def saved(self):
+        """True if weights or a state were saved."""
+        return (self.path / BEST).exists() or (self.path / LAST).exists()
+
+    def seal(self):
+        """Writes the checksums of all files that answers depend on; `open` refuses a run that differs from them."""
+        self._write(CHECKSUMS, checksums_of(self.path, without=(CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD)))
 
     # === Weights and state ===
 
@@ -171,31 +137,35 @@ class Run:
         if not weights.is_file():
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")
         self._check(BEST)
-        model = self.build_model()
+        room = max(weights.stat().st_size, 2**20)
+        for value in keras.tree.flatten(self.config.to_json()):
+            if isinstance(value, int) and value > room:
+                raise UserError(f"{self.path / CONFIG}: a model of size {value:,} does not fit {BEST}")
         with _fitting(weights), warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)  # Keras only warns of layers it found no weights for
+            model = self.build_model()
             model.load_weights(weights)
         return model
 
     def save_best(self, model):
-        """Writes `best.weights.h5`."""
-        temporary = self.path / f".{BEST}"  # Keras wants the ending
-        model.save_weights(temporary, overwrite=True)
-        self._keep(temporary, BEST)
+        """Writes `best.weights.h5`, from memory: on a full disk HDF5 would end the process."""
+        content = _WeightsInMemory()
+        model.save_weights(content)
+        temporary = self.path / f".{BEST}"
+        with self._writing(temporary):
+            temporary.write_bytes(content.getbuffer())
+            if checksum(temporary) != hashlib.sha256(content.getbuffer()).hexdigest():
+                raise OSError(errno.EIO, "it reads otherwise than it was written")
 
     def save(self, model, state):
         """Writes `last.npz`: every variable of a compiled model and its optimizer, and the `State`."""
         variables = {f"v/{i}": np.asarray(v) for i, v in enumerate(_variables(model))}
         temporary = self.path / f".{LAST}"
-        try:
+        with self._writing(temporary):
             np.savez(temporary, state=json.dumps(state.to_json()), **variables)
-            with zipfile.ZipFile(temporary) as written:  # the file before is kept until this one is known to be whole
+            with zipfile.ZipFile(temporary) as written:
                 if written.testzip() is not None:
                     raise OSError(errno.EIO, "it reads otherwise than it was written")
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise UserError(f"{self.path / LAST} cannot be written: {error.strerror or error}") from error
-        self._keep(temporary, LAST)
 
     def restore(self, model):
         """Loads `last.npz` into a compiled model, bit by bit, makes `history.jsonl` fit it, and returns the `State`."""
@@ -221,16 +191,30 @@ class Run:
         with _fitting(self.path / LAST), np.load(self.path / LAST, allow_pickle=False) as saved:
             yield saved, State.of(json.loads(str(saved["state"])))
 
-    def _keep(self, temporary, name):
-        """Moves a finished file to its place; its checksum is written first, beside that of the one it replaces."""
-        known = self._read(CHECKSUMS, {})
-        self._write(CHECKSUMS, {**known, name: [*known.get(name, [])[-1:], checksum(temporary)]})
-        publish(temporary, self.path / name)
+    @contextlib.contextmanager
+    def _writing(self, temporary):
+        """Moves `.NAME`, which the block writes and checks, to its place `NAME`; if it cannot, the one before is kept.
+
+        Its checksum is written first, beside that of the one it replaces.
+        """
+        name = temporary.name[1:]
+        try:
+            yield
+            known = self._checksums()
+            self._write(CHECKSUMS, {**known, name: [*known.get(name, [])[-1:], checksum(temporary)]})
+            publish(temporary, self.path / name)
+        except OSError as error:
+            raise UserError(f"{self.path / name} cannot be written: {error.strerror or error}") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _checksums(self):
+        return self._read(CHECKSUMS, dict[str, list[str]], {})
 
     def _check(self, name):
-        known = self._read(CHECKSUMS, {}).get(name)
-        if known and checksum(self.path / name) not in known:
-            raise UserError(f"{self.path / name} is damaged: {CHECKSUMS} does not name its SHA-256")
+        known, file = self._checksums().get(name), self.path / name
+        if known and not (file.is_file() and checksum(file) in known):
+            raise UserError(f"{file} is damaged or was altered: {CHECKSUMS} does not name its SHA-256")
 
     def remove_leftovers(self):
         """Removes the unfinished files of a process that was killed while it wrote."""
@@ -241,7 +225,7 @@ class Run:
 
     def log(self, row):
         """Appends one line to `history.jsonl`."""
-        with open(self.path / HISTORY, "a", encoding="utf-8") as file:
+        with writing(self.path / HISTORY), open(self.path / HISTORY, "a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -249,12 +233,12 @@ class Run:
     def history(self):
         """The rows of `history.jsonl`, up to the first that a killed process left unfinished."""
         file, rows = self.path / HISTORY, []
-        for line in file.read_text(encoding="utf-8").split("\n") if file.exists() else ():
+        for _, line in read_lines(file, None) if file.exists() else ():
             try:
                 rows.append(json.loads(line))
-            except ValueError:
+            except (ValueError, RecursionError):
                 break
-        return rows
+        return checked(file, list[Row], rows)
 
     def _complete_history(self, state):
         """A killed process may have written a row less or more than it saved."""
@@ -281,18 +265,22 @@ class Run:
 
     def examples(self):
         """The contents of `examples.json`; empty in a run without it."""
-        return self._read(EXAMPLES, [])
+        return self._read(EXAMPLES, list[Example], [])
+
+    def metrics(self):
+        """The contents of `metrics.json`, `{split: result}`; empty in a run without it."""
+        return self._read(METRICS, dict[str, Result], {})
 
     def save_metrics(self, split, result):
         """Sets the entry of `split` in `metrics.json`; that of a published model stays as its card says."""
-        metrics = self._read(METRICS, {})
+        metrics = self.metrics()
         if split not in metrics or self.dataset["path"] is not None:
             self._write(METRICS, {**metrics, split: result})
 
-    def _read(self, name, default):
-        """The contents of a JSON file; `default` without it."""
+    def _read(self, name, kind, default=None):
+        """The contents of a JSON file, which are of a `kind`; `default` without it."""
         file = self.path / name
-        return read_json(file) if file.exists() else default
+        return checked(file, kind, read_json(file)) if file.exists() else default
 
     def _write(self, name, value):
         with atomic_file(self.path / name) as file:
@@ -301,11 +289,21 @@ class Run:
 
 @contextlib.contextmanager
 def _fitting(file):
-    """Turns the errors of reading weights or a state into a `UserError`."""
+    """Turns the errors of building a model and of reading weights or a state into a `UserError`."""
     try:
         yield
-    except (OSError, ValueError, KeyError, UserWarning, zipfile.BadZipFile) as error:
-        raise UserError(f"{file}: the weights do not fit {CONFIG}. {str(error).splitlines()[0]}") from error
+    except UserError:
+        raise
+    except Exception as error:  # of a damaged file Keras, NumPy and h5py raise anything
+        reason = (str(error) or type(error).__name__).splitlines()[0][:200]
+        raise UserError(f"{file}: the weights do not fit {CONFIG}. {reason}") from error
+
+
+class _WeightsInMemory(io.BytesIO):
+    """A file for `keras.Model.save_weights`, which asks for the ending of its name."""
+
+    def __str__(self):
+        return BEST
 
 
 def _variables(model):

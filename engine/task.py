@@ -74,7 +74,7 @@ class Task(abc.ABC):
     release_training = {}
     """`{field: value}` of `Training` that `--set compatibility=release` sets."""
     best_score = 1.0
-    """The best score that `validate` can return; training ends when it is reached."""
+    """The best score that `validate` can return; training ends when it is reached, unless that may be chance."""
     options = ()
     """Flags of evaluate.py that `measure` takes."""
     groupings = ()
@@ -213,6 +213,10 @@ class Task(abc.ABC):
     def average(self, logits):
         """The logits of an ensemble, whose probabilities are a mean of the models'; refused here."""
         raise UserError(f"models of {self.name} make no ensemble here: give --run one run, or a pattern of several")
+
+    def contexts(self, split):
+        """The number of contexts, questions or pairs that `validate` scores."""
+        return len(split)
 
     @abc.abstractmethod
     def validate(self, model, split, length_multiple=4):

@@ -21,11 +21,12 @@ from data.batching import Epochs
 from engine.devices import choose_xla, has_gpu, open_devices, set_precision, set_seed
 from engine.optimizers import averaged_weights
 from engine.provenance import provenance
-from engine.run import BEST, LAST, Run, State, locked, signals_received
+from engine.run import LAST, Run, State, locked, signals_received
 from engine.task import sample_of
 from engine.vocabularies import start_from
 from models import MODELS
 
+FEWEST = 100  # contexts of dev on which the best score is no chance
 BLOCK = 10  # steps between two looks at the loss: the device need not wait for them
 
 
@@ -79,9 +80,9 @@ def start(
     }
     with devices.workdir(workdir, resume=False) as path:
         run = Run.create(path, record, dataset.vocabulary)
-        task.keep_for_run(dataset, run.path)
-        run.save_examples(task.examples(dataset))
-        with _alone(run, new=True):
+        with _alone(run):
+            task.keep_for_run(dataset, run.path)
+            run.save_examples(task.examples(dataset))
             train(task, run, dataset, devices, init_from=init_from, save_minutes=save_minutes)
         return run
 
@@ -98,33 +99,33 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
         run = Run.open(path)
         if run.saved_state() is None:
             raise UserError(f"{run.path} cannot be resumed: it has no {LAST}")
-        if run.finished() and (epochs or 0) <= stored.epochs:
-            done = run.history()[-1]["epoch"]
-            print(f"{run.path} is finished, after {done:g} epochs; --epochs=N with more continues it")
-            return run
-        dataset = task.dataset_of(run, data)
-        task.check_fits(run.config, dataset)
-        training = make_config(task.Training, {**run.record["training"], "epochs": epochs or stored.epochs})
-        resumed = [*run.record.get("resumed", []), {**provenance(), "devices": devices.count}]
-        run.update({"training": training.to_json(), "resumed": resumed})
         with _alone(run):
+            if run.finished() and (epochs or 0) <= stored.epochs:
+                done = run.history()[-1]["epoch"]
+                print(f"{run.path} is finished, after {done:g} epochs; --epochs=N with more continues it")
+                return run
+            dataset = task.dataset_of(run, data)
+            task.check_fits(run.config, dataset)
+            training = make_config(task.Training, {**run.record["training"], "epochs": epochs or stored.epochs})
+            resumed = [*run.record.get("resumed", []), {**provenance(), "devices": devices.count}]
+            run.update({"training": training.to_json(), "resumed": resumed})
             train(task, run, dataset, devices, save_minutes=save_minutes)
         return run
 
 
 @contextlib.contextmanager
-def _alone(run, new=False):
-    """Locks a run for the block that trains it; removes a `new` one if the block fails before anything was saved."""
-    try:
-        with locked(run.path):
-            run.remove_leftovers()
+def _alone(run):
+    """Locks a run for the block that trains it; removes it if the block fails before anything was saved."""
+    with locked(run.path):
+        run.remove_leftovers()
+        try:
             yield
-    except BaseException as error:
-        if new and not any((run.path / name).exists() for name in (BEST, LAST)):
-            shutil.rmtree(run.path)
-        if isinstance(error, KeyboardInterrupt):
-            raise UserError(f"interrupted; {_kept(run)}") from error
-        raise
+        except BaseException as error:
+            if not run.saved():
+                shutil.rmtree(run.path)
+            if isinstance(error, KeyboardInterrupt):
+                raise UserError(f"interrupted; {_kept(run)}") from error
+            raise
 
 
 def _kept(run):
@@ -190,10 +191,13 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
             if state.step == due:
                 with averaged_weights(model, evaluation_model) as averaged:
                     metrics, score = task.validate(averaged, dev, length_multiple)
-                    if score > state.best_score:
+                    improved = score > state.best_score or score >= task.best_score  # the last of the best scores
+                    if improved:
                         run.save_best(averaged)
                 row = _row(state, epochs.steps, metrics)
-                state = state.validated(row, score, training.patience, task.best_score)
+                telling = state.step >= epochs.steps and state.validations >= 2 and task.contexts(dev) >= FEWEST
+                done = telling and score >= task.best_score
+                state = state.validated(row, score, improved, training.patience, done)
                 run.save(model, state)
                 saved_at = time.monotonic()
                 run.log(row)

@@ -1,7 +1,6 @@
 """Models to serve: a run, or an exported SavedModel, under a name."""
 
 import gc
-import json
 import pathlib
 
 import numpy as np
@@ -10,7 +9,7 @@ from pydantic import create_model
 from base.config import Config
 from base.files import UserError
 from engine.predictor import Predictor
-from engine.run import CONFIG, METRICS, Run
+from engine.run import CONFIG, Run
 from tasks import TASKS
 from tasks.selection.retrieval.answers import AnsweringPredictor
 from tasks.selection.retrieval.build import index_of_run
@@ -150,9 +149,7 @@ def _facts_of(run, predictor):
 
 def _scores(run):
     """The metrics of the splits that evaluate.py scored; if dev is not among them, those of the best validation."""
-    file = run.path / METRICS
-    splits = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    scores = {split: record["metrics"] for split, record in splits.items()}
+    scores = {split: record["metrics"] for split, record in run.metrics().items()}
     rows = [{name: value for name, value in row.items() if name not in PROGRESS} for row in run.history()]
     if rows and "dev" not in scores:
         first = next(name for name in FIRST if name in rows[0])

@@ -1,6 +1,7 @@
 """cli.py and the scripts' flags: one sentence, exit code 1, nothing half-written."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -102,9 +103,17 @@ def test_ctrl_c_is_one_sentence(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["script"])
     monkeypatch.setattr(cli.flags, "FLAGS", cli.flags.FlagValues())
     monkeypatch.setattr(cli.app, "run", lambda guarded, flags_parser: guarded(None))
+    before = signal.getsignal(signal.SIGINT)
     with pytest.raises(SystemExit) as end:
         cli.run(main)
+    assert signal.signal(signal.SIGINT, before) == signal.SIG_IGN  # a second Ctrl-C would interrupt the exit
     assert end.value.code == 130 and capsys.readouterr().err == "interrupted\n"
+
+
+def test_ctrl_c_during_imports_is_one_line():
+    program = "import os, signal, base.cli; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(9)"
+    done = run_process("-c", program)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "interrupted\n")
 
 
 def test_atomic_directory_appears_whole_or_not_at_all(tmp_path):

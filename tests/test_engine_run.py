@@ -4,12 +4,26 @@ import errno
 import json
 import multiprocessing
 import os
+import resource
+import shutil
 import signal
 
 import pytest
 
 from base.files import UserError, atomic_directory, atomic_file
-from engine.run import BEST, CHECKSUMS, CONFIG, LAST, Run, State, locked, signals_received
+from engine.run import (
+    BEST,
+    CHECKSUMS,
+    CONFIG,
+    EXAMPLES,
+    HISTORY,
+    LAST,
+    METRICS,
+    Run,
+    State,
+    locked,
+    signals_received,
+)
 from tasks import TASKS
 
 
@@ -27,13 +41,19 @@ def copied(trained_dialog, tmp_path):
     [
         (None, "is no run directory: it has no config.json"),
         ("{", "config.json: expected JSON"),
-        ('{"model": "transformer"}', "config.json: expected a `model` of bidaf, "),
-        ('{"model": "dam", "config": {}}', r"config\.json: expected .*\. Missing: training, dataset"),
+        ('{"model": "transformer"}', "config.json: model: .*'dam'.* Received: transformer"),
+        ('{"model": []}', r"config.json: model: .*'dam'.* Received: \[\]"),
+        ('{"model": "dam", "config": {}}', r"config\.json: .*training is missing"),
+        ('{"model": "dam", "config": null}', r"config\.json: config: .* dictionary.* Received: None"),
+        ('{"model": "dam", "config": {}, "training": {}, "dataset": {"name": 5, "path": null}}', "name: .*string.*5"),
+        ("[" * 100_000, "config.json: expected JSON.* nested too deep"),
+        ("[]", r"config\.json: .* dictionary"),
+        ("\xff", "config.json: expected JSON in UTF-8"),
     ],
 )
 def test_open_refuses(content, message, tmp_path):
     if content:
-        (tmp_path / CONFIG).write_text(content)
+        (tmp_path / CONFIG).write_text(content, encoding="latin-1")
     with pytest.raises(UserError, match=message):
         Run.open(tmp_path)
 
@@ -43,6 +63,8 @@ def test_open_refuses(content, message, tmp_path):
     [
         ("config", {}, f"{CONFIG}: MEMMAConfig: the field vocabulary_size is missing"),
         ("training", {"seed": -1}, f"{CONFIG}: seed: .*greater than or equal to 0"),
+        ("training", {"epochs": None}, f"{CONFIG}: epochs: .*number. Received: None"),
+        ("training", {"learning_rate": float("nan")}, f"{CONFIG}: learning_rate: .*finite"),
     ],
 )
 def test_wrong_values_in_the_config_are_named(part, values, message, copied):
@@ -59,11 +81,69 @@ def test_create_refuses_a_used_directory(file, how, copied):
     assert [each.name for each in copied.path.iterdir()] == [file]
 
 
+def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied, monkeypatch):
+    Run.create(copied.path, copied.record)
+    with locked(copied.path), pytest.raises(UserError, match="is being trained by another process"):
+        Run.create(copied.path, copied.record)
+    (copied.path / "candidates.txt").touch()
+    Run.create(copied.path, copied.record)
+    assert not (copied.path / "candidates.txt").exists()
+
+
 def test_update_keeps_the_other_entries(copied):
     Run.create(copied.path, copied.record).update({"devices": 3})
     found = Run.open(copied.path)
     assert found.record == {**copied.record, "devices": 3}
     assert (found.model, found.task, found.config.heads, found.training.decay) == ("memma", "dialog", 2, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "read", "message"),
+    [
+        (METRICS, "[1]", Run.metrics, "metrics.json: .* dictionary"),
+        (METRICS, '{"dev": {"confidence": {"slope": "x"}, "metrics": {}}}', Run.metrics, "slope: .* number"),
+        (METRICS, '{"dev": 1}', Run.metrics, "metrics.json: dev: "),
+        (EXAMPLES, '[{"title": "a"}]', Run.examples, "examples.json: the field 0.instance is missing"),
+        (EXAMPLES, "{", Run.examples, "examples.json: expected JSON"),
+        (HISTORY, '{"step": 1, "epoch": 1.0}\n\xff\n', Run.history, "history.jsonl, line 2: expected UTF-8"),
+        (HISTORY, "5\n", Run.history, "history.jsonl: 0: "),
+        (HISTORY, '{"step": 1}\n', Run.history, "history.jsonl: the field 0.epoch is missing"),
+        (CHECKSUMS, '{"best.weights.h5": 5}', Run.load_model, "checksums.json: best.weights.h5: .* list"),
+    ],
+)
+def test_wrong_files_are_named(file, content, read, message, copied):
+    (copied.path / BEST).touch()
+    (copied.path / file).write_text(content, encoding="latin-1")
+    with pytest.raises(UserError, match=message):
+        read(copied)
+
+
+def test_sizes_that_the_weights_have_no_room_for_are_refused(trained_dialog, copied):
+    (copied.path / BEST).write_bytes((trained_dialog.path / BEST).read_bytes())
+    run = Run(copied.path, {**copied.record, "config": {**copied.record["config"], "vocabulary_size": 10**9}})
+    with pytest.raises(UserError, match=f"{CONFIG}: a model of size 1,000,000,000 does not fit {BEST}"):
+        run.load_model()
+
+
+def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(trained_dialog, tmp_path):
+    run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
+    run.seal()
+    names = {CONFIG, BEST, "vocabulary.txt", "candidates.txt", "entities.txt", "knowledge.txt", "phrases.txt"}
+    assert names <= json.loads((run.path / CHECKSUMS).read_text()).keys()
+    Run.open(run.path).load_model()
+    run.save_metrics("dev", {"metrics": {"per_response": 0.5}})
+    Run.open(run.path)
+    for name in names:
+        content = bytearray((run.path / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (run.path / name).write_bytes(content)
+        with pytest.raises(UserError, match=f"({name} is damaged or was altered: {CHECKSUMS}|{name}: )"):
+            Run.open(run.path).load_model()
+        content[len(content) // 2] ^= 1
+        (run.path / name).write_bytes(content)
+    (run.path / "knowledge.txt").unlink()
+    with pytest.raises(UserError, match=r"knowledge\.txt is damaged or was altered"):
+        Run.open(run.path)
 
 
 # === Damage and unfinished writes ===
@@ -76,7 +156,7 @@ def test_any_damage_is_named(trained_dialog, copied, name):
     for place in (0, len(content) // 3, len(content) // 2, len(content) - 1):
         content[place] ^= 1
         (copied.path / name).write_bytes(content)
-        with pytest.raises(UserError, match=f"{name} is damaged: {CHECKSUMS} does not name its SHA-256"):
+        with pytest.raises(UserError, match=f"{name} is damaged.* {CHECKSUMS} does not name its SHA-256"):
             copied.load_model() if name == BEST else copied.saved_state()
         content[place] ^= 1
     (copied.path / name).write_bytes(content)
@@ -112,12 +192,29 @@ def test_the_checksum_before_counts_until_the_new_file_is_there(trained_dialog, 
 
 
 def test_history_follows_the_saved_state(copied):
-    first, second = {"step": 6, "loss": 1.0}, {"step": 12, "loss": 0.5}
+    first, second = {"step": 6, "epoch": 0.5}, {"step": 12, "epoch": 1.0}
     copied.log(first)
     copied._complete_history(State(step=13, validated_step=12, row=second))  # killed before the row was written
     assert copied.history() == [first, second]
     copied._complete_history(State(step=6, validated_step=6, row=first))  # killed before the state was saved
     assert copied.history() == [first]
+
+
+@pytest.mark.parametrize("name", [BEST, LAST])
+def test_a_full_disk_keeps_the_last_good_files(trained_dialog, tmp_path, name):
+    """No file may become larger than 20 KB, as if no more fitted the disk."""
+    run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
+    model, before = run.load_model(), {file: file.read_bytes() for file in run.path.iterdir() if file.is_file()}
+    task = TASKS["dialog"]
+    model.compile(task.optimizer(task.Training(), 7))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        with pytest.raises(UserError, match=f"{name} cannot be written: File too large"):
+            run.save_best(model) if name == BEST else run.save(model, State())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {file: file.read_bytes() for file in run.path.iterdir() if file.is_file()} == before
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])

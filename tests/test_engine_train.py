@@ -17,7 +17,7 @@ from base import runtime
 from base.files import UserError
 from engine.devices import OneDevice
 from engine.evaluate import evaluate
-from engine.run import BEST, HISTORY, LAST, Run
+from engine.run import BEST, HISTORY, LAST, Run, locked
 from engine.task import Training
 from engine.train import BLOCK, Progress, resume, start, train
 from models import MODELS
@@ -34,8 +34,8 @@ class Numbers:
     """A task of lists of numbers of different lengths; the model learns their product with a weight."""
 
     Training, best_score = Training, 1.0
-    scores = ()
-    """What validations find in turn; default: ever better scores."""
+    scores, dev = (), 100
+    """Scores of the validations; default: ever better ones. Contexts of dev."""
 
     def __init__(self, **values):
         self.left = None
@@ -52,6 +52,9 @@ class Numbers:
 
     def loss_counts(self, targets):
         return np.ones(len(targets))
+
+    def contexts(self, split):
+        return self.dev
 
     def training_batches(self, split, config, training, rng):
         return [(step, rng.normal()) for step in range(len(split))]
@@ -126,7 +129,7 @@ def test_tensorboard_has_the_loss_of_each_block_by_step(tmp_path):
     [
         ([0.5, 0.25, 0.25], 2, "no improvement for 2 validations: training stopped"),
         ([0.5, 0.5], 1, "no improvement for 1 validation: training stopped"),
-        ([0.5, 1.0], 0, "the best score that there is: training stopped"),
+        ([1.0, 0.5, 1.0], 0, "the best score that there is: training stopped"),
     ],
 )
 def test_early_stopping_says_why_and_can_be_extended(tmp_path, capsys, scores, patience, reason):
@@ -137,6 +140,20 @@ def test_early_stopping_says_why_and_can_be_extended(tmp_path, capsys, scores, p
     assert run.saved_state().stopped and run.finished()
     trained(run.path, targets, Numbers(), total=60, **settings)
     assert len(run.history()) > len(scores)
+
+
+@pytest.mark.parametrize(
+    ("dev", "per_epoch", "validations"),
+    [
+        (100, 1, 3),  # after three validations
+        (100, 5, 5),  # and one epoch
+        (99, 1, 8),  # never on a small dev
+    ],
+)
+def test_the_best_score_ends_training_only_where_it_is_no_chance(tmp_path, dev, per_epoch, validations):
+    task = Numbers(scores=[1.0] * 40, dev=dev)
+    run = trained(tmp_path / "run", np.ones(5), task, total=40, validations_per_epoch=per_epoch)
+    assert len(run.history()) == validations
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
@@ -343,6 +360,14 @@ def test_a_finished_run_says_so(trained_dialog, capsys):
     resume(dialog, trained_dialog.path)
     assert "is finished, after 8 epochs; --epochs=N with more continues it" in capsys.readouterr().out
     assert (trained_dialog.path / "config.json").read_text() == before
+
+
+def test_resume_that_the_lock_refuses_changes_nothing(trained_dialog, tmp_path):
+    run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
+    before = (run.path / "config.json").read_bytes()
+    with locked(run.path), pytest.raises(UserError, match="is being trained by another process"):
+        resume(dialog, run.path, epochs=50.0)
+    assert (run.path / "config.json").read_bytes() == before
 
 
 def without_a_state(run):

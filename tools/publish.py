@@ -18,7 +18,7 @@ from absl import flags
 
 from base import cli
 from base.config import make_config, parse_assignments
-from base.files import UserError, atomic_directory, checksum
+from base.files import UserError, atomic_directory
 from data.corpora import smn
 from metrics.tables import markdown
 
@@ -27,7 +27,7 @@ FLAGS = flags.FLAGS
 
 def main():
     from engine.evaluate import Evaluation
-    from engine.run import BEST, CHECKSUMS, CONFIG, LAST, METRICS, Run
+    from engine.run import BEST, CARD, CHECKSUMS, CONFIG, LAST, METRICS, Run
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)
@@ -43,11 +43,11 @@ def main():
         halve(run.path / BEST, directory / BEST)
         record = {**run.record, "dataset": {**run.dataset, "path": None}, "config": config.to_json()}
         (directory / CONFIG).write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
-        (directory / CHECKSUMS).write_text(json.dumps({BEST: [checksum(directory / BEST)]}, indent=1))
         published = Run.open(directory)
         evaluation = Evaluation(TASKS[run.task], [published], FLAGS.data or run.dataset["path"], precision="float32")
         records = {split: evaluation.score(split) for split in FLAGS.splits}
-        (directory / "README.md").write_text(card(published, about, records), encoding="utf-8")
+        (directory / CARD).write_text(card(published, about, records), encoding="utf-8")
+        published.seal()
     size = sum(file.stat().st_size for file in pathlib.Path(FLAGS.out).rglob("*"))
     print(f"{FLAGS.out}: {size / 2**20:.1f} MB")
 

@@ -123,6 +123,9 @@ class DialogTask(task.Task):
     def average(self, logits):
         return mean_of_softmaxes(logits)
 
+    def contexts(self, split):
+        return len(split.answers)
+
     def validate(self, model, split, length_multiple=4):
         predicted = predict(model, split, length_multiple=length_multiple)
         metrics = dialog_metrics(predicted, split.answers, split.dialog)

@@ -6,12 +6,10 @@ probable it is that an answer is right if both are equally frequent; the thresho
 answers from wrong ones best, both weighing the same (Youden 1950).
 """
 
-import json
-
 import numpy as np
 import scipy.optimize
 
-from base.config import Config
+from base.config import Config, make_config
 from data.batching import evenly_spaced
 from engine.run import METRICS
 from metrics.reading_comprehension import exact_match
@@ -40,10 +38,9 @@ class Scale(Config):
 
 def scale_of(run):
     """The `Scale` of a run that was evaluated on dev, where one could be fitted; else `None`."""
-    file = run.path / METRICS
-    record = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    found = record.get("dev", {}).get("confidence")
-    return Scale(**{name: found[name] for name in Scale.model_fields}) if found else None
+    found = run.metrics().get("dev", {}).get("confidence")
+    fitted = found and {name: value for name, value in found.items() if name in Scale.model_fields}
+    return make_config(Scale, fitted, f"{run.path / METRICS}: ") if found else None
 
 
 def fit_scale(scores, right):

@@ -129,6 +129,9 @@ class SelectionTask(task.Task):
     def average(self, logits):
         return mean_of_logits(logits)
 
+    def contexts(self, split):
+        return len(split.context_turns)
+
     def validate(self, model, split, length_multiple=4):
         """Chooses by R10@1 + R10@2."""
         scores = scoring.score(model, split, model.config, length_multiple=length_multiple)
