@@ -38,6 +38,8 @@ from models import MODELS
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
 HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
 CHECKSUMS, LOCK, CARD = "checksums.json", ".lock", "README.md"
+UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD)
+"""Files of a published run without a checksum: answers do not depend on them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Run:
             with locked(run.path):  # what a killed process left
                 shutil.rmtree(run.path)
         if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
-            how = "--resume to continue" if run.saved() else "delete it: there is nothing to continue"
+            how = "--resume to continue" if (run.path / LAST).exists() else "delete it: there is nothing to continue"
             raise UserError(f"{path} is in use: give another --workdir, or {how}")
         check_output(run.path / CONFIG)
         try:
@@ -123,7 +125,7 @@ class Run:
 
     def seal(self):
         """Writes the checksums of all files that answers depend on; `open` refuses a run that differs from them."""
-        self._write(CHECKSUMS, checksums_of(self.path, without=(CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD)))
+        self._write(CHECKSUMS, checksums_of(self.path, without=UNSEALED))
 
     # === Weights and state ===
 

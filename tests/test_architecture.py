@@ -4,11 +4,14 @@ import ast
 import collections
 import functools
 import graphlib
+import json
 
 import pytest
 from helpers import ROOT
 from walks import batch_walk
 
+from base.files import checksums_of
+from engine.run import CHECKSUMS, UNSEALED
 from tasks import TASKS
 
 FLOORS = (
@@ -90,6 +93,12 @@ def test_metrics_know_no_models():
 def test_a_file_can_be_read_at_once():
     lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
     assert {name: count for name, count in lines.items() if count > 400} == {}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "pretrained").iterdir()), ids=lambda path: path.name)
+def test_published_runs_are_sealed(path):
+    """After a change on purpose: `Run(pathlib.Path(PATH), {}).seal()`."""
+    assert json.loads((path / CHECKSUMS).read_text()) == checksums_of(path, UNSEALED)
 
 
 # === Walks ===
