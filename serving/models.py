@@ -11,6 +11,7 @@ from base.files import UserError
 from engine.predictor import Predictor
 from engine.run import CONFIG, Run
 from tasks import TASKS
+from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
 from tasks.selection.retrieval.build import index_of_run
 
@@ -70,6 +71,9 @@ class SavedModel(Predictor):
         fields = {name: str if len(spec.shape) == 1 else list[str] for name, spec in self._inputs.items()}
         self.Instance = create_model("Instance", __base__=Config, **fields)
         self.example = {name: "" if kind is str else [""] for name, kind in fields.items()}
+        if self.signature == "rank":
+            self.Instance, self.Answer = SelectionPredictor.Instance, SelectionPredictor.Answer
+            self.example = TASKS["selection"].export_instance
 
     def answer(self, instances):
         """Like `Predictor`'s; shorter lists of texts are padded with `""`, as the signature expects."""
@@ -80,8 +84,11 @@ class SavedModel(Predictor):
             for name, spec in self._inputs.items()
         }
         outputs = {name: tensor.numpy() for name, tensor in self._call(**columns).items()}
-        rows = [{name: _plain(value[i]) for name, value in outputs.items()} for i in range(len(instances))]
-        return [self.Answer(**row) for row in rows]
+        rows = [{name: value[i] for name, value in outputs.items()} for i in range(len(instances))]
+        if self.signature == "rank":  # the candidates that were padded are last
+            sizes = [len(instance.candidates) for instance in instances]
+            rows = [{name: row[name][:size] for name in row} for row, size in zip(rows, sizes, strict=True)]
+        return [self.Answer(**{name: _plain(value) for name, value in row.items()}) for row in rows]
 
     def answer_with_attention(self, instance, details):
         raise UserError("an exported model keeps no attention; serve its run to explain answers")

@@ -13,10 +13,12 @@ import tensorflow as tf
 from exported import WORDS, make_run
 from helpers import ROOT, run_script, train_small
 
+from base.files import UserError
 from data.tokenizers import words_of
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
 from engine.devices import set_precision
+from serving.models import load
 from tasks import TASKS
 from tasks.selection.export import NO_SCORE
 from tasks.selection.prepare import Settings, prepare
@@ -217,6 +219,21 @@ def test_the_predictor_answers_as_the_export_does(served):
         (["d", "e"], ["e", "d"]),  # of the three turns that are read the first is empty
     ]
     assert [explained] == predictor.predict([asked]) and predictor.predict([]) == []
+
+
+def test_the_server_gives_the_export_the_contract_of_the_run(served):
+    """Not padded by the other instances of its batch with scores of -1, nor for a conversation without text."""
+    model, predictor = load("dam", served.run.path.parent / "out" / "exact"), TASKS["selection"].predictor(served.run)
+    model.warm_up()
+    instances = [{"turns": ["a b", "c"], "candidates": ["d e", "b"]}, {"turns": ["c"], "candidates": ["a", "b", "e d"]}]
+    found = model.answers([model.valid(instance, "instance") for instance in instances])
+    for answer, expected in zip(found, predictor.predict(instances), strict=True):
+        assert answer["order"] == expected["order"] and answer.keys() == expected.keys()
+        np.testing.assert_allclose(answer["logits"], expected["logits"], atol=1e-5)
+        np.testing.assert_allclose(answer["scores"], expected["scores"], atol=1e-5)
+    for each in (model, predictor):
+        with pytest.raises(UserError, match="instance: turns: a turn with text is needed"):
+            each.valid({"turns": [], "candidates": ["a"]}, "instance")
 
 
 def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused(served):
