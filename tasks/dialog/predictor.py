@@ -101,7 +101,7 @@ class DialogPredictor(Predictor):
         """Sentences before a history that the user begins, if in the dataset the bot always begins."""
         if self._firsts != {SILENCE}:
             return []
-        [[greeting, *_]] = self._turns([[("user", SILENCE)]], [[]])
+        [greeting] = self._turns([[("user", SILENCE)]], [[]])
         return [("user", ""), ("bot", greeting.best[0].text)] if greeting.best else []
 
     def read(self, text):
