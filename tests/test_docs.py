@@ -7,7 +7,6 @@ import doctest
 import importlib
 import io
 import itertools
-import json
 import pathlib
 import re
 import sys
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from base.files import UserError, checksum
+from base.files import UserError
 from data.corpora import CORPORA
 from data.vocabulary import Vocabulary
 from engine.evaluate import Evaluation
@@ -215,9 +214,3 @@ def test_the_metric_to_follow_is_what_its_doctest_says():
     stammer = example("metrics/generation.py")["stammer"]
     [found] = doctest.DocTestFinder().find(stammer, globs={"stammer": stammer})
     assert doctest.DocTestRunner().run(found) == doctest.TestResults(failed=0, attempted=1)
-
-
-def test_published_runs_are_those_that_their_checksums_name():
-    for sealed in (ROOT / "pretrained").glob("*/checksums.json"):
-        for name, known in json.loads(sealed.read_text(encoding="utf-8")).items():
-            assert checksum(sealed.parent / name) in known, sealed.parent / name
