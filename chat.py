@@ -25,9 +25,7 @@ OPTIONS = {"selection": ("index", "candidates"), "generation": ("reverse_run", "
 
 
 def main():
-    from rich.console import Console
-
-    from engine.chat import talk  # TensorFlow takes seconds to load
+    from engine.chat import Terminal, talk  # TensorFlow takes seconds to load
     from engine.run import Run
     from serving.models import TOY
     from tasks import TASKS
@@ -39,7 +37,7 @@ def main():
 
     chats = {"dialog": DialogChat, "generation": GenerationChat, "selection": SelectionChat}
     chats["reading_comprehension"] = ReadingComprehensionChat
-    run, console = Run.open(FLAGS.run), Console()
+    run, console = Run.open(FLAGS.run), Terminal()
     for task in OPTIONS.keys() - {run.task}:
         cli.refuse_flags(OPTIONS[task], f"models of {run.task}")
     options = {name: FLAGS[name].value for name in OPTIONS.get(run.task, ()) if FLAGS[name].present}

@@ -41,6 +41,7 @@ flags.DEFINE_string("out", "-", "With --predict: file to append answers to; with
 flags.DEFINE_bool("attention", False, "With --predict: answers also have the attention.")
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
+SHOWN = 10  # numbers of lines without an answer
 SEARCH = ("decode", "reverse_run", "reverse_weight")
 OPTIONS = ("ties", "scores_out", "partial_batches", "action_mask", *SEARCH)
 """Flags that only some tasks have, see `engine.task.Task.options`."""
@@ -95,8 +96,11 @@ def predict():
         predictor.rerank_by(FLAGS.reverse_run, FLAGS.reverse_weight)
     if FLAGS.decode:
         predictor.decoding = parse_decoding(FLAGS.decode)
-    answered, errors = predict_lines(predictor, FLAGS.predict, FLAGS.out, FLAGS.attention)
-    print(f"{answered:,} lines answered, {errors:,} of them errors", file=sys.stderr)
+    done, wrong = predict_lines(predictor, FLAGS.predict, FLAGS.out, FLAGS.attention)
+    print(f"{done - len(wrong):,} of {done:,} lines answered", file=sys.stderr)
+    if wrong:
+        more = ", ..." if len(wrong) > SHOWN else ""
+        raise UserError(f"no answer to {len(wrong):,} lines: {', '.join(map(str, wrong[:SHOWN]))}{more}")
 
 
 def explain():
@@ -104,8 +108,7 @@ def explain():
     cli.refuse_flags(("scores", "examples", *OPTIONS), "--explain")
     if FLAGS.out == "-" or len(FLAGS.split) != 1:
         raise UserError("--explain needs --out=DIR and one --split")
-    from rich.console import Console
-
+    from engine.chat import Terminal
     from engine.explain import explain_examples
 
     (run, task), [split] = open_run(), FLAGS.split
@@ -113,7 +116,7 @@ def explain():
     if split not in dataset.splits or not len(dataset.splits[split]):
         raise UserError(f"{dataset.path} has no examples in the split {split}")
     examples = task.examples_to_explain(dataset, FLAGS.explain, split)
-    explain_examples(task.predictor(run), examples, FLAGS.out, Console())
+    explain_examples(task.predictor(run), examples, FLAGS.out, Terminal())
 
 
 def open_run():

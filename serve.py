@@ -8,8 +8,10 @@ python serve.py --run=dam=runs/dam --ray --replicas=dam=1:4      # Ray Serve; ne
 
 import functools
 import importlib.util
+import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 
@@ -34,11 +36,17 @@ flags.DEFINE_integer("max_batch", 32, "Instances per call of a model.", lower_bo
 flags.DEFINE_integer("max_queue", 256, "Instances that may wait per model; more get status 429.", lower_bound=1)
 flags.DEFINE_float("timeout_seconds", 30.0, "A request without an answer by then gets status 504.", lower_bound=0.1)
 flags.DEFINE_integer("max_body_bytes", 1_000_000, "Bytes of a request's body; more get status 413.", lower_bound=1)
+flags.DEFINE_integer("max_tokens", 20_000, "Tokens of a field of an instance; more get status 413.", lower_bound=1)
+flags.DEFINE_integer("max_work", 20_000_000, "Cells computed for a request; more get status 413.", lower_bound=1)
+flags.DEFINE_float("grace_seconds", None, "Time to answer after SIGTERM; default: 5 more than a request may take.")
+flags.DEFINE_list("allowed_hosts", [], "Names of this server beside localhost and its addresses; *: any.")
+flags.DEFINE_list("cors_origins", [], "Origins of other pages that may ask, as https://example.org.")
+flags.DEFINE_string("api_key", None, "Key that every request needs but /healthz; default: $COLLOQUY_API_KEY.")
+flags.DEFINE_bool("trust_saved_models", False, "Also serves SavedModels not of export.py, which may do anything.")
 flags.DEFINE_bool("ray", False, "Serves by Ray Serve, on the cluster of RAY_ADDRESS or one that this starts.")
 flags.DEFINE_multi_string("replicas", [], "With --ray, NAME=FEWEST:MOST or NAME=N: replicas of a model; N: of each.")
 
-KEEP_ALIVE = 75
-"""Seconds that an idle connection stays open: longer than usual clients keep one, else they use one that closes."""
+LOCAL = ("localhost", "127.0.0.1", "::1")
 SAMPLES = {
     "sample-dam": ["--model=dam"],
     "sample-reader": ["--model=bidaf", "--epochs=7", "--set=hidden=32", "--set=character_filters=16"],
@@ -117,7 +125,7 @@ def load_models():
     models = {}
     for name, (path, index) in chosen.items():
         try:
-            model = load(name, path, index)
+            model = load(name, path, index, FLAGS.trust_saved_models)
             model.warm_up()
         except UserError as error:
             if FLAGS.run:
@@ -132,7 +140,7 @@ def load_models():
     return models
 
 
-def serve_on_ray(limits, sizes):
+def serve_on_ray(limits, sizes, access):
     """Serves by Ray Serve until Ctrl-C or SIGTERM."""
     chosen = chosen_models()
     replicas = replicas_of(FLAGS.replicas, chosen)
@@ -144,39 +152,49 @@ def serve_on_ray(limits, sizes):
     for name, paths in chosen.items():
         places = [path and str(pathlib.Path(path).resolve()) for path in paths]
         loads[name] = functools.partial(cluster.load_warm, name, *places)
-    cluster.start(cluster.application(loads, replicas, limits, sizes), FLAGS.host, FLAGS.port)
+    cluster.start(cluster.application(loads, replicas, limits, sizes, access), FLAGS.host, FLAGS.port)
     print(f"http://{FLAGS.host}:{FLAGS.port}/ is open; Ctrl-C ends it", flush=True)
     cluster.wait()
 
 
-def listen(app):
-    """Serves until Ctrl-C or SIGTERM; open requests are answered first."""
-    import uvicorn
+def limits_of_flags():
+    """The `serving.limits.Limits` of the flags."""
+    from serving.limits import Limits
 
-    times = {"timeout_graceful_shutdown": 10, "timeout_keep_alive": KEEP_ALIVE}
-    config = uvicorn.Config(app, FLAGS.host, FLAGS.port, log_level="warning", server_header=False, **times)
-    socket = config.bind_socket()
-    socket.listen()
-    print(f"http://{FLAGS.host}:{socket.getsockname()[1]}/ is open; Ctrl-C ends it", flush=True)
-    uvicorn.Server(config).run(sockets=[socket])
+    longest = 2 * FLAGS.timeout_seconds  # of a request: for its body, and for its answer
+    grace = longest + 5 if FLAGS.grace_seconds is None else FLAGS.grace_seconds
+    if grace < longest:
+        raise UserError(f"--grace_seconds expects at least the {longest:g} of a request. Received: {grace:g}")
+    given = {"body_bytes": FLAGS.max_body_bytes, "tokens": FLAGS.max_tokens, "work": FLAGS.max_work}
+    return Limits(**given, timeout_seconds=FLAGS.timeout_seconds, grace_seconds=grace)
+
+
+def access_of_flags():
+    """The `serving.limits.Access` of the flags and the environment."""
+    from serving.limits import Access
+
+    key, local = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY"), FLAGS.host in LOCAL
+    if not (key or local):
+        print(f"warning: whoever reaches {FLAGS.host} may ask: give --api_key", file=sys.stderr)
+    names = {*LOCAL, FLAGS.host, *FLAGS.allowed_hosts, *([] if local else [socket.gethostname()])}
+    return Access(frozenset(names), frozenset(FLAGS.cors_origins), key)
 
 
 def main():
     if FLAGS.samples:
         cli.refuse_flags(["run"], "--samples, which serves all runs in runs/")
         train_samples()
-    from serving.limits import Limits
-
-    limits = Limits(body_bytes=FLAGS.max_body_bytes, timeout_seconds=FLAGS.timeout_seconds)
+    limits, access = limits_of_flags(), access_of_flags()
     sizes = {"milliseconds": FLAGS.batch_milliseconds, "max_batch": FLAGS.max_batch, "max_queue": FLAGS.max_queue}
     if FLAGS.ray:
-        serve_on_ray(limits, sizes)
+        serve_on_ray(limits, sizes, access)
         return
     cli.refuse_flags(["replicas"], "one process: give --ray too")
     models = load_models()
     from serving.app import create_app
+    from serving.server import Server
 
-    listen(create_app(models, limits, **sizes))
+    Server(create_app(models, limits, access, **sizes), FLAGS.host, FLAGS.port, limits.grace_seconds).open()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import errno
 import hashlib
 import os
 import pathlib
+import re
 import tempfile
 
 NOT_WRITABLE = {
@@ -13,8 +14,23 @@ NOT_WRITABLE = {
 }
 
 
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
 class UserError(Exception):
     """An input is wrong; the message is one sentence: which file and line, what was expected, what was received."""
+
+    def __init__(self, message):
+        super().__init__(printable(message))
+
+
+def printable(text):
+    """A text of a model or a file without control characters, some of which a terminal obeys.
+
+    >>> printable("two\\nlines\\x1b]0;title\\x07")
+    'two\\nlines]0;title'
+    """
+    return CONTROL.sub("", text)
 
 
 def check_output(path):

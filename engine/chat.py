@@ -8,16 +8,25 @@ import sys
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.history import FileHistory, InMemoryHistory
+from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from base.files import UserError, atomic_file
+from base.files import UserError, atomic_file, printable
 
 HELP = """/save FILE      writes what was said to a new file
 /help           shows this, and what the model knows
 /quit           ends, as Ctrl-D; Ctrl-C stops an answer"""
 HISTORY = ".colloquy_history"  # in the user's home
 STYLES = {"you": "bold cyan", "bot": "bold green"}
+
+
+class Terminal(Console):
+    """A console that prints no control characters but its own, whatever models and files say."""
+
+    def render(self, renderable, options=None):
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
 
 
 class Note(str):
@@ -153,7 +162,7 @@ class _Conversation:
         if not name or pathlib.Path(name).exists():
             return f"/save expects the name of a new file. Received: {name}"
         with atomic_file(name) as file:
-            file.writelines(f"{line}\n" for line in self.said)
+            file.writelines(f"{printable(line)}\n" for line in self.said)
         return f"{name} written"
 
 

@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from base.files import UserError, check_output
+from base.files import UserError, check_output, printable
 from base.runtime import choose_precision
+from engine.chat import Terminal
 from engine.devices import choose_xla, has_gpu, set_precision
 from engine.provenance import provenance
 from engine.run import CONFIG, Run
@@ -99,13 +100,11 @@ class Evaluation:
         for example in found:
             expected = example["expected"]
             read, answers = predictor.show(predictor.valid(example["instance"], example["title"]))
-            print(f"\n{example['title']}")
-            for label, text in read:
-                print(f"    {label:10}{text}")
-            for score, text in answers:
-                print(f"{score:12.2f} {'*' if text in expected else ' '} {text}")
+            lines = ["", example["title"], *(f"    {label:10}{text}" for label, text in read)]
+            lines += [f"{score:12.2f} {'*' if text in expected else ' '} {text}" for score, text in answers]
             if expected and not any(text in expected for _, text in answers):
-                print(f"    expected: {' / '.join(expected)}")
+                lines.append(f"    expected: {' / '.join(expected)}")
+            print(printable("\n".join(lines)))
 
     def analyse(self, split, groupings):
         """Scores groups of a split's examples by some of the task's groupings, see `engine.task.Task.metrics_by`."""
@@ -262,7 +261,7 @@ def print_record(label, task, dataset, split, record):
         add([(f"published{where}: {row['model']}", row["metrics"])], "dim")
     _print(table, 120)
     if shown := task.show(record):
-        print(f"\n{shown}")
+        print(printable(f"\n{shown}"))
 
 
 def _print_side_by_side(records, tasks):
@@ -278,7 +277,7 @@ def _print_side_by_side(records, tasks):
 
 def _print(table, width):
     """Prints a table literally: texts of models and corpora are not markup."""
-    Console(width=None if sys.stdout.isatty() else width, markup=False, highlight=False).print(table)
+    Terminal(width=None if sys.stdout.isatty() else width, markup=False, highlight=False).print(table)
 
 
 def _progress(batches):

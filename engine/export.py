@@ -1,13 +1,14 @@
 """Export of a run as a TensorFlow SavedModel that takes raw strings."""
 
+import json
 import pathlib
 import pprint
 
 import keras
 
-from base.files import UserError, atomic_directory
+from base.files import UserError, atomic_directory, checksums_of
 from engine.devices import set_precision
-from engine.run import VOCABULARY
+from engine.run import CHECKSUMS, VOCABULARY
 from engine.vocabularies import vocabulary_of
 
 
@@ -15,7 +16,7 @@ def export(task, run, out, version=1, **options):
     """Writes a run's best weights as the SavedModel `out/version`, which needs TensorFlow alone; returns its directory.
 
     It computes in float32 whatever the run was trained in. Its endpoints are those of `tasks/<task>/export.py`;
-    `options` are some of `task.export_options`, as `decode`.
+    `options` are some of `task.export_options`, as `decode`. `checksums.json` has the SHA-256 of its files.
     """
     out, path = pathlib.Path(out), pathlib.Path(out) / str(version)
     if out.exists() and not out.is_dir():
@@ -39,6 +40,7 @@ def export(task, run, out, version=1, **options):
     archive = task.export_archive(run, model, vocabulary, **options)
     with atomic_directory(path) as directory:
         archive.write_out(directory, verbose=False)
+        (directory / CHECKSUMS).write_text(json.dumps(checksums_of(directory), indent=1), encoding="utf-8")
     return path
 
 

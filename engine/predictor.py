@@ -3,8 +3,11 @@
 import abc
 import itertools
 import json
+import math
 import pathlib
+import re
 import sys
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -12,6 +15,27 @@ from base.config import Config, sentence
 from base.files import UserError
 
 BATCH = 32  # lines that are answered together
+TOKENS = re.compile(r"\w+|[^\w\s]")
+
+
+class Size(NamedTuple):
+    """Size of an instance, as the model's own tokenizer counts it."""
+
+    tokens: dict
+    """`{field: tokens of all its texts}`."""
+    rows: int
+    """Rows that the model computes for it: windows of a passage, candidates, hypotheses."""
+    shape: tuple
+    """Lengths of a row along the axes that a batch pads to its longest."""
+
+
+def work_of(sizes):
+    """Cells that the model computes for instances of some `Size`s together: all rows, each padded to the longest.
+
+    >>> work_of([Size({}, 2, (3, 5)), Size({}, 1, (7, 1))])
+    105
+    """
+    return sum(size.rows for size in sizes) * math.prod(map(max, zip(*(size.shape for size in sizes), strict=True)))
 
 
 class Predictor(abc.ABC):
@@ -59,6 +83,12 @@ class Predictor(abc.ABC):
         """Raises a `UserError` if an `Instance` is wrong in a way that its class cannot say; nothing here."""
         return
 
+    def size(self, instance):
+        """The `Size` of an `Instance`; here the product of its two longest fields, in words and signs."""
+        tokens = {name: sum(len(TOKENS.findall(text)) for text in _texts(value)) for name, value in instance}
+        longest, second, *_ = [*sorted(tokens.values(), reverse=True), 0, 0]
+        return Size(tokens, 1, (1 + longest, 1 + second))
+
     def show(self, instance):
         """Shows how the model reads and answers an `Instance`; nothing here.
 
@@ -76,6 +106,14 @@ class Predictor(abc.ABC):
         """Makes the `Answer` and the attention maps of an `Instance`, as `explain` returns them."""
 
 
+def _texts(value):
+    """All texts of a field's value, nested lists and configs included."""
+    if isinstance(value, str):
+        return [value]
+    parts = value if isinstance(value, list) else dict(value).values() if isinstance(value, Config) else ()
+    return [text for part in parts for text in _texts(part)]
+
+
 def in_brackets(words, vocabulary):
     """Words as a text, with brackets around those that a `data.vocabulary.Vocabulary` lacks."""
     ids = vocabulary.encode(words)
@@ -89,22 +127,22 @@ def predict_lines(predictor, source, out, explain=False):
     """Answers a file of instances, line by line; `-` is standard input or output. `explain` adds `attention`.
 
     A malformed line is answered by `{"error": one sentence}`. If `out` has lines already, those of `source` that they
-    answer are skipped: a call that was interrupted is continued. Returns the number of lines answered by this call,
-    and the number of errors among them.
+    answer are skipped: a call that was interrupted is continued. Returns the number of lines that this call did, and
+    the numbers, from 1, of those that got an error.
     """
     done = _lines_done(out)
-    answered = errors = 0
+    answered, wrong = 0, []
     with _opened(source, "rb", sys.stdin) as lines, _opened(out, "ab", sys.stdout) as written:
         if sum(1 for _ in itertools.islice(lines, done)) < done:
             raise UserError(f"{out} has {done:,} lines already, more than {source}: give another file")
         numbered = enumerate(lines, done + 1)
         while chunk := list(itertools.islice(numbered, BATCH)):
-            for answer in _answers(predictor, chunk, explain):
-                errors += "error" in answer
+            for (number, _), answer in zip(chunk, _answers(predictor, chunk, explain), strict=True):
+                wrong += [number] * ("error" in answer)
                 written.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
             written.flush()
             answered += len(chunk)
-    return answered, errors
+    return answered, wrong
 
 
 def _answers(predictor, chunk, explain):

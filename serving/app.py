@@ -19,13 +19,14 @@ import pathlib
 
 import prometheus_client
 from fastapi import FastAPI, Request
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, JSONResponse, Response
 from starlette.requests import ClientDisconnect
 
 from base.files import UserError
 from serving.batching import Batched
-from serving.limits import Limits, RequestError, read_instances
+from serving.limits import Access, Door, Guard, Limits, RequestError, error, read_instances
 
 PAGES = pathlib.Path(__file__).parent / "pages"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
@@ -59,20 +60,21 @@ class Metrics:
         self.compute.labels(model).observe(seconds)
 
 
-def create_app(models, limits=None, **sizes):
-    """The `fastapi.FastAPI` that serves models, `{name: serving.models.Served}`, within `serving.limits.Limits`.
+def create_app(models, limits=None, access=None, **sizes):
+    """The `fastapi.FastAPI` that serves models, `{name: serving.models.Served}`, within `serving.limits.Limits` to
+    those that have `serving.limits.Access`.
 
     `sizes` are `milliseconds`, `max_batch` and `max_queue` of each model's `serving.batching.Batched`.
     """
     metrics = Metrics()
     observe = {name: functools.partial(metrics.observe, name) for name in models}
-    batched = {name: Batched(model, observe=observe[name], **sizes) for name, model in models.items()}
-    return app_of(batched, limits, metrics)
+    batched = {name: Batched(model, limits, observe=observe[name], **sizes) for name, model in models.items()}
+    return app_of(batched, limits, access, metrics)
 
 
-def app_of(models, limits=None, metrics=None):
+def app_of(models, limits=None, access=None, metrics=None):
     """As `create_app`, of models that are `serving.batching.Batched` or have its methods."""
-    limits, metrics = limits or Limits(), metrics or Metrics()
+    limits, access, metrics = limits or Limits(), access or Access(), metrics or Metrics()
 
     @contextlib.asynccontextmanager
     async def lifespan(_):
@@ -84,6 +86,11 @@ def app_of(models, limits=None, metrics=None):
 
     app = FastAPI(title="Colloquy", docs_url=None, redoc_url=None, lifespan=lifespan, description=__doc__)
     app.openapi = lambda: _openapi(app, models)
+    app.state.door, app.state.give_up = Door(), lambda: [model.give_up() for model in models.values()]
+    app.add_middleware(Guard, access=access, door=app.state.door, most=limits.requests)
+    if access.origins:
+        allowed = {"allow_methods": ["GET", "POST"], "allow_headers": ["authorization", "content-type"]}
+        app.add_middleware(CORSMiddleware, allow_origins=list(access.origins), **allowed)
     _add_errors(app)
     _add_reading(app, models, metrics)
     _add_verbs(app, models, metrics, limits)
@@ -100,23 +107,18 @@ def _find(models, name, version=None):
     return model
 
 
-def _error(status, message):
-    headers = {"Retry-After": "1"} if status in (429, 503) else None
-    return JSONResponse({"error": message}, status, headers)
-
-
 def _add_errors(app):
     @app.exception_handler(RequestError)
-    async def refuse(_, error):
-        return _error(error.status, str(error))
+    async def refuse(_, refusal):
+        return error(refusal.status, str(refusal))
 
     @app.exception_handler(404)
     async def unknown(request, _):
-        return _error(404, f"there is nothing at {request.url.path[:200]}")
+        return error(404, f"there is nothing at {request.url.path[:200]}")
 
     @app.exception_handler(405)
     async def wrong_method(request, _):
-        return _error(405, f"{request.method} is not answered at {request.url.path[:200]}")
+        return error(405, f"{request.method} is not answered at {request.url.path[:200]}")
 
 
 def _add_reading(app, models, metrics):
@@ -187,14 +189,37 @@ async def _guarded(request, models, name, version, limits, compute):
     try:
         model = _find(models, name, version)
         instances, columns = read_instances(await _body(request, limits), limits)
-        found = await asyncio.wait_for(compute(model, instances, columns), limits.timeout_seconds)
-        return JSONResponse(found)
-    except RequestError as error:
-        return _error(error.status, str(error))
-    except UserError as error:
-        return _error(400, str(error))
+        found = await _while_wanted(request, compute(model, instances, columns), limits.timeout_seconds)
+    except RequestError as refusal:
+        return error(refusal.status, str(refusal))
+    except UserError as refusal:
+        return error(400, str(refusal))
     except TimeoutError:
-        return _error(504, f"no answer within {limits.timeout_seconds:g} seconds")
+        return error(504, f"no answer within {limits.timeout_seconds:g} seconds")
+    try:
+        return JSONResponse(found)
+    except ValueError:
+        return error(422, "the model's answer has infinity or NaN, which JSON has not")
+
+
+async def _while_wanted(request, answer, seconds):
+    """Awaits an answer; cancels it if the client leaves, or its time is over."""
+
+    async def left():
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = answer, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(left())
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if answer in done:
+            return answer.result()
+        if leaving in done:
+            raise RequestError(499, "the client left before its answer")  # for the counts alone
+        raise TimeoutError
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 async def _body(request, limits):
@@ -210,10 +235,10 @@ async def _body(request, limits):
                 if size > limits.body_bytes:
                     raise RequestError(413, f"a body may have {limits.body_bytes:,} bytes at most")
                 parts.append(part)
-    except TimeoutError as error:
-        raise RequestError(408, f"the body did not arrive within {limits.timeout_seconds:g} seconds") from error
-    except ClientDisconnect as error:
-        raise RequestError(499, "the client left before its body had arrived") from error  # for the counts alone
+    except TimeoutError as late:
+        raise RequestError(408, f"the body did not arrive within {limits.timeout_seconds:g} seconds") from late
+    except ClientDisconnect as left:
+        raise RequestError(499, "the client left before its body had arrived") from left  # for the counts alone
     return b"".join(parts)
 
 
@@ -248,5 +273,5 @@ def _add_pages(app):
     async def page(file: str = "index.html"):
         path = PAGES / file
         if path.parent != PAGES or path.suffix not in TYPES or not path.is_file():
-            return _error(404, f"there is no page {file[:100]!r}")
+            return error(404, f"there is no page {file[:100]!r}")
         return FileResponse(path, media_type=f"{TYPES[path.suffix]}; charset=utf-8", headers=HEADERS)

@@ -1,33 +1,44 @@
 """Micro-batching: requests that arrive within a few milliseconds share one call of the model."""
 
 import asyncio
+import collections
 import concurrent.futures
+import dataclasses
 import time
+from collections.abc import Callable
 
-from serving.limits import RequestError
+from engine.predictor import work_of
+from serving.limits import Limits, RequestError, check_size
+
+LARGE_QUEUE, SMALL_BATCH = 8, 4
+"""The queue of large requests is shorter by the first factor; small ones share batches of up to `large` cells times the
+second."""
+STOPPING = "the server is stopping: ask again"
 
 
 class Batched:
-    """A `serving.models.Served` whose concurrent requests share batches, computed one at a time on a thread.
+    """A `serving.models.Served` whose concurrent requests share batches.
 
-    A second batch at once would compete for the same cores. If a batch fails, its requests are computed in ever smaller
-    ones. A batch has at most `max_batch` instances and waits `milliseconds` from the arrival of its first one; beyond
-    `max_queue` waiting instances more are refused. `observe(instances, seconds)` is called after each batch.
+    Small requests are computed on one thread, as a second batch at once would compete for the same cores. Large ones
+    wait in a queue of their own and are computed piece by piece on another thread, so that small ones pass them. If a
+    batch fails, its requests are computed in ever smaller ones. A batch has at most `max_batch` instances and waits
+    `milliseconds` from the arrival of its first one; beyond `max_queue` waiting instances more are refused.
+    `observe(instances, seconds)` is called after each batch.
     """
 
-    def __init__(self, model, milliseconds=2.0, max_batch=32, max_queue=256, observe=lambda count, seconds: None):
+    def __init__(
+        self, model, limits=None, milliseconds=2.0, max_batch=32, max_queue=256, observe=lambda count, seconds: None
+    ):
         self.name, self.version, self.metadata = model.name, model.version, model.metadata
-        self._model, self._seconds = model, milliseconds / 1000
-        self._max_batch, self._max_queue, self._observe = max_batch, max_queue, observe
-        self._explaining = 0  # calls of `explain` that are not answered yet
-        self._waiting = []  # (instances, future, arrival time) of each request
-        self._arrived, self._task = asyncio.Event(), None
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="model")
+        self._model, self._limits = model, limits or Limits()
+        shared, large = {"max_batch": max_batch, "observe": observe}, self._limits.large
+        self._small = _Queue(milliseconds / 1000, max_queue, piece=SMALL_BATCH * large, **shared)
+        self._large = _Queue(0.0, max(1, max_queue // LARGE_QUEUE), piece=large, **shared)
 
     @property
     def queued(self):
         """Instances that wait."""
-        return self._explaining + sum(len(instances) for instances, _, _ in self._waiting)
+        return self._small.queued + self._large.queued
 
     async def start(self):
         """Gets ready to answer."""
@@ -37,76 +48,137 @@ class Batched:
 
         Raises:
             UserError: if an instance is wrong, before it waits.
-            RequestError: 429 if the queue has no room for them.
+            RequestError: 413 if they are too large, 429 if the queue has no room for them, 503 after `give_up`.
         """
-        valid = [self._model.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
-        self._check_room(len(valid))
-        if self._task is None:
-            self._task = asyncio.create_task(self._work())
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append((valid, future, time.perf_counter()))
-        self._arrived.set()
-        return await future
+        return await self._ask(instances, self._model.answers)
 
     async def explain(self, instance):
-        """Answers one instance with the model's attention; raises as `predict` does."""
-        self._check_room(1)
-        self._explaining += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._model.explain, instance)
-        finally:
-            self._explaining -= 1
+        """Answers one instance and says what the model attended to; errors as of `predict`."""
+        [answer] = await self._ask([instance], lambda instances: [self._model.explain(instances[0])])
+        return answer
+
+    async def _ask(self, instances, compute):
+        def check():
+            valid = [self._model.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
+            sizes = [self._model.size(instance) for instance in valid]
+            return valid, sizes, check_size(sizes, self._limits)
+
+        valid, sizes, work = await asyncio.to_thread(check)
+        queue = self._small if work < self._limits.large else self._large
+        return await queue.answer(_Request(valid, sizes, compute, asyncio.get_running_loop().create_future()))
+
+    def give_up(self):
+        """Refuses all requests without an answer, as the server is stopping."""
+        for queue in (self._small, self._large):
+            queue.give_up()
 
     async def close(self):
-        """Lets the waiting instances be computed, then ends the thread."""
+        """Lets the waiting instances be computed, then ends the threads."""
+        for queue in (self._small, self._large):
+            await queue.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Request:
+    instances: list
+    sizes: list
+    compute: Callable
+    """The function that answers instances; requests with the same one share batches."""
+    future: asyncio.Future
+    """Done when the request is answered, its client has left or its time is over."""
+    arrived: float = dataclasses.field(default_factory=time.perf_counter)
+
+
+class _Queue:
+    """Requests that wait for one thread; `piece` is the most cells that it computes at once."""
+
+    def __init__(self, seconds, max_queue, max_batch, observe, piece):
+        self._seconds, self._max_queue, self._max_batch, self._observe = seconds, max_queue, max_batch, observe
+        self._piece, self._waiting, self._open = piece, collections.deque(), set()
+        self._arrived, self._task = asyncio.Event(), None
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="model")
+
+    @property
+    def queued(self):
+        return sum(len(request.instances) for request in self._waiting)
+
+    async def answer(self, request):
+        """The answers to a request, once it is its turn."""
+        if self._waiting and self.queued + len(request.instances) > self._max_queue:
+            waiting = f"{self.queued} instances wait already, at most {self._max_queue} may"
+            raise RequestError(429, f"{waiting}: try again later")
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+        self._waiting.append(request)
+        self._open.add(request.future)
+        request.future.add_done_callback(self._open.discard)
+        self._arrived.set()
+        return await request.future
+
+    def give_up(self):
+        for future in list(self._open):
+            if not future.done():
+                future.set_exception(RequestError(503, STOPPING))
+
+    async def close(self):
         while self._waiting:
             await asyncio.sleep(0.01)
         if self._task is not None:
             self._task.cancel()
         self._thread.shutdown(wait=True)
 
-    def _check_room(self, count):
-        if self.queued + count > self._max_queue:
-            waiting = f"{self.queued} instances wait already, at most {self._max_queue} may"
-            raise RequestError(429, f"{waiting}: try again later")
-
     async def _work(self):
         while True:
             await self._arrived.wait()
             if self.queued < self._max_batch:
-                waited = time.perf_counter() - self._waiting[0][2]
+                waited = time.perf_counter() - self._waiting[0].arrived
                 await asyncio.sleep(max(0.0, self._seconds - waited))
             await self._compute(self._take())
             if not self._waiting:
                 self._arrived.clear()
 
     def _take(self):
-        """Takes whole requests, at least one and as many as fit into a batch; drops those whose client has left."""
-        batch, count = [], 0
-        while self._waiting and (not batch or count + len(self._waiting[0][0]) <= self._max_batch):
-            instances, future, _ = self._waiting.pop(0)
-            if not future.done():
-                batch.append((instances, future))
-                count += len(instances)
+        """Takes whole requests, at least one and as many as fit into a batch; drops those that nobody waits for."""
+        batch, sizes = [], []
+        while self._waiting:
+            request = self._waiting[0]
+            together = [*sizes, *request.sizes]
+            fits = len(together) <= self._max_batch and work_of(together) <= self._piece
+            if batch and not (fits and request.compute == batch[0].compute):
+                break
+            self._waiting.popleft()
+            if not request.future.done():
+                batch.append(request)
+                sizes = together
         return batch
 
     async def _compute(self, batch):
-        if not batch:
-            return
-        instances = [instance for of_request, _ in batch for instance in of_request]
-        started = time.perf_counter()
+        """Answers requests together. If this fails, they are computed in ever smaller batches."""
         try:
-            answers = await asyncio.get_running_loop().run_in_executor(self._thread, self._model.answers, instances)
+            answers = await self._answers(batch)
         except Exception as error:
             if len(batch) > 1:  # the other requests shall neither fail nor wait long for the one that does
                 half = len(batch) // 2
                 await self._compute(batch[:half])
                 await self._compute(batch[half:])
-            elif not batch[0][1].done():
-                batch[0][1].set_exception(error)
+            elif not batch[0].future.done():
+                batch[0].future.set_exception(error)
             return
-        self._observe(len(instances), time.perf_counter() - started)
-        for of_request, future in batch:
-            own, answers = answers[: len(of_request)], answers[len(of_request) :]
-            if not future.done():
-                future.set_result(own)
+        for request in batch:
+            own, answers = answers[: len(request.instances)], answers[len(request.instances) :]
+            if not request.future.done():
+                request.future.set_result(own)
+
+    async def _answers(self, batch):
+        """The answers to requests, computed piece by piece while somebody waits for one of them."""
+        instances = [instance for request in batch for instance in request.instances]
+        sizes, answers = [size for request in batch for size in request.sizes], []
+        while len(answers) < len(instances) and not all(request.future.done() for request in batch):
+            first = len(answers)
+            end = first + 1
+            while end < len(instances) and work_of(sizes[first : end + 1]) <= self._piece:
+                end += 1
+            started, piece = time.perf_counter(), instances[first:end]
+            answers += await asyncio.get_running_loop().run_in_executor(self._thread, batch[0].compute, piece)
+            self._observe(len(piece), time.perf_counter() - started)
+        return answers

@@ -28,10 +28,10 @@ LOST = (RayActorError, ReplicaUnavailableError)
 
 
 class Replica:
-    """One replica of a model: `load` returns a warm `serving.models.Served`, `sizes` are those of its `Batched`."""
+    """One replica of a model: `load` returns a warm `serving.models.Served`, the rest is for its `Batched`."""
 
-    def __init__(self, load, sizes):
-        self._model = Batched(load(), **sizes)
+    def __init__(self, load, limits, sizes):
+        self._model = Batched(load(), limits, **sizes)
 
     async def predict(self, instances):
         """Returns `(answers, None)`, or `(None, (status, message))` if the request is wrong or the queue full."""
@@ -97,11 +97,14 @@ class Remote:
             raise RequestError(*refusal)
         return found
 
+    def give_up(self):
+        """Holds nothing; Ray Serve waits for what replicas compute."""
+
     async def close(self):
         """Holds nothing."""
 
 
-def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
+def application(loads, replicas, limits=None, sizes=None, access=None, doors=1, cpus=1.0):
     """The application for `serve.run`.
 
     `loads` are `{name: zero-argument callable that returns the warm model}`, called by each replica; `replicas` are
@@ -109,7 +112,7 @@ def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
     `{"milliseconds", "max_batch", "max_queue"}`. `doors` are replicas of the application itself.
     """
     sizes = sizes or {"milliseconds": 2.0, "max_batch": 32, "max_queue": 256}
-    models = []
+    models, limits = [], limits or Limits()
     for name, load in loads.items():
         fewest, most = replicas[name]
         scale = {"min_replicas": fewest, "max_replicas": most, "target_ongoing_requests": sizes["max_batch"] / 2}
@@ -120,11 +123,11 @@ def application(loads, replicas, limits=None, sizes=None, doors=1, cpus=1.0):
             ray_actor_options={"num_cpus": cpus},
             health_check_period_s=1,
         )(Replica)
-        models.append(deployment.bind(load, sizes))
-    names, limits = list(loads), limits or Limits()
+        models.append(deployment.bind(load, limits, sizes))
+    names = list(loads)
 
     def build():
-        return app_of({name: Remote(name) for name in names}, limits)
+        return app_of({name: Remote(name) for name in names}, limits, access)
 
     door = serve.deployment(
         name="Door", num_replicas=doors, max_ongoing_requests=1000, ray_actor_options={"num_cpus": 0}

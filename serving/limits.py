@@ -1,7 +1,23 @@
-"""Limits of a request, and the instances in its body, checked before a model sees them."""
+"""Requests that are refused before a model sees them: by their sender, or by their size.
 
+`Guard` reads the headers, `read_instances` the body, `check_size` the instances.
+"""
+
+import base64
 import dataclasses
+import hmac
+import ipaddress
 import json
+import math
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import Field
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+
+from base.config import Config, Positive
+from engine.predictor import work_of
 
 
 class RequestError(Exception):
@@ -12,31 +28,70 @@ class RequestError(Exception):
         self.status = status
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
+class Limits(Config):
     """Largest sizes of a request."""
 
-    body_bytes: int = 1_000_000
+    body_bytes: Positive = 1_000_000
     """Bytes of a request's body."""
-    instances: int = 64
+    instances: Positive = 64
     """Instances per request."""
-    items: int = 2_000
+    items: Positive = 2_000
     """Items of a list in an instance: turns, candidates, facts."""
-    words: int = 20_000
-    """Words of one text, separated by white space."""
-    characters: int = 200_000
+    characters: Positive = 200_000
     """Characters of one text."""
-    depth: int = 8
+    tokens: Positive = 20_000
+    """Tokens of a field of an instance, as the model's own tokenizer counts them."""
+    instance_tokens: Positive = 30_000
+    """Tokens of an instance."""
+    work: Positive = 20_000_000
+    """Cells that the model computes for a request, padding included, see `engine.predictor.work_of`."""
+    large: Positive = 1_000_000
+    """Cells from which on a request is large and waits in a queue of its own."""
+    depth: Positive = 8
     """Nesting of lists and objects."""
-    timeout_seconds: float = 30.0
-    """Seconds until a request without an answer is given up."""
+    requests: Positive = 512
+    """Requests that are open at once; more get status 503."""
+    timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """Seconds for a body to arrive, and then for its answer."""
+    grace_seconds: Annotated[float, Field(ge=0)] = 65.0
+    """Seconds that open requests have after SIGTERM."""
+
+
+# === Sizes ===
+
+
+def check_size(sizes, limits):
+    """Refuses instances whose `engine.predictor.Size`s are beyond the limits; returns their work."""
+    for number, size in enumerate(sizes):
+        for field, count in size.tokens.items():
+            if count > limits.tokens:
+                raise _too_large(f"instance {number}: `{field}`", count, limits.tokens, "tokens")
+        if (count := sum(size.tokens.values())) > limits.instance_tokens:
+            raise _too_large(f"instance {number}", count, limits.instance_tokens, "tokens")
+    work = work_of(sizes)
+    if work > limits.work:
+        shape = f"{sum(size.rows for size in sizes):,} rows" + " of " * bool(sizes[0].shape)
+        shape += " x ".join(f"{max(axis):,}" for axis in zip(*(size.shape for size in sizes), strict=True))
+        raise _too_large(f"a request ({shape}, padded)", work, limits.work, "cells")
+    return work
+
+
+def _too_large(where, count, limit, unit):
+    return RequestError(413, f"{where} may have {limit:,} {unit} at most. Received: {count:,}")
 
 
 def read_instances(body, limits):
-    """Reads the instances of a request, `{"instances": [{field: value}]}` or `{"inputs": {field: [value]}}` in JSON.
+    """Reads the instances of a request.
 
-    Returns a list of dicts, and whether they came as columns. A `RequestError` is 400 if they are not a list of
-    objects, 413 if they are too many or too large.
+    Args:
+        body: Bytes, `{"instances": [{field: value}]}` or `{"inputs": {field: [value]}}` in JSON.
+        limits: A `Limits`.
+
+    Returns:
+        List of dicts, and whether they came as columns.
+
+    Raises:
+        RequestError: 400 if they are not a list of objects, 413 if they are too many or too large.
     """
     request = _parse(body)
     if ("instances" in request) == ("inputs" in request):
@@ -51,7 +106,8 @@ def read_instances(body, limits):
         if not isinstance(instance, dict):
             raise RequestError(400, f"an instance must be an object. Received: {type(instance).__name__}")
         for field, value in instance.items():
-            _check(field[:40], value, limits, limits.depth)
+            _check_text("an instance", field, limits)
+            _check(f"`{field[:40]}`", value, limits, limits.depth)
     return instances, columns
 
 
@@ -59,8 +115,11 @@ def _parse(body):
     def refuse(constant):
         raise ValueError(f"{constant} is not a JSON number")
 
+    def finite(text):
+        return float(text) if math.isfinite(float(text)) else refuse(text[:40])
+
     try:
-        request = json.loads(body.decode("utf-8"), parse_constant=refuse)
+        request = json.loads(body.decode("utf-8"), parse_constant=refuse, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise RequestError(400, f"the body must be JSON in UTF-8: {str(error)[:200]}") from error
     if not isinstance(request, dict):
@@ -76,26 +135,114 @@ def _rows(inputs):
     return [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
 
 
-def _check(field, value, limits, depth):
+def _check(where, value, limits, depth):
     if depth == 0:
-        raise RequestError(400, f"`{field}` may be nested {limits.depth} deep at most")
+        raise RequestError(400, f"{where} may be nested {limits.depth} deep at most")
     if isinstance(value, str):
-        _check_text(field, value, limits)
+        _check_text(where, value, limits)
     elif isinstance(value, list | dict):
         if len(value) > limits.items:
-            raise RequestError(413, f"`{field}` may have {limits.items:,} items at most. Received: {len(value):,}")
-        for item in value.values() if isinstance(value, dict) else value:
-            _check(field, item, limits, depth - 1)
+            raise _too_large(where, len(value), limits.items, "items")
+        for item in [*value, *value.values()] if isinstance(value, dict) else value:
+            _check(where, item, limits, depth - 1)
 
 
-def _check_text(field, text, limits):
-    where = f"a text of `{field}`"
+def _check_text(where, text, limits):
     if len(text) > limits.characters:
-        raise RequestError(413, f"{where} may have {limits.characters:,} characters at most. Received: {len(text):,}")
-    words = text.count(" ") + 1  # an upper bound is enough to let most texts pass unsplit
-    if words > limits.words and len(text.split()) > limits.words:
-        raise RequestError(413, f"{where} may have {limits.words:,} words at most")
+        raise _too_large(f"a text of {where}", len(text), limits.characters, "characters")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise RequestError(400, f"{where} has half a surrogate pair, which is no character") from error
+        raise RequestError(400, f"a text of {where} has half a surrogate pair, which is no character") from error
+
+
+# === Senders ===
+
+
+def error(status, message, headers=None):
+    """The response `{"error": message}`; one that may be asked for again says when."""
+    message = message.encode("utf-8", "replace").decode("utf-8")
+    headers = {**(headers or {}), **({"Retry-After": "1"} if status in (429, 503) else {})}
+    return JSONResponse({"error": message}, status, headers)
+
+
+@dataclasses.dataclass(frozen=True)
+class Access:
+    """Who may ask."""
+
+    hosts: frozenset = frozenset(["*"])
+    """Names by which the server may be addressed beside IP addresses, so that no web page reaches it by a name of its
+    own that it points here (DNS rebinding); `*`: any."""
+    origins: frozenset = frozenset()
+    """Origins of other servers' pages that may ask, as `https://example.org`."""
+    api_key: str | None = None
+    """The key that all but /healthz need, as `Authorization: Bearer KEY` or the password of HTTP Basic."""
+
+
+@dataclasses.dataclass
+class Door:
+    """The requests that are open, and whether new ones are refused."""
+
+    requests: int = 0
+    stopping: bool = False
+
+
+class Guard:
+    """ASGI middleware: answers requests that it refuses, and counts the others in its `Door`."""
+
+    def __init__(self, app, access, door, most):
+        self.app, self.access, self.door, self.most = app, access, door, most
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        refusal = self._refusal(scope, Headers(scope=scope))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        self.door.requests += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self.door.requests -= 1
+
+    def _refusal(self, scope, headers):
+        if not self._is_known(headers.get("host", "")):
+            return error(421, f"{headers.get('host', '')[:100]!r} is no name of this server: see --allowed_hosts")
+        origin = headers.get("origin")
+        if origin and origin not in self.access.origins and urlsplit(origin).netloc != headers.get("host"):
+            return error(403, f"pages of {origin[:100]!r} may not ask here: see --cors_origins")
+        if self.door.stopping:
+            if scope["path"] == "/healthz":
+                return JSONResponse({"status": "stopping"}, 503, {"Retry-After": "1"})
+            return error(503, "the server is stopping: ask again", {"Connection": "close"})
+        if scope["path"] == "/healthz":
+            return None
+        if self.access.api_key and not self._has_key(headers.get("authorization", "")):
+            return error(401, "expected the server's key", {"WWW-Authenticate": 'Basic realm="Colloquy"'})
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if scope["method"] == "POST" and kind != "application/json" and not kind.endswith("+json"):
+            return error(415, f"expected Content-Type: application/json. Received: {kind[:100]!r}")
+        if self.door.requests >= self.most:
+            return error(503, f"{self.most} requests are open: ask again")
+        return None
+
+    def _is_known(self, host):
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        try:
+            return bool(ipaddress.ip_address(name))
+        except ValueError:
+            return bool({name, "*"} & self.access.hosts)
+
+    def _has_key(self, authorization):
+        kind, _, given = authorization.encode("latin-1").decode("utf-8", "replace").partition(" ")
+        if kind.lower() == "basic":
+            try:
+                given = base64.b64decode(given).decode("utf-8").partition(":")[2]
+            except ValueError:
+                return False
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self.access.api_key.encode("utf-8"))

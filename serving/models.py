@@ -1,15 +1,19 @@
 """Models to serve: a run, or an exported SavedModel, under a name."""
 
+import contextlib
 import gc
+import json
 import pathlib
 
+import keras
 import numpy as np
 from pydantic import create_model
 
 from base.config import Config
-from base.files import UserError
+from base.files import UserError, checksums_of
+from data.text_files import read_json
 from engine.predictor import Predictor
-from engine.run import CONFIG, Run
+from engine.run import CHECKSUMS, CONFIG, Run
 from tasks import TASKS
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
@@ -18,6 +22,7 @@ from tasks.selection.retrieval.build import index_of_run
 TOY = "A toy: it knows only the invented town of the embedded sample."
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
+SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
 DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
 
 
@@ -30,15 +35,19 @@ class Served:
     def __init__(self, name, version, predictor, facts, examples):
         self.name, self.version, self.predictor, self._facts, self._examples = name, version, predictor, facts, examples
         self.valid, self.answers, self.explain = predictor.valid, predictor.answers, predictor.explain
+        self.size = predictor.size
 
     def warm_up(self):
         """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled
-        when the first client asks."""
+        when the first client asks. An answer with NaN is a `UserError`."""
         instances = self._examples + [_longer(instance) for instance in self._examples[:1]]
         if "decode" in self.predictor.Instance.model_fields:
             instances += [{**instance, "decode": decode} for instance in list(instances) for decode in DECODES]
         for instance in instances:
-            self.predictor.predict([instance])
+            try:
+                json.dumps(self.predictor.predict([instance]), allow_nan=False)
+            except ValueError as error:
+                raise UserError(f"{self.name} answers its examples with NaN or infinity: it is damaged") from error
             if not isinstance(self.predictor, SavedModel):
                 self.explain(instance)
         self.predictor.predict(instances)
@@ -60,12 +69,19 @@ class SavedModel(Predictor):
     class Answer(Config, extra="allow"):
         """The outputs of the signature."""
 
-    def __init__(self, path):
+    def __init__(self, path, trusted=False):
         import tensorflow as tf  # takes seconds to load
 
-        self._loaded = tf.saved_model.load(str(path))  # the signatures live as long as this does
-        names = [signature for signature in self._loaded.signatures if signature != "serving_default"]
-        self.signature = "rank" if "rank" in names else names[0]
+        if not trusted:
+            _check_export(path)
+        try:
+            self._loaded = tf.saved_model.load(str(path))  # the signatures live as long as this does
+        except Exception as error:  # TensorFlow's and protobuf's own, of many kinds
+            raise UserError(f"{path} is no SavedModel that TensorFlow can load: {str(error)[:200]!r}") from error
+        names = [name for name in self._loaded.signatures if name != "serving_default"]
+        if not (trusted and names) and not set(names) & SIGNATURES:
+            raise UserError(f"{path}: expected a signature of export.py, {', '.join(sorted(SIGNATURES))}")
+        self.signature = next((name for name in names if name in SIGNATURES), names[0])
         self._call = self._loaded.signatures[self.signature]
         self._inputs = {tensor.name: tensor for tensor in self._call.structured_input_signature[1].values()}
         fields = {name: str if len(spec.shape) == 1 else list[str] for name, spec in self._inputs.items()}
@@ -94,16 +110,31 @@ class SavedModel(Predictor):
         raise UserError("an exported model keeps no attention; serve its run to explain answers")
 
 
-def load(name, path, index=None):
+def _check_export(path):
+    """Refuses a SavedModel that export.py did not write, or that was changed since."""
+    with contextlib.suppress(UserError):
+        if read_json(path / CHECKSUMS) == checksums_of(path, without=(CHECKSUMS,)):
+            return
+    raise UserError(
+        f"{path} is not as export.py wrote it, and TensorFlow lets a SavedModel read and write files: if you trust its "
+        "author, give --trust_saved_models"
+    )
+
+
+def load(name, path, index=None, trusted=False):
     """Loads a run or the highest version of an exported model, under a name for clients.
 
     `index` is the directory of an index of responses for a run of selection; default: `index_of_run`, if any. A path
-    that is neither, or an index that does not fit, is a `UserError`.
+    that is neither, an index that does not fit, weights with NaN and, unless it is `trusted`, a SavedModel that is not
+    of export.py, are a `UserError`.
     """
     path = pathlib.Path(path)
     if (path / CONFIG).is_file():
         run = Run.open(path)
         predictor = _predictor(run, index)
+        for weight in getattr(predictor, "predictor", predictor).model.weights:
+            if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
+                raise UserError(f"{path}: the weights of {weight.path} have NaN or infinity")
         examples = [example["instance"] for example in run.examples()]
         return Served(name, "1", predictor, lambda: _facts_of(run, predictor), examples)
     if index is not None:
@@ -113,7 +144,7 @@ def load(name, path, index=None):
     if not versions:
         raise UserError(f"{path} is neither a run directory nor an exported model")
     newest = max(versions, key=lambda p: int(p.name))
-    model = SavedModel(newest)
+    model = SavedModel(newest, trusted)
     facts = {"task": None, "model": "SavedModel", "corpus": None, "signature": model.signature}
     return Served(name, newest.name, model, lambda: {**facts, "scores": {}, "examples": []}, [model.example])
 

@@ -2,14 +2,12 @@
 
 import io
 
-from rich.console import Console
-
 from engine import chat as terminal
 
 
 def talk_plain(chat, *lines, width=100):
     """What is printed while a chat gets some lines."""
-    console, left = Console(file=io.StringIO(), width=width), iter(lines)
+    console, left = terminal.Terminal(file=io.StringIO(), width=width), iter(lines)
 
     def read(_):
         try:

@@ -8,7 +8,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
-from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 from terminals import talk_plain
 
@@ -72,6 +72,24 @@ def test_where_there_is_no_terminal_each_message_is_a_line(lines, shown):
     assert found == [*INTRODUCTION, *shown, "you: go", "[2 letters]", "bot: go go", "you: /quit", ""]
 
 
+def test_control_characters_of_a_model_reach_neither_the_terminal_nor_a_file(tmp_path, monkeypatch):
+    hostile, file = "a\x1b]0;title\x07b\x1b[2J\x9bc", tmp_path / "talk.txt"
+    replies = [hostile, Note(hostile), Text(hostile, style="bold"), iter([hostile])]
+    chat = Parrot()
+    monkeypatch.setattr(chat, "reply", lambda text: iter(replies))
+    monkeypatch.setattr(chat, "help", lambda: hostile)
+    shown = talk_plain(chat, "go", "/help", f"/save {file}")
+    assert shown.count("a]0;titleb[2Jc\n") == 5 and file.read_text().count("a]0;titleb[2Jc\n") == 4
+    assert not set("\x1b\x07\x9b") & set(shown + file.read_text())
+    console = terminal.Terminal(file=io.StringIO(), force_terminal=True, color_system="standard")
+    table = Table("x", title=hostile)
+    table.add_row(hostile)
+    console.print(table, Text("bold", style="bold"))
+    assert "\x1b[1mbold" in console.file.getvalue() and not set("\x07\x9b") & set(console.file.getvalue())
+    assert "\x1b]" not in console.file.getvalue() and "\x1b[2J" not in console.file.getvalue()
+    assert str(UserError(hostile)) == "a]0;titleb[2Jc"
+
+
 def test_what_was_said_is_saved(tmp_path):
     file = tmp_path / "talk.txt"
     commands = f"/save {file}", f"/save {file}", "/save", f"/save {file}/x"
@@ -100,7 +118,7 @@ def typing(lines, monkeypatch, home):
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda _: True})())
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
-        yield Console(file=io.StringIO(), width=40, force_terminal=True, color_system="standard")
+        yield terminal.Terminal(file=io.StringIO(), width=40, force_terminal=True, color_system="standard")
 
 
 UP, LEFT, CTRL_C, CTRL_D = "\x1b[A", "\x1b[D", "\x03", "\x04"

@@ -88,6 +88,18 @@ def test_evaluate_explains_examples(task, request, tmp_path):
     assert dark(tmp_path / "example-2.png").sum() > 100 and maps[0]["columns"][0] in done.stdout
 
 
+def test_predict_fails_with_the_numbers_of_the_lines_without_an_answer(trained_selection, tmp_path):
+    instance = {"turns": ["hi"], "candidates": ["hello"]}
+    lines = [json.dumps(instance), "no", json.dumps({**instance, "turns": 3})]
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
+    flags = f"--predict={tmp_path / 'in'}", f"--out={tmp_path / 'out'}"
+    done = run_script("evaluate.py", f"--run={trained_selection.path}", *flags)
+    assert done.returncode == 1 and "no answer to 2 lines: 2, 3" in done.stderr
+    assert "1 of 3 lines answered" in done.stderr
+    answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert "scores" in answers[0] and [each["error"].split(":")[0] for each in answers[1:]] == ["line 2", "line 3"]
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -1,5 +1,7 @@
 """`engine.export`: versions, and what is refused."""
 
+import hashlib
+import json
 import pathlib
 import shutil
 import types
@@ -34,7 +36,9 @@ def archive(fails):
 def test_export_writes_the_version_asked_for_or_nothing(run, tmp_path, monkeypatch):
     monkeypatch.setattr("tasks.selection.export.selection_archive", archive(fails=False))
     assert exporting.export(TASKS["selection"], run, tmp_path, version=7) == tmp_path / "7"
-    assert [p.name for p in (tmp_path / "7").iterdir()] == ["saved_model.pb"]
+    assert {p.name for p in (tmp_path / "7").iterdir()} == {"saved_model.pb", "checksums.json"}
+    sums = json.loads((tmp_path / "7" / "checksums.json").read_text())
+    assert sums == {"saved_model.pb": [hashlib.sha256(b"x").hexdigest()]}
     monkeypatch.setattr("tasks.selection.export.selection_archive", archive(fails=True))
     with pytest.raises(OSError, match="disk full"):
         exporting.export(TASKS["selection"], run, tmp_path)

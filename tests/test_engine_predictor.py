@@ -52,10 +52,10 @@ def test_lines_are_answered_in_order_and_in_batches_and_where_it_was_killed_it_c
     with open(out, "ab") as file:
         file.write(b'{"text": "half a li')
     rest = Double()
-    assert predict_lines(rest, source, out) == (BATCH + 5, 0)
+    assert predict_lines(rest, source, out) == (BATCH + 5, [])
     assert predictor.sizes == [BATCH] and rest.sizes == [BATCH, 5]
     assert [each["text"] for each in read(out)] == [text * 2 for text in texts]
-    assert predict_lines(Double(), source, out) == (0, 0)
+    assert predict_lines(Double(), source, out) == (0, [])
 
 
 def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
@@ -63,7 +63,7 @@ def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
     source.write_bytes(b'{"text": "a"}\n{"text": 3}\n\xff\n' + b"[" * 200_000 + b'\n{"text": "b"}\n')
     for explain, more in ((False, {}), (True, {"attention": []})):
         out = tmp_path / f"out-{explain}"
-        assert predict_lines(Double(), source, out, explain) == (5, 3)
+        assert predict_lines(Double(), source, out, explain) == (5, [2, 3, 4])
         first, *wrong, last = read(out)
         assert first == {"text": "aa", **more} and last == {"text": "bb", **more}
         errors = [each["error"] for each in wrong]

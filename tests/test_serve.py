@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+import socket
 import subprocess
 
 import pytest
@@ -81,7 +82,7 @@ def test_replicas_are_given_for_all_or_for_one(given, expected):
 def test_without_ray_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with flagsaver.flagsaver(run=["m=x"]), pytest.raises(UserError, match=r"pip install -e '\.\[ray\]'"):
-        serve.serve_on_ray(None, {})
+        serve.serve_on_ray(None, {}, None)
 
 
 def test_samples_are_trained_and_scored_once(tmp_path, monkeypatch):
@@ -96,3 +97,28 @@ def test_samples_are_trained_and_scored_once(tmp_path, monkeypatch):
     assert not any("sample-dam" in word for command in called for word in command)
     trained = [command for command in called if command[0] == "train.py"]
     assert len(trained) == len(serve.SAMPLES) - 1 and "--model=bidaf" in trained[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (30, 65, {"localhost", "127.0.0.1", "::1"}, "")),
+        ({"timeout_seconds": 5.0, "grace_seconds": 99.0, "allowed_hosts": ["x"]}, (5, 99, {"x"}, "")),
+        ({"host": "0.0.0.0"}, (30, 65, {"localhost", socket.gethostname()}, "give --api_key")),
+        ({"host": "0.0.0.0", "api_key": "k"}, (30, 65, set(), "")),
+        ({"grace_seconds": 3.0}, "--grace_seconds expects at least the 60 of a request. Received: 3"),
+    ],
+)
+def test_flags_say_how_long_and_who(given, expected, monkeypatch, capsys):
+    monkeypatch.delenv("COLLOQUY_API_KEY", raising=False)
+    with flagsaver.flagsaver(**given):
+        if isinstance(expected, str):
+            with pytest.raises(UserError, match=expected):
+                serve.limits_of_flags()
+            return
+        limits, access, (timeout, grace, hosts, warning) = serve.limits_of_flags(), serve.access_of_flags(), expected
+    assert (limits.timeout_seconds, limits.grace_seconds) == (timeout, grace)
+    assert hosts <= access.hosts and "*" not in access.hosts and access.api_key == given.get("api_key")
+    assert warning in capsys.readouterr().err
+    monkeypatch.setenv("COLLOQUY_API_KEY", "secret")
+    assert serve.access_of_flags().api_key == "secret"

@@ -1,6 +1,7 @@
 """serving/: REST, limits and micro-batching, with models that answer at once; real ones in test_serving_models.py."""
 
 import asyncio
+import base64
 import json
 import re
 import threading
@@ -13,13 +14,16 @@ from fastapi.testclient import TestClient
 
 from base.config import Config
 from base.files import UserError
-from engine.predictor import Predictor
+from engine.predictor import Predictor, Size
 from serving.app import app_of, create_app
 from serving.batching import Batched
-from serving.limits import Limits, RequestError
+from serving.limits import Access, Limits, RequestError
 from serving.models import Served
 
-LIMITS = Limits(body_bytes=3000, instances=5, items=7, words=11, characters=130, depth=3, timeout_seconds=0.5)
+LIMITS = Limits(
+    **{"body_bytes": 3000, "instances": 5, "items": 7, "tokens": 11, "instance_tokens": 13, "characters": 130},
+    **{"depth": 3, "timeout_seconds": 0.5, "work": 50, "large": 20, "requests": 9},
+)
 
 
 class Letter(Config):
@@ -66,7 +70,7 @@ def app(echo):
 
 @pytest.fixture
 def client(app):
-    with TestClient(app) as client:
+    with TestClient(app, headers={"Content-Type": "application/json"}) as client:
         yield client
 
 
@@ -131,7 +135,22 @@ def test_openapi_has_the_schemas_of_each_model(client):
         (b'{"instances": [{"text": "\\ud800"}]}', 400, "half a surrogate pair"),
         (json.dumps({"instances": [{"text": "a"}] * 6}).encode(), 413, "5 items at most. Received: 6"),
         (json.dumps({"instances": [{"text": ["a"] * 8}]}).encode(), 413, "7 items at most. Received: 8"),
-        (json.dumps({"instances": [{"text": "a " * 12}]}).encode(), 413, "11 words at most"),
+        (
+            json.dumps({"instances": [{"text": "!" * 12}]}).encode(),
+            413,
+            "0: `text` may have 11 tokens at most. Received: 12",
+        ),
+        (
+            json.dumps({"instances": [{"text": "a " * 9, "inside": [{"text": "b " * 5}]}]}).encode(),
+            *(413, "instance 0 may have 13 tokens at most. Received: 14"),
+        ),
+        (
+            json.dumps({"instances": [{"text": "a " * 10}, *[{"text": "a"}] * 4]}).encode(),
+            *(413, r"a request \(5 rows of 11 x 1, padded\) may have 50 cells at most. Received: 55"),
+        ),
+        (b'{"instances": [{"text": "a", "\\ud800": 1}]}', 400, "half a surrogate pair"),
+        (b'{"instances": [{"text": "a", "inside": [{"\\udc00": ""}]}]}', 400, "half a surrogate pair"),
+        (b'{"instances": [{"text": 1e999}]}', 400, "1e999 is not a JSON number"),
         (json.dumps({"instances": [{"text": "a" * 131}]}).encode(), 413, "130 characters at most. Received: 131"),
         (json.dumps({"instances": [{"text": [[["a"]]]}]}).encode(), 400, "nested 3 deep at most"),
         (b" " * 3001, 413, "3,000 bytes at most"),
@@ -198,12 +217,78 @@ def test_the_page_runs_only_scripts_of_this_server(client):
     assert "http://" not in page.text and "https://" not in page.text
 
 
-def test_a_client_that_leaves_while_it_asks_is_counted_and_no_error(app, echo):
-    scope = {"type": "http", "method": "POST", "path": "/v1/models/echo:predict", "query_string": b"", "headers": []}
-    sent = AsyncMock()
-    events = [{"type": "http.request", "body": b'{"inst', "more_body": True}, {"type": "http.disconnect"}]
+@pytest.mark.parametrize(
+    "body", [{"body": b'{"inst', "more_body": True}, {"body": b'{"instances": [{"text": "a"}]}', "more_body": False}]
+)
+def test_a_client_that_leaves_is_counted_and_not_computed_for(app, echo, body):
+    scope = {"type": "http", "method": "POST", "path": "/v1/models/echo:predict", "query_string": b""}
+    scope["headers"], sent = [(b"content-type", b"application/json")], AsyncMock()
+    events = [{"type": "http.request", **body}, {"type": "http.disconnect"}]
     asyncio.run(app(scope, AsyncMock(side_effect=events), sent))
     assert sent.await_args_list[0].args[0]["status"] == 499 and echo.calls == []
+
+
+def test_an_answer_with_nan_is_refused_and_so_is_a_model_that_warms_up_with_it(client, echo, monkeypatch):
+    broken = types.SimpleNamespace(model_dump=lambda exclude_unset: {"score": float("nan")})
+    monkeypatch.setattr(echo, "answer", lambda instances: [broken])
+    answer = predict(client, instances=[{"text": "a"}])
+    assert answer.status_code == 422 and "NaN, which JSON has not" in answer.json()["error"]
+    with pytest.raises(UserError, match="m answers its examples with NaN or infinity"):
+        Served("m", "1", echo, dict, [{"text": "a"}]).warm_up()
+
+
+# === Who may ask ===
+
+KEY = "Ünlösbar"
+POST = "POST", "/v1/models/echo:predict"
+
+
+def basic(password):
+    return f"Basic {base64.b64encode(f'me:{password}'.encode()).decode()}"
+
+
+@pytest.mark.parametrize(
+    ("request_line", "headers", "status"),
+    [
+        (POST, {}, 200),
+        (POST, {"Host": "127.0.0.1:8501"}, 200),
+        (POST, {"Host": "[::1]:8501"}, 200),
+        (POST, {"Host": "evil.example"}, 421),
+        (POST, {"Host": "[:"}, 421),
+        (("GET", "/healthz"), {"Host": "evil.example"}, 421),
+        (POST, {"Origin": "http://here"}, 200),
+        (POST, {"Origin": "https://friend.example"}, 200),
+        (POST, {"Origin": "https://evil.example"}, 403),
+        (POST, {"Origin": "null"}, 403),
+        (("GET", "/v1/models"), {"Origin": "https://evil.example"}, 403),
+        (POST, {"Content-Type": "text/plain"}, 415),
+        (POST, {"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        (POST, {"Content-Type": "application/json; charset=utf-8"}, 200),
+        (POST, {"Authorization": "Bearer wrong"}, 401),
+        (POST, {"Authorization": basic("wrong")}, 401),
+        (POST, {"Authorization": "Basic %"}, 401),
+        (POST, {"Authorization": basic(KEY)}, 200),
+        (("GET", "/"), {"Authorization": ""}, 401),
+        (("GET", "/healthz"), {"Authorization": ""}, 200),
+    ],
+)
+def test_who_may_ask(echo, request_line, headers, status):
+    access = Access(frozenset(["here"]), frozenset(["https://friend.example"]), KEY)
+    app = create_app({"echo": Served("echo", "2", echo, dict, [])}, LIMITS, access, milliseconds=0.0)
+    usual = {"Host": "here", "Content-Type": "application/json", "Authorization": f"Bearer {KEY}".encode()}
+    with TestClient(app) as client:
+        body = b'{"instances": [{"text": "a"}]}' if request_line == POST else None
+        answer = client.request(*request_line, content=body, headers={**usual, **headers})
+    assert answer.status_code == status and (status == 200 or list(answer.json()) == ["error"])
+    assert ("access-control-allow-origin" in answer.headers) == (headers.get("Origin") == "https://friend.example")
+    assert ("www-authenticate" in answer.headers) == (status == 401)
+
+
+def test_more_requests_than_may_be_open_are_refused(app, client):
+    app.state.door.requests = LIMITS.requests
+    answer = predict(client, instances=[{"text": "a"}])
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert client.get("/healthz").status_code == 200
 
 
 # === Micro-batching ===
@@ -218,7 +303,8 @@ def batched(conversation, compute=list, valid=lambda instance, where: instance, 
         return compute(instances)
 
     shared = {"name": "numbers", "version": "1", "metadata": dict, "event": event}
-    model = types.SimpleNamespace(**shared, valid=valid, answers=answers, explain=lambda instance: event.wait(5))
+    shared |= {"size": lambda instance: Size({}, 1, (instance,)), "explain": lambda instance: event.wait(5)}
+    model = types.SimpleNamespace(**shared, valid=valid, answers=answers)
 
     async def main():
         batched = Batched(model, **sizes)
@@ -263,47 +349,93 @@ def test_what_came_while_a_batch_was_computed_waits_no_longer():
 
     async def ask(model):
         first = asyncio.create_task(model.predict([1]))
-        while not started:
-            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.045)
         await asyncio.gather(first, model.predict([2]), model.predict([3]))
 
     batched(ask, compute, milliseconds=40)
     assert len(started) == 2 and started[1] - started[0] < 0.09
 
 
+async def waiting(model, count, asked):
+    """Starts a task and returns it once so many instances wait in a model's queue."""
+    task = asyncio.ensure_future(asked)
+    while model.queued < count:
+        await asyncio.sleep(0.001)
+    return task
+
+
 def test_a_full_queue_refuses_and_continues():
     async def ask(model):
-        first = asyncio.create_task(model.predict([1, 2]))
-        await asyncio.sleep(0)
-        with pytest.raises(RequestError, match="2 instances wait already, at most 3 may") as refused:
-            await model.predict([3, 4])
-        return refused.value.status, await first, await model.predict([3, 4])
+        first = await waiting(model, 2, model.predict([1, 2]))
+        for refused in (model.predict([3, 4]), model.predict([5, 6])):
+            with pytest.raises(RequestError, match="2 instances wait already, at most 3 may") as error:
+                await refused
+        return error.value.status, await first, await model.predict([3, 4])
 
-    assert batched(ask, milliseconds=20, max_queue=3)[0] == (429, [1, 2], [3, 4])
+    assert batched(ask, milliseconds=50, max_queue=3)[0] == (429, [1, 2], [3, 4])
 
 
 def test_explanations_wait_in_the_same_queue():
     async def ask(model):
-        first = [asyncio.create_task(model.explain(0)) for _ in range(2)]
-        await asyncio.sleep(0)
-        assert model.queued == 2
+        first = await waiting(model, 2, asyncio.gather(*(model.explain(0) for _ in range(2))))
         for refused in (model.explain(0), model.predict([1])):
             with pytest.raises(RequestError, match="2 instances wait already"):
                 await refused
         model._model.event.set()
-        return await asyncio.gather(*first), model.queued
+        return await first, model.queued
 
-    assert batched(ask, milliseconds=1, max_queue=2)[0] == ([True, True], 0)
+    assert batched(ask, milliseconds=50, max_queue=2)[0] == ([True, True], 0)
 
 
 def test_closing_answers_what_waits():
     async def ask(model):
-        waiting = asyncio.create_task(model.predict([7]))
-        await asyncio.sleep(0)
+        task = await waiting(model, 1, model.predict([7]))
         await model.close()
-        return await waiting
+        return await task
 
     assert batched(ask, milliseconds=5)[0] == [7]
+
+
+def test_a_small_request_passes_a_large_one_which_is_computed_in_pieces_while_somebody_waits():
+    """Four instances of 50 cells are two pieces of 100; the client leaves during the first of them."""
+    event, order = threading.Event(), []
+
+    def compute(instances):
+        order.append(instances)
+        if instances[0] == 50:
+            event.wait(5)
+        return instances
+
+    async def ask(model):
+        large = asyncio.create_task(model.predict([50] * 4))
+        while not order:
+            await asyncio.sleep(0.001)
+        small = await model.predict([3])
+        large.cancel()
+        event.set()
+        return small, await model.predict([40] * 3)
+
+    limits = Limits(work=1000, large=100)
+    assert batched(ask, compute, limits=limits)[0] == ([3], [40] * 3)
+    assert order == [[50, 50], [3], [40, 40], [40]]
+
+
+def test_what_nobody_waits_for_is_not_computed_and_what_the_end_finds_is_refused():
+    event = threading.Event()
+
+    async def ask(model):
+        first = asyncio.create_task(model.predict([1]))
+        while not batches:
+            await asyncio.sleep(0.001)
+        left, late = await waiting(model, 1, model.predict([2])), await waiting(model, 2, model.predict([3]))
+        left.cancel()
+        model.give_up()
+        event.set()
+        return await asyncio.gather(first, late, return_exceptions=True)
+
+    batches = []
+    refused, _ = batched(ask, lambda instances: batches.append(instances) or (event.wait(5) and instances))
+    assert [error.status for error in refused] == [503, 503] and batches == [[1]]
 
 
 def test_a_wrong_instance_is_refused_before_it_waits():

@@ -46,7 +46,9 @@ def test_the_inference_service_has_what_kserve_needs():
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert container[probe]["httpGet"] == {"path": "/healthz", "port": port["containerPort"]}
     assert {each["name"] for each in container["env"]} == {"STORAGE_URI"}
-    assert container["args"] == ["--run=dam=/mnt/models"]  # where the storage initializer puts it
+    run, hosts = container["args"]
+    assert run == "--run=dam=/mnt/models"  # where the storage initializer puts it
+    assert hosts == "--allowed_hosts=*"  # as the names by which a cluster routes to it are many
 
 
 def test_the_ray_service_has_what_kuberay_needs():

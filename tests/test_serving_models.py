@@ -5,12 +5,15 @@ import pathlib
 import shutil
 import threading
 
+import numpy as np
 import pytest
+import tensorflow as tf
 from fastapi.testclient import TestClient
 from helpers import ROOT, run_script
 
-from base.files import UserError
+from base.files import UserError, checksums_of
 from engine.export import export
+from engine.run import Run
 from serving.app import create_app
 from serving.models import TOY, load
 from tasks import TASKS
@@ -98,8 +101,51 @@ def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_file
     assert wrong.status_code == 400 and "is missing" in wrong.json()["error"]
 
 
-def test_an_exported_model_is_served(trained_reading_comprehension, tmp_path):
-    export(TASKS["reading_comprehension"], trained_reading_comprehension, tmp_path / "model")
+def test_weights_with_nan_are_refused(trained_selection, tmp_path):
+    run = copy_with_weights(trained_selection, tmp_path / "run", np.nan)
+    with pytest.raises(UserError, match=r"the weights of .* have NaN or infinity"):
+        load("dam", run)
+
+
+def copy_with_weights(run, path, value):
+    shutil.copytree(run.path, path)
+    copy = Run.open(path)
+    model = copy.load_model()
+    weight = model.trainable_weights[-1]
+    weight.assign(np.full(weight.shape, value))
+    copy.save_best(model)
+    return path
+
+
+def flipped(path):
+    content = bytearray((path / "saved_model.pb").read_bytes())
+    content[len(content) // 2] ^= 1
+    (path / "saved_model.pb").write_bytes(content)
+
+
+def empty(path):
+    (path / "saved_model.pb").write_bytes(b"")
+
+
+def added(path):
+    (path / "assets" / "more.txt").write_text("")
+
+
+def unsigned(path):
+    (path / "checksums.json").unlink()
+
+
+def foreign(path):
+    """A SavedModel of somebody else, whose checksums are right."""
+    shutil.rmtree(path)
+    module = tf.Module()
+    module.call = tf.function(lambda name: {"read": tf.io.read_file(name)}, [tf.TensorSpec((), tf.string, "name")])
+    tf.saved_model.save(module, str(path), signatures={"call": module.call})
+    (path / "checksums.json").write_text(json.dumps(checksums_of(path)))
+
+
+def test_an_exported_model_is_served_and_only_as_it_was_written(trained_reading_comprehension, tmp_path):
+    path = export(TASKS["reading_comprehension"], trained_reading_comprehension, tmp_path / "model")
     model = load("reader", tmp_path / "model")
     model.warm_up()
     with TestClient(create_app({"reader": model}, milliseconds=1.0)) as client:
@@ -107,3 +153,20 @@ def test_an_exported_model_is_served(trained_reading_comprehension, tmp_path):
         [found] = client.post("/v1/models/reader:predict", json=body).json()["predictions"]
         assert found["answers"][0] and len(found["answers"]) == len(found["scores"])
         assert client.post("/v1/models/reader:explain", json=body).status_code == 400
+        body["instances"][0]["question"] = "!" * 15_000
+        body["instances"][0]["passage"] = "a " * 2_000
+        assert client.post("/v1/models/reader:predict", json=body).status_code == 413
+    for spoil, trusted, message in (
+        (flipped, False, "is not as export.py wrote it"),
+        (empty, False, "is not as export.py wrote it"),
+        (empty, True, "is no SavedModel that TensorFlow can load"),
+        (added, False, "is not as export.py wrote it"),
+        (unsigned, False, "is not as export.py wrote it.*--trust_saved_models"),
+        (foreign, False, "expected a signature of export.py, answer, rank, reply, respond"),
+    ):
+        spoilt = shutil.copytree(path, tmp_path / f"{spoil.__name__}-{trusted}" / "1")
+        spoil(spoilt)
+        with pytest.raises(UserError, match=message):
+            load("reader", spoilt.parent, trusted=trusted)
+    unsigned(path)
+    assert load("reader", path.parent, trusted=True).predictor.signature == "answer"

@@ -12,13 +12,14 @@ from base.files import UserError
 from data.corpora.babi_dialog import SILENCE
 from data.text_files import read_lines
 from data.vocabulary import SPECIALS
-from engine.predictor import Predictor, in_brackets
+from engine.predictor import Predictor, Size, in_brackets
 from engine.task import check_fields
 from tasks.dialog.action_mask import READS, load_mask
 from tasks.dialog.data import PHRASES, DialogSplit, World
 from tasks.dialog.prepare import CALL, encode_dialog
 
 SIGNS = ".,;:!?\"'"  # punctuation around words
+SENTENCE = 256  # cells of a sentence beside its words
 BEST = 5  # candidates in an answer
 RESPONSES = 8  # at most, until the user speaks again
 
@@ -126,6 +127,15 @@ class DialogPredictor(Predictor):
 
     def answer(self, instances):
         return [self._answer(turns) for turns in self._talk(instances)]
+
+    def size(self, instance):
+        """Like `Predictor`'s: one row of all sentences before the response."""
+        texts = {"history": [sentence.text for sentence in instance.history]}
+        texts |= {"facts": instance.facts, "candidates": instance.candidates}
+        words = {name: [len(text.split()) for text in each] for name, each in texts.items()}
+        longest = min(self.config.max_words, max([1, *words["history"], *words["facts"]]))
+        shape = 1 + len(instance.history) + len(instance.facts), SENTENCE + 4 * longest
+        return Size({name: sum(counts) for name, counts in words.items()}, 1, shape)
 
     def show(self, instance):
         [[turn, *_]] = self._talk([instance])

@@ -11,7 +11,7 @@ from base.files import UserError
 from data.sequences import Sequences, stack
 from data.vocabulary import EOS_ID, UNK_ID
 from engine.devices import choose_xla
-from engine.predictor import Predictor, in_brackets
+from engine.predictor import Predictor, Size, in_brackets
 from engine.task import check_fields
 from engine.vocabularies import vocabulary_of
 from models.decoding import Decoding, write
@@ -19,6 +19,7 @@ from tasks.generation.data import MAX_SOURCE, TextSettings
 from tasks.generation.search import attention, decoder_of, load_reverse, parse_decoding, rerank, words_of
 
 DECODERS = 16  # compiled at once, one per `Decoding` that was asked for
+STEP = 600  # source words that attention reads in the time that the rest of a step takes
 CHOICE = 10  # replies that a reverse model has to choose from
 MOST = {"beam": 20, "max_length": 100}  # that an instance may ask for
 
@@ -83,6 +84,12 @@ class GenerationPredictor(Predictor):
             rows = [row for row, instance in enumerate(instances) if instance.decode == decode]
             answers |= zip(rows, map(self._answer, *self._search([sources[row] for row in rows], decode)), strict=True)
         return [answers[row] for row in range(len(instances))]
+
+    def size(self, instance):
+        """Like `Predictor`'s: a row for each hypothesis, whose words each attend to the source."""
+        decoding = parse_decoding(instance.decode) if instance.decode else self.decoding
+        words = sum(len(self.text.words(turn)) for turn in instance.turns)
+        return Size({"turns": words}, decoding.beam, (decoding.max_length, STEP + min(words, MAX_SOURCE)))
 
     def show(self, instance):
         [answer] = self.answer([instance])

@@ -19,7 +19,7 @@ from base.config import Config
 from data.corpora.squad import tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
-from engine.predictor import Predictor, in_brackets
+from engine.predictor import Predictor, Size, in_brackets
 from engine.task import check_fields
 from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
@@ -29,6 +29,7 @@ from tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
 from tasks.reading_comprehension.scoring import MAX_LENGTH
 
 BATCH_WORDS = 8000  # of the windows that are read at once, padding included
+ENCODING = 100  # words of a question that compare in the time that encoding a word takes
 BEST, SPANS = 5, 100  # answers that are listed, and spans of a window that they are chosen from
 NOTHING = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0, "confidence": None}
 
@@ -147,6 +148,12 @@ class ReadingComprehensionPredictor(Predictor):
     def answer(self, instances):
         asked = self._split(instances)
         return [self._answer(asked, row, *found) for row, found in enumerate(self._read(asked))]
+
+    def size(self, instance):
+        """Like `Predictor`'s: a row for each window, which is encoded and compared with the question's words."""
+        T, J = (len(tokenize(text)) for text in (instance.passage, instance.question))
+        windows = windows_of(0, T, self.window, self.window // 4)
+        return Size({"passage": T, "question": J}, len(windows), (min(T, self.window) + J, ENCODING + J))
 
     def show(self, instance):
         """Like `Predictor`'s; words in brackets are read by their letters alone."""

@@ -13,7 +13,7 @@ from base.config import Config
 from base.files import UserError
 from data.tokenizers import words_of
 from engine.parallel import compile_for_all_sizes
-from engine.predictor import Predictor, in_brackets
+from engine.predictor import Predictor, Size, in_brackets
 from engine.run import VOCABULARY
 from engine.vocabularies import vocabulary_of
 from tasks.selection.data import text_settings
@@ -21,6 +21,7 @@ from tasks.selection.scoring import score
 from tasks.selection.split import SelectionSplit, inputs_of
 
 LENGTH_MULTIPLE = 4  # that lengths are rounded up to
+CONTEXT, RESPONSE = 60, 16  # words that each costs beside its own
 
 
 class SelectionPredictor(Predictor):
@@ -73,6 +74,16 @@ class SelectionPredictor(Predictor):
             )
             for of_instance in np.split(logits, ends[:-1])
         ]
+
+    def size(self, instance):
+        """Like `Predictor`'s: a row for each candidate, of the padded context and response."""
+        config, texts = self.model.config, (instance.turns, instance.candidates)
+        turns, candidates = ([len(words_of(text, **self.text)) for text in each] for each in texts)
+        T, K, J = config.max_turns, config.max_words, config.max_words
+        if config.masking == "exact":  # else padding is computed up to the limits
+            T, K, J = min(T, len(turns)), min(K, max(turns, default=0)), min(J, max(candidates, default=0))
+        shape = CONTEXT + max(T * K, sum(turns)), RESPONSE + J
+        return Size({"turns": sum(turns), "candidates": sum(candidates)}, len(candidates), shape)
 
     def show(self, instance):
         [answer] = self.answer([instance])

@@ -8,6 +8,7 @@ import time
 import pytest
 import uvicorn
 
+from engine.predictor import Size
 from serving.app import create_app
 from serving.limits import Limits
 
@@ -25,6 +26,9 @@ class Fake:
 
     def valid(self, instance, where):
         return instance
+
+    def size(self, instance):
+        return Size({}, 1, ())
 
     def answers(self, instances):
         self.asked += instances

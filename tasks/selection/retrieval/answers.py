@@ -141,6 +141,13 @@ class AnsweringPredictor(Predictor):
         answers = iter(self.predictor.answer(given) if given else [])
         return [next(answers) if instance.candidates else self._found(instance) for instance in instances]
 
+    def size(self, instance):
+        size = self.predictor.size(instance)
+        if instance.candidates:
+            return size
+        words = self.predictor.model.config.max_words
+        return size._replace(rows=CANDIDATES, shape=(size.shape[0], size.shape[1] + words))
+
     def answer_with_attention(self, instance, details):
         if instance.candidates:
             return self.predictor.answer_with_attention(instance, details)

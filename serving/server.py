@@ -1,0 +1,83 @@
+"""The HTTP server: connections whose headers do not arrive are closed, and SIGTERM waits for open requests."""
+
+import asyncio
+import time
+
+import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+KEEP_ALIVE = 75
+"""Seconds that an idle connection stays open: longer than usual clients keep one, else they use one that closes."""
+HEADER_SECONDS = 10
+"""Seconds in which the headers of a request arrive."""
+UNFINISHED = 256
+"""Connections that may send no request, or part of its headers; beyond, the oldest is closed."""
+
+
+class Protocol(AutoHTTPProtocol):
+    """A connection that has `HEADER_SECONDS` for the headers of each request."""
+
+    waiting = {}
+    """`{connection: timer}` of all connections of this process without a request, the oldest first."""
+
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        self._watch()
+
+    def connection_lost(self, exc):
+        self._forget()
+        super().connection_lost(exc)
+
+    def data_received(self, data):
+        super().data_received(data)
+        self._watch()
+
+    def _watch(self):
+        """Starts the timer where a request is to come, and stops it once its headers are there."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget()
+        elif self not in self.waiting and not self.transport.is_closing():
+            self.waiting[self] = asyncio.get_running_loop().call_later(HEADER_SECONDS, self.transport.abort)
+            if len(self.waiting) > UNFINISHED:
+                next(iter(self.waiting)).transport.abort()
+
+    def _forget(self):
+        if timer := self.waiting.pop(self, None):
+            timer.cancel()
+
+
+class Server(uvicorn.Server):
+    """A server that at SIGTERM or SIGINT answers what is open before it ends; a second signal ends it at once.
+
+    Args:
+        app: An application of `serving.app`.
+        host, port: Address; port 0 is a free one.
+        grace_seconds: Time that open requests have; those left then get status 503.
+    """
+
+    def __init__(self, app, host, port, grace_seconds):
+        options = {"log_level": "warning", "server_header": False, "http": Protocol}
+        times = {"timeout_graceful_shutdown": 2, "timeout_keep_alive": KEEP_ALIVE}
+        super().__init__(uvicorn.Config(app, host, port, **options, **times))
+        self.door, self.give_up, self.grace_seconds, self.deadline = app.state.door, app.state.give_up, grace_seconds, 0
+
+    def handle_exit(self, sig, frame):
+        """Lets no request in from now on."""
+        if self.door.stopping:
+            super().handle_exit(sig, frame)
+        self.door.stopping, self.deadline = True, time.monotonic() + self.grace_seconds
+
+    async def on_tick(self, counter):
+        """Whether to end; called ten times per second."""
+        if self.door.stopping and time.monotonic() > self.deadline:
+            self.give_up()
+            self.should_exit = True
+        self.should_exit |= self.door.stopping and not self.door.requests
+        return await super().on_tick(counter)
+
+    def open(self):
+        """Serves until it is ended."""
+        socket = self.config.bind_socket()
+        socket.listen()
+        print(f"http://{self.config.host}:{socket.getsockname()[1]}/ is open; Ctrl-C ends it", flush=True)
+        self.run(sockets=[socket])
