@@ -372,7 +372,7 @@ def test_a_full_queue_refuses_and_continues():
                 await refused
         return error.value.status, await first, await model.predict([3, 4])
 
-    assert batched(ask, milliseconds=50, max_queue=3)[0] == (429, [1, 2], [3, 4])
+    assert batched(ask, milliseconds=400, max_queue=3)[0] == (429, [1, 2], [3, 4])
 
 
 def test_explanations_wait_in_the_same_queue():
@@ -384,7 +384,7 @@ def test_explanations_wait_in_the_same_queue():
         model._model.event.set()
         return await first, model.queued
 
-    assert batched(ask, milliseconds=50, max_queue=2)[0] == ([True, True], 0)
+    assert batched(ask, milliseconds=400, max_queue=2)[0] == ([True, True], 0)
 
 
 def test_closing_answers_what_waits():
@@ -393,7 +393,7 @@ def test_closing_answers_what_waits():
         await model.close()
         return await task
 
-    assert batched(ask, milliseconds=5)[0] == [7]
+    assert batched(ask, milliseconds=400)[0] == [7]
 
 
 def test_a_small_request_passes_a_large_one_which_is_computed_in_pieces_while_somebody_waits():
