@@ -13,7 +13,7 @@ import bm25s
 import numpy as np
 import scipy.sparse
 
-from base.files import UserError, atomic_directory
+from base.files import UserError, atomic_directory, checksums_of
 from data.corpora import CORPORA
 from data.flat_arrays import numbering
 from data.sequences import Sequences, document_frequency
@@ -94,7 +94,7 @@ def build(out, conversations, vocabulary, vectors, text, facts=None):
             nearest.add(len(nearest) + np.arange(len(part)), encoder.responses(part), threads=2)
         nearest.save(directory / files.VECTORS)
         (directory / files.CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
-        (directory / files.CHECKSUMS).write_text(json.dumps(files.checksums_of(directory), indent=1))
+        (directory / files.CHECKSUMS).write_text(json.dumps(checksums_of(directory, [files.CHECKSUMS]), indent=1))
     return config
 
 

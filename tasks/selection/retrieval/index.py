@@ -26,7 +26,7 @@ import bm25s
 import numpy as np
 from usearch.index import Index as NearestVectors
 
-from base.files import UserError, checksum
+from base.files import UserError, checksums_of
 from data.sequences import Sequences
 from data.text_files import read_json
 from data.tokenizers import words_of
@@ -180,19 +180,13 @@ def vocabulary_hash(vocabulary):
     return hashlib.sha256("\n".join(vocabulary.words).encode()).hexdigest()
 
 
-def checksums_of(path):
-    """`{name: SHA-256}` of the files of an index."""
-    files = [file for file in sorted(path.rglob("*")) if file.is_file() and file.name != CHECKSUMS]
-    return {file.relative_to(path).as_posix(): checksum(file) for file in files}
-
-
 def read_config(path):
     """The `config.json` of an index whose files are as they were written; usearch maps damaged ones too, and crashes.
 
     Raises:
         UserError: with the command that builds it again, if a file is not, or is of another version.
     """
-    found, config = checksums_of(path), None
+    found, config = checksums_of(path, [CHECKSUMS]), None
     with contextlib.suppress(UserError):
         if read_json(path / CHECKSUMS) == found:
             config = read_json(path / CONFIG)
