@@ -27,6 +27,8 @@ from data.text_files import in_one_line, read_json
 from data.vocabulary import SPECIALS, Vocabulary
 
 FACTS, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
+SMALL_TEXT = 20_000
+"""Words of a training text below which no word is rare by default."""
 
 # === Writing ===
 
@@ -39,6 +41,11 @@ class CommonSettings(Config):
     vocabulary_of: str | None = None
     """A run, as pretrained/NAME, or a prepared dataset whose vocabulary, tokenizer and word vectors are taken, so that
     its model can score what is prepared, or be trained on it."""
+
+
+def filled_min_count(min_count, counts):
+    """`--min_count`, or its default: 2, but 1 for a training text of fewer than `SMALL_TEXT` words, `{word: count}`."""
+    return min_count or (1 if sum(counts.values()) < SMALL_TEXT else 2)
 
 
 def write(directory, files, corpus, source, settings, statistics, *, name=None, **more):

@@ -124,7 +124,7 @@ def test_other_words_and_other_shapes_are_refused(trained_selection, prepared, t
         train_small("selection", prepared, tmp_path / "a", {"levels": "0"}, init_from=trained_selection.path)
     other = shutil.copytree(trained_selection.path, tmp_path / "other")
     words = (other / VOCABULARY).read_text().split("\n")
-    (other / VOCABULARY).write_text("\n".join([*words[:2], "another", *words[3:]]))
+    (other / VOCABULARY).write_text("\n".join([*words[:2], "no-word", *words[3:]]))
     with pytest.raises(UserError, match=r"has other words; prepare\.py --vocabulary_of="):
         train_small("selection", prepared, tmp_path / "b", init_from=other)
     assert not (tmp_path / "b").exists()

@@ -31,7 +31,7 @@ def source(tmp_path):
 
 def run(source, out, **settings):
     """Prepares it: the pairs, the vocabulary's words without specials, the facts."""
-    prepare("conversations", source, out, Settings(**settings))
+    prepare("conversations", source, out, Settings(**{"min_count": 2, **settings}))
     words = Vocabulary.load(out / "vocabulary.txt").words[2:]
     return pickles.load(out / "pairs.pkl"), words, json.loads((out / "dataset.json").read_text())
 
@@ -126,6 +126,11 @@ def test_pairs_are_kept_or_left_out(
     if settings.get("drop_unknown"):  # in dev too
         assert data["dev"]["source_text"] == ["a"]
     assert ("cannot be exported" in capsys.readouterr().err) == (settings.get("tokenizer") == "jieba")
+
+
+def test_no_word_is_rare_in_a_small_corpus_by_default(source, tmp_path):
+    _, words, facts = run(source, tmp_path / "out", min_count=None)
+    assert facts["settings"]["min_count"] == 1 and words == run(source, tmp_path / "one", min_count=1)[1]
 
 
 def test_vectors_are_read(source, tmp_path):

@@ -19,7 +19,7 @@ from tasks.selection.prepare import Settings, document_weights, equal_stems, pre
 from tasks.selection.split import SelectionSplit
 
 EOS = 1
-SMALL = {"dimension": 5, "window": 2, "negative": 3, "word2vec_epochs": 2}
+SMALL = {"min_count": 2, "dimension": 5, "window": 2, "negative": 3, "word2vec_epochs": 2}
 # The first two positives are one conversation that grows; `only` is in negative responses alone, and
 # `_EOS_` is a word like any other. Counts in distinct utterances: b 3, a 2, d 2, c 1, e 1, f 1.
 TRAIN = """\
@@ -58,6 +58,18 @@ def run(source, out, **settings):
 
 
 # === Files ===
+
+
+@pytest.mark.parametrize(("words", "kept"), [(19_999, 1), (20_000, 2)])
+def test_no_word_is_rare_in_a_small_corpus_by_default(source, tmp_path, words, kept):
+    """A word of one sentence is said a hundred times, `often` only in different ones."""
+    texts = [f"{n} often" for n in range(5, words // 2)] + ["once upon a time is said"] * 100
+    texts[0] += " x" * (words - sum(len(text.split()) for text in dict.fromkeys(texts)))
+    lines = "".join(f"1\t{a}\t{b}\n" for a, b in zip(texts[::2], texts[1::2], strict=False))
+    (source / "train.txt").write_text(lines)
+    _, _, vocabulary, facts = run(source, tmp_path / "out", min_count=None)
+    assert facts["settings"]["min_count"] == kept
+    assert ("once" in vocabulary.words) == ("7" in vocabulary.words) == (kept == 1) and "often" in vocabulary.words
 
 
 def test_prepare_writes_ids(source, tmp_path):

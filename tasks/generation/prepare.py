@@ -10,6 +10,8 @@ Each utterance but the first of a conversation is a target; its source is the la
 marks pairs that are also in train, apart from case and punctuation: a model can know them by heart.
 """
 
+import collections
+import itertools
 import pathlib
 import re
 import sys
@@ -21,7 +23,7 @@ from pydantic import Field
 from base.config import NonNegative, Positive
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
-from data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
+from data.prepared import VECTORS, VOCABULARY, CommonSettings, filled_min_count, print_summary, write
 from data.tokenizers import TOKENIZERS
 from data.vocabulary import EOS_ID, UNK_ID, Vocabulary
 from data.word_vectors import load_text_vectors
@@ -40,8 +42,9 @@ class Settings(CommonSettings):
     """Utterances of a source, the last ones."""
     max_words: NonNegative = 0
     """Leaves out pairs with a turn or a target of more words; 0: none."""
-    min_count: Positive = 2
-    """Rarer words of the training pairs are `_UNK_`."""
+    min_count: Positive | None = None
+    """Words that occur less often in the training pairs, an utterance of two pairs counted once, are `_UNK_`.
+    Default: 2, of fewer than 20,000 words 1."""
     vocabulary_size: NonNegative = 10000
     """Number of most frequent words that are known; 0: all."""
     drop_unknown: bool = False
@@ -65,7 +68,7 @@ def prepare(corpus, source, out, settings):
     splits = {split: _Conversations(reader.read(files[split], split), text) for split in SPLITS}
     for conversations in splits.values():
         conversations.keep(lambda words: 0 < len(words) <= (settings.max_words or len(words)))
-    vocabulary = given.vocabulary if given else _vocabulary(splits["train"], settings)
+    settings, vocabulary = (settings, given.vocabulary) if given else _vocabulary(splits["train"], settings)
     known, data = set(vocabulary.words), {}
     for split, conversations in splits.items():
         if settings.drop_unknown:
@@ -123,11 +126,12 @@ def find_pairs(lengths, turns):
 
 
 def _vocabulary(conversations, settings):
-    """Counts the words of the utterances that are in a pair, each utterance once."""
+    """The settings with `min_count` filled in, and the vocabulary of the utterances that are in a pair."""
     used = sorted({row for start, stop in conversations.pairs for row in range(start, stop)})
-    vocabulary = Vocabulary.count((conversations.utterances[row] for row in used), settings.min_count)
-    size = settings.vocabulary_size
-    return Vocabulary(vocabulary.words[: 2 + size]) if size else vocabulary
+    counts = collections.Counter(itertools.chain.from_iterable(conversations.utterances[row] for row in used))
+    settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
+    vocabulary, size = Vocabulary.of_counts(counts, settings.min_count), settings.vocabulary_size
+    return settings, Vocabulary(vocabulary.words[: 2 + size]) if size else vocabulary
 
 
 def _letters(split):

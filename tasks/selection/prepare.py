@@ -24,7 +24,7 @@ from base.config import NonNegative, Positive
 from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
 from data.flat_arrays import numbering
-from data.prepared import VECTORS, VOCABULARY, CommonSettings, print_summary, write
+from data.prepared import VECTORS, VOCABULARY, CommonSettings, filled_min_count, print_summary, write
 from data.sequences import document_frequency
 from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from data.vocabulary import SPECIALS, Vocabulary
@@ -50,8 +50,9 @@ class Settings(CommonSettings):
     with spaces between them. `terms` splits as the logs of #ubuntu do, and takes `Hello there!` as people write it."""
     lower: bool = True
     """Makes texts lower case, unless they are split at white space alone."""
-    min_count: Positive = 2
-    """Rarer words of the distinct training utterances are `_UNK_`."""
+    min_count: Positive | None = None
+    """Words that occur less often in the training utterances are `_UNK_`; one that is said again, in any conversation,
+    counts once. Default: 2, of fewer than 20,000 words 1."""
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
     """Ids for words that are `_UNK_`, by their hash, for models with a lexical match; 0: none, as in DAM's release."""
     dimension: Positive = 200
@@ -102,7 +103,7 @@ def prepare(corpus, source, out, settings, ray=False):
         if given:
             vocabulary, vectors = given.vocabulary, given.vectors()
         else:
-            vocabulary, counts = _vocabulary(files["train"], utterances, settings)
+            settings, vocabulary, counts = _vocabulary(files["train"], utterances, settings)
             sentences = utterances
             if settings.word2vec_text == "conversations":
                 sentences = conversations(read_split(arrays, "train", len(words), "words"), words)
@@ -144,14 +145,15 @@ def _read(reader, files, text, arrays, progress, ray):
 
 
 def _vocabulary(file, utterances, settings):
-    """The vocabulary of the training utterances, and `{word: count}` of these."""
+    """The settings with `min_count` filled in, the vocabulary of the training utterances, `{word: count}` of these."""
     counts = utterances.counts()
     if not counts:
         raise UserError(f"{file}: expected lines with label 1. Received: none")
+    settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
     vocabulary = Vocabulary.of_counts(counts, settings.min_count)
     if len(vocabulary) == len(SPECIALS):
         raise UserError(f"{file}: expected a word that occurs {settings.min_count} times (--min_count). Received: none")
-    return dataclasses.replace(vocabulary, hashed=settings.hashed_words), counts
+    return settings, dataclasses.replace(vocabulary, hashed=settings.hashed_words), counts
 
 
 def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
