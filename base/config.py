@@ -80,7 +80,7 @@ def _types(field):
 def _parse(text):
     """The JSON value of a text, a number such as `.5`, or the text itself."""
     for parse in (json.loads, float):
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             return parse({"True": "true", "False": "false", "None": "null"}.get(text, text))
     return text
 

@@ -1,18 +1,25 @@
 """Writing replies with a model that scores them word by word: greedy search, beam search and sampling.
 
-One loop in the graph writes all replies of a batch at once, and ends when each has its `_EOS_`.
+One loop in the graph writes all replies of a batch at once, and ends when each has its `_EOS_`. Only the beam, the
+room for a reply and sampling change the graph. All other settings are inputs, a number for each source, so that one
+graph serves every request.
 
 Shape suffixes:  B batch   K hypotheses of a source   L words of a reply   V words of the vocabulary
 """
 
+from types import SimpleNamespace
 from typing import Annotated
 
 import keras
+import numpy as np
 from keras import ops
 from pydantic import Field, model_validator
 
 from base.config import Config, NonNegative, Positive
 from layers.masking import LOWEST, masked_logits, masked_softmax
+
+LONGEST_BLOCKED = 10
+"""Words of the longest sequence that `block_ngrams` may block."""
 
 
 class Decoding(Config):
@@ -26,17 +33,17 @@ class Decoding(Config):
     """Words, `_EOS_` included; a reply without one ends there."""
     min_length: NonNegative = 0
     """Words before `_EOS_` is allowed."""
-    length_penalty: Annotated[float, Field(ge=0)] = 0.0
+    length_penalty: Annotated[float, Field(ge=0, le=10)] = 0.0
     """`alpha` of Wu et al. 2016, eq. 14: hypotheses are ranked by log probability / ((5 + words) / 6) ** alpha."""
-    block_ngrams: NonNegative = 0
+    block_ngrams: Annotated[int, Field(ge=0, le=LONGEST_BLOCKED)] = 0
     """Length of the word sequences that a reply must not repeat; 0: any may be repeated."""
     allow_unknown: bool = False
     """A reply may contain `_UNK_`."""
-    temperature: Annotated[float, Field(gt=0)] = 1.0
+    temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
     """Sampling: logits are divided by it."""
     top_k: NonNegative = 0
     """Sampling: only among the `top_k` most probable words; 0: all."""
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_p: Annotated[float, Field(ge=1e-6, le=1)] = 1.0
     """Sampling: only among the fewest words that together have this probability (Holtzman et al. 2020)."""
 
     @model_validator(mode="after")
@@ -46,29 +53,47 @@ class Decoding(Config):
         return self
 
 
-def decode(model, source, decoding, eos_id, unk_id, noise=None):
+INPUTS = {
+    **dict.fromkeys(("max_length", "min_length", "block_ngrams", "top_k"), "int32"),
+    **dict.fromkeys(("length_penalty", "temperature", "top_p"), "float32"),
+    "allow_unknown": "bool",
+}
+"""Fields of a `Decoding` that are inputs of a search, with their types."""
+
+
+def columns(decodings):
+    """The `INPUTS` of a search for sources with a `Decoding` each: `{field: (B, 1)}`.
+
+    >>> columns([Decoding(top_p=0.5), Decoding()])["top_p"].tolist()
+    [[0.5], [1.0]]
+    """
+    return {name: np.array([[getattr(d, name)] for d in decodings], dtype) for name, dtype in INPUTS.items()}
+
+
+def decode(model, inputs, beam, room, eos_id, unk_id):
     """Writes replies.
 
     Args:
         model: Has `encode`, `step` and `begin_id` as `models.seq2seq.Seq2Seq`.
-        source: Int32 `(B, S)`.
-        decoding: A `Decoding`.
+        inputs: A dict of `source`, int32 `(B, S)`; the `columns` of a `Decoding` for each source; and, to sample,
+            `noise`, uniform numbers in [0, 1), float32 `(B, K, L)`: the same numbers draw the same replies.
+        beam, room: `K`, and `L`, which is at least each `max_length`.
         eos_id, unk_id: Ids of `_EOS_` and `_UNK_`; id 0 is padding, which no reply holds.
-        noise: For sampling: uniform numbers in [0, 1), float32 `(B, K, L)`; the same numbers draw the same replies.
 
     Returns:
         Ids, int32 `(B, K, L)`, `_EOS_` included, then 0, the best reply first; and what they are ranked by, float32
         `(B, K)`: the log probability by the model, divided by the length penalty. Where there are fewer replies than
         K, the others are 0 throughout and ranked by `LOWEST`.
     """
-    d, K, L = decoding, decoding.beam, decoding.max_length
+    d, source, noise = SimpleNamespace(**inputs), inputs["source"], inputs.get("noise")
+    K, L = beam, room
     states, cache = model.encode(source)
     B = ops.shape(source)[0]
     states, cache = ([ops.repeat(x, K, axis=0) for x in each] for each in (states, cache))  # (B K, ...)
     ids_BKL = ops.zeros((B, K, L), "int32")
     # A beam starts from one hypothesis, else its K would be the same K times.
-    alone = ops.arange(K) == 0
-    score_BK = ops.zeros((B, K)) if d.sample else ops.tile(masked_logits(ops.zeros(K), alone)[None], (B, 1))
+    score_K = masked_logits(ops.zeros(K), ops.arange(K) == 0) if noise is None else ops.zeros(K)
+    score_BK = ops.tile(score_K[None], (B, 1))
     length_BK = ops.zeros((B, K), "int32")
     done_BK = ops.zeros((B, K), "bool")
 
@@ -81,7 +106,7 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
         logits, states, _ = model.step(ops.reshape(before, (-1,)), list(states), cache)
         logits_BKV = ops.reshape(ops.cast(logits, "float32"), (B, K, logits.shape[-1]))
         allowed = _allowed(d, t, ids_BKL, logits_BKV.shape[-1], eos_id, unk_id)
-        if d.sample:
+        if noise is not None:
             word_BK, gained_BK = _draw(d, logits_BKV, allowed, ops.take(noise, t, axis=2))
             score_BK = score_BK + ops.where(done_BK, 0.0, gained_BK)
         else:
@@ -92,7 +117,7 @@ def decode(model, source, decoding, eos_id, unk_id, noise=None):
         word_BK = ops.where(done_BK, 0, word_BK)
         ids_BKL = ops.where(ops.arange(L) == t, word_BK[..., None], ids_BKL)
         length_BK = length_BK + ops.cast(~done_BK, "int32")
-        done_BK = done_BK | (word_BK == eos_id)
+        done_BK = done_BK | (word_BK == eos_id) | (t + 1 >= d.max_length)
         return [t + 1, ids_BKL, score_BK, length_BK, done_BK, *states]
 
     start = [ops.convert_to_tensor(0), ids_BKL, score_BK, length_BK, done_BK, *states]
@@ -115,20 +140,24 @@ def _rows_of(x_BK, row_BK):
     return ops.take_along_axis(x_BK, ops.broadcast_to(index, (*ops.shape(row_BK), *x_BK.shape[2:])), axis=1)
 
 
-def write(model, source, decoding, eos_id, unk_id, noise=None):
+def write(model, inputs, eos_id, unk_id):
     """Writes one reply as `decode` does with a beam of 1, word by word, for whoever watches.
 
+    Args:
+        model, inputs, eos_id, unk_id: As of `decode`, for one source.
+
     Yields:
-        The id of each word, the last one mostly `_EOS_`, and its attention weights `(S,)`, or `None`.
+        The id of each word in turn, the last one mostly `_EOS_`, and its attention weights `(S,)`, or `None`.
     """
-    d, ids_L, word = decoding, [0] * decoding.max_length, model.begin_id
-    states, cache = model.encode(source)
-    for t in range(d.max_length):
+    d, noise, word = SimpleNamespace(**inputs), inputs.get("noise"), model.begin_id
+    L = int(d.max_length[0, 0])
+    ids_L, (states, cache) = [0] * L, model.encode(inputs["source"])
+    for t in range(L):
         logits, states, weights = model.step(ops.convert_to_tensor([word], "int32"), states, cache)
         logits_BKV = ops.cast(logits, "float32")[:, None]
         allowed = _allowed(d, t, ops.convert_to_tensor([[ids_L]], "int32"), logits_BKV.shape[-1], eos_id, unk_id)
-        if d.sample:
-            word_BK, _ = _draw(d, logits_BKV, allowed, noise[:, :, t])
+        if noise is not None:
+            word_BK, _ = _draw(d, logits_BKV, allowed, noise[:, :1, t])
         else:
             word_BK = ops.argmax(masked_logits(logits_BKV, allowed), axis=-1)
         word = ids_L[t] = int(word_BK[0, 0])
@@ -145,26 +174,23 @@ def _allowed(d, t, ids_BKL, V, eos_id, unk_id):
     """Words that may come at place `t`, boolean `(B, K, V)`."""
     words = ops.arange(V)
     allowed = (words != 0) & ((words != unk_id) | d.allow_unknown)
-    allowed = (allowed & ((words != eos_id) | (t >= d.min_length)))[None, None]
-    if d.block_ngrams:
-        allowed &= ~_repeating(ids_BKL, t, d.block_ngrams, V)
+    allowed = (allowed & ((words != eos_id) | (t >= d.min_length)))[:, None]
+    allowed &= ~_repeating(ids_BKL, t, d.block_ngrams[..., None], V)
     stuck = ~ops.any(allowed, axis=-1, keepdims=True)
     return allowed | (stuck & (words == eos_id))  # a reply that cannot go on ends
 
 
 def _repeating(ids_BKL, t, n, V):
-    """The words that at place `t` would end an n-gram that the reply has already, boolean `(B, K, V)`."""
+    """The words that at place `t` would end a sequence of `n` that the reply has already, boolean `(B, K, V)`; none
+    where `n`, int `(B, 1, 1)`, is 0."""
     B, K, L = ops.shape(ids_BKL)[0], *ids_BKL.shape[1:]
-    windows = L - n + 1
-    if windows < 1:
-        return ops.zeros((1, 1, V), "bool")
-    start = ops.arange(windows)  # of the n-grams
-    same = ops.broadcast_to(start + n - 1 < t, (B, K, windows))
-    for i in range(n - 1):
-        last = ops.take(ids_BKL, ops.maximum(t - n + 1 + i, 0), axis=2)  # the n - 1 words before place t
-        same &= ids_BKL[:, :, i : i + windows] == last[..., None]
-    ends = ops.where(same, ids_BKL[:, :, n - 1 :], 0)  # 0 is never allowed anyway
-    row = ops.broadcast_to(ops.arange(B * K)[:, None], (B * K, windows))
+    end = ops.arange(L)  # of the sequences that the reply has
+    same = ops.broadcast_to((end < t) & (end >= n - 1) & (n > 0), (B, K, L))
+    for i in range(1, min(LONGEST_BLOCKED, L)):  # the word i before the end, and that i before t
+        there = ops.take(ids_BKL, ops.maximum(t - i, 0), axis=2)[..., None]
+        same &= (ops.roll(ids_BKL, i, axis=2) == there) | (i >= n)
+    ends = ops.where(same, ids_BKL, 0)  # 0 is never allowed anyway
+    row = ops.broadcast_to(ops.arange(B * K)[:, None], (B * K, L))
     places = ops.stack([ops.reshape(row, (-1,)), ops.reshape(ends, (-1,))], axis=1)
     counts = ops.scatter(places, ops.ones_like(places[:, 0]), (B * K, V))
     return ops.reshape(counts > 0, (B, K, V))
@@ -191,11 +217,11 @@ def _draw(d, logits_BKV, allowed, noise_BK):
     The likeliest words come first, and the word is drawn at whose place the sum of probabilities passes the noise.
     """
     V = logits_BKV.shape[-1]
-    likely_BKV = masked_logits(logits_BKV, allowed) / d.temperature
-    likely_BKV, words_BKV = ops.top_k(likely_BKV, min(d.top_k, V) if d.top_k else V)
-    p = masked_softmax(likely_BKV)
+    likely_BKV, words_BKV = ops.top_k(masked_logits(logits_BKV, allowed) / d.temperature[..., None], V)
+    most = ops.where(d.top_k > 0, d.top_k, V)[..., None]
+    p = masked_softmax(likely_BKV, ops.arange(V) < most)
     before = ops.cumsum(p, axis=-1) - p
-    p = ops.where(before < d.top_p, p, 0.0)  # the first stays, whatever it has
+    p = ops.where(before < d.top_p[..., None], p, 0.0)  # the first stays, whatever it has
     passed = ops.cumsum(p, axis=-1) <= noise_BK[..., None] * ops.sum(p, axis=-1, keepdims=True)
     place = ops.minimum(ops.sum(ops.cast(passed, "int32"), axis=-1), ops.sum(ops.cast(p > 0, "int32"), axis=-1) - 1)
     word_BK1 = ops.cast(ops.take_along_axis(words_BKV, place[..., None], axis=2), "int32")
@@ -203,15 +229,21 @@ def _draw(d, logits_BKV, allowed, noise_BK):
 
 
 class Decoder(keras.Model):
-    """A model that writes: `predict_on_batch` compiles `decode` on every backend.
+    """Compiles `decode` on every backend, for one beam and one room.
 
-    Call arguments: a dict of `source`, and for sampling `noise`, which stays float32 whatever the precision policy: in
-    bfloat16 there would be no more than a few hundred different draws.
+    Args:
+        model, beam, room, eos_id, unk_id: As of `decode`.
+
+    Call arguments: The `inputs` of `decode`. `noise` stays float32 whatever the precision policy: in bfloat16 there
+    would be no more than a few hundred different draws.
+
+    Returns:
+        What `decode` returns.
     """
 
-    def __init__(self, model, decoding, eos_id, unk_id, **kwargs):
+    def __init__(self, model, beam, room, eos_id, unk_id, **kwargs):
         super().__init__(dtype="float32", **kwargs)
-        self.model, self.decoding, self.eos_id, self.unk_id = model, decoding, eos_id, unk_id
+        self.model, self.fixed = model, (beam, room, eos_id, unk_id)
 
     def call(self, inputs):
-        return decode(self.model, inputs["source"], self.decoding, self.eos_id, self.unk_id, inputs.get("noise"))
+        return decode(self.model, inputs, *self.fixed)

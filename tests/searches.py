@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from helpers import randomised, to_numpy
 
-from models.decoding import decode
+from models.decoding import columns, decode
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 
 V, L = 7, 5  # words, words of a reply at most
@@ -92,6 +92,7 @@ def replies(ids):
 
 
 def run(model, source, d, noise=None):
-    ids, scores = (to_numpy(x) for x in decode(model, source, d, EOS, UNK, noise))
+    inputs = {"source": source, **columns([d] * len(source)), **({} if noise is None else {"noise": noise})}
+    ids, scores = (to_numpy(x) for x in decode(model, inputs, d.beam, d.max_length, EOS, UNK))
     assert ids.shape == (len(source), d.beam, d.max_length) and scores.shape == ids.shape[:2]
     return ids, scores

@@ -22,7 +22,7 @@ from searches import (
     scored,
 )
 
-from models.decoding import LOWEST, Decoder, Decoding
+from models.decoding import LOWEST, Decoder, Decoding, columns
 
 # === Search ===
 
@@ -103,15 +103,39 @@ def test_one_sentence_alone_is_answered_as_in_a_batch():
         np.testing.assert_allclose(ranked[0], scores[row], atol=1e-5)
 
 
-def test_the_compiled_decoder_is_decode():
-    model = made()
-    for d in (Decoding(beam=3, max_length=5, block_ngrams=2), Decoding(beam=2, sample=True, max_length=5)):
-        noise = np.random.default_rng(0).random((3, d.beam, 5), "float32") if d.sample else None
-        given = {"source": SOURCES} | ({"noise": noise} if d.sample else {})
-        ids, scores = Decoder(model, d, EOS, UNK).predict_on_batch(given)
-        expected, ranked = run(model, SOURCES, d, noise)
-        np.testing.assert_array_equal(ids, expected)
-        np.testing.assert_allclose(scores, ranked, atol=1e-5)
+@pytest.mark.parametrize("sample", [False, True])
+def test_one_compiled_decoder_serves_all_settings(sample):
+    """Also for different sources of a batch, and without a new trace."""
+    model, noise = made(), {"noise": np.random.default_rng(0).random((3, 2, L), "float32")} if sample else {}
+    decoder = Decoder(model, 2, L, EOS, UNK)
+    some = [{}, {"length_penalty": 2.0, "min_length": 3}, {"block_ngrams": 2, "allow_unknown": True}]
+    others = [{"max_length": 2}, {"temperature": 3.0, "block_ngrams": 1}, {"top_k": 2, "top_p": 0.4}]
+    for settings in (some, others):
+        each = [Decoding(beam=2, sample=sample, **{"max_length": L, **changes}) for changes in settings]
+        ids, scores = decoder.predict_on_batch({"source": SOURCES, **columns(each), **noise})
+        for row, d in enumerate(each):
+            given = noise["noise"][row : row + 1, :, : d.max_length] if sample else None
+            expected, ranked = run(model, SOURCES[row : row + 1], d, given)
+            np.testing.assert_array_equal(ids[row, :, : d.max_length], expected[0])
+            assert not ids[row, :, d.max_length :].any()
+            np.testing.assert_allclose(scores[row], ranked[0], atol=1e-5)
+    if keras.config.backend() == "tensorflow":
+        assert decoder.predict_function.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"length_penalty": value} for value in (float("nan"), float("inf"), -1.0, 1e9)),
+        *({"temperature": value} for value in (float("nan"), 0.0, 1e-320, 1e30)),
+        *({"top_p": value} for value in (float("nan"), 0.0, 1e-320, 1.1)),
+        *({"block_ngrams": 11}, {"beam": 0}, {"max_length": 5, "min_length": 5}),
+    ],
+    ids=str,
+)
+def test_absurd_settings_are_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        Decoding(**settings)
 
 
 # === What replies may hold ===
@@ -245,6 +269,6 @@ def test_every_word_can_be_drawn_in_half_precision():
     keras.config.set_dtype_policy("mixed_bfloat16")
     model, d = EveryWordAlike(), Decoding(beam=2003, sample=True, max_length=1, allow_unknown=True)
     noise = ((np.arange(2003) + 0.5) / 2003).astype("float32")[None, :, None]
-    decoder = Decoder(model, d, EOS, UNK)
-    ids, _ = decoder.predict_on_batch({"source": SOURCES[:1], "noise": noise})
+    decoder = Decoder(model, 2003, 1, EOS, UNK)
+    ids, _ = decoder.predict_on_batch({"source": SOURCES[:1], **columns([d]), "noise": noise})
     assert len(np.unique(ids)) == 2003

@@ -151,7 +151,7 @@ def test_an_exported_model_is_served_and_only_as_it_was_written(trained_reading_
     with TestClient(create_app({"reader": model}, milliseconds=1.0)) as client:
         body = {"instances": [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]}
         [found] = client.post("/v1/models/reader:predict", json=body).json()["predictions"]
-        assert found["answers"][0] and len(found["answers"]) == len(found["scores"])
+        assert found["answer"] == found["n_best_answer"][0] and len(found["n_best_score"]) == 5
         assert client.post("/v1/models/reader:explain", json=body).status_code == 400
         body["instances"][0]["question"] = "!" * 15_000
         body["instances"][0]["passage"] = "a " * 2_000

@@ -50,13 +50,13 @@ def test_the_last_turns_that_are_not_empty_make_the_source():
 
 
 def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_path):
-    """Whatever else is in the batch, and also to an empty text."""
+    """Whatever else is in the batch."""
     run = trained_generation
     dataset, predictor = generation.dataset_of(run), generation.predictor(run)
     model = exported(run, tmp_path, "beam=3,max_length=7")
     split, decoding = dataset.splits["dev"], Decoding(beam=3, max_length=7)
     ids, scores = reply(run.load_model(), split.source.take(np.arange(5)), decoding)
-    turns = [*(text.split("\t") for text in split.source_texts[:5]), [""], [" "]]
+    turns = [*(text.split("\t") for text in split.source_texts[:5]), ["?"]]
     most = max(map(len, turns))
     found = model.reply(turns=tf.constant([[""] * (most - len(each)) + each for each in turns]))
     predictor.decoding = decoding

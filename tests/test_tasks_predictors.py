@@ -87,12 +87,18 @@ def test_each_instance_says_how_its_replies_are_found(predictors):
     instances = [{"turns": ["i like tea"], "decode": decode} for decode in ("beam=3,max_length=5", "", "beam=2")]
     assert [len(answer["best"]) for answer in predictor.predict(instances)] == [3, 1, 2]
     for decode, message in (
-        ("beam=21", "instance 0, decode: beam may be 20 at most. Received: 21"),
-        ("max_length=101", "max_length may be 100 at most. Received: 101"),
-        ("beams=2", "no field 'beams'"),
+        ("beam=6", "instance 0, decode: beam may be 1, 2, 3, 4, 5, 10, 20. Received: 6"),
+        ("max_length=101", "decode: max_length may be 100 at most. Received: 101"),
+        ("beams=2", "decode: Decoding has no field 'beams'"),
+        ("beam=" + "[" * 190, "decode: beam: input should be a valid integer"),
+        ("temperature=nan", "decode: temperature: input should be a finite number"),
+        ("beam", "decode expects field=value"),
     ):
         with pytest.raises(UserError, match=message):
             predictor.predict([{"turns": ["hi"], "decode": decode}])
+    for turns in ([], [""], [" ", "\u200b"]):
+        with pytest.raises(UserError, match=r"instance 0.* turns: "):
+            predictor.predict([{"turns": turns}])
 
 
 def test_a_call_brings_what_it_finds(predictors, monkeypatch):

@@ -9,7 +9,7 @@ from data.corpora.squad import tokenize
 from data.vocabulary import Vocabulary
 from engine import export as exporting
 from tasks import TASKS
-from tasks.reading_comprehension.export import COUNT, ReadingText
+from tasks.reading_comprehension.export import ReadingText
 from tasks.reading_comprehension.scoring import predict
 
 reading = TASKS["reading_comprehension"]
@@ -54,45 +54,45 @@ def test_tokens_are_where_the_corpus_says():
 
 
 def test_predictor_export_and_scoring_answer_the_same(run, model):
-    """Also without words in the passage or the question, and where the question is longer than its passage."""
+    """Also where the question is longer than its passage; without words in either there is no answer."""
     split = reading.dataset_of(run).splits["dev"]
-    passages = [split.texts[number] for number in split.context] + ["", " \n", "Rome", TEXTS[2], "Ann lives.", ""]
-    asked = [*split.question_texts, "Who?", "Who?", "Where in all the world does Ann live?", "Who met \u0130?", " ", ""]
+    passages = [split.texts[number] for number in split.context] + ["Rome", TEXTS[2], "", " \n", "Ann lives."]
+    asked = [*split.question_texts, "Where in all the world does Ann live?", "Who met \u0130?", "Who?", "Who?", " "]
     exported = ask(model, passages, asked)
-    found = reading.predictor(run).predict(
-        [{"passage": p, "question": q} for p, q in zip(passages, asked, strict=True)]
+    answers = reading.predictor(run).predict(
+        [{"passage": p, "question": q} for p, q in zip(passages[:-3], asked[:-3], strict=True)]
     )
-    assert [bool(answer["answer"]) for answer in found] == [True] * 6 + [False, False, True, True, False, False]
-    for row, answer in enumerate(found):
-        texts, starts, ends, scores, probabilities = (
-            exported[name][row] for name in ("answers", "starts", "ends", "scores", "probabilities")
-        )
-        assert (answer["answer"], answer["start"], answer["end"]) == (texts[0].decode(), starts[0], ends[0])
-        assert answer["probability"] == pytest.approx(probabilities[0], rel=1e-3)
-        if answer["answer"]:
-            assert answer["score"] == pytest.approx(scores[0], abs=1e-3)
-            assert answer["answer"] == passages[row][answer["start"] : answer["end"]]
-        else:
-            assert answer["score"] is None and not probabilities.any()
-            assert set(texts) == {b""} and set(starts) == set(ends) == {-1}
-    assert exported["answers"][8].tolist() == [b"Rome"] + [b""] * (COUNT - 1)
-    assert exported["probabilities"][8, 0] == pytest.approx(1.0)
+    for row, answer in enumerate(answers):
+        n_best = answer["n_best"]
+        for name in ("answer", "start", "end", "score", "probability"):
+            found = [value.decode() if name == "answer" else value for value in exported[f"n_best_{name}"][row]]
+            expected = [each[name] for each in n_best]
+            assert found[: len(n_best)] == (
+                expected if name == "answer" else pytest.approx(expected, rel=1e-3, abs=1e-3)
+            )
+            np.testing.assert_array_equal(exported[name], exported[f"n_best_{name}"][:, 0])
+        assert answer["answer"] == passages[row][answer["start"] : answer["end"]]
+        assert not exported["n_best_probability"][row, len(n_best) :].any()
+    for row in (-3, -2, -1):
+        assert set(exported["n_best_answer"][row]) == {b""} and not exported["n_best_probability"][row].any()
+        assert set(exported["n_best_start"][row]) == set(exported["n_best_end"][row]) == {-1}
+    assert exported["n_best_answer"][6].tolist() == [b"Rome"] + [b""] * 4
+    assert exported["probability"][6] == pytest.approx(1.0)
     spans, scores = predict(run.load_model(), split)
     for row in range(len(split)):
-        assert found[row]["answer"] == split.answer(row, *spans[row])
-        assert found[row]["score"] == pytest.approx(scores[row], abs=1e-4)
-    alone = ask(model, passages[:1], asked[:1])
-    np.testing.assert_array_equal(alone["starts"][0], exported["starts"][0])
+        assert answers[row]["answer"] == split.answer(row, *spans[row])
+        assert answers[row]["score"] == pytest.approx(scores[row], abs=1e-4)
 
 
 @pytest.mark.parametrize("text", [text for text in TEXTS if text.strip()])
 def test_offsets_are_true_to_the_text(model, text):
     found = ask(model, ["Ann lives in Rome. " * 9, text], ["Where?", "Who lives where?"])
-    assert found["answers"].shape == (2, COUNT) and (found["starts"][1] >= 0).any()
-    for answer, start, end in zip(found["answers"][1], found["starts"][1], found["ends"][1], strict=True):
+    answers, starts, ends = (found[f"n_best_{name}"][1] for name in ("answer", "start", "end"))
+    assert answers.shape == (5,) and (starts >= 0).any()
+    for answer, start, end in zip(answers, starts, ends, strict=True):
         assert answer.decode() == (text[start:end] if start >= 0 else "")
-    assert (np.diff(found["scores"][1]) <= 0).all()
-    assert 0 < found["probabilities"][1].sum() <= 1 + 1e-5
+    assert (np.diff(found["n_best_score"][1]) <= 0).all()
+    assert 0 < found["n_best_probability"][1].sum() <= 1 + 1e-5
 
 
 def test_what_is_no_text_or_of_another_shape_is_refused(model):
@@ -101,7 +101,7 @@ def test_what_is_no_text_or_of_another_shape_is_refused(model):
             ask(model, [b"Ann lives in Rome.", passage], ["Who?", "Who?"])
     text = "\ufffd Ann lives in Rome. \x00"
     found = ask(model, [text], [b"Who \xff?"])
-    assert text[found["starts"][0, 0] : found["ends"][0, 0]] == found["answers"][0, 0].decode() != ""
+    assert text[found["start"][0] : found["end"][0]] == found["answer"][0].decode() != ""
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"passage_must_have_shape_B"):
         model.signatures["answer"](passage=tf.constant([["a"]]), question=tf.constant(["b"]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="equally many"):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from base.files import UserError
 from data.corpora.squad import tokenize
 from tasks import TASKS
 from tasks.reading_comprehension.predictor import BATCH_WORDS, windows_of
@@ -97,8 +98,14 @@ def test_the_best_answers_share_no_word_and_attention_is_the_papers(predictor):
     [
         ("Rome, Paris in Bern.", "where?", 0.0),
         ("Rome, Xyzzy in Bern.", "where, plugh?", 100 * 2 / 6),
-        ("", "where?", 0.0),
     ],
 )
 def test_words_without_a_vector_are_counted(predictor, passage, question, percent):
     assert ask(predictor, passage, question)["unknown_percent"] == pytest.approx(percent, abs=0.1)
+
+
+@pytest.mark.parametrize("passage", ["", " \n", "\u200b"])
+def test_what_has_no_words_is_refused(predictor, passage):
+    for name, instance in (("passage", (passage, QUESTION)), ("question", (PASSAGE, passage))):
+        with pytest.raises(UserError, match=f"instance 0, {name}: expected words"):
+            ask(predictor, *instance)

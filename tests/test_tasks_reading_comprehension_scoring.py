@@ -8,10 +8,18 @@ import pytest
 from helpers import copy_of
 from keras import ops
 
+from data.sequences import Sequences
 from engine.evaluate import evaluate
 from models.bidaf import best_spans
 from tasks import TASKS
-from tasks.reading_comprehension.confidence import fit_scale, measure_confidence, scale_of
+from tasks.reading_comprehension.confidence import (
+    content_words,
+    fit_scale,
+    measure_confidence,
+    scale_of,
+    shared_words,
+)
+from tasks.reading_comprehension.data import ReadingSplit, Tokens
 from tasks.reading_comprehension.scoring import span_loss
 
 reading = TASKS["reading_comprehension"]
@@ -43,15 +51,16 @@ def test_best_spans_finds_what_a_loop_over_all_spans_finds(length, penalty):
 # === Confidence ===
 
 
-def test_a_scale_says_how_often_an_answer_of_a_score_is_right():
+def test_a_scale_says_how_often_an_answer_is_right():
     rng = np.random.default_rng(5)
-    scores = rng.normal(3.0, 7.0, 20_000)
-    right = rng.random(20_000) < 1 / (1 + np.exp(-(0.5 * scores - 2.0)))
-    scale = fit_scale(scores, right)
-    assert (scale.slope, scale.offset) == (pytest.approx(0.5, abs=0.02), pytest.approx(-2.0, abs=0.05))
-    assert scale.confidence(4.0) == pytest.approx(0.5, abs=0.01)
-    kept = [np.mean(scores[right] >= t) + np.mean(scores[~right] < t) for t in (scale.threshold, 0.0, 9.0)]
-    assert kept[0] > max(kept[1:])
+    scores, shared = rng.normal(3.0, 7.0, 20_000), rng.random(20_000)
+    right = rng.random(20_000) < 1 / (1 + np.exp(-(0.5 * scores + 3.0 * shared - 4.0)))
+    scale = fit_scale(scores, shared, right)
+    found = scale.score_weight, scale.shared_weight, scale.offset
+    assert found == (pytest.approx(0.5, abs=0.02), pytest.approx(3.0, abs=0.2), pytest.approx(-4.0, abs=0.15))
+    assert scale.confidence(5.0, 0.5) == pytest.approx(0.5, abs=0.01)
+    above = [scale.confidence(*each) >= scale.threshold for each in zip(scores[right], shared[right], strict=True)]
+    assert np.mean(above) == pytest.approx(0.95, abs=0.002)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +69,15 @@ def test_a_scale_says_how_often_an_answer_of_a_score_is_right():
     ids=["higher is worse", "all right", "all wrong", "none"],
 )
 def test_without_evidence_there_is_no_scale(scores, right):
-    assert fit_scale(scores, right) is None
+    assert fit_scale(scores, [1.0] * len(scores), right) is None
+
+
+def test_shared_words_leave_out_the_most_frequent():
+    tokens = Tokens(np.array([0, 201, 3, 2, 2, 999]), np.zeros((6, 16)))  # 3 and 4 are two unknown tokens
+    question = content_words(tokens, [1, 2, 3, 3, 5])
+    assert question == {201, -3, 999} and content_words(tokens, [2]) == set()
+    assert shared_words(question, content_words(tokens, [1, 4])) == 1 / 3
+    assert shared_words(question, question) == shared_words(set(), question) == 1.0
 
 
 def test_evaluating_dev_gives_the_predictor_a_scale(trained_reading_comprehension, tmp_path_factory):
@@ -73,31 +90,52 @@ def test_evaluating_dev_gives_the_predictor_a_scale(trained_reading_comprehensio
     metrics = json.loads((run.path / "metrics.json").read_text())
     assert metrics["dev"]["confidence"] == record["confidence"]
     assert record["confidence"] is None or record["confidence"]["questions"] == 6
-    for threshold, good in ((found["score"] - 0.1, True), (found["score"] + 0.1, False)):
-        metrics["dev"]["confidence"] = {"slope": 2.0, "offset": -3.0, "threshold": threshold, "questions": 6}
+    metrics["dev"]["confidence"] = {"slope": 2.0, "offset": -3.0, "threshold": 1.0}  # of an older version
+    (run.path / "metrics.json").write_text(json.dumps(metrics))
+    assert scale_of(run) is None
+    weights = {"score_weight": 2.0, "shared_weight": 1.0, "offset": -3.0}  # every content word of the question is there
+    expected = 1 / (1 + np.exp(2.0 - 2.0 * found["score"]))
+    for threshold, good in ((expected - 0.01, True), (expected + 0.01, False)):
+        metrics["dev"]["confidence"] = {**weights, "threshold": threshold}
         (run.path / "metrics.json").write_text(json.dumps(metrics))
         [again] = reading.predictor(run).predict([instance])
-        assert again["confidence"] == pytest.approx(1 / (1 + np.exp(3.0 - 2.0 * found["score"])))
-        assert again["good"] is good
+        assert again["confidence"] == pytest.approx(expected) and again["good"] is good
 
 
-def test_each_question_is_also_asked_of_a_passage_without_its_answer(trained_reading_comprehension, monkeypatch):
-    split = reading.dataset_of(trained_reading_comprehension).splits["dev"]
+def test_each_question_is_also_asked_of_a_passage_that_shares_words_but_not_the_answer(monkeypatch):
+    """Of another article; the best of three that have its answer, none of its words, and one of them."""
+    words = [0, *range(201, 301)]
+    tokens = Tokens(np.array(words), np.zeros((101, 16)))
+    passages, articles = [[1, 6, 7, 9], [1, 2, 3], [1, 2, 3, 8], [4], [3, 5]], np.array([1, 1, 2, 2, 3])
+    split = ReadingSplit(
+        tokens=tokens,
+        contexts=Sequences.of(passages),
+        texts=["a b c rome", "a b c", "a b c Rome", "d", "c e"],
+        offsets=Sequences.of([[0] * 2 * len(each) for each in passages]),
+        articles=articles,
+        ids=list("qrst"),
+        context=np.array([0, 0, 0, 0]),
+        questions=Sequences.of([[1, 2, 3]] * 4),
+        answers=[["rome"]] * 4,
+        spans=[[[3, 3]]] * 4,
+        question_texts=["a b c?"] * 4,
+    )
     asked = []
 
     def predict(model, examples, length_multiple):
         asked.append(examples)
-        spans = np.array([examples.spans[row][0] if row < len(split) else (0, 0) for row in range(len(examples))])
-        return spans, np.where(np.arange(len(examples)) < len(split), 5.0, 1.0) + 0.1 * np.arange(len(examples))
+        return np.array([[3, 3]] * 4 + [[0, 0]] * 4), np.array([7.0, 9.0, 7.0, 9.0, 1.0, 2.0, 3.0, 2.0])
 
     monkeypatch.setattr("tasks.reading_comprehension.confidence.predict", predict)
-    found = measure_confidence(None, split)
+    monkeypatch.setattr(ReadingSplit, "answer", lambda self, row, first, last: "Rome" if first else "c")
+    found, reliability = measure_confidence(None, split)
     [examples] = asked
-    assert len(examples) == 2 * len(split)
-    for row in range(len(split), len(examples)):
-        passage = examples.texts[examples.context[row]].lower()
-        assert not any(answer.lower() in passage for answer in examples.answers[row])
-        assert examples.ids[row] == split.ids[row - len(split)]
-        assert examples.questions.lists([row]) == split.questions.lists([row - len(split)])
-    assert (found["right_kept"], found["wrong_refused"], found["questions"]) == (1.0, 1.0, len(split))
-    assert measure_confidence(None, dataclasses.replace(split, answers=[["lives"]] * 6)) is None  # in each passage
+    assert examples.context.tolist() == [0] * 4 + [4] * 4 and examples.ids == list("qrst") * 2
+    assert (found["right_kept"], found["wrong_refused"], found["questions"]) == (1.0, 1.0, 4)
+    assert [row["metrics"]["right"] for row in reliability] == [0.0, 1.0]
+    assert [row["group"] for row in reliability] == ["0.2", "0.8"]
+    assert sum(row["examples"] for row in reliability) == 4
+    alone = dataclasses.replace(split, articles=np.zeros(5, int))  # a dataset of one article: any other passage
+    measure_confidence(None, alone)
+    assert asked[1].context.tolist() == [0] * 4 + [1] * 4
+    assert measure_confidence(None, dataclasses.replace(split, answers=[["c"], ["d"]] * 2)) == (None, [])

@@ -4,9 +4,9 @@ python -m tools.analyses --run=runs/dam --by=turns,last_turn --out=build/analyse
 python -m tools.analyses --run=runs/bidaf --by=question --out=build/analyses
 python -m tools.analyses --run='runs/sweep/*' --by=levels --out=build/analyses
 
-`--by` names groupings of a split's examples (selection: turns, last_turn, words; reading comprehension: question), or
-settings of the runs' models or trainings, or `recipe`: the metrics that evaluate.py or tools.sweep measured are then
-averaged over the runs of a group. OUT gets BY.png and BY.json for each.
+`--by` names groupings of a split's examples (selection: turns, last_turn, words; reading comprehension: question,
+confidence), or settings of the runs' models or trainings, or `recipe`: the metrics that evaluate.py or tools.sweep
+measured are then averaged over the runs of a group. OUT gets BY.png and BY.json for each.
 """
 
 import glob
@@ -100,6 +100,9 @@ def draw(rows, metric, path):
     values = np.array([row[metric] for row in rows]).reshape(len(rows), -1)  # a score, or its mean and deviation
     errors = values[:, 1] if values.shape[1] > 1 else None
     axes.bar(range(len(rows)), values[:, 0], yerr=errors, color="tab:blue", capsize=3)
+    if "confidence" in rows[0]:  # a reliability diagram: the bars should reach the points
+        axes.plot(range(len(rows)), [row["confidence"] for row in rows], "ko", label="confidence")
+        axes.legend()
     names = [f"{textwrap.fill(row[label], 12)}\nn = {row['n']:,}" for row in rows]
     axes.set_xticks(range(len(rows)), names, fontsize=7)
     axes.set_xlabel(label.replace("_", " "))

@@ -32,6 +32,8 @@ class Question(NamedTuple):
     text: str
     answers: tuple[Answer, ...]
     """One per reference, in the file's order; with `other_starts`, every possible place of a reference."""
+    article: int
+    """Number of the context's article in the file, from 1."""
 
 
 def find_splits(directory):
@@ -74,7 +76,7 @@ def read(path, other_starts=None):
     data = read_json(path)
     others = _read_starts(other_starts) if other_starts else {}
     questions, seen = [], {}
-    for place, context, item in _items(path, data):
+    for article, place, context, item in _items(path, data):
         id = _text(f"{path}, {place}", item, "id")
         place = f"{path}, question {id:.60}"
         text, answers = _text(place, item, "question"), item.get("answers")
@@ -86,7 +88,7 @@ def read(path, other_starts=None):
         for number, answer in enumerate(answers):
             for start in others.get((id, number), [_field(answer, "answer_start")]):
                 spans.append(_span(place, context, answer, start))
-        questions.append(Question(id, context, text, tuple(spans)))
+        questions.append(Question(id, context, text, tuple(spans), article))
     if not questions:
         raise UserError(f"{path}: expected questions. Received: none")
     return questions
@@ -120,7 +122,7 @@ def _span(place, context, answer, start):
 
 
 def _items(path, data):
-    """Yields every question as it is in the file, with its place and context."""
+    """Yields every question as it is in the file, with its article, place and context."""
     if not isinstance(_field(data, "data"), list):
         raise UserError(f'{path}: expected SQuAD 1.1, an object with a list "data". Received: {type(data).__name__}')
     for a, article in enumerate(data["data"], 1):
@@ -128,7 +130,7 @@ def _items(path, data):
             place = f"article {a}, paragraph {p}"
             context = _text(f"{path}, {place}", paragraph, "context")
             for item in _list(f"{path}, {place}", paragraph, "qas"):
-                yield place, context, item
+                yield a, place, context, item
 
 
 def _list(place, value, name):

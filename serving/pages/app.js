@@ -217,7 +217,7 @@ async function read(state) {
     score.style.setProperty("--p", percent(each.confidence == null ? each.probability : each.confidence));
     best.append(element("li", {}, score, element("span", { dir: "auto" }, each.answer)));
   }
-  const verdict = found.good === false ? "No good answer. The best of the text: " : "Answer: ";
+  const verdict = found.good === false ? "The text may not answer this. Its best words: " : "Answer: ";
   state.panel.querySelector(".result").replaceChildren(
     element("p", { class: found.good === false ? "doubtful" : "" }, verdict, element("strong", { dir: "auto" }, found.answer || "none found")),
     element("p", { class: "hint" }, remarks(found)), passage, best);
@@ -226,7 +226,7 @@ async function read(state) {
 }
 
 function remarks(found) {
-  const said = found.confidence == null ? ["No scale of confidence: evaluate.py makes one on dev."] : [`Right with a probability of ${Math.round(100 * found.confidence)} %, by a scale fitted to dev.`];
+  const said = found.confidence == null ? ["No scale of confidence: evaluate.py makes one on dev."] : [`Confidence ${Math.round(100 * found.confidence)} %: how many such answers are correct, if the passage answers every second question.`];
   if (found.unknown_percent) said.push(`The model does not know ${found.unknown_percent} % of the words.`);
   return said.join(" ");
 }

@@ -9,7 +9,7 @@ import tensorflow as tf
 from data.tokenizers import TOKENIZERS, GraphTokenizer
 from data.vocabulary import EOS_ID, UNK_ID, word_table
 from engine.export import of_shape, without_cudnn
-from models.decoding import decode
+from models.decoding import columns, decode
 from tasks.generation.data import MAX_SOURCE
 
 
@@ -63,9 +63,11 @@ def generation_archive(model, vocabulary, text, decoding, seed=1):
 
     def reply(turns):
         source = text.source(of_shape(turns, "turns", "BT"))
-        shape = tf.stack([tf.shape(source)[0], decoding.beam, decoding.max_length])
-        noise = tf.random.stateless_uniform(shape, [seed, 0]) if decoding.sample else None
-        ids, scores = decode(model, source, decoding, EOS_ID, UNK_ID, noise)
+        B, settings = tf.shape(source)[0], columns([decoding])
+        inputs = {"source": source, **{name: tf.repeat(value, B, axis=0) for name, value in settings.items()}}
+        if decoding.sample:
+            inputs["noise"] = tf.random.stateless_uniform([B, decoding.beam, decoding.max_length], [seed, 0])
+        ids, scores = decode(model, inputs, decoding.beam, decoding.max_length, EOS_ID, UNK_ID)
         return {"replies": text.texts(ids), "scores": scores}
 
     archive = keras.export.ExportArchive()

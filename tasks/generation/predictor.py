@@ -2,9 +2,11 @@
 
 import functools
 import threading
+from typing import Annotated
 
 import keras
 import numpy as np
+from pydantic import Field
 
 from base.config import Config
 from base.files import UserError
@@ -14,14 +16,14 @@ from engine.devices import choose_xla
 from engine.predictor import Predictor, Size, in_brackets
 from engine.task import check_fields
 from engine.vocabularies import vocabulary_of
-from models.decoding import Decoding, write
+from models.decoding import Decoding, columns, write
 from tasks.generation.data import MAX_SOURCE, TextSettings
 from tasks.generation.search import attention, decoder_of, load_reverse, parse_decoding, rerank, words_of
 
-DECODERS = 16  # compiled at once, one per `Decoding` that was asked for
 STEP = 600  # source words that attention reads in the time that the rest of a step takes
 CHOICE = 10  # replies that a reverse model has to choose from
-MOST = {"beam": 20, "max_length": 100}  # that an instance may ask for
+BEAMS, LONGEST = (1, 2, 3, 4, 5, 10, 20), 100
+"""Beams, for each of which a search is compiled, and the most words of a reply that an instance may ask for."""
 
 
 class Reply(Config):
@@ -38,9 +40,9 @@ class GenerationPredictor(Predictor):
     class Instance(Config):
         """A conversation."""
 
-        turns: list[str]
+        turns: Annotated[list[str], Field(min_length=1)]
         """The conversation, the oldest turn first; the model reads as many of the last ones as it was trained with."""
-        decode: str = ""
+        decode: Annotated[str, Field(max_length=200)] = ""
         """Search for replies, for example `beam=5,length_penalty=1`; empty: the predictor's own way."""
 
     class Answer(Config):
@@ -61,7 +63,7 @@ class GenerationPredictor(Predictor):
         """Search for replies where an instance names none."""
         self.reverse, self.reverse_weight = None, 0.5
         self._rng, self._drawing = np.random.default_rng(seed), threading.Lock()
-        self._decoder_of = functools.lru_cache(maxsize=DECODERS)(lambda decoding: decoder_of(self.model, decoding))
+        self._decoder_of = functools.cache(functools.partial(decoder_of, self.model))
 
     def rerank_by(self, reverse_run, weight=0.5):
         """Lets a reverse model, by its run directory, choose among the replies found, by default those of a beam.
@@ -72,22 +74,25 @@ class GenerationPredictor(Predictor):
         self.decoding = Decoding(beam=CHOICE)
 
     def check(self, instance):
-        decoding = parse_decoding(instance.decode)
-        for field, most in MOST.items():
-            if getattr(decoding, field) > most:
-                raise UserError(f"decode: {field} may be {most} at most. Received: {getattr(decoding, field)}")
+        if not any(map(self.text.words, instance.turns)):
+            raise UserError(f"turns: expected a turn with words. Received: {instance.turns!s:.60}")
+        decoding = parse_decoding(instance.decode, "decode")
+        if decoding.beam not in BEAMS:
+            raise UserError(f"decode: beam may be {', '.join(map(str, BEAMS))}. Received: {decoding.beam}")
+        if decoding.max_length > LONGEST:
+            raise UserError(f"decode: max_length may be {LONGEST} at most. Received: {decoding.max_length}")
 
     def answer(self, instances):
-        sources = [self.source(instance.turns)[1] for instance in instances]
+        asked = [(self.source(each.turns)[1], self._decoding(each)) for each in instances]
         answers = {}
-        for decode in {instance.decode for instance in instances}:
-            rows = [row for row, instance in enumerate(instances) if instance.decode == decode]
-            answers |= zip(rows, map(self._answer, *self._search([sources[row] for row in rows], decode)), strict=True)
+        for kind in {_kind(decoding) for _, decoding in asked}:  # those that one compiled search serves together
+            rows = [row for row, (_, decoding) in enumerate(asked) if _kind(decoding) == kind]
+            answers |= zip(rows, map(self._answer, *self._search([asked[row] for row in rows])), strict=True)
         return [answers[row] for row in range(len(instances))]
 
     def size(self, instance):
         """Like `Predictor`'s: a row for each hypothesis, whose words each attend to the source."""
-        decoding = parse_decoding(instance.decode) if instance.decode else self.decoding
+        decoding = self._decoding(instance)
         words = sum(len(self.text.words(turn)) for turn in instance.turns)
         return Size({"turns": words}, decoding.beam, (decoding.max_length, STEP + min(words, MAX_SOURCE)))
 
@@ -98,7 +103,7 @@ class GenerationPredictor(Predictor):
 
     def answer_with_attention(self, instance, details):
         words, source = self.source(instance.turns)
-        [ids], [scores] = self._search([source], instance.decode)
+        [ids], [scores] = self._search([(source, self._decoding(instance))])
         return self._answer(ids, scores), self._maps(words, ids[0], attention(self.model, source, ids[0]))
 
     def write(self, turns):
@@ -107,8 +112,8 @@ class GenerationPredictor(Predictor):
         Yields `{"response", "attention"}` as `explain`, for the words written so far.
         """
         words, source = self.source(turns)
-        ids, weights, noise = [], [], self._noise(1, self.decoding)
-        for id, row in write(self.model, stack([source]), self.decoding, EOS_ID, UNK_ID, **noise):
+        inputs, ids, weights = self._inputs([(source, self.decoding)]), [], []
+        for id, row in write(self.model, inputs, EOS_ID, UNK_ID):
             ids.append(id)
             weights += [] if row is None else [keras.ops.convert_to_numpy(row).tolist()]
             yield {"response": self._text(np.array(ids)), "attention": self._maps(words, np.array(ids), weights)}
@@ -120,20 +125,25 @@ class GenerationPredictor(Predictor):
         ids = [id for words in said for id in (*self.vocabulary.encode(words), EOS_ID)]
         return words[-MAX_SOURCE:], ids[-MAX_SOURCE:]
 
-    def _search(self, sources, decode):
-        """Replies to sources: ids, int `(B, K, L)`, the best first, and what they are ranked by, float `(B, K)`."""
-        decoding = parse_decoding(decode) if decode else self.decoding
-        inputs = {"source": stack(sources), **self._noise(len(sources), decoding)}
-        ids, scores = map(np.asarray, self._decoder_of(decoding).predict_on_batch(inputs))
+    def _decoding(self, instance):
+        return parse_decoding(instance.decode, "decode") if instance.decode else self.decoding
+
+    def _search(self, asked):
+        """Searches replies for sources, each with a `Decoding` of one kind: ids, int `(B, K, L)`, the best first, and
+        what they are ranked by, float `(B, K)`."""
+        decoder = self._decoder_of(*_kind(asked[0][1])[:2])
+        ids, scores = map(np.asarray, decoder.predict_on_batch(self._inputs(asked)))
         if self.reverse:
-            return rerank(self.reverse, Sequences.of(sources), ids, scores, self.reverse_weight)
+            return rerank(self.reverse, Sequences.of([source for source, _ in asked]), ids, scores, self.reverse_weight)
         return ids, scores
 
-    def _noise(self, count, decoding):
-        if not decoding.sample:
-            return {}
-        with self._drawing:
-            return {"noise": self._rng.random((count, decoding.beam, decoding.max_length), np.float32)}
+    def _inputs(self, asked):
+        sources, decodings = zip(*asked, strict=True)
+        inputs, (beam, room, sample) = {"source": stack(sources), **columns(decodings)}, _kind(decodings[0])
+        if sample:
+            with self._drawing:
+                inputs["noise"] = self._rng.random((len(sources), beam, room), np.float32)
+        return inputs
 
     def _text(self, ids):
         return self.text.join(words_of(ids, self.vocabulary))
@@ -147,3 +157,8 @@ class GenerationPredictor(Predictor):
         rows = words_of(ids, self.vocabulary)
         rows += ["_EOS_"] * (len(weights) - len(rows))
         return [{"title": "source", "rows": rows, "columns": source, "weights": weights}] if weights else []
+
+
+def _kind(decoding):
+    """The beam, the room for a reply, and whether words are drawn: all that a compiled search depends on."""
+    return decoding.beam, max(decoding.max_length, LONGEST), decoding.sample

@@ -17,7 +17,7 @@ from engine.devices import choose_xla
 from engine.parallel import results_of
 from engine.run import Run
 from engine.vocabularies import vocabulary_of
-from models.decoding import Decoder, Decoding
+from models.decoding import Decoder, Decoding, columns
 from tasks.generation.data import MAX_SOURCE, GenerationSplit
 from tasks.generation.scoring import likelihood
 
@@ -31,11 +31,12 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     shape = len(sources), decoding.beam, decoding.max_length
     ids, scores = np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32)
     noise = np.random.default_rng(seed).random(shape, np.float32) if decoding.sample else None
-    decoder = decoder_of(model, decoding)
+    decoder = decoder_of(model, decoding.beam, decoding.max_length)
 
     def inputs_of(rows):
         source = sources.padded(rows, sources.width(rows, MAX_SOURCE, length_multiple), MAX_SOURCE)
-        return {"source": source} if noise is None else {"source": source, "noise": noise[rows]}
+        inputs = {"source": source, **columns([decoding] * len(rows))}
+        return inputs if noise is None else {**inputs, "noise": noise[rows]}
 
     batches = batches_by_size(sources.lengths[:, None], batch_size)
     for rows, found in results_of(decoder.predict_on_batch, inputs_of, batches, progress=progress):
@@ -43,9 +44,9 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     return ids, scores
 
 
-def decoder_of(model, decoding):
+def decoder_of(model, beam, room):
     """A compiled `models.decoding.Decoder`, by XLA if the model is."""
-    decoder = Decoder(model, decoding, EOS_ID, UNK_ID)
+    decoder = Decoder(model, beam, room, EOS_ID, UNK_ID)
     decoder.jit_compile = model.jit_compile
     return decoder
 
@@ -102,10 +103,10 @@ def _without_end(ids):
 
 
 @functools.lru_cache(maxsize=64)
-def parse_decoding(text):
-    """Makes a `Decoding` of `field=value,...`; a `UserError` on anything else."""
+def parse_decoding(text, name="--decode"):
+    """Makes a `Decoding` of `field=value,...`; a `UserError` on anything else, which calls it `name`."""
     assignments = [part.strip() for part in (text or "").split(",") if part]
-    return make_config(Decoding, parse_assignments(assignments, "--decode"))
+    return make_config(Decoding, parse_assignments(assignments, name), f"{name}: ")
 
 
 def decoding_text(decoding):

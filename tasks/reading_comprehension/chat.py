@@ -44,14 +44,15 @@ class ReadingComprehensionChat(Chat):
         return f"{words:,} words in {len(paragraphs):,} paragraphs."
 
     def reply(self, question):
-        """Yields the answer of the highest score over all paragraphs, in its sentence, and remarks on it."""
+        """The answer of the highest confidence over all paragraphs, in its sentence, and remarks on it."""
         if not self.paragraphs:
             return [Note("Give me a text first: /read FILE")]
         if not tokenize(question):
             return [Note("Ask a question.")]
         asked = [{"passage": text, "question": question} for text in self.paragraphs]
         answers = self.predictor.predict(asked)
-        best = max(range(len(answers)), key=lambda number: answers[number]["score"])
+        measure = "score" if answers[0]["confidence"] is None else "confidence"
+        best = max(range(len(answers)), key=lambda number: answers[number][measure])
         self.last = asked[best]
         return [_in_its_sentence(self.paragraphs[best], answers[best]), *_remarks(answers[best])]
 
@@ -94,6 +95,6 @@ def _remarks(found):
     sure = "" if found["confidence"] is None else f", confidence {100 * found['confidence']:.0f} %"
     yield Note(f"{found['answer']}  (score {found['score']:.1f}{sure})")
     if found["good"] is False:
-        yield Note("[There may be no good answer: the score is below the threshold that dev gave.]")
+        yield Note("[The text may not answer this: on dev, 95 % of the correct answers have a higher confidence.]")
     if found["unknown_percent"] >= UNKNOWN:
         yield Note(f"[The model has no vector for {found['unknown_percent']:.0f} % of these words.]")

@@ -1,120 +1,155 @@
-"""Confidence in an answer: scores on a scale from 0 to 1, fitted to dev (Platt 1999).
+"""How far an answer can be trusted: a scale from 0 to 1, fitted to dev (Platt 1999).
 
-SQuAD 1.1 has an answer to every question, so a model trained on it always names one. Passages without the answer show
-what a wrong answer looks like: each question is asked of its own passage and of another one. The scale says how
-probable it is that an answer is right if both are equally frequent; the threshold is the score that separates right
-answers from wrong ones best, both weighing the same (Youden 1950).
+SQuAD 1.1 has an answer to every question, so a model trained on it always names one. Unanswerable questions show what a
+wrong answer looks like: each question is asked of its own passage and of a passage of another article that shares words
+with it. The scale says how probable it is that an answer is correct if both are equally frequent, from the answer's
+score and from the fraction of the question's words that the passage has.
 """
 
 import numpy as np
 import scipy.optimize
+import scipy.special
 
 from base.config import Config, make_config
 from data.batching import evenly_spaced
+from data.vocabulary import UNK_ID
 from engine.run import METRICS
 from metrics.reading_comprehension import exact_match
 from tasks.reading_comprehension.scoring import predict
 
-QUESTIONS = 1000  # that are asked, at most
+QUESTIONS = 2000  # that are asked, at most
+FREQUENT = 200  # first ids of a vocabulary, its most frequent words, which say nothing of a passage's subject
+KEPT = 0.95  # of the correct answers are above the threshold, so that nine of ten are on texts of another kind too
+BINS = 10  # of the reliability diagram
 
 
 class Scale(Config):
-    """`1 / (1 + exp(-(slope score + offset)))`."""
+    """`1 / (1 + exp(-(score_weight score + shared_weight shared + offset)))`."""
 
-    slope: float
+    score_weight: float
+    shared_weight: float
     offset: float
     threshold: float
-    """The score from which an answer counts as good."""
+    """The confidence from which an answer counts as good."""
 
-    def confidence(self, score):
-        """The probability that an answer of this score is right.
+    def confidence(self, score, shared):
+        """The probability that an answer is correct, from its score and `shared_words`.
 
-        >>> scale = Scale(slope=2.0, offset=-3.0, threshold=1.0)
-        >>> scale.confidence(1.5), round(scale.confidence(2.5), 3)
+        >>> scale = Scale(score_weight=2.0, shared_weight=1.0, offset=-3.5, threshold=0.2)
+        >>> scale.confidence(1.5, 0.5), round(scale.confidence(2.5, 0.5), 3)
         (0.5, 0.881)
         """
-        return float(0.5 * (1 + np.tanh(0.5 * (self.slope * score + self.offset))))
+        return float(scipy.special.expit(self.score_weight * score + self.shared_weight * shared + self.offset))
 
 
 def scale_of(run):
-    """The `Scale` of a run that was evaluated on dev, where one could be fitted; else `None`."""
-    found = run.metrics().get("dev", {}).get("confidence")
-    fitted = found and {name: value for name, value in found.items() if name in Scale.model_fields}
-    return make_config(Scale, fitted, f"{run.path / METRICS}: ") if found else None
+    """The `Scale` of a run that was evaluated on dev, where one could be fitted; else `None`, also of an older run."""
+    found = run.metrics().get("dev", {}).get("confidence") or {}
+    fitted = {name: value for name, value in found.items() if name in Scale.model_fields}
+    known = len(fitted) == len(Scale.model_fields)
+    return make_config(Scale, fitted, f"{run.path / METRICS}: ") if known else None
 
 
-def fit_scale(scores, right):
-    """Fits the scale under which answers are most probable, from their scores, float `(N,)`, and whether each is right,
-    bool `(N,)`; `None` where higher scores are not more often right."""
-    scores, right = np.asarray(scores, np.float64), np.asarray(right, bool)
+def content_words(tokens, numbers):
+    """The words of a text, numbers of `data.Tokens`, without the most frequent ones: ids, or unknown tokens below 0."""
+    numbers = np.unique(numbers)
+    ids = tokens.words[numbers]
+    return set(np.where(ids == UNK_ID, -numbers, ids)[(ids == UNK_ID) | (ids > FREQUENT)].tolist())
+
+
+def shared_words(question, passage):
+    """The fraction of a question's `content_words` that a passage has; 1 without any."""
+    return len(question & passage) / len(question) if question else 1.0
+
+
+def fit_scale(scores, shared, right):
+    """Fits the scale under which answers are most probable.
+
+    Args:
+        scores, shared: Arguments of `Scale.confidence`, float `(N,)`.
+        right: Whether each answer is correct, bool `(N,)`.
+
+    Returns:
+        A `Scale`; `None` where higher scores are not more often correct.
+    """
+    right = np.asarray(right, bool)
     if not 0 < right.sum() < len(right):
         return None
-    # Platt's targets, section 2.1: as far from 0 and 1 as this number of examples can tell.
+    # Platt's targets, section 2.1: as far from 0 and 1 as so many examples can tell.
     target = np.where(right, (right.sum() + 1) / (right.sum() + 2), 1 / ((~right).sum() + 2))
-    center, spread = scores.mean(), max(scores.std(), 1e-9)
-
-    def loss(w):
-        x = w[0] * (scores - center) / spread + w[1]
-        return np.mean(np.logaddexp(0, x) - target * x)
-
-    slope, offset = scipy.optimize.minimize(loss, [0.0, 0.0]).x
-    if slope <= 0:
+    X = np.stack([scores, shared], axis=1).astype(np.float64)
+    mean, spread = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-9)
+    X = np.column_stack([(X - mean) / spread, np.ones(len(X))])
+    found = scipy.optimize.minimize(lambda w: np.mean(np.logaddexp(0, X @ w) - target * (X @ w)), np.zeros(3)).x
+    if found[0] <= 0:
         return None
-    slope /= spread
-    return Scale(slope=slope, offset=offset - slope * center, threshold=_best_threshold(scores, right))
-
-
-def _best_threshold(scores, right):
-    """The middle of the gap between scores where the fractions of right answers above and wrong ones below have the
-    highest sum.
-
-    >>> _best_threshold(np.array([1.0, 5.0, 2.0, 4.0]), np.array([False, True, False, True]))
-    3.0
-    """
-    distinct = np.unique(scores)
-    middles = (distinct[:-1] + distinct[1:]) / 2
-    above, below = np.sort(scores[right]), np.sort(scores[~right])
-    found = np.searchsorted(below, middles) / len(below) - np.searchsorted(above, middles) / len(above)
-    return float(middles[np.argmax(found)])
+    threshold = float(scipy.special.expit(np.quantile((X @ found)[right], 1 - KEPT)))
+    weights = found[:2] / spread
+    names = dict(zip(("score_weight", "shared_weight"), weights.tolist(), strict=True))
+    return Scale(**names, offset=float(found[2] - weights @ mean), threshold=threshold)
 
 
 def measure_confidence(model, split, length_multiple=4):
     """Fits a scale to half of a split's questions, and tries it on the others.
 
-    Returns the fields of a `Scale`; `questions`, the number of those that were asked twice; and for the other half
-    `right_kept` and `wrong_refused`: the fractions of right answers that count as good and of wrong ones that do not.
-    `None` where no scale can be fitted.
+    Args:
+        model, split, length_multiple: See `tasks.reading_comprehension.scoring.predict`.
+
+    Returns:
+        The fields of a `Scale`; `questions`, the number of those that were asked twice; and for the other half
+        `right_kept` and `wrong_refused`, the fractions of correct answers that count as good and of wrong ones that do
+        not. And the reliability on that half: the fraction of correct answers and the mean confidence of answers of
+        like confidence, as `engine.task.Task.metrics_by` has groups. `None, []` where no scale can be fitted.
     """
-    rows = np.array(evenly_spaced(len(split), QUESTIONS))
-    others = np.array([_foreign_context(split, row) for row in rows])
-    rows, others = rows[others >= 0], others[others >= 0]
+    rows, others, shared = _asked_twice(split)
     if len(rows) < 4:
-        return None
+        return None, []
     asked = split.asked_of(np.tile(rows, 2), np.concatenate([split.context[rows], others]))
     spans, scores = predict(model, asked, length_multiple=length_multiple)
-    right = [
+    own = np.arange(len(asked)) < len(rows)  # nothing in another passage is correct
+    right = own & [
         any(exact_match(asked.answer(row, *spans[row]), answer) for answer in asked.answers[row])
         for row in range(len(asked))
     ]
-    right = np.array(right) & (np.arange(len(asked)) < len(rows))  # nothing in another context is right
     fitted = np.tile(np.arange(len(rows)) % 2 == 0, 2)
-    scale = fit_scale(scores[fitted], right[fitted])
+    scale = fit_scale(scores[fitted], shared[fitted], right[fitted])
     if scale is None:
-        return None
-    good, right = scores[~fitted] >= scale.threshold, right[~fitted]
-    return {
+        return None, []
+    tried = zip(scores[~fitted], shared[~fitted], strict=True)
+    confidence, right = np.array([scale.confidence(*each) for each in tried]), right[~fitted]
+    good, bins = confidence >= scale.threshold, np.minimum(confidence * BINS, BINS - 1).astype(int)
+    record = {
         **dict(scale),
         "questions": len(rows),
         "right_kept": float(np.mean(good[right])) if right.any() else None,
         "wrong_refused": float(np.mean(~good[~right])) if not right.all() else None,
     }
+    return record, [
+        {
+            "group": f"{number / BINS:.1f}",
+            "examples": int(of.sum()),
+            "metrics": {"right": float(right[of].mean()), "confidence": float(confidence[of].mean())},
+        }
+        for number, of in ((number, bins == number) for number in range(BINS))
+        if of.any()
+    ]
 
 
-def _foreign_context(split, row):
-    """The next context of the split without any of a question's answers; -1 if every context has one."""
-    contexts = np.unique(split.context)
-    answers = [answer.lower() for answer in split.answers[row]]
-    for index in np.roll(contexts, -1 - np.searchsorted(contexts, split.context[row])):
-        if not any(answer in split.texts[index].lower() for answer in answers):
-            return index
-    return -1
+def _asked_twice(split):
+    """Questions, their second passages, and `shared_words` with the own and the second ones.
+
+    The second passage is that of another article which has most of the question's words and none of its answers.
+    """
+    passages = [content_words(split.tokens, numbers) for numbers in split.contexts.lists()]
+    articles = split.articles if len(set(split.articles.tolist())) > 1 else np.arange(len(passages))
+    found = []
+    for row in evenly_spaced(len(split), QUESTIONS):
+        question, own = content_words(split.tokens, split.questions.lists([row])[0]), split.context[row]
+        shares = np.array([shared_words(question, passage) for passage in passages])
+        for other in np.argsort(-shares, kind="stable"):
+            text = split.texts[other].lower()
+            if articles[other] != articles[own] and not any(each.lower() in text for each in split.answers[row]):
+                found.append((row, other, shares[own], shares[other]))
+                break
+    rows, others, own, other = np.array(found).reshape(-1, 4).T
+    return rows.astype(int), others.astype(int), np.concatenate([own, other])

@@ -55,6 +55,8 @@ class ReadingSplit:
     """Their texts."""
     offsets: Sequences
     """Start and end of each of their tokens, in characters."""
+    articles: np.ndarray
+    """Article of each context, int `(contexts,)`; 0 in a dataset that does not say."""
     ids: list[str]
     context: np.ndarray
     """Index of each question's context, int `(questions,)`."""
@@ -106,7 +108,8 @@ class ReadingSplit:
 
     def asked_of(self, rows, context):
         """Some of the questions, each asked of another context; both arguments int `(questions,)`."""
-        lists = {name: [getattr(self, name)[row] for row in rows] for name in ("ids", "answers", "spans")}
+        names = "ids", "answers", "spans", "question_texts"
+        lists = {name: [getattr(self, name)[row] for row in rows] for name in names}
         return dataclasses.replace(self, context=context, questions=self.questions.take(rows), **lists)
 
     def place(self, row, first, last):
@@ -161,6 +164,7 @@ def _splits(data, vocabulary, characters):
         "contexts": Sequences.of([context["tokens"] for context in contexts]),
         "texts": texts([context["text"] for context in contexts]),
         "offsets": Sequences.of([context["offsets"] for context in contexts]),
+        "articles": Sequences.of([[context.get("article", 0) for context in contexts]]).ids,
     }
     for name in SPLITS:
         items = data["splits"].get(name, [])

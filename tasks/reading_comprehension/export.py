@@ -8,12 +8,13 @@ import tensorflow as tf
 
 from data.vocabulary import word_table
 from engine.export import of_shape, without_cudnn
-from layers.masking import LOWEST
+from layers.masking import LOWEST, MASKED_LOGIT
 from models.bidaf import best_spans
 from tasks.reading_comprehension.data import WORD_CHARACTERS
+from tasks.reading_comprehension.predictor import BEST, SPANS
 from tasks.reading_comprehension.scoring import MAX_LENGTH
 
-COUNT = 5  # answers to a question
+ROOM = 1 + SPANS // MAX_LENGTH  # words of the shortest context, which has that many spans
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity
 
 # data.corpora.squad.TOKEN in the syntax of TensorFlow's regular expressions (RE2).
@@ -54,8 +55,8 @@ class ReadingText:
         return {
             "words": words,
             "characters": characters.to_tensor(shape=(None, WORD_CHARACTERS)),
-            "context": _at_least_one(context.with_flat_values(number[1:cut]).to_tensor()),
-            "query": _at_least_one(query.with_flat_values(number[cut:]).to_tensor()),
+            "context": _at_least(ROOM, context.with_flat_values(number[1:cut]).to_tensor()),
+            "query": _at_least(1, query.with_flat_values(number[cut:]).to_tensor()),
         }
 
 
@@ -64,11 +65,13 @@ def reading_archive(model, vocabulary, characters):
 
         passage      string (B,)     UTF-8; anything else is refused
         question     string (B,)
-     -> answers      string (B, K)   the best first: parts of the passage; "" if there are fewer, or the passage or
-                                     question has no word
-        starts, ends int32 (B, K)    their places in the passage, in characters; -1 for none
-        scores       float32 (B, K)  sums of two logits, comparable between passages; the lowest float32 for none
-        probabilities float32 (B, K) `p1 p2` within the passage; 0 for none
+     -> answer       string (B,)     the best part of the passage; "" if the passage or the question has no word
+        start, end   int32 (B,)      its place in the passage, in characters; -1 for none
+        score        float32 (B,)    sum of two logits, comparable between passages; the lowest float32 for none
+        probability  float32 (B,)    `p1 p2` within the passage; 0 for none
+
+    These are the names and values of `predictor.Found`. `n_best_answer` and so on, `(B, K)`, are those of its `n_best`,
+    answers that share no word.
 
     Args:
         model: A `models.bidaf.BiDAF`.
@@ -87,21 +90,23 @@ def reading_archive(model, vocabulary, characters):
         tokens, starts, ends = text.tokens(passage)
         query, _, _ = text.tokens(question)
         logits, penalty = model(text.inputs(tokens, query), training=False), model.config.length_penalty
-        first, last, score = best_spans(logits, MAX_LENGTH, COUNT, penalty)
+        first, last, score = best_apart(*best_spans(logits, MAX_LENGTH, SPANS, penalty), BEST)
         real = tf.logical_and(score > LOWEST, (query.row_lengths() > 0)[:, None])
         first, last = tf.where(real, first, 0), tf.where(real, last, 0)
-        start = tf.gather(_at_least_one(starts.to_tensor()), first, batch_dims=1)
-        end = tf.gather(_at_least_one(ends.to_tensor()), last, batch_dims=1)
-        copies, length = tf.repeat(passage[:, None], COUNT, axis=1), tf.where(real, end - start, 0)
+        start = tf.gather(_at_least(1, starts.to_tensor()), first, batch_dims=1)
+        end = tf.gather(_at_least(1, ends.to_tensor()), last, batch_dims=1)
+        copies, length = tf.repeat(passage[:, None], BEST, axis=1), tf.where(real, end - start, 0)
         log_z = tf.reduce_sum(tf.reduce_logsumexp(logits, axis=2), axis=1, keepdims=True)
         log_p = score + penalty * tf.cast(last - first, tf.float32) - log_z
-        return {
-            "answers": tf.strings.substr(copies, start, length, unit="UTF8_CHAR"),
-            "starts": tf.where(real, start, -1),
-            "ends": tf.where(real, end, -1),
-            "scores": tf.where(real, score, NO_SCORE),
-            "probabilities": tf.where(real, tf.exp(log_p), 0.0),
+        n_best = {
+            "answer": tf.strings.substr(copies, start, length, unit="UTF8_CHAR"),
+            "start": tf.where(real, start, -1),
+            "end": tf.where(real, end, -1),
+            "score": tf.where(real, score, NO_SCORE),
+            "probability": tf.where(real, tf.exp(log_p), 0.0),
         }
+        best = {name: value[:, 0] for name, value in n_best.items()}
+        return best | {f"n_best_{name}": value for name, value in n_best.items()}
 
     archive = keras.export.ExportArchive()
     archive.track(text.words)
@@ -111,10 +116,22 @@ def reading_archive(model, vocabulary, characters):
     return archive
 
 
+def best_apart(first, last, score, count):
+    """`predictor.best_apart` in a graph: of spans `(B, N)`, the best first, `count` that share no word, `(B, count)`;
+    their scores are below `LOWEST` where there are fewer."""
+    kept = []
+    for _ in range(count):
+        best = tf.argmax(score, axis=1)[:, None]
+        found = [tf.gather(each, best, batch_dims=1) for each in (first, last, score)]
+        kept.append(found)
+        score = tf.where((last < found[0]) | (first > found[1]), score, MASKED_LOGIT)
+    return [tf.concat(each, axis=1) for each in zip(*kept, strict=True)]
+
+
 def _length(texts):
     return tf.strings.length(texts, unit="UTF8_CHAR")
 
 
-def _at_least_one(x):
-    """Pads `(B, T)` with zeros to one column where it has none."""
-    return tf.pad(x, [[0, 0], [0, tf.maximum(1 - tf.shape(x)[1], 0)]])
+def _at_least(columns, x):
+    """Pads `(B, T)` with zeros to some columns where it has fewer."""
+    return tf.pad(x, [[0, 0], [0, tf.maximum(columns - tf.shape(x)[1], 0)]])

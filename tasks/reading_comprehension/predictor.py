@@ -16,6 +16,7 @@ import numpy as np
 import scipy.special
 
 from base.config import Config
+from base.files import UserError
 from data.corpora.squad import tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
@@ -24,14 +25,13 @@ from engine.task import check_fields
 from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
 from models.bidaf import best_spans
-from tasks.reading_comprehension.confidence import scale_of
+from tasks.reading_comprehension.confidence import content_words, scale_of, shared_words
 from tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
 from tasks.reading_comprehension.scoring import MAX_LENGTH
 
 BATCH_WORDS = 8000  # of the windows that are read at once, padding included
 ENCODING = 100  # words of a question that compare in the time that encoding a word takes
 BEST, SPANS = 5, 100  # answers that are listed, and spans of a window that they are chosen from
-NOTHING = {"answer": "", "start": -1, "end": -1, "score": None, "probability": 0.0, "confidence": None}
 
 
 # === Windows ===
@@ -90,16 +90,15 @@ class Found(Config):
     """A part of a passage that may answer a question."""
 
     answer: str
-    """Empty if the passage or the question has no word."""
     start: int
     end: int
-    """Its place in the passage, in characters; -1 without one."""
-    score: float | None
+    """Its place in the passage, in characters."""
+    score: float
     """The sum of two logits, which can be compared between passages and questions of one model."""
     probability: float
     """Its probability within the passage."""
     confidence: float | None
-    """The probability that it is correct, by the scale that evaluating dev fits; see
+    """The probability that it is correct, if the passage answers every second question: fitted to dev, see
     `tasks.reading_comprehension.confidence`. Null in a run without that scale."""
 
 
@@ -129,7 +128,7 @@ class ReadingComprehensionPredictor(Predictor):
         """The best answer."""
 
         good: bool | None
-        """True if the score reaches the threshold of the scale of confidence."""
+        """False if 95 % of the correct answers of dev had a higher confidence. Null without that scale."""
         n_best: list[Found]
         """The best answers that share no word; the first is this one."""
         unknown_percent: float
@@ -144,6 +143,11 @@ class ReadingComprehensionPredictor(Predictor):
         self.scale = scale_of(run)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
         check_fields(self.model.config, sizes, run.path)
+
+    def check(self, instance):
+        for name, text in instance:
+            if not tokenize(text):
+                raise UserError(f"{name}: expected words. Received: {text!r:.60}")
 
     def answer(self, instances):
         asked = self._split(instances)
@@ -168,16 +172,13 @@ class ReadingComprehensionPredictor(Predictor):
         """Like `Predictor`'s; of a long passage, in the window that holds the answer."""
         asked = self._split([instance])
         [(spans, logits)] = self._read(asked)
-        answer = self._answer(asked, 0, spans, logits)
-        if not spans:
-            return answer, []
         window = best_apart(spans, 1)[0].window
         p_2W = scipy.special.softmax(logits[window], axis=1)
         words = _words(instance.passage)[window.first : window.end]
         maps = [{"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2W.tolist()}]
         if self.model.config.attention != "dynamic":
             maps += self._flow(_split_of(asked, [window]), words, _words(instance.question))
-        return answer, maps
+        return self._answer(asked, 0, spans, logits), maps
 
     def _flow(self, split, words, question):
         """Attention between the words of a window and of the question, `a` and `b` of the paper's section
@@ -213,6 +214,7 @@ class ReadingComprehensionPredictor(Predictor):
             contexts=contexts,
             texts=passages,
             offsets=Sequences.of([[place for span in tokenize(text) for place in span] for text in passages]),
+            articles=np.zeros(len(instances), int),
             ids=[""] * len(instances),
             context=np.arange(len(instances)),
             questions=asked,
@@ -222,11 +224,9 @@ class ReadingComprehensionPredictor(Predictor):
         )
 
     def _read(self, asked):
-        """Reads each passage: a list of its best spans, and `{window: logits of start and end, float64 (2, W)}`; both
-        are empty if the passage or its question has no word."""
-        lengths, read = asked.contexts.lengths.tolist(), [([], {}) for _ in asked.texts]
-        rows = np.flatnonzero(asked.sizes.all(axis=1)).tolist()
-        windows = [each for row in rows for each in windows_of(row, lengths[row], self.window, self.window // 4)]
+        """Reads each passage: a list of its best spans, and `{window: logits of start and end, float64 (2, W)}`."""
+        read, lengths = [([], {}) for _ in asked.texts], enumerate(asked.contexts.lengths.tolist())
+        windows = [each for row, words in lengths for each in windows_of(row, words, self.window, self.window // 4)]
         windows.sort(key=lambda window: window.end - window.first)
         size = BATCH_WORDS // self.window
         for batch in (windows[start : start + size] for start in range(0, len(windows), size)):
@@ -241,20 +241,20 @@ class ReadingComprehensionPredictor(Predictor):
         return read
 
     def _answer(self, asked, row, spans, logits):
-        if not spans:
-            return self.Answer(**NOTHING, good=None, n_best=[], unknown_percent=0.0)
         logits_2T = np.full((2, asked.contexts.lengths[row]), LOWEST)  # where windows overlap, the highest
         for window, logits_2W in logits.items():
             part = logits_2T[:, window.first : window.end]
             np.maximum(part, logits_2W, out=part)
         log_z, n_best = np.logaddexp.reduce(logits_2T, axis=1).sum(), []
-        for score, first, last, _ in best_apart(spans, BEST):
+        question, passage = (each.lists([row])[0] for each in (asked.questions, asked.contexts))
+        for score, first, last, window in best_apart(spans, BEST):
             start, end = asked.place(row, first, last)
             log_p = score + self.model.config.length_penalty * (last - first) - log_z
             found = {"answer": asked.texts[row][start:end], "start": start, "end": end, "score": score}
-            confidence = self.scale and self.scale.confidence(score)
+            words = (content_words(asked.tokens, each) for each in (question, passage[window.first : window.end]))
+            confidence = self.scale and self.scale.confidence(score, shared_words(*words))
             n_best.append(Found(**found, probability=float(np.exp(log_p)), confidence=confidence))
-        good = self.scale and n_best[0].score >= self.scale.threshold
+        good = self.scale and n_best[0].confidence >= self.scale.threshold
         unknown = self._unknown_percent(_words(asked.texts[row]) + _words(asked.question_texts[row]))
         return self.Answer(**dict(n_best[0]), good=good, n_best=n_best, unknown_percent=unknown)
 

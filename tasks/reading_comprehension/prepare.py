@@ -1,7 +1,7 @@
 """Reading comprehension: from SQuAD files to a prepared dataset.
 
     reading.pkl          {"tokens": distinct tokens as texts,
-                          "contexts": [{"text", "tokens", "offsets"}],
+                          "contexts": [{"text", "tokens", "offsets", "article"}],
                           "splits": {split: [{"id", "context", "question", "tokens", "answers", "spans"}]}}
     characters.txt       line n is the character with id n
 
@@ -118,7 +118,8 @@ def _encode(reader, question, tokens, contexts, numbers):
             raise UserError(
                 f"question {question.id}: expected words in its context. Received: {question.context!r:.60}"
             )
-        contexts.append({"text": question.context, "tokens": encode(question.context, offsets), "offsets": flat})
+        context = {"text": question.context, "tokens": encode(question.context, offsets), "offsets": flat}
+        contexts.append({**context, "article": question.article})
     flat = contexts[number]["offsets"]
     offsets = list(zip(flat[::2], flat[1::2], strict=True))
     spans = dict.fromkeys(filter(None, (reader.align(offsets, answer) for answer in question.answers)))

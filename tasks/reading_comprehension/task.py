@@ -50,9 +50,9 @@ class ReadingComprehensionTask(task.Task):
     name = "reading_comprehension"
     Training = Training
     options = ("scores_out",)
-    groupings = ("question",)
+    groupings = ("question", "confidence")
     headline = METRICS
-    export_call = ("found = model.answer", ("answers", "starts", "scores"))
+    export_call = ("found = model.answer", ("answer", "start", "score"))
     export_instance = {"passage": "Ann lives in Rome. Bob lives in Paris.", "question": "Where does Bob live?"}
     load_dataset = staticmethod(load_dataset)
     predictor = ReadingComprehensionPredictor
@@ -134,14 +134,21 @@ class ReadingComprehensionTask(task.Task):
             first_words = answers(questions, np.stack([np.zeros_like(ends), ends], axis=1))
             record["baselines"] = {"first words": record_of(questions, first_words)["metrics"]}
         if split == "dev":
-            record["confidence"] = measure_confidence(model, questions, length_multiple)
+            record["confidence"], _ = measure_confidence(model, questions, length_multiple)
         return record
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
-        """By the first word of the question, as the paper's figure of question types."""
-        questions = dataset.splits[split]
-        spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
-        return {"question": by_first_word(questions, answers(questions, spans))}
+        """By the first word of the question, as the paper's figure of question types, or by confidence, a reliability
+        diagram: see `tasks.reading_comprehension.confidence.measure_confidence`."""
+        questions, found = dataset.splits[split], {}
+        if "question" in groupings:
+            spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
+            found["question"] = by_first_word(questions, answers(questions, spans))
+        if "confidence" in groupings:
+            _, found["confidence"] = measure_confidence(model, questions, length_multiple)
+            if not found["confidence"]:
+                raise UserError(f"{dataset.path}: expected higher scores of correct answers in the split {split}")
+        return found
 
     def evaluate_predictions(self, path, data, split="dev"):
         """Scores a file of answers to a prepared dataset, JSON `{question id: answer}` as the official script of SQuAD
