@@ -103,9 +103,8 @@ def allowed(mask, *said):
 def track(world, said):
     """The names of the state after some sentences, and the entities that meet each condition, in plain loops."""
     types = [type for _, type, _ in world.entities]
-    slots = {
-        type for type in types if any(f"{{{type}}}" in world.template(t) for t in world.candidates if "api_call" in t)
-    }
+    calls = {text for text in world.candidates if text.startswith("api_call")}
+    slots = {types[number] for text in calls for _, numbers in world.link(text.split()) for number in numbers}
     wishes, flags, heard, found, told, offer = {}, set(), set(), set(), set(), None
     for speaker, text in said:
         entities = [number for _, numbers in world.link(text.split()) for number in numbers]
@@ -125,11 +124,11 @@ def track(world, said):
         flags |= {"nothing"} if speaker == "fact" and not entities else set()
         if speaker == "bot":
             offer = max((number for number in entities if types[number] == "restaurant"), default=offer)
-    owned = {offer} if offer is not None else set()
-    for number, (name, _, _) in enumerate(world.entities):
-        subjects = {subject for subject, _, value in world.knowledge if value == name}
-        if offer is not None and subjects == {world.entities[offer][0]}:
-            owned.add(number)
+    owned = set()
+    if offer is not None:
+        others = {value for subject, _, value in world.knowledge if subject != world.entities[offer][0]}
+        known = {value for subject, _, value in world.knowledge if subject == world.entities[offer][0]} - others
+        owned = {offer, *(number for number, (name, _, _) in enumerate(world.entities) if name in known)}
     flags |= ({"found"} if found else set()) | ({"offered"} if offer is not None else set())
     everything = set(range(len(types)))
     return set(wishes) | flags, (heard, set(wishes.values()), found, everything - told, owned)

@@ -133,7 +133,7 @@ def compare(run, answer):
         parts = answer["history_attention"][row, :, :before], answer["facts_attention"][row, :, : len(facts)]
         if shown:
             np.testing.assert_allclose(np.concatenate(parts, axis=1).T, shown[0]["weights"], rtol=1e-3, atol=1e-6)
-        else:
+        elif before + len(facts):
             assert answer["history_attention"].shape[1] == 0
         assert not answer["history_attention"][row, :, before:].any()
 

@@ -131,33 +131,22 @@ class DialogTask(task.Task):
         metrics = dialog_metrics(predicted, split.answers, split.dialog)
         return metrics, metrics["per_response"]
 
-    def measure(
-        self,
-        model,
-        dataset,
-        split,
-        run,
-        baselines=True,
-        progress=iter,
-        length_multiple=4,
-        scores_out=None,
-        action_mask=False,
-    ):
+    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
         """See `engine.task.Task.measure`.
 
         Args:
-            scores_out: File for lines `dialog TAB said TAB correct`.
-            action_mask: Whether to choose only from the candidates that the run's mask allows.
+            **options: `scores_out`, a file for lines `dialog TAB said TAB correct`; `action_mask`, True to choose only
+                among the candidates that the run's mask allows.
         """
-        examples, mask = dataset.splits[split], load_mask(run.path, dataset.world) if action_mask else None
-        if action_mask and not mask:
+        examples, scores_out, mask = dataset.splits[split], options.get("scores_out"), None
+        if options.get("action_mask") and not (mask := load_mask(run.path, dataset.world)):
             raise UserError(f"{run.path} has no {MASK}: it was trained before there were action masks")
         predicted = predict(model, examples, progress=progress, length_multiple=length_multiple, mask=mask)
         record = {
             "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),
             "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
         }
-        if action_mask:
+        if mask:
             record["search"] = "action mask"
         if baselines:
             record |= baselines_and_upper_bounds(dataset, split)
