@@ -60,8 +60,7 @@ class Batched:
     async def _ask(self, instances, compute):
         def check():
             valid = [self._model.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
-            sizes = [self._model.size(instance) for instance in valid]
-            return valid, sizes, check_size(sizes, self._limits)
+            return valid, *check_size(map(self._model.size, valid), self._limits)
 
         valid, sizes, work = await asyncio.to_thread(check)
         queue = self._small if work < self._limits.large else self._large

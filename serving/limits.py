@@ -61,19 +61,23 @@ class Limits(Config):
 
 
 def check_size(sizes, limits):
-    """Refuses instances whose `engine.predictor.Size`s are beyond the limits; returns their work."""
+    """Refuses instances as soon as their `engine.predictor.Size`s are beyond the limits.
+
+    Returns the sizes, a list, and their work.
+    """
+    found, work = [], 0
     for number, size in enumerate(sizes):
         for field, count in size.tokens.items():
             if count > limits.tokens:
                 raise _too_large(f"instance {number}: `{field}`", count, limits.tokens, "tokens")
         if (count := sum(size.tokens.values())) > limits.instance_tokens:
             raise _too_large(f"instance {number}", count, limits.instance_tokens, "tokens")
-    work = work_of(sizes)
-    if work > limits.work:
-        shape = f"{sum(size.rows for size in sizes):,} rows" + " of " * bool(sizes[0].shape)
-        shape += " x ".join(f"{max(axis):,}" for axis in zip(*(size.shape for size in sizes), strict=True))
-        raise _too_large(f"a request ({shape}, padded)", work, limits.work, "cells")
-    return work
+        found.append(size)
+        if (work := work_of(found)) > limits.work:
+            lengths = " x ".join(f"{max(axis):,}" for axis in zip(*(size.shape for size in found), strict=True))
+            rows = f"{sum(size.rows for size in found):,} rows of {lengths}, padded"
+            raise _too_large(f"a request ({rows})", work, limits.work, "cells")
+    return found, work
 
 
 def _too_large(where, count, limit, unit):

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from base.files import UserError
+from engine.predictor import Size
 from engine.run import Run
 from tasks import TASKS
+from tasks.reading_comprehension.predictor import windows_of
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,28 @@ def test_a_run_keeps_examples_that_its_predictor_answers(predictors, task):
         assert _texts({name: explained[name] for name in answer}) == _texts(answer)
         for each in explained["attention"]:
             assert np.shape(each["weights"]) == (len(each["rows"]), len(each["columns"]))
+
+
+INSTANCES = {
+    "selection": {"turns": ["a b", "c", "d e f", "g"], "candidates": ["h", "i j k"]},
+    "dialog": {"history": [{"speaker": "user", "text": "a b c"}], "facts": ["d e"], "candidates": []},
+    "generation": {"turns": ["ann likes tea.", "rain"], "decode": "beam=5,max_length=7"},
+    "reading_comprehension": {"passage": "Ann lives in Rome. " * 100, "question": "Where!!!"},
+}
+
+
+def test_sizes_are_those_of_the_tokens_and_of_what_the_models_compute(predictors):
+    """The limits of the small runs: 3 turns of 5 words; windows are as long as training's passages, 400 words."""
+    found = {task: predictor.size(predictor.valid(INSTANCES[task], "")) for task, (_, predictor) in predictors.items()}
+    window = predictors["reading_comprehension"][1].window
+    windows = len(windows_of(0, 500, window, window // 4))
+    assert found == {
+        "selection": Size({"turns": 7, "candidates": 4}, 2, (60 + 3 * 3, 16 + 3)),
+        "dialog": Size({"history": 3, "facts": 2, "candidates": 0}, 1, (3, 256 + 4 * 3)),
+        "generation": Size({"turns": 5}, 5, (7, 600 + 5)),
+        "reading_comprehension": Size({"passage": 500, "question": 4}, windows, (window + 4, 100 + 4)),
+    }
+    assert windows > 1
 
 
 @pytest.mark.parametrize("task", TASKS)
