@@ -104,7 +104,7 @@ def test_words_without_a_vector_are_counted(predictor, passage, question, percen
     assert ask(predictor, passage, question)["unknown_percent"] == pytest.approx(percent, abs=0.1)
 
 
-@pytest.mark.parametrize("passage", ["", " \n", "\u200b"])
+@pytest.mark.parametrize("passage", ["", " \n", "\u3000"])
 def test_what_has_no_words_is_refused(predictor, passage):
     for name, instance in (("passage", (passage, QUESTION)), ("question", (PASSAGE, passage))):
         with pytest.raises(UserError, match=f"instance 0, {name}: expected words"):
