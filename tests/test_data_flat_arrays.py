@@ -4,6 +4,9 @@ import io
 
 import numpy as np
 import pytest
+from fuzzing import accepts, mutated
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from base.files import UserError
 from data.flat_arrays import GrowingArray, StoredArray, first_occurrences
@@ -75,6 +78,14 @@ def test_other_files_are_refused(tmp_path, content):
     ) as caught:
         StoredArray(tmp_path / "a.npy")
     assert "\n" not in str(caught.value)
+
+
+@settings(max_examples=settings().max_examples // 5)
+@given(st.sampled_from([header((2,)) + bytes(8), long_header(1), long_header(2)]).flatmap(mutated))
+def test_any_file_is_read_or_refused(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "any.npy"
+    path.write_bytes(content)
+    accepts(lambda: StoredArray(path).read(0, 10), len(content))
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -361,7 +361,12 @@ ATTACKS = [pickle.dumps(value, p) for call in CALLS for value in wrapped(call) f
 GOOD = [pickle.dumps(value, protocol) for value in PLAINS for protocol in range(6)]
 PARTS = [bytes([ord(op.code)]) for op in pickletools.opcodes]
 NAMED = [b"c%s\n%s\n" % (m.encode(), n.encode()) for m, n in [*NAMES, ("os", "system"), ("builtins", "exec")]]
-BOMBS = [b"\xff\xff\xff\x7f", b"(" * 100_000, b"." * 9]
+BOMBS = [
+    b"\xff\xff\xff\x7f",
+    b"(" * 100_000,
+    b"." * 9,
+    *(WEIGHTY[kind](100_000)[:-2] for kind in ("None", "lists", "texts")),
+]
 
 
 @st.composite
