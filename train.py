@@ -6,6 +6,7 @@ python train.py --name=douban --data=DIR --workdir=runs/douban   # the published
 python train.py --model=dam --show_settings
 """
 
+import difflib
 import functools
 
 from absl import flags
@@ -17,9 +18,23 @@ from models import MODELS
 from tasks import RECIPES
 from tasks.selection.recipes import PUBLISHED_CORPORA
 
+
+def recipes_by_model():
+    """`{model: [names of its recipes]}`."""
+    found = {}
+    for name, recipe in RECIPES.items():
+        found.setdefault(recipe.model, []).append(name)
+    return found
+
+
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("model", "dam", list(MODELS), "Model to train.")
-flags.DEFINE_enum("recipe", None, list(RECIPES), "Settings by name, see tasks/*/recipes.py; other flags win.")
+flags.DEFINE_string(
+    "recipe",
+    None,
+    "Settings by name; other flags win. By model:\n"
+    + "\n".join(f"{model}: {', '.join(names)}" for model, names in recipes_by_model().items()),
+)
 flags.DEFINE_string(
     "data", None, "Directory that prepare.py wrote. Default: the embedded sample, by recipe MODEL-sample."
 )
@@ -115,6 +130,9 @@ def choose_settings():
         FLAGS.recipe = f"{FLAGS.model}-sample"
     settings = {}
     if FLAGS.recipe:
+        if FLAGS.recipe not in RECIPES:
+            near = ", ".join(difflib.get_close_matches(FLAGS.recipe, RECIPES)) or "--help lists them"
+            raise UserError(f"--recipe={FLAGS.recipe} is not a recipe; is it one of these: {near}?")
         recipe = RECIPES[FLAGS.recipe]
         if FLAGS["model"].present and FLAGS.model != recipe.model:
             raise UserError(f"--recipe={FLAGS.recipe} trains {recipe.model}. Received: --model={FLAGS.model}")

@@ -138,9 +138,10 @@ def test_hosts_of_ray_take_all_devices(tmp_path):
         (["--name=ecommerce", "--data=RELEASE"], "give --eos_id"),
         (["--name=ubuntu-v1", "--data=RELEASE"], "expected an id of _EOS_ from 1 to 13. Received: 28270"),
         (["--resume", "--name=douban"], "--name is not for --resume"),
+        (["--recipe=dam-doubn"], "is it one of these: dam-douban"),
     ],
 )
-def test_what_name_takes(tmp_path, flags, message):
+def test_wrong_names_are_refused(tmp_path, flags, message):
     release = write_release(tmp_path / "release", 1)
     flags = [flag.replace("RELEASE", str(release)) for flag in flags]
     done = run_script("train.py", f"--workdir={tmp_path / 'run'}", *flags)
