@@ -310,7 +310,10 @@ WEIGHTY = {
     [
         *((kind, 3) for kind in ("nested tuples", "texts", "fetched lists")),
         *(pytest.param(kind, 20, marks=pytest.mark.slow) for kind in WEIGHTY),
-        *(pytest.param(kind, 60, marks=pytest.mark.slow) for kind in ("None", "nested tuples", "arrays")),
+        *(
+            pytest.param(kind, 60, marks=pytest.mark.slow)
+            for kind in ("None", "nested tuples", "a far entry of the memo")
+        ),
     ],
 )
 def test_memory_is_bounded_by_the_size_of_the_file(kind, size, tmp_path):

@@ -12,6 +12,7 @@ it creates values of a few types, calls only the functions of `NAMES`, and check
 A container that is referred to again is complete: nothing is added to it later, so nothing can contain itself.
 """
 
+import itertools
 import sys
 
 from data.unpickling.names import (
@@ -207,7 +208,7 @@ class Machine:
         missing = index + 1 - len(self.memo)
         if missing > 0:
             self.take(SLOT * missing)
-            self.memo.extend([_ABSENT] * missing)
+            self.memo.extend(itertools.repeat(_ABSENT, missing))  # without a second list
         value = self.memo[index] = self.stack[-1]
         if type(value) in (DType, EmptyArray):
             value.index = index
