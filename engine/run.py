@@ -26,7 +26,6 @@ import threading
 import warnings
 import zipfile
 
-import keras
 import numpy as np
 
 from base.config import make_config
@@ -135,6 +134,8 @@ class Run:
 
     def load_model(self):
         """The model of this run with its best weights, a `UserError` if they are missing or do not fit."""
+        import keras  # takes seconds to load; opening a run need not wait
+
         weights = self.path / BEST
         if not weights.is_file():
             raise UserError(f"{self.path} holds no weights: expected {BEST}, which train.py writes")

@@ -17,7 +17,7 @@ def make_run(path, **settings):
     rng = np.random.default_rng(1)
     for weight in model.weights:
         weight.assign(rng.normal(size=weight.shape))
-    written = {"training": {"precision": "float32"}, "dataset": {}}
+    written = {"training": {"precision": "float32"}, "dataset": {"path": None, "name": "tiny"}}
     config = {"model": "dam", "config": config.to_json(), **written}
     run = Run.create(path, config, Vocabulary(WORDS))
     run.save_best(model)

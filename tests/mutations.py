@@ -78,7 +78,7 @@ MUTATIONS = {
     "engine/train.py": [
         ("score > state.best_score", "score < state.best_score", "engine_train.py -k the_best_weights and dialog"),
     ],
-    "engine/run.py": [("interval + 1) *", "interval + 2) *", "engine_train.py -k extended_run_keeps")],
+    "engine/records.py": [("interval + 1) *", "interval + 2) *", "engine_train.py -k extended_run_keeps")],
     "engine/optimizers.py": [("(g_UD - m) * (1", "(g_UD + m) * (1", "engine_optimizers.py")],
 }
 

@@ -140,7 +140,7 @@ def test_load_text_vectors_reads_glove_and_word2vec(tmp_path, text):
     "text, message",
     [
         ("tea 1 2\nmilk 1\n", ", line 2: expected a word and 2 values. Received: 1 values"),
-        ("tea 1 2\n\n", ", line 2: expected a word and 2 values. Received: 0 values"),
+        ("tea 1 2\n\nmilk 1 2\n", ", line 2: expected a word and 2 values. Received: 0 values"),
         ("1 2\ntea\n", ", line 2: expected a word and its values. Received: 0 values"),
         ("tea 1 2\nmilk x 1\n", ", line 2: expected a word and numbers. Received: .*'x'"),
         ("tea 1 2\nmilk nan 1\n", ", line 2: expected a word and numbers. .* not finite"),
