@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Annotated
 
 import keras
-import numpy as np
 from keras import ops
 from pydantic import Field, model_validator
 
@@ -61,21 +60,13 @@ INPUTS = {
 """Fields of a `Decoding` that are inputs of a search, with their types."""
 
 
-def columns(decodings):
-    """The `INPUTS` of a search for sources with a `Decoding` each: `{field: (B, 1)}`.
-
-    >>> columns([Decoding(top_p=0.5), Decoding()])["top_p"].tolist()
-    [[0.5], [1.0]]
-    """
-    return {name: np.array([[getattr(d, name)] for d in decodings], dtype) for name, dtype in INPUTS.items()}
-
-
 def decode(model, inputs, beam, room, eos_id, unk_id):
     """Writes replies.
 
     Args:
         model: Has `encode`, `step` and `begin_id` as `models.seq2seq.Seq2Seq`.
-        inputs: A dict of `source`, int32 `(B, S)`; the `columns` of a `Decoding` for each source; and, to sample,
+        inputs: A dict of `source`, int32 `(B, S)`; `INPUTS`, a column for each field of a `Decoding`,
+            one per source; and, to sample,
             `noise`, uniform numbers in [0, 1), float32 `(B, K, L)`: the same numbers draw the same replies.
         beam, room: `K`, and `L`, which is at least each `max_length`.
         eos_id, unk_id: Ids of `_EOS_` and `_UNK_`; id 0 is padding, which no reply holds.

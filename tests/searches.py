@@ -5,8 +5,9 @@ import functools
 import numpy as np
 from helpers import randomised, to_numpy
 
-from models.decoding import columns, decode
+from models.decoding import decode
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
+from tasks.generation.search import columns
 
 V, L = 7, 5  # words, words of a reply at most
 EOS, UNK, BEGIN = 1, 2, V + 1

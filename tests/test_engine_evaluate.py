@@ -246,7 +246,7 @@ def second(run, path):
 
 
 def contents_of(path):
-    return {file.name: file.read_bytes() for file in path.iterdir()}
+    return {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
 
 
 def softmax(logits):

@@ -22,7 +22,8 @@ from searches import (
     scored,
 )
 
-from models.decoding import LOWEST, Decoder, Decoding, columns
+from models.decoding import LOWEST, Decoder, Decoding
+from tasks.generation.search import columns
 
 # === Search ===
 

@@ -9,8 +9,9 @@ import tensorflow as tf
 from data.tokenizers import TOKENIZERS, GraphTokenizer
 from data.vocabulary import EOS_ID, UNK_ID, word_table
 from engine.export import of_shape, without_cudnn
-from models.decoding import columns, decode
+from models.decoding import decode
 from tasks.generation.data import MAX_SOURCE
+from tasks.generation.search import columns
 
 
 class GenerationText:

@@ -16,9 +16,9 @@ from engine.devices import choose_xla
 from engine.predictor import Predictor, Size, in_brackets
 from engine.task import check_fields
 from engine.vocabularies import vocabulary_of
-from models.decoding import Decoding, columns, write
+from models.decoding import Decoding, write
 from tasks.generation.data import MAX_SOURCE, TextSettings
-from tasks.generation.search import attention, decoder_of, load_reverse, parse_decoding, rerank, words_of
+from tasks.generation.search import attention, columns, decoder_of, load_reverse, parse_decoding, rerank, words_of
 
 STEP = 600  # source words that attention reads in the time that the rest of a step takes
 CHOICE = 10  # replies that a reverse model has to choose from

@@ -17,9 +17,18 @@ from engine.devices import choose_xla
 from engine.parallel import results_of
 from engine.run import Run
 from engine.vocabularies import vocabulary_of
-from models.decoding import Decoder, Decoding, columns
+from models.decoding import INPUTS, Decoder, Decoding
 from tasks.generation.data import MAX_SOURCE, GenerationSplit
 from tasks.generation.scoring import likelihood
+
+
+def columns(decodings):
+    """The `INPUTS` of a search for sources with a `Decoding` each: `{field: (B, 1)}`.
+
+    >>> columns([Decoding(top_p=0.5), Decoding()])["top_p"].tolist()
+    [[0.5], [1.0]]
+    """
+    return {name: np.array([[getattr(d, name)] for d in decodings], dtype) for name, dtype in INPUTS.items()}
 
 
 def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length_multiple=4):
