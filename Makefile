@@ -57,7 +57,7 @@ fuzz: $(INSTALLED)
 
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	$(BIN)/python -W error::UserWarning -m pdoc --docformat google --no-show-source -o build/docs colloquy models layers metrics
+	PDOC_ALLOW_EXEC=1 $(BIN)/python -W error::UserWarning -m pdoc --docformat google --no-show-source -o build/docs colloquy models layers metrics
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only .
