@@ -120,7 +120,7 @@ class _Queue:
                 future.set_exception(RequestError(503, STOPPING))
 
     async def close(self):
-        while self._waiting:
+        while self._waiting or self._open:  # open: also those of the batch that is computed now
             await asyncio.sleep(0.01)
         if self._task is not None:
             self._task.cancel()
