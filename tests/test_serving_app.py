@@ -396,6 +396,21 @@ def test_closing_answers_what_waits():
     assert batched(ask, milliseconds=400)[0] == [7]
 
 
+def test_closing_waits_for_the_batch_that_is_computed():
+    def slow(instances):
+        time.sleep(0.2)
+        return instances
+
+    async def ask(model):
+        task = asyncio.create_task(model.predict([7]))
+        await asyncio.sleep(0.1)
+        assert not model.queued
+        await model.close()
+        return await asyncio.wait_for(task, 5)
+
+    assert batched(ask, slow, milliseconds=0)[0] == [7]
+
+
 def test_a_small_request_passes_a_large_one_which_is_computed_in_pieces_while_somebody_waits():
     """Four instances of 50 cells are two pieces of 100; the client leaves during the first of them."""
     event, order = threading.Event(), []
