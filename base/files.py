@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -12,8 +13,7 @@ NOT_WRITABLE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG),
     *(errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG),
 }
-
-
+CHECKSUMS = "checksums.json"
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -60,6 +60,17 @@ def checksums_of(directory, without=()):
     """`{name: [checksum]}` of the files of a directory and its subdirectories, hidden files left out."""
     names = (file.relative_to(directory).as_posix() for file in sorted(directory.rglob("[!.]*")) if file.is_file())
     return {name: [checksum(directory / name)] for name in names if name not in without}
+
+
+def seal(directory):
+    """Writes `checksums.json`, the SHA-256 of all other files of a directory."""
+    (directory / CHECKSUMS).write_text(json.dumps(checksums_of(directory, [CHECKSUMS]), indent=1))
+
+
+def is_sealed(directory):
+    """True if all files of a directory are as they were when it was sealed, and no other was added."""
+    file = directory / CHECKSUMS
+    return file.is_file() and file.read_bytes() == json.dumps(checksums_of(directory, [CHECKSUMS]), indent=1).encode()
 
 
 def publish(temporary, path):

@@ -1,14 +1,13 @@
 """Export of a run as a TensorFlow SavedModel that takes raw strings."""
 
-import json
 import pathlib
 import pprint
 
 import keras
 
-from base.files import UserError, atomic_directory, checksums_of
+from base.files import UserError, atomic_directory, seal
 from engine.devices import set_precision
-from engine.run import CHECKSUMS, VOCABULARY
+from engine.run import VOCABULARY
 from engine.vocabularies import vocabulary_of
 
 
@@ -40,7 +39,7 @@ def export(task, run, out, version=1, **options):
     archive = task.export_archive(run, model, vocabulary, **options)
     with atomic_directory(path) as directory:
         archive.write_out(directory, verbose=False)
-        (directory / CHECKSUMS).write_text(json.dumps(checksums_of(directory), indent=1), encoding="utf-8")
+        seal(directory)
     return path
 
 

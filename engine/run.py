@@ -29,14 +29,14 @@ import zipfile
 import numpy as np
 
 from base.config import make_config
-from base.files import UserError, atomic_file, check_output, checksum, checksums_of, publish, writing
+from base.files import CHECKSUMS, UserError, atomic_file, check_output, checksum, checksums_of, publish, writing
 from data.text_files import read_json, read_lines
 from engine.records import AnyTraining, Example, Record, Result, Row, State, checked
 from models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
 HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
-CHECKSUMS, LOCK, CARD = "checksums.json", ".lock", "README.md"
+LOCK, CARD = ".lock", "README.md"
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD)
 """Files of a published run without a checksum: answers do not depend on them."""
 

@@ -195,8 +195,8 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                     if improved:
                         run.save_best(averaged)
                 row = _row(state, epochs.steps, metrics)
-                telling = state.step >= epochs.steps and state.validations >= 2 and task.contexts(dev) >= FEWEST
-                done = telling and score >= task.best_score
+                conclusive = state.step >= epochs.steps and state.validations >= 2 and task.contexts(dev) >= FEWEST
+                done = conclusive and score >= task.best_score
                 state = state.validated(row, score, improved, training.patience, done)
                 run.save(model, state)
                 saved_at = time.monotonic()

@@ -1,6 +1,5 @@
 """Models to serve: a run, or an exported SavedModel, under a name."""
 
-import contextlib
 import gc
 import json
 import pathlib
@@ -10,10 +9,9 @@ import numpy as np
 from pydantic import create_model
 
 from base.config import Config
-from base.files import UserError, checksums_of
-from data.text_files import read_json
+from base.files import UserError, is_sealed
 from engine.predictor import Predictor
-from engine.run import CHECKSUMS, CONFIG, Run
+from engine.run import CONFIG, Run
 from tasks import TASKS
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
@@ -72,8 +70,11 @@ class SavedModel(Predictor):
     def __init__(self, path, trusted=False):
         import tensorflow as tf  # takes seconds to load
 
-        if not trusted:
-            _check_export(path)
+        if not (trusted or is_sealed(path)):
+            raise UserError(
+                f"{path} is not as export.py wrote it, and TensorFlow lets a SavedModel read and write files: if you "
+                "trust its author, give --trust_saved_models"
+            )
         try:
             self._loaded = tf.saved_model.load(str(path))  # the signatures live as long as this does
         except Exception as error:  # TensorFlow's and protobuf's own, of many kinds
@@ -108,17 +109,6 @@ class SavedModel(Predictor):
 
     def answer_with_attention(self, instance, details):
         raise UserError("an exported model keeps no attention; serve its run to explain answers")
-
-
-def _check_export(path):
-    """Refuses a SavedModel that export.py did not write, or that was changed since."""
-    with contextlib.suppress(UserError):
-        if read_json(path / CHECKSUMS) == checksums_of(path, without=(CHECKSUMS,)):
-            return
-    raise UserError(
-        f"{path} is not as export.py wrote it, and TensorFlow lets a SavedModel read and write files: if you trust its "
-        "author, give --trust_saved_models"
-    )
 
 
 def load(name, path, index=None, trusted=False):

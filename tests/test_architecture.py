@@ -10,8 +10,8 @@ import pytest
 from helpers import ROOT
 from walks import batch_walk
 
-from base.files import checksums_of
-from engine.run import CHECKSUMS, UNSEALED
+from base.files import CHECKSUMS, checksums_of
+from engine.run import UNSEALED
 from tasks import TASKS
 
 FLOORS = (

@@ -10,10 +10,9 @@ import signal
 
 import pytest
 
-from base.files import UserError, atomic_directory, atomic_file
+from base.files import CHECKSUMS, UserError, atomic_directory, atomic_file
 from engine.run import (
     BEST,
-    CHECKSUMS,
     CONFIG,
     EXAMPLES,
     HISTORY,

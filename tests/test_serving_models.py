@@ -11,7 +11,7 @@ import tensorflow as tf
 from fastapi.testclient import TestClient
 from helpers import ROOT, run_script
 
-from base.files import UserError, checksums_of
+from base.files import UserError, seal
 from engine.export import export
 from engine.run import Run
 from serving.app import create_app
@@ -141,7 +141,7 @@ def foreign(path):
     module = tf.Module()
     module.call = tf.function(lambda name: {"read": tf.io.read_file(name)}, [tf.TensorSpec((), tf.string, "name")])
     tf.saved_model.save(module, str(path), signatures={"call": module.call})
-    (path / "checksums.json").write_text(json.dumps(checksums_of(path)))
+    seal(path)
 
 
 def test_an_exported_model_is_served_and_only_as_it_was_written(trained_reading_comprehension, tmp_path):

@@ -1,5 +1,6 @@
 """`tasks.selection.retrieval.build`: conversations, turns, names, BM25; tools.build_index."""
 
+import json
 import shutil
 
 import bm25s
@@ -20,7 +21,7 @@ from tasks.selection.retrieval.build import (
     save_bm25,
     unfit_of,
 )
-from tasks.selection.retrieval.index import RetrievalIndex
+from tasks.selection.retrieval.index import VERSION, RetrievalIndex
 
 # === Turns ===
 
@@ -142,6 +143,21 @@ def test_a_run_with_pairs_gets_its_index_when_it_is_needed(run_with_pairs, selec
     before = (built / "config.json").stat().st_mtime_ns
     assert index_of_run(run_with_pairs, selection_predictor) == built and capsys.readouterr().out == ""
     assert (built / "config.json").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("made_of, rebuilt", [(["pairs"], True), (["build/ubuntu-irc"], False)])
+def test_an_index_of_an_older_format_is_built_again_where_it_was_built_from_the_pairs(
+    run_with_pairs, selection_predictor, made_of, rebuilt
+):
+    index = run_with_pairs / "index"
+    index.mkdir()
+    (index / "config.json").write_text(json.dumps({"index": VERSION - 1, "made_of": made_of}))
+    found = index_of_run(run_with_pairs, selection_predictor)
+    if rebuilt:
+        assert RetrievalIndex(found, selection_predictor.vocabulary).size > 9
+    else:
+        with pytest.raises(UserError, match=f"expected an index of version {VERSION}"):
+            RetrievalIndex(found, selection_predictor.vocabulary)
 
 
 def test_no_index_is_built_without_pairs_or_where_it_cannot_be(

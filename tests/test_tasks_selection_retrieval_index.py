@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from base.files import UserError
+from base.files import CHECKSUMS, UserError
 from data.sequences import Sequences
 from data.tokenizers import words_of
 from data.vocabulary import Vocabulary
@@ -50,7 +50,7 @@ def test_an_index_is_the_same_whatever_is_worked_on_at_once(path, tmp_path, monk
     monkeypatch.setattr("tasks.selection.retrieval.build.PART", 2)
     build(tmp_path / "index", CONVERSATIONS, VOCABULARY, VECTORS, TEXT, {"made_of": ["x"]})
     for file in sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file()):
-        if file.name not in (files.VECTORS, files.ENCODER, files.CHECKSUMS):  # rounded otherwise
+        if file.name not in (files.VECTORS, files.ENCODER, CHECKSUMS):  # rounded otherwise
             assert (path / file).read_bytes() == (tmp_path / "index" / file).read_bytes(), file
     assert sorted(p.name for p in path.iterdir()) == sorted(p.name for p in (tmp_path / "index").iterdir())
 
@@ -154,7 +154,7 @@ def test_bm25_reads_rare_words_first(index, monkeypatch):
 
 @pytest.mark.parametrize(
     "name",
-    [files.TEXTS, files.PAIRS, files.WORDS, files.VECTORS, files.ENCODER, files.CONFIG, files.CHECKSUMS, "contexts"],
+    [files.TEXTS, files.PAIRS, files.WORDS, files.VECTORS, files.ENCODER, files.CONFIG, CHECKSUMS, "contexts"],
 )
 @pytest.mark.parametrize("change", ["flip", "remove"])
 def test_an_index_with_a_file_that_is_changed_or_missing_is_refused(path, tmp_path, name, change):

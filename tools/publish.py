@@ -18,7 +18,7 @@ from absl import flags
 
 from base import cli
 from base.config import make_config, parse_assignments
-from base.files import UserError, atomic_directory
+from base.files import CHECKSUMS, UserError, atomic_directory
 from data.corpora import smn
 from metrics.tables import markdown
 
@@ -27,7 +27,7 @@ FLAGS = flags.FLAGS
 
 def main():
     from engine.evaluate import Evaluation
-    from engine.run import BEST, CARD, CHECKSUMS, CONFIG, LAST, METRICS, Run
+    from engine.run import BEST, CARD, CONFIG, LAST, METRICS, Run
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)

@@ -8,12 +8,13 @@ import json
 import os
 import pathlib
 import re
+import shutil
 
 import bm25s
 import numpy as np
 import scipy.sparse
 
-from base.files import UserError, atomic_directory, checksums_of
+from base.files import UserError, atomic_directory, seal
 from data.corpora import CORPORA
 from data.flat_arrays import numbering
 from data.sequences import Sequences, document_frequency
@@ -94,7 +95,7 @@ def build(out, conversations, vocabulary, vectors, text, facts=None):
             nearest.add(len(nearest) + np.arange(len(part)), encoder.responses(part), threads=2)
         nearest.save(directory / files.VECTORS)
         (directory / files.CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
-        (directory / files.CHECKSUMS).write_text(json.dumps(checksums_of(directory, [files.CHECKSUMS]), indent=1))
+        seal(directory)
     return config
 
 
@@ -107,10 +108,14 @@ def build_for(predictor, out, conversations, facts=None):
 def index_of_run(path, predictor):
     """The index in the directory `path` of the run of a `tasks.selection.predictor.SelectionPredictor`.
 
-    It is built if there is none but conversations to build it from; `None` if there are none, or it cannot be written.
+    It is built from the run's conversations if there is none, or one of an older format that was built from them;
+    `None` if there are none, or it cannot be written.
     """
     index, pairs = path / INDEX, path / PAIRS
-    if not index.is_dir() and pairs.is_dir() and os.access(path, os.W_OK):
+    buildable = pairs.is_dir() and os.access(path, os.W_OK)
+    if buildable and files.is_outdated(index, [PAIRS]):
+        shutil.rmtree(index, ignore_errors=True)
+    if buildable and not index.is_dir():
         print(f"{index}: built once, of {pairs}", flush=True)
         try:
             build_for(predictor, index, of_corpus("smn", pairs), {"made_of": [PAIRS]})

@@ -26,7 +26,7 @@ import bm25s
 import numpy as np
 from usearch.index import Index as NearestVectors
 
-from base.files import UserError, checksums_of
+from base.files import UserError, is_sealed
 from data.sequences import Sequences
 from data.text_files import read_json
 from data.tokenizers import words_of
@@ -44,7 +44,7 @@ SEARCHED = 100
 VECTOR_WEIGHT = 0.1
 """Weight of the cosine of the vectors beside that of the words; chosen on dev, docs/retrieval.md."""
 VERSION = 2
-CONFIG, CHECKSUMS, WORDS = "config.json", "checksums.json", "words.txt"
+CONFIG, WORDS = "config.json", "words.txt"
 TEXTS, OFFSETS, PAIRS = "utterances.bin", "utterances.npy", "pairs.npy"
 CONTEXTS, RESPONSES, VECTORS, ENCODER = "contexts", "responses", "responses.usearch", "encoder.npz"
 SEARCHES = ("contexts", "responses", "vectors")
@@ -186,13 +186,23 @@ def read_config(path):
     Raises:
         UserError: with the command that builds it again, if a file is not, or is of another version.
     """
-    found, config = checksums_of(path, [CHECKSUMS]), None
-    with contextlib.suppress(UserError):
-        if read_json(path / CHECKSUMS) == found:
-            config = read_json(path / CONFIG)
-    if isinstance(config, dict) and config.get("index") == VERSION:
+    config = _config(path) if is_sealed(path) else {}
+    if config.get("index") == VERSION:
         return config
     raise UserError(
         f"{path}: expected an index of version {VERSION}, each file as it was written. Remove it and build it again: "
         f"python -m tools.build_index --run=RUN --corpus=CORPUS --source=DIRECTORY --out={path}"
     )
+
+
+def is_outdated(path, made_of):
+    """True for an index of another version that was made of these sources."""
+    config = _config(path)
+    return config.get("index", VERSION) != VERSION and config.get("made_of") == made_of
+
+
+def _config(path):
+    with contextlib.suppress(UserError):
+        config = read_json(path / CONFIG)
+        return config if isinstance(config, dict) else {}
+    return {}
