@@ -16,16 +16,8 @@ import numpy as np
 from absl import flags
 
 from base import cli
-from benchmarks.turns import (
-    define_record_flags,
-    in_process,
-    memory,
-    open_training,
-    parse_side,
-    read_records,
-    timed,
-    write_record,
-)
+from benchmarks import turns
+from benchmarks.turns import in_process, memory, open_training, parse_side, timed
 from tasks import RECIPES
 
 FLAGS = flags.FLAGS
@@ -35,7 +27,7 @@ flags.DEFINE_string("vectors", None, "Passed to prepare.py: word vectors are rea
 flags.DEFINE_enum("recipe", "dam-ubuntu-irc-two-levels", list(RECIPES), "Recipe of the training.")
 flags.DEFINE_integer("steps", 20, "Timed steps of training.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Seed of words, weights and batches.", lower_bound=0)
-define_record_flags()
+turns.define_record_flags()
 VOCABULARY, EXPONENT = 153_000, 1.0
 TURNS, WORDS = 6, 11
 DEV_CONTEXTS, DEV_CANDIDATES = 100, 10
@@ -43,36 +35,31 @@ BLOCK = 10_000  # contexts that are drawn at once
 
 
 def main():
-    rows = []
+    rows, recipe = [], RECIPES[FLAGS.recipe]
     if FLAGS.out:
-        _, records, name = read_records()
-        rows = records.get(name, {"rows": []})["rows"]
+        _, found, name = turns.records()
+        rows = found.get(name, {"rows": []})["rows"]
+    side = ",".join([recipe.model, *(f"{k}={v}" for k, v in {**recipe.config, **recipe.training}.items())])
     for lines in map(int, FLAGS.lines):
+        row = {"lines": lines, "vectors": "read" if FLAGS.vectors else "trained"}
         with tempfile.TemporaryDirectory(prefix="scale.", dir=FLAGS.scratch) as scratch:
-            for row in measure(lines, pathlib.Path(scratch)):
-                row = {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
-                rows = [row, *(other for other in rows if key(other) != key(row))]
-                write_record("scale", rows=sorted(rows, key=key))
+            raw, prepared = pathlib.Path(scratch) / "raw", pathlib.Path(scratch) / "prepared"
+            write_corpus(raw, lines, FLAGS.seed)
+            for part, *arguments in (
+                (prepare_part, raw, prepared, FLAGS.vectors),
+                (load_part, side, prepared, FLAGS.seed),
+                (train_part, side, prepared, FLAGS.seed, FLAGS.steps),
+            ):
+                found = in_process(part, *arguments)
+                row |= {name: round(value, 4) if isinstance(value, float) else value for name, value in found.items()}
+                rows = sorted([row, *(other for other in rows if key(other) != key(row))], key=key)
+                turns.write_record("scale", rows=rows)
         print(json.dumps(row, indent=1))
 
 
 def key(row):
     """Fields that tell rows apart."""
     return row["lines"], row["vectors"]
-
-
-def measure(lines, scratch):
-    """Yields the row of a corpus once it is prepared, and again with more fields after each part."""
-    raw, prepared, recipe = scratch / "raw", scratch / "prepared", RECIPES[FLAGS.recipe]
-    side = ",".join([recipe.model, *(f"{k}={v}" for k, v in {**recipe.config, **recipe.training}.items())])
-    write_corpus(raw, lines, FLAGS.seed)
-    row = {"lines": lines, "vectors": "read" if FLAGS.vectors else "trained"}
-    row |= in_process(prepare_part, raw, prepared, FLAGS.vectors)
-    shutil.rmtree(raw)
-    yield row
-    row |= in_process(load_part, side, prepared, FLAGS.seed)
-    yield row
-    yield row | in_process(train_part, side, prepared, FLAGS.seed, FLAGS.steps)
 
 
 def write_corpus(directory, lines, seed=1):
@@ -104,6 +91,7 @@ def prepare_part(raw, prepared, vectors):
 
     settings = Settings(name="scale", storage="arrays", vectors=vectors)
     block = timed(lambda: prepare("smn", raw, prepared, settings) or 0)
+    shutil.rmtree(raw)
     facts = json.loads((prepared / "dataset.json").read_text(encoding="utf-8"))
     return {
         "vocabulary": facts["statistics"]["vocabulary"],

@@ -4,10 +4,10 @@ python -m benchmarks.serving --run=build/demo/run --seconds=600
 python -m benchmarks.serving --run=build/demo/run --seconds=600 --hostile=0.1 --out=build/serving.json/hostile
 
 Starts `serve.py` on a free port of this machine and ends it. First the model is called with and without the server,
-alternately: the difference is the cost of REST. Then `--clients` clients ask without a pause, hostile ones among them
-if there are any: that is the capacity. Then requests come at random moments, at a fraction of the capacity. Server and
-clients share the cores. A latency counts from the moment at which the request was due, so that a server that stalls is
-not spared the requests which it kept from being sent.
+alternately: the difference is the cost of REST. Then clients ask without a pause, hostile ones among them if there are
+any: that is the capacity. Then requests come at random moments, at a fraction of the capacity. Server and clients share
+the cores. A latency counts from the moment at which the request was due, so that a server that stalls is not spared the
+requests which it kept from being sent.
 """
 
 import collections
@@ -25,6 +25,7 @@ import sys
 import time
 
 import numpy as np
+import urllib3
 from absl import flags
 
 from base import cli
@@ -36,14 +37,13 @@ flags.DEFINE_string("run", None, "Run directory of a model.", required=True)
 flags.DEFINE_float("seconds", 20.0, "Duration of the load.", lower_bound=1.0, upper_bound=1200.0)
 flags.DEFINE_float("fraction", 0.8, "Fraction of the capacity.", lower_bound=0.01, upper_bound=1.0)
 flags.DEFINE_float("hostile", 0.0, "Fraction of requests from hostile clients.", lower_bound=0.0, upper_bound=0.5)
-flags.DEFINE_integer("clients", 16, "Clients that find the capacity.", lower_bound=1, upper_bound=128)
-flags.DEFINE_float("capacity_seconds", 20.0, "Duration of finding it.", lower_bound=1.0, upper_bound=60.0)
-flags.DEFINE_integer("calls", 200, "Calls that measure REST.", lower_bound=1)
 flags.DEFINE_multi_string("flag", [], "A flag of serve.py, as --flag=--batch_milliseconds=0; may be repeated.")
 flags.DEFINE_integer("seed", 1, "Seed of when requests come and what they ask.")
 define_record_flags()
-NAME, BODIES, HOST = "m", 64, "127.0.0.1"
-WARM_UP = 5  # calls that trace and compile
+HOST, JSON = "127.0.0.1", {"Content-Type": "application/json"}
+BODIES = 64
+CLIENTS, CAPACITY_SECONDS = 16, 20.0
+WARM_UP, CALLS = 5, 200  # calls that trace and compile, and calls that measure REST
 CONNECTIONS = 128  # half of the requests that are open at once; more of them wait
 KINDS = ("huge", "malformed", "wrong", "slow", "disconnecting")
 
@@ -51,36 +51,21 @@ KINDS = ("huge", "malformed", "wrong", "slow", "disconnecting")
 # === Clients ===
 
 
-class Client:
-    """Posts to a port and a path of a server on this machine, by connections that are kept open."""
-
-    def __init__(self, port, path):
-        self.port, self.path, self._idle = port, path, []
-
-    def post(self, body):
-        """The status and the body of the answer."""
-        with contextlib.suppress(IndexError, http.client.RemoteDisconnected, BrokenPipeError):
-            return self._post(self._idle.pop(), body)
-        return self._post(http.client.HTTPConnection(HOST, self.port), body)  # none was idle, or the server closed it
-
-    def _post(self, connection, body):
-        try:
-            connection.request("POST", self.path, body, {"Content-Type": "application/json"})
-            response = connection.getresponse()
-            answer = response.status, response.read()
-        except BaseException:
-            connection.close()
-            raise
-        self._idle.append(connection)
-        return answer
-
-    def close(self):
-        """Closes idle connections."""
-        for connection in self._idle:
-            connection.close()
+def connect(port):
+    """Connections to a server of this machine, kept open, which several threads share."""
+    return urllib3.HTTPConnectionPool(HOST, port, maxsize=CONNECTIONS, timeout=120, retries=False)
 
 
-def attack(client, body, kind):
+def ask(server, body, model="m", headers=JSON):
+    """The status and the text of an answer, or the name of an error and nothing."""
+    try:
+        answer = server.request("POST", f"/v1/models/{model}:predict", body=body, headers=headers)
+    except urllib3.exceptions.HTTPError as error:
+        return type(error).__name__, ""
+    return str(answer.status), answer.data.decode()
+
+
+def attack(server, body, kind):
     """Misbehaves, as one of `KINDS`, with the body of an ordinary request; returns `KIND: status`, or `KIND: END`."""
     if kind == "huge":
         body = b'{"instances": "' + b"x" * 3_000_000 + b'"}'
@@ -88,16 +73,21 @@ def attack(client, body, kind):
         body = body[: len(body) // 2]
     elif kind == "wrong":
         body = json.dumps({"instances": [{"turns": [["deep"] * 50] * 50}]}).encode()
-    head = f"POST {client.path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
     try:
-        with socket.create_connection((HOST, client.port)) as connection:
-            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
+        with socket.create_connection((HOST, server.port)) as connection:
+            connection.sendall(head_of(body))
             if kind == "slow":
                 return f"slow: {drip(connection, body)}"
             connection.sendall(body)
             return f"{kind}: {'left without the answer' if kind == 'disconnecting' else status_of(connection)}"
     except (OSError, http.client.HTTPException):
         return f"{kind}: closed"
+
+
+def head_of(body):
+    """The head of a request with this body."""
+    head = f"POST /v1/models/m:predict HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode()
 
 
 def drip(connection, body):
@@ -112,7 +102,6 @@ def drip(connection, body):
 
 
 def status_of(connection):
-    """The status of the answer that a connection brings."""
     with http.client.HTTPResponse(connection) as response:
         response.begin()
         return response.status
@@ -121,20 +110,10 @@ def status_of(connection):
 # === Loads ===
 
 
-def ask(client, body, due):
-    """Milliseconds from the moment that a request was due to its answer, and the error, if any."""
-    try:
-        status, _ = client.post(body)
-        error = None if status == 200 else str(status)
-    except (OSError, http.client.HTTPException) as failure:
-        error = type(failure).__name__
-    return 1000 * (time.perf_counter() - due), error
+def closed_loop(server, bodies, seconds, rng, hostile=0.0):
+    """Requests per second if each of some clients sends the next one as soon as it is answered.
 
-
-def closed_loop(client, bodies, clients, seconds, rng, hostile=0.0):
-    """Requests per second if each of `clients` clients sends the next one as soon as it is answered.
-
-    Other arguments as in `open_loop`; hostile requests count too, and nobody waits for them.
+    A fraction `hostile` of the requests comes from misbehaving clients; they count too, and nobody waits for them.
     """
     begin = time.perf_counter()
 
@@ -142,56 +121,57 @@ def closed_loop(client, bodies, clients, seconds, rng, hostile=0.0):
         done = 0
         while time.perf_counter() - begin < seconds:
             if rng.random() < hostile:
-                pool.submit(attack, client, bodies[0], rng.choice(KINDS))
+                pool.submit(attack, server, bodies[0], rng.choice(KINDS))
                 done += 1
             else:
-                done += ask(client, rng.choice(bodies), begin)[1] is None
+                done += ask(server, rng.choice(bodies))[0] == "200"
         return done / (time.perf_counter() - begin)
 
-    with concurrent.futures.ThreadPoolExecutor(clients + CONNECTIONS) as pool:
-        return sum(future.result() for future in [pool.submit(keep_asking, pool) for _ in range(clients)])
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS + CONNECTIONS) as pool:
+        return sum(future.result() for future in [pool.submit(keep_asking, pool) for _ in range(CLIENTS)])
 
 
-def open_loop(client, bodies, rate, seconds, rng, usage, hostile=0.0):
+def open_loop(server, bodies, rate, seconds, rng, usage, hostile=0.0):
     """Sends requests at random moments, `rate` per second, whether or not the server answers.
 
-    `usage()` gives the server's memory in bytes and its CPU time in seconds; a fraction `hostile` of the requests comes
-    from misbehaving clients. Returns a row per minute, and Counters of errors and of the outcomes of hostile requests.
+    `usage()` gives the server's memory in bytes and its CPU time in seconds. Returns a row per minute in which requests
+    were due, and Counters of errors and of the outcomes of hostile requests.
     """
     asked, used, attacks = collections.defaultdict(list), collections.defaultdict(list), []
     begin, due, sent = time.perf_counter(), 0.0, 0
+
+    def timed(body, due):
+        status, _ = ask(server, body)
+        return 1000 * (time.perf_counter() - due), status
+
     with concurrent.futures.ThreadPoolExecutor(2 * CONNECTIONS) as pool:
         while due < seconds:
             time.sleep(max(0.0, begin + due - time.perf_counter()))
-            minute = int(due // 60)
+            minute = 1 + int(due // 60)
             if sent % 100 == 0 or not used[minute]:
                 used[minute].append(usage())
             if rng.random() < hostile:
-                attacks.append(pool.submit(attack, client, bodies[0], KINDS[sent % len(KINDS)]))
+                attacks.append(pool.submit(attack, server, bodies[0], KINDS[sent % len(KINDS)]))
             else:
-                asked[minute].append(pool.submit(ask, client, bodies[sent % len(bodies)], begin + due))
+                asked[minute].append(pool.submit(timed, bodies[sent % len(bodies)], begin + due))
             sent, due = sent + 1, due + rng.expovariate(rate)
     rows, errors = [], collections.Counter()
-    for minute in used:
+    for minute, usages in used.items():
+        (_, cpu), (memory, cpu_after) = usages[0], usages[-1]
         answers = [future.result() for future in asked[minute]]
-        errors.update(error for _, error in answers if error)
-        milliseconds = [milliseconds for milliseconds, error in answers if not error]
-        rows.append(minute_row(minute + 1, milliseconds, len(answers) - len(milliseconds), used[minute]))
+        failed = [status for _, status in answers if status != "200"]
+        milliseconds = [each for each, status in answers if status == "200"]
+        half, nearly_all = np.percentile(milliseconds or [np.nan], [50, 99], method="higher").tolist()
+        row = {
+            "minute": minute,
+            "requests": len(milliseconds),
+            "p50_ms": round(half, 1),
+            "p99_ms": round(nearly_all, 1),
+        }
+        row |= {"memory_MB": round(memory / 1e6), "cpu_seconds": round(cpu_after - cpu, 1), "errors": len(failed)}
+        rows.append(row)
+        errors.update(failed)
     return rows, errors, collections.Counter(future.result() for future in attacks)
-
-
-def minute_row(number, milliseconds, errors, used):
-    """The requests that were due within a minute, and the memory and CPU time of the server: a row of the record."""
-    half, nearly_all = np.percentile(milliseconds or [np.nan], [50, 99], method="higher").tolist()
-    return {
-        "minute": number,
-        "requests": len(milliseconds),
-        "p50_ms": round(half, 1),
-        "p99_ms": round(nearly_all, 1),
-        "memory_MB": round(used[-1][0] / 1e6),
-        "cpu_seconds": round(used[-1][1] - used[0][1], 1),
-        "errors": errors,
-    }
 
 
 def varied(examples, rng):
@@ -212,7 +192,7 @@ def varied(examples, rng):
 @contextlib.contextmanager
 def serving(run, arguments):
     """`serve.py` as a process, with its port; ends it as a supervisor would."""
-    command = [sys.executable, "serve.py", f"--run={NAME}={run}", "--port=0", *arguments]
+    command = [sys.executable, "serve.py", f"--run=m={run}", "--port=0", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         lines = []
@@ -245,28 +225,26 @@ def main():
         raise UserError(f"{FLAGS.run} has no examples.json")
     bodies = [json.dumps({"instances": [varied(examples, rng)]}).encode() for _ in range(BODIES)]
     found = {"model": run.model, "corpus": run.dataset.get("name"), "cores": os.cpu_count()}
-    with serving(FLAGS.run, FLAGS.flag) as (process, port):
-        client = Client(port, f"/v1/models/{NAME}:predict")
-        found |= overhead(client, predictor, bodies, FLAGS.calls)
-        capacity = closed_loop(client, bodies, FLAGS.clients, FLAGS.capacity_seconds, rng, FLAGS.hostile)
+    with serving(FLAGS.run, FLAGS.flag) as (process, port), connect(port) as server:
+        found |= overhead(server, predictor, bodies)
+        capacity = closed_loop(server, bodies, CAPACITY_SECONDS, rng, FLAGS.hostile)
         rate, usage = FLAGS.fraction * capacity, lambda: usage_of(process)
-        rows, errors, hostile = open_loop(client, bodies, rate, FLAGS.seconds, rng, usage, FLAGS.hostile)
-        client.close()
+        rows, errors, hostile = open_loop(server, bodies, rate, FLAGS.seconds, rng, usage, FLAGS.hostile)
     found |= {"capacity_per_second": round(capacity, 2), "rate_per_second": round(rate, 2), "errors": dict(errors)}
     report("serving", rows, **found, hostile=dict(sorted(hostile.items())), exit_code=process.returncode)
 
 
-def overhead(client, predictor, bodies, calls):
+def overhead(server, predictor, bodies):
     """Median milliseconds of a call by REST and of the same call without it."""
     times = []
-    for number in range(WARM_UP + calls):
+    for number in range(WARM_UP + CALLS):
         body, begin = bodies[number % len(bodies)], time.perf_counter()
-        status, _ = client.post(body)
+        status, text = ask(server, body)
         answered = time.perf_counter()
         predictor.predict(json.loads(body)["instances"])
         times.append((answered - begin, time.perf_counter() - answered))
-        if status != 200:
-            raise UserError(f"the server answered with status {status}")
+        if status != "200":
+            raise UserError(f"the server answered with {status}: {text}")
     rest, bare = 1000 * np.array(times[WARM_UP:]).T
     medians = {"rest_ms": rest, "bare_ms": bare, "overhead_ms": rest - bare}
     return {name: round(float(np.median(values)), 2) for name, values in medians.items()}

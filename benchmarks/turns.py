@@ -27,8 +27,6 @@ COUNTED = {
     "selection": ("pairs", lambda labels: labels.size),
 }
 """Unit of each task, and the number of them in a batch's targets."""
-PREPARED = []
-"""In the process of a side: its function."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +48,9 @@ class Block:
         return self.examples / self.cpu_seconds
 
 
-def median(blocks, field="per_second"):
-    """The median of a field of `Block`."""
-    return statistics.median(getattr(block, field) for block in blocks)
+def median(blocks):
+    """The median of their examples per second."""
+    return statistics.median(block.per_second for block in blocks)
 
 
 def ratio(blocks, others, field="per_second"):
@@ -79,6 +77,14 @@ def alternate(sides, blocks, warm_up=1):
     return {name: timed[warm_up:] for name, timed in found.items()}
 
 
+def _prepare(function, arguments):
+    _prepare.block = function(*arguments)  # in the process of the side
+
+
+def _run_prepared():
+    return timed(_prepare.block)
+
+
 def new_process():
     """An executor with one process."""
     return concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
@@ -88,14 +94,6 @@ def in_process(function, *arguments):
     """Calls a function in a process of its own."""
     with new_process() as pool:
         return pool.submit(function, *arguments).result()
-
-
-def _prepare(function, arguments):
-    PREPARED.append(function(*arguments))
-
-
-def _run_prepared():
-    return timed(*PREPARED)
 
 
 def timed(block):
@@ -215,7 +213,7 @@ def define_record_flags():
     flags.DEFINE_string("out", None, "FILE.json/NAME: file of records, and the name in it of the new one.")
 
 
-def read_records():
+def records():
     """The file that `--out` names, its records by name, and the name of the new one."""
     file, _, name = FLAGS.out.partition(".json/")
     if not name:
@@ -229,11 +227,11 @@ def write_record(script, **measured):
     from engine.provenance import hardware, revision  # TensorFlow takes seconds to load
 
     if FLAGS.out:
-        path, records, name = read_records()
+        path, found, name = records()
         command = shlex.join(["python", "-m", f"benchmarks.{script}", *sys.argv[1:]])
-        records[name] = {"command": command, **measured, "note": FLAGS.note, "hardware": hardware(), **revision()}
+        found[name] = {"command": command, **measured, "note": FLAGS.note, "hardware": hardware(), **revision()}
         with atomic_file(path) as file:
-            json.dump(records, file, indent=1)
+            json.dump(found, file, indent=1)
 
 
 def report(script, rows, **measured):

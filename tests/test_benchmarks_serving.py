@@ -1,6 +1,5 @@
 """The benchmarks: loads and misbehaving clients, corpora of any size, recall of retrieval."""
 
-import collections
 import json
 import random
 import threading
@@ -43,9 +42,8 @@ def client():
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    client = benchmark.Client(server.servers[0].sockets[0].getsockname()[1], "/v1/models/m:predict")
-    yield client
-    client.close()
+    with benchmark.connect(server.servers[0].sockets[0].getsockname()[1]) as client:
+        yield client
     server.should_exit = True
     thread.join(10)
 
@@ -55,23 +53,15 @@ def body(text="hello"):
 
 
 def test_every_request_of_a_load_is_counted(client):
-    status, answer = client.post(body("hello"))
-    assert (status, json.loads(answer)) == (200, {"predictions": [{"length": 5}]})
-    assert benchmark.closed_loop(client, [body()], clients=3, seconds=0.3, rng=random.Random(1), hostile=0.1) > 50
-    usage = iter([(123_000_000, 7.0), *[(5, 9.0)] * 9]).__next__
-    [row], errors, outcomes = benchmark.open_loop(client, [body(), body("x")], 50.0, 1.0, random.Random(7), usage)
-    assert 25 < row["requests"] < 85 and (row["errors"], row["memory_MB"], row["minute"]) == (0, 123, 1)
-    assert 0 < row["p50_ms"] <= row["p99_ms"] < 1000 and not outcomes and not errors
+    status, answer = benchmark.ask(client, body("hello"))
+    assert (status, json.loads(answer)) == ("200", {"predictions": [{"length": 5}]})
+    assert benchmark.closed_loop(client, [body()], seconds=0.3, rng=random.Random(1), hostile=0.1) > 50
+    usage = iter([(123_000_000, 7.0), *[(5_000_000, 9.5)] * 9]).__next__
+    [row], errors, outcomes = benchmark.open_loop(client, [body(), body("x")], 250.0, 0.7, random.Random(7), usage)
+    assert 101 < row["requests"] < 250 and 0 < row["p50_ms"] <= row["p99_ms"] < 1000 and not outcomes and not errors
+    assert [row[name] for name in ("minute", "memory_MB", "cpu_seconds", "errors")] == [1, 5, 2.5, 0]
     [refused], errors, _ = benchmark.open_loop(client, [b"{}"], 20.0, 0.5, random.Random(7), usage)
     assert refused["requests"] == 0 and refused["errors"] > 0 and set(errors) == {"400"}
-
-
-def test_a_minute_says_what_half_and_nearly_all_took():
-    row = benchmark.minute_row(4, [float(number) for number in range(200, 0, -1)], 3, [(1, 7.0), (5_000_000, 9.5)])
-    assert row == {
-        **{"minute": 4, "requests": 200, "p50_ms": 101.0, "p99_ms": 199.0},
-        **{"memory_MB": 5, "cpu_seconds": 2.5, "errors": 3},
-    }
 
 
 def test_hostile_clients_get_what_they_deserve(client):
@@ -82,7 +72,7 @@ def test_hostile_clients_get_what_they_deserve(client):
         "slow: 408",
         "disconnecting: left without the answer",
     ]
-    assert client.post(body())[0] == 200
+    assert benchmark.ask(client, body())[0] == "200"
 
 
 def test_requests_are_like_the_examples_in_other_sizes():
@@ -96,18 +86,15 @@ def test_requests_are_like_the_examples_in_other_sizes():
 
 def test_a_corpus_has_the_sizes_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(scale, "BLOCK", 7)
-    monkeypatch.setattr(scale, "VOCABULARY", 97)
-    scale.write_corpus(tmp_path / "a", 46, seed=3)
+    for name in "ab":
+        scale.write_corpus(tmp_path / name, 46, seed=3)
     lines = list(read(tmp_path / "a" / "train.txt"))
     assert [line.label for line in lines] == [1, 0] * 23
     assert {len(line.turns) for line in lines} == {6}
     assert {len(text.split()) for line in lines for text in (*line.turns, line.response)} == {11}
     assert [tuple(line.turns) for line in lines[::2]] == [tuple(line.turns) for line in lines[1::2]]
     assert len({tuple(line.turns) for line in lines}) == 23
-    counts = collections.Counter(word for line in lines for text in line.turns for word in text.split())
-    assert counts.most_common(1)[0][0] == "w0" and len(counts) > 80
     assert len(list(read(tmp_path / "a" / "dev.txt"))) == 1000
-    scale.write_corpus(tmp_path / "b", 46, seed=3)
     assert (tmp_path / "b" / "train.txt").read_bytes() == (tmp_path / "a" / "train.txt").read_bytes()
 
 
@@ -116,7 +103,6 @@ def test_recall_of_true_responses_by_search(trained_selection, prepared, tmp_pat
     done = run_script("benchmarks/retrieval.py", *flags, f"--out={tmp_path}/a.json/found")
     assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "a.json").read_text())["found"]
-    assert record["contexts"] == 5 and record["true_response_in_index"] in (0.2, 0.4, 0.6, 0.8, 1.0)
     found = {row["found_by"]: row for row in record["rows"]}
     assert list(found) == ["BM25", "contexts", "vectors", "together", "model"]
     assert found["model"]["R@100"] == found["together"]["R@100"]  # ranking changes the order of the first 32 alone
