@@ -11,7 +11,6 @@ distances in the order of their size and made before the time counts, the same f
 """
 
 import itertools
-from typing import NamedTuple
 
 import numpy as np
 from absl import flags
@@ -30,34 +29,27 @@ flags.DEFINE_integer("batch_size", 32, "Pairs per training step.", lower_bound=4
 define_flags(blocks=4, steps=16)
 
 
-class Setup(NamedTuple):
-    """Differences between a side and DAM as it is."""
-
-    settings: str = ""
-    without: tuple = ()
-    """`layer_norm`: it has Keras's layer normalisation. `unpadding`: padded words of a batch are computed. `at_once`:
-    batches are ranked one after the other. `training`, `ranking`: it has nothing new there and is left out."""
-
-
 LAZY = "precision=bfloat16,lazy_embedding=true"
 SIDES = {
-    "the release's path": Setup("compatibility=release", ("layer_norm", "at_once")),
-    "padding cut and a context once": Setup("", ("layer_norm", "unpadding", "at_once")),
-    "layer normalisation": Setup("", ("unpadding", "at_once")),
-    "padded words left out": Setup("", ("at_once",)),
-    "bfloat16": Setup("precision=bfloat16", ("at_once",)),
-    "word vectors lazily": Setup(LAZY, ("ranking",)),
-    "two candidates per context": Setup(f"{LAZY},negatives=fresh,negatives_per_positive=1", ("ranking",)),
-    "four candidates per context": Setup(f"{LAZY},negatives=fresh,negatives_per_positive=3", ("ranking",)),
-    "several batches at once": Setup("precision=bfloat16", ("training",)),
+    "the release's path": ("compatibility=release", "layer_norm at_once"),
+    "padding cut and a context once": ("", "layer_norm unpadding at_once"),
+    "layer normalisation": ("", "unpadding at_once"),
+    "padded words left out": ("", "at_once"),
+    "bfloat16": ("precision=bfloat16", "at_once"),
+    "word vectors lazily": (LAZY, "ranking"),
+    "two candidates per context": (f"{LAZY},negatives=fresh,negatives_per_positive=1", "ranking"),
+    "four candidates per context": (f"{LAZY},negatives=fresh,negatives_per_positive=3", "ranking"),
+    "several batches at once": ("precision=bfloat16", "training"),
 }
+"""Settings of each side, and what it lacks: `layer_norm`, it has Keras's layer normalisation; `unpadding`, padded words
+of a batch are computed; `at_once`, batches are ranked one after the other; `training` or `ranking`, it has nothing new
+there and is left out."""
 
 
 def main():
     names = FLAGS.sides or list(SIDES)
-    for name in names:
-        if name not in SIDES:
-            raise UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {name}")
+    if unknown := sorted(set(names) - set(SIDES)):
+        raise UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {unknown[0]}")
     rows = {name: {"pairs per second": name} for name in names}
     for lengths, what in itertools.product(FLAGS.lengths, FLAGS.what):
         options, sides = (what, lengths, FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed), {}
@@ -104,9 +96,9 @@ def dam_block(side, without, what, lengths, path, batch_size, steps, seed):
         inputs, others = batch  # labels; or which candidates are real
         if what == "training":
             model.train_on_batch(inputs, others)
-        else:
-            model.predict_on_batch(inputs)
-        return np.size(others) if what == "training" else np.sum(others)
+            return np.size(others)
+        model.predict_on_batch(inputs)
+        return np.sum(others)
 
     return lambda: sum(in_order(compute, batches, model) if several else map(compute, batches))
 
