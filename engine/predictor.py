@@ -97,6 +97,21 @@ class Predictor(abc.ABC):
         """
         return [], []
 
+    def conversation(self, said, decode=""):
+        """The instance, a dict, of a conversation of `(speaker, text)`, the speakers `user` and `bot`.
+
+        `decode` are settings of the search for replies, if the model takes any. Here a `UserError`.
+        """
+        raise UserError("this model does not reply to conversations: ask it by :predict")
+
+    def reply(self, answer):
+        """The text of an answer, a dict, in a conversation."""
+        raise NotImplementedError
+
+    def write(self, instance):
+        """Yields the answer to an `Instance` as a dict, as often as its reply grows; here once."""
+        yield self.answers([instance])[0]
+
     @abc.abstractmethod
     def answer(self, instances):
         """Makes an `Answer` for each of one or more `Instance`s."""

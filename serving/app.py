@@ -11,20 +11,19 @@
 `NAME` may be followed by `/versions/N`. An error is `{"error": "one sentence"}` with its HTTP status.
 """
 
-import asyncio
 import contextlib
 import functools
 import json
 import pathlib
 
 import prometheus_client
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, JSONResponse, Response
-from starlette.requests import ClientDisconnect
 
-from base.files import UserError
+from serving import chat_completions
+from serving.answering import answers, find_model, read_body, while_wanted
 from serving.batching import Batched
 from serving.limits import Access, Door, Guard, Limits, RequestError, error, read_instances
 
@@ -37,6 +36,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 """A page runs only scripts of this server, whatever text it shows."""
+router = APIRouter()
 
 
 class Metrics:
@@ -74,7 +74,7 @@ def create_app(models, limits=None, access=None, **sizes):
 
 def app_of(models, limits=None, access=None, metrics=None):
     """As `create_app`, of models that are `serving.batching.Batched` or have its methods."""
-    limits, access, metrics = limits or Limits(), access or Access(), metrics or Metrics()
+    limits, access = limits or Limits(), access or Access()
 
     @contextlib.asynccontextmanager
     async def lifespan(_):
@@ -86,160 +86,114 @@ def app_of(models, limits=None, access=None, metrics=None):
 
     app = FastAPI(title="Colloquy", docs_url=None, redoc_url=None, lifespan=lifespan, description=__doc__)
     app.openapi = lambda: _openapi(app, models)
+    app.state.models, app.state.limits, app.state.metrics = models, limits, metrics or Metrics()
     app.state.door, app.state.give_up = Door(), lambda: [model.give_up() for model in models.values()]
     app.add_middleware(Guard, access=access, door=app.state.door, most=limits.requests)
     if access.origins:
         allowed = {"allow_methods": ["GET", "POST"], "allow_headers": ["authorization", "content-type"]}
         app.add_middleware(CORSMiddleware, allow_origins=list(access.origins), **allowed)
     _add_errors(app)
-    _add_reading(app, models, metrics)
-    _add_verbs(app, models, metrics, limits)
-    _add_pages(app)
+    app.include_router(router)
+    app.include_router(chat_completions.router)
     return app
-
-
-def _find(models, name, version=None):
-    if name not in models:
-        raise RequestError(404, f"there is no model {name[:100]!r}; there are {', '.join(models)}")
-    model = models[name]
-    if version not in (None, model.version):
-        raise RequestError(404, f"{name} is served in version {model.version}. Received: {version[:20]}")
-    return model
 
 
 def _add_errors(app):
     @app.exception_handler(RequestError)
-    async def refuse(_, refusal):
-        return error(refusal.status, str(refusal))
+    async def refuse(request, refusal):
+        return error(refusal, request.url.path)
 
     @app.exception_handler(404)
     async def unknown(request, _):
-        return error(404, f"there is nothing at {request.url.path[:200]}")
+        return error(RequestError(404, f"there is nothing at {request.url.path[:200]}"), request.url.path)
 
     @app.exception_handler(405)
     async def wrong_method(request, _):
-        return error(405, f"{request.method} is not answered at {request.url.path[:200]}")
+        refusal = RequestError(405, f"{request.method} is not answered at {request.url.path[:200]}")
+        return error(refusal, request.url.path)
 
 
-def _add_reading(app, models, metrics):
-    """Adds the routes for GET."""
-
-    @app.get("/healthz", summary="Is the server up?")
-    async def health():
-        return {"status": "ok", "models": list(models)}
-
-    @app.get("/metrics", summary="Counters and histograms for Prometheus")
-    async def prometheus():
-        for name, model in models.items():
-            metrics.queue.labels(name).set(model.queued)
-        text = prometheus_client.generate_latest(metrics.registry)
-        return Response(text, media_type=prometheus_client.CONTENT_TYPE_LATEST)
-
-    @app.get("/v1/models", summary="All models")
-    async def all_models():
-        return {"models": [model.metadata() for model in models.values()]}
-
-    @app.get("/v1/models/{name}", summary="The state of a model")
-    @app.get("/v1/models/{name}/versions/{version}", include_in_schema=False)
-    async def state(name: str, version: str | None = None):
-        model = _find(models, name, version)
-        status = {"error_code": "OK", "error_message": ""}
-        return {"model_version_status": [{"version": model.version, "state": "AVAILABLE", "status": status}]}
-
-    @app.get("/v1/models/{name}/metadata", summary="Task, corpus, scores, examples, schemas of instance and answer")
-    async def metadata(name: str):
-        model = _find(models, name)
-        return {"model_spec": {"name": name, "version": model.version}, "metadata": model.metadata()}
+# === GET ===
 
 
-def _add_verbs(app, models, metrics, limits):
-    """Adds the routes for POST."""
-
-    async def answer(request, name, verb, version, compute):
-        labels = name if name in models else "unknown", verb
-        with metrics.seconds.labels(*labels).time():
-            response = await _guarded(request, models, name, version, limits, compute)
-        metrics.requests.labels(*labels, response.status_code).inc()
-        return response
-
-    @app.post("/v1/models/{name}:predict", summary="Answers instances")
-    @app.post("/v1/models/{name}/versions/{version}:predict", include_in_schema=False)
-    async def predict(request: Request, name: str, version: str | None = None):
-        async def compute(model, instances, columns):
-            found = await model.predict(instances)
-            if columns:
-                return {"outputs": {field: [each.get(field) for each in found] for field in found[0]}}
-            return {"predictions": found}
-
-        return await answer(request, name, "predict", version, compute)
-
-    @app.post("/v1/models/{name}:explain", summary="Answers an instance, with what the model attended to")
-    @app.post("/v1/models/{name}/versions/{version}:explain", include_in_schema=False)
-    async def explain(request: Request, name: str, version: str | None = None):
-        async def compute(model, instances, _):
-            if len(instances) > 1:
-                raise RequestError(413, f"one instance is explained per request. Received: {len(instances)}")
-            return {"explanations": [await model.explain(instances[0])]}
-
-        return await answer(request, name, "explain", version, compute)
+@router.get("/healthz", summary="Is the server up?")
+async def health(request: Request):
+    if request.app.state.door.stopping:
+        return JSONResponse({"status": "stopping"}, 503, {"Retry-After": "1"})
+    return {"status": "ok", "models": list(request.app.state.models)}
 
 
-async def _guarded(request, models, name, version, limits, compute):
-    """The response to a request: the result of `compute(model, instances, columns)`, or an error with its status."""
-    try:
-        model = _find(models, name, version)
-        instances, columns = read_instances(await _body(request, limits), limits)
-        found = await _while_wanted(request, compute(model, instances, columns), limits.timeout_seconds)
-    except RequestError as refusal:
-        return error(refusal.status, str(refusal))
-    except UserError as refusal:
-        return error(400, str(refusal))
-    except TimeoutError:
-        return error(504, f"no answer within {limits.timeout_seconds:g} seconds")
+@router.get("/metrics", summary="Counters and histograms for Prometheus")
+async def prometheus(request: Request):
+    metrics = request.app.state.metrics
+    for name, model in request.app.state.models.items():
+        metrics.queue.labels(name).set(model.queued)
+    text = prometheus_client.generate_latest(metrics.registry)
+    return Response(text, media_type=prometheus_client.CONTENT_TYPE_LATEST)
+
+
+@router.get("/v1/models", summary="All models")
+async def all_models(request: Request):
+    return {"models": [model.metadata() for model in request.app.state.models.values()]}
+
+
+@router.get("/v1/models/{name}", summary="The state of a model")
+@router.get("/v1/models/{name}/versions/{version}", include_in_schema=False)
+async def state(request: Request, name: str, version: str | None = None):
+    model = find_model(request, name, version)
+    status = {"error_code": "OK", "error_message": ""}
+    return {"model_version_status": [{"version": model.version, "state": "AVAILABLE", "status": status}]}
+
+
+@router.get("/v1/models/{name}/metadata", summary="Task, corpus, scores, examples, schemas of instance and answer")
+async def metadata(request: Request, name: str):
+    model = find_model(request, name)
+    return {"model_spec": {"name": name, "version": model.version}, "metadata": model.metadata()}
+
+
+# === POST ===
+
+
+@router.post("/v1/models/{name}:predict", summary="Answers instances")
+@router.post("/v1/models/{name}/versions/{version}:predict", include_in_schema=False)
+@answers("predict")
+async def predict(request: Request, name: str, version: str | None = None):
+    model, instances, columns = await _read(request, name, version)
+    found = await while_wanted(request, model.predict(instances))
+    if columns:
+        return _json({"outputs": {field: [each.get(field) for each in found] for field in found[0]}})
+    return _json({"predictions": found})
+
+
+@router.post("/v1/models/{name}:explain", summary="Answers an instance, with what the model attended to")
+@router.post("/v1/models/{name}/versions/{version}:explain", include_in_schema=False)
+@answers("explain")
+async def explain(request: Request, name: str, version: str | None = None):
+    model, instances, _ = await _read(request, name, version)
+    if len(instances) > 1:
+        raise RequestError(413, f"one instance is explained per request. Received: {len(instances)}")
+    return _json({"explanations": [await while_wanted(request, model.explain(instances[0]))]})
+
+
+async def _read(request, name, version):
+    model = find_model(request, name, version)
+    return model, *read_instances(await read_body(request), request.app.state.limits)
+
+
+def _json(found):
     try:
         return JSONResponse(found)
-    except ValueError:
-        return error(422, "the model's answer has infinity or NaN, which JSON has not")
+    except ValueError as wrong:
+        raise RequestError(422, "the model's answer has infinity or NaN, which JSON lacks") from wrong
 
 
-async def _while_wanted(request, answer, seconds):
-    """Awaits an answer; cancels it if the client leaves, or its time is over."""
-
-    async def left():
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    tasks = answer, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(left())
-    try:
-        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if answer in done:
-            return answer.result()
-        if leaving in done:
-            raise RequestError(499, "the client left before its answer")  # for the counts alone
-        raise TimeoutError
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
-async def _body(request, limits):
-    """The body, read no further than the limit."""
-    length = request.headers.get("content-length", "0")
-    if length.isdigit() and int(length) > limits.body_bytes:
-        raise RequestError(413, f"a body may have {limits.body_bytes:,} bytes at most. Received: {int(length):,}")
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(limits.timeout_seconds):  # a client that sends a byte now and then holds nothing up
-            async for part in request.stream():
-                size += len(part)
-                if size > limits.body_bytes:
-                    raise RequestError(413, f"a body may have {limits.body_bytes:,} bytes at most")
-                parts.append(part)
-    except TimeoutError as late:
-        raise RequestError(408, f"the body did not arrive within {limits.timeout_seconds:g} seconds") from late
-    except ClientDisconnect as left:
-        raise RequestError(499, "the client left before its body had arrived") from left  # for the counts alone
-    return b"".join(parts)
+@router.get("/", include_in_schema=False)
+@router.get("/pages/{file}", include_in_schema=False)
+async def page(file: str = "index.html"):
+    path = PAGES / file
+    if path.parent != PAGES or path.suffix not in TYPES or not path.is_file():
+        raise RequestError(404, f"there is no page {file[:100]!r}")
+    return FileResponse(path, media_type=f"{TYPES[path.suffix]}; charset=utf-8", headers=HEADERS)
 
 
 def _openapi(app, models):
@@ -265,13 +219,3 @@ def _openapi(app, models):
 def _content(field, reference):
     items = {"type": "array", "items": {"$ref": reference}}
     return {"content": {"application/json": {"schema": {"type": "object", "properties": {field: items}}}}}
-
-
-def _add_pages(app):
-    @app.get("/", include_in_schema=False)
-    @app.get("/pages/{file}", include_in_schema=False)
-    async def page(file: str = "index.html"):
-        path = PAGES / file
-        if path.parent != PAGES or path.suffix not in TYPES or not path.is_file():
-            return error(404, f"there is no page {file[:100]!r}")
-        return FileResponse(path, media_type=f"{TYPES[path.suffix]}; charset=utf-8", headers=HEADERS)

@@ -8,12 +8,11 @@ import time
 from collections.abc import Callable
 
 from engine.predictor import work_of
-from serving.limits import Limits, RequestError, check_size
+from serving.limits import STOPPING, Limits, RequestError, check_size
 
 LARGE_QUEUE, SMALL_BATCH = 8, 4
 """The queue of large requests is shorter by the first factor; small ones share batches of up to `large` cells times the
 second."""
-STOPPING = "the server is stopping: ask again"
 
 
 class Batched:
@@ -57,14 +56,29 @@ class Batched:
         [answer] = await self._ask([instance], lambda instances: [self._model.explain(instances[0])])
         return answer
 
+    async def talk(self, said, decode="", stream=False):
+        """Yields `(reply, answer)` to a conversation of `(speaker, text)`, by search settings `decode` if it takes any:
+        once, or with `stream` as often as the model adds a word. Errors as of `predict`."""
+        instance = await asyncio.to_thread(self._model.conversation, said, decode)
+        if stream:
+            [instance], _, queue = await self._checked([instance])
+            answers = queue.stream(self._model.write(instance))
+        else:
+            answers = _once(self.predict([instance]))
+        async for answer in answers:
+            yield self._model.reply(answer), answer
+
     async def _ask(self, instances, compute):
+        valid, sizes, queue = await self._checked(instances)
+        return await queue.answer(_Request(valid, sizes, compute, asyncio.get_running_loop().create_future()))
+
+    async def _checked(self, instances):
         def check():
             valid = [self._model.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
             return valid, *check_size(map(self._model.size, valid), self._limits)
 
         valid, sizes, work = await asyncio.to_thread(check)
-        queue = self._small if work < self._limits.large else self._large
-        return await queue.answer(_Request(valid, sizes, compute, asyncio.get_running_loop().create_future()))
+        return valid, sizes, self._small if work < self._limits.large else self._large
 
     def give_up(self):
         """Refuses all requests without an answer, as the server is stopping."""
@@ -75,6 +89,11 @@ class Batched:
         """Lets the waiting instances be computed, then ends the threads."""
         for queue in (self._small, self._large):
             await queue.close()
+
+
+async def _once(answers):
+    for answer in await answers:
+        yield answer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,13 +133,32 @@ class _Queue:
         self._arrived.set()
         return await request.future
 
+    async def stream(self, answers):
+        """Yields what an iterator yields, each item computed between two batches."""
+        if len(self._open) >= self._max_queue:
+            raise RequestError(429, f"{len(self._open)} requests wait already: try again later")
+        future, loop, seconds = asyncio.get_running_loop().create_future(), asyncio.get_running_loop(), 0.0
+        self._open.add(future)
+        try:
+            while not future.done():
+                started = time.perf_counter()
+                answer = await loop.run_in_executor(self._thread, next, answers, None)
+                seconds += time.perf_counter() - started
+                if answer is None:
+                    return
+                yield answer
+            future.result()
+        finally:
+            self._open.discard(future)
+            self._observe(1, seconds)
+
     def give_up(self):
         for future in list(self._open):
             if not future.done():
                 future.set_exception(RequestError(503, STOPPING))
 
     async def close(self):
-        while self._waiting or self._open:  # open: also those of the batch that is computed now
+        while self._open:  # those that wait, and those that are computed now
             await asyncio.sleep(0.01)
         if self._task is not None:
             self._task.cancel()

@@ -41,6 +41,14 @@ class Replica:
         """As `predict`, of one instance."""
         return await _caught(self._model.explain(instance))
 
+    async def talk(self, said, decode, stream):
+        """As `predict`, for each reply that `Batched.talk` yields."""
+        replies = self._model.talk(said, decode, stream)
+        while (found := await _caught(anext(replies, None)))[0]:
+            yield found
+        if found[1]:
+            yield found
+
     async def facts(self):
         """Describes the model to the application."""
         return {"version": self._model.version, "metadata": self._model.metadata()}
@@ -78,6 +86,13 @@ class Remote:
     async def explain(self, instance):
         """Answers one instance and says what the model attended to."""
         return await self._asked(self._handle.explain, instance, 1)
+
+    async def talk(self, said, decode="", stream=False):
+        """Yields replies as `Batched.talk`; one that was begun is not asked for again."""
+        async for found, refusal in self._handle.options(stream=True).talk.remote(said, decode, stream):
+            if refusal is not None:
+                raise RequestError(*refusal)
+            yield found
 
     async def _asked(self, method, value, count):
         """Asks a replica; if it is lost meanwhile, another one."""

@@ -19,13 +19,19 @@ from starlette.responses import JSONResponse
 from base.config import Config, Positive
 from engine.predictor import work_of
 
+STOPPING = "the server is stopping: ask again"
+HEALTH = ("/healthz", "/v2/health/live", "/v2/health/ready")
+"""Paths that need no key and answer while the server stops."""
+CHAT = "/v1/chat/"
+"""Paths whose errors have the form of OpenAI's."""
+
 
 class RequestError(Exception):
-    """A request that gets no answer but an HTTP status, 4xx or 503, and one sentence."""
+    """A request that gets no answer but an HTTP status, 4xx or 503, some headers, and one sentence."""
 
-    def __init__(self, status, message):
+    def __init__(self, status, message, headers=None):
         super().__init__(message)
-        self.status = status
+        self.status, self.headers = status, headers or {}
 
 
 class Limits(Config):
@@ -109,10 +115,15 @@ def read_instances(body, limits):
     for instance in instances:
         if not isinstance(instance, dict):
             raise RequestError(400, f"an instance must be an object. Received: {type(instance).__name__}")
-        for field, value in instance.items():
-            _check_text("an instance", field, limits)
-            _check(f"`{field[:40]}`", value, limits, limits.depth)
+        _check_fields("an instance", instance, limits)
     return instances, columns
+
+
+def read_object(body, limits):
+    """Reads a JSON object, whose texts and lists are within some `Limits`; errors as of `read_instances`."""
+    request = _parse(body)
+    _check_fields("the body", request, limits)
+    return request
 
 
 def _parse(body):
@@ -139,6 +150,12 @@ def _rows(inputs):
     return [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
 
 
+def _check_fields(where, fields, limits):
+    for field, value in fields.items():
+        _check_text(where, field, limits)
+        _check(f"`{field[:40]}`", value, limits, limits.depth)
+
+
 def _check(where, value, limits, depth):
     if depth == 0:
         raise RequestError(400, f"{where} may be nested {limits.depth} deep at most")
@@ -163,11 +180,20 @@ def _check_text(where, text, limits):
 # === Senders ===
 
 
-def error(status, message, headers=None):
-    """The response `{"error": message}`; one that may be asked for again says when."""
+def error(refusal, path):
+    """The response to a `RequestError` or `UserError` at a path; a request that may be repeated is told when."""
+    status, headers = getattr(refusal, "status", 400), getattr(refusal, "headers", {})
+    headers = {**headers, **({"Retry-After": "1"} if status in (429, 503) else {})}
+    return JSONResponse(error_body(status, str(refusal), path), status, headers)
+
+
+def error_body(status, message, path):
+    """`{"error": message}`, or where OpenAI's clients ask `{"error": {"message", ...}}`."""
     message = message.encode("utf-8", "replace").decode("utf-8")
-    headers = {**(headers or {}), **({"Retry-After": "1"} if status in (429, 503) else {})}
-    return JSONResponse({"error": message}, status, headers)
+    if not path.startswith(CHAT):
+        return {"error": message}
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    return {"error": {"message": message, "type": kind, "param": None, "code": status}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,9 +227,10 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        refusal = self._refusal(scope, Headers(scope=scope))
-        if refusal is not None:
-            await refusal(scope, receive, send)
+        try:
+            self._check(scope, Headers(scope=scope))
+        except RequestError as refusal:
+            await error(refusal, scope["path"])(scope, receive, send)
             return
         self.door.requests += 1
         try:
@@ -211,26 +238,23 @@ class Guard:
         finally:
             self.door.requests -= 1
 
-    def _refusal(self, scope, headers):
-        if not self._is_known(headers.get("host", "")):
-            return error(421, f"{headers.get('host', '')[:100]!r} is no name of this server: see --allowed_hosts")
+    def _check(self, scope, headers):
+        if not self._is_known(host := headers.get("host", "")):
+            raise RequestError(421, f"{host[:100]!r} is no name of this server: see --allowed_hosts")
         origin = headers.get("origin")
-        if origin and origin not in self.access.origins and urlsplit(origin).netloc != headers.get("host"):
-            return error(403, f"pages of {origin[:100]!r} may not ask here: see --cors_origins")
+        if origin and origin not in self.access.origins and urlsplit(origin).netloc != host:
+            raise RequestError(403, f"pages of {origin[:100]!r} may not ask here: see --cors_origins")
+        if scope["path"] in HEALTH:
+            return
         if self.door.stopping:
-            if scope["path"] == "/healthz":
-                return JSONResponse({"status": "stopping"}, 503, {"Retry-After": "1"})
-            return error(503, "the server is stopping: ask again", {"Connection": "close"})
-        if scope["path"] == "/healthz":
-            return None
+            raise RequestError(503, STOPPING, {"Connection": "close"})
         if self.access.api_key and not self._has_key(headers.get("authorization", "")):
-            return error(401, "expected the server's key", {"WWW-Authenticate": 'Basic realm="Colloquy"'})
+            raise RequestError(401, "expected the server's key", {"WWW-Authenticate": 'Basic realm="Colloquy"'})
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if scope["method"] == "POST" and kind != "application/json" and not kind.endswith("+json"):
-            return error(415, f"expected Content-Type: application/json. Received: {kind[:100]!r}")
+            raise RequestError(415, f"expected Content-Type: application/json. Received: {kind[:100]!r}")
         if self.door.requests >= self.most:
-            return error(503, f"{self.most} requests are open: ask again")
-        return None
+            raise RequestError(503, f"{self.most} requests are open: ask again")
 
     def _is_known(self, host):
         try:

@@ -33,7 +33,8 @@ class Served:
     def __init__(self, name, version, predictor, facts, examples):
         self.name, self.version, self.predictor, self._facts, self._examples = name, version, predictor, facts, examples
         self.valid, self.answers, self.explain = predictor.valid, predictor.answers, predictor.explain
-        self.size = predictor.size
+        self.size, self.conversation = predictor.size, predictor.conversation
+        self.write, self.reply = predictor.write, predictor.reply
 
     def warm_up(self):
         """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled

@@ -52,6 +52,19 @@ class Echo(Predictor):
             self.event.wait(5)
         return [self.Answer(length=len(instance.text), text=instance.text) for instance in instances]
 
+    def conversation(self, said, decode=""):
+        return {"text": said[-1][1]}
+
+    def reply(self, answer):
+        return answer["text"]
+
+    def write(self, instance):
+        words = instance.text.split()
+        for count, word in enumerate(words, 1):
+            if word == "boom":
+                raise UserError("no boom")
+            yield {"length": len(instance.text), "text": " ".join(words[:count])}
+
     def answer_with_attention(self, instance, details):
         letters = {"title": "letters", "rows": list(instance.text), "columns": ["x"], "weights": [[1.0]]}
         return self.answer([instance])[0], [letters]
@@ -232,7 +245,7 @@ def test_an_answer_with_nan_is_refused_and_so_is_a_model_that_warms_up_with_it(c
     broken = types.SimpleNamespace(model_dump=lambda exclude_unset: {"score": float("nan")})
     monkeypatch.setattr(echo, "answer", lambda instances: [broken])
     answer = predict(client, instances=[{"text": "a"}])
-    assert answer.status_code == 422 and "NaN, which JSON has not" in answer.json()["error"]
+    assert answer.status_code == 422 and "NaN, which JSON lacks" in answer.json()["error"]
     with pytest.raises(UserError, match="m answers its examples with NaN or infinity"):
         Served("m", "1", echo, dict, [{"text": "a"}]).warm_up()
 
@@ -463,3 +476,51 @@ def test_a_wrong_instance_is_refused_before_it_waits():
         return model.queued
 
     assert batched(ask, valid=refuse) == (0, [])
+
+
+# === OpenAI's chat completions ===
+
+
+def chat(client, text="one two", **more):
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": text},
+    ]
+    return client.post("/v1/chat/completions", json={"model": "echo", "messages": messages, **more})
+
+
+def test_a_conversation_gets_a_reply_at_once_or_word_by_word(client):
+    answer = chat(client, temperature=0.5, max_tokens=7, frequency_penalty=0).json()
+    assert answer["choices"][0]["message"]["content"] == "one two" and answer["choices"][0]["finish_reason"] == "stop"
+    assert (answer["object"], answer["model"], answer["usage"]["completion_tokens"]) == ("chat.completion", "echo", 2)
+    assert "explanation" not in answer
+    assert chat(client, explain=True).json()["explanation"] == {"length": 7, "text": "one two"}
+    answer = chat(client, stream=True, explain=True)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    *events, done, rest = answer.text.split("\n\n")
+    chunks = [json.loads(event.removeprefix("data: ")) for event in events]
+    assert (done, rest) == ("data: [DONE]", "") and {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    deltas = [chunk["choices"][0]["delta"].get("content") for chunk in chunks]
+    assert deltas == ["", "one", " two", None] and chunks[-1]["explanation"]["text"] == "one two"
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "message"),
+    [
+        ({"model": "other"}, 404, "there is no model 'other'"),
+        ({"messages": []}, 400, "messages"),
+        ({"messages": [{"role": "assistant", "content": "a"}]}, 400, "the last one to be the user's"),
+        ({"n": 2}, 400, "n: .*Received: 2"),
+        ({"text": "a " * 12}, 413, "may have 11 tokens at most"),
+        ({"text": "a " * 12, "stream": True}, 413, "may have 11 tokens at most"),
+        ({"text": "boom", "stream": True}, 400, "no boom"),
+    ],
+)
+def test_a_wrong_conversation_gets_an_error_as_openais(client, more, status, message):
+    answer = chat(client, **more)
+    assert answer.status_code == status and re.search(message, answer.json()["error"]["message"])
+
+
+def test_an_error_after_the_first_word_ends_the_stream(client):
+    *_, last, rest = chat(client, "one boom", stream=True).text.split("\n\n")
+    assert json.loads(last.removeprefix("data: "))["error"]["message"] == "no boom" and rest == ""

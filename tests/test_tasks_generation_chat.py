@@ -42,7 +42,7 @@ def test_drawn_replies_are_written_as_they_are_drawn_at_once(trained_generation)
     one, other = (generation.predictor(trained_generation) for _ in range(2))
     one.decoding = other.decoding = WORDY.replace(sample=True, top_k=5)
     for text in ("hello", "i like tea ."):
-        *_, written = one.write([text])
+        *_, written = one.write(one.Instance(turns=[text]))
         assert written["response"] == other.predict([{"turns": [text]}])[0]["response"]
 
 

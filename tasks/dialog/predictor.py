@@ -1,6 +1,7 @@
 """A dialog model that answers plain text."""
 
 import functools
+import itertools
 from typing import Annotated, Literal, NamedTuple
 
 import keras
@@ -141,6 +142,19 @@ class DialogPredictor(Predictor):
         [[turn, *_]] = self._talk([instance])
         read = [(speaker, in_brackets(text.split(), self.world.vocabulary)) for speaker, text in turn.said]
         return read, [(each.score, each.text) for each in turn.best]
+
+    def conversation(self, said, decode=""):
+        """Like `Predictor`'s; each line of the bot is a response, after which it continued with what a search found."""
+        lines = [(by, line) for by, text in said for line in (text.splitlines() if by == "bot" else [text])]
+        history = []
+        for (speaker, text), (following, _) in itertools.pairwise([*lines, ("user", "")]):
+            history.append((speaker, text))
+            if speaker == following == "bot":
+                history += [*(("fact", fact) for fact in self._facts(text)), ("user", "")]
+        return {"history": [{"speaker": speaker, "text": text} for speaker, text in history]}
+
+    def reply(self, answer):
+        return "\n".join(each["text"] for each in answer["said"] if each["speaker"] == "bot")
 
     def answer_with_attention(self, instance, details):
         """See `Predictor.answer_with_attention`, of the last response; the details are the weights of each head."""

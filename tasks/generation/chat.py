@@ -58,7 +58,7 @@ class GenerationChat(Chat):
     def _written(self, turns):
         found = None
         try:
-            for found in self.predictor.write(turns):
+            for found in self.predictor.write(self.predictor.Instance(turns=turns)):
                 yield found["response"]
         finally:
             if found:

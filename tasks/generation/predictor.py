@@ -106,13 +106,23 @@ class GenerationPredictor(Predictor):
         [ids], [scores] = self._search([(source, self._decoding(instance))])
         return self._answer(ids, scores), self._maps(words, ids[0], attention(self.model, source, ids[0]))
 
-    def write(self, turns):
-        """Writes a reply to some turns word by word, by the first hypothesis of `decoding`.
+    def conversation(self, said, decode=""):
+        return {"turns": [text for _, text in said], "decode": decode}
+
+    def reply(self, answer):
+        return answer["response"]
+
+    def write(self, instance):
+        """Writes the reply word by word if the search keeps one hypothesis, else at once.
 
         Yields `{"response", "attention"}` as `explain`, for the words written so far.
         """
-        words, source = self.source(turns)
-        inputs, ids, weights = self._inputs([(source, self.decoding)]), [], []
+        decoding = self._decoding(instance)
+        if decoding.beam > 1 or self.reverse:
+            yield self.explain(instance)
+            return
+        words, source = self.source(instance.turns)
+        inputs, ids, weights = self._inputs([(source, decoding)]), [], []
         for id, row in write(self.model, inputs, EOS_ID, UNK_ID):
             ids.append(id)
             weights += [] if row is None else [keras.ops.convert_to_numpy(row).tolist()]

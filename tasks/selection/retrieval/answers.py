@@ -148,6 +148,12 @@ class AnsweringPredictor(Predictor):
         words = self.predictor.model.config.max_words
         return size._replace(rows=CANDIDATES, shape=(size.shape[0], size.shape[1] + words))
 
+    def conversation(self, said, decode=""):
+        return {"turns": [text for _, text in said]}
+
+    def reply(self, answer):
+        return answer["candidates"][0]
+
     def answer_with_attention(self, instance, details):
         if instance.candidates:
             return self.predictor.answer_with_attention(instance, details)
