@@ -1,4 +1,4 @@
-"""Makes a prepared dataset of a corpus's raw files.
+"""Turns the raw files of a corpus into a dataset.
 
 python prepare.py --corpus=smn --source=../shared/data/ubuntu-irc --out=build/ubuntu-irc
 python prepare.py --corpus=babi-dialog --source=../shared/data/babi-dialog --out=build/babi
@@ -17,11 +17,12 @@ from data.corpora import CORPORA
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("corpus", None, list(CORPORA), "Format of the files in --source.")
 flags.DEFINE_string("source", None, "Directory of the corpus: train, dev and test files.")
-flags.DEFINE_string("out", None, "Directory to make; must not exist, or be empty.")
+flags.DEFINE_string("out", None, "Directory to write; missing or empty.")
 flags.DEFINE_bool(
     "ray",
     False,
-    "Selection: all machines of a Ray cluster read the files; of RAY_ADDRESS, or one that this starts; docs/data.md.",
+    "Selection: the machines of a Ray cluster read the files. RAY_ADDRESS names it; without, this machine is one. See "
+    "docs/large_corpora.md.",
 )
 flags.mark_flags_as_required(["corpus", "source", "out"])
 
@@ -34,11 +35,11 @@ OF_VOCABULARY = (
     *("general_vectors", "word2vec_text", "words_of", "tokenizer", "lower", "turns", "vocabulary_size"),
     "trained_words",
 )
-"""Flags that --vocabulary_of decides."""
+"""Flags that are not allowed with --vocabulary_of."""
 
 
 def define_flags():
-    """Makes a flag of each field of each task's settings."""
+    """Defines a flag for each field of each task's settings."""
     for name in dict.fromkeys(name for fields in FIELDS.values() for name in fields):
         described = {}  # description: tasks
         for task, fields in FIELDS.items():
@@ -57,7 +58,7 @@ define_flags()
 def main():
     task = CORPORA[FLAGS.corpus].task
     if FLAGS.vocabulary_of:
-        cli.refuse_flags(OF_VOCABULARY, "--vocabulary_of, which takes those of the run or dataset")
+        cli.refuse_flags(OF_VOCABULARY, "--vocabulary_of, which takes these settings from the run or dataset")
     others = {name for fields in FIELDS.values() for name in fields} - FIELDS[task].keys()
     others |= set() if task == "selection" else {"ray"}
     cli.refuse_flags(sorted(others), f"--corpus={FLAGS.corpus}, whose flags are --{', --'.join(FIELDS[task])}")

@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import re
 
 import numpy as np
 import rich
@@ -71,11 +72,13 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
 
 
 def print_summary(statistics):
-    """Prints a table of a dataset's statistics, `{split: {name: number or text}}`, with a column per split."""
+    """Prints a table of a dataset's statistics, `{split: {name: number or text}}`; docs/data.md explains its rows."""
     table = Table("", *statistics)
     for name in next(iter(statistics.values())):
         values = (found[name] for found in statistics.values())
-        table.add_row(name.replace("_", " "), *(v if isinstance(v, str) else f"{v:,}" for v in values))
+        label = re.sub("_(?=(95|mean|median|most)$)", ", ", name).replace("_", " ")
+        label = label.replace(" 95", " 95th percentile").replace(" most", " maximum")
+        table.add_row(label, *(v if isinstance(v, str) else f"{v:,}" for v in values))
     rich.print(table)
 
 

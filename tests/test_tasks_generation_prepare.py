@@ -58,13 +58,13 @@ def test_prepare_makes_pairs_of_neighbours(source, tmp_path):
     assert facts["statistics"]["dev"] == {
         "conversations": 2,
         "pairs": 3,
-        "left_out": 0,
+        "pairs_left_out": 0,
         "source_words_95": 1.9,
         "target_words_mean": 1.67,
         "target_words_95": 2.0,
         "target_words_most": 2,
         "unknown_fraction_of_target": 0.2,
-        "seen": 1,
+        "pairs_in_train": 1,
     }
 
 
@@ -118,7 +118,7 @@ def test_pairs_are_kept_or_left_out(
     (source / "dev.txt").write_text("a\tb\tbye\tg\n")
     data, known, facts = run(source, tmp_path / "out", **settings)
     assert (data["train"]["source_text"], data["train"]["target_text"], known) == (sources, targets, words)
-    assert facts["statistics"]["train"]["left_out"] == left_out
+    assert facts["statistics"]["train"]["pairs_left_out"] == left_out
     ids = [None, "_EOS_", "_UNK_", *words]
     read = [" ".join(ids[id] for id in source) for source in data["train"]["source"]]
     if settings.get("min_count") == 1:

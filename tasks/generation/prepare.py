@@ -147,11 +147,11 @@ def _statistics(conversations, data):
     return {
         "conversations": conversations.number,
         "pairs": len(conversations.pairs),
-        "left_out": conversations.possible - len(conversations.pairs),
+        "pairs_left_out": conversations.possible - len(conversations.pairs),
         "source_words_95": round(float(np.percentile(source, 95)), 2),
         "target_words_mean": round(float(np.mean(target)), 2),
         "target_words_95": round(float(np.percentile(target, 95)), 2),
         "target_words_most": max(target),
         "unknown_fraction_of_target": round(unknown / sum(target), 4),
-        "seen": sum(data["seen"]),
+        "pairs_in_train": sum(data["seen"]),
     }
