@@ -132,7 +132,7 @@ def train_part(side, prepared, seed, steps):
         asked = time.perf_counter()
         batch = next(stream)
         waited += time.perf_counter() - asked
-        float(train_on(batch))
+        float(train_on(batch)["loss"])
     seconds = time.perf_counter() - started
     used = {"train_megabytes": memory("RssAnon"), "train_peak_megabytes": memory("VmHWM")}
     del stream

@@ -175,7 +175,7 @@ def open_training(side, path, seed, batch_size=None):
         return task.collate(split, model.config, epochs.batch(step), 4)
 
     batches = device.batches(make_arrays, 0, sys.maxsize, task.loss_counts, training.batch_size)
-    return task, make_arrays, iter(batches), device.step(model, batches)
+    return task, make_arrays, iter(batches), device.train_step(model, batches)
 
 
 def training_block(side, path, batch_size, steps, seed):
@@ -188,9 +188,9 @@ def training_block(side, path, batch_size, steps, seed):
     def block():
         examples = 0
         for batch in itertools.islice(stream, steps):
-            loss = train_on(batch)
+            logs = train_on(batch)
             examples += int(count(np.asarray(batch[1])))
-        float(loss)  # waits for the device
+        float(logs["loss"])  # waits for the device
         return examples
 
     return block

@@ -88,7 +88,7 @@ class LazyAdam(OneOpAdam):
 
     def apply(self, grads, trainable_variables=None):
         # Before clipping, which then sees the gradient of a word, not of each occurrence.
-        super().apply([_sum_by_row(gradient) for gradient in grads], trainable_variables)
+        super().apply([sum_by_row(gradient) for gradient in grads], trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
         if not hasattr(gradient, "indices"):
@@ -123,7 +123,8 @@ def _tensorflow_variable(variable):
     return variable.value if isinstance(variable, keras.Variable) else variable
 
 
-def _sum_by_row(gradient):
+def sum_by_row(gradient):
+    """A list of rows with each row once, as the sum of its gradients; another gradient as it is."""
     if not hasattr(gradient, "indices"):
         return gradient
     import tensorflow as tf

@@ -123,7 +123,7 @@ class Task(abc.ABC):
         remembered = {name: facts[name] for name in self.load_options if not (path and name == "name")}
         return self.open_dataset(path or facts["path"], **remembered)
 
-    def keep_for_run(self, dataset, path):
+    def save_assets(self, dataset, path):
         """Writes files that the model needs beside the vocabulary into a run's directory, `path`; nothing here."""
         return
 

@@ -26,8 +26,8 @@ from engine.task import sample_of
 from engine.vocabularies import start_from
 from models import MODELS
 
-FEWEST = 100  # contexts of dev on which the best score is no chance
-BLOCK = 10  # steps between two looks at the loss: the device need not wait for them
+LOG_INTERVAL = 10  # steps between two looks at the loss: the device need not wait for them
+MIN_CONTEXTS = 100  # contexts of dev; on fewer the best score may be chance
 
 
 def start(
@@ -56,18 +56,19 @@ def start(
         save_minutes: Minutes after which the state is saved between two validations.
     """
     spec = MODELS[model]
-    options = {key: value for key, value in (("name", name), ("eos_id", eos_id)) if value is not None}
-    for option, value in options.items():
-        if option not in task.load_options:
-            raise UserError(f"--{option} is for published selection data. Received: --{option}={value} with {model}")
+    options = {key: value for key, value in {"name": name, "eos_id": eos_id}.items() if value is not None}
+    for option in options.keys() - set(task.load_options):
+        raise UserError(
+            f"--{option} is for published selection data. Received: --{option}={options[option]} with {model}"
+        )
     dataset = task.open_dataset(data or sample_of(task), **options)
     config, training = task.configure(spec, dataset, settings)
     set_seed(training.seed)  # joining other hosts would else draw one
     devices = open_devices(devices)
     training = training.replace(precision=choose_precision(training.precision, spec.gains_in_bfloat16, has_gpu()))
-    for needed in ("train", "dev"):
-        if not len(dataset.splits[needed]):
-            raise UserError(f"{dataset.path}: training needs examples in the split {needed}")
+    for split in ("train", "dev"):
+        if not len(dataset.splits[split]):
+            raise UserError(f"{dataset.path}: training needs examples in the split {split}")
     record = {
         "model": model,
         "recipe": recipe,
@@ -80,8 +81,8 @@ def start(
     }
     with devices.workdir(workdir, resume=False) as path:
         run = Run.create(path, record, dataset.vocabulary)
-        with _alone(run):
-            task.keep_for_run(dataset, run.path)
+        with _locked(run):
+            task.save_assets(dataset, run.path)
             run.save_examples(task.examples(dataset))
             train(task, run, dataset, devices, init_from=init_from, save_minutes=save_minutes)
         return run
@@ -99,7 +100,7 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
         run = Run.open(path)
         if run.saved_state() is None:
             raise UserError(f"{run.path} cannot be resumed: it has no {LAST}")
-        with _alone(run):
+        with _locked(run):
             if run.finished() and (epochs or 0) <= stored.epochs:
                 done = run.history()[-1]["epoch"]
                 print(f"{run.path} is finished, after {done:g} epochs; --epochs=N with more continues it")
@@ -114,7 +115,7 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
 
 
 @contextlib.contextmanager
-def _alone(run):
+def _locked(run):
     """Locks a run for the block that trains it; removes it if the block fails before anything was saved."""
     with locked(run.path):
         run.remove_leftovers()
@@ -124,11 +125,11 @@ def _alone(run):
             if not run.saved():
                 shutil.rmtree(run.path)
             if isinstance(error, KeyboardInterrupt):
-                raise UserError(f"interrupted; {_kept(run)}") from error
+                raise UserError(f"interrupted; {_how_to_resume(run)}") from error
             raise
 
 
-def _kept(run):
+def _how_to_resume(run):
     state = run.saved_state()
     if state is None:
         return "nothing was saved before, so nothing is kept"
@@ -157,7 +158,10 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
             raise UserError(f"{dataset.path}: no example of the split train can be trained on under these settings")
         interval = math.ceil(epochs.steps / training.validations_per_epoch)
         total = math.ceil(training.epochs * epochs.steps)
-        state = _restore(task, run, dataset, model, training, total, init_from)
+        optimizer = task.optimizer(training, total, model.config)
+        model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=model.jit_compile)
+        model.optimizer.build(model.trainable_variables)
+        state = _restore_or_initialise(task, run, model, dataset, training, init_from)
 
     def make_arrays(step):
         return task.collate(split, model.config, epochs.batch(step), length_multiple)
@@ -169,20 +173,23 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
             f"{run.path}: {model.count_params():,} parameters, steps per epoch: {epochs.steps:,}, steps between "
             f"validations: {interval:,}{f', {devices.count} devices' if devices.count > 1 else ''}"
         )
-        step, stream = devices.step(model, batches), iter(batches)
+        train_step, stream = devices.train_step(model, batches), iter(batches)
         while state.validated_step < total and not state.stopped:
-            due, losses, started = state.next_validation(interval, total), [], time.perf_counter()
-            for batch in itertools.islice(stream, min(BLOCK, due - state.step)):
-                losses.append(step(batch))
+            due, logs, started = state.next_validation(interval, total), [], time.perf_counter()
+            steps = min(LOG_INTERVAL, due - state.step)
+            for number, batch in enumerate(itertools.islice(stream, steps), 1):
+                logs.append(train_step(batch, log=number == steps))
                 if signals:
                     break
-            if losses:
-                losses = [float(loss) for loss in losses]  # waits for the device
+            if logs:
+                losses = [float(each["loss"]) for each in logs]  # waits for the device
                 _check_finite(run, state, losses)
                 state = state.after(losses, time.perf_counter() - started)
-                mean = sum(losses) / len(losses)
-                progress.update(state.step, mean)
-                write_scalars(state.step, {"loss": mean})
+                loss = sum(losses) / len(losses)
+                progress.update(state.step, loss)
+                if len(logs) == steps:
+                    rate = model.optimizer.learning_rate
+                    write_scalars(state.step, {**logs[-1], "loss": loss, "learning_rate": rate})
             if signals or time.monotonic() - saved_at > 60 * save_minutes:
                 run.save(model, state)
                 saved_at = time.monotonic()
@@ -195,7 +202,9 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                     if improved:
                         run.save_best(averaged)
                 row = _row(state, epochs.steps, metrics)
-                conclusive = state.step >= epochs.steps and state.validations >= 2 and task.contexts(dev) >= FEWEST
+                conclusive = (
+                    state.step >= epochs.steps and state.validations >= 2 and task.contexts(dev) >= MIN_CONTEXTS
+                )
                 done = conclusive and score >= task.best_score
                 state = state.validated(row, score, improved, training.patience, done)
                 run.save(model, state)
@@ -205,11 +214,7 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                 progress.line(_report(state, metrics))
 
 
-def _restore(task, run, dataset, model, training, total, init_from):
-    """Compiles a model and sets its weights; returns the `State` to start from."""
-    optimizer = task.optimizer(training, total, model.config)
-    model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=model.jit_compile)
-    model.optimizer.build(model.trainable_variables)
+def _restore_or_initialise(task, run, model, dataset, training, init_from):
     if (run.path / LAST).exists():
         return run.restore(model).replace(stopped=False)  # else more epochs after early stopping would do nothing
     task.initialise(model, dataset, training)
@@ -223,7 +228,7 @@ def _check_finite(run, state, losses):
         if not math.isfinite(loss):
             raise UserError(
                 f"{run.path}: the loss of step {step:,} is {loss}, so training stopped; try a lower --learning_rate, a "
-                f"smaller --set gradient_clip, or --precision=float32; {_kept(run)}"
+                f"smaller --set gradient_clip, or --precision=float32; {_how_to_resume(run)}"
             )
 
 
@@ -242,17 +247,13 @@ def _row(state, steps_per_epoch, metrics):
 
 
 def _report(state, metrics):
-    row = state.row
     shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-    text = (
-        f"step {row['step']:,}  epoch {row['epoch']:.2f}  loss {row['loss']:.4f}  "
-        f"{row['steps_per_second']:.2f} steps/s  dev: {shown}{'' if state.waited else '  (best)'}"
-    )
+    text = "step {step:,}  epoch {epoch:.2f}  loss {loss:.4f}  {steps_per_second:.2f} steps/s".format(**state.row)
+    text = f"{text}  dev: {shown}{'' if state.waited else '  (best)'}"
     if not state.stopped:
         return text
-    several = "s" if state.waited > 1 else ""
-    why = f"no improvement for {state.waited} validation{several}" if state.waited else "the best score that there is"
-    return f"{text}\n{why}: training stopped"
+    waited = f"no improvement for {state.waited} validation{'s' if state.waited > 1 else ''}"
+    return f"{text}\n{waited if state.waited else 'the best score that there is'}: training stopped"
 
 
 # === Display ===
@@ -267,7 +268,7 @@ class Progress:
         self.started = self.shown = clock()
         columns = BarColumn(), TextColumn("{task.description}", markup=False)
         self.bar = Bar(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
-        self.task = self.bar.add_task(self.status(step), total=total, completed=step)
+        self.task = self.bar.add_task(f"step {step:,} of {total:,}", total=total, completed=step)
 
     def __enter__(self):
         self.bar.start()
@@ -278,26 +279,18 @@ class Progress:
 
     def update(self, step, loss):
         """Shows the steps done, over the whole training, and the latest loss."""
-        self.bar.update(self.task, completed=step, description=self.status(step, loss))
+        speed = (step - self.first) / max(self.clock() - self.started, 1e-6)
+        left = datetime.timedelta(seconds=round((self.total - step) / speed))
+        status = f"step {step:,} of {self.total:,}  loss {loss:.4f}  {speed:.2f} steps/s  {left} left"
+        self.bar.update(self.task, completed=step, description=status)
         if self.bar.disable and self.clock() - self.shown >= self.every:
-            self.line(self.status(step, loss))
+            self.line(status)
 
     def line(self, text):
         """Prints a line."""
         self.console.print(text)
         self.console.file.flush()
         self.shown = self.clock()
-
-    def status(self, step, loss=None):
-        """`step 120 of 1,200  loss 0.4321  3.10 steps/s  0:05:48 left`, as far as it is known."""
-        parts = [f"step {step:,} of {self.total:,}"]
-        if loss is not None:
-            parts.append(f"loss {loss:.4f}")
-        seconds, done = self.clock() - self.started, step - self.first
-        if seconds > 0 and done:
-            left = datetime.timedelta(seconds=round((self.total - step) * seconds / done))
-            parts += [f"{done / seconds:.2f} steps/s", f"{left} left"]
-        return "  ".join(parts)
 
 
 def _scalar_writer(path):

@@ -196,21 +196,21 @@ def weights_of_run(run):
 @contextlib.contextmanager
 def at_step(number, action):
     """For the block, calls `action` after a step of a training, counted from 1."""
-    original, count = OneDevice.step, itertools.count(1)
+    original, count = OneDevice.train_step, itertools.count(1)
 
     def counting(self, model, batches):
         step = original(self, model, batches)
 
-        def counted(batch):
-            loss = step(batch)
+        def counted(batch, log=False):
+            logs = step(batch, log)
             if next(count) == number:
                 action()
-            return loss
+            return logs
 
         return counted
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OneDevice, "step", counting)
+        patch.setattr(OneDevice, "train_step", counting)
         yield
 
 

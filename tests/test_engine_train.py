@@ -19,7 +19,7 @@ from engine.devices import OneDevice
 from engine.evaluate import evaluate
 from engine.run import BEST, HISTORY, LAST, Run, locked
 from engine.task import Training
-from engine.train import BLOCK, Progress, resume, start, train
+from engine.train import LOG_INTERVAL, Progress, resume, start, train
 from models import MODELS
 from tasks import TASKS
 from tasks.dialog.data import World
@@ -71,9 +71,13 @@ class Numbers:
 
 
 class NumbersRun(Run):
+    dropout = 0.5
+
     def build_model(self):
         x = keras.Input((None, 1), name="x")
-        y = keras.layers.Dropout(0.5, seed=7)(keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(x))
+        y = keras.layers.Dropout(self.dropout, seed=7)(
+            keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(x)
+        )
         model = keras.Model({"x": x}, y)
         model.config = None
         return model
@@ -90,7 +94,7 @@ def trained(path, targets, task=None, total=None, save_minutes=10.0, **settings)
     return run
 
 
-STEPS = 2 * BLOCK + 3
+STEPS = 2 * LOG_INTERVAL + 3
 
 
 def test_history_has_the_mean_loss_of_each_interval(tmp_path, capsys):
@@ -108,20 +112,36 @@ def test_history_has_the_mean_loss_of_each_interval(tmp_path, capsys):
     assert lines[2].startswith("step 46  epoch 1.00  loss ") and lines[2].endswith("dev: accuracy 0.2500")
 
 
-def test_tensorboard_has_the_loss_of_each_block_by_step(tmp_path):
+class Decaying(Numbers):
+    """The learning rate is inverse to the step, and too small to move the weight, as is the clipped gradient."""
+
+    def optimizer(self, training, steps, config):
+        rate = keras.optimizers.schedules.InverseTimeDecay(1e-30, 1, 1.0)
+        return keras.optimizers.SGD(rate, clipvalue=1e-30)
+
+
+def test_tensorboard_has_loss_learning_rate_and_gradient_norm_at_each_log_step(tmp_path, monkeypatch):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 
-    targets = np.random.default_rng(0).normal(size=STEPS)
-    trained(tmp_path / "run", targets, Numbers(scores=[0.5]), learning_rate=0.0)
+    monkeypatch.setattr(NumbersRun, "dropout", 0.0)
+    targets, rng = np.random.default_rng(0).normal(size=STEPS), np.random.default_rng((1, 0))
+    noise = np.array([rng.normal() for _ in targets])
+    trained(tmp_path / "run", targets, Decaying(scores=[0.5]))
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     events.Reload()
-    found = {event.step: float(make_ndarray(event.tensor_proto)) for event in events.Tensors("loss")}
-    assert list(found) == [BLOCK, 2 * BLOCK, STEPS]
-    for end, begin in ((BLOCK, 0), (2 * BLOCK, BLOCK), (STEPS, 2 * BLOCK)):
+
+    def scalars(name):
+        return {event.step: float(make_ndarray(event.tensor_proto)) for event in events.Tensors(name)}
+
+    found, rates, norms = scalars("loss"), scalars("learning_rate"), scalars("gradient_norm")
+    ends = [LOG_INTERVAL, 2 * LOG_INTERVAL, STEPS]
+    assert list(found) == list(rates) == list(norms) == ends
+    for begin, end in zip([0, *ends], ends, strict=False):
         assert found[end] == pytest.approx(np.mean(targets[begin:end] ** 2), rel=1e-4)
-    [score] = events.Tensors("dev/accuracy")
-    assert score.step == STEPS and float(make_ndarray(score.tensor_proto)) == 0.5
+        assert rates[end] == pytest.approx(1e-30 / (1 + end), rel=1e-4)
+        assert norms[end] == pytest.approx(2 * abs(targets[end - 1] * noise[end - 1]), rel=1e-4)  # before clipping
+    assert scalars("dev/accuracy") == {STEPS: 0.5}
 
 
 @pytest.mark.parametrize(
@@ -178,8 +198,8 @@ def test_a_loss_that_is_not_finite_at_first_saves_nothing(tmp_path):
 
 
 def test_a_training_is_traced_once_whatever_the_shapes(tmp_path, monkeypatch):
-    traced, original = [], keras.Model.train_step
-    monkeypatch.setattr(keras.Model, "train_step", lambda self, data: traced.append(data) or original(self, data))
+    traced, original = [], keras.Model.compute_loss
+    monkeypatch.setattr(keras.Model, "compute_loss", lambda self, *batch: traced.append(1) or original(self, *batch))
     run = trained(tmp_path / "run", np.ones(31), validations_per_epoch=4)
     assert len(run.history()) == 4 and len(traced) == 1  # tracing takes longer than all steps of a small run
 
@@ -215,7 +235,7 @@ def test_a_killed_process_loses_no_more_than_was_not_saved(tmp_path, monkeypatch
     def die(*_):
         raise MemoryError
 
-    monkeypatch.setattr("engine.train.BLOCK", 2)
+    monkeypatch.setattr("engine.train.LOG_INTERVAL", 2)
     targets = np.linspace(-1, 1, 7)
     whole = trained(tmp_path / "whole", targets, total=14)
     with at_step(10, die), pytest.raises(MemoryError):
@@ -444,7 +464,6 @@ class Terminal(io.StringIO):
 def test_a_file_gets_a_line_now_and_then():
     file, clock = io.StringIO(), Clock()
     progress = Progress(20, 120, file, every=30.0, clock=clock)
-    assert progress.status(20) == "step 20 of 120"
     with progress:
         progress.line("begins")
         for step in range(21, 121):

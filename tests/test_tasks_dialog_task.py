@@ -112,7 +112,7 @@ def test_describe_counts():
 
 
 def test_a_run_keeps_its_world(dataset, tmp_path):
-    dialog.keep_for_run(dataset, tmp_path)
+    dialog.save_assets(dataset, tmp_path)
     assert World.load(tmp_path) == dataset.world
     assert {file.name for file in tmp_path.iterdir()} == {*World.FILES, "action_mask.json", "phrases.txt"}
     assert (tmp_path / "phrases.txt").read_text().splitlines() == dataset.phrases()

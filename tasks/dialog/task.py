@@ -76,7 +76,7 @@ class DialogTask(task.Task):
     def load_dataset(self, path):
         return load_dataset(path)
 
-    def keep_for_run(self, dataset, path):
+    def save_assets(self, dataset, path):
         """The files of its world, the action mask, and the most frequent sentences of users."""
         for name in World.FILES:
             shutil.copyfile(dataset.path / name, path / name)

@@ -63,7 +63,7 @@ class ReadingComprehensionTask(task.Task):
         write_squad(directory / "raw")
         prepare("squad", directory / "raw", directory / "prepared", Settings(name="sample-reading"))
 
-    def keep_for_run(self, dataset, path):
+    def save_assets(self, dataset, path):
         dataset.characters.save(path / CHARACTERS)
 
     def config_fields(self, dataset):
