@@ -28,7 +28,7 @@ MUTATIONS = {
         ("math.ceil(math.ceil(size / POOL) / POOL)", "math.ceil(size // POOL / POOL)", "layers_match_aggregation.py"),
     ],
     "layers/layer_norm.py": [("- c_RD * along_h_R1", "+ c_RD * along_h_R1", "layers_layer_norm.py")],
-    "layers/attention.py": [("ops.concatenate([inputs, c]", "ops.concatenate([c, inputs]", "layers_attention.py")],
+    "layers/attention.py": [("ops.concatenate([inputs, c]", "ops.concatenate([c, inputs]", "layers_recurrent.py")],
     "layers/attention_flow.py": [
         ("masked_max(S_BTJ, query_mask[:, None, :])", "ops.max(S_BTJ, axis=-1)", f"{EQUATIONS} AttentionFlow"),
         ("H_BTD * h_tilde_BD[:, None, :]", "H_BTD + h_tilde_BD[:, None, :]", f"{EQUATIONS} AttentionFlow"),

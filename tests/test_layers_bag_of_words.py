@@ -1,6 +1,5 @@
 """`layers.bag_of_words` and `layers.ordered_words` beside their equations: sentences end to end, gradients, lengths."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -66,8 +65,3 @@ def test_a_longer_sentence_than_any_counts_as_the_longest():
     signals = [to_numpy(layer(ids[:, :n])) - to_numpy(plain(ids[:, :n])) for n in (2, 3, 5)]
     np.testing.assert_allclose(signals[1:], [signals[0]] * 2, atol=1e-6)
     assert np.abs(signals[0]).max() > 0.01
-
-
-def test_bag_of_words_knows_the_shape_of_sentences_end_to_end():
-    words, rows = (keras.Input((), dtype="int32") for _ in range(2))
-    assert BagOfWords(V, D)(words, rows=rows, count=5).shape == (5, D)

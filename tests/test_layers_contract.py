@@ -159,11 +159,3 @@ def no_masks():
 def test_rejects(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-@pytest.mark.parametrize("axis", (2, 3, 4))
-def test_an_image_has_a_largest_size(axis):
-    sizes = [1, 1, T, S, S]
-    sizes[axis] += 1
-    with pytest.raises(ValueError, match=f"at most 3 turns of 5 words.*axis {axis} is too long"):
-        MatchAggregation(T, S)([np.zeros(sizes, "float32")])

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from helpers import randomised, to_numpy
-from layer_cases import D, floats
+from layer_cases import D
 from reference import distances_in_loops, seen_in_loops
 
-from layers.dialog_history import TimeFeature, gather_turns, history_mask
+from layers.dialog_history import TimeFeature, history_mask
 
 B, M, T, R = 2, 11, 5, 3  # dialogs, sentences, turns, turn distances
 
@@ -24,19 +24,6 @@ def test_history_mask_matches_definition(including_turn):
         np.testing.assert_array_equal(found[b], seen_in_loops(SPEAKING[b], TURNS[b], including_turn))
     assert found[0].sum(axis=1).tolist() == [n + including_turn for n in TURNS[0].tolist()]
     assert found[1, 0].any() == including_turn  # a turn without history
-
-
-def test_history_mask_ignores_padding():
-    padded = np.pad(SPEAKING[1:, :6], ((0, 0), (0, 9)))
-    found = to_numpy(history_mask(padded, np.array([[0, 5, 14, 0]]), including_turn=True))[0]
-    assert found.sum(axis=1).tolist() == [1, 6, 6, 1] and not found[:, 6:].any()
-
-
-def test_gather_turns_takes_the_turns_own_sentences():
-    x = floats(B, M, D)
-    found = to_numpy(gather_turns(x, TURNS))
-    for b, t in np.ndindex(B, T):
-        np.testing.assert_array_equal(found[b, t], x[b, TURNS[b, t]])
 
 
 @pytest.mark.parametrize("limit", (1, R, 13))

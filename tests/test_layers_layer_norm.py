@@ -38,30 +38,6 @@ def test_output_and_gradients_are_those_of_keras(dtype, tolerance, rows):
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * np.abs(other).max(initial=0.0))
 
 
-@on_tensorflow
-def test_a_graph_need_not_know_sizes():
-    layer, _ = build()
-    x = np.random.default_rng(2).normal(size=SHAPE).astype("float32")
-    compiled = tf.function(layer, input_signature=[tf.TensorSpec((None, None, 7))])
-    for one, other in zip(with_gradients(layer, x, x), [compiled(x), *gradients_of(compiled, [x], x)[1]], strict=False):
-        np.testing.assert_allclose(one, other, atol=1e-6)
-
-
-def test_rows_are_normalized():
-    layer, _ = build(epsilon=1e-6)
-    layer.set_weights([np.ones(7), np.zeros(7)])
-    y = to_numpy(layer(np.random.default_rng(2).normal(5.0, 4.0, SHAPE).astype("float32")))
-    np.testing.assert_allclose(y.mean(-1), 0.0, atol=1e-6)
-    np.testing.assert_allclose(y.std(-1), 1.0, atol=1e-5)
-
-
-def test_a_constant_row_has_no_gradient_that_is_not_finite():
-    layer, _ = build()
-    y, *found = with_gradients(layer, np.full(SHAPE, 4.0, "float32"), np.ones(SHAPE))
-    np.testing.assert_allclose(y, np.broadcast_to(layer.get_weights()[1], SHAPE), atol=1e-6)
-    assert all(np.isfinite(gradient).all() for gradient in found)
-
-
 @pytest.mark.parametrize("dtype", ["float16", pytest.param("float64", marks=not_on_jax)])
 def test_dtypes_without_one_operation_are_normalized_too(dtype):
     assert not has_kernels(dtype)

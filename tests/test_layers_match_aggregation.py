@@ -1,6 +1,5 @@
 """`layers.match_aggregation` against loops from the paper (Zhou et al. 2018, section 3.6)."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -49,18 +48,6 @@ def test_pooled_size_counts_the_cells_of_two_poolings():
         assert pooled_size(size) == len(max_pool_in_loops(*max_pool_in_loops(*cells, 3), 3)[0])
 
 
-@pytest.mark.parametrize("masked", (False, True))
-def test_match_aggregation_matches_equation(layer, masked):
-    mask = prefix_mask(0) if masked else np.ones((B, N, T, K, J), bool)
-    x = images(0) * mask[..., None]
-    found = apply(layer, x, mask)
-    assert keras.backend.standardize_dtype(found.dtype) == "float32" and found.shape == (B, N)
-    for b, n in np.ndindex(B, N):
-        expected = aggregate_in_loops(x[b, n], mask[b, n], layer, SCALE)
-        np.testing.assert_allclose(to_numpy(found[b, n]), expected, atol=1e-5)
-    assert np.ptp(to_numpy(found)) > 0.5
-
-
 def test_match_aggregation_ignores_padding(layer):
     mask = prefix_mask(2)
     x = images(2) * mask[..., None]
@@ -98,17 +85,6 @@ def test_match_aggregation_release_matches_release(sizes):
     for n in range(2):
         expected = aggregate_in_loops(x[0, n], None, layer, SCALE, release=True)
         np.testing.assert_allclose(found[0, n], expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("filters, at_sixteen", [((32, 16), 576), ((16, 16), 576)])
-def test_match_aggregation_counts_as_many_parameters_as_the_release(filters, at_sixteen):
-    """Both corpora flatten 9 x 50 x 50 to 576 features; the images of DAM have 12 channels."""
-    layer = MatchAggregation(filters=filters)
-    layer.build([(None, None, 9, 50, 50)] * 12)
-    first, second = filters
-    convolutions = 27 * 12 * first + first + 27 * first * second + second
-    assert tuple(layer.W3.shape) == (at_sixteen, 1)
-    assert layer.count_params() == convolutions + at_sixteen + 1
 
 
 @on_tensorflow

@@ -2,13 +2,15 @@
 
 import itertools
 
+import keras
 import numpy as np
 import pytest
 from helpers import to_numpy
-from layer_cases import D, E, S, T, decoder
+from layer_cases import B, D, E, S, T, decoder, floats
 from reference_recurrent import decode_in_loops, sigmoid
 
-from layers.recurrent import AFTER, BEFORE, STATES, RecurrentEncoder
+from layers.attention import Attention, AttentionCell
+from layers.recurrent import AFTER, BEFORE, STATES
 
 ATTENTIONS = ("none", *BEFORE, *AFTER)
 DECODERS = [
@@ -61,5 +63,13 @@ def test_dot_attention_is_that_of_the_article():
         np.testing.assert_allclose(to_numpy(found)[i], z * s[i] + (1 - z) * candidate, atol=1e-5)
 
 
-def test_encoder_takes_odd_units_that_are_not_halved():
-    assert RecurrentEncoder(units=7, merge="sum").units == RecurrentEncoder(units=7, bidirectional=False).units == 7
+def test_attention_cell_saves_and_loads():
+    cell = AttentionCell(keras.layers.LSTMCell(D), Attention("additive", S, name="look"), True, name="first")
+    cell.build_for(E, D)
+    assert cell.state_size == [D, D, -1, -1, -1] and cell.output_size == 2 * D
+    again = AttentionCell.from_config(cell.get_config())
+    assert again.get_config() == cell.get_config() and again.attention.name == "look"
+    again.set_weights(cell.get_weights())
+    states = [*floats(2, B, D), floats(B, T, S), floats(B, T, D), np.ones((B, T), "float32")]
+    for found, expected in zip(again(floats(B, E), states)[:1], cell(floats(B, E), states)[:1], strict=True):
+        np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))

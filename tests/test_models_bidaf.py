@@ -23,12 +23,6 @@ def test_bidaf_has_as_many_weights_as_the_official_code():
         assert count - 8 * (7 + 1) + 3 == published
 
 
-def test_words_without_a_vector_start_as_they_are_given():
-    model = bidaf_models.fresh(train_unknown=True, trained_words=4, tuned_words=3)
-    tables = [model.get_layer(name).get_weights()[0] for name in ("unknown_words", "tuned_words")]
-    assert [table.shape for table in tables] == [(6, 3), (4, 3)] and not any(table.any() for table in tables)
-
-
 def test_words_without_a_vector_get_one_by_how_often_they_occur(prepared_reading, tmp_path):
     raw = prepared_reading.parent / "raw"
     prepare_reading.prepare("squad", raw, tmp_path / "out", Settings(trained_words=7))

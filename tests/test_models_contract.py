@@ -16,7 +16,6 @@ from helpers import to_numpy
 
 from models import MODELS
 from models.configured import ConfiguredModel
-from models.decoding import Decoding
 from tasks import TASKS
 
 
@@ -307,8 +306,6 @@ RULES = [
     ("seq2seq", {"hidden": 7}, "even to be halved.*hidden=7"),
     *((name, {"heads": 3}, "must divide embedding_dim.*heads=3, embedding_dim=14") for name in MEMMA),
 ]
-DECODING = [{"beam": 0}, {"max_length": 0}, {"temperature": 0.0}, {"top_p": 0.0}, {"top_p": 1.1}]
-DECODING += [{field: -1} for field in ("min_length", "length_penalty", "block_ngrams", "top_k")]
 
 
 def valid(name):
@@ -328,16 +325,3 @@ def test_config_rejects(name, changes):
 def test_config_rejects_what_does_not_go_together(name, changes, message):
     with pytest.raises(ValueError, match=message):
         valid(name).replace(**changes)
-
-
-@pytest.mark.parametrize("changes", DECODING, ids=str)
-def test_decoding_rejects(changes):
-    [field] = changes
-    with pytest.raises(ValueError, match=rf"\n{field}\n"):
-        Decoding(**changes)
-
-
-def test_decoding_ends_after_it_may():
-    with pytest.raises(ValueError, match=r"min_length must be below max_length=5\. Received: 5"):
-        Decoding(min_length=5, max_length=5)
-    assert list(dict(Decoding()).values()) == [1, False, 30, 0, 0.0, 0, False, 1.0, 0, 1.0]  # greedy search

@@ -59,8 +59,3 @@ def test_seq2seq_shares_word_vectors():
         np.testing.assert_allclose([source.std(), target.std()], deviation, rtol=0.05)
         assert np.abs(source - target).max() > 0.1
         assert (np.abs(source).max() <= 0.1) == (start == "uniform")
-
-
-def test_seq2seq_takes_odd_sizes_that_are_not_halved():
-    for settings in ({"merge": "sum"}, {"bidirectional": False}):
-        assert fresh(hidden=7, **settings).get_layer("decoder").units == 7
