@@ -11,18 +11,18 @@ from base import runtime
 runtime.prepare(threads=1 if "PYTEST_XDIST_WORKER" in os.environ else None)
 
 WORKER_BYTES = 3 * 2**30
-"""Memory that one worker may come to need."""
+"""Peak memory of one test worker."""
 
 
 def pytest_configure():
-    """Lets Ctrl-C interrupt, which tests send: a shell that starts something in the background makes it ignore that."""
+    """Restores SIGINT, which tests send: a shell makes background processes ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """Workers of `-n auto`: the CPUs that this process may use, as far as the memory reaches."""
+    """Workers of `-n auto`: one per available CPU, fewer if memory is short."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(runtime.available_cpus(), memory // WORKER_BYTES))
 

@@ -104,7 +104,7 @@ def predict():
 
 
 def explain():
-    """Shows what a model attended to."""
+    """Draws the attention of a model on examples."""
     cli.refuse_flags(("scores", "examples", *OPTIONS), "--explain")
     if FLAGS.out == "-" or len(FLAGS.split) != 1:
         raise UserError("--explain needs --out=DIR and one --split")
@@ -120,7 +120,7 @@ def explain():
 
 
 def open_run():
-    """The run, and its task; from now on models compute in float32."""
+    """Opens the run and its task; models compute in float32 afterwards."""
     if not FLAGS.run:
         raise UserError("--predict and --explain need a --run")
     from engine.devices import set_precision

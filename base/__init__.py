@@ -1,1 +1,1 @@
-"""The ground floor: flags and exit codes, files, the machine."""
+"""Flags and exit codes, files, the machine."""

@@ -1,4 +1,4 @@
-"""The frame of every script: flags, and one sentence with exit code 1 for a wrong input.
+"""Runs scripts: flags, and one sentence with exit code 1 for a wrong input.
 
 A script imports this before anything that loads TensorFlow, whose runtime is configured here.
 """
@@ -62,7 +62,7 @@ def run(main):
 
 
 def refuse_flags(names, beside):
-    """Refuses flags, as a `UserError`, that mean nothing with another option; `beside` ends the message."""
+    """Refuses flags that conflict with an option, as a `UserError`; `beside` ends the message."""
     for name in names:
         if flags.FLAGS[name].present:
             raise UserError(f"--{name} is not for {beside}")

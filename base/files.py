@@ -25,7 +25,7 @@ class UserError(Exception):
 
 
 def printable(text):
-    """A text of a model or a file without control characters, some of which a terminal obeys.
+    """Removes control characters, which a terminal may obey, from a text of a model or a file.
 
     >>> printable("two\\nlines\\x1b]0;title\\x07")
     'two\\nlines]0;title'
@@ -68,7 +68,7 @@ def seal(directory):
 
 
 def is_sealed(directory):
-    """True if all files of a directory are as they were when it was sealed, and no other was added."""
+    """True if no file of a directory was changed, removed or added since it was sealed."""
     file = directory / CHECKSUMS
     return file.is_file() and file.read_bytes() == json.dumps(checksums_of(directory, [CHECKSUMS]), indent=1).encode()
 
@@ -92,7 +92,7 @@ def _to_disk(path):
 
 @contextlib.contextmanager
 def writing(path):
-    """Turns a full or read-only disk, and a name that was taken meanwhile, into a `UserError`."""
+    """Turns a full or read-only disk, and a name taken by another process, into a `UserError`."""
     try:
         yield
     except OSError as error:

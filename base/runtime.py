@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 CHOSEN = "RUNTIME_CHOSEN"
-"""Environment variable with the names of those that `prepare` set, for processes that inherit them."""
+"""Environment variable that lists the variables set by `prepare`, for child processes."""
 FASTER = {
     "TF_ENABLE_ONEDNN_OPTS": "1",  # off by default on CPUs without AVX-512 VNNI
     "TF_CPU_ALLOCATOR_USE_BFC": "true",  # malloc maps and unmaps large tensors: a page fault for every 4 KB
@@ -59,7 +59,7 @@ def given(name, environ=os.environ):
 
 
 def client_lines():
-    """Python lines with the same choices for a program without this project."""
+    """Python lines that make the same choices in a program without this project."""
     lines = (f'os.environ.setdefault("{name}", "{value}")' for name, value in FASTER.items())
     return "\n".join(["import os", "", *lines, "", ""])
 

@@ -1,4 +1,4 @@
-"""Attacks a server as a stranger would: outcome of each attack, its time, and the server's memory after it.
+"""Attacks a server; prints the outcome and time of each attack, and the server's memory after it.
 
 python -m benchmarks.attacks --run=pretrained/bidaf-squad --out=build/attacks.json/rows
 
@@ -60,7 +60,7 @@ def four_at_once(server, name):
 
 
 def idle(server):
-    """Connections with half a header: whether /healthz is answered beside them."""
+    """Opens connections with half a header; checks that /healthz still answers."""
     with contextlib.ExitStack() as stack:
         for _ in range(FLAGS.idle):
             with contextlib.suppress(OSError):
@@ -71,7 +71,7 @@ def idle(server):
 
 
 def leaving(server):
-    """Twenty clients that ask much and leave at once: how long the next large request then takes."""
+    """Twenty clients send large requests and leave at once; times the next large request."""
     body = BODIES["long passages within the limits"][1].encode()
     for _ in range(20):
         with socket.create_connection((HOST, server.port)) as connection:

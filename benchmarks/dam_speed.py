@@ -1,4 +1,4 @@
-"""Times DAM with its optimizations, one more on each side, beside the path of its release.
+"""Times DAM with more and more of its optimizations, beside the release's path.
 
 python -m benchmarks.dam_speed --data=build/ubuntu-irc --out=results/benchmarks/dam_speed.json/optimizations
 
@@ -129,7 +129,7 @@ def ranking_arrays(split, config, lengths, steps):
 
 
 def spread(every, split, config, steps):
-    """`steps` of the batches, from the costliest down, so that no core waits for one at the end."""
+    """`steps` of the batches, the costliest first, so that no core waits at the end."""
     sizes = [split.sizes(contexts, lines, config.max_turns, config.max_words) for contexts, lines, *_ in every]
     order = np.argsort([size.max(axis=0).prod() for size in sizes])
     return [every[i] for i in order[((np.arange(steps) + 0.5) / steps * len(every)).astype(int)][::-1]]

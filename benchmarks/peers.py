@@ -97,7 +97,7 @@ def our_block(what, network, path, arrays, seed):
 
 
 def torch_block(python, what, arrays, settings, examples):
-    """The same by PyTorch, in a process of that Python."""
+    """The same in PyTorch, in a process of the Python that has it."""
     script = pathlib.Path(__file__).with_name("peers_torch.py")
     command = [python, script, what, arrays, settings]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -58,7 +58,7 @@ def main():
 
 
 def key(row):
-    """Fields that tell rows apart."""
+    """Fields that identify a row."""
     return row["lines"], row["vectors"]
 
 

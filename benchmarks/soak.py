@@ -1,4 +1,4 @@
-"""Kills a training at random moments, also while it saves, resumes it each time, and compares it with one left alone.
+"""Kills and resumes a training at random moments, also while it saves, and compares it with an uninterrupted one.
 
     python -m benchmarks.soak --kills=50 --out=build/soak.json/kills
 

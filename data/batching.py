@@ -13,7 +13,7 @@ import numpy as np
 
 
 def stream_of(make_arrays, first, last):
-    """Streams the arrays of the steps `range(first, last)`, the next ones made while one is computed.
+    """Streams the arrays of the steps `range(first, last)`, and makes the next ones while one is computed.
 
     `make_arrays` is a pure function of a step that returns nested dicts or tuples of NumPy arrays, whose structure,
     ranks and dtypes are the same at every step. Two threads call it. On TensorFlow the result is a `tf.data.Dataset`

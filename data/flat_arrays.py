@@ -59,7 +59,7 @@ def read_header(file):
 
 
 class StoredArray:
-    """An array of integers in a `.npy` file, read in parts; mapped memory would count as used, this does not."""
+    """An array of integers in a `.npy` file, read in parts, which do not count as memory as a map does."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)

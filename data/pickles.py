@@ -1,4 +1,4 @@
-"""Pickles, the file format of DAM's release: read without trust, written so that the release can read them."""
+"""Pickles, the file format of DAM's release: untrusted when read, written in the release's protocol."""
 
 import gc
 import pathlib

@@ -29,7 +29,7 @@ from data.vocabulary import SPECIALS, Vocabulary
 
 FACTS, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
 SMALL_TEXT = 20_000
-"""Words of a training text below which no word is rare by default."""
+"""Training texts with fewer words keep every word by default."""
 
 # === Writing ===
 
@@ -40,8 +40,8 @@ class CommonSettings(Config):
     name: str | None = None
     """Name of the corpus in tables; default: that of the source directory, for dialogs `babi`."""
     vocabulary_of: str | None = None
-    """A run, as pretrained/NAME, or a prepared dataset whose vocabulary, tokenizer and word vectors are taken, so that
-    its model can score what is prepared, or be trained on it."""
+    """A run, such as pretrained/NAME, or a prepared dataset. Its vocabulary, tokenizer and word vectors are used, so
+    that its model can score the new data or continue training on it."""
 
 
 def filled_min_count(min_count, counts):

@@ -148,7 +148,7 @@ def round_up(n, multiple):
 
 
 def ranges(starts, lengths):
-    """The integers from each start, as many as its length, concatenated.
+    """Concatenates the ranges of `length` integers from each start.
 
     >>> ranges(np.array([5, 1]), np.array([2, 3])).tolist()
     [5, 6, 1, 2, 3]

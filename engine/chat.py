@@ -1,4 +1,4 @@
-"""Conversations with a model: what `tasks/<task>/chat.py` implements, and the terminal that runs it."""
+"""Conversations with a model: the interface of `tasks/<task>/chat.py`, and the terminal that runs it."""
 
 import abc
 import contextlib
@@ -39,7 +39,7 @@ class Chat(abc.ABC):
     """One conversation with a model."""
 
     HELP = ""
-    """The commands, one per line, and what to know before the first line."""
+    """The commands, one per line, and a remark about the model."""
 
     commands = {}
     """`{name: function}`; a function takes the text after the name and returns something that `rich` prints."""
@@ -106,7 +106,7 @@ class _Conversation:
         return lambda: session.prompt([("bold ansicyan", "you: ")]).strip()
 
     def read_line(self):
-        """Reads a line that nobody typed, and prints it as if somebody had."""
+        """Reads a line from a pipe or file, and prints it as if it had been typed."""
         line = self.console.input("").strip()
         self.print_message("you", line)
         return line

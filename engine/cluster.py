@@ -15,7 +15,7 @@ from engine.run import LAST, Run
 from engine.task import sample_of
 
 LOSSES = 3
-"""Hosts lost at the same step before a training ends: starting again does not help."""
+"""Restarts without progress after which a training ends."""
 
 
 class Lost(Exception):

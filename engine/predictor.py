@@ -90,7 +90,7 @@ class Predictor(abc.ABC):
         return Size(tokens, 1, (1 + longest, 1 + second))
 
     def show(self, instance):
-        """Shows how the model reads and answers an `Instance`; nothing here.
+        """Shows how the model reads and answers an `Instance`; empty by default.
 
         Returns `(label, text)` of what it reads, without words beyond its limits and by `in_brackets`, and
         `(score, text)` of its answers, the best first.

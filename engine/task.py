@@ -37,7 +37,7 @@ class Training(Config):
     """Precision of computation; weights and losses stay float32. auto: bfloat16 where this machine computes it and the
     model gains by it, else float32."""
     jit: Literal["auto", "on", "off"] = "auto"
-    """XLA. auto: on with a GPU or JAX, else off, where it loses."""
+    """XLA. auto: on with a GPU or JAX, else off, where XLA is slower."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed for every random number generator."""
     gradient_clip: Annotated[float, Field(ge=0)] = 5.0
@@ -74,7 +74,7 @@ class Task(abc.ABC):
     release_training = {}
     """`{field: value}` of `Training` that `--set compatibility=release` sets."""
     best_score = 1.0
-    """The best score that `validate` can return; training ends when it is reached, unless that may be chance."""
+    """The best score that `validate` can return; training ends there if dev is large enough to exclude chance."""
     options = ()
     """Flags of evaluate.py that `measure` takes."""
     groupings = ()

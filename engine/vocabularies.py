@@ -11,7 +11,7 @@ from data.vocabulary import Vocabulary
 
 @dataclasses.dataclass(frozen=True)
 class Words:
-    """The words of a run or a prepared dataset, for other data that shall have the same."""
+    """The words of a run or a prepared dataset, for other data with the same vocabulary."""
 
     path: pathlib.Path
     facts: dict
@@ -47,7 +47,7 @@ def vocabulary_of(run):
 
 
 def start_from(path, model, dataset, task):
-    """Gives a fresh model the weights of the run at `path`, of the same words, and says which layers that one lacks.
+    """Gives a fresh model the weights of the run at `path`, with the same words, and prints the layers missing there.
 
     These, such as an extension, keep their fresh weights.
     """

@@ -57,7 +57,7 @@ class CharacterCNN(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("colloquy")
 class Highway(keras.layers.Layer):
-    """Passes each feature on as it is, transformed, or in between (BiDAF, layer 2).
+    """Mixes each feature with its transform by a learnt gate (BiDAF, layer 2).
 
         y = t * relu(W x + b) + (1 - t) * x,    t = sigmoid(W_t x + b_t)
 

@@ -28,7 +28,7 @@ class LayerNorm(keras.layers.LayerNormalization):
 
 
 def normalize(x_RD, gamma_D, beta_D, epsilon):
-    """`y = gamma h + beta` with `h = (x - mean(x)) / sqrt(var(x) + epsilon)`, means over the D features, and back
+    """`y = gamma h + beta` with `h = (x - mean(x)) / sqrt(var(x) + epsilon)`, means over D; and its gradient:
 
         dx = (gamma g - mean(gamma g) - h mean(gamma g h)) / sqrt(var(x) + epsilon)
         dgamma = sum(g h),    dbeta = sum(g)

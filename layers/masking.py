@@ -12,7 +12,7 @@ RELEASE_MASKED_LOGIT = -(2.0**32) + 1
 """The DAM release's masked logit (its operations.py): it replaces, it is not added."""
 MASKED_LOGIT = -1e30
 LOWEST = -1e29
-"""Below every real logit and sum of logits, above every sum that has a masked one in it."""
+"""Below every real logit and sum of logits, above every sum with a masked one."""
 
 
 def mask_from_ids(ids):

@@ -28,7 +28,7 @@ def sinusoids(length, dimension, max_timescale):
 
 
 def interleaved_sinusoids(length, dimension):
-    """Sines and cosines of the positions in turn, as Vaswani et al. have them, NumPy float32 `(length, dimension)`.
+    """Sines and cosines of the positions, interleaved as in Vaswani et al., NumPy float32 `(length, dimension)`.
 
         signal[p, 2i] = sin(p / 10000^(2i / d)),   signal[p, 2i + 1] = cos(p / 10000^(2i / d))
 

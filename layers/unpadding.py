@@ -31,7 +31,7 @@ def apply_unpadded(function, x, mask):
 
 
 def unpadding(mask, multiple=1):
-    """The two directions between a padded array and its unpadded rows: gathers, each the gradient of the other.
+    """`unpad` and `repad` between a padded array and its unpadded rows: gathers, each the gradient of the other.
 
     Autodiff's gradient of a gather, a scatter, takes TensorFlow's CPU eight times as long.
 

@@ -69,7 +69,7 @@ def mean_over_corpora(rows, name):
 
 
 def number(value, digits=3, sign=""):
-    """A number; of three decimals, as scores have, without the zero before its point.
+    """Formats a number; three decimals, as in scores, lose the zero before the point.
 
     >>> number(0.5), number(34.2819, 2), number(-0.25, 2, "+")
     ('.500', '34.28', '-0.25')

@@ -126,7 +126,7 @@ def _ranked(d, ids_BKL, score_BK, length_BK):
 
 
 def _rows_of(x_BK, row_BK):
-    """Of each source the rows of `x_BK`, `(B, K, ...)`, that `row_BK` names."""
+    """Gathers the rows `row_BK` of each source from `x_BK`, `(B, K, ...)`."""
     index = ops.reshape(row_BK, (*ops.shape(row_BK), *[1] * (len(x_BK.shape) - 2)))
     return ops.take_along_axis(x_BK, ops.broadcast_to(index, (*ops.shape(row_BK), *x_BK.shape[2:])), axis=1)
 
@@ -135,10 +135,10 @@ def write(model, inputs, eos_id, unk_id):
     """Writes one reply as `decode` does with a beam of 1, word by word, for whoever watches.
 
     Args:
-        model, inputs, eos_id, unk_id: As of `decode`, for one source.
+        model, inputs, eos_id, unk_id: See `decode`, for one source.
 
     Yields:
-        The id of each word in turn, the last one mostly `_EOS_`, and its attention weights `(S,)`, or `None`.
+        The id of each word, the last one mostly `_EOS_`, and its attention weights `(S,)`, or `None`.
     """
     d, noise, word = SimpleNamespace(**inputs), inputs.get("noise"), model.begin_id
     L = int(d.max_length[0, 0])
@@ -162,7 +162,7 @@ def _penalty(d, length):
 
 
 def _allowed(d, t, ids_BKL, V, eos_id, unk_id):
-    """Words that may come at place `t`, boolean `(B, K, V)`."""
+    """Words allowed at place `t`, boolean `(B, K, V)`."""
     words = ops.arange(V)
     allowed = (words != 0) & ((words != unk_id) | d.allow_unknown)
     allowed = (allowed & ((words != eos_id) | (t >= d.min_length)))[:, None]
@@ -172,8 +172,8 @@ def _allowed(d, t, ids_BKL, V, eos_id, unk_id):
 
 
 def _repeating(ids_BKL, t, n, V):
-    """The words that at place `t` would end a sequence of `n` that the reply has already, boolean `(B, K, V)`; none
-    where `n`, int `(B, 1, 1)`, is 0."""
+    """The words that at place `t` would repeat an n-gram of the reply, boolean `(B, K, V)`; none where `n`, int `(B, 1,
+    1)`, is 0."""
     B, K, L = ops.shape(ids_BKL)[0], *ids_BKL.shape[1:]
     end = ops.arange(L)  # of the sequences that the reply has
     same = ops.broadcast_to((end < t) & (end >= n - 1) & (n > 0), (B, K, L))
@@ -223,7 +223,7 @@ class Decoder(keras.Model):
     """Compiles `decode` on every backend, for one beam and one room.
 
     Args:
-        model, beam, room, eos_id, unk_id: As of `decode`.
+        model, beam, room, eos_id, unk_id: See `decode`.
 
     Call arguments: The `inputs` of `decode`. `noise` stays float32 whatever the precision policy: in bfloat16 there
     would be no more than a few hundred different draws.

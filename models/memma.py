@@ -111,7 +111,7 @@ class EntityMEMMAConfig(MEMMAConfig):
 
 @keras.saving.register_keras_serializable("colloquy")
 class EntityMEMMA(DialogModel):
-    """MEMMA that knows entities by their type and by what was said of them.
+    """MEMMA that represents entities by their type and by the sentences that mention them.
 
     typed words -> MEMMA -> vector times every candidate's vector + pointers to the entities that the candidate names
 

@@ -36,7 +36,7 @@ class Seq2SeqConfig(Config):
     hidden: Positive = 256
     """Dimension of the memory and of the decoder's state."""
     layers: Positive = 1
-    """Recurrent layers of the encoder, and as many of the decoder."""
+    """Recurrent layers of the encoder, and of the decoder."""
     bidirectional: bool = True
     """The encoder reads in both directions."""
     merge: Literal["concat", "sum"] = "concat"

@@ -1,4 +1,4 @@
-"""A request's way to a model: its body is read, its model found, its answer awaited while somebody wants it."""
+"""Handles a request: reads the body, finds the model, awaits the answer until the client leaves."""
 
 import asyncio
 import functools

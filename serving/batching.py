@@ -52,13 +52,13 @@ class Batched:
         return await self._ask(instances, self._model.answers)
 
     async def explain(self, instance):
-        """Answers one instance and says what the model attended to; errors as of `predict`."""
+        """Answers one instance and adds the attention maps; errors as in `predict`."""
         [answer] = await self._ask([instance], lambda instances: [self._model.explain(instances[0])])
         return answer
 
     async def talk(self, said, decode="", stream=False):
         """Yields `(reply, answer)` to a conversation of `(speaker, text)`, by search settings `decode` if it takes any:
-        once, or with `stream` as often as the model adds a word. Errors as of `predict`."""
+        once, or with `stream` after each word. Errors as in `predict`."""
         instance = await asyncio.to_thread(self._model.conversation, said, decode)
         if stream:
             [instance], _, queue = await self._checked([instance])
@@ -175,7 +175,7 @@ class _Queue:
                 self._arrived.clear()
 
     def _take(self):
-        """Takes whole requests, at least one and as many as fit into a batch; drops those that nobody waits for."""
+        """Takes the next requests that fit into a batch, at least one; drops those that nobody waits for."""
         batch, sizes = [], []
         while self._waiting:
             request = self._waiting[0]

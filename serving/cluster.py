@@ -1,4 +1,4 @@
-"""The same application on Ray Serve: replicas of each model on several machines, as many as the load needs.
+"""The same application on Ray Serve: replicas of each model on several machines, scaled with the load.
 
     HTTP proxy of a node  ->  Door: the application of serving.app  ->  Replica: one model, which batches its calls
 

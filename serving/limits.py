@@ -1,4 +1,4 @@
-"""Requests that are refused before a model sees them: by their sender, or by their size.
+"""Refuses requests before a model sees them, by their sender or by their size.
 
 `Guard` reads the headers, `read_instances` the body, `check_size` the instances.
 """
@@ -120,7 +120,7 @@ def read_instances(body, limits):
 
 
 def read_object(body, limits):
-    """Reads a JSON object, whose texts and lists are within some `Limits`; errors as of `read_instances`."""
+    """Reads a JSON object whose texts and lists are within some `Limits`; errors as in `read_instances`."""
     request = _parse(body)
     _check_fields("the body", request, limits)
     return request

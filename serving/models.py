@@ -187,7 +187,7 @@ def _scores(run):
 
 
 def _padded(values):
-    """An array of texts, or of lists of texts made equally long."""
+    """An array of texts, or of lists of texts padded to one length."""
     if isinstance(values[0], str):
         return np.array(values, object)
     longest = max(map(len, values))

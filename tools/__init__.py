@@ -1,1 +1,1 @@
-"""Commands for those who work on the project: sweeps, tables, the release's checkpoints."""
+"""Commands for contributors: sweeps, tables, publishing, import of the release's checkpoints."""

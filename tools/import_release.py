@@ -20,13 +20,13 @@ from data.text_files import read_json
 FLAGS = flags.FLAGS
 
 STEP, BETA_POWERS = "loss/Variable", ("loss/beta1_power", "loss/beta2_power")
-"""Variables that are no weights; the step determines the powers of Adam's betas."""
+"""Variables that are not weights; the step determines the powers of Adam's betas."""
 EMBEDDING, FILTERS = "word_embedding", ("cnn_aggregation/filter_0", "cnn_aggregation/filter_1")
-"""Variables of all of the release's networks, whose shapes say how large they are."""
+"""Variables of all of the release's networks; their shapes give the sizes."""
 
 
 class ReleaseConf(Config, extra="ignore"):
-    """The entries of the release's conf that its variables do not show."""
+    """The entries of the release's conf that are not visible in its variables."""
 
     max_turn_num: Positive
     max_turn_len: Positive

@@ -1,4 +1,4 @@
-"""Makes a trained run small enough to give away: half-precision weights, scores measured from them, and a model card.
+"""Publishes a trained run: half-precision weights, scores measured with them, and a model card.
 
 python -m tools.publish --run=runs/dam --about=docs/cards/dam-ubuntu-irc.md --out=pretrained/dam-ubuntu-irc
 

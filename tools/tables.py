@@ -43,9 +43,9 @@ HEADLINES = {
     "generation": ("perplexity",),
     "dialog": ("per_response",),
 }
-"""Metrics that a recipe is known by; the first sorts the lines of a table."""
+"""Metrics in the table of recipes; the first sorts its lines."""
 VARIANTS = {"budget", "ensemble", "search", "trained_on"}
-"""Keys of rows that are not the score of a recipe as it is."""
+"""Keys of rows with changed settings or data, which are not a recipe's own score."""
 
 
 def write(check=False):

@@ -28,7 +28,8 @@ class Line(NamedTuple):
 
 
 def find_split(directory, split):
-    """The file of a split: the first of `NAMES` with one of `ENDINGS`; `None` if there is none, but not for train."""
+    """The file of a split: the first of `NAMES` with one of `ENDINGS`; `None` if it is missing. A missing train is an
+    error."""
     directory = existing_directory(directory)
     names = [name + ending for name in NAMES[split] for ending in ENDINGS]
     for name in names:
@@ -57,7 +58,7 @@ def spans(path, size):
 
 
 def _next_context(file):
-    """The place where the next context begins in a file that is at the beginning of a line, or its end."""
+    """The place of the next context, or the end, in a file that is at the beginning of a line."""
     last, place = _context(file.readline()), file.tell()
     while (line := file.readline()) and _context(line) in (None, last):
         place = file.tell()

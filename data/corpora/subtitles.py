@@ -12,7 +12,7 @@ from data.text_files import bad_line, existing_directory, find_files, read_lines
 
 TOKENIZER = "mixed"
 HELD_OUT = 20
-"""Of each file, the last of every `HELD_OUT` blocks are dev: other episodes than those of train."""
+"""The last of every `HELD_OUT` blocks of a file belongs to dev, so dev has other episodes than train."""
 STYLE = re.compile(r"\{\\[^}]*\}")  # of ASS subtitles, {\an8}
 
 

@@ -145,7 +145,7 @@ class _Dialog:
             self.turn(_text(self.rng.choice(options), value=value), reply)
 
     def correct(self, slots):
-        """The user corrects the slot that is not as wished, if there is one; `True` if there was."""
+        """The user corrects the wrong slot, if there is one; returns whether there was."""
         wrong = [slot for slot in slots if self.slots.get(slot, self.wishes[slot]) != self.wishes[slot]]
         for slot in wrong:
             old, value = self.slots[slot], self.wishes[slot]

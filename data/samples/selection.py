@@ -27,11 +27,11 @@ from data.samples.talk import Turn, simulate
 from data.samples.world import tokenize, write_entries
 
 NEGATIVES = {"train": (2, 3), "dev": (4, 9), "test": (4, 9)}
-"""Split -> most misreadings, and all negative responses, to each context."""
+"""Split -> maximum number of misreadings, and number of negative responses, per context."""
 HELD_OUT = 0.15
 """Fraction of the conversations in `dev`, and in `test`."""
 TRIES = 400
-"""Most turns that are considered as negative responses to a context."""
+"""Number of turns considered as negative responses to a context."""
 
 
 class Example(NamedTuple):

@@ -49,9 +49,9 @@ class Turn(NamedTuple):
     act: tuple | None = None
     """`None` if the context does not determine the turn."""
     fits: frozenset = frozenset()
-    """Acts that are right in its place."""
+    """Acts that would also fit at this turn."""
     misreadings: tuple[str, ...] = ()
-    """Texts in its place that contain words of the conversation and contradict it."""
+    """Wrong texts for this turn that contain words of the conversation and contradict it."""
 
 
 def simulate(count, seed=1):
@@ -316,7 +316,7 @@ class _Talk:
     # === Replies to slots ===
 
     def respond(self, given, nods=("",), lead=""):
-        """Offers or books once all that this needs is known, else takes note or just nods."""
+        """Offers or books if every slot is known, else acknowledges."""
         if not self.named and self.slots.keys() >= set(SEARCH):
             self.named = self.rng.sample(self.offered, len(self.offered))
             first, last = self.named[0], self.named[-1]

@@ -48,7 +48,7 @@ class Machine:
         self.nested = {}
         """id of a container that holds containers -> itself, its depth, the number of its values when written out."""
         self.fetched = set()
-        """ids of the lists and dicts that the memo gave again: these are complete."""
+        """ids of the lists and dicts that were fetched from the memo: these are complete."""
         self.referenced = 0
         self.free = 9 * len(data) + 180 * 10**6
         """Bytes that may still be taken."""
@@ -148,7 +148,7 @@ class Machine:
         target.extend(items)
 
     def extend_ints(self, ints, size):
-        """Adds integers, of which those beyond `SMALL` take `size` bytes."""
+        """Adds integers; those beyond `SMALL` take `size` bytes each."""
         target = self.target(list)
         self.take(SLOT * len(ints) + size)
         if id(target) in self.nested:

@@ -13,7 +13,7 @@ MAX_DEPTH = 32
 
 
 class Refused(Exception):
-    """The pickle contains something else, or is incomplete; the message says what."""
+    """The pickle contains other values or is incomplete; the message names the fault."""
 
 
 class Forbidden(Refused):

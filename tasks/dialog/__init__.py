@@ -1,1 +1,1 @@
-"""Dialog with a list of responses: which of all candidates does the bot give next?"""
+"""Dialog with a fixed list of responses: chooses what the bot says next."""

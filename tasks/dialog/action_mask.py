@@ -184,7 +184,7 @@ def load_mask(path, world):
 
 
 def _owners(world):
-    """For each entity the only restaurant of which a fact has it as its value, else 0; int32 `(E,)`."""
+    """For each entity the restaurant with a fact that has this value, 0 unless it is the only one; int32 `(E,)`."""
     number = {name: id for id, (name, _, source) in enumerate(world.entities, 1) if source == "subjects"}
     subjects = collections.defaultdict(set)
     for subject, _, value in world.knowledge:

@@ -36,7 +36,7 @@ class DialogChat(Chat):
         return "A new conversation."
 
     def help(self):
-        """The values that a search takes, and frequent sentences of users."""
+        """Values that a search accepts, and frequent sentences of users."""
         lines = [f"{type:15} {listed(values)}" for type, values in self.predictor.world.searched.items()]
         if self.predictor.phrases:
             lines += ["People say, for example:", *self.predictor.phrases]

@@ -52,7 +52,7 @@ class Turn(NamedTuple):
 
 
 class DialogPredictor(Predictor):
-    """Chooses what the bot says next.
+    """Chooses the bot's next response.
 
     Args:
         run: A `engine.run.Run` of a dialog model.
@@ -206,7 +206,7 @@ class DialogPredictor(Predictor):
         return turns
 
     def _continues(self, turns):
-        """Whether the bot speaks again: after a search, and after responses to which users of train are silent."""
+        """True if the bot speaks again: after a search, and after responses to which users of train are silent."""
         response, before = self._response(turns[-1]), map(self._response, turns[:-1])
         if not turns[-1].best or response in before or len(turns) == RESPONSES:
             return False

@@ -47,8 +47,8 @@ class Settings(CommonSettings):
     """Copies of each full training dialog in other words, see tasks/dialog/augment.py."""
 
     words_of: Literal["all", "train"] = "all"
-    """Texts whose words make the vocabulary: the training dialogs, and with `all` the candidates and the knowledge base
-    too, which a bot has before its first user comes."""
+    """Texts whose words make the vocabulary: the training dialogs; with `all` also the candidates and the knowledge
+    base, which a bot has before its first user."""
 
 
 def prepare(corpus, source, out, settings):
@@ -151,7 +151,7 @@ def encode_dialog(said, sentences):
 
 
 def find_facts(knowledge, call):
-    """The facts about all subjects with every value that an `api_call` names; `R_price` stands for any price."""
+    """The facts about all subjects with every value that an `api_call` names; `R_price` means any price."""
     wanted = {word for word in call.split()[1:] if not word.startswith("R_")}
     values = collections.defaultdict(set)
     for subject, _, value in knowledge:

@@ -16,7 +16,7 @@ def _memma(title, training=BABI, **config):
 
 
 def _plain(change, **config):
-    """MEMMA without features and with one change: what its distance from MEMR comes from."""
+    """MEMMA without features and with one change each, to explain its distance from MEMR."""
     return _memma(f"MEMMA, no features, {change}", speaker=False, time=False, **config)
 
 

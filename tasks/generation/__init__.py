@@ -1,1 +1,1 @@
-"""Response generation: which words answer what was said?"""
+"""Response generation: writes a reply to a conversation, word by word."""

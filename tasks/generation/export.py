@@ -1,4 +1,4 @@
-"""The SavedModel of a generation model: what was said as strings in, replies out.
+"""The SavedModel of a generation model: takes conversations as strings, returns replies.
 
 Letters: B conversations   T turns   S source words   K replies   L words of a reply
 """

@@ -23,7 +23,7 @@ from tasks.generation.search import attention, columns, decoder_of, load_reverse
 STEP = 600  # source words that attention reads in the time that the rest of a step takes
 CHOICE = 10  # replies that a reverse model has to choose from
 BEAMS, LONGEST = (1, 2, 3, 4, 5, 10, 20), 100
-"""Beams, for each of which a search is compiled, and the most words of a reply that an instance may ask for."""
+"""Beams that an instance may ask for, each compiled separately, and the most words of a reply."""
 
 
 class Reply(Config):
@@ -41,7 +41,8 @@ class GenerationPredictor(Predictor):
         """A conversation."""
 
         turns: Annotated[list[str], Field(min_length=1)]
-        """The conversation, the oldest turn first; the model reads as many of the last ones as it was trained with."""
+        """The conversation, the oldest turn first. The model reads the last ones, the number that it was trained
+        with."""
         decode: Annotated[str, Field(max_length=200)] = ""
         """Search for replies, for example `beam=5,length_penalty=1`; empty: the predictor's own way."""
 

@@ -43,8 +43,8 @@ class Settings(CommonSettings):
     max_words: NonNegative = 0
     """Leaves out pairs with a turn or a target of more words; 0: none."""
     min_count: Positive | None = None
-    """Words that occur less often in the training pairs, an utterance of two pairs counted once, are `_UNK_`.
-    Default: 2, of fewer than 20,000 words 1."""
+    """Words that occur less often in the training pairs become `_UNK_`. An utterance in two pairs counts once. Default:
+    2, or 1 for fewer than 20,000 words."""
     vocabulary_size: NonNegative = 10000
     """Number of most frequent words that are known; 0: all."""
     drop_unknown: bool = False

@@ -1,4 +1,4 @@
-"""The likelihood of targets under a generation model: its loss, and the sums that perplexity is made of.
+"""The likelihood of targets under a generation model, for its loss and for perplexity.
 
 Letters: B pairs   T target words   V words
 """

@@ -1,4 +1,4 @@
-"""Response generation: which words answer what was said?"""
+"""Response generation: data, training, scoring and use of its models."""
 
 import pathlib
 from typing import Annotated

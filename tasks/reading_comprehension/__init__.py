@@ -1,1 +1,1 @@
-"""Reading comprehension: which span of a passage answers a question?"""
+"""Reading comprehension: finds the span of a passage that answers a question."""

@@ -1,4 +1,4 @@
-"""How far an answer can be trusted: a scale from 0 to 1, fitted to dev (Platt 1999).
+"""Confidence of an answer, from 0 to 1, fitted to dev (Platt 1999).
 
 SQuAD 1.1 has an answer to every question, so a model trained on it always names one. Unanswerable questions show what a
 wrong answer looks like: each question is asked of its own passage and of a passage of another article that shares words

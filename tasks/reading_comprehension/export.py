@@ -1,4 +1,4 @@
-"""Reading comprehension as a SavedModel: passages and questions as strings in, answers and where they stand out.
+"""The SavedModel of a reader: takes passages and questions as strings, returns answers and their places.
 
 Letters: B questions   T context words   J query words   N distinct tokens   L characters   K answers
 """

@@ -36,9 +36,10 @@ class Settings(CommonSettings):
     words_of: Literal["all", "train"] = "all"
     """Words of the vocabulary: all that have a vector, for texts of any user, or those of the corpus alone."""
     min_count: Positive = 2
-    """Characters that the training files have less often are unknown."""
+    """Characters that occur less often in the training files are unknown."""
     trained_words: NonNegative = 0
-    """Words of train without a vector that occur this often get one that --set train_unknown=true trains; 0: none."""
+    """Words of train that lack a vector and occur at least this often get one, which --set train_unknown=true trains;
+    0: none."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed of the vectors of words that the file lacks."""
 
@@ -104,7 +105,7 @@ def _vectors_file(source, settings):
 
 
 def _encode(reader, question, tokens, contexts, numbers):
-    """Makes of a question what `reading.pkl` has of it; adds to the distinct tokens and contexts."""
+    """Encodes a question for `reading.pkl`; adds its tokens and context to the distinct ones."""
 
     def encode(text, offsets):
         return [tokens.setdefault(text[start:end], len(tokens) + 1) for start, end in offsets]

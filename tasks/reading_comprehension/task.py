@@ -1,4 +1,4 @@
-"""Reading comprehension: where in a passage does the answer to a question stand?"""
+"""Reading comprehension: data, training, scoring and use of its models."""
 
 import json
 import sys

@@ -1,1 +1,1 @@
-"""Response selection: which of some candidates continues a conversation?"""
+"""Response selection: ranks candidates for the next turn of a conversation."""

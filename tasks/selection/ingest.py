@@ -1,4 +1,4 @@
-"""The lines of a corpus as flat arrays: those of `tasks.selection.data`, with words numbered as they come.
+"""The lines of a corpus as the flat arrays of `tasks.selection.data`, with words numbered in order of appearance.
 
 A file is read block by block. A block depends on nothing but its own lines, so other processes can read it.
 """
@@ -26,9 +26,9 @@ COUNTED_FROM = {
 }
 """The array whose items each of these counts."""
 CACHED = 2**16
-"""Texts whose words are remembered: those of a conversation come again, line after line."""
+"""Texts whose words are cached: the turns of a conversation are repeated line after line."""
 SPAN = 2**25
-"""Bytes of a file that a machine of a cluster reads at once."""
+"""Bytes of a file that one machine of a cluster reads at a time."""
 UTTERANCES = 2**16
 """Utterances whose words are in memory at once."""
 
@@ -114,7 +114,7 @@ def write_blocks(blocks, directory, split, words):
 
 
 def encode(directory, split, ids, unknown):
-    """Writes the words of a split as the ids of their numbers, and removes arrays that a prepared dataset lacks.
+    """Replaces the word numbers of a split by ids, and removes arrays that a prepared dataset does not have.
 
     Returns the number of its words that are `unknown`, bool `(len(ids),)`.
     """

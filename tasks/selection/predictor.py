@@ -1,4 +1,4 @@
-"""A response-selection model that answers plain text, and the maps of what it matched and attended to.
+"""A response-selection model that answers plain text, with maps of its matches and attention.
 
 Letters: T turns   K utterance words   J response words
 """

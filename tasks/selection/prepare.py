@@ -46,19 +46,19 @@ class Settings(CommonSettings):
     """Settings of preparing a corpus; the defaults are the DAM paper's where it states them."""
 
     tokenizer: Literal[WHITESPACE, *TOKENIZERS] | None = None
-    """Splits texts into words, also those that a user writes later; default: that of the corpus, `whitespace` for words
-    with spaces between them. `terms` splits as the logs of #ubuntu do, and takes `Hello there!` as people write it."""
+    """Splits texts into words, also those that a user types later. Default: the corpus's, `whitespace` for words
+    separated by spaces. `terms` splits as the logs of #ubuntu do, so that people can write `Hello there!`."""
     lower: bool = True
-    """Makes texts lower case, unless they are split at white space alone."""
+    """Makes texts lower case; not with the tokenizer `whitespace`."""
     min_count: Positive | None = None
-    """Words that occur less often in the training utterances are `_UNK_`; one that is said again, in any conversation,
-    counts once. Default: 2, of fewer than 20,000 words 1."""
+    """Words that occur less often in the training utterances become `_UNK_`. Equal utterances count once. Default: 2,
+    or 1 for fewer than 20,000 words."""
     hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
-    """Ids for words that are `_UNK_`, by their hash, for models with a lexical match; 0: none, as in DAM's release."""
+    """Ids that unknown words get by their hash, for models with a lexical match; 0: none, as in DAM's release."""
     dimension: Positive = 200
     """Dimension of the word vectors; a file of `vectors` has its own."""
     word2vec_text: Literal["utterances", "conversations"] = "utterances"
-    """Word2vec: text that a window stays within; conversations bring words of questions and answers together."""
+    """Word2vec: text within which windows stay. With conversations, questions and answers share windows."""
     window: Positive = 10
     """Word2vec: context words to each side."""
     negative: Positive = 25
@@ -66,9 +66,9 @@ class Settings(CommonSettings):
     sample: Annotated[float, Field(ge=0)] = 1e-4
     """Word2vec: subsamples words above this frequency, a fraction of all words."""
     word2vec_epochs: Positive | None = None
-    """Word2vec: passes over the text; default: 20, of more than 2.5 million words fewer, at least one."""
+    """Word2vec: passes over the text. Default: 20; fewer above 2.5 million words, at least one."""
     word2vec_workers: Positive | None = None
-    """Word2vec: threads; with one, vectors repeat exactly. Default: one, or one per core for 10 million words."""
+    """Word2vec: threads; with one, vectors repeat exactly. Default: one, or one per core above 10 million words."""
     vectors: str | None = None
     """Text file of word2vec or GloVe vectors to use instead of training them."""
     general_vectors: str | None = None
@@ -78,8 +78,8 @@ class Settings(CommonSettings):
     candidates: NonNegative = 10
     """Candidates expected per context of dev and test, else a warning; 0: any number."""
     storage: Literal["auto", "pickle", "arrays", "both"] = "auto"
-    """Examples as data.pkl of DAM's release, as flat arrays, which training reads from disk, or both; auto: data.pkl of
-    up to 500,000 lines, else arrays."""
+    """Files of the examples: `pickle`, data.pkl as in DAM's release; `arrays`, flat arrays that training reads from
+    disk. auto: pickle up to 500,000 lines, then arrays."""
 
 
 def prepare(corpus, source, out, settings, ray=False):

@@ -22,8 +22,8 @@ CALL = 8000
 DOCUMENTS = 4096
 """Training lines in memory as lists at once."""
 GROUPINGS = {"turns": tuple(range(10)), **dict.fromkeys(["last_turn", "words"], (5, 10, 15, 20, 30, 50))}
-"""Groups of contexts as in section 5 of the paper, by turns, words of the last turn, mean words of a turn: the largest
-size in each group; a last group has all above."""
+"""Upper limits of the groups of contexts in section 5 of the paper: by turns, words of the last turn, mean words of a
+turn. A last group has all above."""
 
 # === Losses ===
 
@@ -84,7 +84,7 @@ def ranking_batches(split, config, pairs=80):
 
 
 def _cheapest_ends(T, K, J, N, most):
-    """Ends of all batches but the last, for the cheapest cut of a list of examples into batches of at most `most`.
+    """Ends of all batches but the last in the cheapest cut of a list of examples into batches of at most `most`.
 
     Dynamic programming: the cheapest cut of the first `end` examples is one of the first `start`, and one batch more.
     """

@@ -93,7 +93,7 @@ class SelectionSplit:
         return np.stack([kept, np.minimum(K, max_words), np.minimum(J, max_words)], axis=1)
 
     def _last_turns(self, contexts, max_turns):
-        """The number of turns kept of each context `(B,)`, and which, `(B, max_turns)` filled up with -1."""
+        """The number of turns kept of each context `(B,)`, and their indices, `(B, max_turns)`, padded with -1."""
         kept = np.minimum(self.context_turns[contexts], max_turns)
         first = self.context_start[contexts] + self.context_turns[contexts] - kept
         turn = np.arange(max_turns)

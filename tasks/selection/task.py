@@ -1,4 +1,4 @@
-"""Response selection: which of some candidates continues a conversation?
+"""Response selection: data, training, scoring and use of its models.
 
 Letters: B batch   N candidates of a context
 """
@@ -47,8 +47,8 @@ class Training(task.Training):
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Decay per step of the moving averages of the weights that are evaluated and kept; 0: the weights themselves."""
     vector_center: bool = False
-    """Subtracts the mean word vector from all before training (Mu and Viswanath 2018): word2vec on a small corpus
-    leaves all on one side, and every match looks alike. Two of `ubuntu-irc` have a mean cosine of 0.49."""
+    """Subtracts the mean word vector from all before training (Mu and Viswanath 2018). Without it, word2vec vectors of
+    a small corpus all point one way (mean cosine 0.49 in `ubuntu-irc`), and every match looks alike."""
     vector_norm: Annotated[float, Field(ge=0)] = 0.0
     """Euclidean length of every word vector before training; 0: unchanged."""
     validations_per_epoch: Annotated[float, Field(gt=0)] = 10.0
@@ -213,7 +213,7 @@ class SelectionTask(task.Task):
 
 
 def _initialise_lexical_match(layer, dataset):
-    """Gives the layer what it knows of words: their stems, their inverse document frequencies in train."""
+    """Sets the layer's word tables: stems, and inverse document frequencies in train."""
     ids = layer.idf.shape[0]
     if layer.stems:
         if dataset.vocabulary is None:

@@ -15,7 +15,7 @@ from tasks.selection.retrieval.index import SEARCHED, SEARCHES, RetrievalIndex
 CANDIDATES = 32
 """Responses of the index that the model ranks; with 25, 50 or 100 the answers are as good (docs/retrieval.md)."""
 QUESTION = 16.0
-"""Weight of the similarity of the questions beside the model's logit; chosen on dev, docs/retrieval.md."""
+"""Weight of the similarity of the questions, added to the model's logit; chosen on dev, docs/retrieval.md."""
 ALIKE = 0.8
 """Texts are near-duplicates from this ratio of common words to all of their words."""
 SHOWN = 20
@@ -64,7 +64,7 @@ def answers_of(predictor, index, turns, count=CANDIDATES):
 
 
 def candidates_of(index, turns, count=CANDIDATES):
-    """`Hit`s, first those once said to what is most similar to the last turn; without near-duplicates."""
+    """`Hit`s without near-duplicates, first the responses to turns that are most similar to the last one."""
     hits = index.search(turns, len(SEARCHES) * SEARCHED)
     hits.sort(key=lambda hit: hit.places.get("contexts", math.inf))
     return without_duplicates(hits, turns, count)

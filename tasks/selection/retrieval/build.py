@@ -1,4 +1,4 @@
-"""Builds what `tasks.selection.retrieval.index` reads: conversations become texts, pairs and three searches."""
+"""Builds an index from conversations: texts, pairs and three searches."""
 
 import array
 import collections
@@ -30,11 +30,11 @@ FIT_PAIRS = 200_000
 INDEX, PAIRS = "index", "pairs"
 """In a run directory: its index, and the conversations in the format `smn` that it is built from."""
 PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__", "unconvertable"}
-"""Words that corpora have in the place of removed text."""
+"""Words that replace removed text in corpora."""
 PART = 20_000
 """Texts processed at once."""
 FRACTION = 0.2
-"""A word is a name if at least this fraction of the utterances with it call somebody by it."""
+"""A word is a name if at least this fraction of its utterances address somebody by it."""
 NAMES_ALONE = 0.5
 """From this fraction on, an utterance with the name anywhere is unfit."""
 BOT = re.compile(r"^! \w|\B! \S+(?: \S+)? [|>] ")
@@ -205,7 +205,8 @@ def fit_turns(store, unfit):
 
 
 def unfit_of(words, texts, known):
-    """Texts that are no answers, bool `(texts,)`: no word, a placeholder, a bot's command, or somebody's name.
+    """Marks texts that are not answers, bool `(texts,)`: without words, or with a placeholder, a bot's command or a
+    name.
 
     An answer with a name suits one person alone, and the user is another. No list of names is needed: in conversations
     a name appears where somebody is called, and hardly anywhere else. At the beginning of an utterance a word that the

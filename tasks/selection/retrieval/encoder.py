@@ -1,4 +1,4 @@
-"""Cheap vectors for retrieval: a context and the responses that follow it lie close to each other.
+"""Cheap vectors for retrieval: those of a context and of its responses are close.
 
 text -> mean of its word vectors by inverse document frequency -> canonical correlation analysis -> unit length
 
@@ -71,7 +71,7 @@ class PairEncoder:
         return self._vectors(texts, self.context_words, self.context_mean)
 
     def responses(self, texts):
-        """Unit vectors of responses, as of `contexts`."""
+        """Unit vectors of responses, as in `contexts`."""
         return self._vectors(texts, self.response_words, self.response_mean)
 
     def _vectors(self, texts, table, mean):

@@ -1,4 +1,4 @@
-"""An index of (context, response) pairs on disk: which responses may continue a conversation?
+"""An index of (context, response) pairs on disk, which finds responses to a conversation.
 
 config.json        sources, sizes, and the vocabulary that it belongs to
 checksums.json     SHA-256 of each other file
@@ -38,7 +38,7 @@ TURNS = 2
 READ = 6
 """Turns of a conversation by which responses are searched."""
 POSTINGS = 2_000_000
-"""Most entries of words that a search by words reads, those of the rarest words first."""
+"""Most index entries that a search by words reads, those of the rarest words first."""
 SEARCHED = 100
 """Most responses found by each search."""
 VECTOR_WEIGHT = 0.1
