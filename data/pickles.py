@@ -8,9 +8,7 @@ import numpy as np
 
 from base.files import UserError
 from data.text_files import in_one_line
-from data.unpickling.machine import Machine
-from data.unpickling.names import Forbidden, Refused
-from data.unpickling.opcodes import OPCODES
+from data.unpickling import Forbidden, Machine, Refused
 
 ALLOWED = "lists, tuples, dicts, numbers, strings and NumPy arrays of numbers"
 
@@ -31,7 +29,7 @@ def load(path):
     collecting = gc.isenabled()
     gc.disable()  # else it would look through millions of lists again and again
     try:
-        return Machine(data).run(OPCODES)
+        return Machine(data).run()
     except Forbidden as error:
         raise UserError(f"{path}: refused {error} in it; allowed are {ALLOWED}") from error
     except Exception as error:  # bytes that are no pickle can raise almost any

@@ -93,8 +93,7 @@ def test_long_lists_come_in_several_parts(protocol):
         [True, 0, False, 1],
         [-5, 10, 2**31, 2**16],
     ]
-    found = load(pickle.dumps(lists, protocol))
-    assert found == lists and [type(value) for value in found[3]] == [bool, int, bool, int]
+    assert repr(load(pickle.dumps(lists, protocol))) == repr(lists)  # True is no 1
 
 
 def test_what_is_referred_to_again_is_the_same_object():
@@ -146,12 +145,10 @@ def test_dump_rejects_other_than_plain_numbers(value):
 
 
 def test_load_rejects_missing_and_empty_files_and_directories(tmp_path):
-    with pytest.raises(UserError, match=r"absent\.pkl: expected a pickle.*No such file"):
-        pickles.load(tmp_path / "absent.pkl")
-    with pytest.raises(UserError, match=r"expected a pickle.*Is a directory"):
-        pickles.load(tmp_path)
-    with pytest.raises(UserError, match=r"data\.pkl: expected a pickle. Received: an empty file"):
-        load(b"")
+    (tmp_path / "empty").touch()
+    for name, reason in (("absent", "No such file"), (".", "Is a directory"), ("empty", "an empty file")):
+        with pytest.raises(UserError, match=f"expected a pickle. Received: {reason}"):
+            pickles.load(tmp_path / name)
 
 
 @pytest.mark.parametrize("protocol", range(6))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from base.files import UserError
 from data import pickles
-from data.unpickling.names import NAMES
+from data.unpickling import NAMES
 
 
 class Call:
@@ -46,21 +46,11 @@ def by_line(module, name):
     "module, name",
     [
         ("builtins", "eval"),
-        ("__builtin__", "getattr"),
-        ("builtins", "bytearray"),
-        ("builtins", "set"),
-        ("__builtin__", "complex"),
-        ("builtins", "object"),
         ("copyreg", "_reconstructor"),
-        ("copy_reg", "_reconstructor"),
-        ("numpy", "load"),
         ("numpy", "ndarray.tofile"),
         ("numpy.core.multiarray", "_reconstruct.__class__"),
         ("numpy.core.numeric", "_reconstruct"),
-        ("numpy._core._multiarray_umath", "_reconstruct"),
-        ("data.pickles", "_empty_array"),
-        ("collections", "OrderedDict"),
-        ("datetime", "date"),
+        ("data.unpickling", "_empty_array"),
     ],
 )
 def test_load_rejects_every_other_name(module, name):
@@ -71,13 +61,10 @@ def test_load_rejects_every_other_name(module, name):
 
 
 def test_the_allowed_names_are_these():
-    numpy_names = {
-        (f"{core}.{module}", name)
-        for core in ("numpy.core", "numpy._core")
-        for module, name in (("multiarray", "_reconstruct"), ("multiarray", "scalar"), ("numeric", "_frombuffer"))
-    }
-    others = {("_codecs", "encode"), ("builtins", "bytes"), ("__builtin__", "bytes")}
-    assert NAMES.keys() == numpy_names | others | {("numpy", "dtype"), ("numpy", "ndarray")}
+    numpy_names = ("multiarray _reconstruct", "multiarray scalar", "numeric _frombuffer")
+    numpy_names = {f"{core}.{name}" for core in ("numpy.core", "numpy._core") for name in numpy_names}
+    others = {"_codecs encode", "builtins bytes", "__builtin__ bytes", "numpy dtype", "numpy ndarray"}
+    assert NAMES.keys() == numpy_names | others
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 5])
@@ -93,13 +80,11 @@ def test_load_rejects_persistent_ids(content):
         load(content)
 
 
-@pytest.mark.parametrize("name", ["numpy\ndtype", "numpy\nndarray", "_codecs\nencode", "__builtin__\nbytes"])
-@pytest.mark.parametrize("state", [b"}U\x01aK\x01s", b"N}U\x01aK\x01s\x86", b"N}U\x08functionK\x01s\x86"])
-def test_load_leaves_functions_and_classes_as_they_are(name, state):
-    before = {key: value.function for key, value in NAMES.items()}
-    with pytest.raises(UserError, match="a state of something that has none"):
-        load(b"\x80\x02c" + name.encode() + b"\n" + state + b"b.")
-    assert {key: value.function for key, value in NAMES.items()} == before
+@pytest.mark.parametrize("state", [b"}U\x01aK\x01s", b"N}U\x08__code__K\x01s\x86"])
+def test_load_leaves_functions_as_they_are(state):
+    for name in NAMES:
+        with pytest.raises(UserError, match="a state of something that has none"):
+            load(by_line(*name.split()) + state + b"b.")
 
 
 # === Arrays ===
@@ -233,16 +218,13 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         ),
         (b"]]q\x00]a" + (b"(" + b"K\x01" * 1000 + b"e") * 30 + b"a(" + b"h\x00" * 30_000 + b"e.", "64 times"),
         # Numbers and texts.
-        (b"I" + b"9" * 5_000 + b"\n.", "a number b'999"),
-        (b"L" + b"9" * 5_000 + b"L\n.", "a number b'999"),
-        (b"F" + b"9" * 5_000 + b"\n.", "a number b'999"),
+        *((b"%c" % code + b"9" * 5_000 + b"\n.", "Exceeds the limit") for code in b"IL"),
         (b"](" + b"I1\na" * 9_000 + b"I1\nN.", "something added to what is no list"),
         (b"\x8b\xff\xff\xff\x7f.", "an opcode"),
-        (b"X\x03\x00\x00\x00\xed\xa0\x80.", "UnicodeDecodeError"),
+        (b"X\x03\x00\x00\x00\xed\xa0\x80.", "UnicodeEncodeError"),
         (b"V\\ud800\n.", "UnicodeEncodeError"),
-        (b"X\xff\xff\xff\x7fabc.", "an end in the middle"),
-        (b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7fabc.", "an end in the middle"),
-        (b"\x96\xff\xff\xff\xff\xff\xff\xff\x7fabc.", "an end in the middle"),
+        (b"X\xff\xff\xff\x7fabc.", "only 4 remain"),
+        *((b"%c\xff\xff\xff\xff\xff\xff\xff\x7fabc." % code, "only 4 remain") for code in b"\x8d\x8e\x96"),
         (b"\x97.", "an opcode"),
         (b"\x8f(K\x01\x90.", "an opcode"),
         # Calls that would allocate, or change what they are given.
@@ -363,7 +345,7 @@ def wrapped(call):
 ATTACKS = [pickle.dumps(value, p) for call in CALLS for value in wrapped(call) for p in range(6)]
 GOOD = [pickle.dumps(value, protocol) for value in PLAINS for protocol in range(6)]
 PARTS = [bytes([ord(op.code)]) for op in pickletools.opcodes]
-NAMED = [b"c%s\n%s\n" % (m.encode(), n.encode()) for m, n in [*NAMES, ("os", "system"), ("builtins", "exec")]]
+NAMED = [b"c%s\n%s\n" % tuple(name.encode().split()) for name in [*NAMES, "os system", "builtins exec"]]
 BOMBS = [
     b"\xff\xff\xff\x7f",
     b"(" * 100_000,
@@ -401,11 +383,6 @@ def in_a_directory(tmp_path_factory):
     os.chdir(before)
 
 
-def check(content):
-    accepts(lambda: load(content), len(content))
-    assert not CANARY.exists()
-
-
 def test_the_attacks_are_attacks(in_a_directory):
     for call in CALLS:
         pickle.loads(pickle.dumps(call))
@@ -417,11 +394,11 @@ def test_no_attack_runs(in_a_directory, content):
     assert not accepts(lambda: load(content), len(content)) and not CANARY.exists()
 
 
-@given(st.one_of(soup(), *(st.sampled_from(of).flatmap(mutated) for of in (GOOD, ATTACKS, BY_HAND))))
+def changed(content):
+    return st.one_of(mutated(content), mutated(content, PARTS + NAMED + BOMBS))
+
+
+@given(st.one_of(soup(), *(st.sampled_from(of).flatmap(changed) for of in (GOOD, ATTACKS, BY_HAND))))
 def test_any_file_is_read_or_refused(in_a_directory, content):
-    check(content)
-
-
-@given(st.sampled_from(GOOD + ATTACKS).flatmap(lambda content: mutated(content, PARTS + NAMED + BOMBS)))
-def test_any_file_with_other_opcodes_is_read_or_refused(in_a_directory, content):
-    check(content)
+    accepts(lambda: load(content), len(content))
+    assert not CANARY.exists()

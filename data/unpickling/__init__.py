@@ -1,1 +1,0 @@
-"""Pickles of plain values, read without Python's own unpickler. See `machine`."""
