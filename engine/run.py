@@ -8,6 +8,7 @@ checksums.json     SHA-256 of both files, the present ones and those before; of 
 history.jsonl      one line per validation
 metrics.json       results of evaluate.py, by split
 examples.json      examples of dev to try the model on
+page.json          of a published run: title and examples for the web pages, see `serving.models.Page`
 """
 
 import contextlib

@@ -10,13 +10,16 @@ from pydantic import create_model
 
 from base.config import Config
 from base.files import UserError, is_sealed
+from data.text_files import read_json
 from engine.predictor import Predictor
-from engine.run import CONFIG, Run
+from engine.records import Example, checked
+from engine.run import CARD, CONFIG, Run
 from tasks import TASKS
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
 from tasks.selection.retrieval.build import index_of_run
 
+PAGE = "page.json"
 TOY = "A toy: it knows only the invented town of the embedded sample."
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
@@ -170,10 +173,27 @@ def _facts_of(run, predictor):
         "corpus": corpus,
         "note": TOY if corpus.startswith("sample") else "",
         "scores": _scores(run),
-        "examples": run.examples(),
+        **_page_of(run),
         "knowledge": getattr(predictor, "knowledge", []),
         "responses": getattr(predictor, "responses", 0),  # of an index
     }
+
+
+class Page(Config):
+    """`page.json` of a run, which is optional: how the pages present it."""
+
+    title: str = ""
+    default: bool = False
+    """True: the pages open with this model of its task."""
+    examples: list[Example] = []
+
+
+def _page_of(run):
+    """Title, default and examples for the pages, and the text of the model card."""
+    file, card = run.path / PAGE, run.path / CARD
+    page = checked(file, Page, read_json(file)) if file.is_file() else Page(examples=run.examples())
+    text = card.read_text(encoding="utf-8") if card.is_file() else ""
+    return {**page.model_dump(), "title": page.title or f"{run.model}, {run.dataset.get('name')}", "card": text}
 
 
 def _scores(run):

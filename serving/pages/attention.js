@@ -1,0 +1,138 @@
+// Attention on one absolute scale: words shaded where they are in the text, heat maps, and lists of memories.
+
+import { element } from "./common.js";
+
+const FUNCTION_WORDS = new Set(("a an and are as at be been but by can could did do does for from had has have he her his i if in into is it its me my no nor not of on or "
+  + "our she so some than that the their them then there these they this to too up was we were what when which who will with would you your _EOS_").split(" "));
+const END = "_EOS_";
+export const isFaint = (word) => FUNCTION_WORDS.has(word.toLowerCase()) || !/[\p{L}\p{N}]/u.test(word);
+
+/** Opacity of a weight in [0, 1]: its square root, so that .01 can be seen and a uniform map is pale. */
+const depth = (weight) => Math.sqrt(Math.min(1, Math.max(0, weight))).toFixed(3);
+const shaded = (word, weight, faint = isFaint(word)) =>
+  element("span", { class: faint ? "word faint" : "word", "--w": depth(weight), title: `${word}: ${weight.toFixed(3)}` }, word);
+
+export function legend(text) {
+  const steps = [0, 0.01, 0.1, 0.3, 1].map((weight) => element("span", { class: "word", "--w": depth(weight) }, String(weight)));
+  return element("p", { class: "legend" }, `${text} `, ...steps);
+}
+
+/** A text whose words are shaded: `words` are found one after the other, their weights beside them. */
+export function shadeText(text, words, weights, marked = [0, 0]) {
+  const found = [];
+  let at = startOf(text, words);
+  for (const [i, word] of words.entries()) {
+    const start = find(text, word, at);
+    if (start < 0 || start > at + 60) continue;
+    at = start + word.length;
+    found.push({ start, end: at, weight: weights[i] });
+  }
+  const pieces = element("span");
+  const mark = element("mark");
+  let done = 0;
+  const add = (end, make) => { // cut where the mark begins and ends
+    for (const stop of [...marked.filter((cut) => cut > done && cut < end), end]) {
+      const place = done >= marked[0] && stop <= marked[1] ? mark : pieces;
+      if (place === mark && !mark.parentNode) pieces.append(mark);
+      if (stop > done) place.append(make(text.slice(done, stop)));
+      done = stop;
+    }
+  };
+  for (const { start, end, weight } of found) {
+    add(start, (part) => part);
+    add(end, (part) => shaded(part, weight, false));
+  }
+  add(text.length, (part) => part);
+  return pieces;
+}
+
+const find = (text, word, at) => {
+  const exact = text.indexOf(word, at);
+  return exact >= 0 ? exact : text.toLowerCase().indexOf(word.toLowerCase(), at);
+};
+
+function startOf(text, words) { // of the window of a long text that was read: where its first words are one after the other
+  for (let at = find(text, words[0], 0); at >= 0; at = find(text, words[0], at + 1)) {
+    let next = at;
+    if (words.slice(0, 12).every((word) => { const here = find(text, word, next); const near = here >= 0 && here <= next + 4; next = here + word.length; return near; })) return at;
+  }
+  return 0;
+}
+
+/** Buttons, one of which is pressed; `choices` are `{text, weight, say}`. */
+export function chooser(label, choices, pick) {
+  const buttons = choices.map(({ text, weight, say }, i) => element("button", {
+    type: "button", class: weight == null ? "chip whole" : isFaint(text) ? "chip word faint" : "chip word", "aria-pressed": i === 0, "aria-label": say,
+    "--w": weight == null ? null : depth(weight),
+    onclick: () => { buttons.forEach((each, n) => each.setAttribute("aria-pressed", n === i)); pick(i); },
+  }, text));
+  return element("div", { class: "chooser", role: "group", "aria-label": label }, element("span", { class: "hint" }, label), ...buttons);
+}
+
+/** Turns as bubbles with shaded words; `pick(t, k)` is the weight of word `k` of turn `t`. */
+export function shadedTurns(turns, weightOf) {
+  return element("ol", { class: "turns shown" }, ...turns.map((words, t) => element("li", { "data-who": (turns.length - t) % 2 ? "them" : "you", dir: "auto" },
+    ...words.flatMap((word, k) => [shaded(word, weightOf(t, k)), " "]))));
+}
+
+/** The matches of a response with the words of each turn. */
+export function matches(maps) {
+  const response = maps[0].columns;
+  const strongest = response.map((_, j) => Math.max(...maps.flatMap((map) => map.weights.map((row) => row[j]))));
+  const place = element("div");
+  const draw = (j) => place.replaceChildren(shadedTurns(maps.map((map) => map.rows), (t, k) => (j < 0 ? Math.max(...maps[t].weights[k]) : maps[t].weights[k][j]) ** 2));
+  draw(-1);
+  const choices = [{ text: "all words" }, ...response.map((text, j) => ({ text, weight: strongest[j] ** 2, say: `matches of ${text}` }))];
+  return element("section", { class: "view", "aria-label": "What matched" }, element("h3", {}, "What matched"),
+    chooser("Response:", choices, (i) => draw(i - 1)), place,
+    legend("Square of a match, relative to the strongest:"), asTable(maps));
+}
+
+/** A reply's attention to the source: of one word of the reply, or the mean of all. */
+export function sources([map]) {
+  const { rows, columns, weights } = map;
+  const turns = [[]];
+  columns.forEach((word, j) => (word === END && j < columns.length - 1 ? turns[turns.length - 1].push(j) && turns.push([]) : turns[turns.length - 1].push(j)));
+  const mean = columns.map((_, j) => weights.reduce((sum, row) => sum + row[j], 0) / weights.length);
+  const place = element("div");
+  const shown = (word) => (word === END ? "(end)" : word);
+  const draw = (i) => place.replaceChildren(shadedTurns(turns.map((turn) => turn.map((j) => shown(columns[j]))), (t, k) => (i < 0 ? mean : weights[i])[turns[t][k]]));
+  draw(-1);
+  const choices = [{ text: "mean" }, ...rows.map((text) => ({ text: shown(text), weight: 0, say: `attention while writing ${shown(text)}` }))];
+  return element("section", { class: "view", "aria-label": "What it attended to" }, element("h3", {}, "What it attended to"),
+    chooser("While writing:", choices, (i) => draw(i - 1)), place, legend("Attention weight; those of a word add up to 1:"), asTable([map]));
+}
+
+/** A memory network's attention: the sentences in memory, and the weight that each hop gives them. */
+export function memories([map]) {
+  const most = map.weights.map((row) => Math.max(...row));
+  const limit = [...most].sort((a, b) => b - a)[Math.min(most.length, 10) - 1];
+  const rows = map.rows.map((text, i) => element("tr", { hidden: most[i] < limit }, element("th", { scope: "row", dir: "auto" }, text),
+    ...map.weights[i].map((weight) => element("td", { class: "word", "--w": depth(weight) }, weight.toFixed(2)))));
+  const rest = rows.filter((row) => row.hidden);
+  const all = element("button", { type: "button", class: "quiet", onclick: () => { rest.forEach((row) => { row.hidden = false; }); all.remove(); } }, `Show ${rest.length} more, all below ${limit.toFixed(2)}`);
+  return element("section", { class: "view", "aria-label": "What it remembered" }, element("h3", {}, "What it remembered"),
+    element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Sentences in memory" }, element("table", { class: "memories" },
+      element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "sentence in memory"), ...map.columns.map((hop) => element("th", { scope: "col" }, hop)))),
+      element("tbody", {}, ...rows))),
+    ...(rest.length ? [all] : []), legend("Attention weight; those of a hop add up to 1:"));
+}
+
+function asTable(maps) {
+  const drawn = element("div");
+  const choice = element("select", { "aria-label": "Map", onchange: () => drawn.replaceChildren(heatMap(maps[choice.value])) });
+  maps.forEach((map, i) => choice.append(element("option", { value: i, selected: i === maps.length - 1 }, map.title)));
+  const fold = element("details", { class: "table", ontoggle: () => drawn.children.length || choice.dispatchEvent(new Event("change")) },
+    element("summary", {}, "As a table"), ...(maps.length > 1 ? [choice] : []), drawn);
+  return fold;
+}
+
+/** The longer side runs downwards, so that the page scrolls and not the map. */
+function heatMap({ title, rows, columns, weights }) {
+  if (columns.length > rows.length) [rows, columns, weights] = [columns, rows, columns.map((_, j) => weights.map((row) => row[j]))];
+  const label = (scope, word) => element("th", { scope, dir: "auto", class: isFaint(word) ? "faint" : null }, element("span", {}, word));
+  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title }, element("table", { class: "map" },
+    element("thead", {}, element("tr", {}, element("td"), ...columns.map((word) => label("col", word)))),
+    element("tbody", {}, ...rows.map((word, i) => element("tr", {}, label("row", word),
+      ...weights[i].map((weight, j) => element("td", { class: "word", "--w": depth(weight), title: `${word} / ${columns[j]}: ${weight.toFixed(3)}` })))))));
+}
