@@ -191,7 +191,7 @@ class Page(Config):
 def _page_of(run):
     """Title, default and examples for the pages, and the text of the model card."""
     file, card = run.path / PAGE, run.path / CARD
-    page = checked(file, Page, read_json(file)) if file.is_file() else Page(examples=run.examples())
+    page = Page(**checked(file, Page, read_json(file)) if file.is_file() else {"examples": run.examples()})
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
     return {**page.model_dump(), "title": page.title or f"{run.model}, {run.dataset.get('name')}", "card": text}
 

@@ -99,6 +99,8 @@ class Panel {
     this.stop();
     this.clear();
     this.task.fill(this, this.example()?.instance || {});
+    const { source } = this.example() || {};
+    this.panel.querySelector(".source").textContent = source ? `From ${source}.` : "";
   }
 
   stop() {
@@ -135,7 +137,9 @@ class Panel {
   answered(place) {
     const seconds = (performance.now() - this.began) / 1000;
     this.panel.querySelector(".took").textContent = `${seconds < 10 ? seconds.toFixed(2) : Math.round(seconds)} s`;
-    if (!wide.matches) place.scrollIntoView({ block: "start", behavior: "auto" });
+    const { top, bottom } = place.getBoundingClientRect();
+    const isSeen = top >= 0 && Math.min(bottom, top + 200) <= innerHeight;
+    if (!isSeen && !this.list) place.scrollIntoView({ block: "start" });
   }
 
   /** A request beside the result; the next one replaces it, and its result is then null. */
@@ -154,7 +158,7 @@ class Panel {
 function about({ model, corpus, scores, note }) {
   const split = ["dev", "test", ...Object.keys(scores)].find((name) => scores[name]);
   const said = [`${model}, trained on ${corpus}`];
-  for (const [i, [name, value]] of Object.entries(scores[split] || {}).slice(0, 4).entries()) {
+  for (const [i, [name, value]] of Object.entries(scores[split] || {}).slice(0, 3).entries()) {
     said.push(i ? ", " : `; ${split}: `, METRICS[name] ? element("abbr", { title: METRICS[name] }, name) : name, ` ${value.toFixed(3)}`);
   }
   return [...said, split ? "." : "; not measured.", note ? ` ${note}` : ""];

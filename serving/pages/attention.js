@@ -9,12 +9,13 @@ export const isFaint = (word) => FUNCTION_WORDS.has(word.toLowerCase()) || !/[\p
 
 /** Opacity of a weight in [0, 1]: its square root, so that .01 can be seen and a uniform map is pale. */
 const depth = (weight) => Math.sqrt(Math.min(1, Math.max(0, weight))).toFixed(3);
-const shaded = (word, weight, faint = isFaint(word)) =>
-  element("span", { class: faint ? "word faint" : "word", "--w": depth(weight), title: `${word}: ${weight.toFixed(3)}` }, word);
+/** Opacity of a match in [0, 1]: its cube, as most words match a little. */
+const depthOfMatch = (match) => (Math.min(1, Math.max(0, match)) ** 3).toFixed(3);
+const shaded = (word, weight, faint = isFaint(word), deep = depth) =>
+  element("span", { class: faint ? "word faint" : "word", "--w": deep(weight), title: `${word}: ${weight.toFixed(3)}` }, word);
 
-export function legend(text) {
-  const steps = [0, 0.01, 0.1, 0.3, 1].map((weight) => element("span", { class: "word", "--w": depth(weight) }, String(weight)));
-  return element("p", { class: "legend" }, `${text} `, ...steps);
+export function legend(text, deep = depth, steps = [0, 0.01, 0.1, 0.3, 1]) {
+  return element("p", { class: "legend" }, `${text} `, ...steps.map((weight) => element("span", { class: "word", "--w": deep(weight) }, String(weight))));
 }
 
 /** A text whose words are shaded: `words` are found one after the other, their weights beside them. */
@@ -60,19 +61,19 @@ function startOf(text, words) { // of the window of a long text that was read: w
 }
 
 /** Buttons, one of which is pressed; `choices` are `{text, weight, say}`. */
-export function chooser(label, choices, pick) {
+export function chooser(label, choices, pick, deep = depth) {
   const buttons = choices.map(({ text, weight, say }, i) => element("button", {
-    type: "button", class: weight == null ? "chip whole" : isFaint(text) ? "chip word faint" : "chip word", "aria-pressed": i === 0, "aria-label": say,
-    "--w": weight == null ? null : depth(weight),
+    type: "button", class: weight == null ? "chip whole" : isFaint(text) ? "chip word faint" : "chip word", "aria-pressed": String(i === 0), "aria-label": say,
+    "--w": weight == null ? null : deep(weight),
     onclick: () => { buttons.forEach((each, n) => each.setAttribute("aria-pressed", n === i)); pick(i); },
   }, text));
   return element("div", { class: "chooser", role: "group", "aria-label": label }, element("span", { class: "hint" }, label), ...buttons);
 }
 
-/** Turns as bubbles with shaded words; `pick(t, k)` is the weight of word `k` of turn `t`. */
-export function shadedTurns(turns, weightOf) {
+/** Turns as bubbles with shaded words; `weightOf(t, k)` is the weight of word `k` of turn `t`. */
+function shadedTurns(turns, weightOf, deep = depth) {
   return element("ol", { class: "turns shown" }, ...turns.map((words, t) => element("li", { "data-who": (turns.length - t) % 2 ? "them" : "you", dir: "auto" },
-    ...words.flatMap((word, k) => [shaded(word, weightOf(t, k)), " "]))));
+    ...words.flatMap((word, k) => [shaded(word, weightOf(t, k), isFaint(word), deep), " "]))));
 }
 
 /** The matches of a response with the words of each turn. */
@@ -80,12 +81,12 @@ export function matches(maps) {
   const response = maps[0].columns;
   const strongest = response.map((_, j) => Math.max(...maps.flatMap((map) => map.weights.map((row) => row[j]))));
   const place = element("div");
-  const draw = (j) => place.replaceChildren(shadedTurns(maps.map((map) => map.rows), (t, k) => (j < 0 ? Math.max(...maps[t].weights[k]) : maps[t].weights[k][j]) ** 2));
+  const draw = (j) => place.replaceChildren(shadedTurns(maps.map((map) => map.rows), (t, k) => (j < 0 ? Math.max(...maps[t].weights[k]) : maps[t].weights[k][j]), depthOfMatch));
   draw(-1);
-  const choices = [{ text: "all words" }, ...response.map((text, j) => ({ text, weight: strongest[j] ** 2, say: `matches of ${text}` }))];
+  const choices = [{ text: "all words" }, ...response.map((text, j) => ({ text, weight: strongest[j], say: `matches of ${text}` }))];
   return element("section", { class: "view", "aria-label": "What matched" }, element("h3", {}, "What matched"),
-    chooser("Response:", choices, (i) => draw(i - 1)), place,
-    legend("Square of a match, relative to the strongest:"), asTable(maps));
+    chooser("Response:", choices, (i) => draw(i - 1), depthOfMatch), place,
+    legend("Match, 1 is the strongest:", depthOfMatch, [0, 0.25, 0.5, 0.75, 1]), asTable(maps, depthOfMatch));
 }
 
 /** A reply's attention to the source: of one word of the reply, or the mean of all. */
@@ -110,7 +111,7 @@ export function memories([map]) {
   const rows = map.rows.map((text, i) => element("tr", { hidden: most[i] < limit }, element("th", { scope: "row", dir: "auto" }, text),
     ...map.weights[i].map((weight) => element("td", { class: "word", "--w": depth(weight) }, weight.toFixed(2)))));
   const rest = rows.filter((row) => row.hidden);
-  const all = element("button", { type: "button", class: "quiet", onclick: () => { rest.forEach((row) => { row.hidden = false; }); all.remove(); } }, `Show ${rest.length} more, all below ${limit.toFixed(2)}`);
+  const all = element("button", { type: "button", class: "quiet", onclick: () => { rest.forEach((row) => { row.hidden = false; }); all.remove(); } }, `Show ${rest.length} more, with smaller weights`);
   return element("section", { class: "view", "aria-label": "What it remembered" }, element("h3", {}, "What it remembered"),
     element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Sentences in memory" }, element("table", { class: "memories" },
       element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "sentence in memory"), ...map.columns.map((hop) => element("th", { scope: "col" }, hop)))),
@@ -118,9 +119,9 @@ export function memories([map]) {
     ...(rest.length ? [all] : []), legend("Attention weight; those of a hop add up to 1:"));
 }
 
-function asTable(maps) {
+function asTable(maps, deep = depth) {
   const drawn = element("div");
-  const choice = element("select", { "aria-label": "Map", onchange: () => drawn.replaceChildren(heatMap(maps[choice.value])) });
+  const choice = element("select", { "aria-label": "Map", onchange: () => drawn.replaceChildren(heatMap(maps[choice.value], deep)) });
   maps.forEach((map, i) => choice.append(element("option", { value: i, selected: i === maps.length - 1 }, map.title)));
   const fold = element("details", { class: "table", ontoggle: () => drawn.children.length || choice.dispatchEvent(new Event("change")) },
     element("summary", {}, "As a table"), ...(maps.length > 1 ? [choice] : []), drawn);
@@ -128,11 +129,11 @@ function asTable(maps) {
 }
 
 /** The longer side runs downwards, so that the page scrolls and not the map. */
-function heatMap({ title, rows, columns, weights }) {
+function heatMap({ title, rows, columns, weights }, deep) {
   if (columns.length > rows.length) [rows, columns, weights] = [columns, rows, columns.map((_, j) => weights.map((row) => row[j]))];
   const label = (scope, word) => element("th", { scope, dir: "auto", class: isFaint(word) ? "faint" : null }, element("span", {}, word));
   return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title }, element("table", { class: "map" },
     element("thead", {}, element("tr", {}, element("td"), ...columns.map((word) => label("col", word)))),
     element("tbody", {}, ...rows.map((word, i) => element("tr", {}, label("row", word),
-      ...weights[i].map((weight, j) => element("td", { class: "word", "--w": depth(weight), title: `${word} / ${columns[j]}: ${weight.toFixed(3)}` })))))));
+      ...weights[i].map((weight, j) => element("td", { class: isFaint(word) || isFaint(columns[j]) ? "word faint" : "word", "--w": deep(weight), title: `${word} / ${columns[j]}: ${weight.toFixed(3)}` })))))));
 }

@@ -11,7 +11,11 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-export const percent = (fraction) => `${Math.round(100 * fraction)} %`;
+export function percent(fraction) {
+  if (fraction < 0.005 && fraction > 0) return "< 1 %";
+  return fraction > 0.995 && fraction < 1 ? "> 99 %" : `${Math.round(100 * fraction)} %`;
+}
+
 export const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
 export function softmax(logits) {

@@ -47,7 +47,7 @@ function view(state, instance, found, title) {
   };
   draw(0);
   requestAnimationFrame(() => { const mark = passage.querySelector("mark"); if (mark) passage.scrollTop = mark.offsetTop - passage.offsetTop - passage.clientHeight / 2; });
-  const best = element("ol", { class: "ranked" }, ...(found.n_best || []).map((each) => element("li", {},
+  const best = element("ol", { class: "ranked" }, ...(found.n_best || []).filter((each) => /[\p{L}\p{N}]/u.test(each.answer)).map((each) => element("li", {},
     each.confidence == null ? bar(each.probability, percent(each.probability), "probability within the passage") : bar(each.confidence, percent(each.confidence), "confidence"), element("span", { dir: "auto" }, each.answer))));
   return element("section", { class: "view", "aria-label": title }, element("h2", {}, title), answer, element("p", { class: "hint" }, remarks(found)),
     ...(choices.length ? [chooser("Shade words by", choices, draw)] : []), passage,

@@ -42,7 +42,7 @@ function other(state, model, text, best = []) { // what the second model says to
 
 function options(best, title) {
   if (best.length < 2) return [];
-  const rows = best.slice(0, 5).map(({ text, score }) => element("li", {}, score >= 0 ? bar(score, percent(score), "probability") : bar(0, score.toFixed(2), "log probability, normalised by length if the search is"), element("span", { dir: "auto" }, text)));
+  const rows = best.slice(0, 5).map(({ text, score }) => element("li", {}, score >= 0 ? bar(score, percent(score), "probability") : element("span", { class: "bar plain", title: "log probability, as the search ranks" }, score.toFixed(2)), element("span", { dir: "auto" }, text)));
   return [element("h3", {}, title), element("ol", { class: "ranked" }, ...rows)];
 }
 

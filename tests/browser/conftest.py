@@ -19,9 +19,11 @@ class Fake:
     """A model of one task with a fixed answer; keeps the instances that it was given."""
 
     version = "1"
+    delay = 0.0
+    """Seconds that an answer, or a word of a reply, takes."""
 
-    def __init__(self, task, answer, examples=(), **more):
-        self.name, self.task, self.answer, self.asked = f"fake-{task}", task, answer, []
+    def __init__(self, task, answer, examples=(), name=None, **more):
+        self.name, self.task, self.answer, self.asked = name or f"fake-{task}", task, answer, []
         self.examples, self.more = list(examples), more
 
     def valid(self, instance, where):
@@ -31,20 +33,56 @@ class Fake:
         return Size({}, 1, ())
 
     def answers(self, instances):
+        time.sleep(self.delay)
         self.asked += instances
         return [self.answer(instance) for instance in instances]
 
+    def conversation(self, said, decode=""):
+        return {"turns": [text for _, text in said], "decode": decode}
+
+    def reply(self, answer):
+        return answer["response"]
+
+    def write(self, instance):
+        """The reply word by word, as often as it grows."""
+        self.asked.append(instance)
+        found = self.explain(instance)
+        words = found["response"].split(" ")
+        for count in range(1, len(words) + 1):
+            yield {**found, "response": " ".join(words[:count])}
+            time.sleep(self.delay)
+
     def explain(self, instance):
-        words = next(iter(instance.values()))
-        rows = [str(word)[:30] for word in (words if isinstance(words, list) else words.split())] or ["-"]
-        weights = [[0.1 * (i + j) for j in range(3)] for i in range(len(rows))]
-        shown = {"rows": rows, "columns": ["a", "b", "c"], "weights": weights}
-        maps = [{"title": name, **shown} for name in ("level 0", "level 1")]
-        return {**self.answers([instance])[0], "attention": maps}
+        """The answer and maps as the task's: of a response's words, of a passage's, of a reply's, of memories."""
+        found = self.answer(instance) if self.task == "generation" else self.answers([instance])[0]
+        maps = {"selection": self.matches, "reading_comprehension": self.flow}.get(self.task, self.weights)
+        return {**found, "attention": maps(instance, found)}
+
+    def matches(self, instance, found):
+        rows, columns = instance["turns"][-1].split(), instance["candidates"][0].split()
+        weights = [[float(row == column) for column in columns] for row in rows]
+        return [{"title": "turn 1", "rows": rows, "columns": columns, "weights": weights}]
+
+    def flow(self, instance, found):
+        words, question = instance["passage"].split(), instance["question"].split()
+        here = [float(word.strip(".") == found["answer"]) for word in words]
+        return [
+            {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": [here, here]},
+            {"title": "p to q", "rows": words, "columns": question, "weights": [[0.01] * len(question)] * len(words)},
+        ]
+
+    def weights(self, instance, found):
+        if self.task == "dialog":
+            rows = [f"{each['speaker']}: {each['text']}" for each in instance["history"]]
+            return [{"title": "memories", "rows": rows, "columns": ["hop 1"], "weights": [[1 / len(rows)]] * len(rows)}]
+        rows, columns = found["response"].split(), instance["turns"][-1].split()
+        weights = [[float(j == i % len(columns)) for j in range(len(columns))] for i in range(len(rows))]
+        return [{"title": "source", "rows": rows, "columns": columns, "weights": weights}]
 
     def metadata(self):
         facts = {"name": self.name, "version": "1", "task": self.task, "model": "fake", "corpus": "a test"}
-        return {**facts, "scores": {"dev": {"score": 0.5}}, "examples": self.examples, **self.more}
+        facts |= {"title": f"Title of {self.name}", "default": False, "card": CARD}
+        return {**facts, "scores": {"dev": {"R10@1": 0.5}}, "examples": self.examples, **self.more}
 
 
 def rank(instance):
@@ -73,28 +111,41 @@ def write(instance):
 
 
 def book(instance):
-    response = f"turn {len(instance['history'])}: noted"
-    facts = ["casa R_cuisine italian"] if instance["history"][-1]["text"] == "search" else []
-    return {"response": response, "best": [{"text": response, "score": 0.8}], "facts": facts}
+    response, said = f"turn {len(instance['history'])}: noted", []
+    if instance["history"][-1]["text"] == "search":
+        response = "api_call italian"
+        after = [("fact", "casa R_cuisine italian"), ("user", ""), ("bot", "what about casa")]
+        said = [{"speaker": speaker, "text": text} for speaker, text in after]
+    best = [{"text": response, "score": 0.8}, {"text": "hello", "score": 0.2}]
+    return {"response": response, "best": best, "said": [{"speaker": "bot", "text": response}, *said]}
 
 
 EXAMPLES = {
     "selection": {"turns": ["hi", "which table ?"], "candidates": ["the one at the window", "no", "perhaps"]},
     "reading_comprehension": {"passage": "Ann lives in Rome. Bob lives in Paris.", "question": "Who lives in Paris"},
 }
+SECOND = {"turns": ["is it cold ?"], "candidates": ["very cold", "yes"]}
+CARD = "# A card\n\nWhat it cannot do."
 
 
 @pytest.fixture
 def models():
-    found = {
-        "selection": Fake("selection", rank, [{"title": "A table", "instance": EXAMPLES["selection"]}], responses=2345),
-        "reading_comprehension": Fake(
-            "reading_comprehension", read, [{"title": "Two people", "instance": EXAMPLES["reading_comprehension"]}]
-        ),
-        "generation": Fake("generation", write, [{"title": "Tea", "instance": {"turns": ["hi", "hello", "tea ?"]}}]),
-        "dialog": Fake("dialog", book, knowledge=["la_mirabelle R_cuisine french", "casa R_cuisine italian"]),
-    }
-    return {model.name: model for model in found.values()}
+    rank_examples = [
+        {"title": "A table", "instance": EXAMPLES["selection"], "expected": ["perhaps"], "source": "dev, context 1"},
+        {"title": "Weather", "instance": SECOND, "expected": ["yes"]},
+    ]
+    read_examples = [
+        {"title": "Two people", "instance": EXAMPLES["reading_comprehension"], "expected": ["Paris"]},
+    ]
+    facts = ["la_mirabelle R_cuisine french", "casa R_cuisine italian"]
+    found = [
+        Fake("selection", rank, rank_examples, responses=2345),
+        Fake("reading_comprehension", read, read_examples),
+        Fake("generation", write, [], name="a-other-talk"),
+        Fake("generation", write, [{"title": "Tea", "instance": {"turns": ["hi", "hello", "tea ?"]}}], default=True),
+        Fake("dialog", book, knowledge=facts),
+    ]
+    return {model.name: model for model in found}
 
 
 class Server:
@@ -148,10 +199,11 @@ def page(browser, server, request):
     page = context.new_page()
     page.set_default_timeout(10_000)
     problems = []
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
     page.goto(server.url)
-    page.get_by_role("tab", name="Pick a response").wait_for()
+    page.locator("#panel-selection .about:not(:empty)").wait_for(state="attached")
     yield page
     with contextlib.suppress(Exception):
         context.close()
