@@ -7,7 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from data.text_files import read_json
 from engine.run import METRICS, Run
+from serving.models import PAGE, Page
 from tasks import RECIPES, TASKS
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -30,12 +32,26 @@ def test_a_clone_stays_small():
 def test_a_model_answers_its_examples(path):
     run = Run.open(path)
     predictor = TASKS[run.task].predictor(run)
-    instances = [example["instance"] for example in run.examples()]
+    first, *others = Page(**read_json(path / PAGE)).examples
+    instances = [example["instance"] for example in [*run.examples(), *map(dict, [first, *others])]]
     answers = predictor.predict(instances)
+    answer = answers[len(run.examples())]  # of the example that the pages open with
+    if run.task == "reading_comprehension":
+        assert answer["answer"] in first.expected and answer["good"]
+    if run.task == "selection":
+        assert first.instance["candidates"][answer["order"][0]] in first.expected
     assert len(answers) == len(instances) > 0
     for answer in answers:  # scores of candidates, of the best responses, or of a single answer
         scores = answer.get("scores") or [best["score"] for best in answer.get("best", [answer])]
         assert np.isfinite(scores).all()
+
+
+def test_the_pages_open_with_one_model_of_each_task_and_readable_examples_of_dev():
+    pages = {path: Page(**read_json(path / PAGE)) for path in PRETRAINED}
+    assert sorted(Run.open(path).task for path, page in pages.items() if page.default) == sorted(TASKS)
+    for page in pages.values():
+        assert page.title and all(example.source.startswith("dev, ") for example in page.examples)
+        assert "_UNK_" not in str(page.examples) and not any("dev" in example.title for example in page.examples)
 
 
 @pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.name)
