@@ -37,8 +37,8 @@ from models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
 HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
-LOCK, CARD = ".lock", "README.md"
-UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD)
+LOCK, CARD, PAGE = ".lock", "README.md", "page.json"
+UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE)
 """Files of a published run without a checksum: answers do not depend on them."""
 
 

@@ -13,13 +13,12 @@ from base.files import UserError, is_sealed
 from data.text_files import read_json
 from engine.predictor import Predictor
 from engine.records import Example, checked
-from engine.run import CARD, CONFIG, Run
+from engine.run import CARD, CONFIG, PAGE, Run
 from tasks import TASKS
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
 from tasks.selection.retrieval.build import index_of_run
 
-PAGE = "page.json"
 TOY = "A toy: it knows only the invented town of the embedded sample."
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from data.text_files import read_json
-from engine.run import METRICS, Run
-from serving.models import PAGE, Page
+from engine.run import METRICS, PAGE, Run
+from serving.models import Page
 from tasks import RECIPES, TASKS
 
 ROOT = pathlib.Path(__file__).parent.parent
