@@ -39,21 +39,22 @@ def main():
     paths = {"bidaf": FLAGS.squad, "seq2seq": FLAGS.chat}
     if not any(paths.values()):
         raise UserError("expected --squad or --chat")
-    rows = []
-    for network, path in paths.items():
-        side, batch_sizes, _ = NETWORKS[network]
-        for what, size in batch_sizes.items() if path else ():
-            with tempfile.TemporaryDirectory() as directory:
-                arrays = str(pathlib.Path(directory) / "batches.npz")
-                settings = write_batches(arrays, network, path, size)
-                ours = our_block, (what, network, path, arrays, FLAGS.seed)
-                theirs = torch_block, (FLAGS.torch_python, what, arrays, settings, FLAGS.steps * size)
-                ours, theirs = alternate({"ours": ours, "torch": theirs}, FLAGS.blocks).values()
-            row = {"side": side, "what": what, "examples_per_batch": size}
-            row |= {"milliseconds": 1000 * size / median(ours), "torch_milliseconds": 1000 * size / median(theirs)}
-            row |= {"ratio": ratio(ours, theirs), "ratio_of_cpu": ratio(ours, theirs, "per_cpu_second")}
-            rows.append({**row, "gigabytes": ours[-1].gigabytes})
+    kinds = [(name, what, size) for name in NETWORKS if paths[name] for what, size in NETWORKS[name][1].items()]
+    rows = [compare(name, paths[name], what, size) for name, what, size in kinds]
     report("peers", rows, threads=runtime.available_cpus())
+
+
+def compare(network, path, what, size):
+    with tempfile.TemporaryDirectory() as directory:
+        arrays = str(pathlib.Path(directory) / "batches.npz")
+        settings = write_batches(arrays, network, path, size)
+        ours = our_block, (what, network, path, arrays, FLAGS.seed)
+        theirs = torch_block, (FLAGS.torch_python, what, arrays, settings, FLAGS.steps * size)
+        ours, theirs = alternate({"ours": ours, "torch": theirs}, FLAGS.blocks).values()
+    row = {"side": NETWORKS[network][0], "what": what, "examples_per_batch": size}
+    row |= {"milliseconds": 1000 * size / median(ours), "torch_milliseconds": 1000 * size / median(theirs)}
+    row |= {"ratio": ratio(ours, theirs), "ratio_of_cpu": ratio(ours, theirs, "per_cpu_second")}
+    return {**row, "gigabytes": ours[-1].gigabytes}
 
 
 def write_batches(arrays, network, path, size):

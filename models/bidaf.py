@@ -8,7 +8,7 @@ Shape suffixes:
 Each distinct token of a batch goes through characters, words and highway once, however often it occurs.
 """
 
-import itertools
+import types
 from typing import Annotated, Literal
 
 import keras
@@ -130,73 +130,89 @@ class BiDAF(ConfiguredModel):
     Config = BiDAFConfig
 
     def network(self, c):
+        layers = _layers(c)
         shapes = {"words": (), "characters": (None,), "context": (None,), "query": (None,)}
         inputs = {name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()}
         words_N, characters_NL, context_BT, query_BJ = inputs.values()
         t_mask, j_mask = mask_from_ids(context_BT), mask_from_ids(query_BJ)
-        dropouts = (keras.layers.Dropout(c.dropout, name=f"dropout_{i}") for i in itertools.count())
-
-        def drop(x):
-            return next(dropouts)(x)
+        drop = layers.drop
 
         # === Layers 1 and 2: tokens; layer 3: H (B, T, 2d), U (B, J, 2d) ===
-        x_ND = _token_vectors(c, words_N, characters_NL)
-        X, Q = drop(ops.take(x_ND, context_BT, axis=0)), drop(ops.take(x_ND, query_BJ, axis=0))
+        x_ND = _token_vectors(c, layers, words_N, characters_NL)
+        X, Q = drop[0](ops.take(x_ND, context_BT, axis=0)), drop[1](ops.take(x_ND, query_BJ, axis=0))
         if c.exact_match:
             same_BTJ = _same_words(words_N, context_BT, query_BJ, c.unknown_id)
             X, Q = _with_feature(X, ops.any(same_BTJ, axis=2)), _with_feature(Q, ops.any(same_BTJ, axis=1))
-        contextual = BiLSTM(c.hidden, name="contextual")
-        H, U = contextual(X, t_mask), contextual(Q, j_mask)
+        H, U = layers.contextual(X, t_mask), layers.contextual(Q, j_mask)
 
         # === Layer 4: G (B, T, 8d); layer 5: M (B, T, 2d) ===
         if c.attention == "dynamic":
-            G, M = H, DynamicBiLSTM(c.hidden, name="modelling_0")(drop(H), U, t_mask, j_mask)
+            G = H
+            M = layers.modelling[0](drop[2](H), U, t_mask, j_mask)
         else:
             flow = AttentionFlow(c.c2q, c.q2c, c.similarity_start, c.similarity, c.fusion, name="attention_flow")
             G = flow(H, U, t_mask, j_mask)
-            M = BiLSTM(c.hidden, name="modelling_0")(drop(G), t_mask)
+            M = layers.modelling[0](drop[2](G), t_mask)
         if c.self_attention:
             M = SelfAttention(name="self_attention")(M, t_mask)
-        M = BiLSTM(c.hidden, name="modelling_1")(drop(M), t_mask)
+        M = layers.modelling[1](drop[3](M), t_mask)
 
-        # === Layer 6: p1 = softmax(w1 [G; M]), p2 = softmax(w2 [G; M2]) ===
-        w1, w2 = (keras.layers.Dense(1, use_bias=False, name=f"{name}_logit") for name in ("start", "end"))
-        start_BT = w1(drop(ops.concatenate([G, M], axis=-1)))[..., 0]
-        to_end = M
-        if c.end_pointer == "official":
-            a = ops.einsum("bt,btd->bd", masked_softmax(start_BT, t_mask), M)[:, None, :]
-            to_end = ops.concatenate([G, M, a + ops.zeros_like(M), M * a], axis=-1)
-        M2 = BiLSTM(c.hidden, name="end")(drop(to_end), t_mask)
-        end_BT = w2(drop(ops.concatenate([G, M2], axis=-1)))[..., 0]
-        return inputs, masked_logits(ops.stack([start_BT, end_BT], axis=1), t_mask[:, None, :])
+        return inputs, _span_logits(c, layers, G, M, t_mask)
 
 
-def _token_vectors(c, words_N, characters_NL):
+def _layers(c):
+    """The layers by name; in this order they draw the seeds of their weights."""
+    width, rate, modelling = c.embedding_dim, c.dropout, DynamicBiLSTM if c.attention == "dynamic" else BiLSTM
+    return types.SimpleNamespace(
+        words=WordEmbedding(c.vocabulary_size + 1, width, trainable=False, name="word_embedding"),
+        characters=CharacterCNN(
+            c.characters, c.character_dim, c.character_filters, c.character_width, rate, name="character_cnn"
+        ),
+        unknown=WordEmbedding(c.trained_words + 2, width, "zeros", name="unknown_words"),
+        tuned=WordEmbedding(c.tuned_words + 1, width, "zeros", name="tuned_words"),
+        highway=[Highway(name=f"highway_{i}") for i in range(2)],
+        drop=[keras.layers.Dropout(rate, name=f"dropout_{i}") for i in range(7)],
+        contextual=BiLSTM(c.hidden, name="contextual"),
+        end=BiLSTM(c.hidden, name="end"),
+        modelling=[modelling(c.hidden, name="modelling_0"), BiLSTM(c.hidden, name="modelling_1")],
+        start_logit=keras.layers.Dense(1, use_bias=False, name="start_logit"),
+        end_logit=keras.layers.Dense(1, use_bias=False, name="end_logit"),
+    )
+
+
+def _token_vectors(c, layers, words_N, characters_NL):
     """Layers 1 and 2: characters and words through the highway, float `(N, D)`."""
-    parts = []
-    if c.use_characters:
-        sizes = c.characters, c.character_dim, c.character_filters, c.character_width, c.dropout
-        parts.append(CharacterCNN(*sizes, name="character_cnn")(characters_NL))
+    parts = [layers.characters(characters_NL)] if c.use_characters else []
     if c.use_words:
-        table = WordEmbedding(c.vocabulary_size + 1, c.embedding_dim, trainable=False, name="word_embedding")
-        vector_ND = table(words_N)  # a trained vector is the given one plus what is learnt
+        vector_ND = layers.words(words_N)  # a trained vector is the given one plus what is learnt
         if c.train_unknown:
             # Rows of the table: 0 none, 1 the unknown word, then the last words.
-            after = words_N - (c.vocabulary_size - c.trained_words)
-            row_N = ops.where(ops.equal(words_N, c.unknown_id), 1, ops.where(after > 0, after + 1, 0))
-            vector_ND = vector_ND + _learnt(c, "unknown_words", row_N, c.trained_words + 2)
+            after_N = words_N - (c.vocabulary_size - c.trained_words)
+            row_N = ops.where(ops.equal(words_N, c.unknown_id), 1, ops.where(after_N > 0, after_N + 1, 0))
+            vector_ND = vector_ND + _learnt(layers.unknown, row_N)
         if c.tuned_words:
-            row_N = ops.where(words_N <= c.tuned_words, words_N, 0)
-            vector_ND = vector_ND + _learnt(c, "tuned_words", row_N, c.tuned_words + 1)
+            vector_ND = vector_ND + _learnt(layers.tuned, ops.where(words_N <= c.tuned_words, words_N, 0))
         parts.append(vector_ND)
-    x_ND = ops.concatenate(parts, axis=-1)
-    return Highway(name="highway_1")(Highway(name="highway_0")(x_ND))
+    first, second = layers.highway
+    return second(first(ops.concatenate(parts, axis=-1)))
 
 
-def _learnt(c, name, row, rows):
+def _learnt(table, row):
     """Vectors that a table adds to those of words, by their rows in it; 0 for row 0."""
-    table = WordEmbedding(rows, c.embedding_dim, "zeros", name=name)
     return zero_padding(table(row), mask_from_ids(row)[:, None])
+
+
+def _span_logits(c, layers, G, M, t_mask):
+    """Layer 6: `p1 = softmax(w1 [G; M])`, `p2 = softmax(w2 [G; M2])`, as logits, float32 `(B, 2, T)`."""
+    start_BT = layers.start_logit(layers.drop[4](ops.concatenate([G, M], axis=-1)))[..., 0]
+    to_end = M
+    if c.end_pointer == "official":
+        p1_BT = masked_softmax(start_BT, t_mask)
+        a = ops.einsum("bt,btd->bd", p1_BT, M)[:, None, :]
+        to_end = ops.concatenate([G, M, a + ops.zeros_like(M), M * a], axis=-1)
+    M2 = layers.end(layers.drop[5](to_end), t_mask)
+    end_BT = layers.end_logit(layers.drop[6](ops.concatenate([G, M2], axis=-1)))[..., 0]
+    return masked_logits(ops.stack([start_BT, end_BT], axis=1), t_mask[:, None, :])
 
 
 def best_spans(logits, max_length, count=1, length_penalty=0.0):

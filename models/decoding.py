@@ -65,9 +65,8 @@ def decode(model, inputs, beam, room, eos_id, unk_id):
 
     Args:
         model: Has `encode`, `step` and `begin_id` as `models.seq2seq.Seq2Seq`.
-        inputs: A dict of `source`, int32 `(B, S)`; `INPUTS`, a column for each field of a `Decoding`,
-            one per source; and, to sample,
-            `noise`, uniform numbers in [0, 1), float32 `(B, K, L)`: the same numbers draw the same replies.
+        inputs: A dict of `source`, int32 `(B, S)`; the `INPUTS`, `(B, 1)` each; and, to sample, `noise`, uniform in
+            [0, 1), float32 `(B, K, L)`: the same numbers draw the same replies.
         beam, room: `K`, and `L`, which is at least each `max_length`.
         eos_id, unk_id: Ids of `_EOS_` and `_UNK_`; id 0 is padding, which no reply holds.
 
@@ -117,7 +116,6 @@ def decode(model, inputs, beam, room, eos_id, unk_id):
 
 
 def _ranked(d, ids_BKL, score_BK, length_BK):
-    """The replies, the best first, and what they are ranked by: what `decode` returns."""
     found_BK = score_BK > LOWEST
     ids_BKL = ops.where(found_BK[..., None], ids_BKL, 0)
     ranking_BK = ops.where(found_BK, score_BK / _penalty(d, length_BK), LOWEST)
@@ -132,13 +130,9 @@ def _rows_of(x_BK, row_BK):
 
 
 def write(model, inputs, eos_id, unk_id):
-    """Writes one reply as `decode` does with a beam of 1, word by word, for whoever watches.
+    """Writes one reply to one source as `decode` does with a beam of 1, word by word.
 
-    Args:
-        model, inputs, eos_id, unk_id: See `decode`, for one source.
-
-    Yields:
-        The id of each word, the last one mostly `_EOS_`, and its attention weights `(S,)`, or `None`.
+    Yields the id of each word and its attention weights `(S,)`, or `None`.
     """
     d, noise, word = SimpleNamespace(**inputs), inputs.get("noise"), model.begin_id
     L = int(d.max_length[0, 0])
@@ -188,7 +182,7 @@ def _repeating(ids_BKL, t, n, V):
 
 
 def _best(d, logits_BKV, allowed, score_BK, length_BK, done_BK):
-    """The K best of all continuations: parents and words, int32 `(B, K)`, and log probabilities, float32 `(B, K)`."""
+    """Parents and words of the K best continuations, int32 `(B, K)`, and their log probabilities, float32 `(B, K)`."""
     log_p_BKV = masked_logits(ops.log_softmax(logits_BKV, axis=-1), allowed)
     K, V = log_p_BKV.shape[1:]
     goes_on = score_BK[..., None] + log_p_BKV
@@ -220,16 +214,9 @@ def _draw(d, logits_BKV, allowed, noise_BK):
 
 
 class Decoder(keras.Model):
-    """Compiles `decode` on every backend, for one beam and one room.
+    """`decode`, compiled on every backend for one beam and one room; it is called with the `inputs`.
 
-    Args:
-        model, beam, room, eos_id, unk_id: See `decode`.
-
-    Call arguments: The `inputs` of `decode`. `noise` stays float32 whatever the precision policy: in bfloat16 there
-    would be no more than a few hundred different draws.
-
-    Returns:
-        What `decode` returns.
+    `noise` stays float32 whatever the precision policy: bfloat16 has no more than a few hundred different draws.
     """
 
     def __init__(self, model, beam, room, eos_id, unk_id, **kwargs):

@@ -79,8 +79,8 @@ class SumConfig(HopConfig):
 class DialogModel(ConfiguredModel):
     """Scores every candidate response at every turn of dialogs.
 
-    Each model adds its `Config`, and a static method `equations(config, inputs)`, those of its paper: from the config
-    and the inputs, `{name: KerasTensor}`, to logits `(B, T, C)` and the list of the hops' attention weights.
+    Each model adds its `Config` and a static method `equations(config, inputs)`, from `{name: KerasTensor}` to logits
+    `(B, T, C)` and the list of the hops' attention weights.
 
     Args:
         config: A `Config` of the model.

@@ -64,11 +64,7 @@ class MEMMA(DialogModel):
 
 
 def _network(c, inputs, words):
-    """MEMMA's equations over a number of words.
-
-    Returns:
-        Logits, float32 `(B, T, C)`, the attention weights of each hop, `(B, H, T, M)`, the state and the memory.
-    """
+    """Logits, float32 `(B, T, C)`, the attention weights of each hop, `(B, H, T, M)`, the state and the memory."""
     # One matrix E for user, history and candidates (eq. 5 to 8)
     E = encoded_words(c, "bag_of_words", c.encoding, c.positions, words, c.heads)
     U_1_BTD, memory = read_history(c, E, inputs)

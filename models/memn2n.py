@@ -103,8 +103,7 @@ class MEMR(DialogModel):
 def _hops(c, q_BTD, memory, gated=False):
     """The hops of both papers: `p_i = softmax(q . m_i)`, `o = R sum_i p_i m_i`, `q' = o + q` or the gated sum.
 
-    Returns:
-        The last state, float `(B, T, D)`, and the attention weights of each hop, `(B, 1, T, M)`.
+    Returns the last state, float `(B, T, D)`, and the attention weights of each hop, `(B, 1, T, M)`.
     """
     attend = MemoryAttention(projected=False, name="attention")
     R = keras.layers.Dense(c.embedding_dim, use_bias=False, name="output_projection")

@@ -5,20 +5,6 @@ import numpy as np
 from helpers import to_numpy
 
 
-def weights_without_gradient(model, loss, inputs, targets):
-    """Paths of the trainable weights that one step of training would leave as they are.
-
-    Nothing is compiled, which would take seconds.
-    """
-    import tensorflow as tf
-
-    with tf.GradientTape() as tape:
-        value = tf.reduce_sum(loss(targets, model(inputs, training=True)))
-    gradients = tape.gradient(value, [weight.value for weight in model.trainable_weights])
-    found = [gradient is not None and np.any(tf.convert_to_tensor(gradient)) for gradient in gradients]
-    return [weight.path for weight, moves in zip(model.trainable_weights, found, strict=True) if not moves]
-
-
 def gradients_of(function, inputs, upstream=None):
     """The value of a function of tensors, and its gradients, on the backend that Keras has.
 

@@ -196,7 +196,6 @@ CASES = {
     "AttentionFlow": flow(),
     "AttentionFlow, ablations": flow(c2q=False, q2c=False),
     "AttentionFlow, perceptrons": flow(kind="mlp", fusion="mlp"),
-    "AttentionFlow, dot": flow(start="dot", c2q=False),
     "AttentiveModule": attentive(epsilon=0.25),
     "AttentiveModule, padded": attentive(unpad=False, scalar_bias=True),
     "AttentiveModule, release": attentive(masking="release"),
@@ -209,7 +208,6 @@ CASES = {
     "BiLSTM, loop": case(BiLSTM, J, False, inputs=WORDS, **OWN),
     "CharacterCNN": case(CharacterCNN, V, T, J, 2, 0.3, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}),
     "CrossMatch": cross(),
-    "CrossMatch, scalar bias": cross(scalar_bias=True, unpad=False),
     "Dense": case(Dense, J, inputs={"x": floats(B, T, D)}, activation="tanh"),
     "DynamicBiLSTM": case(
         DynamicBiLSTM,

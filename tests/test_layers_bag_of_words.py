@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from helpers import on_tensorflow, to_numpy
+from helpers import to_numpy
 from layer_cases import D, V, built, numbers
 from reference import sum_in_loops
 
@@ -40,21 +39,6 @@ def test_sentences_end_to_end_are_sums(name):
     plain.set_weights([layer.embeddings.numpy()])
     for sentence, x in zip(every, found, strict=True):
         np.testing.assert_allclose(x, sum_in_loops(sentence, layer if "Bag" in name else plain), atol=1e-5)
-
-
-@on_tensorflow
-@pytest.mark.parametrize("end_to_end", (False, True))
-def test_bag_of_words_gradient_adds_the_places_of_a_word(end_to_end):
-    (layer, _), ids = built("BagOfWords, interleaved"), sentences()
-    weights = np.random.default_rng(2).normal(size=(6, D)).astype("float32")
-    rows = np.repeat(np.arange(6), 5)
-    with tf.GradientTape() as tape:
-        x = layer(ids.ravel(), rows=rows, count=6) if end_to_end else layer(ids.reshape(-1, 5))
-        loss = tf.reduce_sum(x * weights)
-    expected = np.zeros((V + 1, D))
-    for row, id in zip(rows, ids.ravel(), strict=True):
-        expected[id] += weights[row] if id else 0.0
-    np.testing.assert_allclose(tape.gradient(loss, layer.embeddings.value).numpy(), expected, atol=1e-5)
 
 
 def test_a_longer_sentence_than_any_counts_as_the_longest():

@@ -5,6 +5,8 @@ import itertools
 import keras
 import numpy as np
 import pytest
+import reference as ref
+import reference_recurrent as recurrent
 from helpers import to_numpy
 from layer_cases import (
     CASES,
@@ -25,35 +27,6 @@ from layer_cases import (
     memory,
     outputs_of,
     real,
-)
-from reference import (
-    aggregate_in_loops,
-    block_in_loops,
-    block_weights,
-    cnn_in_loops,
-    cosine_of_words,
-    cross_match_in_loops,
-    float64,
-    flow_in_loops,
-    highway_in_loops,
-    hop_in_loops,
-    join_in_loops,
-    norm_in_loops,
-    ordered_in_loops,
-    point_in_loops,
-    positions_in_loops,
-    self_attention_in_loops,
-    signal_in_loops,
-    sum_in_loops,
-    sums_in_loops,
-)
-from reference_recurrent import (
-    attention_in_loops,
-    bilstm_in_loops,
-    decode_in_loops,
-    dynamic_in_loops,
-    encode_in_loops,
-    sentence_in_loops,
 )
 
 from layers.attention_flow import AttentionFlow
@@ -87,7 +60,7 @@ def attentive_in_loops(layer, b, query, key, value, query_mask, key_mask):
         else:
             pairs = None
         parts = query[b, 0][Q], key[0, t][K], value[0, t][K]
-        found[t, Q] = block_in_loops(*parts, block_weights(layer), layer.epsilon, pairs)
+        found[t, Q] = ref.block_in_loops(*parts, ref.block_weights(layer), layer.epsilon, pairs)
     return [found]
 
 
@@ -97,14 +70,14 @@ def cross_in_loops(layer, b, utterance, response, scores, u_mask, r_mask):
         pairs = np.outer(u_mask[0, t], r_mask[b, 0])
         cells = np.ones_like(pairs) if release else pairs
         u, r = utterance[0, t][cells.any(axis=1)], response[b, 0][cells.any(axis=0)]
-        found[t][cells] = cross_match_in_loops(u, r, layer, pairs if release else None).ravel()
+        found[t][cells] = ref.cross_match_in_loops(u, r, layer, pairs if release else None).ravel()
     return [found]
 
 
 def images_in_loops(layer, b, matches, mask):
     images = np.stack(matches, axis=-1)[b]
     release = layer.masking == "release"
-    return [[aggregate_in_loops(image, m, layer, 1.5, release) for image, m in zip(images, mask[b], strict=True)]]
+    return [[ref.aggregate_in_loops(image, m, layer, 1.5, release) for image, m in zip(images, mask[b], strict=True)]]
 
 
 def hops_in_loops(layer, b, query, sentences, mask, *times):
@@ -112,13 +85,13 @@ def hops_in_loops(layer, b, query, sentences, mask, *times):
     memories = np.repeat(sentences[b][None], T, axis=0)
     if times:
         memories = memories + times[0][times[1][b].argmax(axis=-1)]
-    return hop_in_loops(query[b], memories, mask[b], layer)
+    return ref.hop_in_loops(query[b], memories, mask[b], layer)
 
 
 def pointers_in_loops(layer, b, state, sentences, seen, mentions, vectors, distances):
     timed = sentences[b].astype("float64") + vectors[distances[b].argmax(axis=-1)]
-    scores = [point_in_loops(state[b, t], timed[t], seen[b, t], mentions[b], layer) for t in range(T)]
-    return [sums_in_loops(each, layer.entity_CK.numpy()) for each in scores], scores
+    scores = [ref.point_in_loops(state[b, t], timed[t], seen[b, t], mentions[b], layer) for t in range(T)]
+    return [ref.sums_in_loops(each, layer.entity_CK.numpy()) for each in scores], scores
 
 
 def match_types_in_loops(layer, b, state, mentions, seen):
@@ -135,36 +108,40 @@ def match_types_in_loops(layer, b, state, mentions, seen):
 
 def cosines_in_loops(layer, b, context, responses):
     texts = [context[b][context[b] > 0], *(response[response > 0] for response in responses[b])]
-    return [[cosine_of_words(texts[0], response, layer) for response in texts[1:]]]
+    return [[ref.cosine_of_words(texts[0], response, layer) for response in texts[1:]]]
 
 
 LOOPS = {
-    "Attention": lambda layer, b, query, memory, mask: attention_in_loops(query[b], memory[b][mask[b]], layer),
-    "AttentionFlow": two_texts(flow_in_loops),
+    "Attention": lambda layer, b, query, memory, mask: recurrent.attention_in_loops(
+        query[b], memory[b][mask[b]], layer
+    ),
+    "AttentionFlow": two_texts(ref.flow_in_loops),
     "AttentiveModule": attentive_in_loops,
-    "BagOfWords": rows(sum_in_loops),
-    "BiLSTM": one_text(bilstm_in_loops),
-    "CharacterCNN": rows(lambda ids, layer: cnn_in_loops(ids[ids > 0], layer)),
+    "BagOfWords": rows(ref.sum_in_loops),
+    "BiLSTM": one_text(recurrent.bilstm_in_loops),
+    "CharacterCNN": rows(lambda ids, layer: ref.cnn_in_loops(ids[ids > 0], layer)),
     "CrossMatch": cross_in_loops,
-    "Dense": rows(lambda x, layer: np.tanh(x @ float64(*layer.weights)[0] + float64(*layer.weights)[1])),
-    "DynamicBiLSTM": two_texts(dynamic_in_loops),
+    "Dense": rows(lambda x, layer: np.tanh(x @ ref.float64(*layer.weights)[0] + ref.float64(*layer.weights)[1])),
+    "DynamicBiLSTM": two_texts(recurrent.dynamic_in_loops),
     "EntityPointer": pointers_in_loops,
-    "Highway": rows(highway_in_loops),
-    "LayerNorm": rows(lambda x, layer: norm_in_loops(x, layer.get_weights(), 0.1)),
+    "Highway": rows(ref.highway_in_loops),
+    "LayerNorm": rows(lambda x, layer: ref.norm_in_loops(x, layer.get_weights(), 0.1)),
     "LexicalMatch": cosines_in_loops,
     "MatchAggregation": images_in_loops,
     "MatchTypes": match_types_in_loops,
     "MemoryAttention": hops_in_loops,
-    "OrderedWords": rows(ordered_in_loops),
-    "PositionalEncoding": lambda layer, b, x: [x[b] + layer.weight_K.numpy()[:S, None] * signal_in_loops(S, D, 7.0)],
-    "RecurrentEncoder": lambda layer, b, x, mask: encode_in_loops(x[b][mask[b]].astype("float64"), layer),
-    "RecurrentDecoder": lambda layer, b, y, memory, mask, states: decode_in_loops(
+    "OrderedWords": rows(ref.ordered_in_loops),
+    "PositionalEncoding": lambda layer, b, x: [
+        x[b] + layer.weight_K.numpy()[:S, None] * ref.signal_in_loops(S, D, 7.0)
+    ],
+    "RecurrentEncoder": lambda layer, b, x, mask: recurrent.encode_in_loops(x[b][mask[b]].astype("float64"), layer),
+    "RecurrentDecoder": lambda layer, b, y, memory, mask, states: recurrent.decode_in_loops(
         y[b], memory[b][mask[b]], [state[b] for state in states], layer
     )[:1],
     "ReversibleWordEmbedding": lambda layer, b, x, _: [[layer.embeddings.numpy() @ row for row in x[b]]],
-    "SelfAttention": one_text(lambda x, layer: self_attention_in_loops(x, layer)),
-    "SentenceGRU": rows(sentence_in_loops),
-    "Shortcut": lambda layer, b, output, state: [join_in_loops(output[b], state[b], layer)],
+    "SelfAttention": one_text(lambda x, layer: ref.self_attention_in_loops(x, layer)),
+    "SentenceGRU": rows(recurrent.sentence_in_loops),
+    "Shortcut": lambda layer, b, output, state: [ref.join_in_loops(output[b], state[b], layer)],
     "SpeakerFeature": lambda layer, b, x, speakers: [x[b] + layer.table.numpy()[speakers[b]]],
     "WordEmbedding": lambda layer, b, ids: [layer.embeddings.numpy()[ids[b]]],
 }
@@ -290,5 +267,5 @@ def test_drops_in_training_only(name):
 def test_sinusoids_match_definition(dimension, max_timescale):
     found = sinusoids(11, dimension, max_timescale)
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, signal_in_loops(11, dimension, max_timescale), atol=1e-6)
-    np.testing.assert_allclose(interleaved_sinusoids(11, dimension), positions_in_loops(11, dimension), atol=1e-6)
+    np.testing.assert_allclose(found, ref.signal_in_loops(11, dimension, max_timescale), atol=1e-6)
+    np.testing.assert_allclose(interleaved_sinusoids(11, dimension), ref.positions_in_loops(11, dimension), atol=1e-6)

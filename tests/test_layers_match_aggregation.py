@@ -62,20 +62,6 @@ def test_match_aggregation_ignores_padding(layer):
     assert np.ptp(found) > 0.5
 
 
-@on_tensorflow
-def test_match_aggregation_needs_no_static_sizes(layer):
-    unknown = tf.function(
-        lambda image, mask: apply(layer, image, mask),
-        input_signature=[tf.TensorSpec([None] * 5 + [C], "float32"), tf.TensorSpec([None] * 5, "bool")],
-    )
-    mask = prefix_mask(4)
-    x = images(4) * mask[..., None]
-    for turns, words in [(T, J), (4, 10), (3, 9), (2, 8), (1, 1)]:
-        cut = (slice(None),) * 2 + (slice(turns), slice(words), slice(words))
-        expected = to_numpy(apply(layer, x[cut], mask[cut]))
-        np.testing.assert_allclose(to_numpy(unknown(x[cut], mask[cut])), expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("sizes", [(5, 13), (2, 9), (7, 10)])  # all remainders after division by 3
 def test_match_aggregation_release_matches_release(sizes):
     turns, words = sizes
@@ -89,7 +75,7 @@ def test_match_aggregation_release_matches_release(sizes):
 
 @on_tensorflow
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("turns", [1, 2, 3, 4, 6, 9])
+@pytest.mark.parametrize("turns", [1, 2, 9])
 def test_match_aggregation_in_bfloat16_has_the_gradient_of_float32(turns, compiled):
     # TensorFlow's own gradient of a kernel is garbage for images of two turns, at either convolution: off by .5 or more
     # for every image. What rounding makes of a maximum is off by as much for some images, not for all.

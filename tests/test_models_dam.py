@@ -16,14 +16,6 @@ def test_dam_counts_as_many_parameters_as_the_release():
     assert found == [1_398_451, 1_398_451 + 17 * 2 * 199]
 
 
-def test_dam_release_is_exact_without_padding():
-    """5, 2, 1 cells: never 1 left over before a pooling."""
-    rng, sizes = np.random.default_rng(3), {"max_turns": 5, "max_words": 5, "levels": 1}
-    batch = {"turns": rng.integers(1, V + 1, (B, 5, 5)), "responses": rng.integers(1, V, (B, N, 5))}
-    exact, release = (made(**sizes, masking=masking) for masking in ("exact", "release"))
-    np.testing.assert_allclose(to_numpy(release(batch)), to_numpy(exact(batch)), atol=1e-5)
-
-
 @pytest.mark.parametrize("T, K, J", [(3, 6, 9), (5, 7, 11), (4, 8, 10)])
 def test_dam_predicts_batches_of_one_shape_as_it_computes_them(T, K, J):
     """A graph for known shapes: TensorFlow joins operations in it that it leaves alone elsewhere."""

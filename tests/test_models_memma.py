@@ -6,11 +6,7 @@ import keras
 import numpy as np
 import pytest
 from dialog_models import (
-    MAX_WORDS,
-    NAMES,
     SMALL,
-    C,
-    V,
     batch,
     config,
     made,
@@ -37,29 +33,6 @@ def test_attention_weights_are_those_of_the_history(name, heads):
                 np.testing.assert_allclose(weights[row, :, t].sum(axis=1), float(place > 0), atol=1e-5)
                 np.testing.assert_array_equal(weights[row, :, t, place:], 0.0)
     assert not MODELS["supervised-embeddings"].build(config("supervised-embeddings")).attention_weights
-
-
-def test_memory_networks_read_what_their_features_need():
-    assert config("memma").reads == ["words", "sentences", "speakers", "turns", "times"]
-    matching = ["words", "sentences", "speakers", "turns", "mentions"]
-    assert config("memma", time=False, match_types=True).reads == matching
-    assert config("supervised-embeddings").reads == matching[:-1]
-    pointer = ["mentions", "sentences", "speakers", "times", "turns", "typed_words"]
-    assert sorted(config("entity-memma").reads) == pointer
-    for name in NAMES:
-        assert sorted(made(name).input) == sorted(config(name).reads)
-
-
-def test_memma_defaults_are_the_papers():
-    found = MODELS["memma"].config(vocabulary_size=V, max_words=MAX_WORDS, candidates=(C, 1)).to_json()
-    expected = {
-        "embedding_dim": 128,
-        "divisor": "dimension",
-        "shortcut": "gated",
-        "positions": "interleaved",
-        "speaker": True,
-    }
-    assert {field: found[field] for field in expected} == expected
 
 
 # === Entities ===

@@ -6,12 +6,11 @@ import types
 
 import numpy as np
 import pytest
-from helpers import run_script
 
 from base.files import UserError
 from data import pickles
 from data.vocabulary import Vocabulary
-from tasks.generation.data import TextSettings, load_dataset
+from tasks.generation.data import load_dataset
 from tasks.generation.prepare import Settings, prepare
 
 TRAIN = "Hi!\tHello, Tom.\thi\na\tb c d e\ta\tb\n"
@@ -80,17 +79,7 @@ def test_prepare_makes_pairs_of_neighbours(source, tmp_path):
             0,
         ),
         (TRAIN, {"max_words": 3, "min_count": 1}, ["a"], ["b"], ("a", "b"), 4),
-        (
-            "a b c\td e\tf\tg\n",
-            {"max_words": 2, "turns": 2, "min_count": 1},
-            ["d e\tf"],
-            ["g"],
-            ("d", "e", "f", "g"),
-            2,
-        ),
         ("a\t\u200b\tb\tc\n", {"min_count": 1}, ["b"], ["c"], ("b", "c"), 2),  # an utterance without a token
-        # The vocabulary is the same as with pairs of unknown words.
-        (TRAIN, {"drop_unknown": True}, ["a"], ["b"], ("a", "b", "hi"), 4),
         (TRAIN, {"vocabulary_size": 2, "drop_unknown": True}, ["a"], ["b"], ("a", "b"), 4),
         (
             "Hi, b\tc\n",
@@ -128,11 +117,6 @@ def test_pairs_are_kept_or_left_out(
     assert ("cannot be exported" in capsys.readouterr().err) == (settings.get("tokenizer") == "jieba")
 
 
-def test_no_word_is_rare_in_a_small_corpus_by_default(source, tmp_path):
-    _, words, facts = run(source, tmp_path / "out", min_count=None)
-    assert facts["settings"]["min_count"] == 1 and words == run(source, tmp_path / "one", min_count=1)[1]
-
-
 def test_vectors_are_read(source, tmp_path):
     (tmp_path / "vectors.txt").write_text("a 1 2 3\nhi 4 5 6\nother 7 8 9\n")
     run(source, tmp_path / "out", vectors=str(tmp_path / "vectors.txt"))
@@ -148,12 +132,3 @@ def test_nothing_is_left_behind_where_it_fails(source, tmp_path):
     with pytest.raises(UserError, match="expected word vectors"):
         run(source, tmp_path / "out", vectors=str(tmp_path / "no.txt"))
     assert [path.name for path in tmp_path.iterdir()] == ["talk"]
-
-
-def test_the_script_takes_the_flags(source, tmp_path):
-    flags = ["--corpus=conversations", f"--source={source}", f"--out={tmp_path / 'out'}", "--tokenizer=characters"]
-    flags += ["--nolower", "--turns=3", "--max_words=7", "--vocabulary_size=5", "--min_count=1", "--name=mine"]
-    assert run_script("prepare.py", *flags).returncode == 0
-    dataset = load_dataset(tmp_path / "out")
-    assert dataset.text == TextSettings(tokenizer="characters", lower=False, turns=3)
-    assert dataset.name == "mine" and len(dataset.vocabulary) == 7

@@ -40,9 +40,6 @@ def test_replies_are_the_same_in_any_batch(generation_dataset, generation_model,
         ("beam", "--decode expects field=value. Received: 'beam'"),
         ("beam=3,width=5", "no field 'width'; it has beam, sample, "),
         ("beam=3.5", "beam: input should be a valid integer. Received: 3.5"),
-        ("beam=", "beam: input should be a valid integer"),
-        ("sample=1", "sample: input should be a valid boolean. Received: 1"),
-        ("top_p=2", "top_p: input should be less than or equal to 1. Received: 2"),
     ],
 )
 def test_parse_decoding(text, message):

@@ -20,7 +20,6 @@ from tasks import TASKS
 from tasks.generation.data import TextSettings
 from tasks.generation.scoring import likelihood
 from tasks.generation.search import reply, words_of
-from tasks.generation.task import Training
 
 generation = TASKS["generation"]
 PAIRS = 21  # of dev
@@ -39,15 +38,6 @@ def run(trained_generation, tmp_path_factory):
 
 def perplexity(nll, split):
     return pytest.approx(np.exp(nll.sum() / split.target.lengths.sum()), rel=1e-4)
-
-
-@pytest.mark.parametrize("reverse", (False, True))
-def test_training_batches_hold_each_pair_once_beside_its_like(generation_dataset, generation_model, reverse):
-    split, config = generation_dataset.splits["train"], generation_model.config.replace(reverse=reverse)
-    batches = generation.training_batches(split, config, Training(batch_size=8), np.random.default_rng(0))
-    assert sorted(np.concatenate(batches)) == list(range(69)) and len(batches) == 9
-    written = split.source.lengths if reverse else split.target.lengths
-    assert np.mean([np.ptp(written[batch]) for batch in batches]) < np.ptp(written) / 3
 
 
 @pytest.mark.parametrize("shared", (True, False))
@@ -101,14 +91,6 @@ def test_measure_compares_replies_with_targets(generation_dataset, tmp_path, rev
     assert record["unit"] == "words" and record["search"] == "beam=2, max_length=5"
     assert record["baselines"] == baselines_of(train.target_texts, dev.source_texts, dev.target_texts)
     assert ("human, 2 sources with several targets" in record["baselines"]) == (not reverse) == (distinct == 17)
-
-
-@pytest.mark.parametrize("seen", (True, False))
-def test_measure_has_no_parts_where_all_pairs_are_of_one_kind(generation_dataset, generation_model, seen):
-    split = dataclasses.replace(generation_dataset.splits["dev"], seen=np.full(PAIRS, seen))
-    given = dataclasses.replace(generation_dataset, splits={"dev": split})
-    record = generation.measure(generation_model, given, "dev", None, baselines=False, decode="max_length=1")
-    assert record["parts"] == {} and record["counts"]["unseen"] == PAIRS * (not seen)
 
 
 # === References ===

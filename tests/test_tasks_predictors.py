@@ -97,15 +97,6 @@ def _texts(value):
     return value if isinstance(value, str) else type(value)
 
 
-def test_examples_are_those_of_dev(predictors, request):
-    run, _ = predictors["reading_comprehension"]
-    dev = TASKS["reading_comprehension"].load_dataset(request.getfixturevalue("prepared_reading")).splits["dev"]
-    last = run.examples()[-1]
-    assert last["title"] == f"dev, question {len(dev)}"
-    assert last["instance"]["passage"] == dev.texts[dev.context[-1]]
-    assert last["instance"]["question"] == dev.question_texts[-1] != ""
-
-
 def test_each_instance_says_how_its_replies_are_found(predictors):
     _, predictor = predictors["generation"]
     instances = [{"turns": ["i like tea"], "decode": decode} for decode in ("beam=3,max_length=5", "", "beam=2")]
@@ -113,10 +104,8 @@ def test_each_instance_says_how_its_replies_are_found(predictors):
     for decode, message in (
         ("beam=6", "instance 0, decode: beam may be 1, 2, 3, 4, 5, 10, 20. Received: 6"),
         ("max_length=101", "decode: max_length may be 100 at most. Received: 101"),
-        ("beams=2", "decode: Decoding has no field 'beams'"),
         ("beam=" + "[" * 190, "decode: beam: input should be a valid integer"),
         ("temperature=nan", "decode: temperature: input should be a finite number"),
-        ("beam", "decode expects field=value"),
     ):
         with pytest.raises(UserError, match=message):
             predictor.predict([{"turns": ["hi"], "decode": decode}])

@@ -34,7 +34,6 @@ def test_the_best_answer_of_all_paragraphs_is_shown_in_its_sentence(chat):
         ("Ann is tall. Bob lives\nin Rome, the\n  city. Cyd.", "Bob lives in Rome, the   city."),
         ("Plans\nBob lives in Rome\nCyd in Oslo", "Bob lives in Rome"),
         ("Bob lives in Rome!\nhe says. Cyd.", "Bob lives in Rome!"),
-        ("Plans\n  Bob lives in Rome", "Bob lives in Rome"),
     ],
 )
 def test_a_sentence_may_continue_in_the_next_line(text, shown):

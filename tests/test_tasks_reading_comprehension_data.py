@@ -41,10 +41,8 @@ def test_prepare_without_word_vectors_leaves_nothing(prepared_reading, tmp_path)
     with pytest.raises(UserError, match=r"a file of word vectors, \*\.npz"):
         prepare("squad", raw, tmp_path / "out", Settings())
     np.savez(raw / "vectors.npz", words=np.array(["a"]), vectors=np.array([["x"]], dtype=object))
-    for _ in range(2):
-        with pytest.raises(UserError, match="the arrays words and vectors"):
-            prepare("squad", raw, tmp_path / "out", Settings())
-        (raw / "vectors.npz").write_bytes(b"")
+    with pytest.raises(UserError, match="the arrays words and vectors"):
+        prepare("squad", raw, tmp_path / "out", Settings())
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
@@ -104,7 +102,7 @@ def vectors(value):
         (damaged("dataset.json", "task", value="dialog"), '"task": "reading_comprehension"'),
         (damaged("dataset.json", "trained_words", value=99), "trained_words below"),
         (lambda path: (path / "vocabulary.txt").write_text("_EOS_\n_UNK_\n"), "shape (3, dimension)"),
-        *((vectors(value), "embedding.pkl: ") for value in ([[0.0, float("nan")]] * 3, [["a"]] * 3, [1.0] * 3)),
+        (vectors([[0.0, float("nan")]] * 3), "embedding.pkl: "),
         (damaged("reading.pkl", "tokens", value="a"), "a list of texts"),
         (context("tokens", [999] * 10), "tokens must be from 1 to"),
         (question("tokens", [0]), "tokens must be from 1 to"),
@@ -113,7 +111,6 @@ def vectors(value):
         (question("context", 99), "contexts must be from 0 to"),
         (question("spans", []), "spans must be whole numbers within"),
         (question("spans", [[0, 99]]), "spans must be whole numbers within"),
-        (question("spans", [[0.5, 1]]), "spans must be whole numbers"),
         (question("answers", "Rome"), "a list of texts"),
     ],
 )

@@ -84,17 +84,6 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
         assert answers[row]["score"] == pytest.approx(scores[row], abs=1e-4)
 
 
-@pytest.mark.parametrize("text", [text for text in TEXTS if text.strip()])
-def test_offsets_are_true_to_the_text(model, text):
-    found = ask(model, ["Ann lives in Rome. " * 9, text], ["Where?", "Who lives where?"])
-    answers, starts, ends = (found[f"n_best_{name}"][1] for name in ("answer", "start", "end"))
-    assert answers.shape == (5,) and (starts >= 0).any()
-    for answer, start, end in zip(answers, starts, ends, strict=True):
-        assert answer.decode() == (text[start:end] if start >= 0 else "")
-    assert (np.diff(found["n_best_score"][1]) <= 0).all()
-    assert 0 < found["n_best_probability"][1].sum() <= 1 + 1e-5
-
-
 def test_what_is_no_text_or_of_another_shape_is_refused(model):
     for passage in (b"\xff\xfe abc", b"ab\xe2\x82", b"\xed\xa0\x80 a"):
         with pytest.raises(tf.errors.InvalidArgumentError, match="passage must be UTF-8"):

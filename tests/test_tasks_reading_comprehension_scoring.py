@@ -34,7 +34,7 @@ def test_span_loss_sums_over_all_places_of_an_answer():
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.7])
-@pytest.mark.parametrize("length", [1, 3, 7, 9])
+@pytest.mark.parametrize("length", [1, 3, 9])
 def test_best_spans_finds_what_a_loop_over_all_spans_finds(length, penalty):
     B, T, K = 3, 7, 5
     logits = np.random.default_rng(length).normal(size=(B, 2, T)).astype("float32")

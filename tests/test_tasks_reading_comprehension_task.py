@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers import copy_of, train_small
+from helpers import copy_of
 
 from base.files import UserError
 from engine.evaluate import evaluate
@@ -47,16 +47,6 @@ def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, c
     assert record["metrics"]["EM"] == pytest.approx(right)
     assert record["baselines"]["first words"] == {"EM": 0.0, "F1": 0.0}
     assert "first words" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("left_out", ["use_words", "c2q"])
-def test_the_ablations_train_and_come_back(prepared_reading, tmp_path, left_out):
-    settings = {left_out: "false", "ema": "0.0", "validations_per_epoch": "1.0"}
-    run = train_small("reading_comprehension", prepared_reading, tmp_path / "run", settings, epochs=1.0)
-    record = evaluate(reading, run.path, "dev", baselines=False)
-    assert record["settings"][left_out] is False
-    assert record["metrics"]["F1"] == pytest.approx(run.history()[-1]["F1"], abs=1e-5)
 
 
 def test_a_file_of_predictions_is_scored(prepared_reading, dataset, tmp_path, capsys):

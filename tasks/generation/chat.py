@@ -5,9 +5,10 @@ from engine.explain import draw_if_named, heat_map
 from models.decoding import Decoding
 from tasks.generation.predictor import CHOICE
 
-ONE_TURN = "The model reads what you said last, and nothing before. It learnt both sides of conversations."
+ONE_TURN = "The model reads what you said last, and nothing before. It learnt both sides of conversations.\n"
 SEVERAL_TURNS = """The model reads the last {turns} turns, its own replies among them. It learnt both sides of \
-conversations and does not know whose turn is whose: now and then it takes yours."""
+conversations and does not know whose turn is whose: now and then it takes yours.
+"""
 
 
 class GenerationChat(Chat):
@@ -22,7 +23,7 @@ class GenerationChat(Chat):
     def __init__(self, predictor, reverse_run=None, reverse_weight=0.5):
         self.predictor, self.said, self.last = predictor, [], None
         turns = predictor.text.turns
-        self.HELP = f"{ONE_TURN if turns == 1 else SEVERAL_TURNS.format(turns=turns)}\n{self.HELP}"
+        self.HELP = (ONE_TURN if turns == 1 else SEVERAL_TURNS.format(turns=turns)) + self.HELP
         self.commands = {
             "/beam": self.beam,
             "/sample": self.sample,
@@ -74,12 +75,12 @@ class GenerationChat(Chat):
         return f"beam of {beam}" if beam > 1 else "greedy search"
 
     def sample(self, argument=""):
-        drawn = CHOICE if self.predictor.reverse else 1
         try:
-            self.predictor.decoding = Decoding(sample=True, temperature=float(argument or 1.0), beam=drawn)
+            temperature, beam = float(argument or 1.0), CHOICE if self.predictor.reverse else 1
+            self.predictor.decoding = Decoding(sample=True, temperature=temperature, beam=beam)
         except ValueError:
             return f"/sample expects a temperature above 0, as 0.7. Received: {argument}"
-        return f"sampling at temperature {self.predictor.decoding.temperature:g}"
+        return f"sampling at temperature {temperature:g}"
 
     def reverse(self, argument=""):
         try:
@@ -96,7 +97,6 @@ class GenerationChat(Chat):
         return "forgotten"
 
     def attention(self, path=""):
-        """Shows the attention of the last reply as text, or as a picture in a PNG file."""
         if self.last is None:
             return "Say something first."
         if not self.last["attention"]:

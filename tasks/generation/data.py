@@ -149,7 +149,6 @@ def encode_pairs(utterances, pairs, vocabulary):
 
 
 def _split(pairs, vocabulary):
-    """Makes a split of encoded pairs; what is wrong with them is a `TypeError`, `ValueError` or `LookupError`."""
     source, target = Sequences.of(pairs["source"]), Sequences.of(pairs["target"])
     columns = prepared.texts(pairs["source_text"]), prepared.texts(pairs["target_text"]), pairs["seen"]
     if set(map(type, pairs["seen"])) - {bool}:

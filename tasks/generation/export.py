@@ -45,7 +45,7 @@ class GenerationText:
         return tf.concat([begins, padded[:, 1:]], axis=1)
 
     def texts(self, ids):
-        """Replies as a reader expects them, string `(B, K)`, from ids `(B, K, L)`."""
+        """Replies, string `(B, K)`, from ids `(B, K, L)`."""
         return self.join(tf.gather(self.words, ids))
 
 

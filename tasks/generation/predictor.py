@@ -140,8 +140,7 @@ class GenerationPredictor(Predictor):
         return parse_decoding(instance.decode, "decode") if instance.decode else self.decoding
 
     def _search(self, asked):
-        """Searches replies for sources, each with a `Decoding` of one kind: ids, int `(B, K, L)`, the best first, and
-        what they are ranked by, float `(B, K)`."""
+        """Searches replies for sources, each with a `Decoding` of one kind; returns what `decode` does."""
         decoder = self._decoder_of(*_kind(asked[0][1])[:2])
         ids, scores = map(np.asarray, decoder.predict_on_batch(self._inputs(asked)))
         if self.reverse:
@@ -160,7 +159,7 @@ class GenerationPredictor(Predictor):
         return self.text.join(words_of(ids, self.vocabulary))
 
     def _answer(self, ids, scores):
-        best = [Reply(text=self._text(row), score=float(score)) for row, score in zip(ids, scores, strict=True)]
+        best = [Reply(text=self._text(row), score=score) for row, score in zip(ids, scores.tolist(), strict=True)]
         return self.Answer(response=best[0].text, best=best)
 
     def _maps(self, source, ids, weights):

@@ -59,7 +59,11 @@ def prepare(corpus, source, out, settings):
     """Prepares a corpus for response generation, see `data.prepared`."""
     reader, source = CORPORA[corpus].reader, pathlib.Path(source)
     given = Words.of(settings.vocabulary_of, "generation") if settings.vocabulary_of else None
-    text = _text_settings(settings, given, reader.TOKENIZER)
+    if given:
+        text = text_settings(given.facts.get("text", given.facts.get("settings")), given.path)
+    else:
+        tokenizer = settings.tokenizer or reader.TOKENIZER
+        text = TextSettings(tokenizer=tokenizer, lower=settings.lower, turns=settings.turns)
     settings = settings.replace(**text.to_json())
     if TOKENIZERS[text.tokenizer].segment:
         reason = f"the tokenizer {text.tokenizer} cannot run inside a TensorFlow graph; mixed, by characters, can"
@@ -76,7 +80,7 @@ def prepare(corpus, source, out, settings):
         if not conversations.pairs:
             raise UserError(f"{source}: expected pairs for {split}. None of {conversations.possible} are left")
         data[split] = encode_pairs(conversations.utterances, conversations.pairs, vocabulary)
-    seen = set(_letters(data["train"]))
+    seen = set(_letters(data["train"]))  # the pairs without case and punctuation
     for pairs in data.values():
         pairs["seen"] = [pair in seen for pair in _letters(pairs)]
     statistics = {split: _statistics(splits[split], data[split]) for split in SPLITS}
@@ -89,15 +93,8 @@ def prepare(corpus, source, out, settings):
     print(f"{out}: {len(vocabulary):,} words")
 
 
-def _text_settings(settings, given, tokenizer):
-    """The `TextSettings`: those of `--vocabulary_of`, else those of the flags and the corpus's tokenizer."""
-    if given:
-        return text_settings(given.facts.get("text", given.facts.get("settings")), given.path)
-    return TextSettings(tokenizer=settings.tokenizer or tokenizer, lower=settings.lower, turns=settings.turns)
-
-
 class _Conversations:
-    """The conversations of a split, lists of texts, as utterances of words and pairs of these."""
+    """The conversations of a split as utterances, lists of words, and pairs of these."""
 
     def __init__(self, conversations, text):
         self.number = len(conversations)
@@ -135,7 +132,6 @@ def _vocabulary(conversations, settings):
 
 
 def _letters(split):
-    """The pairs of a split without case and punctuation."""
     texts = zip(split["source_text"], split["target_text"], strict=True)
     return [tuple(re.sub(r"[\W_]+", "", text.lower()) for text in pair) for pair in texts]
 

@@ -13,9 +13,9 @@ SHORT = {**TRAINING, "epochs": 1.0, "precision": "bfloat16"}
 SUBTITLES = {**SHORT, "validations_per_epoch": 2}
 """One epoch of subtitles: compares tokenizers."""
 TUTORIAL = {"attention": "luong_dot", "dropout": 0.1, "layers": 2, "merge": "sum", "embedding_start": "normal"}
-TUTORIAL = {**TUTORIAL, "embedding_dim": 500, "hidden": 500}
+TUTORIAL |= {"embedding_dim": 500, "hidden": 500}
 TUTORIAL_TRAINING = {**TRAINING, "epochs": 6.61, "validations_per_epoch": 6.05, "learning_rate": 1e-4}
-TUTORIAL_TRAINING = {**TUTORIAL_TRAINING, "decoder_rate": 5.0, "decay": 1.0, "gradient_clip": 50.0}
+TUTORIAL_TRAINING |= {"decoder_rate": 5.0, "decay": 1.0, "gradient_clip": 50.0}
 
 
 def _chat(title, corpus="dailydialog", training=TRAINING, config=CHAT, **changes):

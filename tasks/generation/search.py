@@ -68,7 +68,7 @@ def rerank(reverse, sources, ids, scores, weight=0.5):
     ids in the new order, and the sums above.
     """
     R, K, _ = ids.shape
-    replies = [[*_without_end(each), EOS_ID] for each in ids.reshape(R * K, -1)]
+    replies = [[*each[(each != PADDING_ID) & (each != EOS_ID)], EOS_ID] for each in ids.reshape(R * K, -1)]
     pairs = GenerationSplit(Sequences.of(replies), sources.take(np.repeat(np.arange(R), K)), reverse.begin_id)
     scores = (1 - weight) * scores - weight * likelihood(reverse, pairs).reshape(R, K)
     order = np.argsort(-scores, axis=1, kind="stable")
@@ -101,11 +101,7 @@ def attention(model, source, ids):
 
 def words_of(ids, vocabulary):
     """The words of a reply, int `(L,)`, without `_EOS_` and padding."""
-    return [vocabulary.words[id - 1] for id in _without_end(ids)]
-
-
-def _without_end(ids):
-    return [id for id in ids.tolist() if id not in (PADDING_ID, EOS_ID)]
+    return [vocabulary.words[id - 1] for id in ids.tolist() if id not in (PADDING_ID, EOS_ID)]
 
 
 # === Decoding as text ===

@@ -136,7 +136,9 @@ class GenerationTask(task.Task):
         reply_to = dict(zip((pairs.source_texts[row] for row in rows), texts, strict=True))
         replies = [reply_to[source] for source in pairs.source_texts]
         if options.get("scores_out"):
-            _write(options["scores_out"], zip(pairs.source_texts, pairs.target_texts, replies, strict=True))
+            with atomic_file(options["scores_out"]) as file:
+                for row in zip(pairs.source_texts, pairs.target_texts, replies, strict=True):
+                    file.write("\t".join(text.replace("\t", " / ") for text in row) + "\n")
 
         def metrics_of(chosen):
             compared = [replies[i] for i in chosen], [[pairs.target_texts[i]] for i in chosen]
@@ -169,8 +171,8 @@ class GenerationTask(task.Task):
         else:
             counted = f"{pairs} references of {counts['sources']:,} sources"
             compared = "all references of a source at once"
-        caption = f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included; "
-        caption += f"BLEU by sacrebleu on these tokens, {compared}."
+        unit = f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included"
+        caption = f"{unit}; BLEU by sacrebleu on these tokens, {compared}."
         return f"{counted}; {record.get('search', 'greedy search')}", caption
 
     # === Use ===
@@ -192,10 +194,3 @@ class GenerationTask(task.Task):
 
 def _perplexity(nll, split, rows=slice(None)):
     return perplexity(float(nll[rows].sum(dtype=np.float64)), int(split.target.lengths[rows].sum()))
-
-
-def _write(path, rows):
-    """Writes rows of texts, separated by tabs; a tab in a text becomes ` / `."""
-    with atomic_file(path) as file:
-        for row in rows:
-            file.write("\t".join(text.replace("\t", " / ") for text in row) + "\n")

@@ -27,7 +27,6 @@ class ReadingComprehensionChat(Chat):
         self.paragraphs, self.last = [], None
 
     def read(self, path=""):
-        """Takes the text of a file, and says what it is."""
         try:
             text = pathlib.Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

@@ -63,15 +63,8 @@ def shared_words(question, passage):
 
 
 def fit_scale(scores, shared, right):
-    """Fits the scale under which answers are most probable.
-
-    Args:
-        scores, shared: Arguments of `Scale.confidence`, float `(N,)`.
-        right: Whether each answer is correct, bool `(N,)`.
-
-    Returns:
-        A `Scale`; `None` where higher scores are not more often correct.
-    """
+    """The `Scale` under which answers, correct where `right`, are most probable, from arguments of `Scale.confidence`,
+    `(N,)` all. `None` where higher scores are not more often correct."""
     right = np.asarray(right, bool)
     if not 0 < right.sum() < len(right):
         return None
@@ -85,21 +78,17 @@ def fit_scale(scores, shared, right):
         return None
     threshold = float(scipy.special.expit(np.quantile((X @ found)[right], 1 - KEPT)))
     weights = found[:2] / spread
-    names = dict(zip(("score_weight", "shared_weight"), weights.tolist(), strict=True))
-    return Scale(**names, offset=float(found[2] - weights @ mean), threshold=threshold)
+    offset = float(found[2] - weights @ mean)
+    return Scale(score_weight=float(weights[0]), shared_weight=float(weights[1]), offset=offset, threshold=threshold)
 
 
 def measure_confidence(model, split, length_multiple=4):
     """Fits a scale to half of a split's questions, and tries it on the others.
 
-    Args:
-        model, split, length_multiple: See `tasks.reading_comprehension.scoring.predict`.
-
-    Returns:
-        The fields of a `Scale`; `questions`, the number of those that were asked twice; and for the other half
-        `right_kept` and `wrong_refused`, the fractions of correct answers that count as good and of wrong ones that do
-        not. And the reliability on that half: the fraction of correct answers and the mean confidence of answers of
-        like confidence, as `engine.task.Task.metrics_by` has groups. `None, []` where no scale can be fitted.
+    Returns the fields of a `Scale`; `questions`, the number of those that were asked twice; and for the other half
+    `right_kept` and `wrong_refused`, the fractions of correct answers that count as good and of wrong ones that do not.
+    And the reliability on that half: the fraction of correct answers and the mean confidence of answers of like
+    confidence, as `engine.task.Task.metrics_by` has groups. `None, []` where no scale can be fitted.
     """
     rows, others, shared = _asked_twice(split)
     if len(rows) < 4:
@@ -124,15 +113,12 @@ def measure_confidence(model, split, length_multiple=4):
         "right_kept": float(np.mean(good[right])) if right.any() else None,
         "wrong_refused": float(np.mean(~good[~right])) if not right.all() else None,
     }
-    return record, [
-        {
-            "group": f"{number / BINS:.1f}",
-            "examples": int(of.sum()),
-            "metrics": {"right": float(right[of].mean()), "confidence": float(confidence[of].mean())},
-        }
-        for number, of in ((number, bins == number) for number in range(BINS))
-        if of.any()
-    ]
+    groups = []
+    for number in np.unique(bins).tolist():
+        of = bins == number
+        metrics = {"right": float(right[of].mean()), "confidence": float(confidence[of].mean())}
+        groups.append({"group": f"{number / BINS:.1f}", "examples": int(of.sum()), "metrics": metrics})
+    return record, groups
 
 
 def _asked_twice(split):

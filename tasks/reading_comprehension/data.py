@@ -157,7 +157,6 @@ def load_dataset(path):
 
 
 def _splits(data, vocabulary, characters):
-    """Makes the splits, checked: what is wrong is a `TypeError`, `ValueError` or `LookupError`."""
     texts, contexts, splits = prepared.texts, data["contexts"], {}
     shared = {
         "tokens": Tokens.of(texts(data["tokens"]), vocabulary, characters),
@@ -182,9 +181,13 @@ def _splits(data, vocabulary, characters):
 
 
 def _check(split):
-    for sequences in (split.contexts, split.questions):
-        _check_range("tokens", sequences.ids, 1, len(split.tokens.words) - 1)
-    _check_range("contexts", split.context, 0, len(split.contexts) - 1)
+    tokens = np.concatenate([split.contexts.ids, split.questions.ids])
+    for name, numbers, low, size in (
+        ("tokens", tokens, 1, len(split.tokens.words)),
+        ("contexts", split.context, 0, len(split.contexts)),
+    ):
+        if len(numbers) and not low <= numbers.min() <= numbers.max() < size:
+            raise ValueError(f"{name} must be from {low} to {size - 1}")
     if (split.offsets.lengths != 2 * split.contexts.lengths).any():
         raise ValueError("offsets must be the start and the end of each token")
     for row, (places, text) in enumerate(zip(split.offsets.lists(), split.texts, strict=True)):
@@ -194,8 +197,3 @@ def _check(split):
         numbers = [type(place) is int for span in spans for place in span]
         if not numbers or not all(numbers) or not all(0 <= first <= last < length for first, last in spans):
             raise ValueError(f"question {id:.60}: spans must be whole numbers within its {length} words")
-
-
-def _check_range(name, numbers, low, high):
-    if len(numbers) and not low <= numbers.min() <= numbers.max() <= high:
-        raise ValueError(f"{name} must be from {low} to {high}")

@@ -71,11 +71,7 @@ def reading_archive(model, vocabulary, characters):
         probability  float32 (B,)    `p1 p2` within the passage; 0 for none
 
     These are the names and values of `predictor.Found`. `n_best_answer` and so on, `(B, K)`, are those of its `n_best`,
-    answers that share no word.
-
-    Args:
-        model: A `models.bidaf.BiDAF`.
-        vocabulary, characters: The `data.vocabulary.Vocabulary` of its words and of its characters.
+    answers that share no word. `vocabulary` and `characters` are those of the model's words and characters.
     """
     text = ReadingText(vocabulary, characters)
     without_cudnn(model)
@@ -109,8 +105,8 @@ def reading_archive(model, vocabulary, characters):
         return best | {f"n_best_{name}": value for name, value in n_best.items()}
 
     archive = keras.export.ExportArchive()
-    archive.track(text.words)
-    archive.track(text.characters)
+    for table in (text.words, text.characters):
+        archive.track(table)
     strings = [tf.TensorSpec((None,), tf.string, name=name) for name in ("passage", "question")]
     archive.add_endpoint("answer", answer, strings)
     return archive

@@ -76,10 +76,8 @@ def best_apart(spans, count):
     """
     kept = []
     for span in sorted(spans, key=lambda span: (-span.score, span.first, span.last)):
-        if all(span.last < other.first or other.last < span.first for other in kept):
+        if len(kept) < count and all(span.last < other.first or other.last < span.first for other in kept):
             kept.append(span)
-        if len(kept) == count:
-            break
     return kept
 
 
@@ -163,8 +161,7 @@ class ReadingComprehensionPredictor(Predictor):
         """Like `Predictor`'s; words in brackets are read by their letters alone."""
         [answer] = self.answer([instance])
         read = [
-            (name, in_brackets([word.lower() for word in _words(getattr(instance, name))], self.vocabulary))
-            for name in ("passage", "question")
+            (name, in_brackets([word.lower() for word in _words(text)], self.vocabulary)) for name, text in instance
         ]
         return read, [(each.score, each.answer) for each in answer.n_best]
 
@@ -186,15 +183,14 @@ class ReadingComprehensionPredictor(Predictor):
         flow, (inputs, _) = self.model.get_layer("attention_flow"), split.collate([0])
         S_TJ = np.asarray(flow.similarity(*self._encoder.predict_on_batch(inputs))[0], np.float64)
         a_TJ, b_T = scipy.special.softmax(S_TJ, axis=1), scipy.special.softmax(S_TJ.max(axis=1))
-        shown = {
-            "passage attends to question": (flow.c2q, words, question, a_TJ),
-            "question attends to passage": (flow.q2c, ["question"], words, b_T[None]),
+        c2q = {"title": "passage attends to question", "rows": words, "columns": question, "weights": a_TJ.tolist()}
+        q2c = {
+            "title": "question attends to passage",
+            "rows": ["question"],
+            "columns": words,
+            "weights": [b_T.tolist()],
         }
-        return [
-            {"title": title, "rows": rows, "columns": columns, "weights": weights.tolist()}
-            for title, (used, rows, columns, weights) in shown.items()
-            if used
-        ]
+        return [c2q] * flow.c2q + [q2c] * flow.q2c
 
     @functools.cached_property
     def _encoder(self):
@@ -204,7 +200,7 @@ class ReadingComprehensionPredictor(Predictor):
     def _split(self, instances):
         """Questions on passages, a context each."""
         passages, questions = ([getattr(each, name) for each in instances] for name in ("passage", "question"))
-        index, nothing = {}, [[]] * len(instances)
+        index, count = {}, len(instances)
         contexts, asked = (
             Sequences.of([[index.setdefault(word, len(index) + 1) for word in _words(text)] for text in texts])
             for texts in (passages, questions)
@@ -214,12 +210,12 @@ class ReadingComprehensionPredictor(Predictor):
             contexts=contexts,
             texts=passages,
             offsets=Sequences.of([[place for span in tokenize(text) for place in span] for text in passages]),
-            articles=np.zeros(len(instances), int),
-            ids=[""] * len(instances),
-            context=np.arange(len(instances)),
+            articles=np.zeros(count, int),
+            ids=[""] * count,
+            context=np.arange(count),
             questions=asked,
-            answers=nothing,
-            spans=nothing,
+            answers=[[]] * count,
+            spans=[[]] * count,
             question_texts=questions,
         )
 
@@ -255,12 +251,10 @@ class ReadingComprehensionPredictor(Predictor):
             confidence = self.scale and self.scale.confidence(score, shared_words(*words))
             n_best.append(Found(**found, probability=float(np.exp(log_p)), confidence=confidence))
         good = self.scale and n_best[0].confidence >= self.scale.threshold
-        unknown = self._unknown_percent(_words(asked.texts[row]) + _words(asked.question_texts[row]))
+        words = [word.lower() for text in (asked.texts[row], asked.question_texts[row]) for word in _words(text)]
+        ids = self.vocabulary.encode(word for word in words if any(map(str.isalnum, word)))
+        unknown = round(100 * ids.count(self.vocabulary.unk_id) / max(len(ids), 1), 1)
         return self.Answer(**dict(n_best[0]), good=good, n_best=n_best, unknown_percent=unknown)
-
-    def _unknown_percent(self, tokens):
-        words = [token.lower() for token in tokens if any(map(str.isalnum, token))]
-        return round(100 * self.vocabulary.encode(words).count(self.vocabulary.unk_id) / max(len(words), 1), 1)
 
 
 def _words(text):

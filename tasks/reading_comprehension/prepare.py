@@ -49,7 +49,7 @@ def prepare(corpus, source, out, settings):
     reader, source = CORPORA[corpus].reader, pathlib.Path(source)
     files = reader.find_splits(source)
     given = Words.of(settings.vocabulary_of, "reading_comprehension") if settings.vocabulary_of else None
-    vectors = None if given else read_vectors(_vectors_file(source, settings))
+    vectors = None if given else read_vectors(settings.vectors or _vectors_beside(source))
     with atomic_directory(out) as directory:
         tokens, contexts, numbers, splits, statistics = {}, [], {}, {}, {}
         for split, (file, other_starts) in files.items():
@@ -77,14 +77,12 @@ def prepare(corpus, source, out, settings):
 
 
 def _count(tokens, contexts, questions):
-    """Counts the words, in lower case, of contexts and questions, and the characters of contexts."""
     words = [token.lower() for token in tokens]
     words = collections.Counter(words[number - 1] for text in (*contexts, *questions) for number in text["tokens"])
     return words, collections.Counter(char for context in contexts for char in context["text"] if not char.isspace())
 
 
 def _vocabulary(source, words, tokens, vectors, settings):
-    """The vocabulary, the table of its vectors, and the number of those that can be trained."""
     in_corpus = {token.lower() for token in tokens}
     known = [word for word in vectors if settings.words_of == "all" or word in in_corpus]
     if not known:
@@ -95,9 +93,7 @@ def _vocabulary(source, words, tokens, vectors, settings):
     return vocabulary, table, len(vocabulary) - len(Vocabulary.of(known))
 
 
-def _vectors_file(source, settings):
-    if settings.vectors:
-        return pathlib.Path(settings.vectors)
+def _vectors_beside(source):
     found = [*sorted(source.glob("*.npz")), *sorted(source.glob("glove*.txt"))]
     if not found:
         raise UserError(f"{source}: expected a file of word vectors, *.npz or glove*.txt, or --vectors=FILE")
@@ -119,8 +115,8 @@ def _encode(reader, question, tokens, contexts, numbers):
             raise UserError(
                 f"question {question.id}: expected words in its context. Received: {question.context!r:.60}"
             )
-        context = {"text": question.context, "tokens": encode(question.context, offsets), "offsets": flat}
-        contexts.append({**context, "article": question.article})
+        tokens_of = encode(question.context, offsets)
+        contexts.append({"text": question.context, "tokens": tokens_of, "offsets": flat, "article": question.article})
     flat = contexts[number]["offsets"]
     offsets = list(zip(flat[::2], flat[1::2], strict=True))
     spans = dict.fromkeys(filter(None, (reader.align(offsets, answer) for answer in question.answers)))

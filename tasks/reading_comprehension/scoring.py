@@ -62,7 +62,6 @@ def answers(split, spans):
 
 
 def record_of(split, predictions):
-    """The metrics and counts of `{question id: text}` on a split."""
     return {
         "metrics": squad_metrics(predictions, dict(zip(split.ids, split.answers, strict=True))),
         "counts": {"questions": len(split), "contexts": len(set(split.context.tolist()))},
@@ -72,12 +71,11 @@ def record_of(split, predictions):
 def by_first_word(split, predictions):
     """The metrics of questions by their first words, see `engine.task.Task.metrics_by`."""
     groups = {}
-    for row, text in enumerate(split.question_texts):
+    for id, text, right in zip(split.ids, split.question_texts, split.answers, strict=True):
         word = re.match(r"\W*(\w*)", text.lower())[1]
-        groups.setdefault(word if word in FIRST_WORDS else "other", []).append(row)
-    found = []
-    for group in (*FIRST_WORDS, "other"):
-        if rows := groups.get(group):
-            metrics = squad_metrics(predictions, {split.ids[row]: split.answers[row] for row in rows})
-            found.append({"group": group, "examples": len(rows), "metrics": metrics})
-    return found
+        groups.setdefault(word if word in FIRST_WORDS else "other", {})[id] = right
+    return [
+        {"group": group, "examples": len(groups[group]), "metrics": squad_metrics(predictions, groups[group])}
+        for group in (*FIRST_WORDS, "other")
+        if group in groups
+    ]
