@@ -43,14 +43,6 @@ def test_batches_hold_examples_of_like_size():
     assert (np.mean([np.ptp(size[b], axis=0) for b in in_random_order], axis=0) > 40).all()
 
 
-def test_order_is_shuffled_and_repeats_with_its_seed():
-    def order(seed):
-        return np.concatenate(batches_by_size(sizes(700), 7, np.random.default_rng(seed))).tolist()
-
-    assert order(1) == order(1)
-    assert order(1) != order(2)
-
-
 def test_the_batch_of_a_step_is_the_same_whoever_asks_and_when():
     made = []
 

@@ -67,10 +67,10 @@ READERS = {
         "1\thello there\thi\ta\u2028b\x85c\x0bd\x0ce\x1cf\rg\n0\t\tno\n",
         [smn.Line(1, 1, ["hello there", "hi"], "a\u2028b\x85c\x0bd\x0ce\x1cf\rg"), smn.Line(2, 0, [""], "no")],
         {
-            **dict.fromkeys(("1 hello there", ""), f"{smn.FORMAT}, which has tabs"),
-            **dict.fromkeys(("2\thello\tthere", "\thello\tthere", "\ufeff1\thello\tthere"), "a label 0 or 1"),
-            **dict.fromkeys(("1\thello there", "1\thello" + 70 * "o"), f"{smn.FORMAT}, at least three fields"),
-            **dict.fromkeys(("1\thello\t", "1\thello\t \x0b\r"), "a response that is not empty"),
+            "": f"{smn.FORMAT}, which has tabs",
+            **dict.fromkeys(("2\thello\tthere", "\ufeff1\thello\tthere"), "a label 0 or 1"),
+            "1\thello" + 70 * "o": f"{smn.FORMAT}, at least three fields",
+            "1\thello\t \x0b\r": "a response that is not empty",
         },
         f"lines of {smn.FORMAT}",
     ),
@@ -85,8 +85,8 @@ READERS = {
     ),
     "dailydialog": Reader(
         of_paths(dailydialog),
-        "Say , Jim ! __eou__ I \u2019 Ve a pen . __eou__\nA__eou__b __eou__ c\t1\t2 1\t0 0\n",
-        [["Say , Jim !", "I've a pen ."], ["A", "b", "c"]],
+        "Say , Jim ! __eou__ I \u2019 Ve a pen . __eou__\nthe ' New ' __eou__b __eou__ ma ' am\t1\t2 1\t0 0\n",
+        [["Say , Jim !", "I've a pen ."], ["the ' New '", "b", "ma'am"]],
         {
             **dict.fromkeys(("no end", "one __eou__", ""), "utterances separated by __eou__"),
             "a __eou__ __eou__ b __eou__": "no empty utterance",
@@ -97,9 +97,6 @@ READERS = {
         f"E\nM {{\\an8}}one  two\nM {{\\an8}}{{\\fs16}}\nM {'你好'.encode().decode('iso-8859-2')}\nE\nE\nM M\n",
         [["one  two", "你好"], ["M"]],
         dict.fromkeys(("b c", "Ma", ""), "E or M and an utterance"),
-    ),
-    "subtitles without a block": Reader(
-        of_paths(subtitles), "E\n", [], {"\ufeffM a": "E or M and an utterance"}, "conversations"
     ),
     "cornell lines": Reader(
         with_beside(cornell, "movie_conversations.txt", CORNELL["movie_conversations.txt"], first=True),
@@ -115,8 +112,8 @@ READERS = {
         dict.fromkeys(
             (
                 "",
-                *(f"u0 +++$+++ u1 +++$+++ m0 +++$+++ {lines}" for lines in ("L1, L2", "[]", "['L1', 5]")),
-                *(f"u0 +++$+++ u1 +++$+++ {film} +++$+++ ['L1']" for film in ("x0", "m" + "9" * 5000)),
+                *(f"u0 +++$+++ u1 +++$+++ m0 +++$+++ {lines}" for lines in ("L1, L2", "['L1', 5]")),
+                f"u0 +++$+++ u1 +++$+++ m{'9' * 5000} +++$+++ ['L1']",
             ),
             FILM_LINE,
         ),
@@ -138,12 +135,10 @@ READERS = {
             [Turn(8, "again", "sure"), Turn(9, "in rome", "ok")],
         ],
         {
-            **dict.fromkeys(("hello\tthere", "3", "3\thello\tthere", "-3 hello\tthere", "\u0662 hello\tthere"), DIALOG),
-            **dict.fromkeys(("\ufeff3 hello\tthere", "9" * 5000 + " hello\tthere", "3 " + 61 * "o"), DIALOG),
-            **dict.fromkeys(("3 hello\tthere\tyou", "3 hello\t", "3 hello\t \x0b\r", "3 hello there"), DIALOG),
-            **dict.fromkeys(("3 resto has thai", "3 resto R_price", "3 resto R_price very cheap"), DIALOG),
-            **dict.fromkeys(("3 resto  R_price cheap", "3 resto R_price ", "3 api_call no results"), DIALOG),
-            **dict.fromkeys(("4 hello\tthere", "0 hello\tthere"), "number 3 or 1"),
+            **dict.fromkeys(("3", "-3 hello\tthere", "9" * 5000 + " hello\tthere", "3 " + 61 * "o"), DIALOG),
+            **dict.fromkeys(("3 hello\tthere\tyou", "3 hello\t \x0b\r", "3 resto has thai"), DIALOG),
+            **dict.fromkeys(("3 resto R_price very cheap", "3 resto R_price ", "3 api_call no results"), DIALOG),
+            "4 hello\tthere": "number 3 or 1",
             "\n2 hi\thello": "number 1",
         },
         "dialogs",
@@ -153,7 +148,7 @@ READERS = {
         "1 you are welcome\n1  ok , sure\n1 Did you say north?\n2 ok\n",
         ["you are welcome", "ok , sure", "Did you say north?", "ok"],
         {
-            **dict.fromkeys(("hello", "", "1", "1 \t ", "x hello", "\ufeff1 hello", "9" * 10 + " hello"), CANDIDATE),
+            **dict.fromkeys(("", "1 \t ", "x hello", "9" * 10 + " hello"), CANDIDATE),
             "2  ok ,  sure": "a candidate that line 2 does not have already",
         },
         "candidates",
@@ -166,11 +161,7 @@ READERS = {
             Fact("prezzo", "R_phone", "prezzo_phone"),
             Fact("cote", "R_price", "cheap"),
         ],
-        {
-            **dict.fromkeys(("1 prezzo R_price", "1 prezzo R_price very cheap", "1 prezzo price cheap", ""), FACT),
-            **dict.fromkeys(("1 prezzo R_price  cheap", "1 prezzo R_price\t", "1 prezzo R_price \tcheap"), FACT),
-            "prezzo R_price cheap": FACT,
-        },
+        dict.fromkeys(("1 prezzo R_price very cheap", "1 prezzo price cheap", "1 prezzo R_price\t", ""), FACT),
         "facts",
     ),
 }
@@ -266,16 +257,6 @@ def test_any_lines_are_read_or_refused(tmp_path_factory, reader, packed, data):
     accepts(lambda: read(path), largest_content(path))
 
 
-BOMBS = [b"1\t" + b"a" * 2**23, b" " * 2**23 + b"[]"]
-
-
-@pytest.mark.parametrize("bomb", BOMBS, ids=["a line", "spaces"])
-def test_little_that_holds_much_is_refused(tmp_path, bomb):
-    path = written(tmp_path / "a.gz", gzip.compress(bomb, 1))
-    for read in (READERS["smn"].read, READERS["conversations"].read, read_vectors, squad.read):
-        assert not accepts(lambda read=read: read(path), largest_content(path))
-
-
 PASSAGE = "Ann lives in Rome. Bob lives in Oslo."
 QAS = [{"id": "q1", "question": "Where is Ann?", "answers": [{"text": "Rome", "answer_start": 13}]}]
 SQUAD = {"data": [{"title": "t", "paragraphs": [{"context": PASSAGE, "qas": QAS}]}]}
@@ -337,20 +318,6 @@ def test_dailydialog_takes_the_first_of_its_names(tmp_path, files, train):
     files = {**files, "zh_dev_human.txt": "d"}
     found = read(dailydialog, write(tmp_path, {name: f"{text} __eou__ z\n" for name, text in files.items()}))
     assert found == {"train": [[*train, "z"]], "dev": [["d", "z"]]}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("don ' t Don \u2018 t Don\u2019t", "don't Don't Don't"),
-        ("I \u2019 m I' m I 'm it \u2019 ll they \u2019 re he \u2019 d", "I'm I'm I'm it'll they're he'd"),
-        ("O \u2019 clock , ma ' am", "O'clock , ma'am"),
-        ("a ' New College ' to see", "a ' New College ' to see"),
-        ("the students \u2019 team", "the students \u2019 team"),
-    ],
-)
-def test_dailydialog_joins_apostrophes(text, expected):
-    assert dailydialog.join_apostrophes(text) == expected
 
 
 def test_cornell_breaks_at_missing_lines_and_holds_films_out(tmp_path):

@@ -20,24 +20,14 @@ from data.corpora.babi_dialog import (
 BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["1 a\tb\n2 c\td\n1 e\tf\n", "\n1 a\tb\n2 c\td\n\n \n\n1 e\tf\n\n\n"],
-    ids=["numbers that restart are enough", "more blank lines"],
-)
-def test_dialogs_end_at_blank_lines_or_number_1(tmp_path, content):
-    (tmp_path / "trn.txt").write_text(content)
-    dialogs = read_dialogs(tmp_path / "trn.txt")
-    assert [[(turn.user, turn.bot) for turn in dialog] for dialog in dialogs] == [
-        [("a", "b"), ("c", "d")],
-        [("e", "f")],
-    ]
-    lines = content.split("\n")
-    assert all(lines[turn.number - 1].endswith(f" {turn.user}\t{turn.bot}") for dialog in dialogs for turn in dialog)
-    assert Fact("resto", "R_rating", "2").text == "resto R_rating 2"
+def test_dialogs_end_at_blank_lines_or_number_1(tmp_path):
+    for content in ("1 a\tb\n2 c\td\n1 e\tf\n", "\n1 a\tb\n2 c\td\n\n \n\n1 e\tf\n\n\n"):
+        (tmp_path / "trn.txt").write_text(content)
+        dialogs = [[(turn.user, turn.bot) for turn in dialog] for dialog in read_dialogs(tmp_path / "trn.txt")]
+        assert dialogs == [[("a", "b"), ("c", "d")], [("e", "f")]]
 
 
-@pytest.mark.parametrize("content", ["\n", "\n \n", "1 resto R_price cheap\n"])
+@pytest.mark.parametrize("content", ["\n \n", "1 resto R_price cheap\n"])
 def test_a_file_without_a_turn_is_refused(tmp_path, content):
     (tmp_path / "trn.txt").write_text(content)
     with pytest.raises(UserError, match=r"trn\.txt: expected dialogs\. Received: no turn$"):
@@ -74,10 +64,8 @@ def test_find_tasks(tmp_path):
 @pytest.mark.parametrize(
     ("number", "missing", "expected"),
     [
-        (1, SHARED[0], "its candidates, dialog-babi-task1-*candidates.txt or dialog-babi-candidates.txt"),
         (5, SHARED[1], "its knowledge base, dialog-babi-task5-*kb.txt or dialog-babi-kb-all.txt"),
         (6, OWN[0], "its candidates, dialog-babi-task6-*candidates.txt"),
-        (6, OWN[1], "its knowledge base, dialog-babi-task6-*kb.txt"),
     ],
 )
 def test_a_task_needs_its_files(tmp_path, number, missing, expected):
@@ -113,30 +101,22 @@ def test_unseen_entities_pairs_in_sorted_order():
     assert unseen_entities(TRAIN, known) == {"thai": "basque", "paris": "berlin", "rome": "oslo"}
 
 
-WITHIN_A_NAME = [[Turn(1, "thai", "ok"), Fact("resto_paris_thai", "R_rating", "2")]]  # nobody said paris
-
-
 @pytest.mark.parametrize(
-    ("train", "known"),
-    [
-        (TRAIN, knowledge(cuisine="thai greek", location="tokyo rome paris")),  # one town for two
-        (TRAIN, knowledge(cuisine="thai", location="tokyo rome oslo paris")),  # no other cuisine
-        (TRAIN, knowledge(cuisine="basque greek", location="tokyo rome oslo paris")),  # no cuisine was named
-        (TRAIN, knowledge(price="cheap dear")),
-        (WITHIN_A_NAME, knowledge(cuisine="thai greek", location="paris rome")),
-    ],
+    ("cuisine", "location"),
+    [("thai greek", "tokyo rome paris"), ("thai", "tokyo rome oslo paris"), ("basque greek", "tokyo oslo rome paris")],
+    ids=["one town for two", "no other cuisine", "no cuisine was named"],
 )
-def test_unseen_entities_needs_as_many_others(train, known):
-    assert unseen_entities(train, known) == {}
+def test_unseen_entities_needs_as_many_others(cuisine, location):
+    assert unseen_entities(TRAIN, knowledge(cuisine=cuisine, location=location)) == {}
 
 
-def test_move_changes_words_and_parts_of_names():
-    pairs = {"rome": "oslo", "thai": "basque"}
+def test_move_changes_words_and_parts_of_names_at_once_and_takes_the_longest():
+    pairs = {"rome": "oslo", "thai": "basque", "oslo": "rome", "thai_x": "dot"}
     dialogs = [
         [
             Turn(4, "thai in rome", "api_call thai rome two"),
             Fact("resto_rome_thai_2stars", "R_phone", "resto_rome_thai_2stars_phone"),
-            Turn(6, "romeo and jerome chrome", "rome, not thailand"),
+            Turn(6, "romeo and jerome chrome", "rome, not thailand, oslo thai_x"),
         ],
         [Turn(8, SILENCE, "ok")],
     ]
@@ -144,17 +124,10 @@ def test_move_changes_words_and_parts_of_names():
         [
             Turn(4, "basque in oslo", "api_call basque oslo two"),
             Fact("resto_oslo_basque_2stars", "R_phone", "resto_oslo_basque_2stars_phone"),
-            Turn(6, "romeo and jerome chrome", "oslo, not thailand"),
+            Turn(6, "romeo and jerome chrome", "oslo, not thailand, rome dot"),
         ],
         [Turn(8, SILENCE, "ok")],
     ]
-    assert dialogs[0][0] == Turn(4, "thai in rome", "api_call thai rome two")
-
-
-def test_move_swaps_at_once_and_takes_the_longest():
-    pairs = {"asian": "rome", "asian_oriental": "thai", "rome": "asian", "a.b": "dot"}
-    moved = move([[Turn(1, "asian_oriental asian in rome", "resto_asian_oriental_rome a.b acb")]], pairs)
-    assert moved == [[Turn(1, "thai rome in asian", "resto_thai_asian dot acb")]]
 
 
 # === The real files ===
@@ -192,16 +165,6 @@ def test_real_counts(real):
     for dialogs, candidates, _ in real.values():
         assert {turn.bot for turn in turns(dialogs["train"] + dialogs["dev"])} <= set(candidates)
     assert [turn.bot for turn in turns(real[6][0]["train"])].count("you are welcome") > 1000  # without a leading space
-
-
-def test_real_silent_users(real):
-    path = find_tasks(BABI)[5].splits["train"]
-    lines = path.read_text(encoding="utf-8").split("\n")
-    by_line = {turn.number: turn for turn in turns(real[6][0]["train"])}
-    empty = [number for number, line in enumerate(lines, 1) if line.partition(" ")[2].startswith("\t")]
-    assert empty == [56475, 56477, 56479, 56481, 56482, 56484]
-    assert {by_line[number].user for number in empty} == {SILENCE}
-    assert by_line[56475].bot == "Ok , a restaurant in any part of town is that right?"
 
 
 def test_real_dialogs_move_to_the_unseen_world(real):

@@ -35,38 +35,14 @@ def test_a_compressed_file_is_one_span(tmp_path):
     assert list(spans(tmp_path / "dev", 7)) == [(0, 0)]
 
 
-def test_read_opens_by_what_it_is_given(tmp_path):
-    opened = []
-
-    def opener(*args):
-        opened.append(args)
-        return open(*args)
-
-    (tmp_path / "dev").write_text(GOOD)
-    assert len(list(read(tmp_path / "dev", opener))) == 2
-    assert opened == [(tmp_path / "dev", "rb")]
-
-
-@pytest.mark.parametrize(
-    "split, names",
-    [
-        ("train", ["train", "train.gz", "train.txt", "train.txt.gz", "train.tsv", "train.tsv.gz"]),
-        ("dev", ["dev.txt", "valid", "valid.txt.gz", "validation.tsv"]),
-        ("test", ["test", "test.tsv.gz"]),
-    ],
-)
-def test_find_split_takes_the_first_of_its_names(tmp_path, split, names):
-    for name in reversed(names):
-        (tmp_path / name).touch()
-        assert find_split(tmp_path, split) == tmp_path / name
-
-
-def test_find_split_without_a_file(tmp_path):
-    (tmp_path / "train.sample").touch()
+def test_find_split_takes_the_first_of_its_names(tmp_path):
     (tmp_path / "dev.txt").mkdir()
     assert find_split(tmp_path, "dev") is None and find_split(tmp_path, "test") is None
     looked_for = "train, train.gz, train.txt, train.txt.gz, train.tsv, train.tsv.gz"
     with pytest.raises(UserError, match=f"expected a training file, one of {looked_for}$"):
         find_split(tmp_path, "train")
+    for name in ("validation.tsv", "valid.txt.gz", "valid", "dev.tsv"):
+        (tmp_path / name).touch()
+        assert find_split(tmp_path, "dev") == tmp_path / name
     with pytest.raises(UserError, match="absent: expected the directory of a corpus"):
         find_split(tmp_path / "absent", "dev")

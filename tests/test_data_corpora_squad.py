@@ -1,6 +1,5 @@
 """SQuAD's files: a small one of each kind of text, every error, and the real ones."""
 
-import gzip
 import json
 import pathlib
 
@@ -46,12 +45,6 @@ def test_read_keeps_order_texts_and_answers(tmp_path):
     assert found == [["İbrahim"], ["1,000.5", "\uff21lpha"], ["So"]]
 
 
-def test_read_decompresses(tmp_path):
-    plain = write(tmp_path / "a.json", paragraph(item()))
-    (tmp_path / "a.json.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    assert read(tmp_path / "a.json.gz") == read(plain)
-
-
 def test_other_starts_give_every_place_of_an_answer(tmp_path):
     context = "x y x z x"
     answers = [(0, "x"), (6, "z")]
@@ -94,24 +87,18 @@ def of(*items, **more):
     ("value", "message"),
     [
         ([], 'expected SQuAD 1.1, an object with a list "data". Received: list'),
-        ({"data": {}}, 'an object with a list "data"'),
         ({"data": []}, "expected questions. Received: none"),
         ({"data": [{"title": "t"}]}, 'article 1: expected a list "paragraphs". Received: None'),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, 'article 1, paragraph 1: expected a text "context"'),
-        ({"data": [{"paragraphs": [{"context": "x"}]}]}, 'article 1, paragraph 1: expected a list "qas"'),
         ({"data": [{"paragraphs": [[[[[[[[[{}] * 999]]]]]]]]}]}, 'expected a text "context"'),
         (of(context=" \n"), "that is not empty. Received: ' "),
         (of(None), 'paragraph 1: expected a text "id" that is not empty.'),
-        (of({"question": "?"}), 'paragraph 1: expected a text "id"'),
         (of(item(question=" ")), 'question q1: expected a text "question"'),
-        (of(item(answers=())), "question q1: expected a list of answers"),
         (of(item("x" * 999, answers=())), f"question {'x' * 60}: expected a list"),
         (of(item(answers=[(0, "")])), 'question q1: expected a text "text"'),
-        (of(item(answers=[("0", "x")])), "question q1: expected answer_start to be an offset"),
-        (of(item(answers=[(-3, "x")])), "to be an offset. Received: -3"),
+        (of(item(answers=[(-3, "x")])), "question q1: expected answer_start to be an offset. Received: -3"),
         (of(item(answers=[(10**400, "x")])), "to be an offset. Received: 1000"),
         (of(item(answers=[(True, "x")])), "to be an offset. Received: True"),
-        (of(item(answers=[(2.5, "x")])), "to be an offset. Received: 2.5"),
         (of(item(answers=[(9, "İbrahim")])), "question q1: expected 'İbrahim' at offset 9. Received: ' İbrahi'"),
         (of(item(), item(question="Else?")), "question q1: expected an id that no other"),
     ],
@@ -135,14 +122,9 @@ def test_a_question_may_stand_twice(tmp_path):
     [
         ([], ": expected an object of lists of starts. Received: []"),
         ({"q1": None}, ', question q1: expected entries {"answer": number, "all": [offset, ..]}. Received: None'),
-        *(
-            ({"q1": [entry]}, ", question q1: expected entries")
-            for entry in ({}, {"answer": "0", "all": [1]}, {"answer": 0, "all": []}, {"answer": 0, "all": "12"})
-        ),
-        *(
-            ({"q1": [{"answer": 0, "all": [10, offset]}]}, ", question q1: expected answer_start to be an offset.")
-            for offset in (None, -1, "3", [4])
-        ),
+        ({"q1": [{"answer": "0", "all": [1]}]}, ", question q1: expected entries"),
+        ({"q1": [{"answer": 0, "all": []}]}, ", question q1: expected entries"),
+        ({"q1": [{"answer": 0, "all": [10, "3"]}]}, ", question q1: expected answer_start to be an offset."),
     ],
 )
 def test_read_rejects_other_starts(tmp_path, value, message):

@@ -157,9 +157,3 @@ def test_load_rejects_a_file_cut_off_anywhere(protocol):
     for end in range(1, len(content)):
         with pytest.raises(UserError, match=r"data\.pkl: expected a whole pickle of lists"):
             load(content[:end])
-
-
-@pytest.mark.parametrize("content", [b"PK\x03\x04 a zip", b"\x93NUMPY", b"1\thello\tthere\n", b"\x80\x63."])
-def test_load_rejects_files_that_are_no_pickles(content):
-    with pytest.raises(UserError, match=r"data\.pkl: expected a whole pickle"):
-        load(content)

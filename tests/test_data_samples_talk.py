@@ -9,7 +9,7 @@ import pytest
 
 from data.samples import talk
 from data.samples.talk import simulate
-from data.samples.wording import PERSONA, RESTAURANTS, SLOTS, TOPICS, VALUES
+from data.samples.wording import RESTAURANTS, SLOTS, TOPICS, VALUES
 from data.samples.world import BOOKING, SEARCH, restaurants
 
 CONVERSATIONS, SEED = 130, 3
@@ -63,12 +63,6 @@ def test_conversations_alternate_between_user_and_bot(conversations, determined)
     assert set(determined) == USER | BOT and min(map(len, determined.values())) >= 5
 
 
-def test_conversations_differ_in_words(monkeypatch):
-    short = [], [("open", "chat"), ("part",)]  # so that the same is soon said again
-    monkeypatch.setattr(talk, "draw_plan", lambda rng: short)
-    assert len({tuple(turn.text for turn in turns) for turns in simulate(300)}) == 300
-
-
 def test_slots_are_those_given_last(talks):
     corrected = 0
     for each in talks:
@@ -94,20 +88,9 @@ def test_offers_and_bookings_keep_to_the_slots(talks):
     assert min(stated["offer"], stated["book"], stated["part"]) > 20
 
 
-def test_turns_tell_facts_of_the_world(determined):
-    world = {place.name: place for place in restaurants(SEED)}
-    told = collections.Counter()
-    for turn in determined["tell"]:
-        _, relation, name = turn.act
-        told[relation] += 1
-        assert relation == "price" or str(getattr(world[name], relation)).lower() in turn.text.lower()
-    assert set(told) == {"phone", "address", "chef", "rating", "since", "dish", "price"}
-    assert all(turn.act[1] in turn.text and turn.act[1] in world for turn in determined["point"])
-
-
 def test_answers_follow_the_question(conversations):
     asked = {text: ("give", slot) for slot, texts in SLOTS["asks"].items() for text in texts}
-    asked |= {text: ("chat", topic) for topic, found in TOPICS.items() for text in found.questions}
+    asked |= {text: ("chat", topic) for topic, found in TOPICS.items() for text in found["questions"]}
     answers = collections.Counter()
     for turns in conversations:
         for question, answer in pairwise(turns):
@@ -154,19 +137,3 @@ def test_a_misreading_tells_another_fact_of_the_place_or_that_fact_of_the_other_
             of_this_place = any(other[:12] == text[:12] or name in text for other in others)
             facts, places = facts + of_this_place, places + (not of_this_place)
     assert facts > 50 and places > 0
-
-
-@pytest.mark.parametrize(
-    ("kind", "table"),
-    [
-        (
-            "scene",
-            {text for topic in TOPICS.values() for s in topic.scenes.values() for text in s.replies + s.partings},
-        ),
-        ("chat", {text for topic in TOPICS.values() for scene in topic.scenes.values() for text in scene.says}),
-        ("self", {text for persona in PERSONA.values() for text in persona["answers"]}),
-    ],
-)
-def test_small_talk_is_misread_as_other_small_talk(determined, kind, table):
-    found = [text for turn in determined[kind] for text in turn.misreadings]
-    assert len(found) > 10 and all(any(text.startswith(other) for other in table) for text in found)

@@ -31,13 +31,10 @@ def file(tmp_path):
     ("content", "lines"),
     [
         ("one\ntwo\n", ["one", "two"]),
-        ("one\r\ntwo", ["one", "two"]),
         ("one\n\n\r\n two\n", ["one", "", "", " two"]),
         ("\ufeffone\n\ufefftwo\n", ["one", "\ufefftwo"]),
         (f"{ODD}\r\n{ODD}\n", [ODD, ODD]),
         ("a\r\r\n\n \r\n", ["a\r"]),
-        ("\ufeff", [""]),
-        ("x\0y", ["x\0y"]),
     ],
 )
 def test_read_lines(file, name, content, lines):
@@ -47,7 +44,6 @@ def test_read_lines(file, name, content, lines):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"th\xe8re", r"expected UTF-8. Received: b'th\xe8re'"),
         (b"x" * 99 + b"\xff" + b"y" * 99, f"expected UTF-8. Received: {b'x' * 20 + bytes([255]) + b'y' * 19}"),
         (b"a \xed\xa0\x80 b", r"expected UTF-8. Received: b'a \xed\xa0\x80 b'"),
         (b"o" * 2**20, f"expected at most 1,048,576 bytes. Received: b'{'o' * 60}' ..."),
@@ -113,13 +109,9 @@ def test_read_json(file, name):
     [
         ('{"data": [', "expected JSON in UTF-8. Expecting value"),
         (b'{"data": "\xff"}', "expected JSON in UTF-8. 'utf-8' codec can't decode byte 0xff"),
-        (json.dumps({"a": 1}).encode("utf-16"), "expected JSON in UTF-8. 'utf-8' codec can't decode"),
-        ("", "expected JSON in UTF-8. Expecting value"),
         ("[" * 100_000 + "]" * 100_000, "expected JSON in UTF-8. Received: brackets nested too deep"),
-        ('{"a":' * 100_000, "expected JSON in UTF-8. Received: brackets nested too deep"),
         ("[" + "[]," * 2**20 + "[]]", "expected JSON with texts and numbers in it. Received: little but brackets"),
         ('["\\ud800"]', "expected JSON in UTF-8. 'utf-8' codec can't encode character '\\ud800'"),
-        ('{"\\udc00": 1}', "expected JSON in UTF-8. 'utf-8' codec can't encode character '\\udc00'"),
         ("[" + "9" * 5000 + "]", "expected JSON in UTF-8. Exceeds the limit (4300 digits)"),
     ],
 )
@@ -129,11 +121,3 @@ def test_read_json_rejects(file, content, message):
         read_json(path)
     assert str(caught.value).startswith(f"{path}: {message}")
     assert len(str(caught.value)) < 400
-
-
-def test_read_json_rejects_missing_and_damaged_files(tmp_path):
-    with pytest.raises(UserError, match=r"expected a readable JSON file\. Received: No such file"):
-        read_json(tmp_path / "a.json")
-    (tmp_path / "a.json.gz").write_bytes(b"no gzip")
-    with pytest.raises(UserError, match=r"expected a readable JSON file\. Received: Not a gzipped"):
-        read_json(tmp_path / "a.json.gz")

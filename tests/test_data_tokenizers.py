@@ -44,8 +44,7 @@ def tokens(name, text, lower=True):
         ("\uff21\uff22\uff11\uff0c\ufb01 \u2460", "ab1,fi 1"),
         (" a\t\u00a0\u3000b\x00\x85\u2028c\r\n", "a b c"),
         ("zero\u200bwidth so\u00adft \ufeffmark \u2764\ufe0f", "zerowidth soft mark \u2764"),
-        ("cafe\u0301", "caf\u00e9"),
-        (" \u200b\t", ""),
+        ("cafe\u0301 \u200b\t", "caf\u00e9"),
     ],
 )
 def test_normalize(text, expected):
@@ -65,13 +64,11 @@ def test_normalize(text, expected):
             "\u043f\u0440\u0438\u0432\u0435\u0442 , \u0645\u0631\u062d\u0628\u0627 \u061f "
             "\u0939\u093f\u0928\u094d\u0926\u0940 \u0964 caf\u00e9 \u3053\u3093 \U0001f44d \U0001f3fd",
         ),
-        ("words", f"{NI_HAO}!", f"{NI_HAO} !"),
         (
             "mixed",
             TEXTS[3],
             "\u4f60 \u597d , tom ! \u4eca \u5929 3:15 \u89c1 ... ... \u597d \u5417 ? \U00020000 \u3005",
         ),
-        ("mixed", f"abc{NI_HAO}don't", "abc \u4f60 \u597d don't"),
         ("characters", f"A b{NI_HAO}", "a b \u4f60 \u597d"),
         (
             "terms",
@@ -83,14 +80,6 @@ def test_normalize(text, expected):
 def test_tokens(name, text, expected):
     assert tokens(name, text) == expected.split()
     assert name == "characters" or tokens(name, expected) == expected.split()  # tokenized texts stay as they are
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_no_character_is_lost(text):
-    for name in PATTERNS:
-        assert "".join(tokens(name, text)) == normalize(text).replace(" ", "")
-    if not re.search(f"[{HAN}]", text):
-        assert tokens("mixed", text) == tokens("words", text)
 
 
 def test_words_of_raw_texts():
@@ -135,15 +124,6 @@ def test_detokenized_terms_have_the_same_tokens(joined, expected):
     assert TOKENIZERS["space"].detokenize(joined.split()) == joined
     assert TOKENIZERS["characters"].detokenize(joined.split()) == joined.replace(" ", "")
     assert tokens("terms", expected) == joined.split()
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [(name, text) for name in PATTERNS for text in TEXTS[:4] if name not in ("words", "terms") or text != TEXTS[3]],
-)
-def test_detokenized_text_has_the_same_tokens(name, text):
-    found = tokens(name, text)
-    assert tokens(name, TOKENIZERS[name].detokenize(found)) == found
 
 
 # === In a graph ===

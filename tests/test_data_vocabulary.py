@@ -6,29 +6,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from base.files import UserError
-from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary, WordIds, word_table
+from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary, WordIds
 
 ODD = ("ü", "a\u2028b", "c\x85", "\u3000", "\ufeff", "it's")
 
 
 def test_count_orders_by_falling_count_then_alphabet():
-    tokens = [["b", "é", "a"], ["c", "b", "Z"], ["a", "b", "c"]]
+    tokens = [["b", "é", "a"], ["c", "b", "Z", "_EOS_"], ["a", "b", "c"]]
     for lists in (tokens, tokens[::-1], iter(tokens)):
-        vocabulary = Vocabulary.count(lists)
-        assert vocabulary.words == ("_EOS_", "_UNK_", "b", "a", "c", "Z", "é")
-
-
-@pytest.mark.parametrize("min_count, words", [(2, ("b", "a")), (3, ("b",)), (4, ())])
-def test_count_leaves_out_rare_words(min_count, words):
-    vocabulary = Vocabulary.count([["b", "a", "c"], ["b", "a"], ["b"]], min_count)
-    assert vocabulary.words == ("_EOS_", "_UNK_", *words)
-    assert len(vocabulary) == 2 + len(words)
-
-
-def test_words_spelled_like_specials_are_unknown():
-    vocabulary = Vocabulary.count([["_EOS_", "_UNK_", "x"]] * 5)
-    assert vocabulary.words == ("_EOS_", "_UNK_", "x")
-    assert vocabulary.encode(["_EOS_", "x", "_UNK_"]) == [UNK_ID, 3, UNK_ID]
+        assert Vocabulary.count(lists).words == ("_EOS_", "_UNK_", "b", "a", "c", "Z", "é")
+    assert Vocabulary.count(tokens, min_count=3).words == ("_EOS_", "_UNK_", "b")
 
 
 def test_vocabulary_saves_and_loads(tmp_path):
@@ -44,14 +31,10 @@ def test_vocabulary_saves_and_loads(tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", "line 1 must be a word without white space. Received: ''"),
         (b"_UNK_\nx\n", "one of its words must be _EOS_. Received: none"),
         (b"_EOS_\n" + b"x" * 99 + b" y\n", "line 2 must be a word without white space. Received: 'x{59}$"),
         (b"_EOS_\n_UNK_\nx\ny\nx\n", "line 5 repeats line 3. Received: 'x'"),
-        (b"_EOS_\n_UNK_\nx\n_EOS_\n", "line 4 repeats line 1. Received: '_EOS_'"),
-        (b"_EOS_\n_UNK_\n\nx\n", "line 3 must be a word without white space. Received: ''"),
         (b"_EOS_\n_UNK_\nx\n\n", "line 4 must be a word without white space. Received: ''"),
-        (b"_EOS_\n_UNK_\nx y\n", "line 3 must be a word without white space. Received: 'x y'"),
         (b"_EOS_\n_UNK_\nx\r\n", r"line 3 must be a word .* Received: 'x\\r'"),
         (b"_EOS_\n_UNK_\nx\n\xff\n", "line 4 must be UTF-8. Received: invalid start byte"),
         (None, "expected a vocabulary. Received: No such file"),
@@ -80,14 +63,7 @@ def test_the_specials_may_stand_anywhere():
 
 @pytest.mark.parametrize(
     "content",
-    [
-        "y 4\nx 1\n_EOS_ 3\n",
-        "y\t4\r\nx\t1\r\n_EOS_\t3\r\n",
-        "y\n4\nx\n1\n_EOS_\n3\n",
-        "x 1\ny 4\n_PAD_ 0",
-        "\ufeffx 1\n\ny 4",
-        "x 1\neos 3\ny 4",
-    ],
+    ["y\t4\r\nx\t1\r\n_EOS_\t3\r\n", "y\n4\nx\n1\n_EOS_\n3\n", "\ufeffx 1\n\ny 4\n_PAD_ 0", "x 1\neos 3\ny 4"],
 )
 def test_load_word2id_reads_any_order(tmp_path, content):
     (tmp_path / "word2id").write_text(content)
@@ -102,7 +78,6 @@ def test_load_word2id_reads_any_order(tmp_path, content):
     [
         ("", "expected words and ids. Received: an empty file"),
         ("x 1\ny\n", "line 2: expected an id after 'y'. Received: ''"),
-        ("x 1\ny z\n", "line 2: expected an id after 'y'. Received: 'z'"),
         ("x 1\ny -1\n", "line 2: expected an id after 'y'. Received: '-1'"),
         ("x 1\ny 999999999\n", ": expected ids of 3 words. Received: 999999999"),
         ("x 1\ny 1\n", "line 2: expected a word with an id of its own, 1 is 'x'"),
@@ -122,10 +97,14 @@ def test_load_word2id_rejects(tmp_path, content, message):
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1)
 
 
-@given(WORDS, st.sampled_from([0, 997, 2**24]))
-@example(["w" * 33, "w" * 32, "w" * 31 + "v", "_EOS_", "_UNK_", "x"], 997)
-def test_the_graph_finds_the_same_ids(words, hashed):
-    vocabulary = Vocabulary(("_EOS_", "_UNK_", "x", *ODD), hashed)
+ORDERS = [("_EOS_", "_UNK_", "x", *ODD), ("x", "_UNK_", "y", "_EOS_"), ("x", "y", "_EOS_")]  # the release's, too
+
+
+@given(WORDS, st.sampled_from(ORDERS), st.sampled_from([0, 997, 2**24]))
+@example(["w" * 33, "w" * 32, "w" * 31 + "v", "_EOS_", "_UNK_", "x"], ORDERS[0], 997)
+@example(["_EOS_", "_UNK_", "x", "y", "z"], ORDERS[2], 0)
+def test_the_graph_finds_the_same_ids(words, order, hashed):
+    vocabulary = Vocabulary(order, hashed)
     assert WordIds(vocabulary)(tf.constant(words)).numpy().tolist() == vocabulary.encode(words)
 
 
@@ -134,15 +113,3 @@ def test_hashed_ids_follow_the_words_and_depend_on_32_bytes():
     long, cut, other, known = vocabulary.encode(["w" * 33, "w" * 32, "w" * 31 + "v", "x"])
     assert long == cut != other and min(cut, other) > 3 == known and max(cut, other) <= 1000
     assert vocabulary.word(cut) == "_UNK_" and vocabulary.word(known) == "x"
-
-
-@pytest.mark.parametrize(
-    ("words", "ids"),
-    [
-        (("_EOS_", "_UNK_", "a"), [2, 2, 3, 2]),  # a literal special is unknown
-        (("a", "_UNK_", "b", "_EOS_"), [2, 2, 1, 3]),  # of the release
-        (("a", "b", "_EOS_"), [0, 0, 1, 2]),
-    ],
-)
-def test_word_table(words, ids):
-    assert word_table(Vocabulary(words)).lookup(tf.constant(["_EOS_", "_UNK_", "a", "b"])).numpy().tolist() == ids

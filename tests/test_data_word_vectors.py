@@ -5,7 +5,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from test_data_flat_arrays import long_header
+from test_data_flat_arrays import header, long_header
 
 from base.files import UserError
 from data import word_vectors
@@ -39,9 +39,8 @@ def train(**settings):
 # === Training ===
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_word2vec_puts_words_of_a_topic_together(workers):
-    vectors = train(workers=workers)
+def test_word2vec_puts_words_of_a_topic_together():
+    vectors = train(workers=2)
     assert vectors.shape == (len(VOCABULARY) + 1, D) and vectors.dtype == np.float32
     unit = scale_to_norm(vectors, 1)[VOCABULARY.encode([*TOPICS[0], *TOPICS[1]])]
     cosine = unit @ unit.T
@@ -52,7 +51,8 @@ def test_word2vec_puts_words_of_a_topic_together(workers):
 def test_word2vec_repeats_exactly_for_a_seed():
     vectors = train(seed=3)
     np.testing.assert_array_equal(vectors, train(seed=3))
-    assert np.abs(vectors - train(seed=5))[3:11].max() > 0.01  # words that gensim trains
+    for change in ({"seed": 5}, {"window": 1}, {"negative": 2}, {"sample": 1e-2}):
+        assert np.abs(vectors - train(**{"seed": 3, **change}))[3:11].max() > 0.01  # words that gensim trains
 
 
 def test_word2vec_does_not_see_words_out_of_the_vocabulary():
@@ -62,11 +62,6 @@ def test_word2vec_does_not_see_words_out_of_the_vocabulary():
         train_word2vec(sentences(), VOCABULARY, **settings),
         train_word2vec(dropped, VOCABULARY, **settings),
     )
-
-
-@pytest.mark.parametrize("change", [{"window": 1}, {"negative": 2}, {"sample": 1e-2}])
-def test_word2vec_heeds_its_settings(change):
-    assert np.abs(train(**change) - train()).max() > 0.01
 
 
 def test_word2vec_counts_epochs_and_leaves_no_file(tmp_path):
@@ -79,11 +74,6 @@ def test_a_large_text_has_fewer_passes_and_more_threads(monkeypatch):
     assert [passes(words) for words in (0, 2_500_000, 5_000_000, 10**9)] == [20, 20, 10, 1]
     monkeypatch.setattr(word_vectors, "available_cpus", lambda: 3)
     assert [threads(words) for words in (0, 10_000_000, 10_000_001)] == [1, 1, 3]
-
-
-def test_word2vec_of_no_known_word_is_random():
-    vectors = train_word2vec([["rare"], []], VOCABULARY, dimension=D)
-    np.testing.assert_array_equal(vectors, complete({}, VOCABULARY, D))
 
 
 # === Words without a vector ===
@@ -100,14 +90,10 @@ def test_complete_makes_up_missing_rows():
     np.testing.assert_array_equal(vectors[3:11], known)
     expected = np.random.default_rng(3).normal(known.mean(axis=0), known.std(axis=0), (5, D))
     np.testing.assert_allclose(vectors[11:], expected[3:], rtol=1e-5)
-
-
-def test_complete_without_any_vector_draws_as_the_release():
-    vocabulary = Vocabulary(("_EOS_", "_UNK_", *(f"w{i}" for i in range(997))))
-    vectors = complete({}, vocabulary, 11)
-    np.testing.assert_array_equal(vectors[:3], np.zeros((3, 11)))
-    assert abs(vectors[3:].std() - 0.1) < 0.002 and abs(vectors[3:].mean()) < 0.003
-    assert np.abs(complete({}, vocabulary, 11, seed=2) - vectors).max() > 0.1
+    words = Vocabulary(("_EOS_", "_UNK_", *(f"w{i}" for i in range(997))))
+    for vectors in (complete({}, words, D), train_word2vec([["rare"], []], words, dimension=D)):  # as the release
+        np.testing.assert_array_equal(vectors[:3], np.zeros((3, D)))
+        assert abs(vectors[3:].std() - 0.1) < 0.002 and abs(vectors[3:].mean()) < 0.003
 
 
 # === Length ===
@@ -140,13 +126,10 @@ def test_load_text_vectors_reads_glove_and_word2vec(tmp_path, text):
     "text, message",
     [
         ("tea 1 2\nmilk 1\n", ", line 2: expected a word and 2 values. Received: 1 values"),
-        ("tea 1 2\n\nmilk 1 2\n", ", line 2: expected a word and 2 values. Received: 0 values"),
         ("1 2\ntea\n", ", line 2: expected a word and its values. Received: 0 values"),
         ("tea 1 2\nmilk x 1\n", ", line 2: expected a word and numbers. Received: .*'x'"),
-        ("tea 1 2\nmilk nan 1\n", ", line 2: expected a word and numbers. .* not finite"),
         ("tea 1 2\nmilk 1e99 1\n", ", line 2: expected a word and numbers. .* not finite"),
         ("coffee 1 2\n", ": expected vectors of the corpus's words. Received: none"),
-        ("", ": expected vectors of the corpus's words. Received: none"),
     ],
 )
 def test_load_text_vectors_rejects_bad_files(tmp_path, text, message):
@@ -154,8 +137,6 @@ def test_load_text_vectors_rejects_bad_files(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(UserError, match=rf"vectors\.txt{message}"):
         load_text_vectors(path, VOCABULARY)
-    with pytest.raises(UserError, match=rf"vectors\.txt{message}"):
-        append_vectors(np.ones((len(VOCABULARY) + 1, 3), np.float32), path, VOCABULARY)
 
 
 def test_append_vectors_gives_each_word_a_second_one(tmp_path):
@@ -199,30 +180,18 @@ def test_read_vectors_reads_arrays(tmp_path):
     assert list(read_vectors(tmp_path / "a.npz", {"a"})) == ["a"]
 
 
-def header(descr, shape):
-    file = io.BytesIO()
-    np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
-    return file.getvalue()
-
-
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
         ({"words": WORDS}, "vectors.npy"),
         ({"words": WORDS, "vectors": VECTORS[:1]}, r"<U1 \(2,\), \(1, 3\)"),
-        ({"words": WORDS, "vectors": VECTORS[0]}, r"<U1 \(2,\), \(3,\)"),
-        ({"words": WORDS[None], "vectors": VECTORS}, r"<U1 \(1, 2\), \(2, 3\)"),
         ({"words": np.array([1, 2]), "vectors": VECTORS}, r"int64 \(2,\)"),
-        *(
-            ({"words": WORDS, "vectors": VECTORS.astype("f8") * by}, "a value that is not finite")
-            for by in (np.nan, 1e99)
-        ),
+        ({"words": WORDS, "vectors": VECTORS.astype("f8") * 1e99}, "a value that is not finite"),
         ({"words": np.array(["a", "\ud800"]), "vectors": VECTORS}, "surrogates"),
         ({"words": WORDS, "vectors": np.array([[None]])}, "Object arrays|larger|shape"),
-        ({"words": WORDS, "vectors": header("<f4", (2, 10**12))}, r"vectors of shape \(2, 10{12}\) in a file of"),
-        ({"words": header("<U100000000", (9,)), "vectors": VECTORS}, r"words of shape \(9,\) in a file of"),
-        ({"words": WORDS, "vectors": header("<f4", (2**18, 16)) + bytes(2**24)}, r"vectors of shape \(262144, 16\) in"),
-        ({"words": WORDS, "vectors": b"no array"}, "magic string"),
+        ({"words": WORDS, "vectors": header((2, 10**12), "<f4")}, r"vectors of shape \(2, 10{12}\) in a file of"),
+        ({"words": header((9,), "<U100000000"), "vectors": VECTORS}, r"words of shape \(9,\) in a file of"),
+        ({"words": WORDS, "vectors": header((2**18, 16), "<f4") + bytes(2**24)}, r"vectors of shape \(262144, 16\) in"),
         ({"words": WORDS, "vectors": long_header(1)}, "Header info length .*max_header_size"),
     ],
 )

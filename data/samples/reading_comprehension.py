@@ -122,14 +122,12 @@ def simulate_passages(count, seed=1, split="train"):
     return passages
 
 
-def _squad(passages, split):
-    paragraphs = []
-    for p, passage in enumerate(passages, 1):
-        paragraphs.append({"context": passage.text, "qas": []})
-        for q, (question, _, (start, end)) in enumerate(passage.questions, 1):
-            answer = {"answer_start": start, "text": passage.text[start:end]}
-            paragraphs[-1]["qas"].append({"id": f"{split}-{p}-{q}", "question": question, "answers": [answer]})
-    return {"version": "1.1", "data": [{"title": "Restaurants", "paragraphs": paragraphs}]}
+def _paragraph(passage, name):
+    qas = []
+    for number, (question, _, (start, end)) in enumerate(passage.questions, 1):
+        answer = {"answer_start": start, "text": passage.text[start:end]}
+        qas.append({"id": f"{name}-{number}", "question": question, "answers": [answer]})
+    return {"context": passage.text, "qas": qas}
 
 
 def write_squad(directory, count=2100, seed=1, held_out=100):
@@ -142,6 +140,8 @@ def write_squad(directory, count=2100, seed=1, held_out=100):
     vectors = np.random.default_rng(seed).standard_normal((len(words), DIMENSION)).astype(np.float16)
     with atomic_files(directory) as staging:
         for split, name in FILES.items():
-            (staging / name).write_text(json.dumps(_squad(splits[split], split)), encoding="utf-8", newline="\n")
+            paragraphs = [_paragraph(passage, f"{split}-{n}") for n, passage in enumerate(splits[split], 1)]
+            file = {"version": "1.1", "data": [{"title": "Restaurants", "paragraphs": paragraphs}]}
+            (staging / name).write_text(json.dumps(file), encoding="utf-8", newline="\n")
         np.savez(staging / VECTORS, words=words, vectors=vectors)
     return {name: counts[split] * QUESTIONS for split, name in FILES.items()} | {VECTORS: len(words)}

@@ -21,9 +21,8 @@ minutes (recipe `dam-sample`).
 """
 
 import random
-from typing import NamedTuple
 
-from data.samples.talk import Turn, simulate
+from data.samples.talk import simulate
 from data.samples.world import tokenize, write_entries
 
 NEGATIVES = {"train": (2, 3), "dev": (4, 9), "test": (4, 9)}
@@ -34,14 +33,6 @@ TRIES = 400
 """Number of turns considered as negative responses to a context."""
 
 
-class Example(NamedTuple):
-    """A context and the response that it determines, from conversation number `conversation`."""
-
-    conversation: int
-    context: tuple[Turn, ...]
-    response: Turn
-
-
 def split(conversations):
     """Divides conversations into `train`, `dev` and `test`, in this order."""
     held_out = int(HELD_OUT * len(conversations))
@@ -50,9 +41,9 @@ def split(conversations):
 
 
 def examples(conversations):
-    """Each turn but the first that the context determines, as an `Example`."""
+    """Each turn but the first that the context determines: its conversation's number, its context, the `Turn`."""
     return [
-        Example(number, turns[:place], turn)
+        (number, turns[:place], turn)
         for number, turns in enumerate(conversations)
         for place, turn in enumerate(turns)
         if turn.act and place > 0
@@ -62,14 +53,11 @@ def examples(conversations):
 def draw_negatives(rng, example, pool, name):
     """Draws negative responses: misreadings of the context, then responses of other conversations that do not fit.
 
-    They are different texts in tokens, `NEGATIVES` of split `name` unless the `pool` of `Example`s has fewer.
+    They are different texts in tokens, `NEGATIVES` of split `name` unless the `pool` of examples has fewer.
     """
-    conversation, _, response = example
-    unfit = (
-        other.response.text
-        for other in rng.sample(pool, min(len(pool), TRIES))
-        if other.conversation != conversation and other.response.act not in response.fits
-    )
+    number, _, response = example
+    tried = rng.sample(pool, min(len(pool), TRIES))
+    unfit = [turn.text for other, _, turn in tried if other != number and turn.act not in response.fits]
     misreadings, chosen = rng.sample(response.misreadings, len(response.misreadings)), {tokenize(response.text): None}
     for texts, most in zip((misreadings, unfit), NEGATIVES[name], strict=True):
         for text in texts:
@@ -89,8 +77,9 @@ def smn_lines(name, conversations, seed=1, contexts=None):
     chosen = pool if contexts is None else rng.sample(pool, min(contexts, len(pool)))
     lines, (_, negatives) = [], NEGATIVES[name]
     for example in chosen:
-        context = "\t".join(tokenize(turn.text) for turn in example.context)
-        lines.append(f"1\t{context}\t{tokenize(example.response.text)}\n")
+        _, turns, response = example
+        context = "\t".join(tokenize(turn.text) for turn in turns)
+        lines.append(f"1\t{context}\t{tokenize(response.text)}\n")
         lines += [f"0\t{context}\t{text}\n" for text in draw_negatives(rng, example, pool, name)]
     if not chosen or len(lines) < len(chosen) * (1 + negatives):
         raise ValueError(

@@ -1,7 +1,7 @@
 """Simulated conversations on finding and booking a table, with small talk.
 
 A plan of two to seven steps is drawn at random. Each step is a turn of the user and one of the bot, which ends with the
-question that the next step answers, if there is one.
+question that the next step answers.
 
     open kind          the user wants to `find` a restaurant, find one and `book` it, book a `visit` to one by name,
                        or to `chat`
@@ -28,6 +28,7 @@ from data.samples.wording import (
     ORDINAL_PICKS,
     PERSONA,
     RESTAURANTS,
+    SCENES,
     SLOTS,
     TOPICS,
     USER,
@@ -36,6 +37,7 @@ from data.samples.wording import (
     fill,
     sentences,
     slots_of,
+    wanted,
 )
 from data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restaurants
 
@@ -148,7 +150,6 @@ class _Talk:
     def __init__(self, rng, other, world):
         self.rng, self.other, self.world = rng, other, world
         self.told, self.steps = draw_plan(rng)
-        self.following = None  # the next step
         goal = rng.choice(world)
         self.wishes = draw_wishes(rng, goal)
         corrections = [step[1] for step in self.steps if step[0] == "correct"]
@@ -160,7 +161,7 @@ class _Talk:
         self.turns, self.slots = [], {}  # so far
         self.former = {}  # slot -> its value before it was corrected
         self.scenes = set()  # (topic, scene) talked about
-        self.prompted = False  # whether the bot asked for what comes now
+        self.prompted = False  # the bot asked for what comes now
         self.used = set()  # wordings
 
     def conversation(self):
@@ -218,26 +219,21 @@ class _Talk:
             return self.pick(BOT["pair prompts"] if len(self.named) > 1 else BOT["accept prompts"])
         if not self.prompted:
             return ""
-        return self.pick(SLOTS["asks"][key] if step == "give" else TOPICS[key].questions)
+        return self.pick(SLOTS["asks"][key] if step == "give" else TOPICS[key]["questions"])
 
     # === Steps ===
 
     def open(self, kind):
-        given = {slot: self.first_wishes[slot] for slot in self.told}
-
-        def told(*slots):
-            return "".join(fill(WANT[s], given[s]) for s in slots if s in given)
-
-        when, names, nods = told("people", "day", "time"), {}, BOT["greetings"]
+        given, names, nods = {slot: self.first_wishes[slot] for slot in self.told}, {}, BOT["greetings"]
         if kind == "chat":
             request, nods = self.pick(USER["chat openings"]), BOT["chat greetings"]
         elif kind == "visit":
             self.named, self.settled = self.offered, True
             names = {"name": self.named[0].name}
+            when = "".join(fill(WANT[slot], value) for slot, value in given.items() if slot in WANT)
             request = fill(self.pick(USER["named openings"]), when=when, **names)
         else:
-            what = told("price", "cuisine") or " nice"
-            request = fill(self.pick(USER["search openings"]), wanted=f"a{what} place{told('town')}{when}")
+            request = fill(self.pick(USER["search openings"]), wanted=wanted(given))
         introduction = fill(self.pick(USER["introductions"]), **given) if "guest" in given else ""
         self.say(sentences(self.pick(USER["greetings"]), introduction, request))
         self.slots |= given
@@ -290,14 +286,15 @@ class _Talk:
         self.reply(self.worded("recall answers", slot, value), ("say", slot, value), misread)
 
     def chat(self, topic):
-        _, scenes, kin = TOPICS[topic]
+        scenes = SCENES[topic]
         key = self.rng.choice(sorted(scenes))
-        away = (scene.says for t in TOPICS.keys() - {topic, *kin} for scene in TOPICS[t].scenes.values())
-        self.say(self.pick(scenes[key].says), ("chat", topic) if self.prompted else None, self.misread(away))
+        others = TOPICS.keys() - {topic, *TOPICS[topic].get("kin", ())}
+        away = (scene["says"] for other in others for scene in SCENES[other].values())
+        self.say(self.pick(scenes[key]["says"]), ("chat", topic) if self.prompted else None, self.misread(away))
         others = self.scenes | {(topic, other) for other in self.some(scenes.keys() - {key}, 2)}
-        misread = self.misread(TOPICS[t].scenes[other].replies for t, other in others)
+        misread = self.misread(SCENES[t][other]["replies"] for t, other in others)
         self.scenes.add((topic, key))
-        self.reply(self.pick(scenes[key].replies), ("scene", key), misread)
+        self.reply(self.pick(scenes[key]["replies"]), ("scene", key), misread)
 
     def persona(self, key):
         self.say(self.pick(PERSONA[key]["questions"]))
@@ -308,8 +305,8 @@ class _Talk:
         self.say(self.pick(USER["thanks"]))
         if self.scenes and self.rng.random() < 0.5:
             topic, key = self.rng.choice(sorted(self.scenes))
-            misread = self.misread(scene.partings for k, scene in TOPICS[topic].scenes.items() if k != key)
-            return self.reply(self.pick(TOPICS[topic].scenes[key].partings), ("scene", key), misread)
+            misread = self.misread(scene["partings"] for k, scene in SCENES[topic].items() if k != key)
+            return self.reply(self.pick(SCENES[topic][key]["partings"]), ("scene", key), misread)
         known = self.slots | ({"name": self.named[0].name} if len(self.named) == 1 else {})
         self.inform("part", [option for option in BOT["partings"] if known.keys() >= slots_of(option)], known)
 

@@ -13,7 +13,6 @@ name a slot or a field of the restaurant.
 import pathlib
 import re
 import string
-from typing import NamedTuple
 
 TEXTS = pathlib.Path(__file__).parent / "texts"
 
@@ -31,46 +30,23 @@ def read(name):
     return sections
 
 
-class Scene(NamedTuple):
-    """A piece of small talk: words of the user, replies and farewells of the bot."""
-
-    says: tuple[str, ...]
-    replies: tuple[str, ...]
-    partings: tuple[str, ...]
-
-
-class Topic(NamedTuple):
-    """Questions that open a topic, and its scenes by name; scenes of the topics in `kin` could be answers, too."""
-
-    questions: tuple[str, ...]
-    scenes: dict[str, Scene]
-    kin: tuple[str, ...] = ()
-
-
-def _topics(sections):
-    """Topics by name; a section is a topic, or a scene as `topic scene`."""
-    topics = {name: Topic(scenes={}, **fields) for name, fields in sections.items() if " " not in name}
-    for name, fields in sections.items():
-        topic, _, scene = name.partition(" ")
-        if scene:
-            topics[topic].scenes[scene] = Scene(**fields)
-    return topics
-
-
 def only(table):
     """Key -> its one option."""
     return {key: option for key, (option,) in table.items()}
 
 
-WORLD, SLOTS, RESTAURANTS, PERSONA = map(read, ("world", "slots", "restaurants", "persona"))
-TOPICS = _topics(read("small_talk"))
+WORLD, SLOTS, RESTAURANTS, PERSONA, TALK = map(read, ("world", "slots", "restaurants", "persona", "small_talk"))
+TOPICS = {name: section for name, section in TALK.items() if " " not in name}
+"""Topic -> its `questions`, and `kin`, the topics whose scenes could be answers, too."""
+SCENES = {t: {name.split()[1]: s for name, s in TALK.items() if name.startswith(f"{t} ")} for t in TOPICS}
+"""Topic -> scene -> what the user `says`, `replies` and `partings` of the bot."""
 USER, BOT = RESTAURANTS["user"], RESTAURANTS["bot"]
 
 VALUES = WORLD["values"]
 """Slot -> values that a user may ask for."""
 CRAVINGS, PRICE_HINTS = only(WORLD["cravings"]), only(WORLD["price hints"])
 WANT = {slot: f" {text}" for slot, text in only(SLOTS["want"]).items()}
-"""Slot -> its words within the sentence that opens a conversation."""
+"""Slot -> its words within the sentence that opens a conversation, see `wanted`."""
 ORDINAL_PICKS = USER["first picks"], USER["second picks"]
 IMPLIED = {"craving": "cuisine", "dish": "cuisine", "hint": "price"}
 """Slots that a template builds on by other words."""
@@ -91,6 +67,17 @@ def fill(template, value=None, **fields):
     cuisine = fields.get("cuisine", value)
     hint = PRICE_HINTS.get(fields.get("price"))
     return template.format(value=value, craving=CRAVINGS.get(cuisine, cuisine), hint=hint, **fields)
+
+
+def wanted(given):
+    """The place that a user looks for, by the values of slots.
+
+    >>> wanted({"town": "Ferrow", "price": "cheap", "people": "two"})
+    'a cheap place in Ferrow for two'
+    """
+    words = {slot: fill(text, given[slot]) for slot, text in WANT.items() if slot in given}
+    what = words.pop("price", "") + words.pop("cuisine", "") or " nice"
+    return f"a{what} place" + "".join(words.values())
 
 
 def sentences(*parts):
