@@ -78,12 +78,15 @@ class Panel {
     const { model, example } = this.fields;
     model.value = name;
     const { signal } = (this.choosing = new AbortController());
+    this.busy(true); // the server may have to load it first
     try {
       const { metadata } = await ask(pathOf(name, "/metadata"), null, signal);
       this.details = metadata;
     } catch (failure) {
       if (failure.name !== "AbortError") this.say(failure.message);
       return;
+    } finally {
+      if (this.choosing.signal === signal) this.busy(false);
     }
     this.panel.querySelector(".about").replaceChildren(...about(this.details));
     this.panel.querySelector("[data-card]").hidden = !this.details.card;
@@ -278,10 +281,11 @@ async function start() {
   const found = begun ? null : await ask("v1/models").catch(() => null);
   if (!found || begun) return;
   begun = true;
+  const rows = (found.data || found.models).map((each) => ({ name: each.id, ...each }));
   const isFirst = (each) => (each.default ? 0 : 1);
   for (const tab of tabs()) {
     const task = tab.id.slice(4);
-    const models = found.models.filter((model) => model.task === task).sort((a, b) => isFirst(a) - isFirst(b) || a.name.localeCompare(b.name));
+    const models = rows.filter((model) => model.task === task).sort((a, b) => isFirst(a) - isFirst(b) || a.name.localeCompare(b.name));
     tab.disabled = !models.length;
     tab.title = tab.disabled ? "No model of this kind is served" : "";
     if (models.length) panels[task] = new Panel(task, models);

@@ -36,14 +36,14 @@ async function exchange(state, said, answer) {
 }
 
 function other(state, model, text, best = []) { // what the second model says to the same
-  const view = element("section", { class: "view", "aria-label": `Reply of ${model}` }, element("h3", {}, model), element("p", { class: "bubble", dir: "auto" }, text || "(silence)"), ...options(best, "Its best replies"));
+  const view = element("section", { class: "view", "aria-label": `Reply of ${model}` }, element("h2", {}, model), element("p", { class: "bubble", dir: "auto" }, text || "(silence)"), ...options(best, "Its best replies", "h3"));
   state.panel.querySelector(".other").replaceChildren(view);
 }
 
-function options(best, title) {
+function options(best, title, heading = "h2") {
   if (best.length < 2) return [];
   const rows = best.slice(0, 5).map(({ text, score }) => element("li", {}, score >= 0 ? bar(score, percent(score), "probability") : element("span", { class: "bar plain", title: "log probability, as the search ranks" }, score.toFixed(2)), element("span", { dir: "auto" }, text)));
-  return [element("h3", {}, title), element("ol", { class: "ranked" }, ...rows)];
+  return [element(heading, {}, title), element("ol", { class: "ranked" }, ...rows)];
 }
 
 const base = {

@@ -79,6 +79,9 @@ class Fake:
         weights = [[float(j == i % len(columns)) for j in range(len(columns))] for i in range(len(rows))]
         return [{"title": "source", "rows": rows, "columns": columns, "weights": weights}]
 
+    def summary(self):
+        return {name: value for name, value in self.metadata().items() if name in ("task", "title", "default")}
+
     def metadata(self):
         facts = {"name": self.name, "version": "1", "task": self.task, "model": "fake", "corpus": "a test"}
         facts |= {"title": f"Title of {self.name}", "default": False, "card": CARD}
