@@ -60,7 +60,7 @@ export const selection = {
   introduce(state, { responses }) {
     const hint = state.panel.querySelector("[data-retrieval]");
     hint.hidden = state.panel.querySelector("[data-empty]").hidden = !responses;
-    hint.textContent = `None: the best of an index of ${(responses || 0).toLocaleString("en")} responses.`;
+    hint.textContent = `Without any: the best of an index of ${(responses || 0).toLocaleString("en")} responses.`;
   },
   fill(state, { turns = [], candidates = [] }) {
     setRows(place(state, "turns"), turns, "Turn");

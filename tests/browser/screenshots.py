@@ -24,8 +24,8 @@ def take(browser, url, task, button, name):
     if name == "wide_light":
         page.evaluate("scrollTo(0, 0)")
     file = OUT / f"{task}_{name}.png"
-    page.screenshot(path=file, full_page=name == "wide_light")
-    Image.open(file).convert("RGB").quantize(64).save(file, optimize=True)
+    page.screenshot(path=file)
+    Image.open(file).convert("RGB").quantize(128).save(file, optimize=True)
     page.close()
 
 
