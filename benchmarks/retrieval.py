@@ -71,10 +71,10 @@ def conversations(corpus, source, split, count=0):
 
 def build(path, talks, predictor):
     """Builds an index of conversations and opens it."""
-    from tasks.selection.retrieval.build import build_for
+    from tasks.selection.retrieval import build as building
     from tasks.selection.retrieval.index import RetrievalIndex
 
-    build_for(predictor, path, talks)
+    building.build(predictor, path, talks)
     return RetrievalIndex(path, predictor.vocabulary)
 
 

@@ -38,7 +38,7 @@ def texts(rng, n, ids, longest):
     return [rng.integers(0, ids, length).tolist() for length in rng.integers(0, longest, n)]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("options", [{}, {"ignore": [3, 5]}, {"end_of_turn": 2}])
 @pytest.mark.parametrize("block", [1 << 16, 7])
 def test_tfidf_matches_loops(seed, options, block, monkeypatch):
@@ -53,19 +53,11 @@ def test_tfidf_matches_loops(seed, options, block, monkeypatch):
     np.testing.assert_allclose(tfidf_scores(train, contexts, responses, **options), expected, atol=1e-12)
 
 
-def test_tfidf_takes_padded_rows_and_generators():
-    train, ragged = [[1, 2], [1, 1], [3]], ([[1, 2, 1], [2]], [[1, 7], [3]])
-    padded = np.array([[0, 1, 2, 1], [2, 0, 0, 0]]), np.array([[1, 7, 0], [0, 0, 3]])
-    np.testing.assert_array_equal(tfidf_scores((text for text in train), *padded), tfidf_scores(train, *ragged))
-    assert tfidf_scores([[1]], [], []).shape == (0,)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (([[1]], [[1]], [[1], [2]]), "response per context.* 1 and 2"),
         (([[1]], [[1, -3]], [[1]]), "ids.* -3"),
-        (([], [[1]], [[1]]), "document with a word.* none"),
         (([[0, 0], []], [[1]], [[1]]), "document with a word.* none"),
     ],
 )

@@ -35,14 +35,10 @@ def test_dialog_metrics_match_loops(seed):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"predicted": [1, 2]}, r"\(2,\), \(3,\), \(3,\)"),
-        ({"gold": [1, 2]}, r"\(3,\), \(2,\), \(3,\)"),
         ({"dialog": [0, 0, 1, 1]}, r"\(3,\), \(3,\), \(4,\)"),
         ({"predicted": [], "gold": [], "dialog": []}, r"at least one.* \(0,\)"),
         ({key: [[1, 2, 3]] for key in ("predicted", "gold", "dialog")}, r"\(1, 3\)"),
         ({"predicted": [0.1, 0.7, 0.2]}, "integers.* float64, int64, int64"),
-        ({"gold": [1.0, 2.0, 3.0]}, "integers.* int64, float64, int64"),
-        ({"dialog": [True, True, False]}, "integers.* int64, int64, bool"),
     ],
 )
 def test_dialog_metrics_reject(change, message):
@@ -61,11 +57,9 @@ CANDIDATES = [[6, 7], [8, 1, 4], [8, 2, 5], [8, 4, 2], [9, 2], [8, 2, 5, 7], [0,
     ("gold", "context", "reachable"),
     [
         (0, set(), True),  # seen, and no type in it
-        (1, set(), True),  # seen: the entities need not be in the context
         (2, {2, 5}, True),  # the form of 1, both entities here
         (2, {2, 5, 1, 4}, True),  # others here too: the model may choose
         (2, {2, 4}, False),  # one entity is missing
-        (2, {8}, False),
         (3, {2, 4}, False),  # the types in another order are another form
         (4, {2, 9}, False),  # never seen after 9
         (5, {2, 5, 7}, False),  # longer than 1
@@ -81,7 +75,7 @@ def test_reachable_by_types(gold, context, reachable):
 # === Baselines ===
 
 
-@pytest.fixture(params=[(1 << 11, 1 << 22), (7, 5), (11, 100)])
+@pytest.fixture(params=[(1 << 11, 1 << 22), (7, 5)])
 def blocks(request, monkeypatch):
     """Numbers of texts and of scores that are computed at once."""
     monkeypatch.setattr(baselines, "BLOCK", request.param[0])
@@ -100,24 +94,6 @@ def test_tfidf_match_matches_loops(seed, blocks):
         expected.append(next(i for i, score in enumerate(scores) if score > max(scores) - NEAR))
     found = tfidf_match(train, contexts, candidates)
     assert len(set(expected)) > 7 and found.dtype == np.int64 and found.tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("train", "contexts", "candidates", "expected"),
-    [
-        # df(1) = 3 of 3, so its idf is 0; df(2) = 1 < df(3) = 2: word 2 weighs more
-        ([[1, 3], [1, 2], [1, 3]], [[1, 2, 3], [1, 3, 3, 3, 2], [1]], [[3, 1, 1], [1], [2]], [2, 0, 0]),
-        # the cosine punishes what else a candidate says, seen in training or not
-        ([[1, 3], [1, 2], [1, 3]], [[2, 3]], [[2, 9, 9], [2, 3, 3], [2, 3]], [2]),
-        ([[1], [2], [3]], [[1, 2, 3]], [[3, 0], [2], [1], [3]], [0]),  # ties
-        ([[1], [2], [3]], [[1, 2]], [[3], [1, 1, 2, 2], [2, 1], [1, 2]], [1]),
-        ([[1], [2], [3]], [[7], [], [0, 0]], [[], [3], [2]], [0, 0, 0]),
-        (np.array([[1, 0], [2, 3], [0, 0]]), np.array([[1, 2, 0], [0, 3, 2]]), np.array([[3, 0], [2, 1]]), [1, 0]),
-        ([[1]], [], [[1]], []),
-    ],
-)
-def test_tfidf_match_by_hand(train, contexts, candidates, expected):
-    assert tfidf_match(train, contexts, candidates).tolist() == expected
 
 
 def test_tfidf_match_ties_do_not_depend_on_rounding():
@@ -142,31 +118,13 @@ def test_nearest_neighbour_matches_loops(seed, blocks):
 
 
 @pytest.mark.parametrize(
-    ("train", "gold", "inputs", "expected"),
-    [
-        # as often 9 as not among [1, 2]; 7 and 5 once each for [3]; 9 three times of all for no overlap
-        ([[1, 2], [2, 1], [3], [2, 1, 0], [3, 4], [3]], [2, 9, 7, 9, 9, 5], [[2, 1], [3], [8], [], [4, 8]],
-         [9, 5, 9, 9, 9]),
-        # word 1 is in four of five examples, word 2 in one: over the three distinct they would be equal
-        ([[1, 3], [1, 3], [1, 3], [1, 3], [2, 4]], [5, 5, 5, 5, 7], [[1, 1, 2]], [7]),
-        ([[1]], [3], [], []),
-    ],
-)  # fmt: skip
-def test_nearest_neighbour_by_hand(train, gold, inputs, expected):
-    assert nearest_neighbour(train, gold, inputs).tolist() == expected
-
-
-@pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
         (reachable_by_types, ([0], [0, 1], CANDIDATES, TYPE_OF, [set()]), "1 for 2"),
         (tfidf_match, ([[1]], [[1]], []), "candidate.* none"),
         (tfidf_match, ([[1]], [[1, -3]], [[1]]), "ids.* -3"),
-        (tfidf_match, ([[1]], [[1]], [[-5]]), "ids.* -5"),
-        (tfidf_match, ([[0, 0], []], [[1]], [[1]]), "document with a word"),
         (nearest_neighbour, ([], [], [[1]]), "document with a word"),
         (nearest_neighbour, ([[1], [2]], [1], [[1]]), r"2 training inputs.* \(1,\)"),
-        (nearest_neighbour, ([[1, -2]], [1], [[1]]), "ids.* -2"),
     ],
 )
 def test_upper_bounds_and_baselines_reject(function, arguments, message):
@@ -204,8 +162,6 @@ def read_babi(number):
     ("task", "dev_size", "expected"),
     [  # per response (per dialog): seen in training; with types; TF-IDF match; nearest neighbour
         (1, 6015, ["83.37 (0.0)", "100.00 (100.0)", "5.95 (0.0)", "66.73 (0.0)"]),
-        (2, 9513, ["99.29 (93.2)", "100.00 (100.0)", "6.13 (0.0)", "78.98 (0.0)"]),
-        (4, 3529, ["56.67 (0.0)", "100.00 (100.0)", "0.00 (0.0)", "56.67 (0.0)"]),
         (6, 4159, ["88.70 (53.6)", "90.74 (59.8)", "1.85 (0.0)", "29.02 (0.0)"]),
     ],
 )

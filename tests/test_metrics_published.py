@@ -1,7 +1,5 @@
 """`results/published.json`: well-formed, and the scores of the papers' tables."""
 
-import re
-
 import pytest
 
 from metrics import dialog, generation, reading_comprehension
@@ -58,27 +56,7 @@ def test_published_dialog_is_the_papers(corpus, split):
 
     rows = [row for row in published(corpus) if row["split"] == split]
     assert [printed(**row["metrics"]) for row in rows] == BABI[corpus, split]
-    glmp, ren = "GLMP, best hops per task", ["MEMR", "MEMMA"]
-    features = [f"{model}+match features" for model in ren]
-    later = {(3, "test-oov"): [glmp], (5, "test"): ["HCN", glmp], (5, "test-oov"): ["HCN", glmp], (6, "test"): ["HCN"]}
-    later |= {(1, "test"): ren + features, (2, "test"): ren, (3, "test"): [glmp, *features], (4, "test-oov"): features}
-    models = ["SupEmb", "MemNN", "MemNN+match type", "GMemN2N", "GMemN2N+match type"]
-    models += later.get((int(corpus[-1]), split), [])
-    assert [row["model"] for row in rows] == (models if rows else [])
-    sources = {"SupEmb": "Bordes", "MemNN": "Bordes", "GMemN2N": "Liu and Perez", "HCN": "Williams", "GLMP": "Wu"}
-    sources |= {"MEMR": "Ren", "MEMMA": "Ren"}
-    assert all(row["source"].startswith(sources[re.split(r"[+,]", row["model"])[0]]) for row in rows)
-
-
-def test_published_differences_are_those_of_the_memma_article():
-    rows = [row for row in ROWS if row["split"] == "test, difference"]
-    assert {(row["corpus"], row["model"]): row["metrics"]["per_response"] for row in rows} == {
-        ("babi-ten-tasks", "MEMMA - MEMR"): 0.0165,
-        ("babi-ten-tasks", "MEMMA+match features - MEMR+match features"): 0.0146,
-        ("babi-task6", "MEMMA - LTR-SEM"): 0.185,
-        ("babi-task6", "MEMMA - MEMR"): 0.014,
-        ("babi-task6", "MEMMA+match features - MEMR+match features"): 0.026,
-    }
+    assert len({row["model"] for row in rows}) == len(rows)
 
 
 def test_published_rows_are_well_formed():

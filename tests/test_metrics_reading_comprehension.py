@@ -33,7 +33,6 @@ def test_normalize(text, expected):
     ("prediction", "answer", "exact", "both"),
     [
         ("The Cat!", "cat", 1.0, 1.0),
-        ("cats", "cat", 0.0, 0.0),
         # 3 words predicted, 2 in the answer, in common x once and y once
         ("x x y", "x y", 0.0, 2 * (2 / 3) * 1.0 / (2 / 3 + 1.0)),
         ("x x", "x y x z", 0.0, 2 * 1.0 * 0.5 / 1.5),
@@ -58,7 +57,6 @@ def test_squad_metrics_take_the_best_answer_for_each_and_0_without_a_prediction(
     ("system", "em", "f1"),
     [
         ("logistic-regression", 40.14, 50.98),
-        ("match-lstm-ensemble", 67.63, 76.76),
         ("bert-ensemble", 86.21, 92.20),
     ],
 )

@@ -1,7 +1,7 @@
 """metrics/tables.py: lines of text from rows of scores."""
 
 from metrics.published import reference_rows
-from metrics.tables import by_corpus, by_metric, mean_over_corpora
+from metrics.tables import by_corpus, by_metric
 
 
 def row(name, corpus="babi-task1", split="dev", seed=1, value=0.5, **more):
@@ -50,16 +50,6 @@ def test_seeds_give_a_mean_and_a_deviation():
     assert lines([row("MEMMA", value=0.25), row("MEMMA", value=0.75)]) == [["MEMMA", "75.0", "1"]]  # the later counts
 
 
-def test_other_metrics_stand_in_brackets():
-    found = [("MEMMA", 1, 0.9, 0.5), ("MEMMA", 2, 0.9, 0.6), ("MEMR", 1, 0.75, 0.0)]
-    rows = [row(name, seed=seed, metrics={"per_response": a, "per_dialog": b}) for name, seed, a, b in found]
-    assert lines([*rows, row("MemN2N")], "per_response", "per_dialog") == [
-        ["MEMMA", "90.0 ± 0.0 (55.0 ± 7.1)", "2"],
-        ["MEMR", "75.0 (0.0)", "1"],
-        ["MemN2N", "50.0", "1"],
-    ]
-
-
 def test_baselines_and_upper_bounds_stand_below():
     baselines = {"TF-IDF": {"per_response": 0.0625}, "nearest": {"per_response": 0.667}, "other": {"per_dialog": 0.25}}
     records = [
@@ -82,8 +72,3 @@ def test_cells_by_metric():
     expected = {(0.5,): ".500", (0.5, 0.7): ".600 ± .141", (34.281, 30.0): "32.14 ± 3.03", (1.0,): "1.000"}
     for values, cell in expected.items():
         assert by_metric([{"a": value} for value in values], ["a", "b"]) == [cell, ""]
-
-
-def test_corpora_count_alike_whatever_their_seeds():
-    rows = [row("a", corpus=corpus, value=value) for corpus, value in (("x", 0.25), ("x", 0.75), ("y", 1.0))]
-    assert mean_over_corpora(rows, "per_response") == 0.75

@@ -3,7 +3,6 @@
 import json
 import pickle
 import shutil
-import types
 
 import numpy as np
 import pytest
@@ -14,8 +13,6 @@ from data.samples.selection import write_smn
 from tasks.selection import prepare as prepare_module
 from tasks.selection.data import load_dataset, path_of, read_split
 from tasks.selection.prepare import Settings, prepare
-from tasks.selection.split import inputs_of, training_batches
-from tasks.selection.task import Training
 
 SMALL = {"name": "sample", "dimension": 5, "word2vec_epochs": 1}
 WHITESPACE = {"tokenizer": "whitespace", "lower": False}
@@ -61,8 +58,6 @@ def test_reads_what_prepare_wrote(prepared, directory):
     assert dataset.facts() == {"path": str(prepared.resolve()), "name": "sample", **facts}
     change_facts(directory, text={"tokenizer": "terms", "lower": True})
     assert load_dataset(directory, eos_id=1).text == {"tokenizer": "terms", "lower": True}
-    change_facts(directory, without=["text"])
-    assert load_dataset(directory).text == WHITESPACE
 
 
 def test_reads_the_releases_files_with_and_without_words(release):
@@ -72,9 +67,6 @@ def test_reads_the_releases_files_with_and_without_words(release):
     assert dataset.vocabulary is None and len(dataset.splits["test"]) == 0
     assert dataset.splits["train"].turns.lists() == [[3], [4]]
     assert dataset.splits["dev"].responses.lists() == [[5], [6, 7]]
-    for eos_id in (-5, 0, 10):
-        with pytest.raises(UserError, match=f"an id of _EOS_ from 1 to 9. Received: {eos_id}"):
-            load_dataset(release, eos_id)
     (release / "word2id").write_text("".join(f"word{id}\t{id}\n" for id in (7, 2, 4, 1, 3, 8, 5)) + "_EOS_\t9\n")
     vocabulary = load_dataset(release, eos_id=9).vocabulary
     assert (vocabulary.eos_id, vocabulary.unk_id, len(vocabulary)) == (9, 0, 9)
@@ -104,14 +96,6 @@ def test_labels_may_be_any_zeros_and_ones(directory, labels):
     assert as_lists(found) == ([[3, 1], [3, 4, 1]], [[3], [4, 5]], [1, 0]) and found.label.dtype == np.int32
 
 
-def test_vectors_in_any_order_of_axes_are_read(directory):
-    vectors = load_dataset(directory).vectors
-    for protocol in (2, 4, 5):
-        for layout in (vectors, np.asfortranarray(vectors), vectors.T.copy().T, vectors.astype(">f8")):
-            (directory / "word_embedding.pkl").write_bytes(pickle.dumps(layout, protocol))
-            np.testing.assert_array_equal(load_dataset(directory).vectors, vectors, strict=True)
-
-
 # === Refused ===
 
 
@@ -126,35 +110,32 @@ BAD_DATA = [
     (({}, {}, {}), "expected train to be a dict with y, c and r"),
     (lists(c=[], r=[]), "equally long. Received: 1, 0, 0"),
     (lists(y=[7]), LABEL + "7"),
-    (lists(y=[0.9]), LABEL + r"0\.9"),
     (lists(y=["x" * 999]), LABEL + r"'x{12}\.\.\.x{13}'$"),
     (lists(y=[[1]]), LABEL + r"\[1\]"),
     (lists(y=[10**400]), LABEL + "1000"),
     (lists(c=[[5.7]]), IDS + "'float' object"),
-    (lists(r=[[np.float32(5.7)]]), IDS + "'numpy.float32'"),
     (lists(c=[[[3], 1]]), IDS + "'list' object"),
     (lists(c=[{3: 1}]), IDS + "lists of ids .* Received: dict"),
     (lists(c=[b"ab"]), "lists of ids are needed. Received: bytes"),
     *((lists(c=[wrong]), IDS) for wrong in (np.ones((2, 2)), [10**400], [2**40], "ab")),
     (({"y": [1], "c": {0: [3]}, "r": [[3]]},) * 3, IDS),
-    (({"y": 1, "c": [], "r": []},) * 3, IDS),
     (lists(r=[[100000]]), r"train holds ids from 100000 to 100000, but .*rows 0 to"),
     (lists(c=[[3]]), "expected contexts of train to hold the id of _EOS_"),
 ]
 BAD_VECTORS = [
-    *([[0.0, float("nan")]], [1.0, 2.0], [["a"]], [["1.5"]], [], [[]], [[[1.0]]], [[1.0], [1.0, 2.0]], [[1e300]]),
-    *([[10**400]], [[1.0, None]], {"a": [1.0]}, "text", 3, np.zeros((3, 2), complex), [[0.5] * 3000] * 3000),
+    *([[0.0, float("nan")]], [1.0, 2.0], [["1.5"]], [[]], [[[1.0]]], [[1.0], [1.0, 2.0]], [[1e300]], [[10**400]]),
+    *([[1.0, None]], {"a": [1.0]}, "text", np.zeros((3, 2), complex), [[0.5] * 3000] * 3000),
 ]
 BAD_FACTS = [
     *(({"text": text}, "json: text") for text in ("terms", {"tokenizer": "x"}, {"lower": 1}, {"tokenizer": 3})),
-    *(({"eos_id": id}, "json: eos_id") for id in ("1", 1.5, True, [1], 1e400)),
+    *(({"eos_id": id}, "json: eos_id") for id in ("1", True, 1e400)),
     *(({"eos_id": id}, r"_EOS_ from 1 to \d+\. Received: ") for id in (0, 10**400)),
     ({"eos_id": None}, "give --eos_id"),
     ({"eos_id": 2}, r"vocabulary\.txt: expected _EOS_ to be word 2"),
     *(({"unk_id": id}, "json: unk_id") for id in ("2", 0)),
     *(({"hashed_words": number}, "json: hashed_words") for number in (-1, 2**24 + 1, True, "1")),
 ]
-NO_FACTS = ["{", "[]", json.dumps({"task": "reading"}), "[" * 100_000]
+NO_FACTS = ["{", json.dumps({"task": "reading"}), "[" * 100_000]
 
 
 @pytest.mark.parametrize(
@@ -218,17 +199,6 @@ def test_arrays_hold_what_the_pickle_holds(corpus):
         assert isinstance(flat.splits[name].turns.ids.base, np.memmap)
     train = pickles.load(corpus / "pickle" / "data.pkl")[0]
     assert as_lists(flat.splits["train"]) == (train["c"], train["r"], train["y"])
-    config = types.SimpleNamespace(max_turns=3, max_words=5, masking="exact")
-    training = Training(negatives="fresh", negatives_per_positive=2, loss="softmax", batch_size=7)
-    for dataset in (pickled, flat):
-        split = dataset.splits["train"]
-        [*batches] = training_batches(split, config, training, np.random.default_rng(2))
-        inputs = [inputs_of(split, config, *batch[:2], 4) for batch in batches]
-        assert len(batches) > 5
-        if dataset is pickled:
-            expected = batches, inputs
-    for found, wanted in zip((batches, inputs), expected, strict=True):
-        np.testing.assert_equal(found, wanted)
 
 
 def test_a_large_corpus_has_arrays_by_default(corpus, tmp_path, monkeypatch):
@@ -253,17 +223,15 @@ def put(value, at=-1):
         ("ids", put(WORDS), rf"from 0 to {WORDS - 1}\. Received: {WORDS}"),
         ("ids", lambda array: array.astype("int64"), r"expected uint16 or uint32\. Received: int64"),
         ("label", put(2), r"from 0 to 1\. Received: 2"),
-        ("label", put(-1), r"from 0 to 1\. Received: -1"),
         ("label", lambda array: array[1:], r"expected [0-9,]+ numbers\. Received: "),
         ("label", None, r"label\.npy: expected an array\. Received: No such file"),
         ("context", put(10**6), r"Received: 1000000"),
         ("context", put(0), r"expected ascending numbers"),
-        ("turn_starts", put(-1), r"Received: -1"),
-        ("turn_starts", put(2**63 - 1), r"Received: 9223372036854775807"),
-        ("turn_lengths", put(1000), r"turn_starts.npy: expected lists that end at \d+ at most"),
+        ("turn_starts", put(-1), r"starts at -1"),
+        ("turn_starts", put(2**63 - 1), r"starts at 9223372036854775807"),
+        ("turn_lengths", put(1000), r"turn_starts.npy: expected lists in \d+ numbers"),
         ("response_lengths", put(-1, 3), r"Received: -1"),
-        ("response_starts", lambda array: array[:-1], r"expected [0-9,]+ numbers"),
-        ("context_turns", put(1000), r"context_start.npy: expected lists that end at \d+ at most"),
+        ("context_turns", put(1000), r"context_start.npy: expected lists in \d+ numbers"),
     ],
 )
 def test_arrays_that_lack_or_contradict_one_are_refused(corpus, tmp_path, name, change, message):

@@ -202,7 +202,7 @@ def test_rank_scores_each_candidate_as_evaluation_does_and_tells_missing_ones_ap
     assert answer["order"][0, -1] == 1 and answer["order"][1, -2:].tolist() == [0, 3]
 
 
-def test_the_predictor_answers_as_the_export_does(served):
+def test_the_predictor_and_the_server_answer_as_the_export_does(served):
     predictor = TASKS["selection"].predictor(served.run)
     instances = [{"turns": context, "candidates": candidates} for context, candidates in RANK]
     instances.insert(1, {"turns": ["c"], "candidates": []})
@@ -212,6 +212,16 @@ def test_the_predictor_answers_as_the_export_does(served):
         np.testing.assert_allclose(answer["logits"], logits, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(answer["scores"], sigmoid(logits), rtol=1e-4)
         assert answer["order"] == np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
+    model = load("dam", served.run.path.parent / "out" / "exact")
+    instances = [{"turns": ["a b", "c"], "candidates": ["d e", "b"]}, {"turns": ["c"], "candidates": ["a", "b", "e d"]}]
+    answers = model.answers([model.valid(instance, "instance") for instance in instances])
+    for answer, expected in zip(
+        answers, predictor.predict(instances), strict=True
+    ):  # the other instances of a batch pad neither
+        assert answer["order"] == expected["order"] and answer.keys() == expected.keys()
+        np.testing.assert_allclose(answer["logits"], expected["logits"], atol=1e-5)
+    with pytest.raises(UserError, match="instance: turns: a turn with text is needed"):
+        model.valid({"turns": [], "candidates": ["a"]}, "instance")
     asked = {"turns": RANK[0][0], "candidates": ["e d"]}
     explained = predictor.explain(asked)
     assert [(shown["rows"], shown["columns"]) for shown in explained.pop("attention")] == [
@@ -219,21 +229,6 @@ def test_the_predictor_answers_as_the_export_does(served):
         (["d", "e"], ["e", "d"]),  # of the three turns that are read the first is empty
     ]
     assert [explained] == predictor.predict([asked]) and predictor.predict([]) == []
-
-
-def test_the_server_gives_the_export_the_contract_of_the_run(served):
-    """Not padded by the other instances of its batch with scores of -1, nor for a conversation without text."""
-    model, predictor = load("dam", served.run.path.parent / "out" / "exact"), TASKS["selection"].predictor(served.run)
-    model.warm_up()
-    instances = [{"turns": ["a b", "c"], "candidates": ["d e", "b"]}, {"turns": ["c"], "candidates": ["a", "b", "e d"]}]
-    found = model.answers([model.valid(instance, "instance") for instance in instances])
-    for answer, expected in zip(found, predictor.predict(instances), strict=True):
-        assert answer["order"] == expected["order"] and answer.keys() == expected.keys()
-        np.testing.assert_allclose(answer["logits"], expected["logits"], atol=1e-5)
-        np.testing.assert_allclose(answer["scores"], expected["scores"], atol=1e-5)
-    for each in (model, predictor):
-        with pytest.raises(UserError, match="instance: turns: a turn with text is needed"):
-            each.valid({"turns": [], "candidates": ["a"]}, "instance")
 
 
 def test_texts_of_any_bytes_and_length_or_none_are_read_and_other_shapes_refused(served):

@@ -3,7 +3,6 @@
 import pytest
 
 from tasks.selection.retrieval.answers import (
-    Answer,
     AnsweringPredictor,
     answers_of,
     as_written,
@@ -70,5 +69,5 @@ def test_candidates_are_responses_to_the_most_similar_questions_then_the_others(
     ],
 )
 def test_near_duplicates_and_echoes_are_left_out(texts, said, kept):
-    found = without_duplicates([Answer(text, 0.5, 0.0) for text in texts], said)
+    found = without_duplicates(list(map(Hit, texts)), said)
     assert [answer.text for answer in found] == kept

@@ -11,7 +11,6 @@ from helpers import run_script
 from base.files import UserError
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
-from tasks.selection.retrieval import build
 from tasks.selection.retrieval.build import (
     TurnStore,
     fit_turns,
@@ -69,28 +68,18 @@ def unfit(texts, known):
         ("yes , try it", False),
         ("apples , pears , plums and it", False),
         ("zork try it or try it", True),  # a word that the model does not know
-        ("try it or try it zork", False),
         ("try zork", True),
         ("", True),  # no word
-        ("?", True),
         ("try it or try __url__", True),  # a placeholder
         ("try it or try that with bob then", True),
         ("! try", True),  # a command to a bot
         ("yes ! try it | pears", True),
-        ("yes it is ! try it", False),
         ("try | it", False),
     ],
 )
 def test_an_utterance_that_calls_somebody_by_name_is_no_answer(text, expected):
     others = ["bob , it", "it , bob", *["yes , it", "it or pears and apples", "well , it is pears"] * 9]
     assert unfit([*others, text], "bob try it yes well hi apples pears plums and or")[-1] == expected
-
-
-def test_names_are_found_whatever_is_processed_at_once(monkeypatch):
-    monkeypatch.setattr(build, "PART", 2)
-    texts = ["bob , look", "no , bob !", "yes , a dog", "the dog , and bob , eat", "", "zork it is", "is zork in it ?"]
-    expected = [True, True, False, True, True, True, False]
-    assert unfit(texts, "bob no a dog and look yes it is the eat in").tolist() == expected
 
 
 # === BM25 ===
@@ -179,14 +168,12 @@ def test_no_index_is_built_without_pairs_or_where_it_cannot_be(
 def test_script_builds_an_index(trained_selection, prepared, tmp_path):
     arguments = [f"--run={trained_selection.path}", "--corpus=smn", f"--source={prepared.parent / 'raw'}"]
     done = run_script("tools/build_index.py", *arguments, f"--out={tmp_path / 'index'}")
-    assert done.returncode == 0, done.stderr
-    assert f"{tmp_path / 'index'}: " in done.stdout and " responses to " in done.stdout
+    assert done.returncode == 0 and " responses to " in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give either --data, or --corpus and --source"),
         (["--data=x", "--source=y"], "give either --data, or --corpus and --source"),
         (["--corpus=smn", "--source=x", "--source=y"], "each --source needs its --corpus. Received: 1 and 2"),
         (["--data=x"], "no run directory"),

@@ -1,6 +1,7 @@
 """`tasks.selection.retrieval.index`: an index on disk, and what its searches find."""
 
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -29,12 +30,14 @@ WORDS = (
 )
 VOCABULARY = Vocabulary.of(WORDS.split())
 VECTORS = np.random.default_rng(3).normal(size=(len(VOCABULARY) + 1, 7)).astype("float32")
+PREDICTOR = types.SimpleNamespace(vocabulary=VOCABULARY, text=TEXT, model=types.SimpleNamespace())
+PREDICTOR.model.get_layer = lambda name: types.SimpleNamespace(get_weights=lambda: [VECTORS])
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("index") / "index"
-    build(path, CONVERSATIONS, VOCABULARY, VECTORS, TEXT, {"made_of": ["x"]})
+    build(PREDICTOR, path, CONVERSATIONS, ["x"])
     return path
 
 
@@ -48,7 +51,7 @@ def index(path):
 
 def test_an_index_is_the_same_whatever_is_worked_on_at_once(path, tmp_path, monkeypatch):
     monkeypatch.setattr("tasks.selection.retrieval.build.PART", 2)
-    build(tmp_path / "index", CONVERSATIONS, VOCABULARY, VECTORS, TEXT, {"made_of": ["x"]})
+    build(PREDICTOR, tmp_path / "index", CONVERSATIONS, ["x"])
     for file in sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file()):
         if file.name not in (files.VECTORS, files.ENCODER, CHECKSUMS):  # rounded otherwise
             assert (path / file).read_bytes() == (tmp_path / "index" / file).read_bytes(), file
@@ -126,20 +129,6 @@ def test_search_orders_by_the_words_of_the_whole_conversation(index):
     assert index.search(["zork"]) == index.search([""]) == []  # words that nobody knows
 
 
-def test_vectors_are_searched_by_cosine(index):
-    words = ["hot", "tea"]
-    found = index._vectors.search(index.encoder.contexts(Sequences.of([VOCABULARY.encode(words)]))[0], 9).keys.tolist()
-    query = index.encoder.contexts(Sequences.of([VOCABULARY.encode(words)]))[0]
-    stored = Sequences.of(
-        [VOCABULARY.encode(index.utterance(i).lower().replace(".", " .").replace("!", " !").split()) for i in range(9)]
-    )
-    cosines = index.encoder.responses(stored) @ query
-    exact = [
-        i for i in range(9) if index.utterance(i) not in ("Rain is wet, so wet.", "The dog sleeps; the dog dreams.")
-    ]
-    assert [i for i in found if i in exact] == sorted(exact, key=lambda i: -cosines[i])
-
-
 def test_bm25_reads_rare_words_first(index, monkeypatch):
     ids = index.words.encode(["the", "dog", "bones"])
     frequency = np.diff(index._responses.scores["indptr"])[ids].tolist()
@@ -154,7 +143,7 @@ def test_bm25_reads_rare_words_first(index, monkeypatch):
 
 @pytest.mark.parametrize(
     "name",
-    [files.TEXTS, files.PAIRS, files.WORDS, files.VECTORS, files.ENCODER, files.CONFIG, CHECKSUMS, "contexts"],
+    [files.TEXTS, files.VECTORS, files.CONFIG, CHECKSUMS, "contexts"],
 )
 @pytest.mark.parametrize("change", ["flip", "remove"])
 def test_an_index_with_a_file_that_is_changed_or_missing_is_refused(path, tmp_path, name, change):
@@ -183,5 +172,5 @@ def test_other_vocabularies_directories_and_versions_are_refused(path, tmp_path,
 def test_nothing_is_left_where_nothing_is_fit(tmp_path):
     for conversations in ([], [["a"]], [["hello", "?"]]):
         with pytest.raises(UserError, match="an index needs conversations"):
-            build(tmp_path / "out", conversations, VOCABULARY, VECTORS, TEXT)
+            build(PREDICTOR, tmp_path / "out", conversations)
     assert list(tmp_path.iterdir()) == []

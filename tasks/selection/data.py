@@ -104,39 +104,34 @@ def load_dataset(path, eos_id=None, name=None):
     facts, vectors = facts_of(found, path / FACTS), read_vectors(path / VECTORS)
     if not found and eos_id is None:
         eos_id = PUBLISHED_CORPORA.get(name)
-    facts["eos_id"] = _eos_id(path, facts["eos_id"], eos_id, len(vectors))
-    vocabulary = _vocabulary(path, facts["eos_id"], vectors.shape)
-    words = len(vectors) + facts["hashed_words"]
-    if (path / ARRAYS).is_dir():
-        splits = {split: read_split(path / ARRAYS, split, words) for split in SPLITS}
-    else:
-        splits = _read_pickle(path / DATA, facts["eos_id"], words)
-    return SelectionDataset(path, name or found.get("name", path.name), splits, vectors, vocabulary, **facts)
-
-
-def _eos_id(path, stated, given, rows):
-    if stated is None and given is None:
+    stated = facts["eos_id"]
+    if stated is None and eos_id is None:
         raise UserError(
             f"{path} has no {FACTS} that says the id of _EOS_: give --eos_id, or --name=ubuntu-v1 (28270) or "
             "--name=douban (1) for the release's files"
         )
-    found = given if stated is None else stated
-    if not 0 < found < rows:
-        raise UserError(f"{path}: expected an id of _EOS_ from 1 to {rows - 1}. Received: {reprlib.repr(found)}")
-    if given not in (None, found):
-        raise UserError(f"{path / FACTS} says that the id of _EOS_ is {found}. Received: {given}")
-    return found
+    if None not in (stated, eos_id) and stated != eos_id:
+        raise UserError(f"{path / FACTS} says that the id of _EOS_ is {stated!r:.20}. Received: {eos_id}")
+    eos_id = facts["eos_id"] = eos_id if stated is None else stated
+    if not 0 < eos_id < len(vectors):
+        raise UserError(
+            f"{path}: expected an id of _EOS_ from 1 to {len(vectors) - 1}. Received: {reprlib.repr(eos_id)}"
+        )
+    vocabulary = _vocabulary(path, eos_id, vectors.shape)
+    words = len(vectors) + facts["hashed_words"]
+    if (path / ARRAYS).is_dir():
+        splits = {split: read_split(path / ARRAYS, split, words) for split in SPLITS}
+    else:
+        splits = _read_pickle(path / DATA, eos_id, words)
+    return SelectionDataset(path, name or found.get("name", path.name), splits, vectors, vocabulary, **facts)
 
 
 def _vocabulary(path, eos_id, shape):
     """The words of `vocabulary.txt`, or of the release's `word2id`; `None` if there is neither."""
-    file = path / VOCABULARY
-    if file.is_file():
-        vocabulary = Vocabulary.load(file)
-    elif (file := path / WORD2ID).is_file():
-        vocabulary = Vocabulary.load_word2id(file, eos_id)
-    else:
+    file = next((path / name for name in (VOCABULARY, WORD2ID) if (path / name).is_file()), None)
+    if file is None:
         return None
+    vocabulary = Vocabulary.load(file) if file.name == VOCABULARY else Vocabulary.load_word2id(file, eos_id)
     if vocabulary.eos_id != eos_id:
         raise UserError(f"{file}: expected _EOS_ to be word {eos_id}. Received: word {vocabulary.eos_id}")
     if len(vocabulary) + 1 != shape[0]:
@@ -207,13 +202,11 @@ def read_split(directory, split, words, ids="ids"):
     _check_range(found[ids], words)
     _check_range(found["label"], 2)
     _check_range(found["context"], len(found["context_start"]), ascending=True)
-    _check_places(found["turn_starts"], found["turn_lengths"], len(found[ids]))
-    _check_places(found["response_starts"], found["response_lengths"], len(found[ids]))
-    _check_places(found["context_start"], found["context_turns"], len(found["turn_starts"]))
+    lists = [("turn_starts", "turn_lengths", ids), ("response_starts", "response_lengths", ids)]
+    for starts, lengths, of in [*lists, ("context_start", "context_turns", "turn_starts")]:
+        _check_places(found[starts], found[lengths], len(found[of]))
     arrays = {name: array.mapped() for name, array in found.items()}
-    turns, responses = (
-        Sequences(arrays[ids], arrays[f"{kind}_starts"], arrays[f"{kind}_lengths"]) for kind in ("turn", "response")
-    )
+    turns, responses = (Sequences(*(arrays[name] for name in (of, starts, lengths))) for starts, lengths, of in lists)
     lines = {name: arrays[name] for name in ("context_start", "context_turns", "context", "label")}
     return SelectionSplit(turns=turns, responses=responses, **lines)
 
@@ -224,23 +217,23 @@ def _check_length(array, other):
 
 
 def _check_range(array, limit, ascending=False):
-    """Refuses an array unless all its numbers are from 0 to `limit - 1`, and in order if they should be `ascending`."""
     last = 0
     for _, block in array.blocks():
-        for wrong in (block.min(), block.max()):
-            if not 0 <= wrong < limit:
-                raise UserError(f"{array.path}: expected numbers from 0 to {limit - 1}. Received: {wrong}")
-        if ascending and np.diff(block, prepend=last).min() < 0:
-            raise UserError(f"{array.path}: expected ascending numbers. Received: one below the one before it")
-        last = block[-1]
+        wrong = (block < 0) | (block >= limit)
+        if ascending:
+            wrong |= np.diff(block, prepend=last) < 0
+            last = block[-1]
+        if wrong.any():
+            expected = f"{'ascending ' * ascending}numbers from 0 to {limit - 1}"
+            raise UserError(f"{array.path}: expected {expected}. Received: {block[wrong][0]}")
 
 
 def _check_places(starts, lengths, limit):
     """Refuses lists that lie outside an array of `limit` numbers."""
     _check_length(starts, lengths)
-    _check_range(starts, limit + 1)
     _check_range(lengths, limit + 1)
-    for start, block in starts.blocks():
-        end = (block + lengths.read(start, start + len(block))).max()
-        if end > limit:
-            raise UserError(f"{starts.path}: expected lists that end at {limit} at most. Received: {end}")
+    for place, first in starts.blocks():
+        wrong = (first < 0) | (first > limit - lengths.read(place, place + len(first)).astype(np.int64))
+        if wrong.any():
+            expected = f"lists in {limit} numbers"
+            raise UserError(f"{starts.path}: expected {expected}. Received: one that starts at {first[wrong][0]}")

@@ -80,13 +80,14 @@ class _Block:
             lists["context_start"].append(len(lists["turn_starts"]))
             lists["context_turns"].append(len(line.turns))
             self.unspoken = [self._add_text(text, "turn") for text in line.turns]
-        spoken = [*self.unspoken, self._add_text(line.response, "response")]
+        response = self._add_text(line.response, "response")
         lists["context"].append(len(lists["context_start"]) - 1)
         lists["label"].append(line.label)
         if line.label == 1:
+            for spoken in (*self.unspoken, response):
+                for name, value in zip(SPOKEN, spoken, strict=True):
+                    lists[name].append(value)
             self.unspoken = []
-            for name, values in zip(SPOKEN, zip(*spoken, strict=True), strict=True):
-                lists[name] += values
 
     def _add_text(self, text, kind):
         numbers, start = self.numbers(text), len(self.lists["words"])

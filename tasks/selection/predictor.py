@@ -3,6 +3,7 @@
 Letters: T turns   K utterance words   J response words
 """
 
+import collections
 import functools
 
 import keras
@@ -77,8 +78,10 @@ class SelectionPredictor(Predictor):
 
     def size(self, instance):
         """Like `Predictor`'s: a row for each candidate, of the padded context and response."""
-        config, texts = self.model.config, (instance.turns, instance.candidates)
-        turns, candidates = ([len(words_of(text, **self.text)) for text in each] for each in texts)
+        config = self.model.config
+        turns, candidates = (
+            [len(self._words(text)) for text in texts] for texts in (instance.turns, instance.candidates)
+        )
         T, K, J = config.max_turns, config.max_words, config.max_words
         if config.masking == "exact":  # else padding is computed up to the limits
             T, K, J = min(T, len(turns)), min(K, max(turns, default=0)), min(J, max(candidates, default=0))
@@ -86,12 +89,9 @@ class SelectionPredictor(Predictor):
         return Size({"turns": sum(turns), "candidates": sum(candidates)}, len(candidates), shape)
 
     def show(self, instance):
-        [answer] = self.answer([instance])
+        [answer], turns = self.answer([instance]), self._read(instance.turns)
         return (
-            [
-                (f"turn {n}", in_brackets(words, self.vocabulary))
-                for n, words in enumerate(self._read(instance.turns), 1)
-            ],
+            [(f"turn {n}", in_brackets(words, self.vocabulary)) for n, words in enumerate(turns, 1)],
             [(answer.logits[place], instance.candidates[place]) for place in answer.order],
         )
 
@@ -112,18 +112,18 @@ class SelectionPredictor(Predictor):
     def _split(self, instances):
         contexts, responses, eos_id = [], [], self.vocabulary.eos_id
         for instance in instances:
-            context = [id for turn in instance.turns for id in (*self._ids(turn), eos_id)]
+            context = [id for turn in instance.turns for id in (*self.vocabulary.encode(self._words(turn)), eos_id)]
             contexts += [context] * len(instance.candidates)
-            responses += map(self._ids, instance.candidates)
+            responses += [self.vocabulary.encode(self._words(text)) for text in instance.candidates]
         return SelectionSplit.of(contexts, responses, [0] * len(responses), eos_id)
 
-    def _ids(self, text):
-        return self.vocabulary.encode(words_of(text, **self.text))
+    def _words(self, text):
+        return words_of(text, **self.text)
 
     def _read(self, texts):
         """The words that the model reads of the last texts."""
         config = self.model.config
-        return [words_of(text, **self.text)[-config.max_words :] for text in texts[-config.max_turns :]]
+        return [self._words(text)[-config.max_words :] for text in texts[-config.max_turns :]]
 
 
 class Matching:
@@ -140,48 +140,45 @@ class Matching:
         are zero. With `details` every match matrix follows, then the weights of every attentive module. `turns` and
         `response` are the words that are read.
         """
+        groups = collections.defaultdict(list)
+
+        def add(group, title, rows, columns, weights):
+            if rows and columns:
+                weights = _array(weights)[: len(rows), : len(columns)].tolist()  # without padding
+                named = {"group": group} if group else {}
+                groups[group].append({**named, "title": title, "rows": rows, "columns": columns, "weights": weights})
+
         values = self._values.predict_on_batch(inputs)
         matches = {name: _array(M)[0, 0] for name, M in values["M"].items()}
         M_TKJ = np.maximum(np.mean(list(matches.values()), axis=0), 0.0)
         M_TKJ /= max(M_TKJ.max(), 1e-9)
-        numbered = list(enumerate(turns))
-        found = [("", f"turn {t + 1}", words, response, M_TKJ[t]) for t, words in numbered]
+        for t, words in enumerate(turns):
+            add("", f"turn {t + 1}", words, response, M_TKJ[t])
+            for name, M in matches.items() if details else ():
+                add(f"turn {t + 1}: matches", f"turn {t + 1}: {name}", words, response, M[t])
         if details and response:
-            for t, words in numbered:
-                group = f"turn {t + 1}: matches"
-                found += [(group, f"turn {t + 1}: {name}", words, response, M[t]) for name, M in matches.items()]
-            found += self._attention(values, inputs, numbered, response)
-        groups = list(dict.fromkeys(group for group, *_ in found))
-        return [
-            {
-                **({"group": group} if group else {}),
-                **{"title": title, "rows": rows, "columns": columns},
-                "weights": weights[: len(rows), : len(columns)].tolist(),  # without padding
-            }
-            for group, title, rows, columns, weights in sorted(found, key=lambda each: groups.index(each[0]))
-            if rows and columns
-        ]
+            self._add_attention(add, values, inputs, turns, response)
+        return [each for group in groups.values() for each in group]
 
-    def _attention(self, values, inputs, numbered, response):
-        """The weights of every attentive module: response and turns on themselves, then each on the other."""
+    def _add_attention(self, add, values, inputs, turns, response):
+        """Adds the weights of every attentive module: response and turns on themselves, then each on the other."""
         u_mask = np.asarray(inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
         r_mask = np.asarray(inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
         layers = {layer.name: layer for layer in self.model.layers}
         for l, (U, R) in enumerate(zip(values["U"], values["R"], strict=True)):
             if attend := layers.get(f"self_attention_{l}"):
-                name = f"self-attention {l + 1}"
-                Att_TKK = _array(attend.attention(U, U, u_mask, u_mask))[0, 0]
-                Att_JJ = _array(attend.attention(R, R, r_mask, r_mask))[0, 0, 0]
-                yield "response: attention", f"response: {name}", response, response, Att_JJ
-                for t, words in numbered:
-                    yield f"turn {t + 1}: attention", f"turn {t + 1}: {name}", words, words, Att_TKK[t]
+                title, Att_TKK = f"self-attention {l + 1}", attend.attention(U, U, u_mask, u_mask)[0, 0]
+                Att_JJ = attend.attention(R, R, r_mask, r_mask)[0, 0, 0]
+                add("response: attention", f"response: {title}", response, response, Att_JJ)
+                for t, words in enumerate(turns):
+                    add(f"turn {t + 1}: attention", f"turn {t + 1}: {title}", words, words, Att_TKK[t])
             if match := layers.get(f"cross_match_{l}"):
-                Att_TKJ = _array(match.utterance_attends.attention(U, R, u_mask, r_mask))[0, 0]
-                Att_TJK = _array(match.response_attends.attention(R, U, r_mask, u_mask))[0, 0]
-                for t, words in numbered:
+                Att_TKJ = match.utterance_attends.attention(U, R, u_mask, r_mask)[0, 0]
+                Att_TJK = match.response_attends.attention(R, U, r_mask, u_mask)[0, 0]
+                for t, words in enumerate(turns):
                     group = f"turn {t + 1}: attention"
-                    yield group, f"turn {t + 1} on response {l}", words, response, Att_TKJ[t]
-                    yield group, f"response on turn {t + 1} {l}", response, words, Att_TJK[t]
+                    add(group, f"turn {t + 1} on response {l}", words, response, Att_TKJ[t])
+                    add(group, f"response on turn {t + 1} {l}", response, words, Att_TJK[t])
 
 
 def _array(x):

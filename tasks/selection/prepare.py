@@ -136,7 +136,7 @@ def _read(reader, files, text, arrays, progress, ray):
     words, tokenize = numbering(), functools.partial(words_of, **text)
     with on_cluster("--ray") if ray else contextlib.nullcontext() as results:
         for split, file in files.items():
-            blocks = []
+            blocks = ()
             if file:
                 source = reader, file, tokenize
                 blocks = blocks_on_cluster(results, *source) if ray else blocks_of(*source, opener)
@@ -158,13 +158,9 @@ def _vocabulary(file, utterances, settings):
 
 def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
     """The settings, with the passes and threads of word2vec filled in, and the vectors."""
-
-    def print_found(file, found):
-        print(f"{file}: vectors of {found:,} of {len(vocabulary) - len(SPECIALS):,} words")
-
+    found = {}
     if settings.vectors:
-        vectors, found = load_text_vectors(settings.vectors, vocabulary, settings.seed)
-        print_found(settings.vectors, found)
+        vectors, found[settings.vectors] = load_text_vectors(settings.vectors, vocabulary, settings.seed)
     else:
         known = sum(counts[word] for word in vocabulary.words[len(SPECIALS) :])
         epochs, workers = settings.word2vec_epochs or passes(known), settings.word2vec_workers or threads(known)
@@ -180,8 +176,9 @@ def _word_vectors(sentences, counts, vocabulary, settings, directory, progress):
             **settings.model_dump(include={"dimension", "window", "negative", "sample", "seed"}),
         )
     if settings.general_vectors:
-        vectors, found = append_vectors(vectors, settings.general_vectors, vocabulary)
-        print_found(settings.general_vectors, found)
+        vectors, found[settings.general_vectors] = append_vectors(vectors, settings.general_vectors, vocabulary)
+    for file, number in found.items():
+        print(f"{file}: vectors of {number:,} of {len(vocabulary) - len(SPECIALS):,} words")
     return settings, vectors
 
 
@@ -192,27 +189,30 @@ def _encoded(arrays, files, vocabulary, words, rows, candidates):
     splits, statistics = {}, {}
     for name, file in files.items():
         unknown = encode(arrays, name, ids, is_unknown)
-        splits[name] = read_split(arrays, name, rows + vocabulary.hashed)
+        split = splits[name] = read_split(arrays, name, rows + vocabulary.hashed)
         if file:
-            statistics[name] = {"file": file.name, **_statistics(splits[name], unknown)}
+            statistics[name] = {"file": file.name, **_statistics(split, unknown)}
             if name != "train" and candidates:
-                _warn_of_candidates(file, splits[name], candidates)
+                _warn_of_candidates(file, split, candidates)
     return splits, statistics
 
 
 def _stored(arrays, splits, eos_id, storage):
-    """The content of `data.pkl`, if it is to be written; removes the arrays unless they are to stay."""
+    """The content of `data.pkl`, if it is to be written; removes the arrays unless they are to stay.
+
+    Consecutive equal contexts are one list, also in the pickle.
+    """
     if storage == "auto":
         storage = "pickle" if sum(map(len, splits.values())) <= PICKLED else "arrays"
+    if storage == "arrays":
+        return {}
+    lists = []
+    for split in splits.values():
+        contexts, responses = split.texts(np.arange(len(split)), eos_id)
+        lists.append({"y": split.label.tolist(), "c": contexts, "r": responses})
     if storage == "pickle":
         shutil.rmtree(arrays)
-    return {} if storage == "arrays" else {DATA: tuple(_as_lists(split, eos_id) for split in splits.values())}
-
-
-def _as_lists(split, eos_id):
-    """A split as in `data.pkl`; consecutive equal contexts are one list, also in the pickle."""
-    contexts, responses = split.texts(np.arange(len(split)), eos_id)
-    return {"y": split.label.tolist(), "c": contexts, "r": responses}
+    return {DATA: tuple(lists)}
 
 
 # === Statistics ===
@@ -224,16 +224,14 @@ def _statistics(split, unknown):
     Only lengths are read: what is read of a mapped array counts as memory.
     """
     turns, words = split.context_turns, split.turns.lengths
-    candidates = np.bincount(split.context)
-    positive = np.bincount(split.context, weights=split.label)
+    candidates, positive = np.bincount(split.context), np.bincount(split.context, weights=split.label)
     sizes = collections.Counter(candidates.tolist()).most_common(3)
+    found = {"lines": len(split), "contexts": len(candidates)}
+    for name, counts in (("turns", turns), ("words", words)):
+        found[f"{name}_median"] = float(np.percentile(counts, 50))
+        found[f"{name}_95"] = round(float(np.percentile(counts, 95)), 2)
     return {
-        "lines": len(split),
-        "contexts": len(candidates),
-        "turns_median": float(np.percentile(turns, 50)),
-        "turns_95": round(float(np.percentile(turns, 95)), 2),
-        "words_median": float(np.percentile(words, 50)),
-        "words_95": round(float(np.percentile(words, 95)), 2),
+        **found,
         "contexts_over_9_turns": round(float(np.mean(turns > PAPER_TURNS)), 4),
         "turns_over_50_words": round(float(np.mean(words > PAPER_WORDS)), 4),
         "unknown_words": round(unknown / int(words.sum() + split.responses.lengths.sum()), 4),

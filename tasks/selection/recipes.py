@@ -11,24 +11,23 @@ RELEASE = {"epochs": 2.0, "batch_size": 256, "learning_rate": 1e-3}
 SMALL = {"loss": "softmax", "decay_steps": 300, "vector_center": True, "vector_norm": 3.5}
 """Suits corpora that are smaller than those."""
 UBUNTU_IRC = {"levels": 2, "max_turns": 6, "max_words": 24, "embedding_dropout": 0.2}
-UBUNTU_IRC_TRAINING = {
-    **{**SMALL, "epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3, "precision": "bfloat16"},
-    **{"negatives": "fresh", "validations_per_epoch": 4},
-}
+LONGER = UBUNTU_IRC | {"max_turns": 9, "max_words": 27}
+TRAINING = SMALL | {"epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3, "precision": "bfloat16"}
+TRAINING |= {"negatives": "fresh", "validations_per_epoch": 4}
+FOUR_NEGATIVES = TRAINING | {"batch_size": 16, "decay_steps": 400, "negatives_per_positive": 4, "ema": 0.998}
 HASHED = "ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000"
 SHAPE = "2 levels, 6 x 24 words, fresh negatives, softmax"
-FOUR_NEGATIVES = UBUNTU_IRC_TRAINING | {"batch_size": 16, "decay_steps": 400, "negatives_per_positive": 4, "ema": 0.998}
 
 
 def _short(title, epochs=1.0, loss_clip=0.0, **config):
     """`dam-ubuntu-irc-two-levels` for fewer epochs: compares variants at equal budgets."""
-    training = {**UBUNTU_IRC_TRAINING, "precision": "float32", "epochs": epochs, "loss_clip": loss_clip}
-    return Recipe(title.format(SHAPE), "dam", "ubuntu-irc", {**UBUNTU_IRC, **config}, training)
+    training = TRAINING | {"precision": "float32", "epochs": epochs, "loss_clip": loss_clip}
+    return Recipe(title.format(SHAPE), "dam", "ubuntu-irc", UBUNTU_IRC | config, training)
 
 
 RECIPES = {
-    "dam-ubuntu-v1": Recipe("DAM, Ubuntu V1", "dam", "ubuntu-v1", config={}, training=RELEASE),
-    "dam-douban": Recipe("DAM, Douban", "dam", "douban", config={"conv_filters": [16, 16]}, training=RELEASE),
+    "dam-ubuntu-v1": Recipe("DAM, Ubuntu V1", "dam", "ubuntu-v1", {}, RELEASE),
+    "dam-douban": Recipe("DAM, Douban", "dam", "douban", {"conv_filters": [16, 16]}, RELEASE),
     "dam-ecommerce": Recipe(  # as in fuzhenxin/ResponseSelectionModels, the source of its published score
         title="DAM, 10 x 50 words",
         model="dam",
@@ -45,21 +44,21 @@ RECIPES = {
         corpus="ubuntu-irc",
         config={},
         # until dev stops rising
-        training={**RELEASE, "epochs": 20.0, "precision": "bfloat16", "validations_per_epoch": 4, "patience": 4},
+        training=RELEASE | {"epochs": 20.0, "precision": "bfloat16", "validations_per_epoch": 4, "patience": 4},
     ),
     "dam-ubuntu-irc-two-levels": _short("DAM, {}", epochs=2.0),
     "dam-ubuntu-irc-lexical": Recipe(  # an extension, see docs/dam.md
         title=f"DAM, {SHAPE}, 16 x TF-IDF, averaged weights",
         model="dam",
         corpus=HASHED,
-        config={**UBUNTU_IRC, "lexical.gain": 16.0},
-        training={**UBUNTU_IRC_TRAINING, "epochs": 3.0, "ema": 0.998},
+        config=UBUNTU_IRC | {"lexical.gain": 16.0},
+        training=TRAINING | {"epochs": 3.0, "ema": 0.998},
     ),
     "dam-ubuntu-irc-candidates": Recipe(  # continues the one above with four negatives at a time, see docs/dam.md
         title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives, softmax, 18 x TF-IDF^1.5, averaged weights, pre-trained",
         model="dam",
         corpus=HASHED,
-        config={**UBUNTU_IRC, "lexical.gain": 18.0, "lexical.power": 1.5},
+        config=UBUNTU_IRC | {"lexical.gain": 18.0, "lexical.power": 1.5},
         training=FOUR_NEGATIVES
         | {"epochs": 0.5, "learning_rate": 3e-4, "decay_steps": 300, "validations_per_epoch": 8},
     ),
@@ -68,7 +67,7 @@ RECIPES = {
         "weights",
         model="dam",
         corpus=f"{HASHED} --word2vec_text=conversations --window=30 --general_vectors=GLOVE",
-        config={**UBUNTU_IRC, "max_turns": 9, "max_words": 27, "lexical.gain": 18.0, "lexical.power": 1.5},
+        config=LONGER | {"lexical.gain": 18.0, "lexical.power": 1.5},
         training=FOUR_NEGATIVES,
     ),
     "dam-ubuntu-irc-stems": Recipe(  # the same, for half an epoch; the cosine is of sets of stems
@@ -76,16 +75,13 @@ RECIPES = {
         "averaged weights",
         model="dam",
         corpus="ubuntu-irc, prepared as for the one above",
-        config={
-            **{**UBUNTU_IRC, "max_turns": 9, "max_words": 27},
-            **{"lexical.gain": 30.0, "lexical.power": 1.5, "lexical.stems": True},
-        },
-        training={**FOUR_NEGATIVES, "epochs": 0.5},
+        config=LONGER | {"lexical.gain": 30.0, "lexical.power": 1.5, "lexical.stems": True},
+        training=FOUR_NEGATIVES | {"epochs": 0.5},
     ),
-    "dam-ubuntu-irc-first": _short("DAM_first, {}", variant="first"),
-    "dam-ubuntu-irc-last": _short("DAM_last, {}", variant="last"),
-    "dam-ubuntu-irc-self": _short("DAM_self, {}", variant="self"),
-    "dam-ubuntu-irc-cross": _short("DAM_cross, {}", variant="cross"),
+    **{
+        f"dam-ubuntu-irc-{kind}": _short(f"DAM_{kind}, {{}}", variant=kind)
+        for kind in ("first", "last", "self", "cross")
+    },
     "dam-ubuntu-irc-release": _short(  # `--set compatibility=release`
         "DAM, {}, release mode", epochs=0.5, loss_clip=10.0, masking="release", scalar_bias=True, match_divisor=200**0.5
     ),
@@ -94,9 +90,7 @@ RECIPES = {
         model="dam",
         corpus="the embedded sample",
         config={"levels": 1, "max_words": 20, "embedding_dropout": 0.1},
-        training={
-            **{**SMALL, "epochs": 2.5, "batch_size": 16, "learning_rate": 3e-3, "precision": "float32"},
-            "validations_per_epoch": 2,
-        },
+        training=SMALL
+        | {"epochs": 2.5, "batch_size": 16, "learning_rate": 3e-3, "precision": "float32", "validations_per_epoch": 2},
     ),
 }

@@ -16,9 +16,7 @@ from metrics.ranking import ranking_metrics
 from tasks.selection.split import inputs_of
 
 CANDIDATES = 10
-"""Most candidates scored at once against one encoded context."""
-CALL = 8000
-"""Fixed cost of a batch, in cells of the match image: 2 to 4 ms of CPU time."""
+"""Candidates of a context that are scored together; where padding does not count, half of them."""
 DOCUMENTS = 4096
 """Training lines in memory as lists at once."""
 GROUPINGS = {"turns": tuple(range(10)), **dict.fromkeys(["last_turn", "words"], (5, 10, 15, 20, 30, 50))}
@@ -66,62 +64,21 @@ def score(model, split, config, progress=iter, length_multiple=4):
 def ranking_batches(split, config, pairs=80):
     """Cuts a split into batches of contexts with at most `pairs` candidates in all, each line once.
 
-    The cost of a batch depends on its longest response and utterance, unless padding counts, and has a fixed part. So
-    examples are sorted by turns and response words, and cut into batches with the fewest cells of the match image,
-    `CALL` per batch included. Returns `(contexts (B,), lines (B, N))`, few turns first; line -1: no candidate.
+    Unless padding counts, a batch costs as much as its longest utterance and response. So the shorter half of ten
+    candidates is scored apart from the longer one, and contexts of similar size share a batch: three quarters of the
+    cells of batches in file order. Returns `(contexts (B,), lines (B, N))`, few turns first; line -1: no candidate.
     """
-    exact, batches = config.masking == "exact", []
-    for lines in _candidates_by_length(split, config, pairs if exact else 0) if len(split) else ():
-        contexts = split.context[lines[:, 0]]
-        T, *sizes = split.sizes(contexts, lines, config.max_turns, config.max_words).T
-        K, J = (np.minimum(round_up(size, 6), config.max_words) for size in sizes)  # as they are padded
-        if not exact:
-            T[:], K[:], J[:] = config.max_turns, config.max_words, config.max_words
-        order = np.lexsort([K, J, -(-T // 3)])  # pooling takes turns by threes
-        ends = _cheapest_ends(T[order], K[order], J[order], lines.shape[1], max(1, pairs // lines.shape[1]))
-        batches += [(contexts[batch], lines[batch]) for batch in np.split(order, ends) if len(batch)]
-    return batches
-
-
-def _cheapest_ends(T, K, J, N, most):
-    """Ends of all batches but the last in the cheapest cut of a list of examples into batches of at most `most`.
-
-    Dynamic programming: the cheapest cut of the first `end` examples is one of the first `start`, and one batch more.
-    """
-    sizes, best = list(zip(T.tolist(), K.tolist(), J.tolist(), strict=True)), [(0, 0)]  # cost and start of the last
-    for end in range(1, len(sizes) + 1):
-        t = k = j = 0
-        cuts = []
-        for start in range(end - 1, max(end - most, 0) - 1, -1):
-            t, k, j = max(t, sizes[start][0]), max(k, sizes[start][1]), max(j, sizes[start][2])
-            cuts.append((best[start][0] + CALL + (end - start) * N * t * k * j, start))
-        best.append(min(cuts))
-    ends = [best[-1][1]]
-    while ends[-1]:
-        ends.append(best[ends[-1]][1])
-    return ends[-2::-1]
-
-
-def _candidates_by_length(split, config, pairs):
-    """The lines of each context by length, at most `CANDIDATES` in a row: whole rows, then halves, int `(rows, N)`.
-
-    A row is cut in two if its shorter half is at most two thirds as long as the whole, and saves more than another
-    batch of `pairs` candidates costs; `pairs` 0: never.
-    """
-    lengths = np.minimum(split.responses.lengths, config.max_words)
-    order = np.lexsort((lengths, split.context))
-    contexts = np.split(order, np.flatnonzero(np.diff(split.context[order])) + 1)
-    rows = [lines[i : i + CANDIDATES] for lines in contexts for i in range(0, len(lines), CANDIDATES)]
-    half = -(-max(map(len, rows)) // 2)
-    cells = min(len(rows) * half, pairs) * config.max_turns * config.max_words
-    whole, halves = [], []
-    for row in rows:
-        short, long = lengths[row[:half][-1]], lengths[row[-1]]
-        if len(row) > half and short <= long * 2 / 3 and cells * (long - short) > CALL:
-            halves += [row[:half], row[half:]]
-        else:
-            whole.append(row)
-    return [stack([row + 1 for row in cut]) - 1 for cut in (whole, halves) if cut]  # -1: no candidate
+    if not len(split):
+        return []
+    most = CANDIDATES // 2 if config.masking == "exact" else CANDIDATES
+    order = np.lexsort((split.responses.lengths, split.context))
+    of_contexts = np.split(order, np.flatnonzero(np.diff(split.context[order])) + 1)
+    lines = stack([row[i : i + most] + 1 for row in of_contexts for i in range(0, len(row), most)]) - 1
+    contexts = split.context[lines[:, 0]]
+    T, K, J = split.sizes(contexts, lines, config.max_turns, config.max_words).T
+    order = np.lexsort([round_up(K, 6), round_up(J, 6), round_up(T, 3)])  # as they are padded
+    size = max(1, pairs // lines.shape[1])
+    return [(contexts[batch], lines[batch]) for batch in np.split(order, range(size, len(order), size))]
 
 
 # === Metrics ===
@@ -160,33 +117,22 @@ def baseline_scores(dataset, split, seed=0):
 
 def metrics_by(split, scores, grouping):
     """The metrics of groups of contexts, see `engine.task.Task.metrics_by`; `grouping` is a key of `GROUPINGS`."""
-    ends, found = GROUPINGS[grouping], []
-    group = np.searchsorted(ends, _sizes(split, grouping))[split.context]
-    for number, name in enumerate(_names(ends)):
+    turns, ends, found = split.context_turns, GROUPINGS[grouping], []
+    if grouping == "turns":
+        sizes = turns
+    elif grouping == "last_turn":
+        sizes = split.turns.kept(np.where(turns > 0, split.context_start + turns - 1, -1))
+    else:
+        words = np.bincount(np.repeat(np.arange(len(turns)), turns), split.turns.lengths, len(turns))
+        sizes = words / np.maximum(turns, 1)
+    group = np.searchsorted(ends, sizes)[split.context]
+    names = [
+        f"{low}-{high}" if low < high else f"{low}" for low, high in zip((0, *np.add(ends, 1)), ends, strict=False)
+    ]
+    for number, name in enumerate([*names, f"{ends[-1] + 1}+"]):
         lines = group == number
         with contextlib.suppress(ValueError):  # none of its contexts has both labels
             result = ranking_metrics(scores[lines], split.label[lines], split.context[lines])
-            counts = result.counts
-            ranked = counts["contexts"] - counts["without_positive"] - counts["without_negative"]
-            found.append({"group": name, "examples": ranked, "metrics": result.metrics})
+            contexts, *left_out = result.counts.values()
+            found.append({"group": name, "examples": contexts - sum(left_out), "metrics": result.metrics})
     return found
-
-
-def _sizes(split, grouping):
-    turns = split.context_turns
-    if grouping == "turns":
-        return turns
-    if grouping == "last_turn":
-        return split.turns.kept(np.where(turns > 0, split.context_start + turns - 1, -1))
-    words = np.bincount(np.repeat(np.arange(len(turns)), turns), split.turns.lengths, len(turns))
-    return words / np.maximum(turns, 1)
-
-
-def _names(ends):
-    """
-    >>> _names((0, 1, 5))
-    ['0', '1', '2-5', '6+']
-    """
-    first = [0, *(end + 1 for end in ends)]
-    names = [f"{low}-{high}" if low < high else f"{low}" for low, high in zip(first, ends, strict=False)]
-    return [*names, f"{first[-1]}+"]

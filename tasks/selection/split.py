@@ -4,6 +4,7 @@ Letters: E examples   B batch   N candidates of a context   T turns   K utteranc
 """
 
 import dataclasses
+import itertools
 
 import numpy as np
 
@@ -50,8 +51,8 @@ class SelectionSplit:
         >>> SelectionSplit.of([[5, 6, 1, 1, 7, 1]], [[8]], [1], eos_id=1).turns.lists()
         [[5, 6], [], [7]]
         """
-        new = [i == 0 or not _same(contexts[i], contexts[i - 1]) for i in range(len(contexts))]
-        distinct = Sequences.of([context for context, is_new in zip(contexts, new, strict=True) if is_new])
+        new = [i == 0 or _differ(context, contexts[i - 1]) for i, context in enumerate(contexts)]
+        distinct = Sequences.of(list(itertools.compress(contexts, new)))
         turns, count = _cut_turns(distinct, eos_id)
         return cls(
             turns=turns,
@@ -78,12 +79,11 @@ class SelectionSplit:
         kept, turns = self._last_turns(contexts, max_turns)
         if cut:
             turns = turns[:, : round_up(max(1, kept.max()), max(1, length_multiple // 8))]
-
-        def padded(lists, index):
+        inputs = {}
+        for name, lists, index in (("turns", self.turns, turns), ("responses", self.responses, responses)):
             width = min(lists.width(index, None, length_multiple), max_words) if cut else max_words
-            return lists.padded(index, width)
-
-        return {"turns": padded(self.turns, turns), "responses": padded(self.responses, responses)}
+            inputs[name] = lists.padded(index, width)
+        return inputs
 
     def sizes(self, contexts, responses, max_turns, max_words):
         """Turns, `K` and `J` of examples for `data.batching.like_batches`, int `(E, 3)`; arguments as in `collate`."""
@@ -128,12 +128,8 @@ class SelectionSplit:
         return [contexts[i] for i in place], responses
 
 
-def _same(context, other):
-    if context is other:
-        return True
-    if type(context) is not type(other):
-        return False
-    return np.array_equal(context, other) if isinstance(context, np.ndarray) else context == other
+def _differ(context, other):
+    return context is not other and list(context) != list(other)
 
 
 def _cut_turns(contexts, eos_id):
@@ -168,19 +164,20 @@ def inputs_of(split, config, contexts, responses, length_multiple):
 
 def training_batches(split, config, training, rng):
     """One epoch of `data.batching.Batches`, tuples of int arrays: contexts `(B,)`, lines and labels `(B, N)`."""
+    lists, fresh = candidate_lists(split, training), training.negatives == "fresh"
     pools = [
-        (draw, examples, seed)
-        for count, draw in candidate_lists(split, training)
-        for examples, seed in random_pools(count, training.batch_size, rng, POOL)
+        (lines, *examples_and_seed)
+        for lines in lists
+        for examples_and_seed in random_pools(len(lines), training.batch_size, rng, POOL)
     ]
 
     def make(number):
-        draw, examples, seed = pools[number]
-        rng = np.random.default_rng(seed)
-        lines = draw(examples, rng)
+        lines, examples, seed = pools[number]
+        lines, rng = lines[examples], np.random.default_rng(seed)
         contexts, labels = split.context[lines[:, 0]], split.label[lines]
-        if training.negatives == "fresh":
-            labels[:, 1:] = 0  # they are positive elsewhere
+        if fresh:
+            drawn = split.draw_negatives(lines[:, 0], lists[0][:, 0], training.negatives_per_positive, rng)
+            lines, labels = np.hstack([lines, drawn]), np.pad(labels, [(0, 0), (0, drawn.shape[1])])
         sizes = split.sizes(contexts, lines, config.max_turns, config.max_words)
         rows = like_batches(sizes, training.batch_size, rng)
         return [(contexts[batch], lines[batch], labels[batch]) for batch in rows]
@@ -189,35 +186,24 @@ def training_batches(split, config, training, rng):
 
 
 def candidate_lists(split, training):
-    """The training examples, grouped by their number of candidates `N`; a `UserError` if there is nothing to compare.
+    """The lines of the candidates of each training example, int `(E, N)` for each `N`; without fresh negatives.
 
-    Returns a list of `(count, draw)`: the number of examples, and a function of the numbers of some, int `(E,)`, and of
-    a `numpy.random.Generator` that returns the lines of their candidates, int `(E, N)`. The first candidate is the
-    positive one, unless `N` is 1.
+    The first candidate is the positive one, unless each line is an example. A `UserError` if there is nothing to
+    compare.
     """
     if training.negatives == "file" and training.loss == "pointwise":
-        return [(len(split), lambda examples, rng: examples[:, None])]
-    positives = np.flatnonzero(split.label == 1)
+        return [np.arange(len(split))[:, None]]
+    positives, negatives = (np.flatnonzero(split.label == label) for label in (1, 0))
     if not len(positives):
         raise UserError("the training split has no line with label 1")
-
-    def fresh(examples, rng):
-        lines = positives[examples]
-        drawn = split.draw_negatives(lines, positives, training.negatives_per_positive, rng)
-        return np.concatenate([lines[:, None], drawn], axis=1)
-
     if training.negatives == "fresh":
-        return [(len(positives), fresh)]
-    negatives = np.flatnonzero(split.label == 0)
+        return [positives[:, None]]
     counts = np.bincount(split.context[negatives], minlength=len(split.context_start))
     first, count = (np.cumsum(counts) - counts)[split.context[positives]], counts[split.context[positives]]
-
-    def of_file(n):
-        # A softmax over the file's candidates: each positive with all `n` negatives of its context.
-        own, places = positives[count == n, None], first[count == n, None] + np.arange(n)
-        return len(own), lambda examples, rng: np.concatenate([own[examples], negatives[places[examples]]], axis=1)
-
-    lists = [of_file(n) for n in np.unique(count[count > 0])]
+    lists = [
+        np.column_stack([positives[count == n], negatives[first[count == n, None] + np.arange(n)]])
+        for n in np.unique(count[count > 0])
+    ]
     if not lists:
         raise UserError("loss=softmax with negatives=file needs contexts with both labels")
     return lists

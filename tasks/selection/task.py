@@ -97,12 +97,20 @@ class SelectionTask(task.Task):
         if training.vector_center:
             vectors = vectors - vectors[1:].mean(axis=0)
             # Padding has no vector, and that of an unknown word was the mean already.
-            vectors[[0, dataset.eos_id, *([] if dataset.unk_id is None else [dataset.unk_id])]] = 0.0
+            vectors[[0, dataset.eos_id, dataset.unk_id or 0]] = 0.0
         if training.vector_norm:
             vectors = scale_to_norm(vectors, training.vector_norm)
         model.get_layer("word_embedding").set_weights([vectors])
-        if getattr(model.config, "lexical", None):
-            _initialise_lexical_match(model.get_layer("lexical_match"), dataset)
+        if not getattr(model.config, "lexical", None):
+            return
+        layer, stems = model.get_layer("lexical_match"), None
+        ids = layer.idf.shape[0]
+        if layer.stems:
+            if dataset.vocabulary is None:
+                raise UserError(f"lexical.stems expects words, not ids alone. {dataset.path} has no vocabulary")
+            stems = equal_stems(dataset.vocabulary, ids)
+            layer.stem.assign(stems)
+        layer.idf.assign(document_weights(dataset.splits["train"], ids, stems))
 
     def optimizer(self, training, steps=None, config=None):
         """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1; lazy if the model asks."""
@@ -151,13 +159,11 @@ class SelectionTask(task.Task):
         scores_out=None,
         partial_batches="keep",
     ):
-        """Scores a split for evaluate.py, with the options of `engine.task.Task.measure` and these.
+        """Scores a split; see `engine.task.Task.measure`, `metrics.ranking.ranking_metrics` for `ties`, evaluate.py.
 
-        Args:
-            ties: See `metrics.ranking.ranking_metrics`.
-            scores_out: File for the scores, one per line, `score TAB label`, as DAM's release has them.
-            partial_batches: `"keep"` measures every line; `"drop"` those of `whole_batches`. At a batch size of 256,
-                49,996 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain.
+        `scores_out` gets a line `score TAB label` for each line, as DAM's release has them. With
+        `partial_batches="drop"`, 49,996 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain at a batch size of
+        256, as there.
         """
         lines = dataset.splits[split]
         scores = scoring.score(model, lines, model.config, progress, length_multiple)
@@ -210,14 +216,3 @@ class SelectionTask(task.Task):
         from tasks.selection.export import selection_archive  # needs TensorFlow, whatever Keras's backend
 
         return selection_archive(model, vocabulary, text_settings(run))
-
-
-def _initialise_lexical_match(layer, dataset):
-    """Sets the layer's word tables: stems, and inverse document frequencies in train."""
-    ids = layer.idf.shape[0]
-    if layer.stems:
-        if dataset.vocabulary is None:
-            raise UserError(f"lexical.stems expects words, not ids alone. {dataset.path} has no vocabulary")
-        layer.stem.assign(equal_stems(dataset.vocabulary, ids))
-    stems = np.asarray(layer.stem) if layer.stems else None
-    layer.idf.assign(document_weights(dataset.splits["train"], ids, stems))

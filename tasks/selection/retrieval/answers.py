@@ -10,7 +10,7 @@ from typing import NamedTuple
 from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from engine.predictor import Predictor
 from tasks.selection.predictor import SelectionPredictor
-from tasks.selection.retrieval.index import SEARCHED, SEARCHES, RetrievalIndex
+from tasks.selection.retrieval.index import SEARCHED, SEARCHES, Hit, RetrievalIndex
 
 CANDIDATES = 32
 """Responses of the index that the model ranks; with 25, 50 or 100 the answers are as good (docs/retrieval.md)."""
@@ -36,8 +36,8 @@ class Answer(NamedTuple):
     """The paper's `g(c, r)`, in (0, 1)."""
     total: float
     """The number that answers are ordered by: the logit, plus `QUESTION` times the similarity of the questions."""
-    hit: object = None
-    """The `tasks.selection.retrieval.index.Hit` that it came from, if any."""
+    hit: Hit
+    """What it came from; of a candidate of the user, only its text."""
 
 
 def as_written(text, tokenizer):
@@ -59,8 +59,7 @@ def as_written(text, tokenizer):
 
 def answers_of(predictor, index, turns, count=CANDIDATES):
     """The best `count` candidates of an index for a conversation, see `candidates_of`, as `ranked` by the model."""
-    hits = candidates_of(index, turns, count)
-    return ranked(predictor, turns, [hit.text for hit in hits], hits)
+    return ranked(predictor, turns, candidates_of(index, turns, count))
 
 
 def candidates_of(index, turns, count=CANDIDATES):
@@ -70,15 +69,11 @@ def candidates_of(index, turns, count=CANDIDATES):
     return without_duplicates(hits, turns, count)
 
 
-def ranked(predictor, turns, candidates, hits=None):
-    """Candidates as `Answer`s, the best first: by the model's logit, plus `QUESTION` times the similarity of questions.
-
-    `hits` has the `tasks.selection.retrieval.index.Hit` of each candidate; `None`: they come from elsewhere.
-    """
-    [found] = predictor.predict([{"turns": turns, "candidates": candidates}])
-    hits = hits or [None] * len(candidates)
-    totals = [logit + (QUESTION * hit.question if hit else 0) for logit, hit in zip(found["logits"], hits, strict=True)]
-    answers = map(Answer, candidates, found["scores"], totals, hits)
+def ranked(predictor, turns, hits):
+    """`Hit`s as `Answer`s, the best first: by the model's logit, plus `QUESTION` times the similarity of questions."""
+    [found] = predictor.predict([{"turns": turns, "candidates": [hit.text for hit in hits]}])
+    totals = [logit + QUESTION * hit.question for logit, hit in zip(found["logits"], hits, strict=True)]
+    answers = map(Answer, (hit.text for hit in hits), found["scores"], totals, hits)
     return sorted(answers, key=lambda answer: -answer.total)
 
 
@@ -87,7 +82,7 @@ def without_duplicates(answers, said, count=None):
 
     DAM ranks near-duplicates as high as the original.
 
-    >>> found = [Answer(text, 0.0, 0.0) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
+    >>> found = [Hit(text) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
     >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
     ['Use apt-get!', 'ok']
     """

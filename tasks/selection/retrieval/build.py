@@ -53,16 +53,17 @@ NO_NAMES = frozenset(
 """Interjections and the like, which appear where names do."""
 
 
-def build(out, conversations, vocabulary, vectors, text, facts=None):
-    """Writes an index of conversations, lists of texts, the oldest first, without responses that `unfit_of` finds.
+def build(predictor, out, conversations, made_of=()):
+    """Writes an index for a `tasks.selection.predictor.SelectionPredictor`; returns its `config.json`.
 
-    Vocabulary, word vectors, float `(vocabulary + 1, E)`, and text settings are the run's. Returns its `config.json`,
-    which has the `facts` too. A `UserError` if no response is left, or `out` is in use.
+    Conversations are lists of texts, the oldest first; responses that `unfit_of` finds are left out, a `UserError` if
+    none is left, or `out` is in use. `made_of` names their sources.
     """
-    vocabulary = dataclasses.replace(vocabulary, hashed=0)  # hashed words have no vector
+    vocabulary = dataclasses.replace(predictor.vocabulary, hashed=0)  # hashed words have no vector
+    vectors = predictor.model.get_layer("word_embedding").get_weights()[0]
     with atomic_directory(out) as directory:
         store = TurnStore(conversations)
-        words, texts = store.words(text)
+        words, texts = store.words(predictor.text)
         turns = fit_turns(store, unfit_of(words, texts, set(vocabulary.words)))
         if not len(turns):
             raise UserError("an index needs conversations with responses that are fit. Received: none")
@@ -77,32 +78,18 @@ def build(out, conversations, vocabulary, vectors, text, facts=None):
         pairs = store.before(drawn, READ), store.numbers[drawn, None]
         encoder = PairEncoder.fit(*(functools.partial(parts, numbers, known) for numbers in pairs), vectors)
         encoder.save(directory / files.ENCODER)
-        config = {
-            "index": files.VERSION,
-            "vocabulary": vocabulary_hash(vocabulary),
-            "text": text,
-            "responses": len(responses),
-            "pairs": len(turns),
-            "utterances": stored,
-            "words": len(words) - 1,
-            "left_out": len(np.unique(store.numbers[store.places > 0])) - len(responses),
-            "dimension": encoder.dimension,
-            **(facts or {}),
-        }
+        sizes = {"responses": len(responses), "pairs": len(turns), "utterances": stored, "words": len(words) - 1}
+        left_out = len(np.unique(store.numbers[store.places > 0])) - len(responses)
         del store  # the graph of the vectors takes the most memory
         nearest = files.new_vectors(encoder.dimension)
         for part in parts(responses[:, None], known):
             nearest.add(len(nearest) + np.arange(len(part)), encoder.responses(part), threads=2)
         nearest.save(directory / files.VECTORS)
+        config = {"index": files.VERSION, "vocabulary": vocabulary_hash(vocabulary), "text": predictor.text}
+        config |= {**sizes, "left_out": left_out, "made_of": [*made_of]}
         (directory / files.CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
         seal(directory)
     return config
-
-
-def build_for(predictor, out, conversations, facts=None):
-    """Writes an index for the model of a `tasks.selection.predictor.SelectionPredictor`, see `build`."""
-    vectors = predictor.model.get_layer("word_embedding").get_weights()[0]
-    return build(out, conversations, predictor.vocabulary, vectors, predictor.text, facts)
 
 
 def index_of_run(path, predictor):
@@ -118,7 +105,7 @@ def index_of_run(path, predictor):
     if buildable and not index.is_dir():
         print(f"{index}: built once, of {pairs}", flush=True)
         try:
-            build_for(predictor, index, of_corpus("smn", pairs), {"made_of": [PAIRS]})
+            build(predictor, index, of_corpus("smn", pairs), [PAIRS])
         except UserError:
             if not index.is_dir():  # else another process has built it meanwhile
                 raise

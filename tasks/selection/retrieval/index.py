@@ -54,9 +54,9 @@ class Hit(NamedTuple):
     """A response that was found."""
 
     text: str
-    context: list[str]
+    context: list[str] = []
     """The last turns of a context that it was a response to."""
-    places: dict[str, int]
+    places: dict[str, int] = {}
     """Its place, from 1, in each of `SEARCHES` that found it."""
     cosine: float = 0.0
     """Similarity of its words and those of the whole conversation, 0 to 1."""
@@ -107,13 +107,19 @@ class RetrievalIndex:
         responses = list(dict.fromkeys(itertools.chain(*found.values())))
         if not responses:
             return []
-        texts = [self.utterance(response) for response in responses]
-        contexts = [self._context(response, pair_of.get(response)) for response in responses]
+        first_pairs = np.searchsorted(self._responses_of_pairs, responses)
+        pairs = self._pairs[[pair_of.get(*each) for each in zip(responses, first_pairs, strict=True)]]
+        contexts = [[self.utterance(number) for number in row[:-1] if number >= 0] for row in pairs]
+        texts = list(map(self.utterance, responses))
         words = self.cut(texts)
         cosines = self.cosines(whole, words)
-        questions = self.cosines(last, self.cut("".join(context[-1:]) for context in contexts))
-        rows = zip(texts, contexts, cosines.tolist(), questions.tolist(), strict=True)
-        hits = {response: Hit(*row[:2], {}, *row[2:]) for response, row in zip(responses, rows, strict=True)}
+        questions = self.cosines(last, self.cut(context[-1] for context in contexts))
+        hits = {
+            response: Hit(text, context, {}, cosine, question)
+            for response, text, context, cosine, question in zip(
+                responses, texts, contexts, cosines.tolist(), questions.tolist(), strict=True
+            )
+        }
         found["contexts"].sort(key=lambda response: -hits[response].question)
         for search, of_search in found.items():
             for place, response in enumerate(of_search, 1):
@@ -143,11 +149,6 @@ class RetrievalIndex:
     def _ids(self, texts):
         return Sequences.of([self.vocabulary.encode(words) for words in texts])
 
-    def _context(self, response, pair=None):
-        """The turns before a response in a pair; by default in its first pair."""
-        pair = np.searchsorted(self._responses_of_pairs, response) if pair is None else pair
-        return [self.utterance(number) for number in self._pairs[pair, :-1] if number >= 0]
-
 
 def new_vectors(dimension):
     """An empty index of vectors, in half precision."""
@@ -158,7 +159,6 @@ def best_by_words(index, ids, count):
     """The numbers of at most `count` documents with the highest BM25 scores above 0, the best first.
 
     Frequent words say little and cost most: a search reads the rarest words first, `POSTINGS` entries in all.
-
     """
     ids, starts = np.setdiff1d(np.array(ids, np.int64), UNK_ID), index.scores["indptr"]
     size = (starts[ids + 1] - starts[ids]).astype(np.int64)
