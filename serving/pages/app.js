@@ -75,6 +75,7 @@ class Panel {
   async choose(name, number = null, input = null) {
     this.stop();
     this.clear();
+    this.choosing?.abort();
     const { model, example } = this.fields;
     model.value = name;
     const { signal } = (this.choosing = new AbortController());
@@ -107,7 +108,7 @@ class Panel {
   }
 
   stop() {
-    for (const each of [this.working, this.looking, this.choosing]) each?.abort();
+    for (const each of [this.working, this.looking]) each?.abort();
     this.working = null;
     this.busy(false);
   }
@@ -238,7 +239,7 @@ async function restore(fallback) {
   const named = panel.models.some((each) => each.name === said.get("model")) ? said.get("model") : panel.models[0].name;
   show(panel.name);
   if (panel.models.some((each) => each.name === said.get("compare"))) panel.fields.compare.value = said.get("compare");
-  await panel.choose(named, panels[task] ? said.get("example") : null, panels[task] ? input : null);
+  await panel.choose(named, panels[task] && said.get("model") ? said.get("example") ?? "" : null, panels[task] ? input : null);
   if (!said.get("model")) remember(false);
 }
 

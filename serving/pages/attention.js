@@ -20,14 +20,7 @@ export function legend(text, deep = depth, steps = [0, 0.01, 0.1, 0.3, 1]) {
 
 /** A text whose words are shaded: `words` are found one after the other, their weights beside them. */
 export function shadeText(text, words, weights, marked = [0, 0]) {
-  const found = [];
-  let at = startOf(text, words);
-  for (const [i, word] of words.entries()) {
-    const start = find(text, word, at);
-    if (start < 0 || start > at + 60) continue;
-    at = start + word.length;
-    found.push({ start, end: at, weight: weights[i] });
-  }
+  const found = placesOf(text, words);
   const pieces = element("span");
   const mark = element("mark");
   let done = 0;
@@ -39,25 +32,29 @@ export function shadeText(text, words, weights, marked = [0, 0]) {
       done = stop;
     }
   };
-  for (const { start, end, weight } of found) {
+  for (const [i, [start, end]] of found.entries()) {
     add(start, (part) => part);
-    add(end, (part) => shaded(part, weight, false));
+    add(end, (part) => shaded(part, weights[i], false));
   }
   add(text.length, (part) => part);
   return pieces;
 }
 
-const find = (text, word, at) => {
-  const exact = text.indexOf(word, at);
-  return exact >= 0 ? exact : text.toLowerCase().indexOf(word.toLowerCase(), at);
-};
-
-function startOf(text, words) { // of the window of a long text that was read: where its first words are one after the other
-  for (let at = find(text, words[0], 0); at >= 0; at = find(text, words[0], at + 1)) {
-    let next = at;
-    if (words.slice(0, 12).every((word) => { const here = find(text, word, next); const near = here >= 0 && here <= next + 4; next = here + word.length; return near; })) return at;
+/** Where words are that follow each other, with space or signs between: of a long text, only a window was read. Else nowhere. */
+function placesOf(text, words) {
+  const lower = text.toLowerCase().length === text.length ? text.toLowerCase() : text;
+  const wanted = words.map((word) => (lower === text ? word : word.toLowerCase()));
+  for (let from = lower.indexOf(wanted[0]); wanted.length && from >= 0; from = lower.indexOf(wanted[0], from + 1)) {
+    const places = [];
+    let at = from;
+    for (const word of wanted) {
+      while (at < lower.length && !lower.startsWith(word, at) && !/[\p{L}\p{N}]/u.test(lower[at])) at += 1;
+      if (!lower.startsWith(word, at)) break;
+      places.push([at, at += word.length]);
+    }
+    if (places.length === wanted.length) return places;
   }
-  return 0;
+  return [];
 }
 
 /** Buttons, one of which is pressed; `choices` are `{text, weight, say}`. */
@@ -101,7 +98,8 @@ export function sources([map]) {
   draw(-1);
   const choices = [{ text: "mean" }, ...rows.map((text) => ({ text: shown(text), weight: 0, say: `attention while writing ${shown(text)}` }))];
   return element("section", { class: "view", "aria-label": "What it attended to" }, element("h3", {}, "What it attended to"),
-    chooser("While writing:", choices, (i) => draw(i - 1)), place, legend("Attention weight; those of a word add up to 1:"), asTable([map]));
+    chooser("While writing:", choices, (i) => draw(i - 1)), place, legend("Attention weight; those of a word add up to 1:"),
+    asTable([{ ...map, rows: rows.map(shown), columns: columns.map(shown) }]));
 }
 
 /** A memory network's attention: the sentences in memory, and the weight that each hop gives them. */

@@ -140,6 +140,18 @@ def test_the_answer_is_marked_and_words_are_shaded_where_they_are(page):
     assert panel.locator("mark").inner_text() == "Rome"
 
 
+def test_the_window_that_was_read_is_shaded(page, models):
+    window = {"rows": ["start", "end"], "columns": ["Ann", "lives", "in", "Bonn"], "weights": [[0, 0, 0, 1]] * 2}
+    models["fake-reading_comprehension"].flow = lambda *_: [{"title": "probabilities", **window}]
+    panel = open_tab(page, "Ask a text")
+    panel.get_by_label("Text", exact=True).fill("Ann lives in Rome. Ann lives in Bonn.")
+    panel.get_by_label("Question").fill("Who lives in Bonn")
+    press(panel, "Ask")
+    panel.locator("mark", has_text="Bonn").wait_for()
+    assert panel.locator(".passage .word").all_inner_texts() == window["columns"]
+    assert panel.locator(".passage > span").evaluate("each => each.firstChild.textContent") == "Ann lives in Rome. "
+
+
 def test_a_doubtful_answer_is_called_so(page):
     panel = open_tab(page, "Ask a text")
     panel.get_by_label("Question").fill("what is xyzzy?")
