@@ -21,7 +21,7 @@ from base import cli
 from base.files import UserError
 
 FLAGS = flags.FLAGS
-flags.DEFINE_multi_string("run", [], "NAME=DIR: a run directory or an exported model; may be repeated.")
+flags.DEFINE_multi_string("run", [], "NAME=DIR or DIR: a run directory or an exported model; may be repeated.")
 flags.DEFINE_multi_string(
     "index",
     [],
@@ -80,6 +80,8 @@ def by_name(flag, assignments, models=None):
     found = {}
     for assignment in assignments:
         name, _, path = assignment.partition("=")
+        if flag == "run" and "=" not in assignment:
+            name, path = pathlib.Path(assignment).resolve().name, assignment
         if not (name and path):
             raise UserError(f"--{flag} expects NAME=DIR. Received: {assignment}")
         if name in found:

@@ -18,22 +18,13 @@ from models import MODELS
 from tasks import RECIPES
 from tasks.selection.recipes import PUBLISHED_CORPORA
 
-
-def recipes_by_model():
-    """`{model: [names of its recipes]}`."""
-    found = {}
-    for name, recipe in RECIPES.items():
-        found.setdefault(recipe.model, []).append(name)
-    return found
-
-
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("model", "dam", list(MODELS), "Model to train.")
 flags.DEFINE_string(
     "recipe",
     None,
     "Settings by name; other flags win. By model:\n"
-    + "\n".join(f"{model}: {', '.join(names)}" for model, names in recipes_by_model().items()),
+    + "\n".join(f"{model}: {', '.join(n for n, r in RECIPES.items() if r.model == model)}" for model in MODELS),
 )
 flags.DEFINE_string(
     "data", None, "Directory that prepare.py wrote. Default: the embedded sample, by recipe MODEL-sample."

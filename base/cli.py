@@ -17,11 +17,11 @@ runtime.prepare()
 
 
 def _show_error(kind, error, trace):
-    """Shows one line for Ctrl-C while a script still imports."""
+    """Ends by one line at Ctrl-C while a script still imports; a second one would interrupt Python's own exit."""
     if issubclass(kind, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
-    else:
-        sys.__excepthook__(kind, error, trace)
+        print("interrupted", file=sys.stderr, flush=True)
+        os._exit(130)
+    sys.__excepthook__(kind, error, trace)
 
 
 sys.excepthook = _show_error
@@ -50,9 +50,9 @@ def run(main):
             sys.stdout.flush()
         except UserError as error:
             sys.exit(f"error: {error}")
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would interrupt the exit
-            print("interrupted", file=sys.stderr)
+            print(str(error) or "interrupted", file=sys.stderr)
             sys.exit(130)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -30,15 +30,9 @@ def open_devices(devices):
     backend = keras.config.backend()
     if backend == "jax":
         return JaxDevices(several=_join_jax(devices))
-    if devices == "all" and (backend != "tensorflow" or _tensorflow_devices() > 1):
+    if devices == "all":
         raise UserError(f"--devices=all needs KERAS_BACKEND=jax. Received: {backend}")
     return OneDevice()
-
-
-def _tensorflow_devices():
-    import tensorflow as tf
-
-    return len(tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU"))
 
 
 def _join_jax(devices):

@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
+from rich.table import Column, Table
 
 from base.files import UserError, check_output, printable
 from base.runtime import choose_precision
@@ -242,9 +242,8 @@ def print_record(label, task, dataset, split, record):
     """Prints a record of `measure` as a table, beside its baselines and the published results for its corpus."""
     title, caption = task.describe(record)
     names = list(record["metrics"])
-    table = Table("", title=f"{dataset.name}, {split}: {title}", caption=caption)
-    for name in names:
-        table.add_column(name, justify="right")
+    columns = (Column(name, justify="right") for name in names)
+    table = Table("", *columns, title=f"{dataset.name}, {split}: {title}", caption=caption)
 
     def add(rows, style=None):
         for title, metrics in rows:
@@ -260,8 +259,6 @@ def print_record(label, task, dataset, split, record):
         where = f" ({row['split']})" if row["split"] != split else ""
         add([(f"published{where}: {row['model']}", row["metrics"])], "dim")
     _print(table, 120)
-    if shown := task.show(record):
-        print(printable(f"\n{shown}"))
 
 
 def _print_side_by_side(records, tasks):

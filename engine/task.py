@@ -147,7 +147,14 @@ class Task(abc.ABC):
         `settings` are `{field: value}` of either; text is parsed, as for `--set`. `compatibility=release` sets several.
         An unknown field, a wrong value, or one that the dataset decides otherwise is a `UserError`.
         """
-        settings = self._with_compatibility(spec, settings)
+        settings = dict(settings)
+        compatibility = settings.pop("compatibility", "paper")
+        known = ["paper", "release"] if spec.release_settings else ["paper"]
+        if compatibility not in known:
+            raise UserError(f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}")
+        if compatibility == "release":
+            variant = settings.get("variant", spec.config.model_fields["variant"].default)
+            settings = {**spec.release_settings(variant), **self.release_training, **settings}
         fields, training_fields = spec.config.model_fields, self.Training.model_fields
         for_training = {name: value for name, value in settings.items() if name in training_fields}
         for_config = {name: value for name, value in settings.items() if name.partition(".")[0] in fields}
@@ -164,17 +171,6 @@ class Task(abc.ABC):
         config, training = make_config(spec.config, for_config), make_config(self.Training, for_training)
         self.check_fits(config, dataset)
         return config, training
-
-    def _with_compatibility(self, spec, settings):
-        settings = dict(settings)
-        compatibility = settings.pop("compatibility", "paper")
-        known = ["paper", "release"] if spec.release_settings else ["paper"]
-        if compatibility not in known:
-            raise UserError(f"--set compatibility= expects {' or '.join(known)}. Received: {compatibility!r}")
-        if compatibility == "paper":
-            return settings
-        variant = settings.get("variant", spec.config.model_fields["variant"].default)
-        return {**spec.release_settings(variant), **self.release_training, **settings}
 
     # === Training ===
 
@@ -240,10 +236,6 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def describe(self, record):
         """The title and the caption, or `None`, of the table of a record from `measure`."""
-
-    def show(self, record):
-        """Text to print below that table; nothing here."""
-        return ""
 
     # === Use ===
 

@@ -11,8 +11,6 @@ import time
 
 import keras
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Bar
 
 from base.config import make_config
 from base.files import UserError
@@ -125,7 +123,7 @@ def _locked(run):
             if not run.saved():
                 shutil.rmtree(run.path)
             if isinstance(error, KeyboardInterrupt):
-                raise UserError(f"interrupted; {_how_to_resume(run)}") from error
+                raise KeyboardInterrupt(f"interrupted; {_how_to_resume(run)}") from error
             raise
 
 
@@ -266,25 +264,23 @@ class Progress:
         self.console = Console(file=file or sys.stdout, markup=False, highlight=False, soft_wrap=True)
         self.first, self.total, self.every, self.clock = step, total, every, clock
         self.started = self.shown = clock()
-        columns = BarColumn(), TextColumn("{task.description}", markup=False)
-        self.bar = Bar(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
-        self.task = self.bar.add_task(f"step {step:,} of {total:,}", total=total, completed=step)
+        self.status = self.console.status(f"step {step:,} of {total:,}")
 
     def __enter__(self):
-        self.bar.start()
+        self.status.start()
         return self
 
     def __exit__(self, *_):
-        self.bar.stop()
+        self.status.stop()
 
     def update(self, step, loss):
         """Shows the steps done, over the whole training, and the latest loss."""
         speed = (step - self.first) / max(self.clock() - self.started, 1e-6)
         left = datetime.timedelta(seconds=round((self.total - step) / speed))
-        status = f"step {step:,} of {self.total:,}  loss {loss:.4f}  {speed:.2f} steps/s  {left} left"
-        self.bar.update(self.task, completed=step, description=status)
-        if self.bar.disable and self.clock() - self.shown >= self.every:
-            self.line(status)
+        text = f"step {step:,} of {self.total:,}  loss {loss:.4f}  {speed:.2f} steps/s  {left} left"
+        self.status.update(text)
+        if not self.console.is_terminal and self.clock() - self.shown >= self.every:
+            self.line(text)
 
     def line(self, text):
         """Prints a line."""

@@ -1,6 +1,7 @@
 """The HTTP server: connections whose headers do not arrive are closed, and SIGTERM waits for open requests."""
 
 import asyncio
+import signal
 import time
 
 import uvicorn
@@ -60,12 +61,14 @@ class Server(uvicorn.Server):
         times = {"timeout_graceful_shutdown": 2, "timeout_keep_alive": KEEP_ALIVE}
         super().__init__(uvicorn.Config(app, host, port, **options, **times))
         self.door, self.give_up, self.grace_seconds, self.deadline = app.state.door, app.state.give_up, grace_seconds, 0
+        self.interrupted = False
 
     def handle_exit(self, sig, frame):
         """Lets no request in from now on."""
         if self.door.stopping:
             super().handle_exit(sig, frame)
         self.door.stopping, self.deadline = True, time.monotonic() + self.grace_seconds
+        self.interrupted = sig == signal.SIGINT
 
     async def on_tick(self, counter):
         """Whether to end; called ten times per second."""
@@ -76,8 +79,10 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def open(self):
-        """Serves until it is ended."""
+        """Serves until it is ended; a `KeyboardInterrupt` if by SIGINT."""
         socket = self.config.bind_socket()
         socket.listen()
         print(f"http://{self.config.host}:{socket.getsockname()[1]}/ is open; Ctrl-C ends it", flush=True)
         self.run(sockets=[socket])
+        if self.interrupted:
+            raise KeyboardInterrupt

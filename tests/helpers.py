@@ -10,6 +10,7 @@ import os
 import pathlib
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,8 +58,8 @@ def prepare_small(task, root, around=contextlib.nullcontext):
     """Writes small raw files of a task into `root / "raw"` and prepares them, which is done inside of `around()`.
 
     Selection: some hundred training lines, vectors of 7 numbers. Dialog: task 1 with 26 training dialogs of 194
-    responses, 7 dialogs each in dev and test. Generation: 69 training and 21 dev pairs on who likes what, 14 of which
-    stand in train. Reading comprehension: 24 training and 6 dev questions on who lives where, vectors of 3 numbers.
+    responses, 7 dialogs each in dev and test. Generation: 69 training and 21 dev pairs on who likes what, 14 of them
+    also in train. Reading comprehension: 24 training and 6 dev questions on who lives where, vectors of 3 numbers.
     """
     raw = root / "raw"
     corpus, write, settings = {
@@ -248,7 +249,7 @@ def run_script(script, *arguments):
     Args:
         script: Its path below the project's root, `"train.py"`.
     """
-    out, err, argv = io.StringIO(), io.StringIO(), sys.argv
+    out, err, argv, on_interrupt = io.StringIO(), io.StringIO(), sys.argv, signal.getsignal(signal.SIGINT)
     put_aside = _without_project_flags()
     sys.argv = [script, *map(str, arguments)]
     code = None
@@ -262,6 +263,7 @@ def run_script(script, *arguments):
             code = 1
     finally:
         sys.argv = argv
+        signal.signal(signal.SIGINT, on_interrupt)  # a script that was interrupted ignores another one
         _without_project_flags()
         flags.FLAGS.append_flag_values(put_aside)
     return Done(code or 0, out.getvalue(), err.getvalue())
@@ -311,10 +313,10 @@ def to_numpy(x):
 
 # === Layers ===
 
-on_tensorflow = pytest.mark.skipif(
-    keras.config.backend() != "tensorflow", reason="says something of TensorFlow's graphs"
+on_tensorflow = pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="is about TensorFlow's graphs")
+not_on_jax = pytest.mark.skipif(
+    keras.config.backend() == "jax", reason="needs a feature that JAX, or Keras on it, lacks"
 )
-not_on_jax = pytest.mark.skipif(keras.config.backend() == "jax", reason="is about what JAX, or Keras on it, has not")
 
 
 @contextlib.contextmanager

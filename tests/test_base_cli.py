@@ -15,20 +15,15 @@ from base.files import UserError, atomic_directory, atomic_file, atomic_files
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["train.py", "--precision=float8"], "<auto|float32|bfloat16|float16>"),
         (["evaluate.py", "--run=x", "--ties=win"], "<loss|release|average>"),
-        (["train.py", "--seed=4294967296"], "an integer in the range [0, 4294967295]"),
         (["train.py", "--epochs=0"], "--epochs expects a number above 0"),
         (["train.py", "--resume", "--workdir=x", "--set=levels=3"], "--set is not for --resume"),
-        (["train.py", "--resume", "--workdir=x", "--recipe=dam-sample"], "--recipe is not for --resume"),
         (
             ["train.py", "--recipe=dam-sample", "--model=bidaf"],
             "--recipe=dam-sample trains dam. Received: --model=bidaf",
         ),
         (["train.py", "--model=dam", "--set=levels"], "--set expects field=value. Received: 'levels'"),
         (["export.py", "--run=x"], "--out is missing"),
-        (["evaluate.py", "--predictions=x", "--data=y", "--jit=on"], "--jit is not for --predictions"),
-        (["evaluate.py", "extra", "--run=x"], "Only flags are taken"),
         (["evaluate.py", "--predictions=x", "--data=y", "--scores=z"], "--scores is not for --predictions"),
         (["prepare.py", "--corpus=squad", "--source=x", "--out=y", "--words_of=al"], "'all' or 'train'"),
         (["prepare.py", "--corpus=smn", "--source=nowhere", "--out=build/never"], "nowhere"),
@@ -49,14 +44,11 @@ def test_a_wrong_flag_gets_one_sentence(arguments, expected, monkeypatch):
     assert not (ROOT / "build" / "never").exists()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["train.py", "--model=dam", "--show_settings"], ["-c", "from base import cli; cli.run(lambda: print(1))"]],
-)
-def test_a_reader_that_has_seen_enough_gets_no_traceback(arguments):
+def test_a_reader_that_has_seen_enough_gets_no_traceback():
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([sys.executable, *arguments], stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    program = "from base import cli; cli.run(lambda: print(1))"
+    done = subprocess.run([sys.executable, "-c", program], stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
 
@@ -64,13 +56,9 @@ def test_a_reader_that_has_seen_enough_gets_no_traceback(arguments):
 NEEDED = {
     "train.py": [],
     "evaluate.py": [],
-    "export.py": ["--run=x", "--out=y"],
-    "chat.py": ["--run=x"],
     "serve.py": [],
     "prepare.py": ["--corpus=smn", "--source=x", "--out=y"],
-    "tools/import_release.py": ["--checkpoint=x", "--config=y", "--out=z"],
     "tools/sweep.py": ["--recipe=x", "--data=y"],
-    "tools/tables.py": [],
 }
 """Flags that each script insists on."""
 RUN = """
@@ -90,15 +78,10 @@ def test_wrong_flags_do_not_wait_for_tensorflow(script):
     assert result.stderr == "error: Only flags are taken (--help lists them). Received: stray\n"
 
 
-@pytest.mark.parametrize("arguments", [["--model=no-such"], ["--recipe=dam-sample", "--model=bidaf"], ["--set=x"]])
-def test_a_wrong_flag_of_train_does_not_wait_for_tensorflow(arguments):
-    result = run_process("-c", RUN, "train.py", *arguments)
-    assert (result.returncode, result.stdout) == (1, "set()\n") and result.stderr.count("\n") == 1
-
-
-def test_ctrl_c_is_one_sentence(capsys, monkeypatch):
+@pytest.mark.parametrize("message", ["", "interrupted; nothing was saved"])
+def test_ctrl_c_is_one_sentence(capsys, monkeypatch, message):
     def main():
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(message)
 
     monkeypatch.setattr("sys.argv", ["script"])
     monkeypatch.setattr(cli.flags, "FLAGS", cli.flags.FlagValues())
@@ -107,13 +90,13 @@ def test_ctrl_c_is_one_sentence(capsys, monkeypatch):
     with pytest.raises(SystemExit) as end:
         cli.run(main)
     assert signal.signal(signal.SIGINT, before) == signal.SIG_IGN  # a second Ctrl-C would interrupt the exit
-    assert end.value.code == 130 and capsys.readouterr().err == "interrupted\n"
+    assert end.value.code == 130 and capsys.readouterr().err == f"{message or 'interrupted'}\n"
 
 
 def test_ctrl_c_during_imports_is_one_line():
     program = "import os, signal, base.cli; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(9)"
     done = run_process("-c", program)
-    assert (done.returncode, done.stderr) == (-signal.SIGINT, "interrupted\n")
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 def test_atomic_directory_appears_whole_or_not_at_all(tmp_path):

@@ -138,12 +138,6 @@ def test_in_a_terminal_lines_are_edited_and_come_back(monkeypatch, tmp_path):
     assert "a by! a by!" in console.file.getvalue()
 
 
-def test_without_a_home_history_lasts_as_long_as_the_conversation(monkeypatch, tmp_path):
-    with typing(["one\r", f"{UP}\r", CTRL_D], monkeypatch, tmp_path / "missing") as console:
-        terminal.talk(Parrot(), console)
-    assert console.file.getvalue().count("one one") == 2
-
-
 @pytest.mark.parametrize("interrupted", ["stop", "slow"])
 def test_a_stopped_answer_does_not_end_the_conversation(monkeypatch, tmp_path, interrupted):
     chat = Parrot()

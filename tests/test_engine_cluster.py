@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import sys
-import time
 import types
 
 import numpy as np
@@ -17,7 +16,7 @@ from test_engine_devices import EPOCHS, RATE, assert_equal_states, plan_of, resu
 
 from base.files import UserError
 from data.samples.selection import write_smn
-from engine.cluster import Lost, on_cluster, train_on_cluster
+from engine.cluster import train_on_cluster
 from engine.run import LAST, Run
 from tasks.dialog.task import DialogTask
 from tasks.selection.prepare import Settings, prepare
@@ -35,33 +34,6 @@ def two_nodes():
 
 
 # === A function on all machines ===
-
-
-def where(item):
-    """Each number up to one, with the process that counts and its hash of a text; two processes wait for each other."""
-    directory, last = item
-    if last == 13:
-        raise ValueError("an unlucky number")
-    (directory / str(os.getpid())).touch()
-    for _ in range(600):
-        if len(list(directory.iterdir())) == 2:
-            break
-        time.sleep(0.1)
-    for number in range(last):
-        yield number, os.getpid(), hash("a text")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_a_cluster_gives_results_in_the_order_of_the_items(two_nodes, tmp_path):
-    with on_cluster("--ray") as results:
-        found = list(results(where, [(tmp_path, last) for last in (5, 0, 2, 7, 3)]))
-        with pytest.raises(Lost, match="an unlucky number"):
-            list(results(where, [(tmp_path, 2), (tmp_path, 13)]))
-    assert [number for number, _, _ in found] == [*range(5), *range(2), *range(7), *range(3)]
-    processes = {process for _, process, _ in found}
-    assert len(processes) == 2 and os.getpid() not in processes
-    assert len({text for _, _, text in found}) == 1
 
 
 SMALL = Settings(name="sample", dimension=7, word2vec_epochs=1)

@@ -53,15 +53,8 @@ def assert_equal_states(path, expected, atol):
 
 
 def test_several_devices_are_those_of_jax(monkeypatch):
-    assert type(open_devices("one")) is type(open_devices("all")) is OneDevice  # a CPU is one device
-    import tensorflow as tf
-
-    devices = [tf.config.LogicalDevice(f"/device:CPU:{number}", "CPU") for number in range(2)]
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: devices if kind == "CPU" else [])
+    assert type(open_devices("one")) is OneDevice
     with pytest.raises(UserError, match=r"^--devices=all needs KERAS_BACKEND=jax\. Received: tensorflow$"):
-        open_devices("all")
-    monkeypatch.setattr(keras.config, "backend", lambda: "torch")
-    with pytest.raises(UserError, match=r"^--devices=all needs KERAS_BACKEND=jax\. Received: torch$"):
         open_devices("all")
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     monkeypatch.setenv(HOSTS, "127.0.0.1:1234,127.0.0.1:1235")

@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import copy_of, train_small
+from helpers import copy_of
 
 from base.files import UserError
 from data.batching import batches_by_size
@@ -90,20 +90,6 @@ def test_texts_of_corpora_are_no_markup(run, capsys):
     evaluation.print_record("[red] run", dialog, dialog.dataset_of(run), "dev", record)
     printed = capsys.readouterr().out
     assert "baseline: [laughs]" in printed and "baseline: [/x]" in printed and "[red] run" in printed
-
-
-@pytest.mark.parametrize(("jit", "length_multiple"), [("on", 16), ("off", 4), ("auto", 4)])
-def test_lengths_are_rounded_up_as_in_training(run, monkeypatch, jit, length_multiple):
-    found = []
-
-    def measure(model, dataset, split, run, baselines, progress, length_multiple):
-        found.append((length_multiple, model.jit_compile))
-        return {"metrics": {}, "counts": {"dialogs": 1, "responses": 2}}
-
-    monkeypatch.setattr(dialog, "measure", measure)
-    monkeypatch.setattr(Run, "save_metrics", lambda *_: None)
-    evaluate(dialog, run.path, "dev", jit=jit)
-    assert found == [(length_multiple, jit == "on")]
 
 
 # === Rows ===
@@ -196,34 +182,6 @@ def test_a_dataset_with_other_candidates_is_refused(run, prepared_dialog, tmp_pa
         evaluate(dialog, run.path, "dev", data=other)
 
 
-def no_weights(run, path):
-    Run.create(path, run.record)
-
-
-def little_in_config(run, path):
-    (path / "config.json").write_text('{"model": "dam", "settings": {}, "fit": {}}')
-
-
-def other_weights(run, path):
-    Run.create(path, {**run.record, "config": {**run.record["config"], "levels": 2}})
-    shutil.copy(run.path / "best.weights.h5", path)
-
-
-@pytest.mark.parametrize(
-    ("break_run", "message"),
-    [
-        (lambda *_: None, "it has no config.json"),
-        (no_weights, "holds no weights: expected best.weights.h5"),
-        (little_in_config, "config.json: the field config is missing"),
-        (other_weights, "the weights do not fit"),
-    ],
-)
-def test_a_broken_run_is_refused(selection_run, break_run, message, tmp_path):
-    break_run(selection_run, tmp_path)
-    with pytest.raises(UserError, match=message):
-        evaluate(selection, tmp_path, "dev")
-
-
 # === Ensembles ===
 
 
@@ -291,29 +249,6 @@ def test_candidates_are_ranked_by_the_geometric_mean_of_odds(trained_selection, 
     assert np.abs(one - two).max() > 0.01
     odds = np.exp(2 * one.astype("float64") + two) ** (1 / 3)
     np.testing.assert_allclose(np.array(found, float), np.log(odds), atol=1e-4)
-
-
-def test_responses_are_chosen_by_the_mean_of_probabilities(trained_dialog, tmp_path):
-    run, other = trained_dialog, second(trained_dialog, tmp_path / "other")
-    _, said, _ = columns_of(score_together(run, other, out=tmp_path / "said"))
-    dataset = dialog.dataset_of(run)
-    split, models, expected = dataset.splits["dev"], [each.load_model() for each in (run, other)], []
-    for row in range(len(split)):
-        inputs, answers = split.collate([row], models[0].config.reads, models[0].config.entities)
-        p = sum(softmax(model.predict_on_batch(inputs)) for model in models)
-        expected += [dataset.world.candidates[best] for best in p.argmax(axis=-1)[answers >= 0]]
-    assert said == expected
-
-
-def test_models_of_an_ensemble_may_read_fewer_fields_than_others(trained_dialog, tmp_path):
-    run = trained_dialog
-    typed = train_small("dialog", run.dataset["path"], tmp_path, {"match_types": "true"}, epochs=1.0)
-    one, two = run.load_model(), typed.load_model()
-    assert one.input.keys() < two.input.keys()
-    joint = ensemble(dialog, [one, two])
-    inputs, _ = dialog.dataset_of(run).splits["dev"].collate([0, 3], two.config.reads, two.config.entities)
-    p = sum(softmax(model({name: inputs[name] for name in model.input})) for model in (one, two)) / 2
-    np.testing.assert_allclose(np.exp(np.asarray(joint(inputs), "float64")), p, atol=1e-5)
 
 
 def test_ensembles_refuse_models_that_do_not_belong_together(

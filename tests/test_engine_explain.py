@@ -48,20 +48,6 @@ def begins(seen):
     return seen & ~np.concatenate([[False], seen[:-1]])
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "shape"),
-    [
-        (["w"] * 30, ["a", "b"], lambda height, width: width > 2 * height),  # turned: words from left to right
-        (["w" * 50] * 30, ["a", "b"], lambda height, width: height > width),
-        (["\u4f60\u597d", "x" * 500], ["a", "bcd", "e"], lambda height, width: width < 700),
-    ],
-)
-def test_labels_may_be_many_or_long_or_chinese(tmp_path, rows, columns, shape):
-    weights = [[1.0] * len(columns)] * len(rows)
-    draw([{"title": "m", "rows": rows, "columns": columns, "weights": weights}], tmp_path / "a.png")
-    assert shape(*imread(tmp_path / "a.png").shape[:2])
-
-
 def test_a_picture_that_cannot_be_written_says_so(tmp_path):
     (tmp_path / "no").write_text("", encoding="utf-8")
     with pytest.raises(UserError, match=r"/no\b"):
@@ -104,8 +90,6 @@ def test_predict_fails_with_the_numbers_of_the_lines_without_an_answer(trained_s
     ("flags", "message"),
     [
         (["--explain=2"], "--explain needs --out=DIR and one --split"),
-        (["--explain=2", "--out=x", "--split=dev,test"], "--explain needs --out=DIR and one --split"),
-        (["--explain=2", "--out=x", "--scores=y"], "--scores is not for --explain"),
         (["--explain=2", "--out=x", "--decode=beam=3"], "--decode is not for --explain"),
         (["--predict=x", "--decode=beam=3"], "--decode is not for models of selection"),
         (["--explain=2", "--predict=x"], "--explain is not for --predict"),

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from engine.optimizers import LazyAdam, OneOpAdam, moments_of
+from engine.optimizers import LazyAdam, OneOpAdam
 from layers.word_embedding import WordEmbedding
 from models.dam import DAMConfig
 from tasks import TASKS
@@ -69,13 +69,3 @@ def test_it_is_lazy_only_where_the_model_asks():
         config = DAMConfig(vocabulary_size=V, embedding_dim=D, lazy_embedding=lazy)
         adam = TASKS["selection"].optimizer(TASKS["selection"].Training(), 7, config)
         assert type(adam) is (LazyAdam if lazy else OneOpAdam)
-
-
-def test_keras_calls_the_moments_as_the_optimizer_expects():
-    """Seen with this version: another may name them otherwise, see `moments_of`."""
-    assert keras.__version__.startswith("3.15.")
-    adam, variable = LazyAdam(0.1, beta_1=0.5, beta_2=0.75), keras.Variable([2.0, 3.0, 5.0])
-    adam.apply([keras.ops.convert_to_tensor([1.0, -2.0, 4.0])], [variable])
-    m, v = moments_of(adam, variable)
-    np.testing.assert_allclose(np.array(m), [0.5, -1.0, 2.0])
-    np.testing.assert_allclose(np.array(v), [0.25, 1.0, 4.0])

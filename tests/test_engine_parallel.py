@@ -23,18 +23,6 @@ def test_results_come_in_order_whatever_takes_longest():
     assert list(parallel.in_order(compute, range(5))) == [0, 10, 20, 30, 40]
 
 
-def test_the_first_batch_is_computed_alone():
-    begun = []
-
-    def compute(batch):
-        begun.append(batch)
-        return batch
-
-    results = parallel.in_order(compute, range(5))
-    assert next(results) == 0 and begun == [0]
-    assert list(results) == [1, 2, 3, 4] and list(parallel.in_order(compute, [])) == []
-
-
 def scorer():
     given = {"a": keras.Input((None,), name="a"), "b": keras.Input((None, 3), name="b")}
     return keras.Model(given, keras.ops.sum(given["a"], axis=1) + keras.ops.sum(given["b"], axis=(1, 2)))
@@ -53,23 +41,9 @@ def test_a_model_is_compiled_once_for_all_sizes():
         assert model.predict_function.experimental_get_tracing_count() == 1
 
 
-def test_where_the_model_is_compiled_the_first_batch_waits_for_none():
-    second = threading.Event()
-
+def test_an_error_ends_it():
     def compute(batch):
-        if batch == 0:
-            assert second.wait(10)
-        if batch == 1:
-            second.set()
-        return batch
-
-    assert list(parallel.in_order(compute, range(3), scorer())) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("wrong", [0, 2])
-def test_an_error_ends_it(wrong):
-    def compute(batch):
-        if batch == wrong:
+        if batch == 2:
             raise ValueError("batch is wrong")
         return batch
 

@@ -8,7 +8,7 @@ from helpers import run_script, train_small
 from base.config import describe_fields
 from base.files import UserError
 from engine import task as tasks_module
-from engine.task import Training, check_fields, fingerprint, sample_of
+from engine.task import fingerprint, sample_of
 from models import MODELS
 from tasks import RECIPES, TASKS
 
@@ -19,51 +19,22 @@ from tasks import RECIPES, TASKS
         (
             "dialog",
             {"candidates": "[3, 5]"},
-            r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477, \d+",
+            r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477",
         ),
-        (
-            "selection",
-            {"layers": "3"},
-            r"no field 'layers'.*has vocabulary_size, .*levels.*; its training has .*negatives",
-        ),
-        ("selection", {"levels": "many"}, "levels: .* integer"),
-        ("selection", {"positional": "1"}, "positional: .* boolean"),
-        ("selection", {"variant": "both"}, "variant: .* 'full', "),
-        ("selection", {"embedding_dim": "9"}, "decides embedding_dim, it is 7$"),
-        ("selection", {"embedding_dim": "many"}, "embedding_dim=many: .* decides embedding_dim"),
-        ("selection", {"compatibility": "tf2"}, "expects paper or release"),
-        ("selection", {"masking": "paper"}, "masking: .*'exact' or 'release'"),
-        ("selection", {"embedding_dropout": "1.5"}, "embedding_dropout: .*less than 1"),
-        ("selection", {"conv_filters": "16"}, "conv_filters: .* array"),
-        ("selection", {"conv_filters": "[16]"}, r"conv_filters\.1 is missing"),
-        ("selection", {"conv_filters": "[16, 0]"}, r"conv_filters\.1: .*greater than or equal to 1"),
-        ("selection", {"negatives": "hard"}, "negatives: .* 'file' or 'fresh'. Received: hard"),
-        ("selection", {"loss": "hinge"}, "loss: .* 'pointwise' or 'softmax'. Received: hinge"),
-        ("selection", {"decay_steps": "0"}, "decay_steps: .* greater than or equal to 1. Received: 0"),
-        ("generation", {"label_smoothing": "-.1"}, "label_smoothing: .* greater than or equal to 0. Received: -0.1"),
-        ("generation", {"decay": "1.1"}, "decay: .* less than or equal to 1. Received: 1.1"),
-        ("dialog", {"loss": "hinge"}, "loss: .* 'softmax' or 'margin'. Received: hinge"),
+        ("dialog", {"levels": "3"}, r"no field 'levels'\. The model has .*heads.*; its training has .*loss, "),
         ("dialog", {"patience": "-1"}, "patience: .* greater than or equal to 0. Received: -1"),
-        ("dialog", {"validations_per_epoch": "0"}, "validations_per_epoch: .* greater than 0. Received: 0"),
-        ("dialog", {"gradient_clip": "-2"}, "gradient_clip: .* greater than or equal to 0. Received: -2"),
         ("dialog", {"epochs": "Infinity"}, "epochs: .* finite number"),
         ("dialog", {"batch_size": "0.5"}, "batch_size: .* valid integer"),
         ("dialog", {"seed": str(2**32)}, "seed: .* less than 4294967296"),
         ("dialog", {"precision": "float64"}, "precision: .*'float16'. Received: float64"),
         ("dialog", {"heads": "3"}, "heads must divide embedding_dim"),
-        (
-            "dialog",
-            {"levels": "3"},
-            r"no field 'levels'\. The model has .*heads.*; its training has .*loss, ",
-        ),
+        ("selection", {"positional": "1"}, "positional: .* boolean"),
+        ("selection", {"embedding_dim": "many"}, "embedding_dim=many: .* decides embedding_dim, it is 7$"),
+        ("selection", {"compatibility": "tf2"}, "expects paper or release"),
+        ("selection", {"conv_filters": "[16]"}, r"conv_filters\.1 is missing"),
+        ("selection", {"negatives": "hard"}, "negatives: .* 'file' or 'fresh'. Received: hard"),
         ("generation", {"vocabulary_size": "5"}, r"--set vocabulary_size=5: .* decides vocabulary_size, it is \d+"),
         ("generation", {"hidden": "7", "bidirectional": "true"}, "hidden must be even"),
-        ("generation", {"decoder_rate": "0"}, "decoder_rate: .* greater than 0. Received: 0"),
-        (
-            "generation",
-            {"hops": "3"},
-            r"no field 'hops'\. The model has .*attention.*; its training has .*label",
-        ),
         ("reading_comprehension", {"characters": "3"}, r"--set characters=3: .* decides characters"),
     ],
 )
@@ -96,13 +67,6 @@ def test_recipes_have_titles_of_their_own_and_known_settings():
         spec = MODELS[recipe.model]
         TASKS[spec.task].Training.of(recipe.training)
         assert {field.partition(".")[0] for field in recipe.config} <= spec.config.model_fields.keys(), name
-
-
-def test_sizes_that_differ_are_named():
-    config = Training(batch_size=7)
-    check_fields(config, {"batch_size": 7, "seed": 1, "words": 0}, "d")
-    with pytest.raises(UserError, match=r"^d: the run has batch_size 7, here it is 5: they come from different prep"):
-        check_fields(config, {"batch_size": 5}, "d")
 
 
 # === The embedded sample ===
@@ -155,19 +119,6 @@ def test_of_two_that_make_it_at_once_the_first_stays(code, tmp_path):
     found = sample_of(second)
     assert (found / "file").read_text() == "x" and len(first.made) == len(second.made) == 1
     assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
-
-
-def test_a_sample_that_cannot_be_made_leaves_nothing(code, tmp_path):
-    task = Small()
-
-    def fails(directory):
-        (directory / "raw").mkdir()
-        raise UserError("no space")
-
-    task.make_sample = fails
-    with pytest.raises(UserError, match="no space"):
-        sample_of(task)
-    assert list((tmp_path / "build").iterdir()) == []
 
 
 def test_the_fingerprint_is_that_of_the_code(monkeypatch, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from helpers import run_script, train_small
 
 from base.files import UserError
-from data.prepared import FACTS, VECTORS, VOCABULARY, read_vectors
+from data.prepared import FACTS, VOCABULARY
 from engine.evaluate import evaluate
 from engine.run import Run
 from tasks import TASKS
@@ -47,13 +47,6 @@ def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores
     assert found == expected
     facts = json.loads((out / "dataset.json").read_text())
     assert facts["settings"]["vocabulary_of"] == str(words)
-
-
-def test_word_vectors_of_a_dataset_are_taken_as_they_are(prepared, tmp_path):
-    """A run's are those of its model, which training may have changed."""
-    raw = prepared.parent / "raw"
-    out = prepared_with(prepared, raw, tmp_path / "out", TASKS["selection"])
-    assert read_vectors(out / VECTORS).tolist() == read_vectors(prepared / VECTORS).tolist()
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,9 @@ from helpers import run_script, start_process
         ("squad", "--dimension=300", "--dimension is not for --corpus=squad.* --vectors, --words_of, "),
         ("babi-dialog", "--min_count=3", "--min_count is not for --corpus=babi-dialog.* --words_of$"),
         ("squad", "--ray", "--ray is not for --corpus=squad"),
-        ("cornell", "--candidates=0", "--candidates is not for --corpus=cornell.* --tokenizer, --lower, --turns, "),
         ("smn", "--turns=2", "--turns is not for --corpus=smn.* --min_count, "),
         ("smn", "--min_count=0", "--min_count: .*greater than or equal to 1. Received: 0"),
         ("smn", "--hashed_words=2x", "--hashed_words: .*integer.* Received: 2x"),
-        ("squad", "--words_of=some", "--words_of: .*'all' or 'train'. Received: some"),
-        ("smn", "--lower=perhaps", "Non-boolean"),
-        ("smn", "--seed=-1", "--seed: .* Received: -1"),
     ],
 )
 def test_a_wrong_flag_is_refused_by_name(tmp_path, corpus, flag, message):

@@ -55,6 +55,16 @@ class Running:
         assert not self.thread.is_alive()
 
 
+@pytest.mark.parametrize(
+    ("number", "ends"), [(signal.SIGINT, pytest.raises(KeyboardInterrupt)), (signal.SIGTERM, contextlib.nullcontext())]
+)
+def test_ctrl_c_is_an_interruption_and_sigterm_a_normal_end(number, ends):
+    server = Server(create_app({}, Limits()), "127.0.0.1", 0, 1.0)
+    server.handle_exit(number, None)
+    with ends:
+        server.open()
+
+
 @pytest.mark.parametrize(("grace_seconds", "status"), [(20, 200), (0.3, 503)])
 def test_what_was_accepted_is_answered_or_refused_after_sigterm(grace_seconds, status):
     running = Running(grace_seconds)

@@ -66,7 +66,7 @@ def test_an_interrupted_sweep_continues_exactly(swept, sweep, prepared_dialog, m
         with monkeypatch.context() as patch:
             patch.setattr(dialog, "validate", validate)
             done = sweep(tmp_path, *flags)
-        assert done.returncode == 1
+        assert done.returncode == 130
         return done.stderr
 
     assert "nothing was saved before, so nothing is kept" in interrupted_at(1) and not path.exists()

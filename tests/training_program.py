@@ -2,8 +2,8 @@
 
 The argument is JSON: `{"data": {task: directory}, "settings": {task: {field: value}}, "epochs": {task: 2.0},
 "learning_rate": 0.001, "runs": [{"path": directory, "devices": "all", "interrupt": 7}], "evaluate": false}`. Each run
-trains every task into `path/task`, or goes on there with `"resume": true`. At step `interrupt` it gets a signal, and
-goes on; at the step `kill` the process ends without a word.
+trains every task into `path/task`, or continues there with `"resume": true`. At step `interrupt` it gets a signal, and
+continues; at the step `kill` the process is killed.
 """
 
 import json
@@ -15,7 +15,6 @@ import sys
 import keras
 from helpers import SMALL_RUNS, at_step, resume_small, train_small
 
-from base.files import UserError
 from engine.evaluate import evaluate
 from tasks import TASKS
 
@@ -41,7 +40,7 @@ def train_one(plan, run, task, data):
         try:
             with at_step(run["interrupt"], lambda: os.kill(os.getpid(), signal.SIGTERM)):
                 train_small(task, data, path, settings, **options)
-        except UserError as error:
+        except KeyboardInterrupt as error:
             print(error, file=sys.stderr)
         keras.utils.clear_session()
         trained = resume_small(task, path, **options)
