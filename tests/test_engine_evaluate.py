@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import copy_of
+from helpers import copy_of, train_small
 
 from base.files import UserError
 from data.batching import batches_by_size
@@ -249,6 +249,19 @@ def test_candidates_are_ranked_by_the_geometric_mean_of_odds(trained_selection, 
     assert np.abs(one - two).max() > 0.01
     odds = np.exp(2 * one.astype("float64") + two) ** (1 / 3)
     np.testing.assert_allclose(np.array(found, float), np.log(odds), atol=1e-4)
+
+
+def test_responses_are_chosen_by_the_mean_of_probabilities_also_if_one_model_reads_fewer_fields(
+    trained_dialog, tmp_path
+):
+    run = trained_dialog
+    typed = train_small("dialog", run.dataset["path"], tmp_path, {"match_types": "true"}, epochs=0.25)
+    one, two = run.load_model(), typed.load_model()
+    assert one.input.keys() < two.input.keys()
+    joint = ensemble(dialog, [one, two])
+    inputs, _ = dialog.dataset_of(run).splits["dev"].collate([0, 3], two.config.reads, two.config.entities)
+    p = sum(softmax(model({name: inputs[name] for name in model.input})) for model in (one, two)) / 2
+    np.testing.assert_allclose(np.exp(np.asarray(joint(inputs), "float64")), p, atol=1e-5)
 
 
 def test_ensembles_refuse_models_that_do_not_belong_together(
