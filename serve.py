@@ -6,6 +6,7 @@ python serve.py --run=dam=runs/dam --index=dam=build/index --run=reader=runs/bid
 python serve.py --run=dam=runs/dam --ray --replicas=dam=1:4      # Ray Serve; needs the extra `ray`
 """
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -14,6 +15,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 
 from absl import flags
 
@@ -72,7 +74,7 @@ def found_models():
     """`{name: path}` of the trained runs of `pretrained/` and `runs/`, and of `make demo`."""
     configs = [*pathlib.Path("pretrained").glob("*/config.json"), *pathlib.Path("runs").glob("*/config.json")]
     found = {path.parent.name: path.parent for path in reversed(configs)} | {"demo": pathlib.Path("build/demo/run")}
-    return {name: path for name, path in found.items() if (path / "best.weights.h5").is_file()}
+    return {name: path for name, path in sorted(found.items()) if (path / "best.weights.h5").is_file()}
 
 
 def by_name(flag, assignments, models=None):
@@ -120,26 +122,42 @@ def chosen_models():
 
 
 def load_models():
-    """The models to serve, warm; of those that were found and not named, those that can be loaded."""
+    """The models to serve: those named by `--run` warm, those found `Lazy`."""
     chosen = chosen_models()
-    from serving.models import freeze, load  # TensorFlow takes seconds to load
+    from serving.models import Lazy, freeze, load  # TensorFlow takes seconds to load
 
     models = {}
     for name, (path, index) in chosen.items():
         try:
-            model = load(name, path, index, FLAGS.trust_saved_models)
-            model.warm_up()
+            if FLAGS.run or index:
+                models[name] = load(name, path, index, FLAGS.trust_saved_models)
+                models[name].warm_up()
+                print(f"{name}: {path} is warm", flush=True)
+            else:
+                models[name] = Lazy(name, path)
         except UserError as error:
             if FLAGS.run:
                 raise
             print(f"{name} is left out: {error}", file=sys.stderr)
-        else:
-            models[name] = model
-            print(f"{name}: {path} is warm", flush=True)
     if not models:
         raise UserError("no model is left to serve")
     freeze()
     return models
+
+
+@contextlib.contextmanager
+def warming(models, busy):
+    """Loads and warms up models that are not, on a thread, while nobody asks."""
+    from serving.models import Lazy, warm_all
+
+    lazy, stopped = [model for model in models.values() if isinstance(model, Lazy)], threading.Event()
+    thread = threading.Thread(target=warm_all, args=(lazy, stopped, busy))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
 
 
 def serve_on_ray(limits, sizes, access):
@@ -196,7 +214,9 @@ def main():
     from serving.app import create_app
     from serving.server import Server
 
-    Server(create_app(models, limits, access, **sizes), FLAGS.host, FLAGS.port, limits.grace_seconds).open()
+    app = create_app(models, limits, access, **sizes)
+    with warming(models, lambda: app.state.door.requests):
+        Server(app, FLAGS.host, FLAGS.port, limits.grace_seconds).open()
 
 
 if __name__ == "__main__":

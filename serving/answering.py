@@ -5,9 +5,12 @@ import functools
 import time
 
 from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
 
 from base.files import UserError
 from serving.limits import RequestError, error
+
+LABEL = "stable"
 
 
 def answers(verb):
@@ -15,10 +18,10 @@ def answers(verb):
 
     def decorate(route):
         @functools.wraps(route)
-        async def answer(request, **parameters):
+        async def answer(request):
             begin, status = time.perf_counter(), 500
             try:
-                response = await route(request=request, **parameters)
+                response = await route(request)
                 status = response.status_code
             except (RequestError, UserError) as refusal:
                 response = error(refusal, request.url.path)
@@ -34,15 +37,26 @@ def answers(verb):
     return decorate
 
 
-def find_model(request, name, version=None):
-    """The model of a name, and of a version if one is given."""
-    models = request.app.state.models
+def find_model(request, name=None):
+    """The model that a request's path names, or one of a name, in the version that it asks for."""
+    models, asked = request.app.state.models, request.path_params
+    name = name or asked["name"]
     if name not in models:
         raise RequestError(404, f"there is no model {name[:100]!r}; there are {', '.join(models)}")
     model, request.state.model = models[name], name
-    if version not in (None, model.version):
+    if (version := asked.get("version", model.version)) != model.version:
         raise RequestError(404, f"{name} is served in version {model.version}. Received: {version[:20]}")
+    if (label := asked.get("label", LABEL)) != LABEL:
+        raise RequestError(404, f"{name} has the label {LABEL} alone. Received: {label[:40]}")
     return model
+
+
+def as_json(found):
+    """The response to a request; an answer with NaN is refused."""
+    try:
+        return JSONResponse(found)
+    except ValueError as wrong:
+        raise RequestError(422, "the model's answer has infinity or NaN, which JSON lacks") from wrong
 
 
 async def while_wanted(request, answer):

@@ -1,29 +1,32 @@
-"""The web application: TensorFlow Serving's REST dialect, KServe's `:explain`, metrics, health, and the pages.
+"""The web application: TensorFlow Serving's REST dialect, KServe's and OpenAI's, metrics, health, and the pages.
 
-    GET  /v1/models                        all models
-    GET  /v1/models/NAME                   state, as in TensorFlow Serving
-    GET  /v1/models/NAME/metadata          task, corpus, scores, examples, JSON schemas of instance and answer
+    GET  /v1/models                        names, tasks and titles; which are loaded
+    GET  /v1/models/NAME                   state, and all that is known of a model
+    GET  /v1/models/NAME/metadata          the same as TensorFlow Serving has it, with `signature_def`
     POST /v1/models/NAME:predict           {"instances": [{...}]} -> {"predictions": [...]}
                                            {"inputs": {field: [...]}} -> {"outputs": {field: [...]}}
     POST /v1/models/NAME:explain           {"instances": [{...}]} -> {"explanations": [...]}
-    GET  /healthz  /metrics  /openapi.json  /
+    GET  /healthz  /metrics  /openapi.json  /docs  /
+    /v1/chat/completions                   serving/chat_completions.py
+    /v2/...                                serving/open_inference.py
 
-`NAME` may be followed by `/versions/N`. An error is `{"error": "one sentence"}` with its HTTP status.
+`NAME` may be followed by `/versions/N` or `/labels/stable`. An error is `{"error": "one sentence"}` with its status.
 """
 
+import asyncio
 import contextlib
 import functools
-import json
 import pathlib
 
 import prometheus_client
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.middleware.gzip import GZipMiddleware
 
-from serving import chat_completions
-from serving.answering import answers, find_model, read_body, while_wanted
+from base.files import UserError
+from serving import chat_completions, open_inference, openapi
+from serving.answering import answers, as_json, find_model, read_body, while_wanted
 from serving.batching import Batched
 from serving.limits import Access, Door, Guard, Limits, RequestError, error, read_instances
 
@@ -37,6 +40,8 @@ HEADERS = {
 }
 """A page runs only scripts of this server, whatever text it shows."""
 router = APIRouter()
+get = functools.partial(router.api_route, methods=["GET", "HEAD"])
+VERSIONS = ("", "/versions/{version}", "/labels/{label}")
 
 
 class Metrics:
@@ -84,21 +89,22 @@ def app_of(models, limits=None, access=None, metrics=None):
         for model in models.values():
             await model.close()
 
-    app = FastAPI(title="Colloquy", docs_url=None, redoc_url=None, lifespan=lifespan, description=__doc__)
-    app.openapi = lambda: _openapi(app, models)
+    app = FastAPI(openapi_url=None, lifespan=lifespan)
     app.state.models, app.state.limits, app.state.metrics = models, limits, metrics or Metrics()
     app.state.door, app.state.give_up = Door(), lambda: [model.give_up() for model in models.values()]
+    app.add_middleware(GZipMiddleware, minimum_size=2000)
     app.add_middleware(Guard, access=access, door=app.state.door, most=limits.requests)
     if access.origins:
         allowed = {"allow_methods": ["GET", "POST"], "allow_headers": ["authorization", "content-type"]}
         app.add_middleware(CORSMiddleware, allow_origins=list(access.origins), **allowed)
     _add_errors(app)
-    app.include_router(router)
-    app.include_router(chat_completions.router)
+    for each in (router, chat_completions.router, open_inference.router):
+        app.include_router(each)
     return app
 
 
 def _add_errors(app):
+    @app.exception_handler(UserError)
     @app.exception_handler(RequestError)
     async def refuse(request, refusal):
         return error(refusal, request.url.path)
@@ -108,22 +114,25 @@ def _add_errors(app):
         return error(RequestError(404, f"there is nothing at {request.url.path[:200]}"), request.url.path)
 
     @app.exception_handler(405)
-    async def wrong_method(request, _):
-        refusal = RequestError(405, f"{request.method} is not answered at {request.url.path[:200]}")
-        return error(refusal, request.url.path)
+    async def wrong_method(request, refusal):
+        return error(_wrong_method(request, refusal.headers), request.url.path)
+
+
+def _wrong_method(request, headers):
+    return RequestError(405, f"{request.method} is not answered at {request.url.path[:200]}", headers)
 
 
 # === GET ===
 
 
-@router.get("/healthz", summary="Is the server up?")
+@get("/healthz")
 async def health(request: Request):
     if request.app.state.door.stopping:
         return JSONResponse({"status": "stopping"}, 503, {"Retry-After": "1"})
     return {"status": "ok", "models": list(request.app.state.models)}
 
 
-@router.get("/metrics", summary="Counters and histograms for Prometheus")
+@get("/metrics")
 async def prometheus(request: Request):
     metrics = request.app.state.metrics
     for name, model in request.app.state.models.items():
@@ -132,90 +141,97 @@ async def prometheus(request: Request):
     return Response(text, media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
 
-@router.get("/v1/models", summary="All models")
+@get("/v1/models")
 async def all_models(request: Request):
-    return {"models": [model.metadata() for model in request.app.state.models.values()]}
+    models = request.app.state.models
+    rows = await asyncio.gather(*(model.summary() for model in models.values()))
+    return {
+        "models": list(models),  # as KServe has it; `data` as OpenAI
+        "object": "list",
+        "data": [{**_as_openai(name), **row} for name, row in zip(models, rows, strict=True)],
+    }
 
 
-@router.get("/v1/models/{name}", summary="The state of a model")
-@router.get("/v1/models/{name}/versions/{version}", include_in_schema=False)
-async def state(request: Request, name: str, version: str | None = None):
-    model = find_model(request, name, version)
-    status = {"error_code": "OK", "error_message": ""}
-    return {"model_version_status": [{"version": model.version, "state": "AVAILABLE", "status": status}]}
+def _as_openai(name):
+    return {"id": name, "object": "model", "created": 0, "owned_by": "colloquy"}
 
 
-@router.get("/v1/models/{name}/metadata", summary="Task, corpus, scores, examples, schemas of instance and answer")
-async def metadata(request: Request, name: str):
-    model = find_model(request, name)
-    return {"model_spec": {"name": name, "version": model.version}, "metadata": model.metadata()}
+def _of_versions(path, method=get, **options):
+    """Decorates a route of a model, of one of its versions, or of a label."""
+
+    def decorate(route):
+        for version in VERSIONS:
+            method(f"/v1/models/{{name}}{version}{path}", **options)(route)
+        return route
+
+    return decorate
+
+
+@_of_versions("")
+async def state(request: Request):
+    if ":" in request.path_params["name"]:  # a verb
+        raise _wrong_method(request, {"Allow": "POST"})
+    model = find_model(request)
+    metadata, status = await model.metadata(), {"error_code": "OK", "error_message": ""}
+    return {
+        **_as_openai(model.name),
+        **metadata,
+        "ready": True,
+        "model_version_status": [{"version": model.version, "state": "AVAILABLE", "status": status}],
+    }
+
+
+@_of_versions("/metadata")
+async def metadata(request: Request):
+    model = find_model(request)
+    found = await model.metadata()
+    spec = {"name": model.name, "signature_name": "", "version": model.version}
+    return {"model_spec": spec, "metadata": {**found, "signature_def": open_inference.signatures(found)}}
+
+
+@get("/openapi.json")
+async def openapi_document(request: Request):
+    return openapi.document([await model.metadata() for model in request.app.state.models.values()])
+
+
+@get("/docs")
+async def docs(request: Request):
+    return HTMLResponse(openapi.page(await openapi_document(request)), headers=HEADERS)
 
 
 # === POST ===
 
 
-@router.post("/v1/models/{name}:predict", summary="Answers instances")
-@router.post("/v1/models/{name}/versions/{version}:predict", include_in_schema=False)
+@_of_versions(":predict", router.post)
 @answers("predict")
-async def predict(request: Request, name: str, version: str | None = None):
-    model, instances, columns = await _read(request, name, version)
+async def predict(request: Request):
+    model, instances, columns = await _read(request)
     found = await while_wanted(request, model.predict(instances))
     if columns:
-        return _json({"outputs": {field: [each.get(field) for each in found] for field in found[0]}})
-    return _json({"predictions": found})
+        return as_json({"outputs": {field: [each.get(field) for each in found] for field in found[0]}})
+    return as_json({"predictions": found})
 
 
-@router.post("/v1/models/{name}:explain", summary="Answers an instance, with what the model attended to")
-@router.post("/v1/models/{name}/versions/{version}:explain", include_in_schema=False)
+@_of_versions(":explain", router.post)
 @answers("explain")
-async def explain(request: Request, name: str, version: str | None = None):
-    model, instances, _ = await _read(request, name, version)
+async def explain(request: Request):
+    model, instances, _ = await _read(request)
     if len(instances) > 1:
         raise RequestError(413, f"one instance is explained per request. Received: {len(instances)}")
-    return _json({"explanations": [await while_wanted(request, model.explain(instances[0]))]})
+    return as_json({"explanations": [await while_wanted(request, model.explain(instances[0]))]})
 
 
-async def _read(request, name, version):
-    model = find_model(request, name, version)
-    return model, *read_instances(await read_body(request), request.app.state.limits)
+async def _read(request):
+    return find_model(request), *read_instances(await read_body(request), request.app.state.limits)
 
 
-def _json(found):
-    try:
-        return JSONResponse(found)
-    except ValueError as wrong:
-        raise RequestError(422, "the model's answer has infinity or NaN, which JSON lacks") from wrong
+# === Pages ===
 
 
-@router.get("/", include_in_schema=False)
-@router.get("/pages/{file}", include_in_schema=False)
+@get("/")
+@get("/pages/{file}")
 async def page(file: str = "index.html"):
     path = PAGES / file
     if path.parent != PAGES or path.suffix not in TYPES or not path.is_file():
         raise RequestError(404, f"there is no page {file[:100]!r}")
     return FileResponse(path, media_type=f"{TYPES[path.suffix]}; charset=utf-8", headers=HEADERS)
-
-
-def _openapi(app, models):
-    """The document at /openapi.json: the routes, and for each model those with the schemas of its instances."""
-    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    schemas = document["components"]["schemas"]
-    for name, model in models.items():
-        metadata, here = model.metadata(), f"#/components/schemas/{name}."
-        for kind in ("instance", "answer"):
-            schema = json.loads(json.dumps(metadata[kind]).replace("#/$defs/", here))
-            schemas |= {f"{name}.{inner}": value for inner, value in schema.pop("$defs", {}).items()}
-            schemas[f"{name}.{kind}"] = schema
-        document["paths"][f"/v1/models/{name}:predict"] = {
-            "post": {
-                "summary": f"Answers instances by {name}",
-                "requestBody": {"required": True, **_content("instances", f"{here}instance")},
-                "responses": {"200": {"description": "Answers", **_content("predictions", f"{here}answer")}},
-            }
-        }
-    return document
-
-
-def _content(field, reference):
-    items = {"type": "array", "items": {"$ref": reference}}
-    return {"content": {"application/json": {"schema": {"type": "object", "properties": {field: items}}}}}

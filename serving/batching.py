@@ -28,7 +28,7 @@ class Batched:
     def __init__(
         self, model, limits=None, milliseconds=2.0, max_batch=32, max_queue=256, observe=lambda count, seconds: None
     ):
-        self.name, self.version, self.metadata = model.name, model.version, model.metadata
+        self.name, self.version = model.name, model.version
         self._model, self._limits = model, limits or Limits()
         shared, large = {"max_batch": max_batch, "observe": observe}, self._limits.large
         self._small = _Queue(milliseconds / 1000, max_queue, piece=SMALL_BATCH * large, **shared)
@@ -42,6 +42,14 @@ class Batched:
     async def start(self):
         """Gets ready to answer."""
 
+    async def summary(self):
+        """A row of a list of models."""
+        return await asyncio.to_thread(self._model.summary)
+
+    async def metadata(self):
+        """All that is known of the model, which this loads."""
+        return await asyncio.to_thread(self._model.metadata)
+
     async def predict(self, instances):
         """Answers the instances of one request.
 
@@ -49,11 +57,13 @@ class Batched:
             UserError: if an instance is wrong, before it waits.
             RequestError: 413 if they are too large, 429 if the queue has no room for them, 503 after `give_up`.
         """
-        return await self._ask(instances, self._model.answers)
+        checked = await self._checked(instances)  # loads the model
+        return await self._ask(checked, self._model.answers)
 
     async def explain(self, instance):
-        """Answers one instance and adds the attention maps; errors as in `predict`."""
-        [answer] = await self._ask([instance], lambda instances: [self._model.explain(instances[0])])
+        """Answers one instance and says what the model attended to; errors as of `predict`."""
+        checked = await self._checked([instance])
+        [answer] = await self._ask(checked, lambda instances: [self._model.explain(instances[0])])
         return answer
 
     async def talk(self, said, decode="", stream=False):
@@ -68,8 +78,8 @@ class Batched:
         async for answer in answers:
             yield self._model.reply(answer), answer
 
-    async def _ask(self, instances, compute):
-        valid, sizes, queue = await self._checked(instances)
+    async def _ask(self, checked, compute):
+        valid, sizes, queue = checked
         return await queue.answer(_Request(valid, sizes, compute, asyncio.get_running_loop().create_future()))
 
     async def _checked(self, instances):
@@ -89,6 +99,12 @@ class Batched:
         """Lets the waiting instances be computed, then ends the threads."""
         for queue in (self._small, self._large):
             await queue.close()
+
+
+def summary_of(facts, ready=True):
+    """A row of a list of models: what `serving.models.Served.metadata` has of task and title."""
+    row = {name: facts[name] for name in ("task", "title", "default") if name in facts}
+    return {**row, "ready": ready}
 
 
 async def _once(answers):

@@ -12,12 +12,12 @@ import uuid
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from pydantic import Field, ValidationError
 
 from base.config import Config, Positive, sentence
 from base.files import UserError
-from serving.answering import answers, find_model, read_body, while_wanted
+from serving.answering import answers, as_json, find_model, read_body, while_wanted
 from serving.limits import RequestError, error_body, read_object
 
 LONGEST = 100
@@ -87,7 +87,7 @@ class ChatRequest(Config, extra="ignore"):
         return self.decode or ",".join(f"{name}={value}" for name, value in settings.items())
 
 
-@router.post("/v1/chat/completions", summary="Replies to a conversation, as OpenAI's API does")
+@router.post("/v1/chat/completions")
 @answers("chat")
 async def complete(request: Request):
     try:
@@ -104,7 +104,7 @@ async def complete(request: Request):
     text, answer = await while_wanted(request, _last(replies))
     message = {"role": "assistant", "content": text, "refusal": None}
     words, written = sum(len(text.split()) for _, text in said), len(text.split())
-    return JSONResponse(
+    return as_json(
         {
             **head,
             "object": "chat.completion",

@@ -18,7 +18,7 @@ from ray.serve.exceptions import ReplicaUnavailableError
 from base import runtime
 from base.files import UserError
 from serving.app import app_of
-from serving.batching import Batched
+from serving.batching import Batched, summary_of
 from serving.limits import Limits, RequestError
 
 APPLICATION = "colloquy"
@@ -51,7 +51,7 @@ class Replica:
 
     async def facts(self):
         """Describes the model to the application."""
-        return {"version": self._model.version, "metadata": self._model.metadata()}
+        return {"version": self._model.version, "metadata": await self._model.metadata()}
 
 
 async def _caught(answer):
@@ -75,9 +75,13 @@ class Remote:
         facts = await self._handle.facts.remote()
         self.version, self._metadata = facts["version"], facts["metadata"]
 
-    def metadata(self):
+    async def metadata(self):
         """Describes the model to a client."""
         return self._metadata
+
+    async def summary(self):
+        """A row of a list of models."""
+        return summary_of(self._metadata)
 
     async def predict(self, instances):
         """Answers the instances of one request."""

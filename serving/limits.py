@@ -22,6 +22,7 @@ from engine.predictor import work_of
 STOPPING = "the server is stopping: ask again"
 HEALTH = ("/healthz", "/v2/health/live", "/v2/health/ready")
 """Paths that need no key and answer while the server stops."""
+SIGNATURES = ("", "serving_default")
 CHAT = "/v1/chat/"
 """Paths whose errors have the form of OpenAI's."""
 
@@ -103,11 +104,18 @@ def read_instances(body, limits):
     Raises:
         RequestError: 400 if they are not a list of objects, 413 if they are too many or too large.
     """
-    request = _parse(body)
+    request = _object(body)
     if ("instances" in request) == ("inputs" in request):
         raise RequestError(400, "expected one of `instances` and `inputs`")
+    if (signature := request.get("signature_name", "")) not in SIGNATURES:
+        raise RequestError(400, f"expected the signature serving_default. Received: {str(signature)[:40]!r}")
     columns = "inputs" in request
     instances = _rows(request["inputs"]) if columns else request["instances"]
+    return check_instances(instances, limits), columns
+
+
+def check_instances(instances, limits):
+    """Returns instances, unless they are not a list of objects, or too many or too large."""
     if not isinstance(instances, list) or not instances:
         raise RequestError(400, "`instances` must be a list of at least one object")
     if len(instances) > limits.instances:
@@ -116,17 +124,34 @@ def read_instances(body, limits):
         if not isinstance(instance, dict):
             raise RequestError(400, f"an instance must be an object. Received: {type(instance).__name__}")
         _check_fields("an instance", instance, limits)
-    return instances, columns
+    return instances
 
 
 def read_object(body, limits):
-    """Reads a JSON object whose texts and lists are within some `Limits`; errors as in `read_instances`."""
-    request = _parse(body)
+    """Reads a JSON object, whose texts and lists are within some `Limits`; errors as of `read_instances`."""
+    request = _object(body)
     _check_fields("the body", request, limits)
     return request
 
 
-def _parse(body):
+def read_value(where, text, limits):
+    """The value of a text in JSON."""
+    value = _parse(where, text) if isinstance(text, str) else text
+    _check(where, value, limits, limits.depth)
+    return value
+
+
+def _object(body):
+    try:
+        request = _parse("the body", body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise RequestError(400, f"the body must be JSON in UTF-8: {error}") from error
+    if not isinstance(request, dict):
+        raise RequestError(400, f"the body must be a JSON object. Received: {type(request).__name__}")
+    return request
+
+
+def _parse(where, text):
     def refuse(constant):
         raise ValueError(f"{constant} is not a JSON number")
 
@@ -134,12 +159,9 @@ def _parse(body):
         return float(text) if math.isfinite(float(text)) else refuse(text[:40])
 
     try:
-        request = json.loads(body.decode("utf-8"), parse_constant=refuse, parse_float=finite)
+        return json.loads(text, parse_constant=refuse, parse_float=finite)
     except (ValueError, RecursionError) as error:
-        raise RequestError(400, f"the body must be JSON in UTF-8: {str(error)[:200]}") from error
-    if not isinstance(request, dict):
-        raise RequestError(400, f"the body must be a JSON object. Received: {type(request).__name__}")
-    return request
+        raise RequestError(400, f"{where} must be JSON: {str(error)[:200]}") from error
 
 
 def _rows(inputs):

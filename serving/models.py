@@ -1,8 +1,11 @@
 """Models to serve: a run, or an exported SavedModel, under a name."""
 
+import contextlib
 import gc
 import json
 import pathlib
+import sys
+import threading
 
 import keras
 import numpy as np
@@ -14,6 +17,7 @@ from data.text_files import read_json
 from engine.predictor import Predictor
 from engine.records import Example, checked
 from engine.run import CARD, CONFIG, PAGE, Run
+from serving.batching import summary_of
 from tasks import TASKS
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
@@ -38,13 +42,14 @@ class Served:
         self.size, self.conversation = predictor.size, predictor.conversation
         self.write, self.reply = predictor.write, predictor.reply
 
-    def warm_up(self):
+    def warm_up(self, pause=lambda: None):
         """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled
-        when the first client asks. An answer with NaN is a `UserError`."""
+        when the first client asks. An answer with NaN is a `UserError`. `pause()` is called before each."""
         instances = self._examples + [_longer(instance) for instance in self._examples[:1]]
         if "decode" in self.predictor.Instance.model_fields:
             instances += [{**instance, "decode": decode} for instance in list(instances) for decode in DECODES]
         for instance in instances:
+            pause()
             try:
                 json.dumps(self.predictor.predict([instance]), allow_nan=False)
             except ValueError as error:
@@ -52,6 +57,10 @@ class Served:
             if not isinstance(self.predictor, SavedModel):
                 self.explain(instance)
         self.predictor.predict(instances)
+
+    def summary(self):
+        """A row of a list of models."""
+        return summary_of(self._facts(), ready=True)
 
     def metadata(self):
         """Describes the model to a client."""
@@ -62,6 +71,50 @@ class Served:
             **self._facts(),
             **{kind: schema.model_json_schema() for kind, schema in schemas.items()},
         }
+
+
+class Lazy:
+    """A run that is loaded as a `Served` when somebody asks for it, or `warm_all` comes to it; one at a time."""
+
+    loading = threading.Lock()
+
+    def __init__(self, name, path):
+        self.name, self.version, self._path, self._run, self._served = name, "1", path, Run.open(path), None
+
+    @property
+    def ready(self):
+        """True if it is loaded."""
+        return self._served is not None
+
+    def summary(self):
+        """A row of a list of models."""
+        return summary_of(_facts_of(self._run, None), self.ready)
+
+    def __getattr__(self, name):  # what only a loaded model has
+        with self.loading:
+            if self._served is None:
+                self._served = load(self.name, self._path)
+        return getattr(self._served, name)
+
+
+def warm_all(models, stopped, busy):
+    """Loads `Lazy` models, then warms them up, while nobody asks (`busy()`), until the event `stopped` is set."""
+
+    def pause():
+        while busy() and not stopped.wait(0.1):
+            pass
+        if stopped.is_set():
+            raise InterruptedError
+
+    with contextlib.suppress(InterruptedError):
+        for work in ("metadata", "warm_up"):
+            for model in models:
+                pause()
+                try:
+                    getattr(model, work)(*[pause] * (work == "warm_up"))
+                except UserError as error:
+                    print(f"{model.name} cannot answer: {error}", file=sys.stderr, flush=True)
+        freeze()
 
 
 class SavedModel(Predictor):

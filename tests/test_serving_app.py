@@ -22,7 +22,7 @@ from serving.models import Served
 
 LIMITS = Limits(
     **{"body_bytes": 3000, "instances": 5, "items": 7, "tokens": 11, "instance_tokens": 13, "characters": 130},
-    **{"depth": 3, "timeout_seconds": 0.5, "work": 50, "large": 20, "requests": 9},
+    **{"depth": 5, "timeout_seconds": 0.5, "work": 50, "large": 20, "requests": 9},
 )
 
 
@@ -106,7 +106,10 @@ def test_versions_metadata_health_and_explanations(client):
     metadata = client.get("/v1/models/echo/metadata").json()["metadata"]
     assert (metadata["name"], metadata["version"], metadata["task"]) == ("echo", "2", "echo")
     assert metadata["instance"]["required"] == ["text"] and "length" in metadata["answer"]["properties"]
-    assert client.get("/v1/models").json() == {"models": [metadata]}
+    assert "DT_STRING" in str(metadata["signature_def"]["signature_def"]["serving_default"]["inputs"]["text"])
+    listed = client.get("/v1/models").json()
+    assert listed["models"] == ["echo"] and listed["data"][0]["id"] == "echo" and listed["data"][0]["ready"]
+    assert client.get("/v1/models/echo").json()["answer"] == metadata["answer"] and client.head("/").status_code == 200
     assert client.get("/healthz").json() == {"status": "ok", "models": ["echo"]}
     [found] = client.post("/v1/models/echo:explain", json={"instances": [{"text": "hi"}]}).json()["explanations"]
     assert found["length"] == 2 and found["attention"][0]["rows"] == ["h", "i"]
@@ -114,19 +117,46 @@ def test_versions_metadata_health_and_explanations(client):
     assert two.status_code == 413 and "Received: 2" in two.json()["error"]
 
 
-def test_openapi_has_the_schemas_of_each_model(client):
+def test_openapi_has_the_schemas_of_each_model_and_docs_show_them(client):
     document = client.get("/openapi.json").json()
-    assert "/v1/models/{name}:predict" in document["paths"]
     operation = document["paths"]["/v1/models/echo:predict"]["post"]
     parts = operation["requestBody"], operation["responses"]["200"]
     references = [part["content"]["application/json"]["schema"]["properties"] for part in parts]
     assert references == [
-        {"instances": {"type": "array", "items": {"$ref": "#/components/schemas/echo.instance"}}},
-        {"predictions": {"type": "array", "items": {"$ref": "#/components/schemas/echo.answer"}}},
+        {"instances": {"type": "array", "items": {"$ref": "#/components/schemas/echo_instance"}}},
+        {"predictions": {"type": "array", "items": {"$ref": "#/components/schemas/echo_answer"}}},
     ]
+    assert {"400", "404", "413", "429", "504"} < set(operation["responses"])
     for reference in re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(document)):
         assert reference in document["components"]["schemas"]
-    assert document["components"]["schemas"]["echo.Letter"]["required"] == ["text"]
+    assert document["components"]["schemas"]["echo_Letter"]["required"] == ["text"]
+    page = client.get("/docs")
+    assert "POST /v1/models/echo:predict" in page.text and not re.search("https?://", page.text)
+
+
+def test_tensors_of_the_open_inference_protocol_are_answered(client):
+    for path in ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/echo/ready"):
+        assert client.get(path).status_code == 200
+    described = client.get("/v2/models/echo/versions/2").json()
+    assert described["inputs"][0] == {"name": "text", "datatype": "BYTES", "shape": [-1]}
+    text = {"name": "text", "shape": [2], "datatype": "BYTES", "data": ["ab", "abc"]}
+    inside = {**text, "name": "inside", "data": ['[{"text": "x"}]', "[]"]}
+    answer = client.post("/v2/models/echo/infer", json={"id": "7", "inputs": [text, inside]}).json()
+    assert answer["id"] == "7" and answer["outputs"] == [
+        {"name": "length", "shape": [2], "datatype": "INT64", "data": [2, 3]},
+        {"name": "text", "shape": [2], "datatype": "BYTES", "data": ["ab", "abc"]},
+    ]
+    for change in (
+        {"shape": [3]},
+        {"shape": [0]},
+        {"datatype": "FP8"},
+        {"data": "a"},
+        {"name": 1},
+        {"shape": [1, 1, 2]},
+    ):
+        assert client.post("/v2/models/echo/infer", json={"inputs": [{**text, **change}]}).status_code == 400
+    for wrong in ({}, {"inputs": []}, {"inputs": [text, {**text, "name": "inside", "data": ["[", "[]"]}]}):
+        assert client.post("/v2/models/echo/infer", json=wrong).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -140,6 +170,11 @@ def test_openapi_has_the_schemas_of_each_model(client):
         (b"{}", 400, "one of `instances` and `inputs`"),
         (b'{"instances": [], "inputs": {}}', 400, "one of `instances` and `inputs`"),
         (b'{"instances": []}', 400, "at least one object"),
+        (
+            b'{"signature_name": "rank", "instances": [{"text": "a"}]}',
+            400,
+            "signature serving_default. Received: 'rank'",
+        ),
         (b'{"instances": [3]}', 400, "must be an object. Received: int"),
         (b'{"instances": [{"text": "a"}, {}]}', 400, "instance 1: .* text is missing"),
         (b'{"instances": [{"text": "a", "wait": 1}]}', 400, "instance 0: wait: .* Received: 1"),
@@ -165,7 +200,7 @@ def test_openapi_has_the_schemas_of_each_model(client):
         (b'{"instances": [{"text": "a", "inside": [{"\\udc00": ""}]}]}', 400, "half a surrogate pair"),
         (b'{"instances": [{"text": 1e999}]}', 400, "1e999 is not a JSON number"),
         (json.dumps({"instances": [{"text": "a" * 131}]}).encode(), 413, "130 characters at most. Received: 131"),
-        (json.dumps({"instances": [{"text": [[["a"]]]}]}).encode(), 400, "nested 3 deep at most"),
+        (json.dumps({"instances": [{"text": [[[[["a"]]]]]}]}).encode(), 400, "nested 5 deep at most"),
         (b" " * 3001, 413, "3,000 bytes at most"),
         (iter([b"x" * 1000] * 9), 413, "3,000 bytes at most"),  # without a length it is read no further
     ],
@@ -184,7 +219,10 @@ def test_a_wrong_request_gets_its_status_and_one_sentence_before_it_waits(client
         ("POST", "/v1/models/other:predict", 404),
         ("POST", "/v1/models/echo/versions/3:predict", 404),
         ("GET", "/v1/models/echo/versions/3", 404),
+        ("POST", "/v1/models/echo/labels/canary:predict", 404),
         ("GET", "/v1/models/other", 404),
+        ("GET", "/v1/models/echo:predict", 405),
+        ("POST", "/v1/models/echo", 405),
         ("GET", "/nothing", 404),
         ("DELETE", "/v1/models/echo", 405),
         ("GET", "/pages/../app.py", 404),
@@ -194,7 +232,11 @@ def test_a_wrong_request_gets_its_status_and_one_sentence_before_it_waits(client
 )
 def test_unknown_paths_are_refused(client, method, path, status):
     answer = client.request(method, path, json={"instances": [{"text": "a"}]} if method == "POST" else None)
-    assert answer.status_code == status and list(answer.json()) == ["error"]
+    assert (
+        answer.status_code == status
+        and list(answer.json()) == ["error"]
+        and ("allow" in answer.headers) == (status == 405)
+    )
 
 
 def test_an_answer_that_takes_too_long_is_given_up(client, echo):

@@ -107,7 +107,7 @@ def test_the_application_is_the_same_on_a_cluster(service):
     assert len(service.ray.nodes()) == 2
     status, answer = service.ask("/v1/models/echo:predict", {"instances": [{"text": "a"}, {"text": "日本"}]})
     assert (status, [each["text"] for each in answer["predictions"]]) == (200, ["a", "日本"])
-    assert service.ask("/v1/models")[1] == {"models": [{"name": "echo", "task": "echo"}]}
+    assert service.ask("/v1/models")[1]["data"][0]["task"] == "echo"
     assert service.ask("/v1/models/echo")[1]["model_version_status"][0]["version"] == "3"
     assert service.ask("/healthz") == (200, {"status": "ok", "models": ["echo"]})
     assert service.ask("/v1/models/echo:explain", {"instances": [{"text": "b"}]})[1]["explanations"][0]["text"] == "b"
