@@ -40,7 +40,7 @@ def answers(verb):
 def find_model(request, name=None):
     """The model that a request's path names, or one of a name, in the version that it asks for."""
     models, asked = request.app.state.models, request.path_params
-    name = name or asked["name"]
+    name = asked["name"] if name is None else name
     if name not in models:
         raise RequestError(404, f"there is no model {name[:100]!r}; there are {', '.join(models)}")
     model, request.state.model = models[name], name

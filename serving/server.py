@@ -71,7 +71,7 @@ class Server(uvicorn.Server):
         self.interrupted = sig == signal.SIGINT
 
     async def on_tick(self, counter):
-        """Whether to end; called ten times per second."""
+        """Sets `should_exit` when nothing is open or the grace is over; uvicorn calls it ten times per second."""
         if self.door.stopping and time.monotonic() > self.deadline:
             self.give_up()
             self.should_exit = True

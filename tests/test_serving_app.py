@@ -550,6 +550,7 @@ def test_a_conversation_gets_a_reply_at_once_or_word_by_word(client):
     ("more", "status", "message"),
     [
         ({"model": "other"}, 404, "there is no model 'other'"),
+        ({"model": ""}, 404, "there is no model"),
         ({"messages": []}, 400, "messages"),
         ({"messages": [{"role": "assistant", "content": "a"}]}, 400, "the last one to be the user's"),
         ({"n": 2}, 400, "n: .*Received: 2"),

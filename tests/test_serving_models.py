@@ -46,6 +46,7 @@ def test_a_run_with_an_index_finds_candidates_itself(selection_run):
         [again] = ask("predict", {"turns": turns, "candidates": found["candidates"]})
         assert again["scores"] == pytest.approx(found["scores"], abs=1e-4) and "candidates" not in again
         assert len(given["scores"]) == len(instance["candidates"])
+        assert ask("predict", {"turns": [*turns, ""]})[0]["candidates"]  # without a word in the last turn
         [shown] = ask("explain", {"turns": turns})
         assert shown["candidates"][0] == found["candidates"][0] and shown["attention"]
         assert ask("explain", instance)[0]["attention"][0]["title"].startswith("turn ")

@@ -134,7 +134,7 @@ class RetrievalIndex:
     def cosines(self, context, responses):
         """Cosines of TF-IDF vectors without counts, of words and lists of words; 0 if the index knows no word."""
         weights = np.zeros_like(self._idf)
-        ids = np.unique(self.words.encode(context))
+        ids = np.unique(np.array(self.words.encode(context), int))
         weights[ids] = self._idf[ids] ** 2
         texts = Sequences.of([self.words.encode(words) for words in responses])
         text, ids = np.divmod(np.unique(texts.owners() * len(weights) + texts.ids), len(weights))
