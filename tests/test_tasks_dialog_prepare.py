@@ -162,7 +162,7 @@ def test_prepare_reports_facts(source, tmp_path, capsys):
     assert printed.startswith("task1: 6 candidates, 11 words\n") and printed.endswith("out: prepared\n")
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines() if "│" in line]
     assert rows[:2] == [["dialogs", "2", "1", "1", "2"], ["responses", "5", "1", "1", "3"]]
-    assert rows[2:] == [["sentences mean", "6.0", "2.0", "2.0", "3.0"], ["sentences most", "7", "2", "2", "4"]]
+    assert rows[2:] == [["sentences, mean", "6.0", "2.0", "2.0", "3.0"], ["sentences, maximum", "7", "2", "2", "4"]]
 
 
 def test_prepare_makes_a_dataset_a_task(source, tmp_path):
