@@ -11,8 +11,8 @@ from base import cli, runtime
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
-flags.DEFINE_string("out", None, "The model's directory; gets a folder --version.", required=True)
-flags.DEFINE_integer("version", 1, "Must be free; TensorFlow Serving serves the highest.", lower_bound=0)
+flags.DEFINE_string("out", None, "Directory of the model; the export is its subdirectory --version.", required=True)
+flags.DEFINE_integer("version", 1, "Unused version number; TensorFlow Serving serves the highest.", lower_bound=0)
 flags.DEFINE_string("decode", None, "Generation: field=value,... of models.decoding.Decoding; default: greedy search.")
 
 

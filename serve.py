@@ -30,21 +30,21 @@ flags.DEFINE_multi_string(
     "NAME=DIR, or DIR of a single model: index of tools.build_index, which finds candidates if a request has none; "
     "default: `index` in its run directory, built of `pairs` there.",
 )
-flags.DEFINE_bool("samples", False, "First trains a small model of each kind on the embedded samples, into runs/.")
-flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0: all of this machine's.")
+flags.DEFINE_bool("samples", False, "Trains a small model of each kind first, on the embedded samples, into runs/.")
+flags.DEFINE_string("host", "127.0.0.1", "Address to listen on; 0.0.0.0: all addresses of this machine.")
 flags.DEFINE_integer("port", 8501, "Port to listen at.", lower_bound=0, upper_bound=65535)
-flags.DEFINE_float("batch_milliseconds", 2.0, "A batch waits this long for requests to share it.", lower_bound=0.0)
+flags.DEFINE_float("batch_milliseconds", 2.0, "Time that a batch waits for further requests.", lower_bound=0.0)
 flags.DEFINE_integer("max_batch", 32, "Instances per call of a model.", lower_bound=1)
 flags.DEFINE_integer("max_queue", 256, "Instances that may wait per model; more get status 429.", lower_bound=1)
-flags.DEFINE_float("timeout_seconds", 30.0, "A request without an answer by then gets status 504.", lower_bound=0.1)
+flags.DEFINE_float("timeout_seconds", 30.0, "Time limit of a request; then it gets status 504.", lower_bound=0.1)
 flags.DEFINE_integer("max_body_bytes", 1_000_000, "Bytes of a request's body; more get status 413.", lower_bound=1)
 flags.DEFINE_integer("max_tokens", 20_000, "Tokens of a field of an instance; more get status 413.", lower_bound=1)
 flags.DEFINE_integer("max_work", 20_000_000, "Cells computed for a request; more get status 413.", lower_bound=1)
-flags.DEFINE_float("grace_seconds", None, "Time to answer after SIGTERM; default: 5 more than a request may take.")
-flags.DEFINE_list("allowed_hosts", [], "Names of this server beside localhost and its addresses; *: any.")
-flags.DEFINE_list("cors_origins", [], "Origins of other pages that may ask, as https://example.org.")
-flags.DEFINE_string("api_key", None, "Key that every request needs but /healthz; default: $COLLOQUY_API_KEY.")
-flags.DEFINE_bool("trust_saved_models", False, "Also serves SavedModels not of export.py, which may do anything.")
+flags.DEFINE_float("grace_seconds", None, "Time for open requests after SIGTERM; default: 5 more than a request's.")
+flags.DEFINE_list("allowed_hosts", [], "Host names of this server, apart from localhost and its addresses; *: any.")
+flags.DEFINE_list("cors_origins", [], "Origins whose pages may send requests, such as https://example.org.")
+flags.DEFINE_string("api_key", None, "Key that every request except /healthz needs; default: $COLLOQUY_API_KEY.")
+flags.DEFINE_bool("trust_saved_models", False, "Also serves SavedModels of others, which can access files.")
 flags.DEFINE_bool("ray", False, "Serves by Ray Serve, on the cluster of RAY_ADDRESS or one that this starts.")
 flags.DEFINE_multi_string("replicas", [], "With --ray, NAME=FEWEST:MOST or NAME=N: replicas of a model; N: of each.")
 
@@ -195,7 +195,7 @@ def access_of_flags():
 
     key, local = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY"), FLAGS.host in LOCAL
     if not (key or local):
-        print(f"warning: whoever reaches {FLAGS.host} may ask: give --api_key", file=sys.stderr)
+        print(f"warning: everybody who reaches {FLAGS.host} can use this server: give --api_key", file=sys.stderr)
     names = {*LOCAL, FLAGS.host, *FLAGS.allowed_hosts, *([] if local else [socket.gethostname()])}
     return Access(frozenset(names), frozenset(FLAGS.cors_origins), key)
 

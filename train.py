@@ -51,16 +51,16 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_enum("jit", None, ["auto", "on", "off"], "XLA. auto, the default: on with a GPU or JAX, else off.")
 flags.DEFINE_integer(
-    "seed", None, "Of every random number generator; default: 1.", lower_bound=0, upper_bound=2**32 - 1
+    "seed", None, "Seed of every random number generator; default: 1.", lower_bound=0, upper_bound=2**32 - 1
 )
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
-flags.DEFINE_bool("show_settings", False, "Only prints the fields of --set for --model: defaults and meanings.")
+flags.DEFINE_bool("show_settings", False, "Print the fields of --set for --model, with defaults, and exit.")
 flags.DEFINE_float("save_minutes", 10.0, "Minutes between saves of the state between two validations.", lower_bound=0.0)
-flags.DEFINE_enum("devices", "one", ["one", "all"], "all: with JAX, all devices share each batch; docs/devices.md.")
+flags.DEFINE_enum("devices", "one", ["one", "all"], "all (JAX): all devices share each batch; see docs/devices.md.")
 flags.DEFINE_integer(
     "ray_hosts",
     None,
-    "Trains by JAX on all devices of this many hosts of the Ray cluster of RAY_ADDRESS; docs/devices.md.",
+    "Train with JAX on all devices of this many hosts of the Ray cluster RAY_ADDRESS; see docs/devices.md.",
     lower_bound=1,
 )
 TRAINING = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
@@ -114,7 +114,7 @@ def choose_settings():
         UserError: if the recipe is for another model, or --set is malformed.
     """
     if FLAGS.name and not FLAGS.data:
-        raise UserError(f"--name={FLAGS.name} says what --data=DIR holds, which is missing")
+        raise UserError(f"--name={FLAGS.name} needs --data=DIR, which holds that corpus")
     if FLAGS.name and not (FLAGS.recipe or FLAGS["model"].present):
         FLAGS.recipe = f"dam-{FLAGS.name}"
     if not (FLAGS.data or FLAGS.recipe or FLAGS.resume) and f"{FLAGS.model}-sample" in RECIPES:
@@ -123,7 +123,7 @@ def choose_settings():
     if FLAGS.recipe:
         if FLAGS.recipe not in RECIPES:
             near = ", ".join(difflib.get_close_matches(FLAGS.recipe, RECIPES)) or "--help lists them"
-            raise UserError(f"--recipe={FLAGS.recipe} is not a recipe; is it one of these: {near}?")
+            raise UserError(f"--recipe={FLAGS.recipe} is not a recipe. Did you mean: {near}?")
         recipe = RECIPES[FLAGS.recipe]
         if FLAGS["model"].present and FLAGS.model != recipe.model:
             raise UserError(f"--recipe={FLAGS.recipe} trains {recipe.model}. Received: --model={FLAGS.model}")

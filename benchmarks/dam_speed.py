@@ -21,7 +21,7 @@ from benchmarks.turns import alternate, build, define_flags, median, ratio, repo
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
-flags.DEFINE_list("sides", None, "Some of the sides, by name; the first is what the others are compared with.")
+flags.DEFINE_list("sides", None, "Some of the sides, by name; the others are compared with the first.")
 flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "Work to time; may be repeated.")
 flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Lengths; may be repeated.")
 flags.DEFINE_string("settings", "", "field=value,... for all sides, as levels=2.")

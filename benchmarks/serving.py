@@ -38,7 +38,7 @@ flags.DEFINE_float("seconds", 20.0, "Duration of the load.", lower_bound=1.0, up
 flags.DEFINE_float("fraction", 0.8, "Fraction of the capacity.", lower_bound=0.01, upper_bound=1.0)
 flags.DEFINE_float("hostile", 0.0, "Fraction of requests from hostile clients.", lower_bound=0.0, upper_bound=0.5)
 flags.DEFINE_multi_string("flag", [], "A flag of serve.py, as --flag=--batch_milliseconds=0; may be repeated.")
-flags.DEFINE_integer("seed", 1, "Seed of when requests come and what they ask.")
+flags.DEFINE_integer("seed", 1, "Seed of the times and the contents of requests.")
 define_record_flags()
 HOST, JSON = "127.0.0.1", {"Content-Type": "application/json"}
 BODIES = 64

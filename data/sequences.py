@@ -138,7 +138,7 @@ def stack(lists):
     sequences, every = Sequences.of(lists), np.arange(len(lists))
     width = sequences.width(every)
     if len(lists) * width > 2**24 + 64 * sequences.lengths.sum():
-        raise ValueError(f"{len(lists):,} lists, one of {width:,}, would be padding above all")
+        raise ValueError(f"{len(lists):,} lists, one of length {width:,}, would be mostly padding")
     return sequences.padded(every, width)
 
 

@@ -137,7 +137,7 @@ def read_json(path):
     if path.suffix == ".gz" and len(raw) > limit:
         raise _too_large(path, limit)
     if raw.count(b"[") + raw.count(b"{") > len(raw) // 8 + 2**19:
-        raise UserError(f"{path}: expected JSON with texts and numbers in it. Received: little but brackets")
+        raise UserError(f"{path}: expected JSON with texts and numbers. Received: mostly brackets")
     try:
         value = json.loads(raw.decode("utf-8-sig"))
         if b"\\u" in raw:

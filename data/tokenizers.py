@@ -150,7 +150,7 @@ def _jieba():
     try:
         import jieba
     except ImportError as error:
-        raise UserError("The tokenizer jieba needs a package that is not here: pip install -e '.[chinese]'") from error
+        raise UserError("The tokenizer jieba needs a package: pip install -e '.[chinese]'") from error
     logging.getLogger("jieba").setLevel(logging.WARNING)  # it logs how long its dictionary took
     return jieba
 
@@ -194,7 +194,7 @@ class GraphTokenizer:
         if tokenizer == WHITESPACE:
             return
         if self.tokenizer.segment:
-            raise UserError(f"the tokenizer {tokenizer} needs a package that no graph holds, and cannot be exported")
+            raise UserError(f"the tokenizer {tokenizer} cannot run inside a TensorFlow graph")
         import tensorflow as tf
 
         narrow = {c: unicodedata.normalize("NFKC", c) for c in map(chr, range(sys.maxunicode + 1))}

@@ -140,7 +140,7 @@ class Vocabulary:
                 raise UserError(f"{path}, line {number}: expected an id after {word!r:.60}. Received: {id!r:.60}")
             if int(id) not in (0, eos_id) and words.setdefault(int(id), word) != word:
                 known = words[int(id)]
-                raise UserError(f"{path}, line {number}: expected a word with an id of its own, {id} is {known!r:.60}")
+                raise UserError(f"{path}, line {number}: expected a new id; {id} is {known!r:.60}")
         if max(words) > 2 * len(words) + eos_id:
             raise UserError(f"{path}: expected ids of {len(words):,} words. Received: {max(words)}")
         try:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from base.files import UserError, atomic_file, printable
 
-HELP = """/save FILE      writes what was said to a new file
+HELP = """/save FILE      writes the conversation to a new file
 /help           shows this, and what the model knows
 /quit           ends, as Ctrl-D; Ctrl-C stops an answer"""
 HISTORY = ".colloquy_history"  # in the user's home

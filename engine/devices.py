@@ -39,7 +39,7 @@ def _join_jax(devices):
     """Joins the hosts; returns whether there are several devices."""
     if devices == "one":
         if os.environ.get(HOSTS):
-            raise UserError(f"{HOSTS} names several hosts, which needs --devices=all. Received: --devices=one")
+            raise UserError(f"{HOSTS} names several hosts, so --devices=all is needed. Received: --devices=one")
         return False
     import jax
 

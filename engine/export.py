@@ -29,7 +29,7 @@ def export(task, run, out, version=1, **options):
         if name not in task.export_options:
             raise UserError(f"--{name} is not for models of {task.name}. Received: --{name}={value}")
     if not (run.path / VOCABULARY).is_file():
-        raise UserError(f"{run.path} cannot be exported: its dataset had no {VOCABULARY}, which strings need")
+        raise UserError(f"{run.path} cannot be exported: its dataset lacks {VOCABULARY}")
     set_precision("float32")
     model = run.load_model()
     vocabulary = vocabulary_of(run)

@@ -102,7 +102,7 @@ class Predictor(abc.ABC):
 
         `decode` are settings of the search for replies, if the model takes any. Here a `UserError`.
         """
-        raise UserError("this model does not reply to conversations: ask it by :predict")
+        raise UserError("this model does not reply to conversations: use :predict")
 
     def reply(self, answer):
         """The text of an answer, a dict, in a conversation."""
@@ -149,7 +149,7 @@ def predict_lines(predictor, source, out, explain=False):
     answered, wrong = 0, []
     with _opened(source, "rb", sys.stdin) as lines, _opened(out, "ab", sys.stdout) as written:
         if sum(1 for _ in itertools.islice(lines, done)) < done:
-            raise UserError(f"{out} has {done:,} lines already, more than {source}: give another file")
+            raise UserError(f"{out} has {done:,} lines, more than {source}: give another file")
         numbered = enumerate(lines, done + 1)
         while chunk := list(itertools.islice(numbered, BATCH)):
             for (number, _), answer in zip(chunk, _answers(predictor, chunk, explain), strict=True):

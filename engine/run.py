@@ -105,7 +105,7 @@ class Run:
         """Opens a run; one without a valid `config.json`, or whose files were altered, is a `UserError`."""
         run = cls(pathlib.Path(path), {})
         if not (run.path / CONFIG).is_file():
-            raise UserError(f"{path} is no run directory: it has no {CONFIG}")
+            raise UserError(f"{path} is not a run directory: {CONFIG} is missing")
         run.record.update(run._read(CONFIG, Record))
         for name in run._checksums().keys() - {BEST, LAST}:  # they are large, and checked when they are read
             run._check(name)
@@ -319,7 +319,7 @@ def signals_received():
         if received:
             raise KeyboardInterrupt
         received.append(signal.Signals(number).name)
-        print(f"\n{received[0]}: saving after this step; once more ends at once", file=sys.stderr)
+        print(f"\n{received[0]}: saving after this step; a second signal ends without saving", file=sys.stderr)
 
     numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     before = {number: signal.signal(number, receive) for number in numbers}  # no other thread gets signals
@@ -337,5 +337,5 @@ def locked(directory):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise UserError(f"{directory} is being trained by another process: wait for it, or end it") from error
+            raise UserError(f"another process is training {directory}: wait for it, or end it") from error
         yield

@@ -117,7 +117,7 @@ class Task(abc.ABC):
         facts = run.dataset
         if not path:
             if not facts["path"]:
-                raise UserError(f"{run.path} remembers no dataset: give --data")
+                raise UserError(f"{run.path} names no dataset: give --data")
             if not pathlib.Path(facts["path"]).is_dir():
                 raise UserError(f"{run.path} was trained on {facts['path']}, which is gone: give --data")
         remembered = {name: facts[name] for name in self.load_options if not (path and name == "name")}
@@ -208,7 +208,7 @@ class Task(abc.ABC):
 
     def average(self, logits):
         """The logits of an ensemble, whose probabilities are a mean of the models'; refused here."""
-        raise UserError(f"models of {self.name} make no ensemble here: give --run one run, or a pattern of several")
+        raise UserError(f"models of {self.name} cannot form an ensemble: give --run one run, or a pattern of several")
 
     def contexts(self, split):
         """The number of contexts, questions or pairs that `validate` scores."""
@@ -270,7 +270,7 @@ def check_fields(config, fields, path):
     """Refuses the dataset or run at `path`, as a `UserError`, if its `fields` of a `config` differ from it."""
     for name, value in fields.items():
         if value and not hasattr(config, name):
-            raise UserError(f"{path} has {name} {value}, and {type(config).__name__} no such field: take another model")
+            raise UserError(f"{path} has {name} {value}, {type(config).__name__} has no such field: use another model")
         if getattr(config, name, 0) != value:
             raise UserError(
                 f"{path}: the run has {name} {getattr(config, name)}, here it is {value}: "

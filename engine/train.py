@@ -153,7 +153,7 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
         length_multiple = choose_xla(model, training.jit)
         epochs = Epochs(functools.partial(task.training_batches, split, model.config, training), training.seed)
         if not epochs.steps:
-            raise UserError(f"{dataset.path}: no example of the split train can be trained on under these settings")
+            raise UserError(f"{dataset.path}: these settings leave no example of the split train")
         interval = math.ceil(epochs.steps / training.validations_per_epoch)
         total = math.ceil(training.epochs * epochs.steps)
         optimizer = task.optimizer(training, total, model.config)

@@ -66,7 +66,7 @@ def start_from(path, model, dataset, task):
         if name.partition("/")[0] not in fresh:
             weights[name].assign(weight)
     if fresh:
-        print(f"{path} has no {', '.join(fresh)}: trained from fresh weights")
+        print(f"{path} lacks {', '.join(fresh)}: these start from fresh weights")
 
 
 def _run_of(path, task, flag):

@@ -87,7 +87,7 @@ async def read_body(request):
         raise RequestError(413, f"a body may have {limits.body_bytes:,} bytes at most. Received: {int(length):,}")
     parts, size = [], 0
     try:
-        async with asyncio.timeout(limits.timeout_seconds):  # a client that sends a byte now and then holds nothing up
+        async with asyncio.timeout(limits.timeout_seconds):  # slow clients must not hold a request open
             async for part in request.stream():
                 size += len(part)
                 if size > limits.body_bytes:

@@ -152,7 +152,7 @@ class _Queue:
     async def stream(self, answers):
         """Yields what an iterator yields, each item computed between two batches."""
         if len(self._open) >= self._max_queue:
-            raise RequestError(429, f"{len(self._open)} requests wait already: try again later")
+            raise RequestError(429, f"{len(self._open)} requests are waiting: try again later")
         future, loop, seconds = asyncio.get_running_loop().create_future(), asyncio.get_running_loop(), 0.0
         self._open.add(future)
         try:

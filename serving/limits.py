@@ -196,7 +196,7 @@ def _check_text(where, text, limits):
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise RequestError(400, f"a text of {where} has half a surrogate pair, which is no character") from error
+        raise RequestError(400, f"a text of {where} has half a surrogate pair, which is not a character") from error
 
 
 # === Senders ===
@@ -262,10 +262,10 @@ class Guard:
 
     def _check(self, scope, headers):
         if not self._is_known(host := headers.get("host", "")):
-            raise RequestError(421, f"{host[:100]!r} is no name of this server: see --allowed_hosts")
+            raise RequestError(421, f"{host[:100]!r} is not a name of this server: see --allowed_hosts")
         origin = headers.get("origin")
         if origin and origin not in self.access.origins and urlsplit(origin).netloc != host:
-            raise RequestError(403, f"pages of {origin[:100]!r} may not ask here: see --cors_origins")
+            raise RequestError(403, f"pages of {origin[:100]!r} may not send requests here: see --cors_origins")
         if scope["path"] in HEALTH:
             return
         if self.door.stopping:

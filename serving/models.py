@@ -128,13 +128,13 @@ class SavedModel(Predictor):
 
         if not (trusted or is_sealed(path)):
             raise UserError(
-                f"{path} is not as export.py wrote it, and TensorFlow lets a SavedModel read and write files: if you "
+                f"{path} was not written by export.py or was changed. A SavedModel can read and write files: if you "
                 "trust its author, give --trust_saved_models"
             )
         try:
             self._loaded = tf.saved_model.load(str(path))  # the signatures live as long as this does
         except Exception as error:  # TensorFlow's and protobuf's own, of many kinds
-            raise UserError(f"{path} is no SavedModel that TensorFlow can load: {str(error)[:200]!r}") from error
+            raise UserError(f"TensorFlow cannot load {path} as a SavedModel: {str(error)[:200]!r}") from error
         names = [name for name in self._loaded.signatures if name != "serving_default"]
         if not (trusted and names) and not set(names) & SIGNATURES:
             raise UserError(f"{path}: expected a signature of export.py, {', '.join(sorted(SIGNATURES))}")
@@ -164,7 +164,7 @@ class SavedModel(Predictor):
         return [self.Answer(**{name: _plain(value) for name, value in row.items()}) for row in rows]
 
     def answer_with_attention(self, instance, details):
-        raise UserError("an exported model keeps no attention; serve its run to explain answers")
+        raise UserError("an exported model has no attention; serve its run to explain answers")
 
 
 def load(name, path, index=None, trusted=False):

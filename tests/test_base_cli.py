@@ -27,7 +27,7 @@ from base.files import UserError, atomic_directory, atomic_file, atomic_files
         (["evaluate.py", "--predictions=x", "--data=y", "--scores=z"], "--scores is not for --predictions"),
         (["prepare.py", "--corpus=squad", "--source=x", "--out=y", "--words_of=al"], "'all' or 'train'"),
         (["prepare.py", "--corpus=smn", "--source=nowhere", "--out=build/never"], "nowhere"),
-        (["export.py", "--run=nowhere", "--out=build/never"], "nowhere is no run directory"),
+        (["export.py", "--run=nowhere", "--out=build/never"], "nowhere is not a run directory"),
         (
             ["tools/import_release.py", "--checkpoint=nowhere", "--config=pyproject.toml", "--out=build/never"],
             "expected JSON in UTF-8",

@@ -149,7 +149,7 @@ READERS = {
         ["you are welcome", "ok , sure", "Did you say north?", "ok"],
         {
             **dict.fromkeys(("", "1 \t ", "x hello", "9" * 10 + " hello"), CANDIDATE),
-            "2  ok ,  sure": "a candidate that line 2 does not have already",
+            "2  ok ,  sure": "a new candidate; line 2 has this one",
         },
         "candidates",
     ),

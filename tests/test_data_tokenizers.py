@@ -177,7 +177,7 @@ def test_jieba_is_asked_where_it_is_installed(monkeypatch):
 
 
 def test_jieba_is_named_where_it_is_missing(monkeypatch):
-    with pytest.raises(UserError, match="needs a package that no graph holds"):
+    with pytest.raises(UserError, match="cannot run inside a TensorFlow graph"):
         GraphTokenizer("jieba", True)
     monkeypatch.setitem(sys.modules, "jieba", None)
     with pytest.raises(UserError, match="needs a package that is not here: pip install -e"):

@@ -80,7 +80,7 @@ def test_load_word2id_reads_any_order(tmp_path, content):
         ("x 1\ny\n", "line 2: expected an id after 'y'. Received: ''"),
         ("x 1\ny -1\n", "line 2: expected an id after 'y'. Received: '-1'"),
         ("x 1\ny 999999999\n", ": expected ids of 3 words. Received: 999999999"),
-        ("x 1\ny 1\n", "line 2: expected a word with an id of its own, 1 is 'x'"),
+        ("x 1\ny 1\n", "line 2: expected a new id; 1 is 'x'"),
         ("x 1\nx 2\n", "id 2 repeats id 1. Received: 'x'"),
         ("x 1\n_EOS_ 2\n", "id 3 repeats id 2. Received: '_EOS_'"),
     ],

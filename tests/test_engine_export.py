@@ -69,7 +69,7 @@ def small_vocabulary(run, path):
     [
         (used_versions, "tensorflow", "out/1 exists: --version=10 is free"),
         (file_instead_of_directory, "tensorflow", "out is no directory"),
-        (no_vocabulary, "tensorflow", "no vocabulary.txt"),
+        (no_vocabulary, "tensorflow", "lacks vocabulary.txt"),
         (small_vocabulary, "tensorflow", f"{VOCABULARY}: expected 11 words.* Received: 10"),
         (lambda *_: None, "jax", "KERAS_BACKEND=tensorflow.* Received: jax"),
     ],

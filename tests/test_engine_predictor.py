@@ -95,7 +95,7 @@ def test_a_field_with_a_default_may_be_left_out():
     assert Double().explain({"text": "ab"}) == {"text": "abab", "attention": []}
 
 
-@pytest.mark.parametrize(("source", "message"), [("in", "has 2 lines already, more than"), ("missing", "No such file")])
+@pytest.mark.parametrize(("source", "message"), [("in", "has 2 lines, more than"), ("missing", "No such file")])
 def test_files_that_do_not_belong_together_are_refused(tmp_path, source, message):
     write(tmp_path / "in", ["a"])
     with pytest.raises(UserError, match=message):

@@ -366,7 +366,7 @@ def test_a_finished_run_says_so(trained_dialog, capsys):
 def test_resume_that_the_lock_refuses_changes_nothing(trained_dialog, tmp_path):
     run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
     before = (run.path / "config.json").read_bytes()
-    with locked(run.path), pytest.raises(UserError, match="is being trained by another process"):
+    with locked(run.path), pytest.raises(UserError, match="another process is training"):
         resume(dialog, run.path, epochs=50.0)
     assert (run.path / "config.json").read_bytes() == before
 
@@ -398,7 +398,7 @@ def with_another_dataset(run):
     ("spoilt", "message"),
     [
         (without_a_state, "cannot be resumed: it has no last.npz"),
-        (without_a_dataset, "remembers no dataset: give --data"),
+        (without_a_dataset, "names no dataset: give --data"),
         (with_a_moved_dataset, "was trained on /gone, which is gone: give --data"),
         (with_another_dataset, "here it is .*: they come from different preparations"),
     ],

@@ -158,11 +158,11 @@ def test_an_exported_model_is_served_and_only_as_it_was_written(trained_reading_
         body["instances"][0]["passage"] = "a " * 2_000
         assert client.post("/v1/models/reader:predict", json=body).status_code == 413
     for spoil, trusted, message in (
-        (flipped, False, "is not as export.py wrote it"),
-        (empty, False, "is not as export.py wrote it"),
-        (empty, True, "is no SavedModel that TensorFlow can load"),
-        (added, False, "is not as export.py wrote it"),
-        (unsigned, False, "is not as export.py wrote it.*--trust_saved_models"),
+        (flipped, False, "was not written by export.py"),
+        (empty, False, "was not written by export.py"),
+        (empty, True, "TensorFlow cannot load"),
+        (added, False, "was not written by export.py"),
+        (unsigned, False, "was not written by export.py.*--trust_saved_models"),
         (foreign, False, "expected a signature of export.py, answer, rank, reply, respond"),
     ):
         spoilt = shutil.copytree(path, tmp_path / f"{spoil.__name__}-{trusted}" / "1")

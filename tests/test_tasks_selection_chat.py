@@ -30,7 +30,7 @@ def test_the_chat_says_the_best_answer_and_remembers_it(chat, selection_predicto
     assert then == answers_of(selection_predictor, index, [QUESTION, said, "and the market ?"])[0].text
     chat.reset()
     assert chat.said == [] and chat.more() == "Say something first."
-    assert chat.reply("zork zork") == ["[Nothing in the index has a word of that.]"]
+    assert chat.reply("zork zork") == ["[The index has no response with these words.]"]
     assert chat.more() == chat.explain() == "Say something first."
 
 

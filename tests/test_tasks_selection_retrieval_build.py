@@ -176,7 +176,7 @@ def test_script_builds_an_index(trained_selection, prepared, tmp_path):
     [
         (["--data=x", "--source=y"], "give either --data, or --corpus and --source"),
         (["--corpus=smn", "--source=x", "--source=y"], "each --source needs its --corpus. Received: 1 and 2"),
-        (["--data=x"], "no run directory"),
+        (["--data=x"], "not a run directory"),
     ],
 )
 def test_script_refuses_unclear_sources(tmp_path, arguments, message):

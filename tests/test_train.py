@@ -133,7 +133,7 @@ def test_hosts_of_ray_take_all_devices(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--name=douban"], "--name=douban says what --data=DIR holds, which is missing"),
+        (["--name=douban"], "--name=douban needs --data=DIR"),
         (["--name=douban", "--data=x", "--model=memn2n"], "--name is for published selection data"),
         (["--name=ecommerce", "--data=RELEASE"], "give --eos_id"),
         (["--name=ubuntu-v1", "--data=RELEASE"], "expected an id of _EOS_ from 1 to 13. Received: 28270"),

@@ -16,7 +16,7 @@ from data.corpora import CORPORA
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory of the model that ranks the responses.", required=True)
-flags.DEFINE_string("out", None, "Directory to make; must not exist, or be empty.", required=True)
+flags.DEFINE_string("out", None, "Directory to write; missing or empty.", required=True)
 flags.DEFINE_string("data", None, "Prepared response-selection dataset.")
 CONVERSATIONS = [name for name, row in CORPORA.items() if row.task in ("selection", "generation")]
 flags.DEFINE_multi_enum("corpus", [], CONVERSATIONS, "Format of --source; may be repeated, as --source.")

@@ -112,6 +112,6 @@ if __name__ == "__main__":
     flags.DEFINE_list("splits", ["dev"], "Splits to measure.")
     flags.DEFINE_string("pairs", None, "Selection: SMN file whose contexts and positive responses become pairs/.")
     flags.DEFINE_string("about", None, "Text of the model card: data, licence, limits, examples.", required=True)
-    flags.DEFINE_multi_string("set", [], "field=value of the model's config on which its weights do not depend.")
+    flags.DEFINE_multi_string("set", [], "field=value of the model's config that does not affect its weights.")
     flags.DEFINE_string("out", None, "Directory to make.", required=True)
     cli.run(main)

@@ -43,7 +43,7 @@ def main():
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
     names = [data.name for data in datasets]
     if len(set(names)) < len(names):
-        raise UserError(f"--data expects different names, which runs take over. Received: {', '.join(names)}")
+        raise UserError(f"--data expects datasets with different names. Received: {', '.join(names)}")
     if FLAGS.scores:
         check_output(FLAGS.scores)
 

@@ -139,7 +139,7 @@ def read_candidates(path):
         if not (NUMBER.fullmatch(id) and text):
             raise bad_line(path, number, "`number text`", line)
         if seen.setdefault(text, number) != number:
-            raise bad_line(path, number, f"a candidate that line {seen[text]} does not have already", line)
+            raise bad_line(path, number, f"a new candidate; line {seen[text]} has this one", line)
     return list(seen)
 
 

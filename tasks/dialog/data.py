@@ -339,7 +339,7 @@ def load_dataset(path):
     """Reads a prepared dataset; missing, malformed or contradictory files are a `UserError`."""
     path = pathlib.Path(path)
     if not (path / FACTS).is_file() and (path / "task1" / FACTS).is_file():
-        raise UserError(f"{path} holds several tasks: give one of them, as {path / 'task1'}")
+        raise UserError(f"{path} holds several tasks: give one of them, such as {path / 'task1'}")
     facts = read_facts(path, "dialog")
     world = World.load(path)
     return DialogDataset(path, facts["name"], _read_splits(path / DIALOGS, world), world)

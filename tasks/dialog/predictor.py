@@ -217,7 +217,7 @@ class DialogPredictor(Predictor):
         sentences, dialogs = {}, []
         for said in conversations:
             coded = encode_dialog(said, sentences)
-            times = [time - coded["times"][-1] for time in coded["times"]]  # its only turn counts as turn 0
+            times = [time - coded["times"][-1] for time in coded["times"]]  # the only turn is turn 0
             dialogs.append({**coded, "times": times, "turns": [len(said) - 1], "answers": [0]})
         split = DialogSplit(self.world.encode([text.split() for text in sentences]), dialogs)
         names = {*self.config.reads, *READS}

@@ -140,7 +140,7 @@ class DialogTask(task.Task):
         """
         examples, scores_out, mask = dataset.splits[split], options.get("scores_out"), None
         if options.get("action_mask") and not (mask := load_mask(run.path, dataset.world)):
-            raise UserError(f"{run.path} has no {MASK}: it was trained before there were action masks")
+            raise UserError(f"{run.path} lacks {MASK}: it was trained by an older version")
         predicted = predict(model, examples, progress=progress, length_multiple=length_multiple, mask=mask)
         record = {
             "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),

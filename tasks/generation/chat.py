@@ -14,11 +14,11 @@ conversations and does not know whose turn is whose: now and then it takes yours
 class GenerationChat(Chat):
     """A conversation with a `GenerationPredictor`, reranked by the arguments of its `rerank_by`."""
 
-    HELP = """/beam N         looks for the likeliest reply among N, and shows all N (1: greedy search)
+    HELP = """/beam N         searches with N hypotheses and shows all replies (1: greedy search)
 /sample T       draws replies at temperature T
 /attention      shows what the model attended to in its last reply; with a name, as a picture: /attention a.png
 /explain        the same
-/reset          forgets what was said"""
+/reset          starts a new conversation"""
 
     def __init__(self, predictor, reverse_run=None, reverse_weight=0.5):
         self.predictor, self.said, self.last = predictor, [], None

@@ -81,7 +81,7 @@ def load_reverse(path, vocabulary):
     if run.model != "seq2seq" or not run.config.reverse:
         raise UserError(f"{path}: expected a run trained with --set reverse=true. Received: {run.model}")
     if vocabulary_of(run).words != vocabulary.words:
-        raise UserError(f"{path}: expected the words of the model that writes the replies; this run has others")
+        raise UserError(f"{path}: expected the vocabulary of the model that writes the replies. Received: another")
     model = run.load_model()
     choose_xla(model, "auto")
     return model

@@ -9,7 +9,7 @@ from data.corpora.squad import tokenize
 from engine.chat import Chat, Note
 from engine.explain import draw_if_named
 
-UNKNOWN = 15  # per cent of words without a vector from which it is said
+UNKNOWN = 15  # per cent of words without a vector above which a remark is shown
 # A line that begins in lower case continues the sentence of the line before.
 SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])\\s*")
 
@@ -18,7 +18,7 @@ class ReadingComprehensionChat(Chat):
     """Answers questions on the paragraphs of a text."""
 
     HELP = """/read FILE      takes a text to ask about; its paragraphs are separated by empty lines
-/explain        shows the likeliest places of the last answer, and what its words attended to in the question;
+/explain        shows the most probable places of the last answer, and the question words that they attended to;
                 with a name all of it as a picture: /explain a.png"""
 
     def __init__(self, predictor):

@@ -68,7 +68,7 @@ def fit_scale(scores, shared, right):
     right = np.asarray(right, bool)
     if not 0 < right.sum() < len(right):
         return None
-    # Platt's targets, section 2.1: as far from 0 and 1 as so many examples can tell.
+    # Platt's targets, section 2.1: nearer to 0 and 1 with more examples.
     target = np.where(right, (right.sum() + 1) / (right.sum() + 2), 1 / ((~right).sum() + 2))
     X = np.stack([scores, shared], axis=1).astype(np.float64)
     mean, spread = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-9)

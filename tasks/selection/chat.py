@@ -15,7 +15,7 @@ class SelectionChat(Chat):
     HELP = """/more N         shows the N best answers, the numbers that order them, and where they come from
 /explain        shows which words of the conversation the words of the answer match; with a name, as a picture of
                 all match matrices and all attention: /explain a.png
-/reset          forgets what was said"""
+/reset          starts a new conversation"""
 
     def __init__(self, predictor, index=None, candidates=None):
         self.predictor = predictor
@@ -36,7 +36,7 @@ class SelectionChat(Chat):
             found = ranked(self.predictor, turns, self.candidates)
         self.said, self.context, self.found = list(turns), turns, found  # only now: it may have been interrupted
         if not found:
-            return [Note("[Nothing in the index has a word of that.]")]
+            return [Note("[The index has no response with these words.]")]
         self.said.append(found[0].text)
         return [self._shown(found[0].text)]
 

@@ -107,7 +107,7 @@ def load_dataset(path, eos_id=None, name=None):
     stated = facts["eos_id"]
     if stated is None and eos_id is None:
         raise UserError(
-            f"{path} has no {FACTS} that says the id of _EOS_: give --eos_id, or --name=ubuntu-v1 (28270) or "
+            f"{path} lacks {FACTS} with the id of _EOS_: give --eos_id, or --name=ubuntu-v1 (28270) or "
             "--name=douban (1) for the release's files"
         )
     if None not in (stated, eos_id) and stated != eos_id:

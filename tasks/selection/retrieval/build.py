@@ -66,7 +66,7 @@ def build(predictor, out, conversations, made_of=()):
         words, texts = store.words(predictor.text)
         turns = fit_turns(store, unfit_of(words, texts, set(vocabulary.words)))
         if not len(turns):
-            raise UserError("an index needs conversations with responses that are fit. Received: none")
+            raise UserError("an index needs conversations with suitable responses. Received: none")
         responses, contexts = np.unique(store.numbers[turns]), store.before(turns, TURNS)
         stored = _save_texts(directory, store, turns, responses, contexts)
         Vocabulary(words[1:]).save(directory / files.WORDS)
