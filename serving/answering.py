@@ -56,7 +56,7 @@ def as_json(found):
     try:
         return JSONResponse(found)
     except ValueError as wrong:
-        raise RequestError(422, "the model's answer has infinity or NaN, which JSON lacks") from wrong
+        raise RequestError(422, "the model's answer contains infinity or NaN, which JSON cannot represent") from wrong
 
 
 async def while_wanted(request, answer):

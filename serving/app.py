@@ -111,7 +111,7 @@ def _add_errors(app):
 
     @app.exception_handler(404)
     async def unknown(request, _):
-        return error(RequestError(404, f"there is nothing at {request.url.path[:200]}"), request.url.path)
+        return error(RequestError(404, f"not found: {request.url.path[:200]}"), request.url.path)
 
     @app.exception_handler(405)
     async def wrong_method(request, refusal):
@@ -119,7 +119,7 @@ def _add_errors(app):
 
 
 def _wrong_method(request, headers):
-    return RequestError(405, f"{request.method} is not answered at {request.url.path[:200]}", headers)
+    return RequestError(405, f"{request.method} is not allowed at {request.url.path[:200]}", headers)
 
 
 # === GET ===

@@ -37,7 +37,7 @@ def copied(trained_dialog, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "is no run directory: it has no config.json"),
+        (None, "not a run directory: config.json"),
         ("{", "config.json: expected JSON"),
         ('{"model": "transformer"}', "config.json: model: .*'dam'.* Received: transformer"),
         ('{"model": "dam", "config": {}}', r"config\.json: .*training is missing"),
@@ -78,7 +78,7 @@ def test_create_refuses_a_used_directory(file, how, copied):
 
 def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied, monkeypatch):
     Run.create(copied.path, copied.record)
-    with locked(copied.path), pytest.raises(UserError, match="is being trained by another process"):
+    with locked(copied.path), pytest.raises(UserError, match="another process is training"):
         Run.create(copied.path, copied.record)
     (copied.path / "candidates.txt").touch()
     Run.create(copied.path, copied.record)
