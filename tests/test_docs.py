@@ -56,10 +56,19 @@ def test_the_tests_and_files_that_a_page_names_exist(text):
         assert (ROOT / name).exists() or not name.endswith((".py", ".json", ".md")), name
 
 
+def anchors(page):
+    """The anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"(?m)^#+ (.*)$", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links_lead_to_files_and_to_what_they_hold(page, text):
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
-        assert link.startswith(("http://", "https://")) or (page.parent / link).exists(), link
+    for link, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)[^)]*\)", prose):
+        if not link.startswith(("http://", "https://")):
+            target = page.parent / link if link else page
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
     for name, link in re.findall(r"`(\w+)` in\s+\[[^\]]*\]\(([^)]+)\)", text):
         code = (page.parent / link).read_text(encoding="utf-8")
         assert re.search(rf"^(def |class |){name}\b", code, re.MULTILINE), f"{name} in {link}"
@@ -127,7 +136,7 @@ def test_docstrings_begin_with_a_noun_or_a_verb_and_are_few():
         for text, count in docstrings(code):
             documented[part] += count
             begins += [text] * bool(re.match(r"\s*(what|how|whether|which)\b", text, re.IGNORECASE))
-    assert len(begins) <= 15, begins
+    assert len(begins) <= 5, begins
     assert documented["layers and models"] <= 0.35 * lines["layers and models"]
     assert documented["elsewhere"] <= 0.18 * lines["elsewhere"]
 
@@ -140,7 +149,7 @@ def test_phrases_that_nobody_else_uses_are_rare():
                 found += [
                     (path.name, token.start[0], phrase) for phrase in re.findall(PHRASES, token.string, re.IGNORECASE)
                 ]
-    assert len(found) <= 20, found
+    assert len(found) <= 8, found
 
 
 def example(name):
