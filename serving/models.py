@@ -188,7 +188,7 @@ def load(name, path, index=None, trusted=False):
     candidates = [path, *(path.iterdir() if path.is_dir() else [])]
     versions = [p for p in candidates if p.name.isdigit() and (p / "saved_model.pb").is_file()]
     if not versions:
-        raise UserError(f"{path} is neither a run directory nor an exported model")
+        raise UserError(f"expected DIR or NAME=DIR of a run or of an exported model. Received: {path}")
     newest = max(versions, key=lambda p: int(p.name))
     model = SavedModel(newest, trusted)
     facts = {"task": None, "model": "SavedModel", "corpus": None, "signature": model.signature}
