@@ -26,9 +26,21 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from base.files import UserError
 from serving import chat_completions, open_inference, openapi
-from serving.answering import answers, as_json, find_model, read_body, while_wanted
 from serving.batching import Batched
-from serving.limits import Access, Door, Guard, Limits, RequestError, error, read_instances
+from serving.limits import (
+    Access,
+    Door,
+    Guard,
+    Limits,
+    RequestError,
+    answers,
+    as_json,
+    error,
+    find_model,
+    read_body,
+    read_instances,
+    while_wanted,
+)
 
 PAGES = pathlib.Path(__file__).parent / "pages"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}

@@ -17,8 +17,7 @@ from pydantic import Field, ValidationError
 
 from base.config import Config, Positive, sentence
 from base.files import UserError
-from serving.answering import answers, as_json, find_model, read_body, while_wanted
-from serving.limits import RequestError, error_body, read_object
+from serving.limits import RequestError, answers, as_json, error_body, find_model, read_body, read_object, while_wanted
 
 LONGEST = 100
 """Words of a reply at most, whatever `max_tokens` says."""

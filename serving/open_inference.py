@@ -15,8 +15,17 @@ import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from serving.answering import answers, as_json, find_model, read_body, while_wanted
-from serving.limits import RequestError, check_instances, read_object, read_value
+from serving.limits import (
+    RequestError,
+    answers,
+    as_json,
+    check_instances,
+    find_model,
+    read_body,
+    read_object,
+    read_value,
+    while_wanted,
+)
 
 DATATYPES = {"b": "BOOL", "i": "INT64", "f": "FP64", "U": "BYTES"}
 TYPES = {"string": "BYTES", "number": "FP64", "integer": "INT64", "boolean": "BOOL"}
