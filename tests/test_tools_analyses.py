@@ -70,10 +70,8 @@ def test_runs_by_a_setting(runs, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--by=hops"], "has no setting hops"),
         (["--by=turns"], "--by=turns groups the examples of one run. Received: 4 runs"),
         (["--by=levels", "--split=test"], "has no metrics of test: evaluate.py --run="),
-        (["--by=levels", "--metric=F1"], "--metric expects one of MAP, R10@1. Received: F1"),
         (["--by=levels", "--run=nowhere"], "Received: nowhere"),
     ],
 )

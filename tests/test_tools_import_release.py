@@ -175,39 +175,23 @@ def test_all_variables_that_do_not_fit_are_listed(released, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("word_embedding", None),
-        ("word_embedding", np.zeros(3, "float32")),
-        ("cnn_aggregation/filter_1", np.zeros((3, 3), "float32")),
-    ],
-)
-def test_refuses_a_checkpoint_of_something_else(released, tmp_path, name, value):
-    tensors = {n: v for n, v in {**released.tensors, name: value}.items() if v is not None}
-    other = write_checkpoint(tmp_path / "other", tensors)
-    refused(tmp_path, f"not a checkpoint of the DAM release: {name} ", other, released.config)
+def test_refuses_a_checkpoint_of_something_else(released, tmp_path):
+    other = write_checkpoint(tmp_path / "other", {**released.tensors, "word_embedding": np.zeros(3, "float32")})
+    refused(tmp_path, "not a checkpoint of the DAM release: word_embedding ", other, released.config)
 
 
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        (None, "readable JSON file.* No such file"),
         ("{'batch_size': 2}", "expected JSON"),
-        ("[]", "an object"),
         ('{"batch_size": 2, "_EOS_": 1}', "max_turn_num is missing"),
-        (json.dumps({**CONF, "max_turn_len": "11"}), "max_turn_len.*integer.* 11"),
         (json.dumps({**CONF, "_EOS_": 0}), "_EOS_.*greater than or equal to 1.* 0"),
-        (json.dumps({**CONF, "batch_size": 2.5}), r"batch_size.*integer.* 2\.5"),
-        (json.dumps({**CONF, "learning_rate": 0}), "learning_rate.*greater than 0.* 0"),
         # What the conf says and the weights do not show must still fit them.
         (json.dumps({**CONF, "max_turn_num": 13}), r"loss/weights has shape \(76, 1\) where \(152, 1\) is expected"),
     ],
 )
 def test_refuses_a_wrong_conf(released, tmp_path, text, match):
-    released.config.unlink()
-    if text is not None:
-        released.config.write_text(text)
+    released.config.write_text(text)
     refused(tmp_path, rf"conf\.json.*{match}", released.checkpoint, released.config)
 
 
