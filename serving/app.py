@@ -61,6 +61,7 @@ class Metrics:
 
     def __init__(self):
         self.registry = prometheus_client.CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=self.registry)  # memory, CPU seconds, open files
         options = {"namespace": "colloquy", "registry": self.registry}
         counter, histogram = prometheus_client.Counter, prometheus_client.Histogram
         of_request, of_model = ["model", "verb"], ["model"]

@@ -259,6 +259,7 @@ def test_prometheus_counts_requests_by_status(client):
     predict(client, instances=[{"text": "a"}, {"text": "b"}])
     predict(client, instances=[])
     lines = client.get("/metrics").text.splitlines()
+    assert any(line.startswith("process_resident_memory_bytes ") and float(line.split()[1]) > 1e7 for line in lines)
     for status in ("200", "400"):
         assert f'colloquy_requests_total{{model="echo",status="{status}",verb="predict"}} 1.0' in lines
     assert 'colloquy_batch_instances_sum{model="echo"} 2.0' in lines

@@ -43,8 +43,10 @@ def test_the_inference_service_has_what_kserve_needs():
     assert container["name"] == "kserve-container"  # what KServe looks for
     [port] = container["ports"]
     assert port["protocol"] == "TCP" and f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
-    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-        assert container[probe]["httpGet"] == {"path": "/healthz", "port": port["containerPort"]}
+    for probe, asked in (("startupProbe", "ready"), ("readinessProbe", "ready"), ("livenessProbe", "live")):
+        assert container[probe]["httpGet"] == {"path": f"/v2/health/{asked}", "port": port["containerPort"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"] and container["lifecycle"]["preStop"]
+    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in predictor["volumes"]}
     assert {each["name"] for each in container["env"]} == {"STORAGE_URI"}
     run, hosts = container["args"]
     assert run == "--run=dam=/mnt/models"  # where the storage initializer puts it
