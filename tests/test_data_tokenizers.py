@@ -82,6 +82,14 @@ def test_tokens(name, text, expected):
     assert name == "characters" or tokens(name, expected) == expected.split()  # tokenized texts stay as they are
 
 
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_character_is_lost(text):
+    for name in PATTERNS:
+        assert "".join(tokens(name, text)) == normalize(text).replace(" ", "")
+    if not re.search(f"[{HAN}]", text):
+        assert tokens("mixed", text) == tokens("words", text)
+
+
 def test_words_of_raw_texts():
     assert words_of(" Hello\u00a0there! \t Caf\u00c9's\n") == ["Hello\u00a0there!", "Caf\u00c9's"]
     assert words_of(" Hello\u00a0there! Caf\u00c9's", "terms") == ["hello", "there", "!", "caf\u00e9's"]
@@ -124,6 +132,15 @@ def test_detokenized_terms_have_the_same_tokens(joined, expected):
     assert TOKENIZERS["space"].detokenize(joined.split()) == joined
     assert TOKENIZERS["characters"].detokenize(joined.split()) == joined.replace(" ", "")
     assert tokens("terms", expected) == joined.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [(name, text) for name in PATTERNS for text in TEXTS[:4] if name not in ("words", "terms") or text != TEXTS[3]],
+)
+def test_detokenized_text_has_the_same_tokens(name, text):
+    found = tokens(name, text)
+    assert tokens(name, TOKENIZERS[name].detokenize(found)) == found
 
 
 # === In a graph ===
