@@ -1,6 +1,6 @@
 """Attacks a server; prints the outcome and time of each attack, and the server's memory after it.
 
-python -m benchmarks.attacks --run=pretrained/bidaf-squad --out=build/attacks.json/rows
+python -m benchmarks.attacks --run=pretrained/bidaf-squad --out=build/attacks.json/attacks
 
 Starts `serve.py` with that reader and published models of other tasks on a free port of this machine, and ends it.
 While an attack runs, another client asks small questions one by one: the p99 of their answers and their errors follow.
