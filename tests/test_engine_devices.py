@@ -58,7 +58,7 @@ def test_several_devices_are_those_of_jax(monkeypatch):
         open_devices("all")
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     monkeypatch.setenv(HOSTS, "127.0.0.1:1234,127.0.0.1:1235")
-    with pytest.raises(UserError, match=r"names several hosts, which needs --devices=all\. Received: --devices=one$"):
+    with pytest.raises(UserError, match=r"--devices=all is needed\. Received: --devices=one$"):
         open_devices("one")
 
 

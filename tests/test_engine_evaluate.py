@@ -270,7 +270,7 @@ def test_ensembles_refuse_models_that_do_not_belong_together(
     width = trained_selection.config.max_words
     shorter = copy_with(trained_selection, tmp_path / "shorter", "config", max_words=width - 1)
     for runs, message in (
-        ([trained_generation] * 2, "models of generation make no ensemble"),
+        ([trained_generation] * 2, "models of generation cannot form an ensemble"),
         ([trained_selection, trained_generation], "an ensemble has one task: "),
         ([trained_selection, shorter], f"the same max_words. Received: {width} and {width - 1}"),
     ):

@@ -235,7 +235,7 @@ def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
     plain = dialog.measure(trained_dialog.load_model(), dataset, "dev", trained_dialog, baselines=False)
     assert row["metrics"]["per_response"] > plain["metrics"]["per_response"]
     other = Run.create(tmp_path / "other", trained_dialog.record)
-    with pytest.raises(UserError, match=r"no action_mask\.json"):
+    with pytest.raises(UserError, match=r"lacks action_mask\.json"):
         dialog.measure(None, dataset, "dev", other, action_mask=True)
 
 

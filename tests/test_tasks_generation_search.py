@@ -143,6 +143,6 @@ def test_a_run_that_is_no_reverse_model_of_the_same_words_is_refused(random_runs
     run, reverse_run = random_runs
     other = Run.create(tmp_path / "run", reverse_run.record, Vocabulary.of(["other", "words"]))
     predictor = generation.predictor(trained_generation)
-    for path, message in ((other.path, "the words of the model"), (run.path, "reverse=true. Received: seq2seq")):
+    for path, message in ((other.path, "the vocabulary of the model"), (run.path, "reverse=true. Received: seq2seq")):
         with pytest.raises(UserError, match=message):
             predictor.rerank_by(path)
