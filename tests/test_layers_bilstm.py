@@ -10,6 +10,7 @@ from layers.bilstm import BiLSTM
 from models.bidaf import BiDAF, BiDAFConfig
 
 
+@on_tensorflow
 def test_bilstm_in_one_operation_is_keras_own_also_backwards():
     (layer, (x, mask)), found = built("BiLSTM"), []
     for layer.fast in (True, False):
