@@ -13,7 +13,9 @@ page.json          of a published run: title and examples for the web pages, see
 
 import contextlib
 import dataclasses
+import errno
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -23,6 +25,7 @@ import signal
 import sys
 import threading
 import warnings
+import zipfile
 
 import numpy as np
 
@@ -154,12 +157,17 @@ class Run:
         model.save_weights(content)
         with self._writing(BEST) as temporary:
             temporary.write_bytes(content.getbuffer())
+            if checksum(temporary) != hashlib.sha256(content.getbuffer()).hexdigest():
+                raise OSError(errno.EIO, "it reads otherwise than it was written")
 
     def save(self, model, state):
         """Writes `last.npz`: every variable of a compiled model and its optimizer, and the `State`."""
         variables = {f"v/{i}": np.asarray(v) for i, v in enumerate(_variables(model))}
         with self._writing(LAST) as temporary:
             np.savez(temporary, state=json.dumps(state.to_json()), **variables)
+            with zipfile.ZipFile(temporary) as written:
+                if written.testzip() is not None:
+                    raise OSError(errno.EIO, "it reads otherwise than it was written")
 
     def restore(self, model):
         """Loads `last.npz` into a compiled model, bit by bit, makes `history.jsonl` fit it, and returns the `State`."""
@@ -187,7 +195,7 @@ class Run:
 
     @contextlib.contextmanager
     def _writing(self, name):
-        """Yields a path to write to, and moves it to its place `name`; if it cannot, the file before is kept.
+        """Yields a path to write and check, and moves it to its place `name`; if it cannot, the file before is kept.
 
         Its checksum is written first, beside that of the one it replaces.
         """
