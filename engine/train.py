@@ -156,10 +156,7 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
             raise UserError(f"{dataset.path}: these settings leave no example of the split train")
         interval = math.ceil(epochs.steps / training.validations_per_epoch)
         total = math.ceil(training.epochs * epochs.steps)
-        optimizer = task.optimizer(training, total, model.config)
-        model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=model.jit_compile)
-        model.optimizer.build(model.trainable_variables)
-        state = _restore_or_initialise(task, run, model, dataset, training, init_from)
+        state = _compile(task, run, model, dataset, training, total, init_from)
 
     def make_arrays(step):
         return task.collate(split, model.config, epochs.batch(step), length_multiple)
@@ -199,11 +196,8 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                     improved = score > state.best_score or score >= task.best_score  # the last of the best scores
                     if improved:
                         run.save_best(averaged)
+                done = score >= task.best_score and _is_conclusive(state, epochs.steps, task.contexts(dev))
                 row = _row(state, epochs.steps, metrics)
-                conclusive = (
-                    state.step >= epochs.steps and state.validations >= 2 and task.contexts(dev) >= MIN_CONTEXTS
-                )
-                done = conclusive and score >= task.best_score
                 state = state.validated(row, score, improved, training.patience, done)
                 run.save(model, state)
                 saved_at = time.monotonic()
@@ -212,13 +206,22 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                 progress.line(_report(state, metrics))
 
 
-def _restore_or_initialise(task, run, model, dataset, training, init_from):
+def _compile(task, run, model, dataset, training, total, init_from):
+    """Compiles a model and sets its weights; returns the `State` to start from."""
+    optimizer = task.optimizer(training, total, model.config)
+    model.compile(optimizer=optimizer, loss=task.loss(training), jit_compile=model.jit_compile)
+    model.optimizer.build(model.trainable_variables)
     if (run.path / LAST).exists():
         return run.restore(model).replace(stopped=False)  # else more epochs after early stopping would do nothing
     task.initialise(model, dataset, training)
     if init_from:
         start_from(init_from, model, dataset, task)
     return State()
+
+
+def _is_conclusive(state, steps_per_epoch, contexts):
+    """True if the best score is no chance: after an epoch, at the third validation, on enough contexts of dev."""
+    return state.step >= steps_per_epoch and state.validations >= 2 and contexts >= MIN_CONTEXTS
 
 
 def _check_finite(run, state, losses):
