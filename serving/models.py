@@ -107,11 +107,11 @@ def warm_all(models, stopped, busy):
             raise InterruptedError
 
     with contextlib.suppress(InterruptedError):
-        for work in ("metadata", "warm_up"):
+        for work in (lambda model: model.metadata(), lambda model: model.warm_up(pause)):
             for model in models:
                 pause()
                 try:
-                    getattr(model, work)(*[pause] * (work == "warm_up"))
+                    work(model)
                 except UserError as error:
                     print(f"{model.name} cannot answer: {error}", file=sys.stderr, flush=True)
         freeze()

@@ -16,6 +16,7 @@ POST = {
 FREE = {"type": "object", "additionalProperties": True}
 ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 OPENAI_ERROR = {"type": "object", "properties": {"error": FREE}, "required": ["error"]}
+EVENTS = {"text/event-stream": {"schema": {"type": "string"}}}
 ATTENTION = {"attention": {"type": "array", "items": FREE}}
 TENSOR = {
     "type": "object",
@@ -36,54 +37,55 @@ def document(models):
     names = [model["name"] for model in models]
     chat = {"model": (names or ["NAME"])[0], "messages": [{"role": "user", "content": "Hello"}]}
     paths = {
-        "/healthz": {"get": _operation("health", "Is the server up?", FREE, REFUSED)},
+        "/healthz": {"get": _operation("health", "Is the server up?", FREE, REFUSED, error=FREE)},
         "/v1/models": {"get": _operation("models", "Names, tasks and titles of the models", FREE, GET)},
         "/v1/chat/completions": {
             "post": _operation(
-                "chat", "Replies to a conversation", FREE, POST, _ref("ChatRequest"), chat, "OpenAIError"
+                "chat", "Replies to a conversation", FREE, POST, _ref("ChatRequest"), chat, _ref("OpenAIError"), EVENTS
             )
         },
     }
     for model in models:
-        name, examples = model["name"], [each["instance"] for each in model.get("examples", [])[:1]]
-        of, example = re.sub(r"\W", "_", name), {"instances": examples} if examples else None
+        of = _identifier(model["name"])
         for kind in ("instance", "answer"):
             _add(schemas, f"{of}_{kind}", model[kind], f"{of}_")
-        request, v1, v2 = _lists("instances", _ref(f"{of}_instance")), f"/v1/models/{name}", f"/v2/models/{name}"
-        answer = _lists("predictions", _ref(f"{of}_answer"))
-        explained = _lists("explanations", {"allOf": [_ref(f"{of}_answer")], "type": "object", "properties": ATTENTION})
-        tensors = (
-            {
-                "inputs": [
-                    {"name": field, "shape": [1], "datatype": "BYTES", "data": [_text(value)]}
-                    for field, value in examples[0].items()
-                ]
-            }
-            if examples
-            else None
-        )
-        paths |= {
-            v1: {"get": _operation(f"state_{of}", f"State, scores and examples of {name}", FREE, GET)},
-            f"{v1}/metadata": {"get": _operation(f"metadata_{of}", "The same, with signatures", FREE, GET)},
-            f"{v1}:predict": {"post": _operation(f"predict_{of}", "Answers instances", answer, POST, request, example)},
-            f"{v1}:explain": {
-                "post": _operation(f"explain_{of}", "An answer with attention", explained, POST, request, example)
-            },
-            v2: {"get": _operation(f"tensors_{of}", "Tensors of the model", FREE, GET)},
-            f"{v2}/ready": {"get": _operation(f"ready_{of}", "Is the model loaded?", FREE, GET)},
-            f"{v2}/infer": {
-                "post": _operation(
-                    f"infer_{of}",
-                    "Answers tensors",
-                    _lists("outputs", _ref("Tensor")),
-                    POST,
-                    _lists("inputs", _ref("Tensor")),
-                    tensors,
-                )
-            },
-        }
+        paths |= _paths_of(model)
     info = {"title": TITLE, "version": "1", "description": "Models that rank, read, talk and book tables."}
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _identifier(name):
+    return re.sub(r"\W", "_", name)
+
+
+def _paths_of(model):
+    """The paths of a model, from its `metadata`."""
+    name, of, examples = model["name"], _identifier(model["name"]), model.get("examples", [])[:1]
+    request, v1, v2 = _lists("instances", _ref(f"{of}_instance")), f"/v1/models/{name}", f"/v2/models/{name}"
+    answer = _lists("predictions", _ref(f"{of}_answer"))
+    explained = _lists("explanations", {"allOf": [_ref(f"{of}_answer")], "type": "object", "properties": ATTENTION})
+    example = tensors = None
+    if examples:
+        instance = examples[0]["instance"]
+        example = {"instances": [instance]}
+        tensors = {"inputs": [_example_tensor(*each) for each in instance.items()]}
+    of_tensors = _lists("outputs", _ref("Tensor")), POST, _lists("inputs", _ref("Tensor")), tensors
+    ready = _operation(f"ready_{of}", "Is the model loaded?", FREE, GET, error=FREE)
+    return {
+        v1: {"get": _operation(f"state_{of}", f"State, scores and examples of {name}", FREE, GET)},
+        f"{v1}/metadata": {"get": _operation(f"metadata_{of}", "The same, with signatures", FREE, GET)},
+        f"{v1}:predict": {"post": _operation(f"predict_{of}", "Answers instances", answer, POST, request, example)},
+        f"{v1}:explain": {
+            "post": _operation(f"explain_{of}", "An answer with attention", explained, POST, request, example)
+        },
+        v2: {"get": _operation(f"tensors_{of}", "Tensors of the model", FREE, GET)},
+        f"{v2}/ready": {"get": ready},
+        f"{v2}/infer": {"post": _operation(f"infer_{of}", "Answers tensors", *of_tensors)},
+    }
+
+
+def _example_tensor(field, value):
+    return {"name": field, "shape": [1], "datatype": "BYTES", "data": [_text(value)]}
 
 
 def _text(value):
@@ -106,14 +108,12 @@ def _add(schemas, name, schema, prefix):
     schemas |= {key: {k: v for k, v in value.items() if k != "title"} for key, value in found.items()}
 
 
-def _operation(id, summary, answer, errors, request=None, example=None, error="Error"):
-    content = {"application/json": {"schema": answer}}
-    if id == "chat":
-        content["text/event-stream"] = {"schema": {"type": "string"}}
+def _operation(id, summary, answer, errors, request=None, example=None, error=None, other_content=None):
+    content = {"application/json": {"schema": answer}, **(other_content or {})}
     responses = {"200": {"description": "The answer", "content": content}}
     for status, reason in errors.items():
-        schema = FREE if id.startswith(("health", "ready")) else _ref(error)
-        responses[str(status)] = {"description": reason, "content": {"application/json": {"schema": schema}}}
+        content = {"application/json": {"schema": error or _ref("Error")}}
+        responses[str(status)] = {"description": reason, "content": content}
     body = {"schema": request, **({"example": example} if example else {})}
     more = {"requestBody": {"required": True, "content": {"application/json": body}}} if request else {}
     return {"operationId": id, "summary": summary, "responses": responses, **more}
