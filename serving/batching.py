@@ -50,6 +50,10 @@ class Batched:
         """All that is known of the model, which this loads."""
         return await asyncio.to_thread(self._model.metadata)
 
+    async def schemas(self):
+        """The JSON schemas of `instance` and `answer`."""
+        return await asyncio.to_thread(lambda: self._model.schemas)
+
     async def predict(self, instances):
         """Answers the instances of one request.
 

@@ -79,6 +79,10 @@ class Remote:
         """Describes the model to a client."""
         return self._metadata
 
+    async def schemas(self):
+        """The JSON schemas of `instance` and `answer`."""
+        return {kind: self._metadata[kind] for kind in ("instance", "answer")}
+
     async def summary(self):
         """A row of a list of models."""
         return summary_of(self._metadata)

@@ -1,6 +1,7 @@
 """Models to serve: a run, or an exported SavedModel, under a name."""
 
 import contextlib
+import functools
 import gc
 import json
 import pathlib
@@ -62,15 +63,15 @@ class Served:
         """A row of a list of models."""
         return summary_of(self._facts(), ready=True)
 
+    @functools.cached_property
+    def schemas(self):
+        """The JSON schemas of `instance` and `answer`."""
+        kinds = {"instance": self.predictor.Instance, "answer": self.predictor.Answer}
+        return {kind: fields.model_json_schema() for kind, fields in kinds.items()}
+
     def metadata(self):
-        """Describes the model to a client."""
-        schemas = {"instance": self.predictor.Instance, "answer": self.predictor.Answer}
-        return {
-            "name": self.name,
-            "version": self.version,
-            **self._facts(),
-            **{kind: schema.model_json_schema() for kind, schema in schemas.items()},
-        }
+        """Describes the model to a client; reads its scores and examples from the run."""
+        return {"name": self.name, "version": self.version, **self._facts(), **self.schemas}
 
 
 class Lazy:

@@ -61,13 +61,13 @@ async def ready(request: Request):
 @get("/v2/models/{name}/versions/{version}")
 async def model_metadata(request: Request):
     model = find_model(request)
-    metadata = await model.metadata()
+    schemas = await model.schemas()
     return {
         "name": model.name,
         "versions": [model.version],
         "platform": "keras",
-        "inputs": _described(metadata["instance"]),
-        "outputs": _described(metadata["answer"]),
+        "inputs": _described(schemas["instance"]),
+        "outputs": _described(schemas["answer"]),
     }
 
 
@@ -85,7 +85,7 @@ async def model_ready(request: Request):
 async def infer(request: Request):
     limits, model = request.app.state.limits, find_model(request)
     body = read_object(await read_body(request), limits)
-    schema = (await model.metadata())["instance"]["properties"]
+    schema = (await model.schemas())["instance"]["properties"]
     columns = {}
     for tensor in _tensors(body):
         plain = _is_text(schema.get(tensor["name"], {}))
