@@ -34,7 +34,7 @@ class Part(Config, extra="ignore"):
 
 
 class Message(Config, extra="ignore"):
-    """What somebody said."""
+    """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     """The models read what `user` and `assistant` said, nothing else."""

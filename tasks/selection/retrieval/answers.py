@@ -37,7 +37,7 @@ class Answer(NamedTuple):
     total: float
     """The number that answers are ordered by: the logit, plus `QUESTION` times the similarity of the questions."""
     hit: Hit
-    """What it came from; of a candidate of the user, only its text."""
+    """The entry of the index; for a candidate given by the user, only its text."""
 
 
 def as_written(text, tokenizer):

@@ -95,8 +95,8 @@ def build(predictor, out, conversations, made_of=()):
 def index_of_run(path, predictor):
     """The index in the directory `path` of the run of a `tasks.selection.predictor.SelectionPredictor`.
 
-    It is built from the run's conversations if there is none, or one of an older format that was built from them;
-    `None` if there are none, or it cannot be written.
+    Builds it from the run's conversations if it is missing, or if it was built from them in an older format. Returns
+    `None` if there are no conversations, or the index cannot be written.
     """
     index, pairs = path / INDEX, path / PAIRS
     buildable = pairs.is_dir() and os.access(path, os.W_OK)
