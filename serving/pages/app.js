@@ -1,5 +1,6 @@
 // The page: tabs, models and examples, requests that can be stopped, the address bar. No library.
 
+import "./parts.js";
 import { ask, element, onceBack, pathOf } from "./common.js";
 import { selection } from "./selection.js";
 import { reading_comprehension } from "./reading.js";
