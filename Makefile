@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/installed
 DEMO := build/demo
 TEST = $(BIN)/python -m pytest -q -n auto --dist=loadscope --no-loadscope-reorder --durations=25
 
-.PHONY: install demo lint test test-all test-jax test-torch test-browser fuzz docs format clean
+.PHONY: install demo lint test test-all test-jax test-torch test-browser fuzz reproduce docs format clean
 
 install: $(INSTALLED)
 
@@ -54,6 +54,9 @@ test-browser: $(INSTALLED)
 
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pytest -q -n auto -m hypothesis --hypothesis-profile=fuzz tests
+
+reproduce: $(INSTALLED)
+	$(BIN)/python -m tools.reproduce --model=$(or $(MODEL),bidaf) $(if $(TRAIN),--train) $(if $(CORPORA),--corpora=$(CORPORA))
 
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'

@@ -6,7 +6,6 @@ import dataclasses
 import doctest
 import importlib
 import io
-import itertools
 import pathlib
 import re
 import sys
@@ -16,6 +15,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from test_data_corpora import Reader, of_paths
 
 from base.files import UserError
 from data.corpora import CORPORA
@@ -53,7 +53,8 @@ def test_the_tests_and_files_that_a_page_names_exist(text):
     for name in re.findall(r"python (?:-m )?([\w.]+)", text):
         named.append(f"{name.replace('.', '/')}.py" if name.startswith(("tools.", "benchmarks.")) else name)
     for name in named:
-        assert (ROOT / name).exists() or not name.endswith((".py", ".json", ".md")), name
+        written_here = f"```python\n# {name}\n" in text
+        assert (ROOT / name).exists() or written_here or not name.endswith((".py", ".json", ".md")), name
 
 
 def anchors(page):
@@ -97,13 +98,25 @@ def test_commands_of_a_page_have_flags_that_exist(text):
         if "recipe" in given and "..." not in values["recipe"]:
             assert set(values["recipe"].split(",")) <= set(RECIPES), values["recipe"]
         if "corpus" in given and values["corpus"] != "FORMAT":
-            assert values["corpus"] in CORPORA or values["corpus"] == "script"  # of docs/extending.md
+            assert values["corpus"] in CORPORA or values["corpus"] == "script"  # of docs/add_a_corpus.md
 
 
 def test_pages_use_the_words_of_the_field(page, text):
     words = ["parted by", "to be had", "told apart", "figures of", "wrong response", "right response", " floor"]
     found = re.sub(r"```text.*?```", "", text.lower(), flags=re.DOTALL)
     assert [word for word in words if word in found] == [" floor"] * (page.name == "architecture.md")  # of a house
+
+
+def test_the_map_names_files_that_exist_and_every_file_of_the_shared_rooms():
+    folder, drawn = ROOT, set()
+    for line in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("```text\n")[1].splitlines():
+        first, *others = re.findall(r"[\w/]+(?:\.py|/(?= |$))", line) or [""]
+        if line[:1] not in ("", " ", "`"):
+            folder = (ROOT / first).parent if first.endswith(".py") else ROOT / first
+        drawn |= {folder / first if line[:1] == " " else ROOT / first, *(folder / name for name in others)}
+    assert [path for path in drawn if not path.exists()] == []
+    shared = {path for room in ("base", "data", "engine", "serving") for path in (ROOT / room).glob("*.py")}
+    assert {path for path in shared - drawn if path.name != "__init__.py"} == set()
 
 
 def test_equations_that_differ_from_an_article_say_so():
@@ -152,22 +165,31 @@ def test_phrases_that_nobody_else_uses_are_rare():
     assert len(found) <= 8, found
 
 
+# === The walks that add a model, a corpus, a metric ===
+
+WALKS = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("add_a_*.md")))
+
+
+def code_of(name):
+    """The code of a walk that begins with this file's name."""
+    [code] = re.findall(rf"```python\n# {re.escape(name)}\n(.*?)```", WALKS, re.DOTALL)
+    return code
+
+
 def example(name):
-    """What the code of docs/extending.md that begins with this file's name defines."""
-    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    [code] = re.findall(rf"```python\n# {re.escape(name)}\n(.*?)```", text, re.DOTALL)
-    names = {"__name__": "example", "itertools": itertools}
-    exec(compile(code, name, "exec"), names)
+    """The names that this code defines."""
+    names = {"__name__": "example"}
+    exec(compile(code_of(name), name, "exec"), names)
     return names
 
 
 @pytest.fixture
 def bag_match(monkeypatch):
-    """The model to follow, where the page says that it stands: its file, its row."""
+    """The model to follow, at the place that the page names: its file, its row."""
     module = types.ModuleType("models.bag_match")
     vars(module).update(example("models/bag_match.py"))
     monkeypatch.setitem(sys.modules, "models.bag_match", module)
-    [row] = re.findall(r'`"bag-match": (ModelEntry\(.*?\)),`', (ROOT / "docs" / "extending.md").read_text("utf-8"))
+    [row] = re.findall(r'`"bag-match": (ModelEntry\(.*?\)),`', WALKS)
     monkeypatch.setitem(MODELS, "bag-match", eval(row, {"ModelEntry": ModelEntry}))
 
 
@@ -207,19 +229,20 @@ def test_the_model_to_follow_answers_text_and_shows_no_attention():
 
 
 def test_the_corpus_to_follow_is_read(tmp_path):
-    names = example("data/corpora/script.py")
-    path = tmp_path / "train.txt"
-    path.write_text("ANN: Hi: you?\nBOB: Yes.\n\nANN: Alone.\n\nBOB: Go.\nANN: No.\nBOB: Ha.", encoding="utf-8")
-    (tmp_path / "dev.txt").write_text("ANN Hi", encoding="utf-8")
-    found = names["find_splits"](tmp_path)
-    assert names["read"](found["train"], "train") == [["Hi: you?", "Yes."], ["Go.", "No.", "Ha."]]
-    with pytest.raises(UserError, match=r"dev\.txt, line 1: expected `SPEAKER: UTTERANCE`\. Received: 'ANN Hi'"):
-        names["read"](found["dev"], "dev")
-    reader = CORPORA["conversations"].reader
-    assert all(hasattr(reader, name) for name in ("find_splits", "read", "TOKENIZER") if name in names)
+    script = types.SimpleNamespace(**example("data/corpora/script.py"))
+    row = code_of("tests/test_data_corpora.py").removeprefix('"script": ').removesuffix(",\n")
+    reader = eval(row, {"Reader": Reader, "of_paths": of_paths, "script": script})
+    good, bad = tmp_path / "train.txt", tmp_path / "dev.txt"
+    good.write_text(reader.good, encoding="utf-8")
+    bad.write_text("ANN: Hi", encoding="utf-8")
+    assert script.find_splits(tmp_path)["train"] == [good] and reader.read(good) == reader.found
+    for line, expected in reader.bad.items():
+        bad.write_text(line, encoding="utf-8")
+        with pytest.raises(UserError, match=re.escape(f"dev.txt, line 1: expected {expected}. Received: {line!r}")):
+            reader.read(bad)
 
 
 def test_the_metric_to_follow_is_what_its_doctest_says():
-    stammer = example("metrics/generation.py")["stammer"]
-    [found] = doctest.DocTestFinder().find(stammer, globs={"stammer": stammer})
+    metric = example("metrics/generation.py")["distinct_replies"]
+    [found] = doctest.DocTestFinder().find(metric, globs={"distinct_replies": metric})
     assert doctest.DocTestRunner().run(found) == doctest.TestResults(failed=0, attempted=1)

@@ -10,7 +10,7 @@ from metrics.published import scores
 from models import MODELS
 from tasks import RECIPES
 from tools import tables
-from tools.tables import ROOT, render, rerun, write
+from tools.tables import ROOT, render, write
 
 TITLE = RECIPES["dam-ubuntu-irc-two-levels"].title
 
@@ -179,31 +179,3 @@ def test_values_and_rows(filled, tmp_path, monkeypatch):
     assert filled("value: b.json/rows/0/GB digits=1") == ["1,234.5"]
     header, _, *found = filled("rows: b.json/rows side GB pair:3")
     assert [header, *found] == ["| side | GB | pair |", "| a | 1,234 | |", "| b | 0.0123 | .500 ± .250 |"]
-
-
-# === Measuring again ===
-
-
-def test_rows_are_measured_again_by_their_commands(tmp_path, monkeypatch, capsys):
-    script = "import json, pathlib, sys\nflags = dict(word[2:].split('=') for word in sys.argv[1:])\n"
-    training = "pathlib.Path(flags['workdir']).mkdir()\nassert flags['data'] == 'here/x'"
-    metrics = {"dev": {"metrics": {"R10@1": 0.75}}}
-    (tmp_path / "train.py").write_text(script + training)
-    (tmp_path / "evaluate.py").write_text(script + f"json.dump({metrics}, open(flags['run'] + '/metrics.json', 'w'))")
-    command, evaluation = "python train.py --recipe=a --data=build/x", {"command": "python evaluate.py --run=RUN"}
-    rows = [
-        row(command=command, evaluation=evaluation, stale="an old commit"),
-        row(command=f"{command} --init_from=b", evaluation=evaluation),
-        row(command=command, evaluation=evaluation, minutes=9.0),
-        baseline(),
-    ]
-    monkeypatch.setattr(tables, "ROOT", tmp_path)
-    monkeypatch.setattr(tables, "scores", lambda: rows)
-    rerun(5, seed=1, datasets="here", minutes=5.0)
-    assert capsys.readouterr().out.splitlines() == [
-        "dam-ubuntu-irc-two-levels, x dev, seed 1, commit c0ffee1",
-        "  stale: an old commit",
-        "  R10@1: claimed 0.5000, found 0.7500",
-    ]
-    with pytest.raises(UserError, match=r"python train\.py --recipe=a .*AssertionError"):
-        rerun(1, seed=1, datasets="there", minutes=5.0)

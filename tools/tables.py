@@ -1,8 +1,7 @@
 """Writes the tables and numbers of README.md and docs/ from results/ and the recipes.
 
-    python -m tools.tables                      # rewrites the text between markers
-    python -m tools.tables --check              # changes nothing; exit code 1 and the pages that are out of date
-    python -m tools.tables --rerun=5 --seed=1   # measures five rows of results/scores.jsonl again: claimed and found
+    python -m tools.tables            # rewrites the text between markers
+    python -m tools.tables --check    # changes nothing; exit code 1 and the pages that are out of date
 
 A marker is an HTML comment `KIND: ARGUMENTS`; its text ends at the comment `end`. The functions of `KINDS` say what
 they take. Arguments are separated by spaces, and quoted where they hold some; patterns are those of a shell.
@@ -10,13 +9,8 @@ they take. Arguments are separated by spaces, and quoted where they hold some; p
 
 import collections
 import json
-import pathlib
-import random
 import re
 import shlex
-import subprocess
-import sys
-import tempfile
 from fnmatch import fnmatchcase
 
 from absl import flags
@@ -246,47 +240,6 @@ def _field(value, digits):
 KINDS = {"scores": score_table, "rows": row_table, "value": value}
 
 
-# === Measuring rows again ===
-
-
-def rerun(count, seed, datasets, minutes):
-    """Draws rows, trains and evaluates them by their commands, and prints the metrics that they claim and those found.
-
-    Ensembles and rows that need another run (`--init_from`, `--reverse_run`) are not drawn.
-    """
-    rows = [row for row in scores() if "evaluation" in row and "ensemble" not in row and row["minutes"] <= minutes]
-    rows = [row for row in rows if not re.search("--(init_from|reverse_run)=", " ".join(_commands(row)))]
-    for row in random.Random(seed).sample(rows, min(count, len(rows))):
-        print(f"{row['recipe']}, {row['corpus']} {row['split']}, seed {row['seed']}, commit {row['commit']}")
-        if "stale" in row:
-            print(f"  stale: {row['stale']}")
-        with tempfile.TemporaryDirectory() as directory:
-            for command, flag in zip(_commands(row), ("--workdir", "--run"), strict=True):
-                _, *words = shlex.split(command.replace("--data=build/", f"--data={datasets}/"))
-                words = [word for word in words if not word.startswith(f"{flag}=")] + [f"{flag}={directory}/run"]
-                done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True)
-                if done.returncode:
-                    raise UserError(f"{command}: {(done.stderr.splitlines() or ['no message'])[-1]}")
-            found = json.loads(pathlib.Path(directory, "run", "metrics.json").read_text(encoding="utf-8"))
-        for name, claimed in row["metrics"].items():
-            print(f"  {name}: claimed {claimed:.4f}, found {found[row['split']]['metrics'][name]:.4f}", flush=True)
-
-
-def _commands(row):
-    return row["command"], row["evaluation"]["command"]
-
-
-def main():
-    if FLAGS.rerun:
-        rerun(FLAGS.rerun, FLAGS.seed, FLAGS.datasets, FLAGS.minutes)
-    else:
-        write(FLAGS.check)
-
-
 if __name__ == "__main__":
     flags.DEFINE_bool("check", False, "Change nothing; fail where a page is out of date.")
-    flags.DEFINE_integer("rerun", 0, "Number of rows of results/scores.jsonl to draw and measure again.", lower_bound=0)
-    flags.DEFINE_integer("seed", 1, "With --rerun: seed of the draw.")
-    flags.DEFINE_string("datasets", "build", "With --rerun: directory of the prepared datasets, which rows call build.")
-    flags.DEFINE_float("minutes", float("inf"), "With --rerun: draw from rows whose training took at most this long.")
-    cli.run(main)
+    cli.run(lambda: write(FLAGS.check))
