@@ -60,7 +60,9 @@ reproduce: $(INSTALLED)
 
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	PDOC_ALLOW_EXEC=1 $(BIN)/python -W error::UserWarning -m pdoc --docformat google --no-show-source -o build/docs colloquy models layers metrics
+	mkdir -p build/pdoc && cp README.md docs/index.html.jinja2 build/pdoc
+	PDOC_ALLOW_EXEC=1 $(BIN)/python -W error::UserWarning -m pdoc --docformat google --no-show-source --template-directory build/pdoc \
+		-o build/docs colloquy models layers metrics
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only .

@@ -181,6 +181,10 @@ def filled_up(inputs, targets, counts, whole, multiple):
 
 def has_gpu():
     """True if a GPU computes."""
+    if keras.config.backend() == "torch":  # whose devices Keras does not list
+        import torch
+
+        return torch.cuda.is_available()
     return any("gpu" in device.lower() or "cuda" in device.lower() for device in keras.distribution.list_devices())
 
 
@@ -195,7 +199,8 @@ def choose_xla(model, jit):
 
 def set_precision(precision):
     """Makes layers built from now on compute in `float32`, `bfloat16` or `float16`, with float32 weights."""
-    runtime.announce(f"runtime: {runtime.describe()}; computing in {precision}")
+    where = f"{keras.config.backend()} on a {'GPU' if has_gpu() else 'CPU'}"
+    runtime.announce(f"runtime: {runtime.describe()}; {where}, computing in {precision}")
     keras.config.set_dtype_policy("float32" if precision == "float32" else f"mixed_{precision}")
 
 

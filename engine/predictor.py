@@ -109,7 +109,7 @@ class Predictor(abc.ABC):
         raise NotImplementedError
 
     def write(self, instance):
-        """Yields the answer to an `Instance` as a dict, as often as its reply grows; here once."""
+        """Yields the answer to an `Instance` as a dict each time its reply grows; here once."""
         yield self.answers([instance])[0]
 
     @abc.abstractmethod

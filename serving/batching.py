@@ -65,7 +65,7 @@ class Batched:
         return await self._ask(checked, self._model.answers)
 
     async def explain(self, instance):
-        """Answers one instance and says what the model attended to; errors as of `predict`."""
+        """Answers one instance and adds its attention maps; raises what `predict` raises."""
         checked = await self._checked([instance])
         [answer] = await self._ask(checked, lambda instances: [self._model.explain(instances[0])])
         return answer

@@ -96,7 +96,7 @@ class Remote:
         return await self._asked(self._handle.explain, instance, 1)
 
     async def talk(self, said, decode="", stream=False):
-        """Yields replies as `Batched.talk`; one that was begun is not asked for again."""
+        """Yields replies as `Batched.talk`; a reply that has started is not requested again."""
         async for found, refusal in self._handle.options(stream=True).talk.remote(said, decode, stream):
             if refusal is not None:
                 raise RequestError(*refusal)

@@ -135,7 +135,7 @@ def check_instances(instances, limits):
 
 
 def read_object(body, limits):
-    """Reads a JSON object, whose texts and lists are within some `Limits`; errors as of `read_instances`."""
+    """Reads a JSON object whose texts and lists are within some `Limits`; raises what `read_instances` raises."""
     request = _object(body)
     _check_fields("the body", request, limits)
     return request

@@ -76,7 +76,7 @@ def test_it_is_said_once(capsys):
         set_precision("float32")
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == f"runtime: {runtime.describe()}; computing in float32\n"
+    assert err == f"runtime: {runtime.describe()}; tensorflow on a CPU, computing in float32\n"
 
 
 # === CPUs ===

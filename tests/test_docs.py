@@ -149,7 +149,7 @@ def test_docstrings_begin_with_a_noun_or_a_verb_and_are_few():
         for text, count in docstrings(code):
             documented[part] += count
             begins += [text] * bool(re.match(r"\s*(what|how|whether|which)\b", text, re.IGNORECASE))
-    assert len(begins) <= 5, begins
+    assert begins == []
     assert documented["layers and models"] <= 0.35 * lines["layers and models"]
     assert documented["elsewhere"] <= 0.18 * lines["elsewhere"]
 
@@ -162,7 +162,7 @@ def test_phrases_that_nobody_else_uses_are_rare():
                 found += [
                     (path.name, token.start[0], phrase) for phrase in re.findall(PHRASES, token.string, re.IGNORECASE)
                 ]
-    assert len(found) <= 8, found
+    assert found == []
 
 
 # === The walks that add a model, a corpus, a metric ===

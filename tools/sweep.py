@@ -105,7 +105,7 @@ def train_and_score(label, model, settings, data, baselines):
 
 
 def trained(task, label, model, settings, data):
-    """The finished run of a recipe, begun or resumed if necessary."""
+    """The finished run of a recipe, started or resumed if necessary."""
     from engine.run import CONFIG, LAST, VOCABULARY, Run
     from engine.train import resume, start
 
