@@ -11,6 +11,7 @@ from data import pickles
 from data.corpora.babi_dialog import Fact
 from data.vocabulary import Vocabulary
 from tasks.dialog.data import load_dataset
+from tasks.dialog.managers import split_by_manager
 from tasks.dialog.prepare import Settings, find_entities, prepare
 
 # Known in training: thai and rome; greek, basque and oslo are not, so that dev can move to basque and oslo. Only the
@@ -148,7 +149,7 @@ def test_prepare_reports_facts(source, tmp_path, capsys):
         "name": "mine-task1",
         "corpus": "babi-dialog",
         "task": "dialog",
-        "settings": {"name": "mine", "words_of": "train", "vocabulary_of": None, "augment": 0},
+        "settings": {"name": "mine", "words_of": "train", "vocabulary_of": None, "augment": 0, "managers": "all"},
         "statistics": {
             "vocabulary": 11,
             "candidates": 6,
@@ -175,6 +176,34 @@ def test_prepare_makes_a_dataset_a_task(source, tmp_path):
     found = {name: (each["name"], each["statistics"]["candidates"]) for name, each in facts.items()}
     assert found == {"task1": ("babi-task1", 6), "task3": ("babi-task3", 6), "task6": ("babi-task6", 1)}
     assert facts["task3"]["statistics"]["train"]["dialogs"] == 1
+
+
+# === Dialog managers ===
+
+
+def test_managers_are_told_apart_by_their_templates(monkeypatch):
+    monkeypatch.setattr("tasks.dialog.managers.COMMON", 5)
+    monkeypatch.setattr("tasks.dialog.managers.HELD_OUT", 7)
+    templates = ["hello", "there is no {cuisine} place", "no place serves {cuisine}", "rare", "bye", "goodbye"]
+    of_manager = ([0, 1, 4], [0, 2, 5])  # most dialogs lack one of their manager's templates
+    managers = [0] * 11 + [1] * 19
+    dialogs = [
+        {"answers": [*(answer for k, answer in enumerate(of_manager[m]) if (i + k) % 4), *[3] * (i == 12)]}
+        for i, m in enumerate(managers)
+    ]
+    splits = {"train": dialogs[3:-2], "dev": [*dialogs[:3], *dialogs[-2:]], "test": [{"answers": [5]}]}
+    found = {wanted: split_by_manager(splits, templates, wanted) for wanted in ("both", "smaller", "larger")}
+    train, dev, test = found["both"].values()
+    assert test == splits["test"]
+    names = [dialog["manager"] for dialog in train], [dialog["manager"] for dialog in dev]
+    assert [(each.count("smaller"), each.count("larger")) for each in names] == [(8, 10), (3, 9)]
+    plain = [{"answers": dialog["answers"]} for dialog in train + dev]
+    assert sorted(map(str, plain)) == sorted(map(str, dialogs))
+    for dialog in train + dev:
+        assert not {1, 4}.intersection(dialog["answers"]) if dialog["manager"] == "larger" else True
+    for name in ("smaller", "larger"):
+        expected = [[dialog for dialog in part if dialog["manager"] == name] for part in (train, dev)]
+        assert [found[name]["train"], found[name]["dev"]] == expected
 
 
 # === dev-oov ===
@@ -302,4 +331,4 @@ def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two t
     assert written[0] == written[1]
     assert set(written[0]) == WRITTEN
     settings = json.loads(written[0]["dataset.json"])["settings"]
-    assert settings == {"name": "x", "words_of": "train", "vocabulary_of": None, "augment": 0}
+    assert settings == {"name": "x", "words_of": "train", "vocabulary_of": None, "augment": 0, "managers": "all"}

@@ -17,6 +17,7 @@ from tasks.dialog.scoring import (
     baselines_and_upper_bounds,
     margin_loss,
     metrics_by,
+    metrics_of,
     predict,
     softmax_loss,
 )
@@ -107,6 +108,18 @@ def test_predict_takes_the_best_candidate_of_each_turn(sample, batch_size):
     metrics, chosen_by = dialog.validate(model, split)
     assert metrics == dialog_metrics(expected, split.answers, split.dialog)
     assert chosen_by == metrics["per_response"] == np.mean(expected == split.answers) < dialog.best_score
+
+
+def test_metrics_are_means_over_the_managers():
+    manager, dialog_of = np.array(["a", "a", "a", "a", "b"]), np.array([0, 0, 1, 1, 2])
+    split = types.SimpleNamespace(manager=manager, dialog=dialog_of, answers=np.array([4, 2, 7, 3, 5]))
+    assert metrics_of(split, np.array([4, 2, 7, 1, 6])) == {
+        "metrics": {"per_response": 0.375, "per_dialog": 0.25},
+        "parts": {
+            "manager: a": {"per_response": 0.75, "per_dialog": 0.5},
+            "manager: b": {"per_response": 0.0, "per_dialog": 0.0},
+        },
+    }
 
 
 def test_baselines_and_upper_bounds_are_those_of_the_texts(sample):

@@ -55,7 +55,7 @@ class DialogSplit:
         dialogs: List of dicts of lists, as `tasks.dialog.prepare` writes them.
 
     Attributes:
-        answers, dialog: Candidate and dialog of each response, int `(responses,)`.
+        answers, dialog, manager: Candidate, dialog and dialog manager of each response, `(responses,)`.
         sizes: Sentences and turns of each dialog, int `(dialogs, 2)`.
     """
 
@@ -64,6 +64,7 @@ class DialogSplit:
         self.fields = {name: Sequences.of([dialog[name] for dialog in dialogs]) for name in FIELDS}
         self.answers = self.fields["answers"].flat()
         self.dialog = np.repeat(np.arange(len(dialogs)), self.fields["turns"].lengths)
+        self.manager = np.array([dialog.get("manager", "") for dialog in dialogs])[self.dialog]
         self.sizes = np.stack([self.fields[name].lengths for name in ("sentences", "turns")], axis=1)
 
     def __len__(self):

@@ -10,6 +10,7 @@ and the files of `data.prepared`, without word vectors.
 
 A dialog has the numbers of its `sentences` in order, their `speakers` (1 user, 2 bot, 3 knowledge) and `times` (earlier
 turns); `turns` are the places of the user's sentences, and `answers` the numbers of the candidates that follow them.
+With --managers it also names its `manager`.
 
 The split `dev-oov` is dev moved to entities that no training dialog mentions
 (`data.corpora.babi_dialog.unseen_entities`), if the knowledge base has enough of them.
@@ -31,6 +32,7 @@ from data.text_files import bad_line
 from data.vocabulary import Vocabulary
 from engine.vocabularies import Words
 from tasks.dialog.augment import augment
+from tasks.dialog.managers import MANAGERS, split_by_manager
 
 DIALOGS, CANDIDATES, KNOWLEDGE, ENTITIES = "dialogs.pkl", "candidates.txt", "knowledge.txt", "entities.txt"
 SPLITS = ("train", "dev", "dev-oov", "test", "test-oov")
@@ -49,6 +51,9 @@ class Settings(CommonSettings):
     words_of: Literal["all", "train"] = "all"
     """Texts whose words make the vocabulary: the training dialogs; with `all` also the candidates and the knowledge
     base, which a bot has before its first user."""
+
+    managers: Literal["all", "both", *MANAGERS] = "all"
+    """Dialog managers of train and dev, see tasks/dialog/managers.py; `both`: scores of dev are means over them."""
 
 
 def prepare(corpus, source, out, settings):
@@ -82,12 +87,18 @@ def _prepare_task(reader, task, settings):
         for said in of_split:
             answers = [numbers[text] for speaker, text in said if speaker == "bot"]
             encoded[split].append({**encode_dialog(said, sentences), "answers": answers})
+    entities = find_entities(knowledge, candidates)
+    if settings.managers != "all":
+        types = {name: f"{{{type}}}" for name, type, _ in entities}
+        responses = [CALL if text.startswith(CALL) else text for text in candidates]
+        templates = [" ".join(types.get(word, word) for word in text.split()) for text in responses]
+        encoded = split_by_manager(encoded, templates, settings.managers)
     files = {
         DIALOGS: {"sentences": [vocabulary.encode(text.split()) for text in sentences], "splits": encoded},
         VOCABULARY: vocabulary,
         CANDIDATES: candidates,
         KNOWLEDGE: map("\t".join, knowledge),
-        ENTITIES: map("\t".join, find_entities(knowledge, candidates)),
+        ENTITIES: map("\t".join, entities),
     }
     sizes = {"vocabulary": len(vocabulary), "candidates": len(candidates)}
     return files, sizes | {split: _statistics(found) for split, found in encoded.items() if found}

@@ -11,7 +11,14 @@ from keras import ops
 
 from data.batching import batches_by_size
 from engine.parallel import results_of
-from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_seen, reachable_by_types, tfidf_match
+from metrics.dialog import (
+    METRICS,
+    dialog_metrics,
+    nearest_neighbour,
+    reachable_by_seen,
+    reachable_by_types,
+    tfidf_match,
+)
 from tasks.dialog.action_mask import READS
 from tasks.dialog.prepare import CALL
 
@@ -88,6 +95,16 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
         for row, real_T, best_T in zip(rows, real, best, strict=True):
             chosen[split.dialog == row] = best_T[real_T]
     return chosen
+
+
+def metrics_of(split, predicted):
+    """The metrics of predictions, means over the split's dialog managers; and if there are several, those of each."""
+    parts = {}
+    for name in np.unique(split.manager):
+        of = split.manager == name
+        parts[f"manager: {name}"] = dialog_metrics(predicted[of], split.answers[of], split.dialog[of])
+    metrics = {name: float(np.mean([part[name] for part in parts.values()])) for name in METRICS}
+    return {"metrics": metrics, **({"parts": parts} if len(parts) > 1 else {})}
 
 
 def baselines_and_upper_bounds(dataset, split):

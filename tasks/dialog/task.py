@@ -14,7 +14,7 @@ from data.sequences import round_up
 from engine import task
 from engine.evaluate import mean_of_softmaxes
 from engine.optimizers import averaging, linear_decay
-from metrics.dialog import METRICS, dialog_metrics
+from metrics.dialog import METRICS
 from tasks.dialog.action_mask import FILE as MASK
 from tasks.dialog.action_mask import learn, load_mask
 from tasks.dialog.data import PHRASES, World, load_dataset
@@ -25,6 +25,7 @@ from tasks.dialog.scoring import (
     baselines_and_upper_bounds,
     margin_loss,
     metrics_by,
+    metrics_of,
     predict,
     softmax_loss,
 )
@@ -128,7 +129,7 @@ class DialogTask(task.Task):
 
     def validate(self, model, split, length_multiple=4):
         predicted = predict(model, split, length_multiple=length_multiple)
-        metrics = dialog_metrics(predicted, split.answers, split.dialog)
+        metrics = metrics_of(split, predicted)["metrics"]
         return metrics, metrics["per_response"]
 
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
@@ -143,7 +144,7 @@ class DialogTask(task.Task):
             raise UserError(f"{run.path} lacks {MASK}: it was trained by an older version")
         predicted = predict(model, examples, progress=progress, length_multiple=length_multiple, mask=mask)
         record = {
-            "metrics": dialog_metrics(predicted, examples.answers, examples.dialog),
+            **metrics_of(examples, predicted),
             "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
         }
         if mask:
