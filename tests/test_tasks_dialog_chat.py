@@ -99,12 +99,6 @@ def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
     assert chat.history[-1]["speaker"] == "bot"
 
 
-@pytest.mark.parametrize("line", ["pancake please .", "in pellwick"])
-def test_the_chat_says_what_the_predictor_answers(chat, line):
-    [asked] = chat.predictor.predict([{"history": [{"speaker": "user", "text": line}]}])
-    assert next(iter(chat.reply(line))) == asked["response"]
-
-
 # === Attention ===
 
 

@@ -90,9 +90,13 @@ def instances_of(run):
         found += [{"history": said[: turn + 1]} for turn in each["turns"]]
     said = [{"speaker": "user", "text": "Hello, XYZZY!"}, {"speaker": "bot", "text": world.candidates[5]}]
     pizza = {"speaker": "user", "text": "a  Pizza place in Pellwick, please, cheap."}
+    call = next(text for text in world.candidates if text.startswith("api_call pizza pellwick"))
+    called = [pizza, {"speaker": "bot", "text": call}]
     found += [
         {"history": said, "facts": [" ".join(fact) for fact in world.knowledge[:3]]},  # after the bot: silence
         {"history": [*said, {"speaker": "user", "text": "a  Pizza place, please."}], "facts": FACTS},
+        {"history": called, "facts": world.search(call)},  # the mask allows an offer only if the facts come after
+        {"history": [*called, {"speaker": "user", "text": ""}], "facts": world.search(call)},
         {"history": [pizza, {"speaker": "bot", "text": world.puzzled}, {"speaker": "user", "text": "cheap !"}]},
         {"history": [{"speaker": "user", "text": "XYZZY !"}]},
         {"history": [pizza]},

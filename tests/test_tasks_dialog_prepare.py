@@ -299,13 +299,6 @@ def test_a_bad_line_of_any_file_leaves_nothing(source, tmp_path, file, content, 
     fails(source, tmp_path / "out", message)
 
 
-def test_missing_and_used_directories_are_refused(source, tmp_path):
-    fails(source / "absent", tmp_path / "out", "absent: expected the directory")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine").touch()
-    fails(source, tmp_path / "out", "must not exist yet, or be an empty directory")
-
-
 def fails(source, out, message):
     before = sorted(out.parent.rglob("*"))
     with pytest.raises(UserError, match=message):

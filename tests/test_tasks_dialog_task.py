@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from base.files import UserError
-from engine.task import sample_of
 from engine.train import start
 from models import MODELS
 from tasks import TASKS
@@ -58,16 +57,6 @@ def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
     with pytest.raises(UserError, match="--eos_id=7 with memma"):
         start(dialog, "memma", prepared_dialog, tmp_path / "run", {}, eos_id=7)
     assert not list(tmp_path.iterdir())
-
-
-def test_the_sample_is_made_once(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = sample_of(dialog)
-    assert path.match("build/sample-dialog-*/prepared/task1")
-    made = [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.rglob("*"))]
-    assert sample_of(dialog) == path
-    assert [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.rglob("*"))] == made
-    assert len(dialog.load_dataset(path).splits["train"]) == 400
 
 
 def test_training_batches_hold_every_dialog_once(dataset):

@@ -10,6 +10,7 @@ Shape suffixes:
 """
 
 import collections
+import itertools
 from typing import Literal
 
 import keras
@@ -61,76 +62,66 @@ class StateTracker(keras.Model):
 
     def __init__(self, world):
         super().__init__()
-        entities = world.encoded_candidates.entities.lists()
-        self.types = [None, *(type for _, type, _ in world.entities)]
-        calls = [number for number, text in enumerate(world.candidates) if text.startswith(CALL)]
-        self.slots = sorted({self.types[entity] for call in calls for entity in entities[call]})
-        self.names = [*self.slots, *FLAGS]
-        self.is_call_C = np.isin(np.arange(len(entities)), calls)
-        slots = [self.slots.index(type) if type in self.slots else -1 for type in self.types]
-        restaurants = [(type == RESTAURANT) * id for id, type in enumerate(self.types)]
-        self.slot_E, self.restaurant_E = np.array(slots, np.int32), np.array(restaurants, np.int32)
+        entities, self.types = (
+            world.encoded_candidates.entities.lists(),
+            [None, *(type for _, type, _ in world.entities)],
+        )
+        self.is_call_C = np.array([text.startswith(CALL) for text in world.candidates])
+        calls = itertools.compress(entities, self.is_call_C)
+        slots = sorted({self.types[entity] for called in calls for entity in called})
+        self.names = [*slots, *FLAGS]
+        self.id_E = np.array([-1, *range(1, len(self.types))], np.int32)  # 0 is padding
+        self.slot_SE = [np.array([type == slot for type in self.types]) for slot in slots]
+        self.restaurant_E = np.where([type == RESTAURANT for type in self.types], self.id_E, 0)
         self.owner_E = _owners(world)
 
     def call(self, inputs):
         speakers, turns, entities, responses = (ops.cast(inputs[name], "int32") for name in READS)
-        (B, M), E = ops.shape(speakers), len(self.types)
-        start = {"values": ops.zeros((B, len(self.slots)), "int32"), "offer": ops.zeros((B,), "int32")}
-        start |= {name: ops.zeros((B,), "bool") for name in ("called", "changed", "nothing", "silent")}
-        start |= {name: ops.zeros((B, E), "bool") for name in ("said", "found", "told")}
+        B, M = ops.shape(speakers)
+        start = {name: ops.zeros((B,), "bool") for name in ("called", "changed", "nothing", "silent")}
+        start |= {
+            name: ops.zeros((B, len(self.types)), "bool") for name in ("wished", "offered", "said", "found", "told")
+        }
         sentences = ops.concatenate([speakers[:, :, None], responses[:, :, None], entities], axis=2)
         _, heard = ops.scan(
             self._hear, start, ops.transpose(sentences, (1, 0, 2))
         )  # one array: Keras needs M of several
         places = turns * B + ops.arange(B)[:, None]
         at = {name: ops.take(ops.reshape(x, (M * B, *x.shape[2:])), places, axis=0) for name, x in heard.items()}
-        ids, offer = np.arange(E), at["offer"][:, :, None]
-        wished = ops.take(at["values"], np.maximum(self.slot_E, 0), axis=2)
-        conditions = {
-            "said": at["said"],
-            "current": (self.slot_E >= 0) & (wished == ids),
-            "found": at["found"],
-            "new": ~at["told"],
-            "offered": (offer > 0) & ((offer == ids) | (offer == self.owner_E)),
-        }
-        at |= {"found": ops.any(at["found"], axis=2), "offered": at["offer"] > 0}
-        bits = [*(at["values"][:, :, slot] > 0 for slot in range(len(self.slots))), *(at[name] for name in FLAGS)]
-        state = sum(ops.cast(bit, "int32") * (1 << i) for i, bit in enumerate(bits))
-        return state, [conditions[name] for name in CONDITIONS]
+        offered = at["offered"] | ops.take(at["offered"], self.owner_E, axis=2)
+        conditions = [at["said"], at["wished"], at["found"], ~at["told"], offered]
+        at |= {name: ops.any(at[name], axis=2) for name in ("found", "offered")}
+        bits = [*(ops.any(at["wished"] & slot_E, axis=2) for slot_E in self.slot_SE), *(at[name] for name in FLAGS)]
+        return sum(ops.cast(bit, "int32") * (1 << i) for i, bit in enumerate(bits)), conditions
 
     def _hear(self, state, sentence):
         """The state after one more sentence of each dialog: its speaker, response and entities, int `(B, 2 + K)`."""
         speaker, response, entities_BK = sentence[:, 0], sentence[:, 1], sentence[:, 2:]
-        user, bot, fact = (speaker == SPEAKERS[name] for name in ("user", "bot", "fact"))
-        named_BE = ops.any(entities_BK[:, :, None] == np.arange(1, len(self.types)), axis=1)
-        named_BE = ops.pad(named_BE, [[0, 0], [1, 0]])
-        values = self._wish(state["values"], ops.where(user[:, None], entities_BK, 0))
-        calls = bot & (response > 0) & ops.take(self.is_call_C, ops.maximum(response - 1, 0))
-        changes = state["called"] & ops.any(values != state["values"], axis=1)
+        user, bot, fact = (speaker[:, None] == SPEAKERS[name] for name in ("user", "bot", "fact"))
+        order_K1 = ops.arange(1, ops.shape(entities_BK)[1] + 1)[:, None]
+        place_BE = ops.max(ops.where(entities_BK[:, :, None] == self.id_E, order_K1, 0), axis=1)
+        named_BE = place_BE > 0
+        # The user's wish for a slot is the last value that differs, as in "rome instead of paris"
+        other_BE, wished_BE = ops.where(user & ~state["wished"], place_BE, 0), state["wished"]
+        for slot_E in self.slot_SE:
+            last_B1 = ops.max(other_BE * slot_E, axis=1, keepdims=True)
+            wished_BE = ops.where(slot_E & (last_B1 > 0), other_BE == last_B1, wished_BE)
+        calls = bot[:, 0] & (response > 0) & ops.take(self.is_call_C, ops.maximum(response - 1, 0))
+        changes = state["called"] & ops.any(wished_BE != state["wished"], axis=1)
         stays = ~(calls | changes)
-        restaurant = ops.where(bot, ops.max(ops.take(self.restaurant_E, entities_BK), axis=1), 0)
+        offer_B1 = ops.max(ops.where(named_BE & bot, self.restaurant_E, 0), axis=1, keepdims=True)
         after = {
-            "values": values,
-            "offer": ops.where(restaurant > 0, restaurant, ops.where(stays, state["offer"], 0)),
             "called": state["called"] | calls,
             "changed": (state["changed"] & ~calls) | changes,
-            "nothing": (state["nothing"] & stays) | (fact & ~ops.any(named_BE, axis=1)),
-            "silent": ops.where(user, response < 0, state["silent"]),
+            "nothing": (state["nothing"] & stays) | (fact[:, 0] & ~ops.any(named_BE, axis=1)),
+            "silent": ops.where(user[:, 0], response < 0, state["silent"]),
+            "wished": wished_BE,
+            "offered": ops.where(offer_B1 > 0, self.id_E == offer_B1, state["offered"] & stays[:, None]),
             "said": state["said"] | named_BE,
-            "found": (state["found"] & stays[:, None]) | (named_BE & fact[:, None]),
-            "told": (state["told"] & stays[:, None]) | (named_BE & bot[:, None]),
+            "found": (state["found"] & stays[:, None]) | (named_BE & fact),
+            "told": (state["told"] & stays[:, None]) | (named_BE & bot),
         }
         return after, after
-
-    def _wish(self, values_BS, entities_BK):
-        """The user's wishes after a sentence: the last value that differs, as in "rome instead of paris"."""
-        order, slot_BK, found = ops.arange(1, ops.shape(entities_BK)[1] + 1), ops.take(self.slot_E, entities_BK), []
-        for slot in range(len(self.slots)):
-            value = values_BS[:, slot]
-            place = ops.max(ops.where((slot_BK == slot) & (entities_BK != value[:, None]), order, 0), axis=1)
-            other = ops.take_along_axis(entities_BK, ops.maximum(place - 1, 0)[:, None], axis=1)[:, 0]
-            found.append(ops.where(place > 0, other, value))
-        return ops.stack(found, axis=1) if found else values_BS
 
 
 class ActionMask(keras.Model):
@@ -157,10 +148,12 @@ class ActionMask(keras.Model):
             row[shown] = True
         states = [sum(1 << self.tracker.names.index(name) for name in state.split()) for state in rules.states]
         self.state_Q, self.shown_QC = np.array(states, np.int32), shown_QL[:, template_C]
-        self.needs_NCK = np.zeros((len(CONDITIONS), *self.entities_CK.shape), bool)
-        for c, k in zip(*np.nonzero((template_C >= 0)[:, None] * self.entities_CK), strict=True):
-            needed = rules.conditions[template_C[c]].get(self.tracker.types[self.entities_CK[c, k]], ())
-            self.needs_NCK[:, c, k] = [name in needed for name in CONDITIONS]
+        conditions = [rules.conditions[template] if template >= 0 else {} for template in template_C]
+        needed_CK = [
+            [needed.get(self.tracker.types[entity], ()) for entity in entities]
+            for needed, entities in zip(conditions, self.entities_CK, strict=True)
+        ]
+        self.needs_NCK = np.array([[[name in each for each in row] for row in needed_CK] for name in CONDITIONS])
         self.continues_C = np.isin(template_C, rules.continues)
 
     def call(self, inputs):

@@ -27,7 +27,6 @@ from tasks.dialog.prepare import CALL, CANDIDATES, DIALOGS, ENTITIES, KNOWLEDGE,
 FIELDS = ("sentences", "speakers", "times", "turns", "answers")
 NONE = -1  # a sentence or an answer that only pads
 CLOSED = 8  # a type with at most 8 values has them all in any training set, so they keep their own ids
-MAX_PARTS = 100  # of an entity's name
 PHRASES = "phrases.txt"  # of a run: what users say
 
 
@@ -141,11 +140,9 @@ class World:
     def load(cls, path):
         """Reads a prepared dataset or a run; a missing or malformed file is a `UserError`."""
         path = pathlib.Path(path)
-        entities, knowledge = (_read_triples(path / name) for name in (ENTITIES, KNOWLEDGE))
-        if any(name.count("_") > MAX_PARTS for name, _, _ in entities):
-            raise UserError(f"{path / ENTITIES}: expected names of at most {MAX_PARTS} parts")
         candidates = [line for _, line in read_lines(path / CANDIDATES, "candidates")]
-        world = cls(read_vocabulary(path / VOCABULARY), candidates, knowledge, entities)
+        triples = _read_triples(path / KNOWLEDGE), _read_triples(path / ENTITIES)
+        world = cls(read_vocabulary(path / VOCABULARY), candidates, *triples)
         with checked(path / CANDIDATES, "candidates of similar lengths"):
             _ = world.config_fields
         return world
@@ -156,7 +153,7 @@ class World:
     def types(self):
         """The types of entities, sorted; those of the knowledge base's values first."""
         known = {type for _, type, source in self.entities if source == "knowledge"}
-        return sorted(known) + sorted({type for _, type, _ in self.entities} - known)
+        return sorted({type for _, type, _ in self.entities}, key=lambda type: (type not in known, type))
 
     @functools.cached_property
     def open_types(self):
@@ -183,12 +180,10 @@ class World:
         """Splits words into pairs `(words, entities)`: the longest name at each word, or one word without entities."""
         start, parts = 0, []
         while start < len(words):
-            length = self.longest
-            while length > 1 and tuple(words[start : start + length]) not in self.surfaces:
-                length -= 1
-            part = words[start : start + length]
-            parts.append((part, self.surfaces.get(tuple(part), [])))
-            start += len(part)
+            ends = range(min(start + self.longest, len(words)), start + 1, -1)
+            end = next((end for end in ends if tuple(words[start:end]) in self.surfaces), start + 1)
+            parts.append((words[start:end], self.surfaces.get(tuple(words[start:end]), [])))
+            start = end
         return parts
 
     def template(self, text):
@@ -196,9 +191,9 @@ class World:
         parts = self.link(text.split())
         return " ".join(f"{{{self.entities[numbers[0]][1]}}}" if numbers else part[0] for part, numbers in parts)
 
-    def search(self, call):
-        """The facts that an `api_call` finds, see `tasks.dialog.prepare.find_facts`."""
-        return find_facts(self.knowledge, call)
+    def search(self, response):
+        """The facts that a response finds: none unless it is an `api_call`, see `tasks.dialog.prepare.find_facts`."""
+        return find_facts(self.knowledge, response) if response.startswith(CALL) else []
 
     # === Numbers ===
 
@@ -228,12 +223,9 @@ class World:
     @functools.cached_property
     def searched(self):
         """`{type: values}` that calls name, sorted."""
-        values = collections.defaultdict(set)
-        for text, entities in zip(self.candidates, self.encoded_candidates.entities.lists(), strict=True):
-            for entity in entities if text.startswith(CALL) else ():
-                name, type, _ = self.entities[entity - 1]
-                values[type].add(name)
-        return {type: sorted(values[type]) for type in sorted(values)}
+        lists = zip(self.candidates, self.encoded_candidates.entities.lists(), strict=True)
+        found = {self.entities[number - 1][:2] for text, each in lists if text.startswith(CALL) for number in each}
+        return {type: sorted(name for name, other in found if other == type) for type in sorted({t for _, t in found})}
 
     @functools.cached_property
     def puzzled(self):
@@ -320,14 +312,12 @@ class DialogDataset(Dataset):
 
     def phrases(self, count=12):
         """The most frequent sentences of users in train, one for each template."""
-        split, counts, texts = self.splits["train"], collections.Counter(), {}
-        for dialog in split.dialogs:
-            for said in self.conversation(split, dialog):
-                if said["speaker"] == "user" and said["text"] != SILENCE:
-                    template = self.world.template(said["text"])
-                    counts[template] += 1
-                    texts.setdefault(template, said["text"])
-        return [texts[template] for template, _ in counts.most_common(count)]
+        split = self.splits["train"]
+        said = [each for dialog in split.dialogs for each in self.conversation(split, dialog)]
+        texts = [each["text"] for each in said if each["speaker"] == "user" and each["text"] != SILENCE]
+        templates = [*map(self.world.template, texts)]
+        first = dict(zip(reversed(templates), reversed(texts), strict=True))
+        return [first[template] for template, _ in collections.Counter(templates).most_common(count)]
 
 
 def listed(values, most=24):

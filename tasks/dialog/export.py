@@ -15,7 +15,7 @@ from data.vocabulary import word_table
 from engine.export import of_shape, without_cudnn
 from layers.masking import LOWEST, masked_softmax
 from tasks.dialog.predictor import BEST, SIGNS
-from tasks.dialog.prepare import CALL, SPEAKERS
+from tasks.dialog.prepare import SPEAKERS
 
 SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"  # white space of str.split, without ASCII's
 
@@ -28,7 +28,7 @@ class DialogText:
 
     def __init__(self, world, max_words):
         self.words, self.unknown = word_table(world.vocabulary), world.vocabulary.unk_id
-        self.max_words, self.longest = max_words, world.longest
+        self.max_words, self.longest = max_words, min(world.longest, max_words)
         self.surfaces = _table({" ".join(words): number for number, words in enumerate(world.surfaces, 1)}, 0)
         self.lengths = tf.constant([1, *map(len, world.surfaces)])
         found = world.surfaces.values()
@@ -94,7 +94,7 @@ class _Responder:
         self.texts, self.puzzled = tf.constant(world.candidates), world.puzzled
         self.numbers = _table(world.numbers, -1)
         self.speakers = _table({"": 0, **SPEAKERS}, -1)
-        found = [world.search(text) if text.startswith(CALL) else [] for text in world.candidates]
+        found = [world.search(text) for text in world.candidates]
         fact_number = {text: number for number, text in enumerate({text: 0 for texts in found for text in texts}, 1)}
         self.fact_texts = tf.constant(["", *fact_number])
         self.found = tf.constant(stack([[fact_number[text] for text in texts] for texts in found]))
@@ -103,8 +103,8 @@ class _Responder:
     def __call__(self, history, speakers, facts, candidates):
         history, speakers = of_shape(history, "history", "BM"), of_shape(speakers, "speakers", "BM")
         facts, candidates = of_shape(facts, "facts", "BF"), of_shape(candidates, "candidates", "BN")
-        B, F = tf.unstack(tf.shape(facts))
-        rows = [tf.shape(history)[0], tf.shape(candidates)[0]]
+        (B, M), F = tf.unstack(tf.shape(history)), tf.shape(facts)[1]
+        rows = [tf.shape(facts)[0], tf.shape(candidates)[0]]
         checks = [
             tf.debugging.assert_equal(
                 tf.shape(history), tf.shape(speakers), "history and speakers must have one shape"
@@ -113,21 +113,21 @@ class _Responder:
         ]
         with tf.control_dependencies(checks):
             history, speakers, facts = map(tf.identity, (history, speakers, facts))
-        inputs, words, ids = self.inputs(history, speakers, facts)
+        inputs, words, ids, place = self.inputs(history, speakers, facts)
         reads = {name: inputs[name] for name in self.config.reads}
         logits, *weights = keras.tree.flatten(self.with_attention(reads, training=False))
-        attention = [tf.reduce_mean(of_hop[:, :, 0], axis=1) for of_hop in weights]
-        attention = tf.stack(attention, axis=1) if attention else tf.zeros((B, 0, tf.shape(inputs["speakers"])[1]))
-        last = tf.squeeze(inputs["turns"], 1)
-        words, ids = (tf.gather(each, last, axis=1, batch_dims=1) for each in (words, ids))
         allowed = self.mask(inputs)[:, 0] if self.mask else tf.ones_like(logits[:, 0], tf.bool)
+        words, ids = (tf.gather(each, inputs["turns"][:, 0], axis=1, batch_dims=1) for each in (words, ids))
         is_word = tf.strings.regex_full_match(words, r".*[\pL\pN].*")
         allowed &= tf.reduce_any(is_word & (ids > self.text.unknown), axis=1, keepdims=True)  # specials are the first
+        attention = [tf.reduce_mean(of_hop[:, :, 0], axis=1) for of_hop in weights]
+        attention = tf.stack(attention, axis=1) if attention else tf.zeros((B, 0, M + F + 1))
+        attention = tf.gather(attention, place, axis=2, batch_dims=1)
         return {
             **self.best(logits[:, 0], candidates, allowed),
             "unknown": tf.where(is_word & (ids == self.text.unknown), words, ""),
-            "history_attention": attention[:, :, F:-1],
-            "facts_attention": attention[:, :, :F],
+            "history_attention": attention[:, :, :M],
+            "facts_attention": attention[:, :, M:-1],
         }
 
     def best(self, logits, candidates, allowed):
@@ -152,19 +152,32 @@ class _Responder:
         }
 
     def inputs(self, history, speakers, facts):
-        """The inputs of the model and the mask: the facts, the history, and a silent user if somebody else spoke last.
+        """The inputs of the model and the mask, of sentences in the order of `DialogPredictor._conversation`.
 
         Returns:
-            The inputs, and the words and ids of all sentences `(B, M, W)`.
+            The inputs; the words and ids of all sentences `(B, M + F + 1, W)`; and the place there of each sentence of
+            the history, each fact and a silent user, int32 `(B, M + F + 1)`.
         """
+        user, (B, M), F = SPEAKERS["user"], tf.unstack(tf.shape(history)), tf.shape(facts)[1]
         who = self.speakers.lookup(speakers)
         tf.debugging.assert_non_negative(who, "speakers must be user, bot, fact, or empty where filled up")
-        who, times, turn = _order(tf.where(history == self.puzzled, 0, who), facts)
-        said = tf.reshape(tf.concat([facts, history, tf.fill((tf.shape(facts)[0], 1), "")], axis=1), [-1])
-        words = self.text.split(said, tf.reshape(who == SPEAKERS["user"], [-1]))
+        who = tf.where(history == self.puzzled, 0, who)
+        end = tf.reduce_max(tf.where(who > 0, tf.range(M) + 1, 0), axis=1, keepdims=True)
+        asks = (tf.range(M) == end - 1) & (who == user)
+        silent = tf.where(tf.reduce_any(asks, axis=1, keepdims=True), 0, user)
+        who = tf.concat([who, tf.where(facts != "", SPEAKERS["fact"], 0), silent], axis=1)
+        # Facts come before the last sentence of the user, padding comes last
+        late = tf.where(who == 0, 2, tf.cast(tf.pad(asks, [[0, 0], [0, F + 1]]), tf.int32))
+        order = tf.argsort(late, axis=1, stable=True)
+        said = tf.concat([history, facts, tf.fill((B, 1), "")], axis=1)
+        who, said = (tf.gather(each, order, axis=1, batch_dims=1) for each in (who, said))
+        turns = tf.maximum(tf.cumsum(tf.cast(who == user, tf.int32), axis=1), 1)
+
+        words = self.text.split(tf.reshape(said, [-1]), tf.reshape(who == user, [-1]))
         ids, typed_ids, entities = self.text.encode(words)
         texts = tf.strings.strip(tf.strings.reduce_join(words, axis=1, separator=" "))
-        number = tf.reshape(tf.range(tf.size(who)) + 1, tf.shape(who))
+        size = self.config.entities + 1
+        mentions = tf.math.bincount(entities, minlength=size, maxlength=size, axis=-1, binary_output=True)[:, 1:]
 
         def by_dialog(values):
             return tf.reshape(values, tf.concat([tf.shape(who), tf.shape(values)[1:]], axis=0))
@@ -172,39 +185,15 @@ class _Responder:
         inputs = {
             "words": tf.pad(ids, [[1, 0], [0, 0]]),  # number 0 is the empty sentence
             "typed_words": tf.pad(typed_ids, [[1, 0], [0, 0]]),
-            "sentences": tf.where(who > 0, number, 0),
+            "sentences": tf.where(who > 0, by_dialog(tf.range(tf.size(who)) + 1), 0),
             "speakers": who,
-            "times": times,
-            "turns": turn,
-            "mentions": self.mentions(entities, tf.shape(who)),
+            "times": turns - turns[:, -1:],  # as in `DialogPredictor`, the last turn counts as turn 0
+            "turns": tf.math.count_nonzero(who, axis=1, keepdims=True, dtype=tf.int32) - 1,
+            "mentions": by_dialog(tf.cast(mentions, tf.uint8)),
             "entities": by_dialog(entities),
             "responses": by_dialog(tf.where(texts == SILENCE, -1, self.numbers.lookup(texts) + 1)),
         }
-        return inputs, by_dialog(words), by_dialog(ids)
-
-    def mentions(self, entities, shape):
-        """Entities that each of the sentences `(B, M)` mentions, uint8 `(B, M, E)`; entities are int32 `(S, .)`."""
-        size = self.config.entities + 1
-        found = tf.math.bincount(entities, minlength=size, maxlength=size, axis=-1, binary_output=True)[:, 1:]
-        return tf.reshape(tf.cast(found, tf.uint8), tf.concat([shape, [size - 1]], axis=0))
-
-
-def _order(who, facts):
-    """Puts facts `(B, F)` before a history with speakers `(B, M)`, and a silent user after another speaker.
-
-    Returns:
-        Speakers and times, int32 `(B, F + M + 1)`, and the place of the last sentence, int32 `(B, 1)`. As in
-        `DialogPredictor`, its turn counts as turn 0.
-    """
-    M, F, user = tf.shape(who)[1], tf.shape(facts)[1], SPEAKERS["user"]
-    end = tf.reduce_max(tf.where(who > 0, tf.range(M) + 1, 0), axis=1, keepdims=True)
-    speaks = tf.reduce_any((tf.range(M) == end - 1) & (who == user), axis=1, keepdims=True)
-    who = tf.concat([who, tf.where(speaks, 0, user)], axis=1)
-    times = tf.maximum(tf.cumsum(tf.cast(who == user, tf.int32), axis=1) - 1, 0)
-    last = times[:, -1:]
-    times = tf.concat([tf.repeat(tf.maximum(last - 1, 0), F, axis=1), times], axis=1) - last
-    who = tf.concat([tf.where(facts != "", SPEAKERS["fact"], 0), who], axis=1)
-    return who, times, F + tf.where(speaks, end - 1, M)
+        return inputs, by_dialog(words), by_dialog(ids), tf.argsort(order, axis=1)
 
 
 def dialog_archive(model, world, mask):
@@ -233,11 +222,8 @@ def dialog_archive(model, world, mask):
     for table in (responder.text.words, responder.text.surfaces, responder.numbers, responder.speakers):
         archive.track(table)
 
-    def respond(history, speakers, facts, candidates):
-        return responder(history, speakers, facts, candidates)
-
     names = "history", "speakers", "facts", "candidates"
-    archive.add_endpoint("respond", respond, [tf.TensorSpec((None, None), tf.string, name=name) for name in names])
+    archive.add_endpoint("respond", responder, [tf.TensorSpec((None, None), tf.string, name=name) for name in names])
     return archive
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 import keras
 import numpy as np
 from pydantic import Field
+from scipy.special import softmax
 
 from base.config import Config
 from base.files import UserError
@@ -17,7 +18,7 @@ from engine.predictor import Predictor, Size, in_brackets
 from engine.task import check_fields
 from tasks.dialog.action_mask import READS, load_mask
 from tasks.dialog.data import PHRASES, DialogSplit, World
-from tasks.dialog.prepare import CALL, encode_dialog
+from tasks.dialog.prepare import encode_dialog
 
 SIGNS = ".,;:!?\"'"  # punctuation around words
 SENTENCE = 256  # cells of a sentence beside its words
@@ -43,12 +44,17 @@ class Candidate(Config):
 
 
 class Turn(NamedTuple):
-    """One response: the conversation before it as `(speaker, text)`, the best candidates, attention weights `(H, h, M)`
-    of `H` hops and `h` heads to the sentences before the last."""
+    """One response of the bot."""
 
     said: list
+    """`(speaker, text)` of the conversation before it."""
     best: list
+    """The best candidates."""
+    response: str
+    facts: list
+    """Facts that the response finds."""
     weights: np.ndarray
+    """Attention weights of each hop and head to the sentences before the last, `(H, h, M)`."""
 
 
 class DialogPredictor(Predictor):
@@ -104,7 +110,7 @@ class DialogPredictor(Predictor):
         if self._firsts != {SILENCE}:
             return []
         [greeting] = self._turns([[("user", SILENCE)]], [[]])
-        return [("user", ""), ("bot", greeting.best[0].text)] if greeting.best else []
+        return [("user", ""), ("bot", greeting.response)] if greeting.best else []
 
     def read(self, text):
         """Splits a user's text into at most `max_words` words; an empty text is silence.
@@ -127,14 +133,14 @@ class DialogPredictor(Predictor):
                 raise UserError(f"candidates: expected those that the bot knows. Received: {text!r}")
 
     def answer(self, instances):
-        return [self._answer(turns) for turns in self._talk(instances)]
+        return [self._answer(*turns) for turns in self._talk(instances)]
 
     def size(self, instance):
         """Like `Predictor`'s: one row of all sentences before the response."""
         texts = {"history": [sentence.text for sentence in instance.history]}
         texts |= {"facts": instance.facts, "candidates": instance.candidates}
         words = {name: [len(text.split()) for text in each] for name, each in texts.items()}
-        longest = min(self.config.max_words, max([1, *words["history"], *words["facts"]]))
+        longest = min(self.config.max_words, max(1, *words["history"], *words["facts"]))
         shape = 1 + len(instance.history) + len(instance.facts), SENTENCE + 4 * longest
         return Size({name: sum(counts) for name, counts in words.items()}, 1, shape)
 
@@ -150,7 +156,7 @@ class DialogPredictor(Predictor):
         for (speaker, text), (following, _) in itertools.pairwise([*lines, ("user", "")]):
             history.append((speaker, text))
             if speaker == following == "bot":
-                history += [*(("fact", fact) for fact in self._facts(text)), ("user", "")]
+                history += [*(("fact", fact) for fact in self.world.search(text)), ("user", "")]
         return {"history": [{"speaker": speaker, "text": text} for speaker, text in history]}
 
     def reply(self, answer):
@@ -159,7 +165,7 @@ class DialogPredictor(Predictor):
     def answer_with_attention(self, instance, details):
         """See `Predictor.answer_with_attention`, of the last response; the details are the weights of each head."""
         [turns] = self._talk([instance])
-        answer, (said, _, weights) = self._answer(turns), turns[-1]
+        answer, said, weights = self._answer(*turns), turns[-1].said, turns[-1].weights
         if not weights.size:
             return answer, []
         hops = [f"hop {hop + 1}" for hop in range(len(weights))]
@@ -171,72 +177,62 @@ class DialogPredictor(Predictor):
             maps.append({"group": "heads", "title": hop, **shown})
         return answer, maps
 
-    def _answer(self, turns):
-        first, after = turns[0], [turn.said[len(turns[0].said) :] for turn in turns[1:]]
-        said = [*(after[-1] if after else []), ("bot", self._response(turns[-1]))]
-        response = self._response(first)
+    def _answer(self, first, *more):
+        last = more[-1] if more else first
+        said = [*last.said, ("bot", last.response)][len(first.said) :]
         return self.Answer(
-            response=response,
+            response=first.response,
             best=first.best,
-            facts=self._facts(response),
+            facts=first.facts,
             unknown=self.unknown(first.said[-1][1].split()),
             said=[Sentence(speaker=by, text="" if (by, text) == ("user", SILENCE) else text) for by, text in said],
         )
 
-    def _response(self, turn):
-        return turn.best[0].text if turn.best else self.world.puzzled
-
-    def _facts(self, response):
-        return self.world.search(response) if response.startswith(CALL) else []
-
     def _talk(self, instances):
         """The `Turn`s of each instance: one, and more while the bot continues by itself."""
         conversations = [self._conversation(instance) for instance in instances]
-        candidates = [[self.world.numbers[text] for text in instance.candidates] for instance in instances]
-        turns, waiting = [[] for _ in instances], range(len(instances))
+        talks, waiting = [[] for _ in instances], range(len(instances))
         while waiting:
-            found = self._turns([conversations[i] for i in waiting], [candidates[i] for i in waiting])
+            found = self._turns([conversations[i] for i in waiting], [instances[i].candidates for i in waiting])
             for i, turn in zip(waiting, found, strict=True):
-                turns[i].append(turn)
-            waiting = [i for i in waiting if not candidates[i] and self._continues(turns[i])]
+                talks[i].append(turn)
+            waiting = [i for i in waiting if not instances[i].candidates and self._continues(talks[i])]
             for i in waiting:
-                response = self._response(turns[i][-1])
-                conversations[i] += [("bot", response), *(("fact", text) for text in self._facts(response))]
-                conversations[i] += [("user", SILENCE)]
-        return turns
+                _, _, response, facts, _ = talks[i][-1]
+                conversations[i] += [("bot", response), *(("fact", text) for text in facts), ("user", SILENCE)]
+        return talks
 
     def _continues(self, turns):
         """True if the bot speaks again: after a search, and after responses to which users of train are silent."""
-        response, before = self._response(turns[-1]), map(self._response, turns[:-1])
-        if not turns[-1].best or response in before or len(turns) == RESPONSES:
+        *before, turn = turns
+        if not turn.best or len(turns) == RESPONSES or turn.response in [each.response for each in before]:
             return False
-        return bool(self._facts(response)) or bool(self.mask and self.mask.continues_C[self.world.numbers[response]])
+        return bool(turn.facts or (self.mask and self.mask.continues_C[self.world.numbers[turn.response]]))
 
     def _turns(self, conversations, candidates):
         """The next `Turn` of each conversation; those without `candidates` choose from all that the mask allows."""
-        sentences, dialogs = {}, []
+        world, sentences, dialogs = self.world, {}, []
         for said in conversations:
             coded = encode_dialog(said, sentences)
             times = [time - coded["times"][-1] for time in coded["times"]]  # the only turn is turn 0
             dialogs.append({**coded, "times": times, "turns": [len(said) - 1], "answers": [0]})
-        split = DialogSplit(self.world.encode([text.split() for text in sentences]), dialogs)
-        names = {*self.config.reads, *READS}
-        inputs, _ = split.collate(range(len(dialogs)), names, self.config.entities)
+        split = DialogSplit(world.encode([text.split() for text in sentences]), dialogs)
+        inputs, _ = split.collate(range(len(dialogs)), {*self.config.reads, *READS}, self.config.entities)
         reads = {name: inputs[name] for name in self.config.reads}
         logits, *hops = map(np.asarray, keras.tree.flatten(self.with_attention.predict_on_batch(reads)))
         allowed = self.mask.predict_on_batch(inputs)[:, 0] if self.mask else np.ones(logits[:, 0].shape, bool)
         found = []
         for row, (said, given) in enumerate(zip(conversations, candidates, strict=True)):
-            pool = np.array(sorted(set(given)) or range(len(self.world.candidates)))
-            chosen = logits[row, 0, pool].astype(np.float64)
-            scores = np.exp(chosen - chosen.max())
-            scores /= scores.sum()
+            pool_C = np.isin(np.arange(len(world.candidates)), [world.numbers[text] for text in given]) | (not given)
+            scores_C = softmax(np.where(pool_C, logits[row, 0].astype(np.float64), -np.inf))
             understood = any(word in self._known and any(map(str.isalnum, word)) for word in said[-1][1].split())
-            order = np.argsort(-chosen, kind="stable")
-            order = order if given else order[allowed[row, order] & understood]
-            best = [Candidate(text=self.world.candidates[pool[i]], score=float(scores[i])) for i in order[:BEST]]
+            may_C = pool_C if given else allowed[row] & understood
+            order = np.argsort(-logits[row, 0], kind="stable")
+            order = order[may_C[order]][:BEST]
+            best = [Candidate(text=world.candidates[i], score=float(scores_C[i])) for i in order]
+            response = best[0].text if best else world.puzzled
             weights = np.array([weights[row, :, 0, : len(said) - 1] for weights in hops])
-            found.append(Turn(list(said), best, weights))
+            found.append(Turn(list(said), best, response, world.search(response), weights))
         return found
 
     def _conversation(self, instance):

@@ -22,8 +22,11 @@ from metrics.dialog import (
 from tasks.dialog.action_mask import READS
 from tasks.dialog.prepare import CALL
 
-TURNS = (2, 4, 6, 8, 10, 15, 20)  # upper ends of the groups by turns
+GROUPINGS = ("kind", "template", "seen", "turns")
+"""Groupings of responses: by the purpose, the template and the occurrence in train of the correct one; by the number of
+turns so far, this one among them."""
 TEMPLATES = 12  # most frequent templates with a group of their own
+TURNS = {1: "1-2", 3: "3-4", 5: "5-6", 7: "7-8", 9: "9-10", 11: "11-15", 16: "16-20", 21: "21+"}
 
 # === Losses ===
 
@@ -116,18 +119,21 @@ def baselines_and_upper_bounds(dataset, split):
     train_texts = train.sentences.words.lists(np.unique(train.fields["sentences"].flat()))
     types = {name: type for name, type, source in world.entities if source == "knowledge"}
     type_of = {id: types[word] for id, word in enumerate(world.vocabulary.words, 1) if word in types}
+    seen = reachable_by_seen(train.answers, test.answers)
+    typed = reachable_by_types(train.answers, test.answers, candidates, type_of, [*map(set, contexts)])
     predicted = {
-        "TF-IDF match": tfidf_match(train_texts, contexts, candidates),
-        "nearest neighbour": nearest_neighbour(train_inputs, train.answers, inputs),
+        "baselines": {
+            "TF-IDF match": tfidf_match(train_texts, contexts, candidates),
+            "nearest neighbour": nearest_neighbour(train_inputs, train.answers, inputs),
+        },
+        "upper_bounds": {
+            "seen responses": np.where(seen, test.answers, -1),
+            "match types": np.where(typed, test.answers, -1),
+        },
     }
-    reachable = {
-        "seen responses": reachable_by_seen(train.answers, test.answers),
-        "match types": reachable_by_types(train.answers, test.answers, candidates, type_of, [*map(set, contexts)]),
-    }
-    at_best = {name: np.where(reached, test.answers, -1) for name, reached in reachable.items()}
     return {
         kind: {name: dialog_metrics(given, test.answers, test.dialog) for name, given in by_name.items()}
-        for kind, by_name in {"baselines": predicted, "upper_bounds": at_best}.items()
+        for kind, by_name in predicted.items()
     }
 
 
@@ -145,42 +151,8 @@ def _contexts_and_inputs(split):
 # === Groups of responses ===
 
 
-def by_kind(dataset, split, templates):
-    """Labels of the responses by the purpose of the correct one, and all labels in order."""
-    order = ["asks the knowledge base", "names an entity", "other"]
-    texts = [dataset.world.candidates[answer] for answer in split.answers]
-    template = [templates[answer] for answer in split.answers]
-    kinds = [0 if text.startswith(CALL) else 1 + (text == form) for text, form in zip(texts, template, strict=True)]
-    return [order[kind] for kind in kinds], order
-
-
-def by_template(dataset, split, templates):
-    """By the template of the correct response, the most frequent ones."""
-    labels = [templates[answer] for answer in split.answers]
-    common = [template for template, _ in collections.Counter(labels).most_common(TEMPLATES)]
-    return [label if label in common else "the rest" for label in labels], [*common, "the rest"]
-
-
-def by_seen(dataset, split, templates):
-    """By occurrence of the correct response in train."""
-    seen = reachable_by_seen(dataset.splits["train"].answers, split.answers)
-    return np.where(seen, "in train", "not in train"), ["not in train", "in train"]
-
-
-def by_turns(dataset, split, templates):
-    """By the number of turns so far, this one among them."""
-    first = np.searchsorted(split.dialog, split.dialog)
-    numbers = np.searchsorted(TURNS, np.arange(len(first)) - first + 1)
-    begins = [1, *(end + 1 for end in TURNS)]
-    ranges = [*(f"{begin}-{end}" for begin, end in zip(begins, TURNS, strict=False)), f"{begins[-1]}+"]
-    return [ranges[number] for number in numbers], ranges
-
-
-GROUPINGS = {"kind": by_kind, "template": by_template, "seen": by_seen, "turns": by_turns}
-
-
 def metrics_by(dataset, split, predicted, groupings):
-    """Scores groups of responses by keys of `GROUPINGS`, see `engine.task.Task.metrics_by`.
+    """Scores groups of responses by some of `GROUPINGS`, see `engine.task.Task.metrics_by`.
 
     `per_response` is the fraction of correct responses; `template` and `entities` are the fractions with the correct
     template, or the correct entities.
@@ -190,25 +162,33 @@ def metrics_by(dataset, split, predicted, groupings):
         split: A `tasks.dialog.data.DialogSplit`.
         predicted: Chosen candidates, int `(responses,)`.
     """
-    world = dataset.world
-    templates = [world.template(text) for text in world.candidates]
-    entities = [sorted(numbers for _, numbers in world.link(text.split()) if numbers) for text in world.candidates]
-    pairs = list(zip(predicted, split.answers, strict=True))
-    correct = {
-        "per_response": predicted == split.answers,
-        "template": np.array([templates[given] == templates[answer] for given, answer in pairs]),
-        "entities": np.array([entities[given] == entities[answer] for given, answer in pairs]),
+    world, answers = dataset.world, split.answers
+    texts, templates = np.array(world.candidates), np.array([world.template(text) for text in world.candidates])
+    linked = [[numbers for _, numbers in world.link(text.split()) if numbers] for text in world.candidates]
+    entities = np.array([str(sorted(numbers)) for numbers in linked])
+    correct = {"per_response": predicted == answers}
+    correct["template"] = templates[predicted] == templates[answers]
+    correct["entities"] = entities[predicted] == entities[answers]
+    template, seen = templates[answers], reachable_by_seen(dataset.splits["train"].answers, answers)
+    common = [each for each, _ in collections.Counter(template.tolist()).most_common(TEMPLATES)]
+    calls, names = np.char.startswith(template, CALL), template != texts[answers]
+    turn = np.arange(len(answers)) - np.searchsorted(split.dialog, split.dialog) + 1
+    length = np.digitize(turn, [*TURNS])
+    groups = {
+        "kind": {"asks the knowledge base": calls, "names an entity": names & ~calls, "other": ~(names | calls)},
+        "template": {each: template == each for each in common} | {"the rest": ~np.isin(template, common)},
+        "seen": {"not in train": ~seen, "in train": seen},
+        "turns": {label: length == number for number, label in enumerate(TURNS.values(), 1)},
     }
-    found = {}
-    for name in groupings:
-        labels, order = GROUPINGS[name](dataset, split, templates)
-        groups = [(label, np.array(labels) == label) for label in order if label in labels]
-        found[name] = [
+    return {
+        name: [
             {
                 "group": label,
-                "examples": int(members.sum()),
-                "metrics": {metric: float(right[members].mean()) for metric, right in correct.items()},
+                "examples": int(of.sum()),
+                "metrics": {metric: float(right[of].mean()) for metric, right in correct.items()},
             }
-            for label, members in groups
+            for label, of in groups[name].items()
+            if of.any()
         ]
-    return found
+        for name in groupings
+    }

@@ -62,7 +62,7 @@ class DialogTask(task.Task):
     name = "dialog"
     Training = Training
     options = ("scores_out", "action_mask")
-    groupings = tuple(GROUPINGS)
+    groupings = GROUPINGS
     headline = METRICS
     sample_path = "prepared/task1"
     export_call = ("answer = model.respond", ("response", "scores"))
