@@ -27,7 +27,6 @@ OPTIONS = {"selection": ("index", "candidates"), "generation": ("reverse_run", "
 def main():
     from engine.chat import Terminal, talk  # TensorFlow takes seconds to load
     from engine.run import Run
-    from serving.models import TOY
     from tasks import TASKS
     from tasks.dialog.chat import DialogChat
     from tasks.generation.chat import GenerationChat
@@ -47,8 +46,8 @@ def main():
             options = {"index": own}
         if len(options) != 1:
             raise UserError(f"{run.path} ranks answers: give --index=DIR (tools.build_index) or --candidates=FILE")
-    if (run.dataset.get("name") or "").startswith("sample"):
-        console.print(TOY)
+    if run.note:
+        console.print(run.note)
     talk(chats[run.task](predictor, **options), console)
 
 

@@ -11,6 +11,9 @@ import json
 import pathlib
 import zlib
 
+from pydantic import TypeAdapter, ValidationError
+
+from base.config import sentence
 from base.files import UserError
 
 MAX_LINE = 2**20
@@ -124,8 +127,8 @@ def _decode(path, number, line, fallback):
         raise bad_line(path, number, "UTF-8", around) from error
 
 
-def read_json(path):
-    """Reads a JSON file, UTF-8.
+def read_json(path, kind=None):
+    """Reads a JSON file, UTF-8, see `validated` for its `kind`.
 
     Refused are also nesting deeper than Python's parser goes, numbers of thousands of digits, half a surrogate pair
     (`"\\ud800"`), and little but brackets.
@@ -142,8 +145,16 @@ def read_json(path):
         value = json.loads(raw.decode("utf-8-sig"))
         if b"\\u" in raw:
             json.dumps(value, ensure_ascii=False).encode()
-        return value
     except RecursionError as error:
         raise UserError(f"{path}: expected JSON in UTF-8. Received: brackets nested too deep") from error
     except ValueError as error:
         raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error)}") from error
+    return value if kind is None else validated(path, kind, value)
+
+
+def validated(path, kind, value):
+    """The value of a file as a `kind`, any type that pydantic knows; a `UserError` if it is something else."""
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise UserError(f"{path}: {sentence(error)}") from error

@@ -5,9 +5,6 @@ import contextlib
 import pathlib
 import sys
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import WordCompleter
-from prompt_toolkit.history import FileHistory, InMemoryHistory
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -95,6 +92,10 @@ class _Conversation:
 
     def make_prompt(self):
         """Returns a function that reads an edited line."""
+        from prompt_toolkit import PromptSession  # evaluation and servers load this file too
+        from prompt_toolkit.completion import WordCompleter
+        from prompt_toolkit.history import FileHistory, InMemoryHistory
+
         try:
             file = pathlib.Path.home() / HISTORY
             file.open("a").close()

@@ -2,21 +2,9 @@
 
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from base.config import Config, sentence
-from base.files import UserError
+from base.config import Config
 from engine.task import Training
 from models import MODELS
-
-
-def checked(file, kind, value):
-    """The value of a file, a `UserError` if it is not of a `kind`."""
-    try:
-        TypeAdapter(kind).validate_python(value)
-    except ValidationError as error:
-        raise UserError(f"{file}: {sentence(error)}") from error
-    return value
 
 
 class Facts(Config, extra="allow"):

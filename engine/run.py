@@ -31,13 +31,14 @@ import numpy as np
 
 from base.config import make_config
 from base.files import CHECKSUMS, UserError, atomic_file, check_output, checksum, checksums_of, publish, writing
-from data.text_files import read_json, read_lines
-from engine.records import AnyTraining, Example, Record, Result, Row, State, checked
+from data.text_files import read_json, read_lines, validated
+from engine.records import AnyTraining, Example, Record, Result, Row, State
 from models import MODELS
 
 CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
 HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
 LOCK, CARD, PAGE = ".lock", "README.md", "page.json"
+TOY = "A toy: it knows only the invented town of the embedded sample."
 UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE)
 """Files of a published run without a checksum: answers do not depend on them."""
 
@@ -79,6 +80,11 @@ class Run:
     def dataset(self):
         """Facts of the dataset that it was trained on."""
         return self.record["dataset"]
+
+    @property
+    def note(self):
+        """A warning to users of a model of the embedded sample; empty for others."""
+        return TOY if (self.dataset.get("name") or "").startswith("sample") else ""
 
     @classmethod
     def create(cls, path, record, vocabulary=None):
@@ -240,7 +246,8 @@ class Run:
                 rows.append(json.loads(line))
             except (ValueError, RecursionError):
                 break
-        return checked(file, list[Row], rows)
+        validated(file, list[Row], rows)
+        return rows
 
     def _complete_history(self, state):
         """A killed process may have written a row less or more than it saved."""
@@ -282,7 +289,11 @@ class Run:
     def _read(self, name, kind, default=None):
         """The contents of a JSON file, which are of a `kind`; `default` without it."""
         file = self.path / name
-        return checked(file, kind, read_json(file)) if file.exists() else default
+        if not file.exists():
+            return default
+        value = read_json(file)
+        validated(file, kind, value)
+        return value
 
     def _write(self, name, value):
         with atomic_file(self.path / name) as file:

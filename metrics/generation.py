@@ -10,8 +10,6 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 
-import sacrebleu
-
 METRICS = ("perplexity", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "distinct-1", "distinct-2", "length")
 
 
@@ -35,6 +33,8 @@ def bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[st
     >>> {name: round(value, 3) for name, value in bleu(["a b c d e"], [["a b c d f", "g h"]]).items()}
     {'BLEU-1': 0.8, 'BLEU-2': 0.775, 'BLEU-3': 0.737, 'BLEU-4': 0.669}
     """
+    import sacrebleu  # takes a tenth of a second, and a chat needs none of it
+
     if not replies or len(replies) != len(references) or not all(references):
         raise ValueError("expected replies, and at least one reference for each")
     most = max(map(len, references))

@@ -16,7 +16,7 @@ from base.config import Config
 from base.files import UserError, is_sealed
 from data.text_files import read_json
 from engine.predictor import Predictor
-from engine.records import Example, checked
+from engine.records import Example
 from engine.run import CARD, CONFIG, PAGE, Run
 from serving.batching import summary_of
 from tasks import TASKS
@@ -24,7 +24,6 @@ from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
 from tasks.selection.retrieval.build import index_of_run
 
-TOY = "A toy: it knows only the invented town of the embedded sample."
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
 SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
@@ -219,12 +218,11 @@ def _predictor(run, index):
 
 
 def _facts_of(run, predictor):
-    corpus = run.dataset.get("name") or ""
     return {
         "task": run.task,
         "model": run.model,
-        "corpus": corpus,
-        "note": TOY if corpus.startswith("sample") else "",
+        "corpus": run.dataset.get("name") or "",
+        "note": run.note,
         "scores": _scores(run),
         **_page_of(run),
         "knowledge": getattr(predictor, "knowledge", []),
@@ -244,7 +242,7 @@ class Page(Config):
 def _page_of(run):
     """Title, default and examples for the pages, and the text of the model card."""
     file, card = run.path / PAGE, run.path / CARD
-    page = Page(**checked(file, Page, read_json(file)) if file.is_file() else {"examples": run.examples()})
+    page = read_json(file, Page) if file.is_file() else Page(examples=run.examples())
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
     return {**page.model_dump(), "title": page.title or f"{run.model}, {run.dataset.get('name')}", "card": text}
 

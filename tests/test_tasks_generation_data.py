@@ -161,9 +161,9 @@ def test_references_are_read_as_the_run_reads_texts(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "Received: list"),
-        ('{"hi": []}', "a list of texts for the source 'hi'"),
-        ('{"hi": ["you", 3]}', "a list of texts for the source 'hi'"),
+        ("[]", "Received: []"),
+        ('{"hi": []}', "hi: list should have at least 1 item"),
+        ('{"hi": ["you", 3]}', "hi.1: input should be a valid string. Received: 3"),
         ('{"hi\\t": ["you"]}', r"texts with words for the source 'hi\t'"),
         ("{", "expected JSON in UTF-8"),
     ],

@@ -61,6 +61,8 @@ def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(generation_dataset, g
     inputs, target = generation.collate(split, generation_model.config, [1], 1)
     assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)  # training cuts, the likelihood does not
     np.testing.assert_array_equal(likelihood(generation_model, split), nll)
+    monkeypatch.setattr("tasks.generation.scoring.WORDS", 11)
+    np.testing.assert_allclose(likelihood(generation_model, split), nll, rtol=1e-5)
 
 
 @pytest.mark.parametrize("rate", (1.0, 5.0))

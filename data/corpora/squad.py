@@ -7,8 +7,9 @@ Texts are kept character by character: every offset counts characters of the fil
 """
 
 import re
-import reprlib
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from base.files import UserError
 from data.text_files import existing_directory, find_files, read_json
@@ -34,6 +35,45 @@ class Question(NamedTuple):
     """One per reference, in the file's order; with `other_starts`, every possible place of a reference."""
     article: int
     """Number of the context's article in the file, from 1."""
+
+
+# === Files ===
+
+Text = Annotated[str, Field(pattern=r"\S")]
+Offset = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class _Json(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _Answer(_Json):
+    text: Text
+    answer_start: Offset
+
+
+class _Item(_Json):
+    id: Text
+    question: Text
+    answers: Annotated[list[_Answer], Field(min_length=1)]
+
+
+class _Paragraph(_Json):
+    context: Text
+    qas: list[_Item]
+
+
+class _Article(_Json):
+    paragraphs: list[_Paragraph]
+
+
+class _File(_Json):
+    data: list[_Article]
+
+
+class _Starts(_Json):
+    answer: int
+    all: Annotated[list[Offset], Field(min_length=1)]
 
 
 def find_splits(directory):
@@ -73,79 +113,24 @@ def read(path, other_starts=None):
     `other_starts` is a JSON file `{id: [{"answer": number of the answer, "all": [offset, ..]}]}` with all places where
     an answer's text may be meant, if the file's own `answer_start` is one of several guesses.
     """
-    data = read_json(path)
-    others = _read_starts(other_starts) if other_starts else {}
+    articles = read_json(path, _File).data
+    others = read_json(other_starts, dict[str, list[_Starts]]) if other_starts else {}
+    others = {(id, each.answer): each.all for id, entries in others.items() for each in entries}
     questions, seen = [], {}
-    for article, place, context, item in _items(path, data):
-        id = _text(f"{path}, {place}", item, "id")
-        place = f"{path}, question {id:.60}"
-        text, answers = _text(place, item, "question"), item.get("answers")
-        if seen.setdefault(id, (context, text)) != (context, text):  # the official file repeats 14 of its questions
-            raise UserError(f"{place}: expected an id that no other question has. Received: {text!r:.60}")
-        if not isinstance(answers, list) or not answers:
-            raise UserError(f"{place}: expected a list of answers. Received: {reprlib.repr(answers)}")
-        spans = []
-        for number, answer in enumerate(answers):
-            for start in others.get((id, number), [_field(answer, "answer_start")]):
-                spans.append(_span(place, context, answer, start))
-        questions.append(Question(id, context, text, tuple(spans), article))
+    for number, article in enumerate(articles, 1):
+        for context, item in ((part.context, item) for part in article.paragraphs for item in part.qas):
+            place, spans = f"{path}, question {item.id:.60}", []
+            said = context, item.question
+            if seen.setdefault(item.id, said) != said:  # the official file repeats 14 of its questions
+                raise UserError(f"{place}: expected an id that no other question has. Received: {item.question!r:.60}")
+            for n, answer in enumerate(item.answers):
+                for start in others.get((item.id, n), [answer.answer_start]):
+                    span = Answer(start, start + len(answer.text))
+                    if (found := context[span.start : span.end]) != answer.text:
+                        wrong = f"{answer.text!r:.60} at offset {start}. Received: {found!r:.60}"
+                        raise UserError(f"{place}: expected {wrong}")
+                    spans.append(span)
+            questions.append(Question(item.id, context, item.question, tuple(spans), number))
     if not questions:
         raise UserError(f"{path}: expected questions. Received: none")
     return questions
-
-
-def _read_starts(path):
-    data, starts = read_json(path), {}
-    if not isinstance(data, dict):
-        raise UserError(f"{path}: expected an object of lists of starts. Received: {reprlib.repr(data)}")
-    for id, entries in data.items():
-        for entry in entries if isinstance(entries, list) else [entries]:
-            match entry:
-                case {"answer": int(number), "all": [_, *_] as offsets}:
-                    starts[id, number] = offsets
-                case _:
-                    raise UserError(
-                        f'{path}, question {id:.60}: expected entries {{"answer": number, "all": [offset, ..]}}. '
-                        f"Received: {reprlib.repr(entry)}"
-                    )
-    return starts
-
-
-def _span(place, context, answer, start):
-    text = _text(place, answer, "text")
-    if type(start) is not int or not 0 <= start < 2**31:
-        raise UserError(f"{place}: expected answer_start to be an offset. Received: {reprlib.repr(start)}")
-    found = context[start : start + len(text)]
-    if found != text:
-        raise UserError(f"{place}: expected {text!r:.60} at offset {start}. Received: {found!r:.60}")
-    return Answer(start, start + len(text))
-
-
-def _items(path, data):
-    """Yields every question as it is in the file, with its article, place and context."""
-    if not isinstance(_field(data, "data"), list):
-        raise UserError(f'{path}: expected SQuAD 1.1, an object with a list "data". Received: {type(data).__name__}')
-    for a, article in enumerate(data["data"], 1):
-        for p, paragraph in enumerate(_list(f"{path}, article {a}", article, "paragraphs"), 1):
-            place = f"article {a}, paragraph {p}"
-            context = _text(f"{path}, {place}", paragraph, "context")
-            for item in _list(f"{path}, {place}", paragraph, "qas"):
-                yield a, place, context, item
-
-
-def _list(place, value, name):
-    found = _field(value, name)
-    if not isinstance(found, list):
-        raise UserError(f'{place}: expected a list "{name}". Received: {reprlib.repr(found)}')
-    return found
-
-
-def _text(place, value, name):
-    found = _field(value, name)
-    if not isinstance(found, str) or not found.strip():
-        raise UserError(f'{place}: expected a text "{name}" that is not empty. Received: {reprlib.repr(found)}')
-    return found
-
-
-def _field(value, name):
-    return value.get(name) if isinstance(value, dict) else None

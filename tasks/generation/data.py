@@ -5,9 +5,10 @@ Letters: B pairs   S source words   T target words
 
 import dataclasses
 import pathlib
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from base.config import Config, Positive, make_config
 from base.files import UserError
@@ -20,6 +21,8 @@ from data.vocabulary import EOS_ID, PADDING_ID, Vocabulary
 PAIRS = "pairs.pkl"
 SPLITS = ("train", "dev")
 MAX_SOURCE, MAX_TARGET = 60, 50  # ids that a model reads and writes
+References = Annotated[dict[str, Annotated[list[str], Field(min_length=1)]], Field(min_length=1)]
+"""A file of references: source -> correct replies."""
 
 
 class TextSettings(Config):
@@ -168,16 +171,10 @@ def read_references(path, vocabulary, text):
 
         {"how are you ?": ["fine , thanks", "not so well"], "hello\\tgood morning": ["fine"]}
 
-    The turns of a source are separated by tabs. Each reference is a pair; the split has `several` set. Anything else
-    than such an object is a `UserError`.
+    The turns of a source are separated by tabs. Each reference is a pair; the split has `several` set.
     """
-    found = read_json(path)
-    if not isinstance(found, dict) or not found:
-        raise UserError(f"{path}: expected an object {{source: [reference]}}. Received: {type(found).__name__}")
-    utterances, pairs = [], []
+    found, utterances, pairs = read_json(path, References), [], []
     for source, references in found.items():
-        if not isinstance(references, list) or set(map(type, references)) != {str}:
-            raise UserError(f"{path}: expected a list of texts for the source {source[:60]!r}")
         turns, targets = ([text.words(each) for each in said] for said in (source.split("\t"), references))
         if not all([*turns, *targets]):
             raise UserError(f"{path}: expected texts with words for the source {source[:60]!r}")

@@ -13,6 +13,9 @@ from data.batching import batches_by_size
 from engine.parallel import results_of
 from layers.masking import mask_from_ids
 
+WORDS = 2048
+"""Words of a batch that is scored, at most, unless one target has more: each has a logit for every known word."""
+
 
 def word_nll(target, logits, label_smoothing=0.0):
     """The negative log-likelihood of each word in nats, float32 `(B, T)`, 0 for padding.
@@ -66,8 +69,12 @@ def likelihood(model, split, batch_size=64, length_multiple=4):
         inputs, target = split.collate(rows, length_multiple)
         return {**inputs, "target": target}
 
-    scorer, nll = nll_model(model), np.zeros(len(split), np.float32)
-    batches = batches_by_size(split.sizes, batch_size)
+    scorer, nll, lengths = nll_model(model), np.zeros(len(split), np.float32), split.target.lengths
+    batches = [
+        part
+        for rows in batches_by_size(split.sizes, batch_size)
+        for part in np.array_split(rows, -(-len(rows) * int(lengths[rows].max()) // WORDS))
+    ]
     for rows, found in results_of(scorer.predict_on_batch, inputs_of, batches, scorer):
         nll[rows] = found
     return nll

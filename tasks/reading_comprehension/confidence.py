@@ -7,7 +7,6 @@ score and from the fraction of the question's words that the passage has.
 """
 
 import numpy as np
-import scipy.optimize
 import scipy.special
 
 from base.config import Config, make_config
@@ -65,6 +64,8 @@ def shared_words(question, passage):
 def fit_scale(scores, shared, right):
     """The `Scale` under which answers, correct where `right`, are most probable, from arguments of `Scale.confidence`,
     `(N,)` all. `None` where higher scores are not more often correct."""
+    from scipy import optimize  # takes a tenth of a second, and answers need none of it
+
     right = np.asarray(right, bool)
     if not 0 < right.sum() < len(right):
         return None
@@ -73,7 +74,7 @@ def fit_scale(scores, shared, right):
     X = np.stack([scores, shared], axis=1).astype(np.float64)
     mean, spread = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-9)
     X = np.column_stack([(X - mean) / spread, np.ones(len(X))])
-    found = scipy.optimize.minimize(lambda w: np.mean(np.logaddexp(0, X @ w) - target * (X @ w)), np.zeros(3)).x
+    found = optimize.minimize(lambda w: np.mean(np.logaddexp(0, X @ w) - target * (X @ w)), np.zeros(3)).x
     if found[0] <= 0:
         return None
     threshold = float(scipy.special.expit(np.quantile((X @ found)[right], 1 - KEPT)))
