@@ -93,7 +93,7 @@ def sentence(error, config_class=None):
         return f"{config_class.__name__} has no field {name!r}; it has {', '.join(config_class.model_fields)}"
     if first["type"] == "missing":
         return f"{config_class.__name__ + ': ' if config_class else ''}the field {name} is missing"
-    reason = first["msg"].removeprefix("Value error, ")
+    reason = first["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
     if not name:  # a rule across fields
         return reason
     return f"{name}: {reason[0].lower()}{reason[1:]}. Received: {first['input']!s:.80}"

@@ -117,26 +117,15 @@ def texts(values):
     return values
 
 
-def task_of(path):
-    """The task of a prepared dataset, or `None` if its directory does not say."""
-    try:
-        facts = read_json(pathlib.Path(path) / FACTS)
-    except UserError:
-        return None
-    task = facts.get("task") if isinstance(facts, dict) else None
-    return task if isinstance(task, str) else None
-
-
 def read_facts(path, task):
     """Reads the facts of a prepared dataset of a task, a dict with at least `name`, the corpus."""
     path = pathlib.Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is no directory; prepare.py makes one")
     facts = read_json(path / FACTS)
-    found = task_of(path)
+    found = facts.get("task") if isinstance(facts, dict) else None
     if found != task:
-        other = f". Received: {found!r:.60}" if found else ""
-        raise UserError(f'{path / FACTS}: expected an object with "task": "{task}"{other}')
+        raise UserError(f"{path / FACTS}: expected a dataset for models of {task}. Received: one for {found!r:.60}")
     if not isinstance(facts.setdefault("name", path.resolve().name), str):
         raise UserError(f"{path / FACTS}: expected name to be a text. Received: {type(facts['name']).__name__}")
     return facts

@@ -1,9 +1,7 @@
 """Vocabularies: words and their ids, in Python and inside a TensorFlow graph."""
 
-import collections
 import dataclasses
 import functools
-import itertools
 import pathlib
 import re
 
@@ -66,17 +64,12 @@ class Vocabulary:
         return self.words.index("_UNK_") + 1 if "_UNK_" in self.words else PADDING_ID
 
     @classmethod
-    def count(cls, token_lists, min_count=1):
-        """The specials, then the words that occur `min_count` times, by falling count, then by code points.
+    def of_counts(cls, counts, min_count=1):
+        """The specials, then the words of `{word: occurrences}` with `min_count`, by falling count and code points.
 
-        >>> Vocabulary.count([["b", "a"], ["c", "b"], ["_EOS_"]]).words
+        >>> Vocabulary.of_counts({"a": 1, "b": 2, "_EOS_": 1, "c": 1}).words
         ('_EOS_', '_UNK_', 'b', 'a', 'c')
         """
-        return cls.of_counts(collections.Counter(itertools.chain.from_iterable(token_lists)), min_count)
-
-    @classmethod
-    def of_counts(cls, counts, min_count=1):
-        """`count`, from `{word: occurrences}`."""
         words = [word for word, n in counts.items() if n >= min_count and word not in SPECIALS]
         return cls((*SPECIALS, *sorted(words, key=lambda word: (-counts[word], word))))
 

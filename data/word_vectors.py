@@ -37,21 +37,19 @@ def train_word2vec(
     sentences,
     vocabulary,
     *,
-    dimension=200,
-    window=10,
-    negative=25,
-    sample=1e-4,
+    dimension,
     epochs=5,
     seed=1,
     workers=1,
     after_epoch=lambda: None,
     directory=None,
+    **settings,
 ):
     """Trains vectors by gensim's CBOW, float32 `(len(vocabulary) + 1, dimension)`; with one worker they repeat exactly.
 
     The `sentences`, lists of words, are read once and written to a file in `directory`, which gensim's threads read
     without Python's lock. Unknown words are left out; `complete` makes up missing vectors. `after_epoch()` is called
-    after each pass; other settings are those of `gensim.models.Word2Vec`.
+    after each pass; `settings` are others of `gensim.models.Word2Vec`, such as `window`.
     """
     logging.getLogger("gensim").setLevel(logging.WARNING)  # absl would show its messages as INFO
     from gensim.models import Word2Vec  # takes a second
@@ -66,15 +64,7 @@ def train_word2vec(
         file.flush()
         if not counts:
             return complete({}, vocabulary, dimension, seed)
-        model = Word2Vec(
-            vector_size=dimension,
-            window=window,
-            min_count=1,
-            negative=negative,
-            sample=sample,
-            seed=seed,
-            workers=workers,
-        )
+        model = Word2Vec(vector_size=dimension, min_count=1, seed=seed, workers=workers, **settings)
         model.build_vocab_from_freq(counts, corpus_count=written)
         model.train(
             corpus_file=file.name,

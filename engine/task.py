@@ -18,7 +18,6 @@ from pydantic import Field
 
 from base.config import Config, NonNegative, Positive, make_config
 from base.files import UserError, atomic_directory
-from data.prepared import task_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SAMPLES = pathlib.Path("build")
@@ -98,16 +97,9 @@ class Task(abc.ABC):
     def make_sample(self, directory):
         """Writes the embedded sample's raw files to `raw` in a directory, and prepares them into `prepared` there."""
 
-    def open_dataset(self, path, **options):
-        """Reads a prepared dataset, as `load_dataset` does; one of another task is a `UserError`."""
-        kind = task_of(path)
-        if kind not in (None, self.name):
-            raise UserError(f"{path} was prepared for models of {kind}; expected a dataset for {self.name}")
-        return self.load_dataset(path, **options)
-
     @abc.abstractmethod
     def load_dataset(self, path, **options):
-        """Reads a `data.prepared.Dataset`, with some of `load_options`; a malformed one is a `UserError`.
+        """Reads a `data.prepared.Dataset`, with some of `load_options`; one of another task is a `UserError`.
 
         Its `splits` have lengths, empty ones included; its `vocabulary` may be `None`.
         """
@@ -121,7 +113,7 @@ class Task(abc.ABC):
             if not pathlib.Path(facts["path"]).is_dir():
                 raise UserError(f"{run.path} was trained on {facts['path']}, which is gone: give --data")
         remembered = {name: facts[name] for name in self.load_options if not (path and name == "name")}
-        return self.open_dataset(path or facts["path"], **remembered)
+        return self.load_dataset(path or facts["path"], **remembered)
 
     def save_assets(self, dataset, path):
         """Writes files that the model needs beside the vocabulary into a run's directory, `path`; nothing here."""

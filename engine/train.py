@@ -59,7 +59,7 @@ def start(
         raise UserError(
             f"--{option} is for published selection data. Received: --{option}={options[option]} with {model}"
         )
-    dataset = task.open_dataset(data or sample_of(task), **options)
+    dataset = task.load_dataset(data or sample_of(task), **options)
     config, training = task.configure(spec, dataset, settings)
     set_seed(training.seed)  # joining other hosts would else draw one
     devices = open_devices(devices)

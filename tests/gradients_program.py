@@ -21,7 +21,7 @@ def small(name, data):
     """A small model, and the loss of a batch of its dataset as a function without arguments."""
     entry = MODELS[name]
     task = TASKS[entry.task]
-    dataset = task.open_dataset(data)
+    dataset = task.load_dataset(data)
     known = entry.config.model_fields | task.Training.model_fields
     given = {**SMALL_RUNS[entry.task][1], "bidirectional": "true", "positional": "true", "batch_size": 7}
     settings = {field: value for field, value in given.items() if field in known}

@@ -86,7 +86,7 @@ def of(*items, **more):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([], "Received: []"),
+        ([], ": Input should be a valid dictionary"),
         ({"data": []}, "expected questions. Received: none"),
         ({"data": [{"title": "t"}]}, "the field data.0.paragraphs is missing"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "the field data.0.paragraphs.0.context is missing"),
@@ -120,7 +120,7 @@ def test_a_question_may_stand_twice(tmp_path):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([], "Received: []"),
+        ([], ": Input should be a valid dictionary"),
         ({"q1": None}, "q1: "),
         ({"q1": [{"answer": "0", "all": [1]}]}, "q1.0.answer: "),
         ({"q1": [{"answer": 0, "all": []}]}, "q1.0.all: "),

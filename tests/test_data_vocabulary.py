@@ -1,5 +1,7 @@
 """`data.vocabulary`: ids in Python and in a graph, the order of words, the file."""
 
+import collections
+
 import pytest
 import tensorflow as tf
 from hypothesis import example, given
@@ -11,11 +13,11 @@ from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID, Vocabulary, WordIds
 ODD = ("ü", "a\u2028b", "c\x85", "\u3000", "\ufeff", "it's")
 
 
-def test_count_orders_by_falling_count_then_alphabet():
-    tokens = [["b", "é", "a"], ["c", "b", "Z", "_EOS_"], ["a", "b", "c"]]
-    for lists in (tokens, tokens[::-1], iter(tokens)):
-        assert Vocabulary.count(lists).words == ("_EOS_", "_UNK_", "b", "a", "c", "Z", "é")
-    assert Vocabulary.count(tokens, min_count=3).words == ("_EOS_", "_UNK_", "b")
+def test_words_are_ordered_by_falling_count_then_alphabet():
+    counts = collections.Counter(["b", "é", "a", "c", "b", "Z", "_EOS_", "a", "b", "c"])
+    for each in (counts, dict(sorted(counts.items(), reverse=True))):
+        assert Vocabulary.of_counts(each).words == ("_EOS_", "_UNK_", "b", "a", "c", "Z", "é")
+    assert Vocabulary.of_counts(counts, min_count=3).words == ("_EOS_", "_UNK_", "b")
 
 
 def test_vocabulary_saves_and_loads(tmp_path):

@@ -347,7 +347,7 @@ def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monke
 
 def test_compatibility_release_sets_what_the_release_is(prepared):
     config, training = selection.configure(
-        MODELS["dam"], selection.open_dataset(prepared), {"compatibility": "release", "variant": "last"}
+        MODELS["dam"], selection.load_dataset(prepared), {"compatibility": "release", "variant": "last"}
     )
     assert (config.masking, config.scalar_bias, config.response_rows) == ("release", True, True)
     assert training.loss_clip == 10.0
@@ -412,7 +412,7 @@ def test_resume_refuses(spoilt, message, trained_selection, tmp_path):
 
 
 def test_start_refuses_datasets_that_do_not_suit(prepared, prepared_dialog, tmp_path):
-    with pytest.raises(UserError, match="was prepared for models of dialog; expected a dataset for selection"):
+    with pytest.raises(UserError, match=r"expected a dataset for models of selection\. Received: one for 'dialog'"):
         start(selection, "dam", prepared_dialog, tmp_path / "run", {})
     broken = shutil.copytree(prepared, tmp_path / "broken")
     with open(broken / "data.pkl", "rb") as file:

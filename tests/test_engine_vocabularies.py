@@ -52,7 +52,7 @@ def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"task": "dialog"}, 'expected an object with "task": "selection". Received: \'dialog\''),
+        ({"task": "dialog"}, "expected a dataset for models of selection. Received: one for 'dialog'"),
         ({"hashed_words": "9"}, "expected hashed_words of at least 0. Received: '9'"),
         ({"text": {"tokenizer": "no", "lower": True}}, "tokenizer: input should be"),
     ],

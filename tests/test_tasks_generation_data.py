@@ -109,7 +109,7 @@ def content(name, written):
     [
         (shutil.rmtree, "is no directory"),
         (content("dataset.json", b"{"), "dataset.json: expected JSON"),
-        (facts(task="reading"), '"task": "generation"'),
+        (facts(task="reading"), "for models of generation. Received: one for 'reading'"),
         (facts(tokenizer="no"), "dataset.json: tokenizer: "),
         (facts(turns=0), "dataset.json: turns: "),
         (lambda path: (path / "vocabulary.txt").unlink(), "vocabulary.txt: expected a vocabulary"),
@@ -161,7 +161,7 @@ def test_references_are_read_as_the_run_reads_texts(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "Received: []"),
+        ("[]", "Input should be a valid dictionary"),
         ('{"hi": []}', "hi: list should have at least 1 item"),
         ('{"hi": ["you", 3]}', "hi.1: input should be a valid string. Received: 3"),
         ('{"hi\\t": ["you"]}', r"texts with words for the source 'hi\t'"),

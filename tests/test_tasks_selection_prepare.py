@@ -1,5 +1,6 @@
 """`tasks.selection.prepare` and prepare.py: from text files to the files of a dataset."""
 
+import collections
 import functools
 import gzip
 import json
@@ -149,7 +150,7 @@ def test_texts_beyond_the_cache_and_blocks_are_the_same(tmp_path, monkeypatch):
 def test_prepare_trains_vectors_on_distinct_utterances_or_whole_conversations(source, tmp_path):
     options = {"min_count": 1, "seed": 3, "sample": 0.0}
     _, vectors, vocabulary, _ = run(source, tmp_path / "utterances", **options)
-    assert vocabulary == Vocabulary.count(map(str.split, UTTERANCES))
+    assert vocabulary == Vocabulary.of_counts(collections.Counter(" ".join(UTTERANCES).split()))
     trained = {"dimension": 5, "window": 2, "negative": 3, "epochs": 2, "sample": 0.0, "seed": 3}
     np.testing.assert_array_equal(vectors, train_word2vec(map(str.split, UTTERANCES), vocabulary, **trained))
 

@@ -49,7 +49,7 @@ def batch_walk(name, directory):
     files = {}
     prepare_small(name, directory, lambda: noting(files))
     with noting(files):
-        dataset = task.open_dataset(directory / SMALL_PATH[name])
+        dataset = task.load_dataset(directory / SMALL_PATH[name])
     config, training = task.configure(MODELS[model_name], dataset, settings)
     model, split = MODELS[model_name].build(config), dataset.splits["train"]
     task.initialise(model, dataset, training)

@@ -84,7 +84,7 @@ def train_and_score(label, model, settings, data, baselines):
     from tasks import TASKS
 
     task = TASKS[MODELS[model].task]
-    dataset = task.open_dataset(data)
+    dataset = task.load_dataset(data)
     for split in FLAGS.split:
         if split not in dataset.splits:
             raise UserError(f"--split expects some of {', '.join(dataset.splits)}. Received: {split}")

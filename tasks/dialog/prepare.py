@@ -139,7 +139,7 @@ def _choose_vocabulary(settings, train, candidates, knowledge):
     texts = [text for said in train for _, text in said]
     if settings.words_of == "all":
         texts += candidates + [fact.text for fact in knowledge]
-    return Vocabulary.count(map(str.split, texts))
+    return Vocabulary.of_counts(collections.Counter(" ".join(texts).split()))
 
 
 def encode_dialog(said, sentences):

@@ -157,7 +157,7 @@ class ReadingComprehensionTask(task.Task):
         Raises:
             UserError: if the file is malformed, or the dataset has no such split.
         """
-        dataset = self.open_dataset(data)
+        dataset = self.load_dataset(data)
         if not len(dataset.splits.get(split, ())):
             raise UserError(f"{dataset.path} has no examples in the split {split}")
         predictions = read_json(path)
