@@ -10,7 +10,7 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("colloquy")
 class IdTable(keras.layers.Layer):
-    """A table of ids stored in the model, int32, such as the words of its candidates; set by `set_weights`.
+    """A table of ids stored in the model, int32, such as the words of its candidates; set by `model.set_weights`.
 
     It is called with any tensor, which only makes it part of a functional model.
     """

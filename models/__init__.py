@@ -3,6 +3,8 @@
 import dataclasses
 import importlib
 
+from base import runtime
+
 
 @dataclasses.dataclass(frozen=True)
 class ModelEntry:
@@ -50,5 +52,6 @@ def __getattr__(name):
     """`from models import DAM, DAMConfig`: a class of a row of `MODELS`, imported when it is first asked for."""
     for entry in MODELS.values():
         if name in (entry.name, f"{entry.name}Config"):
+            runtime.prepare()  # before Keras loads TensorFlow
             return getattr(importlib.import_module(entry.module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -114,8 +114,8 @@ class BiDAF(ConfiguredModel):
     Returns:
         Logits of start and end, float32 `(B, 2, T)`; `masked_logits` makes those of padding, which changes no other.
 
-    Tokens are those of a batch, so `fit` takes batches from a generator, and no arrays, which it would cut by their
-    first axis. The loss here is that of an answer `(B, 2)`, its first and last word:
+    Tokens are those of a batch, so `model.fit` takes batches from a generator. It would cut arrays by their first axis.
+    The loss here is that of an answer `(B, 2)`, its first and last word:
 
     >>> model = BiDAF(BiDAFConfig(vocabulary_size=7, characters=5, hidden=3))
     >>> model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))

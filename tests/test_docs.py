@@ -243,6 +243,6 @@ def test_the_corpus_to_follow_is_read(tmp_path):
 
 
 def test_the_metric_to_follow_is_what_its_doctest_says():
-    metric = example("metrics/generation.py")["distinct_replies"]
-    [found] = doctest.DocTestFinder().find(metric, globs={"distinct_replies": metric})
+    metric = example("metrics/generation.py")["unique"]
+    [found] = doctest.DocTestFinder().find(metric, globs={"unique": metric})
     assert doctest.DocTestRunner().run(found) == doctest.TestResults(failed=0, attempted=1)

@@ -91,7 +91,10 @@ class StateTracker(keras.Model):
         offered = at["offered"] | ops.take(at["offered"], self.owner_E, axis=2)
         conditions = [at["said"], at["wished"], at["found"], ~at["told"], offered]
         at |= {name: ops.any(at[name], axis=2) for name in ("found", "offered")}
-        bits = [*(ops.any(at["wished"] & slot_E, axis=2) for slot_E in self.slot_SE), *(at[name] for name in FLAGS)]
+        bits = [
+            *(ops.any(ops.logical_and(at["wished"], slot_E), axis=2) for slot_E in self.slot_SE),
+            *(at[name] for name in FLAGS),
+        ]
         return sum(ops.cast(bit, "int32") * (1 << i) for i, bit in enumerate(bits)), conditions
 
     def _hear(self, state, sentence):
