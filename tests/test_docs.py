@@ -19,14 +19,11 @@ from test_data_corpora import Reader, of_paths
 
 from base.files import UserError
 from data.corpora import CORPORA
-from data.vocabulary import Vocabulary
 from engine.evaluate import Evaluation
 from engine.export import export
 from engine.train import start
 from models import MODELS, ModelEntry
 from tasks import RECIPES, TASKS
-from tasks.selection.data import TextSettings
-from tasks.selection.predictor import SelectionPredictor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROOMS = ("base", "benchmarks", "data", "engine", "layers", "metrics", "models", "serving", "tasks", "tools")
@@ -209,23 +206,15 @@ def test_the_model_to_follow_is_trained_scored_and_exported(bag_match, prepared,
     turns, candidates = ["hello .", "good day ."], ["i would like a table .", "goodbye ."]
     exported = tf.saved_model.load(str(tmp_path / "exported" / "1"))
     found = exported.rank(turns=tf.constant([turns]), candidates=tf.constant([candidates]))["scores"]
-    [answer] = TASKS["selection"].predictor(run).predict([{"turns": turns, "candidates": candidates}])
+    answer = TASKS["selection"].predictor(run).explain({"turns": turns, "candidates": candidates})
     np.testing.assert_allclose(found[0], answer["scores"], atol=1e-5)
+    assert answer["attention"] == []  # it has none
 
 
 def test_a_model_without_hashed_words_refuses_a_dataset_with_them(bag_match, prepared):
     dataset = dataclasses.replace(TASKS["selection"].load_dataset(prepared), hashed_words=7)
     with pytest.raises(UserError, match="hashed_words 7, BagMatchConfig"):
         TASKS["selection"].configure(MODELS["bag-match"], dataset, {})
-
-
-def test_the_model_to_follow_answers_text_and_shows_no_attention():
-    names = example("models/bag_match.py")
-    predictor = object.__new__(SelectionPredictor)  # without a run
-    predictor.vocabulary, predictor.text = Vocabulary(("_EOS_", "_UNK_", "a", "b")), TextSettings().to_json()
-    predictor.model = names["BagMatch"](names["BagMatchConfig"](vocabulary_size=4, embedding_dim=3))
-    answer = predictor.explain({"turns": ["a a", "b"], "candidates": ["a", "b c", "c"]})
-    assert sorted(answer["order"]) == [0, 1, 2] and answer["attention"] == []
 
 
 def test_the_corpus_to_follow_is_read(tmp_path):

@@ -107,8 +107,8 @@ class StateTracker(keras.Model):
         # The user's wish for a slot is the last value that differs, as in "rome instead of paris"
         other_BE, wished_BE = ops.where(user & ~state["wished"], place_BE, 0), state["wished"]
         for slot_E in self.slot_SE:
-            last_B1 = ops.max(other_BE * slot_E, axis=1, keepdims=True)
-            wished_BE = ops.where(slot_E & (last_B1 > 0), other_BE == last_B1, wished_BE)
+            last_B1 = ops.max(ops.where(slot_E, other_BE, 0), axis=1, keepdims=True)
+            wished_BE = ops.where(ops.logical_and(slot_E, last_B1 > 0), other_BE == last_B1, wished_BE)
         calls = bot[:, 0] & (response > 0) & ops.take(self.is_call_C, ops.maximum(response - 1, 0))
         changes = state["called"] & ops.any(wished_BE != state["wished"], axis=1)
         stays = ~(calls | changes)
