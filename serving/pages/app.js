@@ -1,7 +1,6 @@
 // The page: tabs, models and examples, requests that can be stopped, the address bar. No library.
 
-import "./parts.js";
-import { ask, element, onceBack, pathOf } from "./common.js";
+import { ask, element, needsKey, notice, pathOf } from "./common.js";
 import { selection } from "./selection.js";
 import { reading_comprehension } from "./reading.js";
 import { dialog, generation } from "./talk.js";
@@ -15,9 +14,17 @@ const METRICS = {
   perplexity: "How many words the model hesitates between, on average: lower is better.", "BLEU-1": "Fraction of the reply's words that are in the true reply.", "BLEU-2": "The same for pairs of words.",
   per_response: "Fraction of responses that are right.", per_dialog: "Fraction of dialogs in which every response is right.",
 };
-const wide = matchMedia("(min-width: 60rem)");
 const panels = {}; // task: a Panel
 let opened = null; // the task that is shown
+
+/** Puts what the tabs share, the templates `part-NAME`, in the place of each `data-part="NAME"`, whose children fill its slot. */
+function putParts() {
+  for (const place of document.querySelectorAll("[data-part]")) {
+    const part = document.getElementById(`part-${place.dataset.part}`).content.cloneNode(true);
+    part.querySelector("slot").replaceWith(...place.children);
+    place.replaceWith(part);
+  }
+}
 
 // === A panel ===
 
@@ -36,10 +43,14 @@ class Panel {
     const { model, compare } = this.fields;
     const options = () => models.map((each) => element("option", { value: each.name }, each.title || each.name));
     model.replaceChildren(...options());
-    compare.replaceChildren(element("option", { value: "" }, "no other model"), ...options());
+    compare.replaceChildren(element("option", { value: "" }, "no other"), ...options());
     compare.closest("label").hidden = models.length < 2;
-    for (const fold of this.panel.querySelectorAll(".settings")) fold.open = wide.matches;
     this.form.addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
+    this.form.addEventListener("keydown", (event) => { // Enter sends, unless an input method composes with it
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || !event.target.matches("textarea:read-write:not([name=passage])")) return;
+      event.preventDefault();
+      (event.target.parentNode.querySelector("[data-send]") || this.form.querySelector("[type=submit]")).click();
+    });
     this.form.addEventListener("input", (event) => event.target.closest("select") || this.changed());
     model.addEventListener("change", () => this.choose(model.value).then(() => remember(true)));
     compare.addEventListener("change", () => { this.stop(); this.clear(); this.changed(); });
@@ -62,9 +73,10 @@ class Panel {
 
   say(text) { this.form.querySelector(".error").textContent = text; }
 
-  clear() {
+  /** Removes the results; `text` says why. */
+  clear(text = "") {
     for (const place of this.panel.querySelectorAll(".result, .explanation, .other, .took")) place.replaceChildren();
-    this.say("");
+    this.say(text);
   }
 
   changed() { // by hand
@@ -80,22 +92,25 @@ class Panel {
     const { model, example } = this.fields;
     model.value = name;
     const { signal } = (this.choosing = new AbortController());
-    this.busy(true); // the server may have to load it first
+    this.busy(true);
+    this.panel.querySelector(".took").textContent = "Loading the model…";
     try {
       const { metadata } = await ask(pathOf(name, "/metadata"), null, signal);
       this.details = metadata;
     } catch (failure) {
-      if (failure.name !== "AbortError") this.say(failure.message);
+      if (failure.name !== "AbortError") this.clear(failure.message);
       return;
     } finally {
       if (this.choosing.signal === signal) this.busy(false);
     }
+    this.clear();
+    this.panel.querySelector(".settings summary").textContent = `Model and settings · ${model.selectedOptions[0].text}`;
     this.panel.querySelector(".about").replaceChildren(...about(this.details));
     this.panel.querySelector("[data-card]").hidden = !this.details.card;
     const { examples } = this.details;
     example.replaceChildren(...examples.map((each, i) => element("option", { value: i }, each.title || `Example ${i + 1}`)), element("option", { value: "" }, "none"));
     example.value = number ?? (examples.length ? 0 : "");
-    this.task.introduce(this, this.details);
+    this.task.introduce?.(this, this.details);
     if (input) this.task.fill(this, input);
     else this.fillExample();
   }
@@ -105,7 +120,7 @@ class Panel {
     this.clear();
     this.task.fill(this, this.example()?.instance || {});
     const { source } = this.example() || {};
-    this.panel.querySelector(".source").textContent = source ? `From ${source}.` : "";
+    this.panel.querySelector(".source").textContent = source ? `The example is from ${source}.` : "";
   }
 
   stop() {
@@ -114,13 +129,10 @@ class Panel {
     this.busy(false);
   }
 
-  busy(is) {
-    this.panel.querySelector(".get").setAttribute("aria-busy", is);
-    this.panel.querySelector(".spinner").hidden = !is;
-    this.panel.querySelector("[data-stop]").hidden = !is;
-  }
+  busy(is) { this.panel.querySelector(".get").setAttribute("aria-busy", is); }
 
-  async submit() {
+  /** Sends what was given; `more` is the task's own: the bubble that was edited. */
+  async submit(...more) {
     if (this.working && this.list) return; // a reply is being written
     this.stop();
     this.clear();
@@ -128,12 +140,10 @@ class Panel {
     this.began = performance.now();
     this.busy(true);
     try {
-      await this.task.submit(this, signal);
+      await this.task.submit(this, signal, ...more);
       remember(false);
     } catch (failure) {
-      if (failure.name === "AbortError") return;
-      this.clear();
-      this.say(failure.message);
+      if (failure.name !== "AbortError") this.clear(failure.message);
     } finally {
       if (this.working?.signal === signal) this.stop();
     }
@@ -183,14 +193,15 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 function copyOf(panel, kind) {
   const url = new URL(pathOf(panel.fields.model.value, ":predict"), location.href.split("#")[0]).href;
   const body = { instances: [panel.task.instance(panel)] };
+  const [bearer, os, header] = needsKey ? [' -H "Authorization: Bearer $COLLOQUY_API_KEY"', "import os\n", ', "Authorization": "Bearer " + os.environ["COLLOQUY_API_KEY"]'] : ["", "", ""];
   if (kind === "link") return location.href;
   if (kind === "JSON") return JSON.stringify(body, null, 1);
-  if (kind === "curl") return `curl --json ${quoted(JSON.stringify(body))} ${quoted(url)}`;
+  if (kind === "curl") return `curl${bearer} --json ${quoted(JSON.stringify(body))} ${quoted(url)}`;
   return `import json
-import urllib.request
+${os}import urllib.request
 
 body = ${JSON.stringify(body, null, 4)}
-headers = {"Content-Type": "application/json"}
+headers = {"Content-Type": "application/json"${header}}
 request = urllib.request.Request(${JSON.stringify(url)}, json.dumps(body).encode(), headers)
 print(json.load(urllib.request.urlopen(request)))
 `;
@@ -267,22 +278,22 @@ async function open(task, focus = false) {
 }
 
 function onTabKey(event) {
-  const step = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
-  if (step === undefined) return;
+  const usable = tabs().filter((tab) => !tab.disabled);
+  const at = usable.indexOf(event.target);
+  const next = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1 }[event.key];
+  if (next === undefined) return;
   event.preventDefault();
-  const usable = Object.keys(TASKS).filter((task) => panels[task]);
-  const at = usable.indexOf(event.target.id.slice(4));
-  const next = Number.isFinite(step) ? (at + step + usable.length) % usable.length : step < 0 ? 0 : usable.length - 1;
-  open(usable[next], true);
+  open(usable.at(next % usable.length).id.slice(4), true);
 }
 
 // === Start ===
 
-let begun = false;
 async function start() {
-  const found = begun ? null : await ask("v1/models").catch(() => null);
-  if (!found || begun) return;
-  begun = true;
+  const found = await ask("v1/models").catch(({ status, message }) => { if (status) notice(message); });
+  if (!found) {
+    addEventListener("back", start, { once: true });
+    return;
+  }
   const rows = (found.data || found.models).map((each) => ({ name: each.id, ...each }));
   const isFirst = (each) => (each.default ? 0 : 1);
   for (const tab of tabs()) {
@@ -294,10 +305,10 @@ async function start() {
     tab.addEventListener("click", () => open(task));
     tab.addEventListener("keydown", onTabKey);
   }
-  if (!Object.keys(panels).length) document.querySelector(".about").textContent = "No run is served: only exported models, by REST.";
+  if (!Object.keys(panels).length) notice("These pages need runs. Only exported models are served, by REST.");
   addEventListener("popstate", () => restore(opened));
   await restore(Object.keys(TASKS).find((task) => panels[task]));
 }
 
-onceBack(start);
+putParts();
 start();

@@ -67,23 +67,22 @@ export function chooser(label, choices, pick, deep = depth) {
   return element("div", { class: "chooser", role: "group", "aria-label": label }, element("span", { class: "hint" }, label), ...buttons);
 }
 
-/** Turns as bubbles with shaded words; `weightOf(t, k)` is the weight of word `k` of turn `t`. */
-function shadedTurns(turns, weightOf, deep = depth) {
-  return element("ol", { class: "turns shown" }, ...turns.map((words, t) => element("li", { "data-who": (turns.length - t) % 2 ? "them" : "you", dir: "auto" },
-    ...words.flatMap((word, k) => [shaded(word, weightOf(t, k), isFaint(word), deep), " "]))));
+/** Turns as bubbles whose words are shaded by a choice: `weightOf(i, t, k)` is the weight of word `k` of turn `t` under the choice `i`. */
+function turnsBy(title, label, choices, turns, weightOf, scale, maps, deep = depth) {
+  const place = element("ol", { class: "turns shown" });
+  const draw = (i) => place.replaceChildren(...turns.map((words, t) => element("li", { "data-who": (turns.length - t) % 2 ? "them" : "you", dir: "auto" },
+    ...words.flatMap((word, k) => [shaded(word, weightOf(i, t, k), isFaint(word), deep), " "]))));
+  draw(0);
+  return element("section", { class: "view", "aria-label": title }, element("h2", {}, title), chooser(label, choices, draw, deep), place, scale, asTable(maps, deep));
 }
 
-/** The matches of a response with the words of each turn. */
+/** The matches of a response with the words of each turn: of one word of the response, or the strongest of all. */
 export function matches(maps) {
   const response = maps[0].columns;
   const strongest = response.map((_, j) => Math.max(...maps.flatMap((map) => map.weights.map((row) => row[j]))));
-  const place = element("div");
-  const draw = (j) => place.replaceChildren(shadedTurns(maps.map((map) => map.rows), (t, k) => (j < 0 ? Math.max(...maps[t].weights[k]) : maps[t].weights[k][j]), depthOfMatch));
-  draw(-1);
   const choices = [{ text: "all words" }, ...response.map((text, j) => ({ text, weight: strongest[j], say: `matches of ${text}` }))];
-  return element("section", { class: "view", "aria-label": "What matched" }, element("h3", {}, "What matched"),
-    chooser("Response:", choices, (i) => draw(i - 1), depthOfMatch), place,
-    legend("Match, 1 is the strongest:", depthOfMatch, [0, 0.25, 0.5, 0.75, 1]), asTable(maps, depthOfMatch));
+  const weightOf = (i, t, k) => (i ? maps[t].weights[k][i - 1] : Math.max(...maps[t].weights[k]));
+  return turnsBy("What matched", "Response:", choices, maps.map((map) => map.rows), weightOf, legend("Match (1 is the strongest):", depthOfMatch, [0, 0.25, 0.5, 0.75, 1]), maps, depthOfMatch);
 }
 
 /** A reply's attention to the source: of one word of the reply, or the mean of all. */
@@ -92,14 +91,10 @@ export function sources([map]) {
   const turns = [[]];
   columns.forEach((word, j) => (word === END && j < columns.length - 1 ? turns[turns.length - 1].push(j) && turns.push([]) : turns[turns.length - 1].push(j)));
   const mean = columns.map((_, j) => weights.reduce((sum, row) => sum + row[j], 0) / weights.length);
-  const place = element("div");
   const shown = (word) => (word === END ? "(end)" : word);
-  const draw = (i) => place.replaceChildren(shadedTurns(turns.map((turn) => turn.map((j) => shown(columns[j]))), (t, k) => (i < 0 ? mean : weights[i])[turns[t][k]]));
-  draw(-1);
   const choices = [{ text: "mean" }, ...rows.map((text) => ({ text: shown(text), weight: 0, say: `attention while writing ${shown(text)}` }))];
-  return element("section", { class: "view", "aria-label": "What it attended to" }, element("h3", {}, "What it attended to"),
-    chooser("While writing:", choices, (i) => draw(i - 1)), place, legend("Attention weight; those of a word add up to 1:"),
-    asTable([{ ...map, rows: rows.map(shown), columns: columns.map(shown) }]));
+  return turnsBy("What it attended to", "While writing:", choices, turns.map((turn) => turn.map((j) => shown(columns[j]))), (i, t, k) => (i ? weights[i - 1] : mean)[turns[t][k]],
+    legend("Weight (sum 1 per word):"), [{ ...map, rows: rows.map(shown), columns: columns.map(shown) }]);
 }
 
 /** A memory network's attention: the sentences in memory, and the weight that each hop gives them. */
@@ -110,20 +105,19 @@ export function memories([map]) {
     ...map.weights[i].map((weight) => element("td", { class: "word", "--w": depth(weight) }, weight.toFixed(2)))));
   const rest = rows.filter((row) => row.hidden);
   const all = element("button", { type: "button", class: "quiet", onclick: () => { rest.forEach((row) => { row.hidden = false; }); all.remove(); } }, `Show ${rest.length} more, with smaller weights`);
-  return element("section", { class: "view", "aria-label": "What it remembered" }, element("h3", {}, "What it remembered"),
+  return element("section", { class: "view", "aria-label": "What it remembered" }, element("h2", {}, "What it remembered"),
     element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Sentences in memory" }, element("table", { class: "memories" },
       element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "sentence in memory"), ...map.columns.map((hop) => element("th", { scope: "col" }, hop)))),
       element("tbody", {}, ...rows))),
-    ...(rest.length ? [all] : []), legend("Attention weight; those of a hop add up to 1:"));
+    ...(rest.length ? [all] : []), legend("Weight (sum 1 per hop):"));
 }
 
 function asTable(maps, deep = depth) {
   const drawn = element("div");
   const choice = element("select", { "aria-label": "Map", onchange: () => drawn.replaceChildren(heatMap(maps[choice.value], deep)) });
   maps.forEach((map, i) => choice.append(element("option", { value: i, selected: i === maps.length - 1 }, map.title)));
-  const fold = element("details", { class: "table", ontoggle: () => drawn.children.length || choice.dispatchEvent(new Event("change")) },
+  return element("details", { class: "table", ontoggle: () => drawn.children.length || choice.dispatchEvent(new Event("change")) },
     element("summary", {}, "As a table"), ...(maps.length > 1 ? [choice] : []), drawn);
-  return fold;
 }
 
 /** The longer side runs downwards, so that the page scrolls and not the map. */

@@ -27,36 +27,65 @@ export function softmax(logits) {
 
 export const bar = (fraction, text, title) => element("span", { class: "bar", title, "--p": `${Math.round(100 * fraction)}%` }, text);
 
+/** Shows a sentence above the tabs. */
+export const notice = (text) => { document.getElementById("notice").textContent = text; };
+
 // === Requests ===
 
-const whenBack = [];
-let knocking = null;
-export const onceBack = (call) => whenBack.push(call);
+let knocking = null; // the timer while the server does not answer
 
 function setOffline(offline) {
-  document.getElementById("offline").hidden = !offline;
-  if (offline && !knocking) {
-    knocking = setInterval(() => fetch("healthz").then((r) => { if (r.ok) { setOffline(false); whenBack.forEach((call) => call()); } }).catch(() => {}), 2000);
-  } else if (!offline && knocking) {
-    clearInterval(knocking);
-    knocking = null;
-  }
+  if (offline === Boolean(knocking)) return;
+  notice(offline ? "The server does not answer. Trying again…" : "");
+  clearInterval(knocking);
+  knocking = offline ? setInterval(() => fetch("healthz").then(({ ok }) => { if (ok) setOffline(false); }, () => {}), 2000) : null;
+  if (!offline) dispatchEvent(new Event("back"));
 }
 
 async function send(path, body, signal) {
-  const request = { signal, ...(body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }) };
+  const [key, credentials] = [authorization(), await isBrowserAsked ? "same-origin" : "omit"];
+  const headers = { ...(body && { "Content-Type": "application/json" }), ...(key && { Authorization: key }) };
   let response;
   try {
-    response = await fetch(path, request);
+    response = await fetch(path, { signal, headers, credentials, ...(body && { method: "POST", body: JSON.stringify(body) }) });
   } catch (failure) {
     if (failure.name === "AbortError") throw failure;
     setOffline(true);
     throw new Error("The server does not answer.");
   }
   setOffline(false);
+  if (response.status === 401 && await giveKey(key)) return send(path, body, signal);
   if (response.ok) return response;
   const { error } = await response.json().catch(() => ({}));
   throw Object.assign(new Error(error?.message || error || `status ${response.status}`), { status: response.status });
+}
+
+// A browser that had to give the key to get this page (HTTP Basic) sends it by itself. If a key is wanted only later, the page asks.
+
+const KEY = "colloquy-key";
+export let needsKey = false; // whether a program needs a key to ask this server
+const isBrowserAsked = fetch("v1/models", { method: "HEAD", credentials: "omit" }).then(({ status }) => (needsKey = status === 401), () => false);
+
+let giving = null;
+/** Asks for a key, as the one in the header `refused` is wrong; whether there is another one. */
+function giveKey(refused) {
+  needsKey = true;
+  if (refused === authorization()) sessionStorage.removeItem(KEY);
+  if (authorization()) return true; // given meanwhile
+  giving ??= new Promise((resolve) => {
+    const asked = document.getElementById("key");
+    const field = asked.querySelector("input");
+    asked.querySelector("form").onsubmit = () => sessionStorage.setItem(KEY, field.value);
+    asked.onclose = () => { giving = null; field.value = ""; resolve(Boolean(authorization())); };
+    asked.showModal();
+  });
+  return giving;
+}
+
+/** The header with the key, whose characters are the bytes of UTF-8. */
+function authorization() {
+  const key = sessionStorage.getItem(KEY);
+  return key && `Bearer ${String.fromCharCode(...new TextEncoder().encode(key))}`;
 }
 
 /** The answer to a request, parsed; once `signal` is aborted it is an AbortError, even if the answer has arrived. */
@@ -104,16 +133,12 @@ export function acceptFile(target, button, use) {
   input.addEventListener("change", () => take(input.files[0]).then(() => { input.value = ""; }));
   button.after(input);
   button.addEventListener("click", () => input.click());
-  target.addEventListener("dragover", (event) => {
-    if (![...event.dataTransfer.types].includes("Files")) return;
-    event.preventDefault();
-    target.classList.add("drop");
-  });
-  target.addEventListener("dragleave", () => target.classList.remove("drop"));
-  target.addEventListener("drop", (event) => {
-    target.classList.remove("drop");
-    if (!event.dataTransfer.files.length) return;
-    event.preventDefault();
-    take(event.dataTransfer.files[0]);
-  });
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    target.addEventListener(kind, (event) => {
+      if (![...event.dataTransfer.types].includes("Files")) return; // text that is dragged
+      event.preventDefault();
+      target.classList.toggle("drop", kind === "dragover");
+      if (kind === "drop") take(event.dataTransfer.files[0]);
+    });
+  }
 }

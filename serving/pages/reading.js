@@ -9,13 +9,11 @@ export const reading_comprehension = {
   begin(state) {
     acceptFile(state.fields.passage, state.panel.querySelector("[data-file]"), (text) => {
       state.stop();
-      state.clear();
       state.fields.passage.value = text;
       state.changed();
-      state.say(text.length > LONGEST ? `The file has ${text.length.toLocaleString("en")} characters; ${LONGEST.toLocaleString("en")} are the most.` : "");
+      state.clear(text.length > LONGEST ? `The file has ${text.length.toLocaleString("en")} characters; ${LONGEST.toLocaleString("en")} are the most.` : "");
     });
   },
-  introduce() {},
   fill(state, { passage = "", question = "" }) {
     state.fields.passage.value = passage;
     state.fields.question.value = question;
@@ -47,26 +45,27 @@ function view(state, instance, found, title) {
   };
   draw(0);
   requestAnimationFrame(() => { const mark = passage.querySelector("mark"); if (mark) passage.scrollTop = mark.offsetTop - passage.offsetTop - passage.clientHeight / 2; });
-  const best = element("ol", { class: "ranked" }, ...(found.n_best || []).filter((each) => /[\p{L}\p{N}]/u.test(each.answer)).map((each) => element("li", {},
-    each.confidence == null ? bar(each.probability, percent(each.probability), "probability within the passage") : bar(each.confidence, percent(each.confidence), "confidence"), element("span", { dir: "auto" }, each.answer))));
+  const best = (found.n_best || []).filter((each) => /[\p{L}\p{N}]/u.test(each.answer));
+  const rows = best.map((each) => element("li", {}, each.confidence == null ? bar(each.probability, percent(each.probability), "probability within the passage") : bar(each.confidence, percent(each.confidence), "confidence"),
+    element("span", { dir: "auto" }, each.answer)));
   return element("section", { class: "view", "aria-label": title }, element("h2", {}, title), answer, element("p", { class: "hint" }, remarks(found)),
-    ...(choices.length ? [chooser("Shade words by", choices, draw)] : []), passage,
-    ...(choices.length ? [legend("Weight:")] : []), element("h3", {}, "Best answers"), best);
+    ...(choices.length ? [chooser("Shade by", choices, draw)] : []), passage, ...(choices.length ? [legend("Weight:")] : []),
+    ...(best.length > 1 ? [element("h3", {}, "Best answers"), element("ol", { class: "ranked" }, ...rows)] : []));
 }
 
 /** What the words of the passage can be shaded by: probabilities, or attention from and to the question. */
 function choicesOf(maps) {
   const found = [];
   for (const { title, rows, columns, weights } of maps) {
-    if (title === "probabilities") found.push({ text: "the answer's start and end", words: columns, weights: columns.map((_, j) => Math.max(...weights.map((row) => row[j]))) });
+    if (title === "probabilities") found.push({ text: "first and last word of the answer", words: columns, weights: columns.map((_, j) => Math.max(...weights.map((row) => row[j]))) });
     else if (rows.length === 1) found.push({ text: "attention of the question", words: columns, weights: weights[0] });
     else columns.forEach((word, j) => found.push({ text: word, weight: 0, say: `attention to ${word}`, words: rows, weights: weights.map((row) => row[j]) }));
   }
-  return found;
+  return found.sort((a, b) => Boolean(a.say) - Boolean(b.say)); // what concerns one word comes last
 }
 
 function remarks(found) {
-  const said = found.confidence == null ? ["No scale of confidence: evaluate.py makes one on dev."] : [`Confidence ${percent(found.confidence)}: how many such answers are correct, if the passage answers every second question.`];
+  const said = found.confidence == null ? ["Confidence unknown: evaluate.py measures it on dev."] : [`Confidence ${percent(found.confidence)}: of 100 such answers about ${Math.round(100 * found.confidence)} are right, if the text answers every second question.`];
   if (found.unknown_percent) said.push(`The model does not know ${found.unknown_percent} % of the words.`);
   return said.join(" ");
 }

@@ -4,34 +4,57 @@ import { acceptFile, bar, element, explain, lines, percent, predict, softmax } f
 import { matches } from "./attention.js";
 
 const texts = (list) => [...list.querySelectorAll("textarea")].map((field) => field.value.trim()).filter(Boolean);
+const changed = (list) => list.dispatchEvent(new Event("input", { bubbles: true }));
 
 function row(list, text, name) {
   const field = element("textarea", { rows: Math.min(6, Math.ceil((text.length + 1) / 44)), dir: "auto" });
   field.value = text;
-  field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey) return;
-    event.preventDefault();
-    field.form.requestSubmit();
-  });
   field.addEventListener("paste", (event) => { // several lines become several rows
     const pasted = lines(event.clipboardData.getData("text"));
     if (pasted.length < 2 || field.value) return;
     event.preventDefault();
     setRows(list, [...texts(list), ...pasted], name);
-    list.dispatchEvent(new Event("input", { bubbles: true }));
+    changed(list);
   });
-  const remove = element("button", { type: "button", class: "remove", onclick: () => { item.remove(); number(list, name); list.dispatchEvent(new Event("input", { bubbles: true })); } }, "×");
-  const item = element("li", {}, field, remove);
+  const grip = element("button", { type: "button", class: "grip", title: "Drag, or press Alt and an arrow key" });
+  const remove = element("button", { type: "button", class: "remove", onclick: () => { item.remove(); number(list, name); changed(list); } }, "×");
+  const item = element("li", {}, grip, field, remove);
+  letMove(list, item, grip, name);
   list.append(item);
   number(list, name);
   return field;
+}
+
+/** Moves a row past its neighbours: by its grip with mouse, finger or arrow keys, and with Alt and arrow keys from anywhere in it. */
+function letMove(list, item, grip, name) {
+  const move = (step) => { // the neighbour moves, so that the row keeps the focus and the pointer
+    if (step < 0) item.after(item.previousElementSibling);
+    else item.before(item.nextElementSibling);
+    item.scrollIntoView({ block: "nearest" });
+    number(list, name);
+    changed(list);
+    document.getElementById("moved").textContent = `${name} moved to place ${[...list.children].indexOf(item) + 1} of ${list.children.length}.`;
+  };
+  const middle = (row) => { const { top, height } = row.getBoundingClientRect(); return top + height / 2; };
+  grip.addEventListener("pointerdown", (event) => grip.setPointerCapture(event.pointerId));
+  grip.addEventListener("pointermove", ({ pointerId, clientY }) => {
+    if (!grip.hasPointerCapture(pointerId)) return;
+    while (item.previousElementSibling && clientY < middle(item.previousElementSibling)) move(-1);
+    while (item.nextElementSibling && clientY > middle(item.nextElementSibling)) move(1);
+  });
+  item.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!step || !(event.altKey || event.target === grip)) return;
+    event.preventDefault();
+    if (step < 0 ? item.previousElementSibling : item.nextElementSibling) move(step);
+  });
 }
 
 function number(list, name) {
   [...list.children].forEach((item, i, all) => {
     item.dataset.who = (all.length - i) % 2 ? "them" : "you";
     item.querySelector("textarea").setAttribute("aria-label", `${name} ${i + 1}`);
-    item.querySelector("button").setAttribute("aria-label", `Remove ${name.toLowerCase()} ${i + 1}`);
+    for (const [kind, verb] of [["grip", "Move"], ["remove", "Remove"]]) item.querySelector(`.${kind}`).setAttribute("aria-label", `${verb} ${name.toLowerCase()} ${i + 1}`);
   });
 }
 
@@ -60,7 +83,7 @@ export const selection = {
   introduce(state, { responses }) {
     const hint = state.panel.querySelector("[data-retrieval]");
     hint.hidden = state.panel.querySelector("[data-empty]").hidden = !responses;
-    hint.textContent = `Without any: the best of an index of ${(responses || 0).toLocaleString("en")} responses.`;
+    hint.textContent = `Or leave them out, and an index of ${(responses || 0).toLocaleString("en")} responses is searched.`;
   },
   fill(state, { turns = [], candidates = [] }) {
     setRows(place(state, "turns"), turns, "Turn");
@@ -100,9 +123,9 @@ function ranking(state, instance, found, model) {
     const text = element("span", { dir: "auto" }, candidates[i]);
     if (isTrue) text.append(" ", element("span", { class: "truth" }, "✓ true response"));
     const title = `${found.totals ? "logit + 16 × similarity of the questions" : "logit"}: ${logits[i].toFixed(2)}`;
-    buttons.push(element("button", { type: "button", "aria-pressed": "false", onclick: () => select(n) }, bar(shares[i], percent(shares[i]), title), text, ...said));
+    buttons.push(element("button", { type: "button", "aria-pressed": "false", onclick: () => select(n).then(() => state.explanation.scrollIntoView({ block: "nearest" })) }, bar(shares[i], percent(shares[i]), title), text, ...said));
     return element("li", {}, buttons[n]);
   }));
-  const note = element("p", { class: "hint" }, "Bars: a softmax over these candidates. Choose one to see what matched.");
+  const note = element("p", { class: "hint" }, "Percentages: a softmax over these responses. Choose one to see what matched.");
   return { view: element("section", { class: "view", "aria-label": `Ranking by ${model}` }, element("h2", {}, state.asked().length > 1 ? model : "Ranking"), list, note), select };
 }

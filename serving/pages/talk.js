@@ -3,9 +3,11 @@
 import { bar, element, explain, percent, stream } from "./common.js";
 import { memories, sources } from "./attention.js";
 
-function show(state, who, text, note) {
+/** Shows a bubble; `at` is the place in the talk of what one said oneself, which can be edited. */
+function show(state, who, text, note, at) {
   const line = element("li", { "data-who": who, dir: "auto" });
   write(line, text, note);
+  if (at != null) line.append(element("button", { type: "button", class: "edit", "aria-label": `Edit “${text.slice(0, 40)}”`, title: "Edit, and continue from here", onclick: () => edit(state, line, text, at) }));
   state.list.append(line);
   line.scrollIntoView({ block: "nearest" });
   return line;
@@ -16,55 +18,72 @@ function write(line, text, note) {
   if (note) line.append(element("span", { class: "note" }, note));
 }
 
-/** Shows what somebody says and a bubble that waits; `answer(bubble)` fills it. If it fails, the text is to be said again. */
-async function exchange(state, said, answer) {
-  const own = show(state, "you", said);
+/** A field in the place of a bubble; once sent, the talk ends before it and continues with its text. */
+function edit(state, line, text, at) {
+  const bubble = [...line.childNodes];
+  const field = element("textarea", { rows: 1, dir: "auto", "aria-label": "What you said", enterkeyhint: "send" });
+  const cancel = () => { line.replaceChildren(...bubble); line.querySelector("button").focus(); };
+  const button = (name, onclick, isSent) => element("button", { type: "button", class: "quiet", "data-send": isSent, onclick }, name);
+  field.value = text;
+  field.addEventListener("keydown", ({ key }) => { if (key === "Escape") cancel(); });
+  line.replaceChildren(field, button("Say this instead", () => state.submit({ line, at, said: field.value.trim() }), true), button("Cancel", cancel));
+  field.focus();
+}
+
+/** Shows what somebody says and a bubble that waits; `answer(bubble)` fills it. If it fails, all is as before. */
+async function exchange(state, { line, at, said }, answer) {
+  const { talk, list, fields: { text: field } } = state;
+  const lines = [...list.children];
+  const cut = line ? lines.slice(lines.indexOf(line)) : [];
+  cut.forEach((each) => each.remove());
+  const own = show(state, "you", said, "", at);
   const bubble = show(state, "bot", "…");
   bubble.classList.add("waiting");
-  const field = state.fields.text;
-  field.value = "";
+  if (line) field.focus();
+  else field.value = "";
   try {
     await answer(bubble);
   } catch (failure) {
-    own.remove();
-    bubble.remove();
-    if (!field.value && own.dataset.forgotten == null && !state.restarted) field.value = said;
+    if (state.talk === talk) { // neither answered nor started again
+      own.remove();
+      bubble.remove();
+      list.append(...cut);
+      if (!line && !field.value) field.value = said;
+    }
     throw failure;
   } finally {
     bubble.classList.remove("waiting");
   }
 }
 
-function other(state, model, text, best = []) { // what the second model says to the same
-  const view = element("section", { class: "view", "aria-label": `Reply of ${model}` }, element("h2", {}, model), element("p", { class: "bubble", dir: "auto" }, text || "(silence)"), ...options(best, "Its best replies", "h3"));
-  state.panel.querySelector(".other").replaceChildren(view);
-}
-
 function options(best, title, heading = "h2") {
   if (best.length < 2) return [];
-  const rows = best.slice(0, 5).map(({ text, score }) => element("li", {}, score >= 0 ? bar(score, percent(score), "probability") : element("span", { class: "bar plain", title: "log probability, as the search ranks" }, score.toFixed(2)), element("span", { dir: "auto" }, text)));
-  return [element(heading, {}, title), element("ol", { class: "ranked" }, ...rows)];
+  const isLog = best[0].score < 0;
+  const rows = best.slice(0, 5).map(({ text, score }) => element("li", {}, isLog ? element("span", { class: "bar plain" }, score.toFixed(2)) : bar(score, percent(score)), element("span", { dir: "auto" }, text)));
+  const scale = isLog ? "Log probability, as the search ranks: nearer to 0 is better." : "Probability among all responses that the model knows.";
+  return [element("section", { class: "view" }, element(heading, {}, title), element("ol", { class: "ranked" }, ...rows), element("p", { class: "hint" }, scale))];
 }
 
+const draft = (state) => ({ at: state.talk.length, said: state.fields.text.value.trim() });
+const textOf = (turn) => { const text = turn.text ?? turn; return text === "<SILENCE>" ? "" : text; };
+const factsFound = (count) => `${count} ${count === 1 ? "fact" : "facts"} found`;
+
 const base = {
-  introduce() {},
   input(state) { return { [this.key]: state.talk, draft: state.fields.text.value }; },
   fill(state, input) {
     const turns = [...(input[this.key] || [])];
-    const draft = input.draft ?? (turns.length ? textOf(turns.pop()) : ""); // an example's last turn is ready to be said
-    state.restarted = true;
+    const text = input.draft ?? (turns.length ? textOf(turns.pop()) : ""); // an example's last turn is ready to be said
     state.stop();
-    state.restarted = false;
     state.talk = turns;
     state.list.replaceChildren();
-    let facts = 0;
     turns.forEach((turn, i) => {
-      facts = turn.speaker === "fact" ? facts + 1 : 0;
-      if (facts) return facts > 1 ? write(state.list.lastChild, `${facts} facts found`) : show(state, "fact", "1 fact found");
-      const you = turn.speaker ? turn.speaker === "user" : (turns.length + 1 - i) % 2 === 1;
-      return show(state, you ? "you" : "bot", textOf(turn));
+      const isOwn = turn.speaker ? turn.speaker === "user" : (turns.length + 1 - i) % 2 === 1;
+      const isAfterFacts = turns[i - 1]?.speaker === "fact"; // silence that lets the bot continue
+      if (turn.speaker === "fact" || (isAfterFacts && !textOf(turn))) return;
+      const facts = turns.slice(i + 1).findIndex(({ speaker }) => speaker !== "fact");
+      show(state, isOwn ? "you" : "bot", textOf(turn), facts > 0 && factsFound(facts), isOwn ? i : null);
     });
-    state.fields.text.value = draft;
+    state.fields.text.value = text;
   },
   begin(state) {
     state.list = state.panel.querySelector(".talk");
@@ -74,73 +93,71 @@ const base = {
       state.changed();
     });
   },
+  async submit(state, signal, next = draft(state)) {
+    if (!next.said && !this.isSilenceSaid) throw new Error("Say something first.");
+    const instance = this.instance(state, next);
+    const [model, second] = state.asked();
+    await exchange(state, next, async (bubble) => {
+      const beside = second && explain(second, instance, signal);
+      beside?.catch(() => {}); // it is awaited below
+      const found = await this.reply(state, model, instance, bubble, signal);
+      state.result.replaceChildren(...options(found.best, this.title));
+      state.answered(state.result);
+      state.explanation.replaceChildren(...(found.attention.length ? [this.map(found.attention)] : []));
+      if (!beside) return;
+      const theirs = await beside;
+      const text = theirs.said ? spoken(theirs).join(" · ") : theirs.response;
+      state.panel.querySelector(".other").replaceChildren(element("section", { class: "view", "aria-label": `Reply of ${second}` },
+        element("h2", {}, second), element("p", { class: "bubble", dir: "auto" }, text || "(silence)"), ...options(theirs.best, this.title, "h3")));
+    });
+  },
 };
-const SILENCE = "<SILENCE>";
-const textOf = (turn) => { const text = turn.text ?? turn; return text === SILENCE ? "" : text; };
 
 export const generation = {
   ...base,
   key: "turns",
+  title: "Best replies",
+  map: sources,
   begin(state) {
     base.begin.call(this, state);
     const adapt = () => { state.fields.temperature.disabled = state.fields.search.value !== "sample"; };
     state.fields.search.addEventListener("change", adapt);
     adapt();
   },
-  decode({ search, temperature }) {
-    return search.value === "sample" ? `sample=true,temperature=${temperature.value || 0.8},top_p=0.9` : search.value;
+  instance(state, { at, said } = draft(state)) {
+    const { search, temperature } = state.fields;
+    const decode = search.value === "sample" ? `sample=true,temperature=${temperature.value || 0.8},top_p=0.9` : search.value;
+    return { turns: [...state.talk.slice(0, at), said].filter(Boolean), decode };
   },
-  instance(state, said = state.fields.text.value.trim()) {
-    return { turns: [...state.talk, said].filter(Boolean), decode: this.decode(state.fields) };
-  },
-  async submit(state, signal) {
-    const said = state.fields.text.value.trim();
-    const { turns, decode } = this.instance(state);
-    if (!said) throw new Error("Say something first.");
-    const [model, second] = state.asked();
-    await exchange(state, said, async (bubble) => {
-      const beside = second && explain(second, { turns, decode }, signal);
-      beside?.catch(() => {});
-      const found = await stream(model, turns, decode, (text) => write(bubble, text), signal);
-      write(bubble, found.response);
-      state.talk = [...turns, found.response];
-      state.result.replaceChildren(...options(found.best, "Its best replies"));
-      state.answered(state.result);
-      state.explanation.replaceChildren(...(found.attention.length ? [sources(found.attention)] : []));
-      if (beside) { const theirs = await beside; other(state, second, theirs.response, theirs.best); }
-    });
+  async reply(state, model, { turns, decode }, bubble, signal) {
+    const found = await stream(model, turns, decode, (text) => write(bubble, text), signal);
+    write(bubble, found.response);
+    state.talk = [...turns, found.response];
+    return found;
   },
 };
+
+const spoken = ({ said }) => said.filter(({ speaker }) => speaker === "bot").map(({ text }) => text);
 
 export const dialog = {
   ...base,
   key: "history",
+  title: "Most probable responses",
+  isSilenceSaid: true,
+  map: memories,
   begin(state) {
     base.begin.call(this, state);
-    state.fields.find.addEventListener("input", (event) => { event.stopPropagation(); browse(state); });
+    state.fields.find.addEventListener("input", () => browse(state));
+    state.fields.find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); }); // nothing is said
   },
   introduce(state) { browse(state); },
-  instance: (state) => ({ history: [...state.talk, { speaker: "user", text: state.fields.text.value.trim() }] }),
-  async submit(state, signal) {
-    const { history } = this.instance(state);
-    const said = history[history.length - 1].text;
-    const [model, second] = state.asked();
-    await exchange(state, said, async (bubble) => {
-      const beside = second && explain(second, { history }, signal);
-      beside?.catch(() => {});
-      const found = await explain(model, { history }, signal);
-      const facts = found.said.filter((each) => each.speaker === "fact").length;
-      const bots = found.said.filter((each) => each.speaker === "bot");
-      bots.forEach(({ text }, i) => {
-        const note = text.startsWith("api_call ") ? `${facts} facts found` : "";
-        if (i) show(state, "bot", text, note); else write(bubble, text, note);
-      });
-      state.talk = [...history, ...found.said];
-      state.result.replaceChildren(...options(found.best, "Most probable responses"));
-      state.answered(state.result);
-      state.explanation.replaceChildren(...(found.attention.length ? [memories(found.attention)] : []));
-      if (beside) { const theirs = await beside; other(state, second, theirs.said.filter((each) => each.speaker === "bot").map((each) => each.text).join(" · "), theirs.best); }
-    });
+  instance: (state, { at, said } = draft(state)) => ({ history: [...state.talk.slice(0, at), { speaker: "user", text: said }] }),
+  async reply(state, model, { history }, bubble, signal) {
+    const found = await explain(model, { history }, signal);
+    const facts = found.said.filter(({ speaker }) => speaker === "fact").length;
+    for (const [i, text] of spoken(found).entries()) write(i ? show(state, "bot", "") : bubble, text, text.startsWith("api_call ") && factsFound(facts));
+    state.talk = [...history, ...found.said];
+    return found;
   },
 };
 

@@ -10,7 +10,7 @@ import uvicorn
 
 from engine.predictor import Size
 from serving.app import create_app
-from serving.limits import Limits
+from serving.limits import Access, Limits
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -158,8 +158,8 @@ class Server:
         self.models, self.port = models, 0
         self.start()
 
-    def start(self):
-        app = create_app(self.models, Limits(body_bytes=1_000_000), milliseconds=1.0)
+    def start(self, key=None):
+        app = create_app(self.models, Limits(body_bytes=1_000_000), Access(api_key=key), milliseconds=1.0)
         config = uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="error", lifespan="on")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
@@ -172,6 +172,11 @@ class Server:
         self.server.should_exit = True
         self.server.force_exit = True
         self.thread.join(10)
+
+    def restart(self, key):
+        """The same server, which asks for a key now."""
+        self.stop()
+        self.start(key)
 
     @property
     def url(self):
@@ -195,19 +200,44 @@ def browser():
         chromium.close()
 
 
-@pytest.fixture(params=[(1280, 900), (390, 844)], ids=["wide", "narrow"])
-def page(browser, server, request):
-    width, height = request.param
-    context = browser.new_context(viewport={"width": width, "height": height})
+@contextlib.contextmanager
+def opened(browser, url, **options):
+    """A page of its own; nothing on it may fail or open a dialog of the browser."""
+    context, problems = browser.new_context(**options), []
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
     page.set_default_timeout(10_000)
-    problems = []
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
-    page.goto(server.url)
+    page.goto(url)
     page.locator("#panel-selection .about:not(:empty)").wait_for(state="attached")
     yield page
     with contextlib.suppress(Exception):
         context.close()
     assert problems == []
+
+
+@pytest.fixture(params=[(1440, 900), (390, 844)], ids=["wide", "narrow"])
+def page(browser, server, request):
+    width, height = request.param
+    with opened(browser, server.url, viewport={"width": width, "height": height}) as page:
+        yield page
+
+
+def open_tab(page, name):
+    page.get_by_role("tab", name=name).click()
+    panel = page.get_by_role("tabpanel")
+    panel.locator(".about:not(:empty)").wait_for(state="attached")
+    return panel
+
+
+def tab(name):
+    @pytest.fixture
+    def panel(page):
+        return open_tab(page, name)
+
+    return panel
+
+
+TABS = {"Pick a response": "Rank", "Ask a text": "Ask", "Talk": "Say", "Book a table": "Say"}
+ranking, reading, talk, booking = map(tab, TABS)

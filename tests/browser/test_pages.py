@@ -10,6 +10,8 @@ import urllib.parse
 
 import pytest
 
+from tests.browser.conftest import TABS, open_tab, opened
+
 expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = [
@@ -24,19 +26,13 @@ HOSTILE = [
     "x" * 100_000,
 ]
 NAMES = ["no", "perhaps ✓ true response", "the one at the window"]
+COLOURS = "each => [getComputedStyle(each).borderTopColor, getComputedStyle(document.body).backgroundColor]"
 DROP = """([selector, name, text]) => {
     const data = new DataTransfer();
     data.items.add(new File([text], name, { type: "text/plain" }));
     const at = document.querySelector(selector);
     for (const kind of ["dragover", "drop"]) at.dispatchEvent(new DragEvent(kind, { dataTransfer: data }));
 }"""
-
-
-def open_tab(page, name):
-    page.get_by_role("tab", name=name).click()
-    panel = page.get_by_role("tabpanel")
-    panel.locator(".about:not(:empty)").wait_for(state="attached")
-    return panel
 
 
 def unfold(panel):
@@ -51,162 +47,239 @@ def fields(panel, kind):
     return panel.locator(f".give .{kind} textarea").evaluate_all("all => all.map((each) => each.value)")
 
 
-def say(panel, text):
-    panel.locator("[name=text]").fill(text)
+def say(panel, text, reply=None):
+    """Says `text`, or what the field has, and waits for the reply."""
+    if text is not None:
+        panel.locator("[name=text]").fill(text)
     press(panel, "Say")
+    if reply:
+        panel.locator(".talk li", has_text=reply).wait_for()
+
+
+def edit(panel, text, new):
+    press(panel, f"Edit “{text}”")
+    panel.get_by_label("What you said").fill(new)
+    press(panel, "Say this instead")
+
+
+def rank(panel, button="Rank"):
+    press(panel, button)
+    ranked = panel.locator(".ranked button")
+    ranked.first.wait_for()
+    return ranked
+
+
+def said(panel):
+    return panel.locator(".talk li").all_inner_texts()
+
+
+def run_before_request(program):
+    names = {}
+    exec(program.split("request = ")[0], names)
+    return names
+
+
+def copied(panel, kind):
+    press(panel, kind)
+    panel.get_by_text(f"Copied: {kind}.").wait_for()
+    return panel.page.evaluate("navigator.clipboard.readText()")
+
+
+def light(colour):
+    """Relative luminance of `rgb(...)`, plus the .05 of WCAG's contrast ratio."""
+    weighted = zip((0.2126, 0.7152, 0.0722), re.findall(r"\d+", colour), strict=False)
+    return 0.05 + sum(weight * (int(part) / 255) ** 2.2 for weight, part in weighted)
 
 
 # === Examples and models ===
 
 
-def test_the_example_is_ranked_its_true_response_is_marked_and_explained(page, models):
-    panel = page.get_by_role("tabpanel")
-    assert "fake, trained on a test; dev: R10@1 0.500." in panel.locator(".about").text_content()
-    assert "ranked first of 10" in panel.locator(".about abbr").get_attribute("title")
-    assert fields(panel, "turns") == ["hi", "which table ?"]
-    assert panel.locator(".truth").count() == 0
-    press(panel, "Rank")
-    ranked = panel.locator(".ranked button")
-    ranked.first.wait_for()
+def test_the_example_is_ranked_its_true_response_is_marked_and_explained(page, ranking):
+    assert "fake, trained on a test; dev: R10@1 0.500." in ranking.locator(".about").text_content()
+    assert "ranked first of 10" in ranking.locator(".about abbr").get_attribute("title")
+    assert fields(ranking, "turns") == ["hi", "which table ?"]
+    assert ranking.locator(".truth").count() == 0
+    ranked = rank(ranking)
     softmax = ["99 %", "1 %", "< 1 %"]  # of -2, -7 and -21
     assert [text.split("\n")[0] for text in ranked.all_inner_texts()] == softmax
     assert [text.split("\n")[-1] for text in ranked.all_inner_texts()] == NAMES
     assert ranked.first.get_attribute("aria-pressed") == "true"
     ranked.nth(2).click()
-    panel.get_by_role("button", name="matches of table").wait_for(state="detached")
-    panel.get_by_role("button", name="matches of window").wait_for()
+    ranking.get_by_role("button", name="matches of table").wait_for(state="detached")
+    ranking.get_by_role("button", name="matches of window").wait_for()
     assert ranked.nth(2).get_attribute("aria-pressed") == "true"
-    assert re.fullmatch(r"\d+\.\d\d s", panel.locator(".took").inner_text())
+    assert re.fullmatch(r"\d+\.\d\d s", ranking.locator(".took").inner_text())
     top = ranked.first.bounding_box()["y"]
     assert 0 <= top <= page.viewport_size["height"]  # without scrolling by hand
 
 
-def test_turns_and_candidates_are_rows(page, models):
-    panel = page.get_by_role("tabpanel")
-    panel.get_by_role("button", name="Remove turn 1").click()
-    panel.get_by_label("Turn 1", exact=True).fill("is there a table ?")
-    press(panel, "Add a response")
-    panel.get_by_label("Response 4", exact=True).fill("there is")
+def test_turns_and_candidates_are_rows(page, ranking, models):
+    ranking.get_by_role("button", name="Remove turn 1").click()
+    ranking.get_by_label("Turn 1", exact=True).fill("is there a table ?")
+    press(ranking, "Add a response")
+    ranking.get_by_label("Response 4", exact=True).fill("there is")
     page.evaluate(DROP, [".candidate-box", "mine.txt", "one\n\n two \n"])
-    panel.get_by_label("Response 3", exact=True).wait_for(state="detached")
-    press(panel, "Rank")
-    panel.locator(".ranked button").first.wait_for()
+    ranking.get_by_label("Response 3", exact=True).wait_for(state="detached")
+    rank(ranking)
     assert models["fake-selection"].asked[0] == {"turns": ["is there a table ?"], "candidates": ["one", "two"]}
-    assert panel.locator(".truth").count() == 0
+    assert ranking.locator(".truth").count() == 0
 
 
-def test_without_candidates_the_index_is_asked(page, models):
-    panel = page.get_by_role("tabpanel")
-    assert "the best of an index of 2,345 responses" in panel.inner_text()
-    press(panel, "Ask the index instead")
-    panel.locator(".ranked button").first.wait_for()
+def test_without_candidates_the_index_is_asked(ranking, models):
+    assert "an index of 2,345 responses is searched" in ranking.inner_text()
+    found = rank(ranking, "Ask the index instead").all_inner_texts()
+    assert found == ["> 99 %\ntoo\nonce said to: oh / so", "< 1 %\nof the index\nonce said to: hi"]
     assert "candidates" not in models["fake-selection"].asked[0]
-    assert panel.locator(".ranked button").all_inner_texts() == [
-        "> 99 %\ntoo\nonce said to: oh / so",
-        "< 1 %\nof the index\nonce said to: hi",
-    ]
 
 
-def test_the_default_model_is_first_and_the_others_are_sorted(page):
-    panel = open_tab(page, "Talk")
-    unfold(panel)
-    titles = panel.locator("[name=model] option").all_inner_texts()
+def test_the_default_model_is_first_and_the_others_are_sorted(page, talk):
+    unfold(talk)
+    titles = talk.locator("[name=model] option").all_inner_texts()
     assert titles == ["Title of fake-generation", "Title of a-other-talk"]
-    press(panel, "Model card")
+    press(talk, "Model card")
     assert page.get_by_role("dialog").locator("pre").inner_text() == "# A card\n\nWhat it cannot do."
     page.keyboard.press("Escape")
     assert page.get_by_role("dialog").count() == 0
 
 
+def test_rows_are_dragged_and_moved_by_keyboard(page, ranking):
+    first, last = (ranking.get_by_label(f"Move response {i}", exact=True) for i in (1, 3))
+    first.hover()
+    page.mouse.down()
+    last.hover(position={"x": 9, "y": 30})  # past its middle
+    page.mouse.up()
+    assert fields(ranking, "candidates") == ["no", "perhaps", "the one at the window"]
+    ranking.get_by_label("Response 3", exact=True).press("Alt+ArrowUp")
+    assert fields(ranking, "candidates") == ["no", "the one at the window", "perhaps"]
+    assert page.evaluate("document.activeElement.ariaLabel") == "Response 2"
+    assert page.get_by_role("status").first.inner_text() == "Response moved to place 2 of 3."
+    ranking.get_by_label("Move turn 2", exact=True).press("ArrowUp")
+    ranking.get_by_label("Turn 1", exact=True).press("Alt+ArrowUp")  # it is the first
+    assert fields(ranking, "turns") == ["which table ?", "hi"]
+    page.wait_for_url("**which+table*hi**")
+
+
 # === Reading ===
 
 
-def test_the_answer_is_marked_and_words_are_shaded_where_they_are(page):
-    panel = open_tab(page, "Ask a text")
-    panel.get_by_label("Question").press("Enter")
-    panel.locator("mark").wait_for()
-    assert panel.locator("mark").inner_text() == "Paris" and "✓ correct" in panel.inner_text()
-    weights = panel.locator(".passage .word").evaluate_all(
+def test_the_answer_is_marked_and_words_are_shaded_where_they_are(reading):
+    reading.get_by_label("Question").press("Enter")
+    reading.locator("mark").wait_for()
+    assert reading.locator("mark").inner_text() == "Paris" and "✓ correct" in reading.inner_text()
+    weights = reading.locator(".passage .word").evaluate_all(
         "all => all.map((each) => [each.textContent, each.style.getPropertyValue('--w')])"
     )
     assert dict(map(tuple, weights))["Ann"] == "0.000" and weights[-2:] == [["Paris", "1.000"], [".", "1.000"]]
-    press(panel, "attention to lives")
-    assert panel.locator(".passage .word").first.evaluate("each => each.style.getPropertyValue('--w')") == "0.100"
-    assert panel.locator(".passage").inner_text() == "Ann lives in Rome. Bob lives in Paris."
-    panel.get_by_label("Text", exact=True).fill("👩 Ann lives in Rome. Bob lives in Paris.")
-    panel.get_by_label("Question").fill("Who lives in Rome?")
-    press(panel, "Ask")
-    panel.locator("mark", has_text="Rome").wait_for()  # after a character of two UTF-16 units
-    assert panel.locator("mark").inner_text() == "Rome"
+    press(reading, "attention to lives")
+    assert reading.locator(".passage .word").first.evaluate("each => each.style.getPropertyValue('--w')") == "0.100"
+    assert reading.locator(".passage").inner_text() == "Ann lives in Rome. Bob lives in Paris."
+    reading.get_by_label("Text", exact=True).fill("👩 Ann lives in Rome. Bob lives in Paris.")
+    reading.get_by_label("Question").fill("Who lives in Rome?")
+    press(reading, "Ask")
+    reading.locator("mark", has_text="Rome").wait_for()  # after a character of two UTF-16 units
+    assert reading.locator("mark").inner_text() == "Rome"
 
 
-def test_the_window_that_was_read_is_shaded(page, models):
+def test_the_window_that_was_read_is_shaded(reading, models):
     window = {"rows": ["start", "end"], "columns": ["Ann", "lives", "in", "Bonn"], "weights": [[0, 0, 0, 1]] * 2}
     models["fake-reading_comprehension"].flow = lambda *_: [{"title": "probabilities", **window}]
-    panel = open_tab(page, "Ask a text")
-    panel.get_by_label("Text", exact=True).fill("Ann lives in Rome. Ann lives in Bonn.")
-    panel.get_by_label("Question").fill("Who lives in Bonn")
-    press(panel, "Ask")
-    panel.locator("mark", has_text="Bonn").wait_for()
-    assert panel.locator(".passage .word").all_inner_texts() == window["columns"]
-    assert panel.locator(".passage > span").evaluate("each => each.firstChild.textContent") == "Ann lives in Rome. "
+    reading.get_by_label("Text", exact=True).fill("Ann lives in Rome. Ann lives in Bonn.")
+    reading.get_by_label("Question").fill("Who lives in Bonn")
+    press(reading, "Ask")
+    reading.locator("mark", has_text="Bonn").wait_for()
+    assert reading.locator(".passage .word").all_inner_texts() == window["columns"]
+    assert reading.locator(".passage > span").evaluate("each => each.firstChild.textContent") == "Ann lives in Rome. "
 
 
-def test_a_doubtful_answer_is_called_so(page):
-    panel = open_tab(page, "Ask a text")
-    panel.get_by_label("Question").fill("what is xyzzy?")
-    press(panel, "Ask")
-    panel.get_by_text("The text may not answer this. Its best words: xyzzy").wait_for()
-    assert "Confidence 75 %" in panel.inner_text() and "does not know 12.5 % of the words" in panel.inner_text()
-    assert panel.locator(".ranked li").all_inner_texts() == ["75 %\nxyzzy", "13 %\nAnn"]
+def test_a_doubtful_answer_is_called_so(reading):
+    reading.get_by_label("Question").fill("what is xyzzy?")
+    press(reading, "Ask")
+    reading.get_by_text("The text may not answer this. Its best words: xyzzy").wait_for()
+    assert "Confidence 75 %" in reading.inner_text() and "does not know 12.5 % of the words" in reading.inner_text()
+    assert reading.locator(".ranked li").all_inner_texts() == ["75 %\nxyzzy", "13 %\nAnn"]
 
 
-def test_a_text_file_is_dropped_onto_the_passage(page):
-    panel = open_tab(page, "Ask a text")
+def test_a_text_file_is_dropped_onto_the_passage(page, reading):
     page.evaluate(DROP, ["[name=passage]", "notes.txt", "Eve lives in Bonn."])
-    expect(panel.locator("[name=passage]")).to_have_value("Eve lives in Bonn.")
-    panel.locator("input[type=file]").set_input_files({"name": "b.txt", "mimeType": "text/plain", "buffer": b"Bob."})
-    expect(panel.locator("[name=passage]")).to_have_value("Bob.")
+    expect(reading.locator("[name=passage]")).to_have_value("Eve lives in Bonn.")
+    reading.locator("input[type=file]").set_input_files({"name": "b.txt", "mimeType": "text/plain", "buffer": b"Bob."})
+    expect(reading.locator("[name=passage]")).to_have_value("Bob.")
 
 
 # === Conversations ===
 
 
-def test_talk_continues_and_starts_again(page, models):
-    panel = open_tab(page, "Talk")
-    assert panel.locator(".talk li").all_inner_texts() == ["hi", "hello"]  # the example's last turn is in the field
-    press(panel, "Say")
-    panel.get_by_text("you said: tea ?", exact=True).first.wait_for()
+def test_talk_continues_and_starts_again(talk, models):
+    assert said(talk) == ["hi", "hello"]  # the example's last turn is in the field
+    say(talk, None, "you said: tea ?")
     asked = models["fake-generation"].asked
     assert asked[-1] == {"turns": ["hi", "hello", "tea ?"], "decode": "beam=5,length_penalty=1,block_ngrams=3"}
-    press(panel, "attention while writing said:")
-    assert panel.locator(".turns.shown .word").last.evaluate("each => each.style.getPropertyValue('--w')") == "1.000"
-    unfold(panel)
-    assert panel.get_by_label("Temperature").is_disabled()
-    panel.get_by_label("Search").select_option("sample")
-    assert panel.get_by_label("Temperature").is_enabled()
-    say(panel, "again")
-    panel.locator(".talk li", has_text="you said: again").wait_for()
+    press(talk, "attention while writing said:")
+    assert talk.locator(".turns.shown .word").last.evaluate("each => each.style.getPropertyValue('--w')") == "1.000"
+    unfold(talk)
+    assert talk.get_by_label("Temperature").is_disabled()
+    talk.get_by_label("Search").select_option("sample")
+    assert talk.get_by_label("Temperature").is_enabled()
+    say(talk, "again", "you said: again")
     assert asked[-1]["decode"] == "sample=true,temperature=0.8,top_p=0.9"
     assert asked[-1]["turns"] == ["hi", "hello", "tea ?", "you said: tea ?", "again"]
-    press(panel, "Start again")
-    assert panel.locator(".talk li").count() == 0
+    press(talk, "Start again")
+    assert talk.locator(".talk li").count() == 0
 
 
-def test_a_reply_appears_word_by_word_and_the_page_waits(page, models):
+def test_an_earlier_sentence_is_edited_and_the_talk_continues_from_it(page, talk, models):
+    say(talk, None, "you said: tea ?")
+    press(talk, "Edit “hi”")
+    talk.get_by_label("What you said").press("Escape")
+    assert said(talk) == ["hi", "hello", "tea ?", "you said: tea ?"]
+    page.keyboard.press("Enter")  # the focus is on the button again
+    talk.get_by_label("What you said").fill("good evening")
+    page.keyboard.press("Enter")
+    talk.locator(".talk li", has_text="you said: good evening").wait_for()
+    assert said(talk) == ["good evening", "you said: good evening"]
+    say(talk, "and now", "you said: and now")
+    asked = [instance["turns"] for instance in models["fake-generation"].asked[1:]]
+    assert asked == [["good evening"], ["good evening", "you said: good evening", "and now"]]
+
+
+def test_an_edit_that_is_stopped_changes_nothing(talk, models):
+    models["fake-generation"].delay = 0.5
+    edit(talk, "hi", "good evening")
+    talk.locator(".talk li", has_text="good evening").wait_for()
+    press(talk, "Stop")
+    assert talk.get_by_label("What you said").input_value() == "good evening"
+    press(talk, "Cancel")
+    assert said(talk) == ["hi", "hello"] and talk.locator("[name=text]").input_value() == "tea ?"
+
+
+def test_a_sentence_of_a_booking_is_edited(booking, models):
+    say(booking, "hi", "turn 1: noted")
+    say(booking, "search", "what about casa")
+    edit(booking, "search", "wait")
+    booking.locator(".talk li", has_text="turn 3: noted").wait_for()
+    assert said(booking) == ["hi", "turn 1: noted", "wait", "turn 3: noted"]
+    assert [each["text"] for each in models["fake-dialog"].asked[-1]["history"]] == ["hi", "turn 1: noted", "wait"]
+
+
+def test_an_input_method_may_compose_with_enter(talk):
+    for is_composing, count in ((True, 2), (False, 4)):
+        talk.locator("[name=text]").dispatch_event("keydown", {"key": "Enter", "isComposing": is_composing})
+        assert talk.locator(".talk li").count() == count
+
+
+def test_a_reply_appears_word_by_word_and_the_page_waits(page, talk, models):
     models["fake-generation"].delay = 0.7
-    panel = open_tab(page, "Talk")
-    press(panel, "Start again")
-    panel.locator("[name=text]").fill("tea")
-    panel.locator("[name=text]").press("Enter")
-    assert panel.locator(".talk li").first.inner_text() == "tea"  # at once
-    assert panel.locator(".get").get_attribute("aria-busy") == "true" and panel.locator(".spinner").is_visible()
-    panel.get_by_text("you said:", exact=True).wait_for()  # its last word is missing
+    press(talk, "Start again")
+    talk.locator("[name=text]").fill("tea")
+    talk.locator("[name=text]").press("Enter")
+    assert talk.locator(".talk li").first.inner_text() == "tea"  # at once
+    assert talk.locator(".get").get_attribute("aria-busy") == "true" and talk.locator(".spinner").is_visible()
+    talk.get_by_text("you said:", exact=True).wait_for()  # its last word is missing
     page.keyboard.type("and milk")  # the focus is where it was
-    panel.locator(".talk li", has_text="you said: tea").wait_for()
-    panel.locator(".spinner").wait_for(state="hidden")
-    assert panel.locator("[name=text]").input_value() == "and milk"
-    assert panel.locator(".get").get_attribute("aria-busy") == "false"
+    talk.locator(".talk li", has_text="you said: tea").wait_for()
+    talk.locator(".spinner").wait_for(state="hidden")
+    assert talk.locator("[name=text]").input_value() == "and milk"
+    assert talk.locator(".get").get_attribute("aria-busy") == "false"
 
 
 def test_starting_again_and_another_example_stop_what_is_under_way(page, models):
@@ -226,90 +299,101 @@ def test_starting_again_and_another_example_stop_what_is_under_way(page, models)
     assert fields(panel, "turns") == ["is it cold ?"]
 
 
-def test_a_table_is_booked_with_the_history_kept_by_the_page(page, models):
-    panel = open_tab(page, "Book a table")
+def test_a_table_is_booked_with_the_history_kept_by_the_page(booking, models):
     for text, reply in (("hi", "turn 1: noted"), ("", "turn 3: noted"), ("search", "what about casa")):
-        say(panel, text)
-        panel.locator(".talk li", has_text=reply).wait_for()
-    assert "api_call italian\n1 facts found" in panel.locator(".talk").inner_text()
-    assert panel.locator(".memories tbody tr").count() == 5
-    say(panel, "good")
-    panel.locator(".talk li", has_text="turn 10: noted").wait_for()
+        say(booking, text, reply)
+    assert "api_call italian\n1 fact found" in booking.locator(".talk").inner_text()
+    assert booking.locator(".memories tbody tr").count() == 5
+    say(booking, "good", "turn 10: noted")
     history = models["fake-dialog"].asked[-1]["history"]
     speakers = ["user", "bot", "user", "bot", "user", "bot", "fact", "user", "bot", "user"]
     assert [each["speaker"] for each in history] == speakers[: len(history)]
-    panel.locator(".knowledge summary").click()
-    panel.get_by_label("Find").fill("italian")
-    assert panel.locator(".facts div").all_inner_texts() == ["casa R_cuisine italian"]
+    booking.locator(".knowledge summary").click()
+    booking.get_by_label("Find").fill("italian")
+    booking.get_by_label("Find").press("Enter")  # says nothing
+    assert booking.locator(".facts div").all_inner_texts() == ["casa R_cuisine italian"]
+    assert models["fake-dialog"].asked[-1]["history"] == history and booking.locator(".spinner").is_hidden()
 
 
-def test_two_models_answer_the_same(page, models):
+def test_two_models_answer_the_same(page):
     panel = open_tab(page, "Talk")
     unfold(panel)
-    panel.get_by_label("Beside it").select_option("a-other-talk")
+    panel.get_by_label("Compare with").select_option("a-other-talk")
     say(panel, "tea ?")
-    panel.get_by_role("region", name="Reply of a-other-talk").wait_for()
-    assert models["a-other-talk"].asked or "you said: tea ?" in panel.locator(".other").inner_text()
+    other = panel.get_by_role("region", name="Reply of a-other-talk")
+    assert other.locator(".bubble").inner_text() == "you said: tea ?"
+    is_beside = other.bounding_box()["x"] > panel.locator(".result").bounding_box()["x"]
+    assert is_beside == (page.viewport_size["width"] > 1000)
     panel = open_tab(page, "Ask a text")
     unfold(panel)
-    assert panel.get_by_label("Beside it").is_hidden()  # there is one model
+    assert panel.get_by_label("Compare with").is_hidden()  # there is one model
 
 
 # === Address bar and copies ===
 
 
-def test_a_link_opens_the_same_and_back_returns(page, browser, server):
-    panel = page.get_by_role("tabpanel")
-    panel.get_by_label("Example").select_option("Weather")
-    panel.get_by_label("Response 1", exact=True).fill("a bit")
+def test_a_link_opens_the_same_and_back_returns(page, ranking, browser):
+    ranking.get_by_label("Example").select_option("Weather")
+    ranking.get_by_label("Response 1", exact=True).fill("a bit")
     page.wait_for_url("**a+bit**")
-    press(panel, "link")
-    panel.get_by_text("Copied: link.").wait_for()
-    link = page.evaluate("navigator.clipboard.readText()")
+    link = copied(ranking, "link")
     page.reload()
     page.get_by_label("Response 1", exact=True).wait_for()
-    assert fields(panel, "candidates") == ["a bit", "yes"]
+    assert fields(ranking, "candidates") == ["a bit", "yes"]
     open_tab(page, "Talk")
     page.go_back()
     page.locator("#panel-selection").wait_for()
-    assert fields(panel, "candidates") == ["a bit", "yes"]
-    other = browser.new_page()
-    other.goto(link)
-    other.get_by_label("Response 1", exact=True).wait_for()
-    assert fields(other.get_by_role("tabpanel"), "candidates") == ["a bit", "yes"]
-    other.close()
+    assert fields(ranking, "candidates") == ["a bit", "yes"]
+    with opened(browser, link) as other:
+        assert fields(other.get_by_role("tabpanel"), "candidates") == ["a bit", "yes"]
 
 
-def test_a_reload_keeps_the_talk(page):
-    panel = open_tab(page, "Talk")
-    press(panel, "Say")
-    panel.locator(".talk li", has_text="you said: tea ?").wait_for()
-    panel.locator(".spinner").wait_for(state="hidden")
+def test_a_reload_keeps_the_talk(page, talk):
+    say(talk, None, "you said: tea ?")
+    talk.locator(".spinner").wait_for(state="hidden")
     page.reload()
-    panel.locator(".talk li", has_text="you said: tea ?").wait_for()
-    assert panel.locator(".talk li").all_inner_texts() == ["hi", "hello", "tea ?", "you said: tea ?"]
+    talk.locator(".talk li", has_text="you said: tea ?").wait_for()
+    assert said(talk) == ["hi", "hello", "tea ?", "you said: tea ?"]
 
 
-def test_a_request_is_copied_for_programs(page, server):
-    panel = page.get_by_role("tabpanel")
-    panel.get_by_label("Turn 2", exact=True).fill('what\'s "here"?')
-    found = {}
-    for kind in ("curl", "Python", "JSON"):
-        press(panel, kind)
-        panel.get_by_text(f"Copied: {kind}.").wait_for()
-        found[kind] = page.evaluate("navigator.clipboard.readText()")
+def test_a_request_is_copied_for_programs(page, ranking, server):
+    ranking.get_by_label("Turn 2", exact=True).fill('what\'s "here"?')
+    found = {kind: copied(ranking, kind) for kind in ("curl", "Python", "JSON")}
+    assert "Authorization" not in str(found)
     body = json.loads(found["JSON"])
     assert body["instances"][0]["turns"] == ["hi", 'what\'s "here"?']
     assert f"{server.url}v1/models/fake-selection:predict" in found["curl"] and r"what'\''s" in found["curl"]
-    names = {}
-    exec(found["Python"].split("request = ")[0], names)  # the literal is Python's
-    assert names["body"] == body
-    panel.get_by_label("Turn 2", exact=True).fill("long " * 2000)
+    assert run_before_request(found["Python"])["body"] == body  # the literal is Python's
+    ranking.get_by_label("Turn 2", exact=True).fill("long " * 2000)
     page.wait_for_timeout(400)
     assert "long" not in urllib.parse.unquote(page.url)  # the history keeps it
     page.reload()
     page.get_by_label("Turn 2", exact=True).wait_for()
-    assert fields(panel, "turns")[1].startswith("long long")
+    assert fields(ranking, "turns")[1].startswith("long long")
+
+
+def test_the_page_asks_for_the_key_once(page, ranking, server):
+    server.restart("schlüssel")
+    press(ranking, "Rank")
+    for key in ("wrong", "schlüssel"):
+        page.get_by_label("Key", exact=True).fill(key)
+        page.get_by_role("button", name="Continue").click()
+    ranking.locator(".explanation section").wait_for()
+    assert page.evaluate("[localStorage.length, ...Object.values(sessionStorage)]") == [0, "schlüssel"]
+    say(open_tab(page, "Talk"), None, "you said: tea ?")
+    assert page.get_by_role("dialog").count() == 0 and "schl" not in urllib.parse.unquote(page.url)
+
+
+def test_copies_have_the_place_of_the_key(browser, server, monkeypatch):
+    server.restart("secret")
+    monkeypatch.setenv("COLLOQUY_API_KEY", "secret")
+    with opened(browser, server.url, http_credentials={"username": "", "password": "secret"}) as page:
+        panel = page.get_by_role("tabpanel")
+        rank(panel)  # the browser has the key
+        assert page.get_by_role("dialog").count() == 0
+        curl, program = copied(panel, "curl"), copied(panel, "Python")
+    assert '-H "Authorization: Bearer $COLLOQUY_API_KEY"' in curl and "secret" not in curl + program
+    assert run_before_request(program)["headers"]["Authorization"] == "Bearer secret"
 
 
 # === Keyboard, sizes, hostile text, errors ===
@@ -327,54 +411,78 @@ def test_tabs_are_reached_by_keyboard(page):
     assert page.evaluate("document.activeElement.name") == "example"
 
 
-def test_nothing_overflows_the_window(page):
-    panel = page.get_by_role("tabpanel")
-    panel.get_by_label("Turn 1", exact=True).fill("word " * 60)
-    panel.get_by_label("Response 1", exact=True).fill("y" * 3000)
-    press(panel, "Rank")
-    panel.locator(".ranked button").nth(2).click()
-    panel.get_by_role("region", name="What matched").wait_for()
+def test_nothing_overflows_the_window(page, ranking):
+    ranking.get_by_label("Turn 1", exact=True).fill("word " * 60)
+    ranking.get_by_label("Response 1", exact=True).fill("y" * 3000)
+    rank(ranking).nth(2).click()
+    ranking.get_by_role("region", name="What matched").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
+def test_each_tab_says_what_it_will_show(page):
+    for tab, button in TABS.items():
+        panel = open_tab(page, tab)
+        assert panel.locator(".empty").inner_text().startswith(f"Press {button}")
+        press(panel, button)
+        panel.locator(".view").first.wait_for()
+        assert panel.locator(".empty").is_hidden()
+
+
+def test_what_comes_back_is_beside_what_one_gives_and_the_map_beside_the_ranking(page, ranking):
+    rank(ranking)
+    ranking.locator(".explanation section").wait_for()
+    names = (".give", ".result", ".explanation")
+    give, result, shown = (ranking.locator(name).bounding_box() for name in names)
+    is_wide = page.viewport_size["width"] > 1000
+    assert (give["x"] + give["width"] < result["x"] and result["x"] + result["width"] < shown["x"]) == is_wide
+    assert not ranking.locator(".settings").evaluate("fold => fold.open")
+    assert ranking.locator("summary").first.inner_text() == "Model and settings · Title of fake-selection"
+    assert ranking.locator(".explanation .legend .word").all_inner_texts() == ["0", "0.25", "0.5", "0.75", "1"]
+    assert ranking.locator(".explanation .chip.faint").all_inner_texts() == ["no"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_borders_of_fields_can_be_seen(page, ranking, scheme):
+    page.emulate_media(color_scheme=scheme)
+    for name in ("textarea", "select", "[type=submit]"):
+        border, paper = map(light, ranking.locator(name).first.evaluate(COLOURS))
+        assert max(border / paper, paper / border) >= 3
+
+
 @pytest.mark.parametrize("text", HOSTILE, ids=["markup", "right-to-left", "emoji", "long"])
-def test_hostile_text_stays_text(page, text):
-    panel = open_tab(page, "Talk")
-    press(panel, "Start again")
-    say(panel, text)
-    panel.locator(".talk li[data-who=bot]:not(.waiting)").wait_for()
-    assert panel.locator(".talk li[data-who=you]").inner_text() == text
+def test_hostile_text_stays_text(page, talk, text):
+    press(talk, "Start again")
+    say(talk, text)
+    talk.locator(".talk li[data-who=bot]:not(.waiting)").wait_for()
+    assert talk.locator(".talk li[data-who=you]").inner_text() == text
     assert page.evaluate("document.querySelectorAll('.talk img, .talk script').length") == 0
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_an_error_is_one_sentence_and_clears_the_old_result(page):
-    panel = open_tab(page, "Ask a text")
-    press(panel, "Ask")
-    panel.locator("mark").wait_for()
-    panel.get_by_label("Text", exact=True).fill("z" * 200_001)
-    press(panel, "Ask")
-    panel.get_by_text("may have 200,000 characters at most").wait_for()
-    assert panel.locator("mark").count() == 0
+def test_an_error_is_one_sentence_and_clears_the_old_result(reading):
+    press(reading, "Ask")
+    reading.locator("mark").wait_for()
+    reading.get_by_label("Text", exact=True).fill("z" * 200_001)
+    press(reading, "Ask")
+    reading.get_by_text("may have 200,000 characters at most").wait_for()
+    assert reading.locator("mark").count() == 0
 
 
-def test_the_server_goes_and_comes_back(page, server):
-    panel = page.get_by_role("tabpanel")
+def test_the_server_goes_and_comes_back(page, ranking, server):
     server.stop()
-    press(panel, "Rank")
-    page.locator("#offline").wait_for(state="visible")
-    assert "does not answer" in panel.locator(".error").inner_text()
+    press(ranking, "Rank")
+    page.locator("#notice").wait_for(state="visible")
+    assert "does not answer" in ranking.locator(".error").inner_text()
     server.start()
-    page.locator("#offline").wait_for(state="hidden")
-    press(panel, "Rank")
-    panel.locator(".ranked button").first.wait_for()
+    page.locator("#notice").wait_for(state="hidden")
+    rank(ranking)
 
 
 @pytest.mark.skipif("AXE" not in os.environ, reason="AXE=axe.min.js names no file of axe-core")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(page, scheme):
     page.emulate_media(color_scheme=scheme)
-    for tab, button in (("Pick a response", "Rank"), ("Ask a text", "Ask"), ("Talk", "Say"), ("Book a table", "Say")):
+    for tab, button in TABS.items():
         panel = open_tab(page, tab)
         unfold(panel)
         press(panel, button)
