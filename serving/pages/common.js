@@ -43,7 +43,7 @@ function setOffline(offline) {
 }
 
 async function send(path, body, signal) {
-  const [key, credentials] = [authorization(), await isBrowserAsked ? "same-origin" : "omit"];
+  const [key, credentials] = [authorization(), await isOpen ? "omit" : "same-origin"];
   const headers = { ...(body && { "Content-Type": "application/json" }), ...(key && { Authorization: key }) };
   let response;
   try {
@@ -60,11 +60,11 @@ async function send(path, body, signal) {
   throw Object.assign(new Error(error?.message || error || `status ${response.status}`), { status: response.status });
 }
 
-// A browser that had to give the key to get this page (HTTP Basic) sends it by itself. If a key is wanted only later, the page asks.
+// A browser that had to prove itself to get this page (HTTP Basic, a proxy's cookie) continues to. If a key is wanted only later, the page asks.
 
 const KEY = "colloquy-key";
 export let needsKey = false; // whether a program needs a key to ask this server
-const isBrowserAsked = fetch("v1/models", { method: "HEAD", credentials: "omit" }).then(({ status }) => (needsKey = status === 401), () => false);
+const isOpen = fetch("v1/models", { method: "HEAD", credentials: "omit" }).then(({ ok, status }) => { needsKey = status === 401; return ok; }, () => false);
 
 let giving = null;
 /** Asks for a key, as the one in the header `refused` is wrong; whether there is another one. */

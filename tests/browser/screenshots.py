@@ -9,7 +9,7 @@ from playwright.sync_api import sync_playwright
 
 OUT = pathlib.Path(__file__).parents[2] / "docs" / "screenshots"
 TASKS = {"selection": "Rank", "reading_comprehension": "Ask", "generation": "Say", "dialog": "Say"}
-SIZES = {"wide_light": (1280, 900), "phone_dark": (390, 844)}
+SIZES = {"wide_light": (1440, 900), "phone_dark": (390, 844)}
 
 
 def take(browser, url, task, button, name):
@@ -25,7 +25,7 @@ def take(browser, url, task, button, name):
         page.evaluate("scrollTo(0, 0)")
     file = OUT / f"{task}_{name}.png"
     page.screenshot(path=file)
-    Image.open(file).convert("RGB").quantize(128).save(file, optimize=True)
+    Image.open(file).convert("RGB").quantize(48).save(file, optimize=True)
     page.close()
 
 
