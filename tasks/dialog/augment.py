@@ -81,14 +81,18 @@ ENDINGS = "|||instead|please|instead of {}|rather than {}|not {}"
 
 
 def augment(dialogs, search, rng):
-    """Copies the full dialogs among some.
+    """Copies the full dialogs among some: with facts, and calls that have all `SLOTS`, which those of task 6 lack.
 
     Args:
         dialogs: Lists of `(speaker, text)`.
         search: Function from an `api_call` to the facts that it finds, see `tasks.dialog.data.World.search`.
         rng: `random.Random`.
     """
-    full = [said for said in dialogs if any(text.startswith(CALL) for _, text in said) and "fact" in dict(said)]
+
+    def words_of_calls(said):
+        return {len(text.split()) for _, text in said if text.startswith(CALL)}
+
+    full = [said for said in dialogs if "fact" in dict(said) and words_of_calls(said) == {1 + len(SLOTS)}]
     return [_Copy(said, search, rng).said for said in full]
 
 
