@@ -2,7 +2,7 @@
 
 python chat.py --run=runs/memma
 python chat.py --run=runs/bidaf                         # then: /read notes.txt
-python chat.py --run=runs/dam --index=build/index       # of tools.build_index; default: RUN/index, of RUN/pairs
+python chat.py --run=runs/dam --index=build/index       # of tools.build_index; default: RUN/index, or one of RUN/pairs
 python chat.py --run=runs/dam --candidates=answers.txt  # your own answers, one per line
 python chat.py --run=runs/chat --reverse_run=runs/back  # a reverse model chooses among replies, against dull ones
 python chat.py --run=runs/memma < lines.txt             # plain text out, each message a line
@@ -17,7 +17,7 @@ from base.files import UserError
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory that train.py made.", required=True)
-flags.DEFINE_string("index", None, "Selection: index of tools.build_index; default: RUN/index, built of RUN/pairs.")
+flags.DEFINE_string("index", None, "Selection: index of tools.build_index; default: RUN/index, or one of RUN/pairs.")
 flags.DEFINE_string("candidates", None, "Selection: file of answers to rank, one per line.")
 flags.DEFINE_string("reverse_run", None, "Generation: run of a reverse model, which chooses among the replies found.")
 flags.DEFINE_float("reverse_weight", 0.5, "Weight of the reverse model's score.", lower_bound=0.0, upper_bound=1.0)

@@ -57,9 +57,9 @@ def checksum(path):
 
 
 def checksums_of(directory, without=()):
-    """`{name: [checksum]}` of the files of a directory and its subdirectories, hidden files left out."""
-    names = (file.relative_to(directory).as_posix() for file in sorted(directory.rglob("[!.]*")) if file.is_file())
-    return {name: [checksum(directory / name)] for name in names if name not in without}
+    """`{name: [checksum]}` of the files of a directory and its subdirectories, without hidden ones and some others."""
+    files = (file.relative_to(directory) for file in sorted(directory.rglob("[!.]*")) if file.is_file())
+    return {file.as_posix(): [checksum(directory / file)] for file in files if file.parts[0] not in without}
 
 
 def seal(directory):

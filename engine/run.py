@@ -39,8 +39,8 @@ CONFIG, BEST, LAST = "config.json", "best.weights.h5", "last.npz"
 HISTORY, METRICS, VOCABULARY, EXAMPLES = "history.jsonl", "metrics.json", "vocabulary.txt", "examples.json"
 LOCK, CARD, PAGE = ".lock", "README.md", "page.json"
 TOY = "A toy: it knows only the invented town of the embedded sample."
-UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE)
-"""Files of a published run without a checksum: answers do not depend on them."""
+UNSEALED = (CHECKSUMS, LAST, HISTORY, METRICS, EXAMPLES, CARD, PAGE, "index")
+"""Files of a published run without a checksum: answers do not depend on them; and an index, which has its own."""
 
 
 @dataclasses.dataclass(frozen=True)

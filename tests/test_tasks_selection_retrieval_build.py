@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import run_script
 
-from base.files import UserError
+from base.files import UserError, checksums_of, seal
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from tasks.selection.retrieval.build import (
@@ -114,39 +114,39 @@ def test_conversations_of_a_prepared_dataset_and_of_its_files_are_the_same(prepa
 
 
 @pytest.fixture
-def run_with_pairs(trained_selection, prepared, tmp_path):
-    """A run directory with the conversations that it was trained on."""
+def run_with_pairs(trained_selection, prepared, tmp_path, monkeypatch):
+    """A run directory with the conversations that it was trained on; the cache is beside it."""
     path = shutil.copytree(trained_selection.path, tmp_path / "given")
     shutil.copytree(prepared.parent / "raw", path / "pairs")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return path
 
 
-def test_a_run_with_pairs_gets_its_index_when_it_is_needed(run_with_pairs, selection_predictor, prepared, capsys):
+def test_a_run_with_pairs_gets_an_index_in_the_cache_once(run_with_pairs, selection_predictor, prepared, capsys):
+    before = checksums_of(run_with_pairs)
     built = index_of_run(run_with_pairs, selection_predictor)
-    assert built == run_with_pairs / "index"
+    assert built.parent == run_with_pairs.parent / "cache" / "colloquy" and checksums_of(run_with_pairs) == before
     assert capsys.readouterr().out == f"{built}: built once, of {run_with_pairs / 'pairs'}\n"
     stored = RetrievalIndex(built, selection_predictor.vocabulary)
     assert stored.config["made_of"] == ["pairs"] and stored.size > 9
     said = {text for talk in of_corpus("smn", prepared.parent / "raw") for text in talk}
     assert {stored.utterance(number) for number in range(stored.size)} <= said
-    before = (built / "config.json").stat().st_mtime_ns
+    time = (built / "config.json").stat().st_mtime_ns
     assert index_of_run(run_with_pairs, selection_predictor) == built and capsys.readouterr().out == ""
-    assert (built / "config.json").stat().st_mtime_ns == before
+    assert (built / "config.json").stat().st_mtime_ns == time
+    with open(run_with_pairs / "pairs" / "train.txt", "a") as file:
+        file.write("1\thow are you ?\tfine\n")
+    assert index_of_run(run_with_pairs, selection_predictor) != built
 
 
-@pytest.mark.parametrize("made_of, rebuilt", [(["pairs"], True), (["build/ubuntu-irc"], False)])
-def test_an_index_of_an_older_format_is_built_again_where_it_was_built_from_the_pairs(
-    run_with_pairs, selection_predictor, made_of, rebuilt
-):
+def test_an_index_of_another_version_in_a_run_is_refused(run_with_pairs, selection_predictor):
     index = run_with_pairs / "index"
     index.mkdir()
-    (index / "config.json").write_text(json.dumps({"index": VERSION - 1, "made_of": made_of}))
-    found = index_of_run(run_with_pairs, selection_predictor)
-    if rebuilt:
-        assert RetrievalIndex(found, selection_predictor.vocabulary).size > 9
-    else:
-        with pytest.raises(UserError, match=f"expected an index of version {VERSION}"):
-            RetrievalIndex(found, selection_predictor.vocabulary)
+    (index / "config.json").write_text(json.dumps({"index": VERSION - 1}))
+    seal(index)
+    assert index_of_run(run_with_pairs, selection_predictor) == index
+    with pytest.raises(UserError, match=f"expected an index of version {VERSION}"):
+        RetrievalIndex(index, selection_predictor.vocabulary)
 
 
 def test_no_index_is_built_without_pairs_or_where_it_cannot_be(
@@ -159,7 +159,7 @@ def test_no_index_is_built_without_pairs_or_where_it_cannot_be(
     (run_with_pairs / "pairs" / "train.txt").write_text("1\tno response\n")
     with pytest.raises(UserError, match=r"train.txt, line 1"):
         index_of_run(run_with_pairs, selection_predictor)
-    assert not [path.name for path in run_with_pairs.iterdir() if "index" in path.name]
+    assert not list((run_with_pairs.parent / "cache" / "colloquy").iterdir())
 
 
 # === tools.build_index ===

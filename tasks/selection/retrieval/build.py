@@ -4,22 +4,23 @@ import array
 import collections
 import dataclasses
 import functools
+import hashlib
 import json
 import os
 import pathlib
 import re
-import shutil
 
 import bm25s
 import numpy as np
 import scipy.sparse
 
-from base.files import UserError, atomic_directory, seal
+from base.files import UserError, atomic_directory, check_output, checksum, checksums_of, seal
 from data.corpora import CORPORA
 from data.flat_arrays import numbering
 from data.sequences import Sequences, document_frequency
 from data.tokenizers import words_of
 from data.vocabulary import SPECIALS, Vocabulary
+from engine.run import BEST
 from tasks.selection.data import as_texts, load_dataset
 from tasks.selection.retrieval import index as files
 from tasks.selection.retrieval.encoder import PairEncoder
@@ -28,7 +29,7 @@ from tasks.selection.retrieval.index import READ, TURNS, vocabulary_hash
 FIT_PAIRS = 200_000
 """Most pairs, drawn at random, that the encoder is fitted to."""
 INDEX, PAIRS = "index", "pairs"
-"""In a run directory: its index, and the conversations in the format `smn` that it is built from."""
+"""In a run directory: its index, and conversations in the format `smn` that one can be built from."""
 PLACEHOLDERS = {SPECIALS[1].lower(), "__path__", "__url__", "unconvertable"}
 """Words that replace removed text in corpora."""
 PART = 20_000
@@ -93,23 +94,30 @@ def build(predictor, out, conversations, made_of=()):
 
 
 def index_of_run(path, predictor):
-    """The index in the directory `path` of the run of a `tasks.selection.predictor.SelectionPredictor`.
+    """The index for the run in the directory `path` of a `tasks.selection.predictor.SelectionPredictor`.
 
-    Builds it from the run's conversations if it is missing, or if it was built from them in an older format. Returns
-    `None` if there are no conversations, or the index cannot be written.
+    That of its directory. Else it is built, once, from the run's conversations in `$XDG_CACHE_HOME/colloquy`, under a
+    name that depends on them and the model; nothing is written into the run. `None` without conversations, or where
+    nothing can be written.
     """
     index, pairs = path / INDEX, path / PAIRS
-    buildable = pairs.is_dir() and os.access(path, os.W_OK)
-    if buildable and files.is_outdated(index, [PAIRS]):
-        shutil.rmtree(index, ignore_errors=True)
-    if buildable and not index.is_dir():
+    if index.is_dir() or not pairs.is_dir():
+        return index if index.is_dir() else None
+    made_of = [files.VERSION, vocabulary_hash(predictor.vocabulary), checksum(path / BEST), checksums_of(pairs)]
+    key = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+    index = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache", "colloquy", key)
+    if not index.is_dir():
+        try:
+            check_output(index)
+        except UserError:
+            return None
         print(f"{index}: built once, of {pairs}", flush=True)
         try:
             build(predictor, index, of_corpus("smn", pairs), [PAIRS])
         except UserError:
             if not index.is_dir():  # else another process has built it meanwhile
                 raise
-    return index if index.is_dir() else None
+    return index
 
 
 # === Conversations ===

@@ -186,23 +186,10 @@ def read_config(path):
     Raises:
         UserError: with the command that builds it again, if a file is not, or is of another version.
     """
-    config = _config(path) if is_sealed(path) else {}
-    if config.get("index") == VERSION:
-        return config
+    with contextlib.suppress(UserError, KeyError, TypeError):
+        if is_sealed(path) and (config := read_json(path / CONFIG))["index"] == VERSION:
+            return config
     raise UserError(
         f"{path}: expected an index of version {VERSION}, each file as it was written. Remove it and build it again: "
         f"python -m tools.build_index --run=RUN --corpus=CORPUS --source=DIRECTORY --out={path}"
     )
-
-
-def is_outdated(path, made_of):
-    """True for an index of another version that was made of these sources."""
-    config = _config(path)
-    return config.get("index", VERSION) != VERSION and config.get("made_of") == made_of
-
-
-def _config(path):
-    with contextlib.suppress(UserError):
-        config = read_json(path / CONFIG)
-        return config if isinstance(config, dict) else {}
-    return {}
