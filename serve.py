@@ -19,7 +19,7 @@ import threading
 
 from absl import flags
 
-from base import cli
+from base import cli, runtime
 from base.files import UserError
 
 FLAGS = flags.FLAGS
@@ -28,7 +28,7 @@ flags.DEFINE_multi_string(
     "index",
     [],
     "NAME=DIR, or DIR of a single model: index of tools.build_index, which finds candidates if a request has none; "
-    "default: `index` in its run directory, built of `pairs` there.",
+    "default: `index` in its run directory, or one of its `pairs`, built in ~/.cache/colloquy.",
 )
 flags.DEFINE_bool("samples", False, "Trains a small model of each kind first, on the embedded samples, into runs/.")
 flags.DEFINE_string("host", "127.0.0.1", "Address to listen on; 0.0.0.0: all addresses of this machine.")
@@ -122,19 +122,19 @@ def chosen_models():
 
 
 def load_models():
-    """The models to serve: those named by `--run` warm, those found `Lazy`."""
+    """The models to serve, `serving.models.Served`: those named by `--run` warm, those found not loaded."""
     chosen = chosen_models()
-    from serving.models import Lazy, freeze, load  # TensorFlow takes seconds to load
+    from serving.models import freeze, open_model, start_tensorflow  # TensorFlow takes seconds to load
 
+    start_tensorflow()
     models = {}
     for name, (path, index) in chosen.items():
         try:
+            model = open_model(name, path, index, FLAGS.trust_saved_models)
             if FLAGS.run or index:
-                models[name] = load(name, path, index, FLAGS.trust_saved_models)
-                models[name].warm_up()
+                model.warm_up()
                 print(f"{name}: {path} is warm", flush=True)
-            else:
-                models[name] = Lazy(name, path)
+            models[name] = model
         except UserError as error:
             if FLAGS.run:
                 raise
@@ -148,10 +148,10 @@ def load_models():
 @contextlib.contextmanager
 def warming(models, busy):
     """Loads and warms up models that are not, on a thread, while nobody asks."""
-    from serving.models import Lazy, warm_all
+    from serving.models import warm_all
 
-    lazy, stopped = [model for model in models.values() if isinstance(model, Lazy)], threading.Event()
-    thread = threading.Thread(target=warm_all, args=(lazy, stopped, busy))
+    cold, stopped = [model for model in models.values() if not model.ready], threading.Event()
+    thread = threading.Thread(target=warm_all, args=(cold, stopped, busy))
     thread.start()
     try:
         yield
@@ -204,7 +204,8 @@ def main():
     if FLAGS.samples:
         cli.refuse_flags(["run"], "--samples, which serves all runs in runs/")
         train_samples()
-    limits, access = limits_of_flags(), access_of_flags()
+    limits, access, cpus = limits_of_flags(), access_of_flags(), runtime.available_cpus()
+    runtime.prepare(max(1, cpus // 2), operations=4 * cpus)  # so that an operation of a large request leaves room
     sizes = {"milliseconds": FLAGS.batch_milliseconds, "max_batch": FLAGS.max_batch, "max_queue": FLAGS.max_queue}
     if FLAGS.ray:
         serve_on_ray(limits, sizes, access)

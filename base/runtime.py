@@ -26,10 +26,11 @@ _BF16 = (*_AMX, "AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX10_1_512")
 _said = set()
 
 
-def prepare(threads=None, environ=os.environ):
+def prepare(threads=None, environ=os.environ, operations=None):
     """Chooses how TensorFlow computes in this process and those it starts; without effect once TensorFlow is loaded.
 
-    An operation has `threads`, by default `available_cpus`. The user's values in `environ` stay.
+    An operation has `threads`, by default `available_cpus`; `operations` run at once, by default as many. The
+    user's values in `environ` stay.
     """
     if "tensorflow" in sys.modules and environ is os.environ:
         return
@@ -38,7 +39,7 @@ def prepare(threads=None, environ=os.environ):
         **FASTER,
         "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20),  # not 64 GB
         "TF_NUM_INTRAOP_THREADS": cpus,
-        "TF_NUM_INTEROP_THREADS": cpus,
+        "TF_NUM_INTEROP_THREADS": str(operations or cpus),
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192",  # an operation per tensor size: of the default 1,024 many are lost
         "TF_CPP_MIN_LOG_LEVEL": "3",  # errors are raised; TensorFlow logs missing GPUs as errors
     }

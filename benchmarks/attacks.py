@@ -3,8 +3,8 @@
 python -m benchmarks.attacks --run=pretrained/bidaf-squad --out=build/attacks.json/attacks
 
 Starts `serve.py` with that reader and published models of other tasks on a free port of this machine, and ends it.
-While an attack runs, another client asks small questions one by one: the p99 of their answers and their errors follow.
-At the end the attacks with large bodies are repeated for `--minutes`.
+While an attack runs, another client asks small questions one by one: the median and p99 of their answers and their
+errors follow. At the end the attacks with large bodies are repeated for `--minutes`.
 """
 
 import concurrent.futures
@@ -37,6 +37,10 @@ INSTANCES = {
     "long passages within the limits": ("m", [{"passage": "! " * 19_000, "question": "who ?"}] * 5),
     "candidates": ("ranker", [{**TURNS, "candidates": ["yes it does"] * 700}] * 64),
     "a long context for each candidate": ("ranker", [{"turns": ["a " * 3_000], "candidates": ["a"] * 2_000}] * 60),
+    "200 candidates": (
+        "ranker",
+        [{"turns": TURNS["turns"] * 10, "candidates": [f"try mount /{n}" for n in range(200)]}],
+    ),
     "64 searches": ("talker", [{**TURNS, "decode": f"beam=20,max_length={n + 30}"} for n in range(64)]),
 }
 BODIES = {name: (model, json.dumps({"instances": each})) for name, (model, each) in INSTANCES.items()}
@@ -55,20 +59,20 @@ def outcome(server, body=SMALL, model="m", headers=JSON):
     return f"{status} {json.loads(text).get('error', 'answered')[:90]}" if text else status
 
 
-def four_at_once(server, name):
+def at_once(server, name, clients=4):
     model, body = BODIES[name]
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        found = {future.result() for future in [pool.submit(outcome, server, body, model) for _ in range(4)]}
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        found = {future.result() for future in [pool.submit(outcome, server, body, model) for _ in range(clients)]}
     return "; ".join(sorted(found))
 
 
-def repeated(server):
-    """All large bodies, four clients at once, for `--minutes`."""
-    end, rounds = time.monotonic() + 60 * FLAGS.minutes, 0
+def repeated(server, minutes, names, clients=4):
+    """Large bodies, one after the other, each from some clients at once."""
+    end, rounds = time.monotonic() + 60 * minutes, 0
     while time.monotonic() < end:
-        four_at_once(server, list(BODIES)[rounds % len(BODIES)])
+        at_once(server, names[rounds % len(names)], clients)
         rounds += 1
-    return f"4 x {rounds} requests"
+    return f"{clients} x {rounds} requests"
 
 
 def idle(server):
@@ -94,11 +98,13 @@ def leaving(server):
 
 def attacks():
     """`{name: function of the server that returns the outcome}`."""
-    found = {f"4 x {name}": lambda server, name=name: four_at_once(server, name) for name in BODIES}
+    found = {f"4 x {name}": lambda server, name=name: at_once(server, name) for name in BODIES}
     for name, changed in HEADERS.items():
         found[name] = lambda server, changed=changed: outcome(server, headers={**JSON, **changed})
     found |= {"clients that leave": leaving, f"{FLAGS.idle:,} unfinished headers": idle}
-    return {**found, f"all large bodies for {FLAGS.minutes:g} minutes": repeated}
+    found["one client with 200 candidates"] = lambda server: repeated(server, 0.5, ["200 candidates"], 1)
+    minutes, every = FLAGS.minutes, list(BODIES)
+    return {**found, f"all large bodies for {minutes:g} minutes": lambda server: repeated(server, minutes, every)}
 
 
 @contextlib.contextmanager
@@ -148,11 +154,11 @@ def main():
 
 
 def row(name, said, seconds, memory, small=()):
-    p99 = round(float(np.percentile([milliseconds for milliseconds, _ in small] or [0], 99)))
+    p50, p99 = (round(each, 1) for each in np.percentile([each for each, _ in small] or [0], [50, 99]).tolist())
     errors = sum(status != "200" for _, status in small)
-    print(f"{name:45} {seconds:6.1f} s {memory / 1e6:6.0f} MB {p99:6} ms {errors} errors  {said}", flush=True)
+    print(f"{name:45} {seconds:6.1f} s {memory / 1e6:6.0f} MB {p50:6} {p99:6} ms {errors} errors  {said}", flush=True)
     found = {"attack": name, "outcome": said, "seconds": round(seconds, 1), "memory_MB": round(memory / 1e6)}
-    return {**found, "p99_small_ms": p99, "errors_of_others": errors}
+    return {**found, "p50_small_ms": p50, "p99_small_ms": p99, "errors_of_others": errors}
 
 
 if __name__ == "__main__":

@@ -36,7 +36,6 @@ flags.DEFINE_multi_string("other", [], "cost: CORPUS:DIRECTORY of further conver
 flags.DEFINE_integer("responses", 1_000_000, "cost: distinct responses to index.", lower_bound=1)
 flags.DEFINE_integer("contexts", 0, "Contexts of dev, evenly spaced; 0: all, of cost 50.", lower_bound=0)
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "Precision of the model.")
-flags.DEFINE_string("index", None, "cost: an index to measure in place of a new one.")
 define_record_flags()
 SHOWN = (1, 10, 50, 100)
 SPARE = 1.3  # recombinations for each response that is wanted: some are equal, some have too many unknown words
@@ -132,10 +131,8 @@ def places_of(index, predictor, *turns):
 def cost():
     """Seconds and memory of building an index, and of answers, each in its own process."""
     with tempfile.TemporaryDirectory() as directory:
-        path, building = FLAGS.index or f"{directory}/index", {}
-        if not FLAGS.index:
-            sources = [("smn", FLAGS.source), *(other.split(":", 1) for other in FLAGS.other)]
-            building = in_process(build_large, path, FLAGS.run, sources, FLAGS.responses)
+        path, sources = f"{directory}/index", [("smn", FLAGS.source), *(other.split(":", 1) for other in FLAGS.other)]
+        building = in_process(build_large, path, FLAGS.run, sources, FLAGS.responses)
         answering = in_process(answer, path, FLAGS.run, FLAGS.source, FLAGS.contexts or 50, FLAGS.precision)
         size = sum(file.stat().st_size for file in pathlib.Path(path).rglob("*") if file.is_file())
     return {"building": building, "index_megabytes": round(size / 2**20), "answering": answering}

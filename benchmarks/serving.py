@@ -2,12 +2,13 @@
 
 python -m benchmarks.serving --run=build/demo/run --seconds=600
 python -m benchmarks.serving --run=build/demo/run --seconds=600 --hostile=0.1 --out=build/serving.json/hostile
+python -m benchmarks.serving      # seconds from the start of a server of all models to its first page and answers
 
 Starts `serve.py` on a free port of this machine and ends it. First the model is called with and without the server,
-alternately: the difference is the cost of REST. Then clients ask without a pause, hostile ones among them if there are
-any: that is the capacity. Then requests come at random moments, at a fraction of the capacity. Server and clients share
-the cores. A latency counts from the moment at which the request was due, so that a server that stalls is not spared the
-requests which it kept from being sent.
+alternately: the difference is the cost of REST. Then 1, 8 and 32 clients ask without a pause, hostile ones among them
+if there are any: the best is the capacity. Then requests come at random moments, at a fraction of the capacity. Server
+and clients share the cores. A latency counts from the moment at which the request was due, so that a server that stalls
+is not spared the requests which it kept from being sent.
 """
 
 import collections
@@ -33,7 +34,7 @@ from base.files import UserError
 from benchmarks.turns import define_record_flags, report
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("run", None, "Run directory of a model.", required=True)
+flags.DEFINE_string("run", None, "Run directory of a model.")
 flags.DEFINE_float("seconds", 20.0, "Duration of the load.", lower_bound=1.0, upper_bound=1200.0)
 flags.DEFINE_float("fraction", 0.8, "Fraction of the capacity.", lower_bound=0.01, upper_bound=1.0)
 flags.DEFINE_float("hostile", 0.0, "Fraction of requests from hostile clients.", lower_bound=0.0, upper_bound=0.5)
@@ -42,7 +43,7 @@ flags.DEFINE_integer("seed", 1, "Seed of the times and the contents of requests.
 define_record_flags()
 HOST, JSON = "127.0.0.1", {"Content-Type": "application/json"}
 BODIES = 64
-CLIENTS, CAPACITY_SECONDS = 16, 20.0
+CLIENTS, CAPACITY_SECONDS = (1, 8, 32), 10.0
 WARM_UP, CALLS = 5, 200  # calls that trace and compile, and calls that measure REST
 CONNECTIONS = 128  # half of the requests that are open at once; more of them wait
 KINDS = ("huge", "malformed", "wrong", "slow", "disconnecting")
@@ -110,8 +111,8 @@ def status_of(connection):
 # === Loads ===
 
 
-def closed_loop(server, bodies, seconds, rng, hostile=0.0):
-    """Requests per second if each of some clients sends the next one as soon as it is answered.
+def closed_loop(server, bodies, clients, seconds, rng, hostile=0.0):
+    """Requests per second if each of some `clients` sends the next one as soon as it is answered.
 
     A fraction `hostile` of the requests comes from misbehaving clients; they count too, and nobody waits for them.
     """
@@ -127,8 +128,8 @@ def closed_loop(server, bodies, seconds, rng, hostile=0.0):
                 done += ask(server, rng.choice(bodies))[0] == "200"
         return done / (time.perf_counter() - begin)
 
-    with concurrent.futures.ThreadPoolExecutor(CLIENTS + CONNECTIONS) as pool:
-        return sum(future.result() for future in [pool.submit(keep_asking, pool) for _ in range(CLIENTS)])
+    with concurrent.futures.ThreadPoolExecutor(clients + CONNECTIONS) as pool:
+        return sum(future.result() for future in [pool.submit(keep_asking, pool) for _ in range(clients)])
 
 
 def open_loop(server, bodies, rate, seconds, rng, usage, hostile=0.0):
@@ -191,8 +192,8 @@ def varied(examples, rng):
 
 @contextlib.contextmanager
 def serving(run, arguments):
-    """`serve.py` as a process, with its port; ends it as a supervisor would."""
-    command = [sys.executable, "serve.py", f"--run=m={run}", "--port=0", *arguments]
+    """`serve.py` of a run, or of all models, as a process, with its port; ends it as a supervisor would."""
+    command = [sys.executable, "serve.py", *([f"--run=m={run}"] if run else []), "--port=0", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         lines = []
@@ -215,7 +216,24 @@ def usage_of(process):
     return 1024 * int(memory), sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
+def start():
+    """Rows of the seconds from the start of a server of all models to its first page, and of each first answer."""
+    begin = time.perf_counter()
+    with serving(None, FLAGS.flag) as (_, port), connect(port) as server:
+        server.request("GET", "/")
+        rows = [{"first": "page", "seconds": round(time.perf_counter() - begin, 2)}]
+        for name in server.request("GET", "/v1/models").json()["models"]:
+            begin = time.perf_counter()
+            example = server.request("GET", f"/v1/models/{name}").json()["examples"][0]["instance"]
+            status, _ = ask(server, json.dumps({"instances": [example]}), name)
+            rows.append({"first": f"answer of {name}: {status}", "seconds": round(time.perf_counter() - begin, 2)})
+    return rows
+
+
 def main():
+    if not FLAGS.run:
+        report("serving", start())
+        return
     from engine.run import Run  # TensorFlow takes seconds to load
     from tasks import TASKS
 
@@ -227,10 +245,12 @@ def main():
     found = {"model": run.model, "corpus": run.dataset.get("name"), "cores": os.cpu_count()}
     with serving(FLAGS.run, FLAGS.flag) as (process, port), connect(port) as server:
         found |= overhead(server, predictor, bodies)
-        capacity = closed_loop(server, bodies, CAPACITY_SECONDS, rng, FLAGS.hostile)
-        rate, usage = FLAGS.fraction * capacity, lambda: usage_of(process)
+        per_second = {n: closed_loop(server, bodies, n, CAPACITY_SECONDS, rng, FLAGS.hostile) for n in CLIENTS}
+        rate, usage = FLAGS.fraction * max(per_second.values()), lambda: usage_of(process)
         rows, errors, hostile = open_loop(server, bodies, rate, FLAGS.seconds, rng, usage, FLAGS.hostile)
-    found |= {"capacity_per_second": round(capacity, 2), "rate_per_second": round(rate, 2), "errors": dict(errors)}
+    found |= {"per_second_by_clients": {str(n): round(each, 1) for n, each in per_second.items()}}
+    found |= {"capacity_per_second": round(max(per_second.values()), 2), "rate_per_second": round(rate, 2)}
+    found["errors"] = dict(errors)
     report("serving", rows, **found, hostile=dict(sorted(hostile.items())), exit_code=process.returncode)
 
 

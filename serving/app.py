@@ -33,11 +33,10 @@ from serving.limits import (
     Guard,
     Limits,
     RequestError,
-    answers,
     as_json,
     error,
     find_model,
-    read_body,
+    read,
     read_instances,
     while_wanted,
 )
@@ -106,7 +105,7 @@ def app_of(models, limits=None, access=None, metrics=None):
     app.state.models, app.state.limits, app.state.metrics = models, limits, metrics or Metrics()
     app.state.door, app.state.give_up = Door(), lambda: [model.give_up() for model in models.values()]
     app.add_middleware(GZipMiddleware, minimum_size=2000)
-    app.add_middleware(Guard, access=access, door=app.state.door, most=limits.requests)
+    app.add_middleware(Guard, access=access)
     if access.origins:
         allowed = {"allow_methods": ["GET", "POST"], "allow_headers": ["authorization", "content-type"]}
         app.add_middleware(CORSMiddleware, allow_origins=list(access.origins), **allowed)
@@ -216,7 +215,6 @@ async def docs(request: Request):
 
 
 @_of_versions(":predict", router.post)
-@answers("predict")
 async def predict(request: Request):
     model, instances, columns = await _read(request)
     found = await while_wanted(request, model.predict(instances))
@@ -226,7 +224,6 @@ async def predict(request: Request):
 
 
 @_of_versions(":explain", router.post)
-@answers("explain")
 async def explain(request: Request):
     model, instances, _ = await _read(request)
     if len(instances) > 1:
@@ -235,7 +232,7 @@ async def explain(request: Request):
 
 
 async def _read(request):
-    return find_model(request), *read_instances(await read_body(request), request.app.state.limits)
+    return find_model(request), *await read(request, read_instances)
 
 
 # === Pages ===

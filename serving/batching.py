@@ -4,11 +4,12 @@ import asyncio
 import collections
 import concurrent.futures
 import dataclasses
+import marshal
 import time
 from collections.abc import Callable
 
 from engine.predictor import work_of
-from serving.limits import STOPPING, Limits, RequestError, check_size
+from serving.limits import LARGE_BODY, STOPPING, Limits, RequestError, check_size, lane
 
 LARGE_QUEUE, SMALL_BATCH = 8, 4
 """The queue of large requests is shorter by the first factor; small ones share batches of up to `large` cells times the
@@ -73,13 +74,13 @@ class Batched:
     async def talk(self, said, decode="", stream=False):
         """Yields `(reply, answer)` to a conversation of `(speaker, text)`, by search settings `decode` if it takes any:
         once, or with `stream` after each word. Errors as in `predict`."""
-        instance = await asyncio.to_thread(self._model.conversation, said, decode)
-        if stream:
-            [instance], _, queue = await self._checked([instance])
-            answers = queue.stream(self._model.write(instance))
-        else:
-            answers = _once(self.predict([instance]))
-        async for answer in answers:
+        checked = await self._checked([await asyncio.to_thread(self._model.conversation, said, decode)])
+        if not stream:
+            [answer] = await self._ask(checked, self._model.answers)
+            yield self._model.reply(answer), answer
+            return
+        words = self._model.write(checked[0][0])  # each waits for its turn
+        while (answer := (await self._ask(checked, lambda _: [next(words, None)]))[0]) is not None:
             yield self._model.reply(answer), answer
 
     async def _ask(self, checked, compute):
@@ -91,7 +92,8 @@ class Batched:
             valid = [self._model.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
             return valid, *check_size(map(self._model.size, valid), self._limits)
 
-        valid, sizes, work = await asyncio.to_thread(check)
+        is_large = len(marshal.dumps(instances)) > LARGE_BODY
+        valid, sizes, work = await (lane.do(check) if is_large else asyncio.to_thread(check))
         return valid, sizes, self._small if work < self._limits.large else self._large
 
     def give_up(self):
@@ -111,11 +113,6 @@ def summary_of(facts, ready=True):
     return {**row, "ready": ready}
 
 
-async def _once(answers):
-    for answer in await answers:
-        yield answer
-
-
 @dataclasses.dataclass(frozen=True)
 class _Request:
     instances: list
@@ -133,7 +130,7 @@ class _Queue:
     def __init__(self, seconds, max_queue, max_batch, observe, piece):
         self._seconds, self._max_queue, self._max_batch, self._observe = seconds, max_queue, max_batch, observe
         self._piece, self._waiting, self._open = piece, collections.deque(), set()
-        self._arrived, self._task = asyncio.Event(), None
+        self._task = None
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="model")
 
     @property
@@ -145,32 +142,12 @@ class _Queue:
         if self._waiting and self.queued + len(request.instances) > self._max_queue:
             waiting = f"{self.queued} instances wait already, at most {self._max_queue} may"
             raise RequestError(429, f"{waiting}: try again later")
-        if self._task is None:
-            self._task = asyncio.create_task(self._work())
         self._waiting.append(request)
         self._open.add(request.future)
         request.future.add_done_callback(self._open.discard)
-        self._arrived.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
         return await request.future
-
-    async def stream(self, answers):
-        """Yields what an iterator yields, each item computed between two batches."""
-        if len(self._open) >= self._max_queue:
-            raise RequestError(429, f"{len(self._open)} requests are waiting: try again later")
-        future, loop, seconds = asyncio.get_running_loop().create_future(), asyncio.get_running_loop(), 0.0
-        self._open.add(future)
-        try:
-            while not future.done():
-                started = time.perf_counter()
-                answer = await loop.run_in_executor(self._thread, next, answers, None)
-                seconds += time.perf_counter() - started
-                if answer is None:
-                    return
-                yield answer
-            future.result()
-        finally:
-            self._open.discard(future)
-            self._observe(1, seconds)
 
     def give_up(self):
         for future in list(self._open):
@@ -180,19 +157,14 @@ class _Queue:
     async def close(self):
         while self._open:  # those that wait, and those that are computed now
             await asyncio.sleep(0.01)
-        if self._task is not None:
-            self._task.cancel()
         self._thread.shutdown(wait=True)
 
     async def _work(self):
-        while True:
-            await self._arrived.wait()
+        while self._waiting:
             if self.queued < self._max_batch:
                 waited = time.perf_counter() - self._waiting[0].arrived
                 await asyncio.sleep(max(0.0, self._seconds - waited))
             await self._compute(self._take())
-            if not self._waiting:
-                self._arrived.clear()
 
     def _take(self):
         """Takes the next requests that fit into a batch, at least one; drops those that nobody waits for."""

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from base.config import Config, Positive, sentence
 from base.files import UserError
-from serving.limits import RequestError, answers, as_json, error_body, find_model, read_body, read_object, while_wanted
+from serving.limits import RequestError, as_json, error_body, find_model, read, read_object, while_wanted
 
 LONGEST = 100
 """Words of a reply at most, whatever `max_tokens` says."""
@@ -87,10 +87,9 @@ class ChatRequest(Config, extra="ignore"):
 
 
 @router.post("/v1/chat/completions")
-@answers("chat")
-async def complete(request: Request):
+async def chat(request: Request):
     try:
-        asked = ChatRequest.model_validate(read_object(await read_body(request), request.app.state.limits))
+        asked = ChatRequest.model_validate(await read(request, read_object))
     except ValidationError as wrong:
         raise RequestError(400, sentence(wrong, ChatRequest)) from wrong
     model, said = find_model(request, asked.model), asked.said()

@@ -159,11 +159,11 @@ def application(loads, replicas, limits=None, sizes=None, access=None, doors=1, 
 
 
 def load_warm(name, path, index=None, threads=1):
-    """Loads a model in a replica and warms it up; see `serving.models.load`."""
+    """Loads a model in a replica and warms it up; see `serving.models.open_model`."""
     runtime.prepare(threads=threads)
-    from serving.models import freeze, load  # TensorFlow loads here, in the replica
+    from serving.models import freeze, open_model  # TensorFlow loads here, in the replica
 
-    model = load(name, path, index)
+    model = open_model(name, path, index)
     model.warm_up()
     freeze()
     return model

@@ -1,13 +1,13 @@
 """A request from its headers to its answer: who may ask, how much, and for how long.
 
-`Guard` checks the headers, `read_body` and `read_instances` the body, `check_size` the instances; `answers` turns
-errors into responses.
+`Guard` checks the headers and counts the answers, `read` reads the body, `check_size` checks the instances.
 """
 
 import asyncio
 import base64
+import concurrent.futures
+import contextlib
 import dataclasses
-import functools
 import hmac
 import ipaddress
 import json
@@ -22,7 +22,6 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
 from base.config import Config, Positive
-from base.files import UserError
 from engine.predictor import work_of
 
 STOPPING = "the server is stopping: ask again"
@@ -32,6 +31,12 @@ SIGNATURES = ("", "serving_default")
 LABEL = "stable"  # of the only version
 CHAT = "/v1/chat/"
 """Paths whose errors have the form of OpenAI's."""
+LARGE_BODY = 30_000
+"""Bytes of a body from which on it is large, see `Lane`."""
+LANE = 16
+"""Large bodies that may wait."""
+REST, LONGEST_REST = 4, 1.0
+"""Pause after a large body: a multiple of its time, and the most seconds."""
 
 
 class RequestError(Exception):
@@ -61,14 +66,47 @@ class Limits(Config):
     """Cells that the model computes for a request, padding included, see `engine.predictor.work_of`."""
     large: Positive = 1_000_000
     """Cells from which on a request is large and waits in a queue of its own."""
-    depth: Positive = 8
-    """Nesting of lists and objects."""
+    depth: Positive = 10
+    """Nesting of lists and objects of a body."""
     requests: Positive = 512
     """Requests that are open at once; more get status 503."""
     timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
     """Seconds for a body to arrive, and then for its answer."""
     grace_seconds: Annotated[float, Field(ge=0)] = 65.0
     """Seconds that open requests have after SIGTERM."""
+
+
+class Lane:
+    """One thread for the Python work of large bodies, which keeps the interpreter from small requests.
+
+    Bodies are parsed and their tokens counted one after the other, during a fifth of the time at most.
+    """
+
+    def __init__(self):
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="lane")
+        self._waiting, self._free = 0, 0.0
+
+    async def do(self, function, *arguments):
+        """The result of a function; a `RequestError` if too many wait for theirs."""
+        if self._waiting >= LANE:
+            raise RequestError(429, f"{LANE} large bodies wait already: try again later")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, function, *arguments)
+        finally:
+            self._waiting -= 1
+
+    def _do(self, function, *arguments):
+        time.sleep(max(0.0, self._free - time.monotonic()))
+        begin = time.monotonic()
+        try:
+            return function(*arguments)
+        finally:
+            end = time.monotonic()
+            self._free = end + min(REST * (end - begin), LONGEST_REST)
+
+
+lane = Lane()
 
 
 # === Sizes ===
@@ -99,30 +137,22 @@ def _too_large(where, count, limit, unit):
 
 
 def read_instances(body, limits):
-    """Reads the instances of a request.
+    """Reads `{"instances": [{field: value}]}` or `{"inputs": {field: [value]}}` in JSON, within some `Limits`.
 
-    Args:
-        body: Bytes, `{"instances": [{field: value}]}` or `{"inputs": {field: [value]}}` in JSON.
-        limits: A `Limits`.
-
-    Returns:
-        List of dicts, and whether they came as columns.
-
-    Raises:
-        RequestError: 400 if they are not a list of objects, 413 if they are too many or too large.
+    Returns the instances, and whether they came as columns. A `RequestError` has status 400 if they are not a list of
+    objects, 413 if they are too many or too large.
     """
-    request = _object(body)
+    request = read_object(body, limits)
     if ("instances" in request) == ("inputs" in request):
         raise RequestError(400, "expected one of `instances` and `inputs`")
     if (signature := request.get("signature_name", "")) not in SIGNATURES:
         raise RequestError(400, f"expected the signature serving_default. Received: {str(signature)[:40]!r}")
     columns = "inputs" in request
-    instances = _rows(request["inputs"]) if columns else request["instances"]
-    return check_instances(instances, limits), columns
+    return check_instances(_rows(request["inputs"]) if columns else request["instances"], limits), columns
 
 
 def check_instances(instances, limits):
-    """Returns instances, unless they are not a list of objects, or too many or too large."""
+    """Returns instances, unless they are not a list of objects, or too many."""
     if not isinstance(instances, list) or not instances:
         raise RequestError(400, "`instances` must be a list of at least one object")
     if len(instances) > limits.instances:
@@ -130,35 +160,20 @@ def check_instances(instances, limits):
     for instance in instances:
         if not isinstance(instance, dict):
             raise RequestError(400, f"an instance must be an object. Received: {type(instance).__name__}")
-        _check_fields("an instance", instance, limits)
     return instances
 
 
 def read_object(body, limits):
-    """Reads a JSON object whose texts and lists are within some `Limits`; raises what `read_instances` raises."""
-    request = _object(body)
-    _check_fields("the body", request, limits)
-    return request
-
-
-def read_value(where, text, limits):
-    """The value of a text in JSON."""
-    value = _parse(where, text) if isinstance(text, str) else text
-    _check(where, value, limits, limits.depth)
-    return value
-
-
-def _object(body):
-    try:
-        request = _parse("the body", body.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise RequestError(400, f"the body must be JSON in UTF-8: {error}") from error
+    """Reads a JSON object; raises what `read_instances` raises."""
+    request = read_value("the body", body, limits)
     if not isinstance(request, dict):
         raise RequestError(400, f"the body must be a JSON object. Received: {type(request).__name__}")
     return request
 
 
-def _parse(where, text):
+def read_value(where, text, limits):
+    """The value of a text or of bytes in JSON, if its texts, lists and nesting are within the limits."""
+
     def refuse(constant):
         raise ValueError(f"{constant} is not a JSON number")
 
@@ -166,9 +181,15 @@ def _parse(where, text):
         return float(text) if math.isfinite(float(text)) else refuse(text[:40])
 
     try:
-        return json.loads(text, parse_constant=refuse, parse_float=finite)
+        text = text.decode("utf-8") if isinstance(text, bytes) else text
+        value = json.loads(text, parse_constant=refuse, parse_float=finite) if isinstance(text, str) else text
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise RequestError(400, f"{where} has half a surrogate pair, which is not a character") from error
     except (ValueError, RecursionError) as error:
         raise RequestError(400, f"{where} must be JSON: {str(error)[:200]}") from error
+    _check(where, value, limits, limits.depth)
+    return value
 
 
 def _rows(inputs):
@@ -179,31 +200,18 @@ def _rows(inputs):
     return [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
 
 
-def _check_fields(where, fields, limits):
-    for field, value in fields.items():
-        _check_text(where, field, limits)
-        _check(f"`{field[:40]}`", value, limits, limits.depth)
-
-
 def _check(where, value, limits, depth):
-    if depth == 0:
-        raise RequestError(400, f"{where} may be nested {limits.depth} deep at most")
-    if isinstance(value, str):
-        _check_text(where, value, limits)
-    elif isinstance(value, list | dict):
+    if isinstance(value, str) and len(value) > limits.characters:
+        raise _too_large(f"a text of {where}", len(value), limits.characters, "characters")
+    if isinstance(value, list | dict):
+        if depth == 0:
+            raise RequestError(400, f"lists and objects may be nested {limits.depth} deep at most")
         if len(value) > limits.items:
             raise _too_large(where, len(value), limits.items, "items")
-        for item in [*value, *value.values()] if isinstance(value, dict) else value:
+        for item in value:  # or the name of one
             _check(where, item, limits, depth - 1)
-
-
-def _check_text(where, text, limits):
-    if len(text) > limits.characters:
-        raise _too_large(f"a text of {where}", len(text), limits.characters, "characters")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise RequestError(400, f"a text of {where} has half a surrogate pair, which is not a character") from error
+        for name, item in value.items() if isinstance(value, dict) else ():
+            _check(f"`{name[:40]}`", item, limits, depth - 1)
 
 
 # === Senders ===
@@ -247,27 +255,39 @@ class Door:
 
 
 class Guard:
-    """ASGI middleware: answers requests that it refuses, and counts the others in its `Door`."""
+    """ASGI middleware: answers requests that it refuses; counts the others in the `Door`, and their answers."""
 
-    def __init__(self, app, access, door, most):
-        self.app, self.access, self.door, self.most = app, access, door, most
+    def __init__(self, app, access):
+        self.app, self.access = app, access
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        state, begin, sent = scope["app"].state, time.perf_counter(), []
+
+        async def note(message):
+            if message["type"] == "http.response.start":
+                sent[:] = message["status"], time.perf_counter() - begin
+            await send(message)
+
         try:
-            self._check(scope, Headers(scope=scope))
+            self._check(scope, Headers(scope=scope), state)
         except RequestError as refusal:
             await error(refusal, scope["path"])(scope, receive, send)
             return
-        self.door.requests += 1
+        state.door.requests += 1
         try:
-            await self.app(scope, receive, send)
+            await self.app(scope, receive, note)
         finally:
-            self.door.requests -= 1
+            state.door.requests -= 1
+            if scope["method"] == "POST" and "endpoint" in scope:
+                status, seconds = sent or (500, time.perf_counter() - begin)
+                labels = scope.get("state", {}).get("model", "unknown"), scope["endpoint"].__name__
+                state.metrics.seconds.labels(*labels).observe(seconds)
+                state.metrics.requests.labels(*labels, status).inc()
 
-    def _check(self, scope, headers):
+    def _check(self, scope, headers, state):
         if not self._is_known(host := headers.get("host", "")):
             raise RequestError(421, f"{host[:100]!r} is not a name of this server: see --allowed_hosts")
         origin = headers.get("origin")
@@ -275,61 +295,31 @@ class Guard:
             raise RequestError(403, f"pages of {origin[:100]!r} may not send requests here: see --cors_origins")
         if scope["path"] in HEALTH:
             return
-        if self.door.stopping:
+        if state.door.stopping:
             raise RequestError(503, STOPPING, {"Connection": "close"})
         if self.access.api_key and not self._has_key(headers.get("authorization", "")):
             raise RequestError(401, "expected the server's key", {"WWW-Authenticate": 'Basic realm="Colloquy"'})
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if scope["method"] == "POST" and kind != "application/json" and not kind.endswith("+json"):
             raise RequestError(415, f"expected Content-Type: application/json. Received: {kind[:100]!r}")
-        if self.door.requests >= self.most:
-            raise RequestError(503, f"{self.most} requests are open: ask again")
+        if state.door.requests >= (most := state.limits.requests):
+            raise RequestError(503, f"{most} requests are open: ask again")
 
     def _is_known(self, host):
-        try:
+        with contextlib.suppress(ValueError):
             name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
-            return False
-        try:
-            return bool(ipaddress.ip_address(name))
-        except ValueError:
-            return bool({name, "*"} & self.access.hosts)
+            return bool({name, "*"} & self.access.hosts or ipaddress.ip_address(name))
+        return False
 
     def _has_key(self, authorization):
         kind, _, given = authorization.encode("latin-1").decode("utf-8", "replace").partition(" ")
         if kind.lower() == "basic":
-            try:
+            with contextlib.suppress(ValueError):
                 given = base64.b64decode(given).decode("utf-8").partition(":")[2]
-            except ValueError:
-                return False
         return hmac.compare_digest(given.encode("utf-8", "replace"), self.access.api_key.encode("utf-8"))
 
 
 # === Routes ===
-
-
-def answers(verb):
-    """Decorates a route: errors become responses; counts and times it under a verb and `request.state.model`."""
-
-    def decorate(route):
-        @functools.wraps(route)
-        async def answer(request):
-            begin, status = time.perf_counter(), 500
-            try:
-                response = await route(request)
-                status = response.status_code
-            except (RequestError, UserError) as refusal:
-                response = error(refusal, request.url.path)
-                status = response.status_code
-            finally:
-                labels, metrics = (getattr(request.state, "model", "unknown"), verb), request.app.state.metrics
-                metrics.seconds.labels(*labels).observe(time.perf_counter() - begin)
-                metrics.requests.labels(*labels, status).inc()
-            return response
-
-        return answer
-
-    return decorate
 
 
 def find_model(request, name=None):
@@ -375,7 +365,15 @@ async def while_wanted(request, answer):
             task.cancel()
 
 
-async def read_body(request):
+async def read(request, parse):
+    """The body of a request, parsed by `read_instances` or `read_object`."""
+    body, limits = await _body(request), request.app.state.limits
+    if len(body) < LARGE_BODY:
+        return parse(body, limits)
+    return await while_wanted(request, lane.do(parse, body, limits))
+
+
+async def _body(request):
     """The body, read no further than the limit."""
     limits, length = request.app.state.limits, request.headers.get("content-length", "0")
     if length.isdigit() and int(length) > limits.body_bytes:

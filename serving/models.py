@@ -4,6 +4,7 @@ import contextlib
 import functools
 import gc
 import json
+import os
 import pathlib
 import sys
 import threading
@@ -27,78 +28,74 @@ from tasks.selection.retrieval.build import index_of_run
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
 SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
+METHODS = ("valid", "size", "answers", "explain", "conversation", "write", "reply")
 DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
 
 
 class Served:
-    """A `engine.predictor.Predictor` under a name and a version for clients.
+    """An `engine.predictor.Predictor` under a name and a version for clients, whose methods this has.
 
-    `facts()` returns a dict for clients; `examples` are instances to warm up with.
+    `load()` makes it when somebody asks for it. `facts(predictor)` returns a dict for clients, also before that, for
+    `None`; `examples(predictor)` instances to warm up with.
     """
 
-    def __init__(self, name, version, predictor, facts, examples):
-        self.name, self.version, self.predictor, self._facts, self._examples = name, version, predictor, facts, examples
-        self.valid, self.answers, self.explain = predictor.valid, predictor.answers, predictor.explain
-        self.size, self.conversation = predictor.size, predictor.conversation
-        self.write, self.reply = predictor.write, predictor.reply
+    loading = threading.Lock()  # one at a time
 
-    def warm_up(self, pause=lambda: None):
-        """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled
-        when the first client asks. An answer with NaN is a `UserError`. `pause()` is called before each."""
-        instances = self._examples + [_longer(instance) for instance in self._examples[:1]]
-        if "decode" in self.predictor.Instance.model_fields:
-            instances += [{**instance, "decode": decode} for instance in list(instances) for decode in DECODES]
-        for instance in instances:
-            pause()
-            try:
-                json.dumps(self.predictor.predict([instance]), allow_nan=False)
-            except ValueError as error:
-                raise UserError(f"{self.name} answers its examples with NaN or infinity: it is damaged") from error
-            if not isinstance(self.predictor, SavedModel):
-                self.explain(instance)
-        self.predictor.predict(instances)
-
-    def summary(self):
-        """A row of a list of models."""
-        return summary_of(self._facts(), ready=True)
-
-    @functools.cached_property
-    def schemas(self):
-        """The JSON schemas of `instance` and `answer`."""
-        kinds = {"instance": self.predictor.Instance, "answer": self.predictor.Answer}
-        return {kind: fields.model_json_schema() for kind, fields in kinds.items()}
-
-    def metadata(self):
-        """Describes the model to a client; reads its scores and examples from the run."""
-        return {"name": self.name, "version": self.version, **self._facts(), **self.schemas}
-
-
-class Lazy:
-    """A run that is loaded as a `Served` when somebody asks for it, or `warm_all` comes to it; one at a time."""
-
-    loading = threading.Lock()
-
-    def __init__(self, name, path):
-        self.name, self.version, self._path, self._run, self._served = name, "1", path, Run.open(path), None
+    def __init__(self, name, version, load, facts, examples=lambda predictor: []):
+        self.name, self.version, self._load, self._facts, self._examples = name, version, load, facts, examples
+        self._predictor = None
 
     @property
     def ready(self):
         """True if it is loaded."""
-        return self._served is not None
+        return self._predictor is not None
+
+    @property
+    def predictor(self):
+        """The predictor, loaded."""
+        if self._predictor is None:
+            with self.loading:
+                self._predictor = self._predictor or self._load()
+            for name in METHODS:  # a request reaches them at once
+                setattr(self, name, getattr(self._predictor, name))
+        return self._predictor
+
+    def __getattr__(self, name):
+        return getattr(self.predictor, name)
+
+    def warm_up(self, pause=lambda: None):
+        """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled
+        when the first client asks. An answer with NaN is a `UserError`. `pause()` is called before each."""
+        instances = self._examples(self.predictor)
+        instances = instances + [_longer(instance) for instance in instances[:1]]
+        if "decode" in self.Instance.model_fields:
+            instances += [{**instance, "decode": decode} for instance in list(instances) for decode in DECODES]
+        for instance in instances:
+            pause()
+            try:
+                json.dumps(self.predict([instance]), allow_nan=False)
+            except ValueError as error:
+                raise UserError(f"{self.name} answers its examples with NaN or infinity: it is damaged") from error
+            if not isinstance(self.predictor, SavedModel):
+                self.explain(instance)
+        self.predict(instances)
 
     def summary(self):
         """A row of a list of models."""
-        return summary_of(_facts_of(self._run, None), self.ready)
+        return summary_of(self._facts(None), self.ready)
 
-    def __getattr__(self, name):  # what only a loaded model has
-        with self.loading:
-            if self._served is None:
-                self._served = load(self.name, self._path)
-        return getattr(self._served, name)
+    @functools.cached_property
+    def schemas(self):
+        """The JSON schemas of `instance` and `answer`."""
+        return {"instance": self.Instance.model_json_schema(), "answer": self.Answer.model_json_schema()}
+
+    def metadata(self):
+        """Describes the model to a client; reads its scores and examples from the run."""
+        return {"name": self.name, "version": self.version, **self._facts(self.predictor), **self.schemas}
 
 
 def warm_all(models, stopped, busy):
-    """Loads `Lazy` models, then warms them up, while nobody asks (`busy()`), until the event `stopped` is set."""
+    """Loads models, then warms them up, while nobody asks (`busy()`), until the event `stopped` is set."""
 
     def pause():
         while busy() and not stopped.wait(0.1):
@@ -107,7 +104,7 @@ def warm_all(models, stopped, busy):
             raise InterruptedError
 
     with contextlib.suppress(InterruptedError):
-        for work in (lambda model: model.metadata(), lambda model: model.warm_up(pause)):
+        for work in (lambda model: model.predictor, lambda model: model.warm_up(pause)):
             for model in models:
                 pause()
                 try:
@@ -167,22 +164,18 @@ class SavedModel(Predictor):
         raise UserError("an exported model has no attention; serve its run to explain answers")
 
 
-def load(name, path, index=None, trusted=False):
-    """Loads a run or the highest version of an exported model, under a name for clients.
+def open_model(name, path, index=None, trusted=False):
+    """A `Served` of a run, or of the highest version of an exported model; a `UserError` if the path is neither.
 
-    `index` is the directory of an index of responses for a run of selection; default: `index_of_run`, if any. A path
-    that is neither, an index that does not fit, weights with NaN and, unless it is `trusted`, a SavedModel that is not
-    of export.py, are a `UserError`.
+    `index` is the directory of an index of responses for a run of selection; default: `index_of_run`, if any. An index
+    that does not fit, weights with NaN and, unless it is `trusted`, a SavedModel that is not of export.py, are a
+    `UserError` when it is loaded.
     """
     path = pathlib.Path(path)
     if (path / CONFIG).is_file():
         run = Run.open(path)
-        predictor = _predictor(run, index)
-        for weight in getattr(predictor, "predictor", predictor).model.weights:
-            if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
-                raise UserError(f"{path}: the weights of {weight.path} have NaN or infinity")
-        examples = [example["instance"] for example in run.examples()]
-        return Served(name, "1", predictor, lambda: _facts_of(run, predictor), examples)
+        facts, instances = functools.partial(_facts_of, run), [example["instance"] for example in run.examples()]
+        return Served(name, "1", lambda: _predictor(run, index), facts, lambda predictor: instances)
     if index is not None:
         raise UserError(f"{name}: an index is for a run of selection. Received: {path}")
     candidates = [path, *(path.iterdir() if path.is_dir() else [])]
@@ -190,9 +183,25 @@ def load(name, path, index=None, trusted=False):
     if not versions:
         raise UserError(f"expected DIR or NAME=DIR of a run or of an exported model. Received: {path}")
     newest = max(versions, key=lambda p: int(p.name))
-    model = SavedModel(newest, trusted)
-    facts = {"task": None, "model": "SavedModel", "corpus": None, "signature": model.signature}
-    return Served(name, newest.name, model, lambda: {**facts, "scores": {}, "examples": []}, [model.example])
+    facts = {"task": None, "model": "SavedModel", "corpus": None, "scores": {}, "examples": []}
+    return Served(
+        *(name, newest.name, lambda: SavedModel(newest, trusted)),
+        lambda model: {**facts, "signature": getattr(model, "signature", None)},
+        lambda model: [model.example],
+    )
+
+
+def start_tensorflow():
+    """Makes TensorFlow's threads, of lower priority than those of the server, which need the cores for moments only."""
+
+    def start():
+        if hasattr(os, "setpriority"):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 5)  # of this thread and those that it makes
+        keras.ops.zeros(())
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
 
 
 def freeze():
@@ -209,12 +218,15 @@ def _longer(instance, times=8):
 
 def _predictor(run, index):
     predictor = TASKS[run.task].predictor(run)
-    if run.task != "selection":
-        if index is not None:
-            raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.task}")
-        return predictor
-    found = index or index_of_run(run.path, predictor)
-    return AnsweringPredictor(predictor, found) if found else predictor
+    for weight in predictor.model.weights:
+        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
+            raise UserError(f"{run.path}: the weights of {weight.path} have NaN or infinity")
+    if run.task == "selection":
+        index = index or index_of_run(run.path, predictor)
+        return AnsweringPredictor(predictor, index) if index else predictor
+    if index is not None:
+        raise UserError(f"{run.path}: an index is for a model of selection. Received: {run.task}")
+    return predictor
 
 
 def _facts_of(run, predictor):

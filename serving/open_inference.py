@@ -17,11 +17,10 @@ from fastapi.responses import JSONResponse
 
 from serving.limits import (
     RequestError,
-    answers,
     as_json,
     check_instances,
     find_model,
-    read_body,
+    read,
     read_object,
     read_value,
     while_wanted,
@@ -81,10 +80,9 @@ async def model_ready(request: Request):
 
 @router.post("/v2/models/{name}/infer")
 @router.post("/v2/models/{name}/versions/{version}/infer")
-@answers("infer")
 async def infer(request: Request):
     limits, model = request.app.state.limits, find_model(request)
-    body = read_object(await read_body(request), limits)
+    body = await read(request, read_object)
     schema = (await model.schemas())["instance"]["properties"]
     columns = {}
     for tensor in _tensors(body):

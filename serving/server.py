@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import socket
+import sys
 import time
 
 import uvicorn
@@ -13,6 +15,10 @@ HEADER_SECONDS = 10
 """Seconds in which the headers of a request arrive."""
 UNFINISHED = 256
 """Connections that may send no request, or part of its headers; beyond, the oldest is closed."""
+
+SWITCH_SECONDS = 0.00005
+"""Time after which a thread that computes in Python lets another one, of 5 ms by default; a small request waits for its
+turn some twenty times."""
 
 
 class Protocol(AutoHTTPProtocol):
@@ -80,9 +86,11 @@ class Server(uvicorn.Server):
 
     def open(self):
         """Serves until it is ended; a `KeyboardInterrupt` if by SIGINT."""
-        socket = self.config.bind_socket()
-        socket.listen()
-        print(f"http://{self.config.host}:{socket.getsockname()[1]}/ is open; Ctrl-C ends it", flush=True)
-        self.run(sockets=[socket])
+        sys.setswitchinterval(SWITCH_SECONDS)
+        listening = self.config.bind_socket()
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else an answer takes 40 ms more
+        listening.listen()
+        print(f"http://{self.config.host}:{listening.getsockname()[1]}/ is open; Ctrl-C ends it", flush=True)
+        self.run(sockets=[listening])
         if self.interrupted:
             raise KeyboardInterrupt

@@ -35,8 +35,8 @@ class Echo(Predictor):
 
 @pytest.fixture(scope="module")
 def client():
-    limits = Limits(body_bytes=100_000, depth=3, timeout_seconds=1.0)
-    app = create_app({"m": Served("m", "1", Echo(), dict, [])}, limits, milliseconds=0.0)
+    limits = Limits(body_bytes=100_000, timeout_seconds=1.0)
+    app = create_app({"m": Served("m", "1", Echo, lambda _: {})}, limits, milliseconds=0.0)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -55,7 +55,7 @@ def body(text="hello"):
 def test_every_request_of_a_load_is_counted(client):
     status, answer = benchmark.ask(client, body("hello"))
     assert (status, json.loads(answer)) == ("200", {"predictions": [{"length": 5}]})
-    assert benchmark.closed_loop(client, [body()], seconds=0.3, rng=random.Random(1), hostile=0.1) > 50
+    assert benchmark.closed_loop(client, [body()], 16, seconds=0.3, rng=random.Random(1), hostile=0.1) > 50
     usage = iter([(123_000_000, 7.0), *[(5_000_000, 9.5)] * 9]).__next__
     [row], errors, outcomes = benchmark.open_loop(client, [body(), body("x")], 250.0, 0.7, random.Random(7), usage)
     assert 101 < row["requests"] < 250 and 0 < row["p50_ms"] <= row["p99_ms"] < 1000 and not outcomes and not errors

@@ -9,12 +9,14 @@ import time
 import types
 from unittest.mock import AsyncMock
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
 from base.config import Config
 from base.files import UserError
 from engine.predictor import Predictor, Size
+from serving import limits
 from serving.app import app_of, create_app
 from serving.batching import Batched
 from serving.limits import Access, Limits, RequestError
@@ -22,7 +24,7 @@ from serving.models import Served
 
 LIMITS = Limits(
     **{"body_bytes": 3000, "instances": 5, "items": 7, "tokens": 11, "instance_tokens": 13, "characters": 130},
-    **{"depth": 5, "timeout_seconds": 0.5, "work": 50, "large": 20, "requests": 9},
+    **{"depth": 7, "timeout_seconds": 0.5, "work": 50, "large": 20, "requests": 9},
 )
 
 
@@ -77,13 +79,14 @@ def echo():
 
 @pytest.fixture
 def app(echo):
-    served = Served("echo", "2", echo, lambda: {"task": "echo"}, [])
+    served = Served("echo", "2", lambda: echo, lambda _: {"task": "echo"})
     return create_app({"echo": served}, LIMITS, milliseconds=1.0)
 
 
 @pytest.fixture
 def client(app):
     with TestClient(app, headers={"Content-Type": "application/json"}) as client:
+        client.get("/v1/models/echo")  # loads it
         yield client
 
 
@@ -200,7 +203,7 @@ def test_tensors_of_the_open_inference_protocol_are_answered(client):
         (b'{"instances": [{"text": "a", "inside": [{"\\udc00": ""}]}]}', 400, "half a surrogate pair"),
         (b'{"instances": [{"text": 1e999}]}', 400, "1e999 is not a JSON number"),
         (json.dumps({"instances": [{"text": "a" * 131}]}).encode(), 413, "130 characters at most. Received: 131"),
-        (json.dumps({"instances": [{"text": [[[[["a"]]]]]}]}).encode(), 400, "nested 5 deep at most"),
+        (json.dumps({"instances": [{"text": [[[[["a"]]]]]}]}).encode(), 400, "nested 7 deep at most"),
         (b" " * 3001, 413, "3,000 bytes at most"),
         (iter([b"x" * 1000] * 9), 413, "3,000 bytes at most"),  # without a length it is read no further
     ],
@@ -243,6 +246,15 @@ def test_an_answer_that_takes_too_long_is_given_up(client, echo):
     answer = predict(client, instances=[{"text": "a", "wait": True}])
     echo.event.set()
     assert (answer.status_code, answer.json()) == (504, {"error": "no answer within 0.5 seconds"})
+
+
+def test_a_model_is_loaded_once_when_somebody_asks_for_it(echo):
+    loaded, loads = Served("echo", "2", lambda: loads.append(echo) or echo, lambda predictor: {"task": "echo"}), []
+    with TestClient(create_app({"echo": loaded})) as client:
+        assert not client.get("/v1/models").json()["data"][0]["ready"] and not loads
+        assert client.get("/v2/models/echo/ready").status_code == 503
+        assert [predict(client, instances=[{"text": "a"}]).status_code for _ in range(2)] == [200, 200]
+        assert client.get("/v1/models").json()["data"][0]["ready"] and loads == [echo]
 
 
 def test_a_model_without_a_replica_is_unavailable():
@@ -290,7 +302,7 @@ def test_an_answer_with_nan_is_refused_and_so_is_a_model_that_warms_up_with_it(c
     answer = predict(client, instances=[{"text": "a"}])
     assert answer.status_code == 422 and "NaN, which JSON" in answer.json()["error"]
     with pytest.raises(UserError, match="m answers its examples with NaN or infinity"):
-        Served("m", "1", echo, dict, [{"text": "a"}]).warm_up()
+        Served("m", "1", lambda: echo, lambda _: {}, lambda _: [{"text": "a"}]).warm_up()
 
 
 # === Who may ask ===
@@ -330,7 +342,7 @@ def basic(password):
 )
 def test_who_may_ask(echo, request_line, headers, status):
     access = Access(frozenset(["here"]), frozenset(["https://friend.example"]), KEY)
-    app = create_app({"echo": Served("echo", "2", echo, dict, [])}, LIMITS, access, milliseconds=0.0)
+    app = create_app({"echo": Served("echo", "2", lambda: echo, lambda _: {})}, LIMITS, access, milliseconds=0.0)
     usual = {"Host": "here", "Content-Type": "application/json", "Authorization": f"Bearer {KEY}".encode()}
     with TestClient(app) as client:
         body = b'{"instances": [{"text": "a"}]}' if request_line == POST else None
@@ -420,39 +432,20 @@ async def waiting(model, count, asked):
     return task
 
 
-def test_a_full_queue_refuses_and_continues():
+def test_answers_and_explanations_wait_in_one_queue_which_refuses_when_it_is_full_and_continues():
     async def ask(model):
-        first = await waiting(model, 2, model.predict([1, 2]))
-        for refused in (model.predict([3, 4]), model.predict([5, 6])):
-            with pytest.raises(RequestError, match="2 instances wait already, at most 3 may") as error:
-                await refused
-        return error.value.status, await first, await model.predict([3, 4])
-
-    assert batched(ask, milliseconds=400, max_queue=3)[0] == (429, [1, 2], [3, 4])
-
-
-def test_explanations_wait_in_the_same_queue():
-    async def ask(model):
-        first = await waiting(model, 2, asyncio.gather(*(model.explain(0) for _ in range(2))))
-        for refused in (model.explain(0), model.predict([1])):
-            with pytest.raises(RequestError, match="2 instances wait already"):
+        first = await waiting(model, 2, asyncio.gather(model.predict([1]), model.explain(0)))
+        for refused in (model.predict([3, 4]), model.explain(0)):
+            with pytest.raises(RequestError, match="2 instances wait already, at most 2 may") as error:
                 await refused
         model._model.event.set()
-        return await first, model.queued
+        return error.value.status, await first, await model.predict([3, 4])
 
-    assert batched(ask, milliseconds=400, max_queue=2)[0] == ([True, True], 0)
-
-
-def test_closing_answers_what_waits():
-    async def ask(model):
-        task = await waiting(model, 1, model.predict([7]))
-        await model.close()
-        return await task
-
-    assert batched(ask, milliseconds=400)[0] == [7]
+    assert batched(ask, milliseconds=400, max_queue=2)[0] == (429, [[1], True], [3, 4])
 
 
-def test_closing_waits_for_the_batch_that_is_computed():
+@pytest.mark.parametrize("milliseconds", [400, 0])
+def test_closing_answers_what_waits_or_is_computed(milliseconds):
     def slow(instances):
         time.sleep(0.2)
         return instances
@@ -460,11 +453,11 @@ def test_closing_waits_for_the_batch_that_is_computed():
     async def ask(model):
         task = asyncio.create_task(model.predict([7]))
         await asyncio.sleep(0.1)
-        assert not model.queued
+        assert model.queued == (milliseconds > 100)
         await model.close()
         return await asyncio.wait_for(task, 5)
 
-    assert batched(ask, slow, milliseconds=0)[0] == [7]
+    assert batched(ask, slow, milliseconds=milliseconds)[0] == [7]
 
 
 def test_a_small_request_passes_a_large_one_which_is_computed_in_pieces_while_somebody_waits():
@@ -519,6 +512,37 @@ def test_a_wrong_instance_is_refused_before_it_waits():
         return model.queued
 
     assert batched(ask, valid=refuse) == (0, [])
+
+
+def test_large_bodies_are_read_one_by_one_with_a_pause_and_too_many_are_refused(monkeypatch):
+    monkeypatch.setattr(limits, "LANE", 3)
+    times = []
+
+    def work():
+        times.append(time.monotonic())
+        time.sleep(0.02)
+
+    async def main():
+        lane = limits.Lane()
+        return await asyncio.gather(*(lane.do(work) for _ in range(4)), return_exceptions=True)
+
+    *done, refused = asyncio.run(main())
+    assert done == [None] * 3 and refused.status == 429 and min(np.diff(times)) > 0.02 * (1 + limits.REST)
+
+
+def test_a_small_request_passes_large_bodies_whose_tokens_are_counted():
+    event = threading.Event()
+
+    def valid(instance, where):
+        return event.wait(5) if isinstance(instance, str) else instance
+
+    async def ask(model):
+        large = [asyncio.create_task(model.predict(["a" * limits.LARGE_BODY])) for _ in range(12)]
+        small = await model.predict([3])
+        event.set()
+        return small, await asyncio.gather(*large)
+
+    assert batched(ask, valid=valid)[0] == ([3], [[True]] * 12)
 
 
 # === OpenAI's chat completions ===

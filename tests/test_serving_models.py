@@ -15,7 +15,7 @@ from base.files import UserError, seal
 from engine.export import export
 from engine.run import Run
 from serving.app import create_app
-from serving.models import load
+from serving.models import open_model
 from tasks import TASKS
 
 
@@ -29,7 +29,7 @@ def selection_run(trained_selection, prepared, tmp_path_factory):
 
 
 def test_a_run_with_an_index_finds_candidates_itself(selection_run):
-    model = load("dam", selection_run)
+    model = open_model("dam", selection_run)
     assert model.metadata()["responses"] > 5
     instance = model.metadata()["examples"][0]["instance"]
     turns = instance["turns"]
@@ -54,12 +54,12 @@ def test_a_run_with_an_index_finds_candidates_itself(selection_run):
 
 def test_an_index_is_for_a_run_of_selection(trained_dialog, selection_run):
     with pytest.raises(UserError, match=r"an index is for a model of selection. Received: dialog"):
-        load("bot", trained_dialog.path, index=selection_run / "index")
+        open_model("bot", trained_dialog.path, index=selection_run / "index").metadata()
 
 
 def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
     path = shutil.copytree(trained_reading_comprehension.path, tmp_path / "run")
-    model = load("reader", path)
+    model = open_model("reader", path)
     said = model.metadata()
     rows = trained_reading_comprehension.history()
     assert said["scores"]["dev"]["F1"] == max(row["F1"] for row in rows) and "loss" not in said["scores"]["dev"]
@@ -71,7 +71,7 @@ def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
     config = json.loads((path / "config.json").read_text())
     config["dataset"]["name"] = "sample-reading"
     (path / "config.json").write_text(json.dumps(config))
-    assert load("reader", path).metadata()["note"].startswith("A toy")
+    assert open_model("reader", path).metadata()["note"].startswith("A toy")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
 )
 def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_files(task, request):
     """The files of the project that run Python between the socket and the scores."""
-    model, files = load("m", request.getfixturevalue(f"trained_{task}").path), set()
+    model, files = open_model("m", request.getfixturevalue(f"trained_{task}").path), set()
     model.warm_up()
     instances = [example["instance"] for example in model.metadata()["examples"]]
 
@@ -105,7 +105,7 @@ def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_file
 def test_weights_with_nan_are_refused(trained_selection, tmp_path):
     run = copy_with_weights(trained_selection, tmp_path / "run", np.nan)
     with pytest.raises(UserError, match=r"the weights of .* have NaN or infinity"):
-        load("dam", run)
+        open_model("dam", run).metadata()
 
 
 def copy_with_weights(run, path, value):
@@ -147,7 +147,7 @@ def foreign(path):
 
 def test_an_exported_model_is_served_and_only_as_it_was_written(trained_reading_comprehension, tmp_path):
     path = export(TASKS["reading_comprehension"], trained_reading_comprehension, tmp_path / "model")
-    model = load("reader", tmp_path / "model")
+    model = open_model("reader", tmp_path / "model")
     model.warm_up()
     with TestClient(create_app({"reader": model}, milliseconds=1.0)) as client:
         body = {"instances": [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]}
@@ -168,6 +168,6 @@ def test_an_exported_model_is_served_and_only_as_it_was_written(trained_reading_
         spoilt = shutil.copytree(path, tmp_path / f"{spoil.__name__}-{trusted}" / "1")
         spoil(spoilt)
         with pytest.raises(UserError, match=message):
-            load("reader", spoilt.parent, trusted=trusted)
+            open_model("reader", spoilt.parent, trusted=trusted).metadata()
     unsigned(path)
-    assert load("reader", path.parent, trusted=True).predictor.signature == "answer"
+    assert open_model("reader", path.parent, trusted=True).predictor.signature == "answer"

@@ -6,6 +6,7 @@ import http.client
 import json
 import signal
 import socket
+import sys
 import threading
 import time
 import types
@@ -30,11 +31,13 @@ class Running:
         self.server = Server(
             create_app({"m": model}, limits, milliseconds=0.0, max_batch=1), "127.0.0.1", 0, grace_seconds
         )
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        self.thread = threading.Thread(target=self.server.open, daemon=True)
         self.thread.start()
         while not self.server.started:
             time.sleep(0.01)
-        self.port = self.server.servers[0].sockets[0].getsockname()[1]
+        [listening] = self.server.servers[0].sockets
+        self.port = listening.getsockname()[1]
+        assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) and sys.getswitchinterval() < 0.001
 
     def answers(self, instances):
         self.started.set()

@@ -180,7 +180,7 @@ def model(trained_dialog, tmp_path_factory):
 
 def test_an_exported_model_is_served(trained_dialog, tmp_path):
     exporting.export(dialog, trained_dialog, tmp_path / "model")
-    served = serving_models.load("bot", tmp_path / "model")
+    served = serving_models.open_model("bot", tmp_path / "model")
     served.warm_up()
     said = [{"speaker": "user", "text": "hello"}]
     [found] = served.predictor.predict([{"history": ["hello"], "speakers": ["user"], "facts": [], "candidates": []}])

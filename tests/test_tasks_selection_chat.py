@@ -7,7 +7,7 @@ import pytest
 from helpers import run_script
 
 from base.files import UserError
-from serving.models import load
+from serving.models import open_model
 from tasks.selection.chat import SelectionChat
 from tasks.selection.retrieval.answers import answers_of, ranked
 from tasks.selection.retrieval.index import Hit, RetrievalIndex
@@ -93,4 +93,4 @@ def test_a_model_that_came_with_pairs_is_talked_to_and_served(trained_selection,
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{QUESTION}\n"))
     done = run_script("chat.py", f"--run={path}")
     assert done.returncode == 0 and done.stdout.count("bot: ") == 1
-    assert load("dam", path).metadata()["responses"] > 9
+    assert open_model("dam", path).metadata()["responses"] > 9

@@ -18,7 +18,7 @@ from data.tokenizers import words_of
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
 from engine.devices import set_precision
-from serving.models import load
+from serving.models import open_model
 from tasks import TASKS
 from tasks.selection.export import NO_SCORE
 from tasks.selection.prepare import Settings, prepare
@@ -212,7 +212,7 @@ def test_the_predictor_and_the_server_answer_as_the_export_does(served):
         np.testing.assert_allclose(answer["logits"], logits, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(answer["scores"], sigmoid(logits), rtol=1e-4)
         assert answer["order"] == np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
-    model = load("dam", served.run.path.parent / "out" / "exact")
+    model = open_model("dam", served.run.path.parent / "out" / "exact")
     instances = [{"turns": ["a b", "c"], "candidates": ["d e", "b"]}, {"turns": ["c"], "candidates": ["a", "b", "e d"]}]
     answers = model.answers([model.valid(instance, "instance") for instance in instances])
     for answer, expected in zip(

@@ -19,7 +19,7 @@ from helpers import SMALL_PATH, SMALL_RUNS, prepare_small, train_small
 from data.batching import Epochs
 from models import MODELS
 from serving.app import create_app
-from serving.models import load
+from serving.models import open_model
 from tasks import TASKS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -63,7 +63,7 @@ def batch_walk(name, directory):
 
 def request_walk(path):
     """The files that a REST request to a run passes."""
-    model, files = load("m", path), {}
+    model, files = open_model("m", path), {}
     instances = [model.metadata()["examples"][0]["instance"]]
     model.predictor.predict(instances)  # compiles
     with noting(files), TestClient(create_app({"m": model}, milliseconds=1.0)) as client:

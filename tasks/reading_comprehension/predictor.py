@@ -17,7 +17,7 @@ import scipy.special
 
 from base.config import Config
 from base.files import UserError
-from data.corpora.squad import tokenize
+from data.corpora.squad import TOKEN, tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from engine.predictor import Predictor, Size, in_brackets
@@ -144,7 +144,7 @@ class ReadingComprehensionPredictor(Predictor):
 
     def check(self, instance):
         for name, text in instance:
-            if not tokenize(text):
+            if not TOKEN.search(text):
                 raise UserError(f"{name}: expected words. Received: {text!r:.60}")
 
     def answer(self, instances):
