@@ -22,6 +22,7 @@ from tasks.selection.scoring import score
 from tasks.selection.split import SelectionSplit, inputs_of
 
 LENGTH_MULTIPLE = 4  # that lengths are rounded up to
+PART = 32  # candidates computed at once, so that small requests pass; by eights, logits are the same to the bit
 CONTEXT, RESPONSE = 60, 16  # words that each costs beside its own
 
 
@@ -61,9 +62,10 @@ class SelectionPredictor(Predictor):
 
     def answer(self, instances):
         split, config = self._split(instances), self.model.config
-        if len(instances) == 1 and len(split):  # all candidates at once, so that their context is encoded once
+        if len(instances) == 1 and len(split):  # many candidates at once, so that their context is encoded once
             inputs = inputs_of(split, config, np.array([0]), np.arange(len(split))[None], LENGTH_MULTIPLE)
-            logits = np.asarray(self.model.predict_on_batch(inputs))[0]
+            logits = [np.asarray(self.model.predict_on_batch(part))[0] for part in _parts(inputs)]
+            logits = np.concatenate(logits)
         else:
             logits = score(self.model, split, config, length_multiple=LENGTH_MULTIPLE)
         ends = np.cumsum([len(instance.candidates) for instance in instances])
@@ -179,6 +181,13 @@ class Matching:
                     group = f"turn {t + 1}: attention"
                     add(group, f"turn {t + 1} on response {l}", words, response, Att_TKJ[t])
                     add(group, f"response on turn {t + 1} {l}", response, words, Att_TJK[t])
+
+
+def _parts(inputs):
+    """The inputs of one context in parts of at most `PART` candidates, padded alike."""
+    for first in range(0, inputs["responses"].shape[1], PART):
+        part = slice(first, first + PART)
+        yield {name: x[:, part] if name in ("responses", "candidates") else x for name, x in inputs.items()}
 
 
 def _array(x):
