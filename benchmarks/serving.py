@@ -246,10 +246,11 @@ def main():
     with serving(FLAGS.run, FLAGS.flag) as (process, port), connect(port) as server:
         found |= overhead(server, predictor, bodies)
         per_second = {n: closed_loop(server, bodies, n, CAPACITY_SECONDS, rng, FLAGS.hostile) for n in CLIENTS}
-        rate, usage = FLAGS.fraction * max(per_second.values()), lambda: usage_of(process)
+        capacity = max(per_second.values())
+        rate, usage = FLAGS.fraction * capacity, lambda: usage_of(process)
         rows, errors, hostile = open_loop(server, bodies, rate, FLAGS.seconds, rng, usage, FLAGS.hostile)
     found |= {"per_second_by_clients": {str(n): round(each, 1) for n, each in per_second.items()}}
-    found |= {"capacity_per_second": round(max(per_second.values()), 2), "rate_per_second": round(rate, 2)}
+    found |= {"capacity_per_second": round(capacity, 2), "rate_per_second": round(rate, 2)}
     found["errors"] = dict(errors)
     report("serving", rows, **found, hostile=dict(sorted(hostile.items())), exit_code=process.returncode)
 

@@ -125,7 +125,8 @@ def read_facts(path, task):
     facts = read_json(path / FACTS)
     found = facts.get("task") if isinstance(facts, dict) else None
     if found != task:
-        raise UserError(f"{path / FACTS}: expected a dataset for models of {task}. Received: one for {found!r:.60}")
+        wrong = f"expected a dataset for models of {task}. Received: one for {found!r:.60}"
+        raise UserError(f'{path / FACTS}: {wrong}; the file must say "task": "{task}"')
     if not isinstance(facts.setdefault("name", path.resolve().name), str):
         raise UserError(f"{path / FACTS}: expected name to be a text. Received: {type(facts['name']).__name__}")
     return facts

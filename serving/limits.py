@@ -183,7 +183,8 @@ def read_value(where, text, limits):
     try:
         text = text.decode("utf-8") if isinstance(text, bytes) else text
         value = json.loads(text, parse_constant=refuse, parse_float=finite) if isinstance(text, str) else text
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
+        if isinstance(text, str) and "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as error:
         raise RequestError(400, f"{where} has half a surrogate pair, which is not a character") from error
     except (ValueError, RecursionError) as error:
@@ -314,8 +315,10 @@ class Guard:
     def _has_key(self, authorization):
         kind, _, given = authorization.encode("latin-1").decode("utf-8", "replace").partition(" ")
         if kind.lower() == "basic":
-            with contextlib.suppress(ValueError):
+            try:
                 given = base64.b64decode(given).decode("utf-8").partition(":")[2]
+            except ValueError:
+                return False
         return hmac.compare_digest(given.encode("utf-8", "replace"), self.access.api_key.encode("utf-8"))
 
 

@@ -335,6 +335,7 @@ def basic(password):
         (POST, {"Authorization": "Bearer wrong"}, 401),
         (POST, {"Authorization": basic("wrong")}, 401),
         (POST, {"Authorization": "Basic %"}, 401),
+        (POST, {"Authorization": f"Basic {KEY}".encode()}, 401),  # not in Base64
         (POST, {"Authorization": basic(KEY)}, 200),
         (("GET", "/"), {"Authorization": ""}, 401),
         (("GET", "/healthz"), {"Authorization": ""}, 200),

@@ -321,6 +321,7 @@ def damaged(prepared_dialog, tmp_path):
         ("candidates.txt", b"th\xe8re\n", r"line 1: expected UTF-8\. Received: b'th\\xe8re'"),
         ("candidates.txt", b"", "an empty file"),
         ("candidates.txt", b"ok\n" * 2**10 + b"pancake " * 2**17, "similar lengths"),
+        ("entities.txt", b"_" * 101 + b"\tcuisine\tknowledge\n", "at most 100 parts"),
         ("entities.txt", b"thai\tcuisine\tknowledge\nrome\ttown\n", "line 2: .*three fields.*Received: 2$"),
         ("knowledge.txt", "\u2028\tR_x\t\x85\nask\tR_x\ty\tz\n".encode(), "line 2: .*three fields.*Received: 4$"),
         ("dialogs.pkl", b"", "an empty file"),

@@ -62,10 +62,8 @@ class StateTracker(keras.Model):
 
     def __init__(self, world):
         super().__init__()
-        entities, self.types = (
-            world.encoded_candidates.entities.lists(),
-            [None, *(type for _, type, _ in world.entities)],
-        )
+        entities = world.encoded_candidates.entities.lists()
+        self.types = [None, *(type for _, type, _ in world.entities)]
         self.is_call_C = np.array([text.startswith(CALL) for text in world.candidates])
         calls = itertools.compress(entities, self.is_call_C)
         slots = sorted({self.types[entity] for called in calls for entity in called})

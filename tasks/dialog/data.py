@@ -27,6 +27,7 @@ from tasks.dialog.prepare import CALL, CANDIDATES, DIALOGS, ENTITIES, KNOWLEDGE,
 FIELDS = ("sentences", "speakers", "times", "turns", "answers")
 NONE = -1  # a sentence or an answer that only pads
 CLOSED = 8  # a type with at most 8 values has them all in any training set, so they keep their own ids
+MAX_PARTS = 100  # of an entity's name
 PHRASES = "phrases.txt"  # of a run: what users say
 
 
@@ -141,8 +142,10 @@ class World:
         """Reads a prepared dataset or a run; a missing or malformed file is a `UserError`."""
         path = pathlib.Path(path)
         candidates = [line for _, line in read_lines(path / CANDIDATES, "candidates")]
-        triples = _read_triples(path / KNOWLEDGE), _read_triples(path / ENTITIES)
-        world = cls(read_vocabulary(path / VOCABULARY), candidates, *triples)
+        knowledge, entities = (_read_triples(path / name) for name in (KNOWLEDGE, ENTITIES))
+        if any(name.count("_") > MAX_PARTS for name, _, _ in entities):
+            raise UserError(f"{path / ENTITIES}: expected names of at most {MAX_PARTS} parts")
+        world = cls(read_vocabulary(path / VOCABULARY), candidates, knowledge, entities)
         with checked(path / CANDIDATES, "candidates of similar lengths"):
             _ = world.config_fields
         return world

@@ -1,4 +1,4 @@
-"""Dialog managers of task 6, told apart by their responses, so that training and validation need not share one.
+"""Dialog managers of task 6, found by their responses, so that training and validation need not share one.
 
 The corpus was recorded with three managers (Henderson, Thomson and Williams 2014): train and dev have two, the smaller
 one in dev almost alone, and test has a third.

@@ -25,7 +25,7 @@ def take(browser, url, task, button, name):
         page.evaluate("scrollTo(0, 0)")
     file = OUT / f"{task}_{name}.png"
     page.screenshot(path=file)
-    Image.open(file).convert("RGB").quantize(48).save(file, optimize=True)
+    Image.open(file).convert("RGB").quantize(128).save(file, optimize=True)
     page.close()
 
 

@@ -101,8 +101,10 @@ def index_of_run(path, predictor):
     nothing can be written.
     """
     index, pairs = path / INDEX, path / PAIRS
-    if index.is_dir() or not pairs.is_dir():
-        return index if index.is_dir() else None
+    if index.is_dir():
+        return index
+    if not pairs.is_dir():
+        return None
     made_of = [files.VERSION, vocabulary_hash(predictor.vocabulary), checksum(path / BEST), checksums_of(pairs)]
     key = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
     index = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache", "colloquy", key)
