@@ -47,8 +47,10 @@ class Settings(CommonSettings):
 
     augment: NonNegative = 0
     """Copies of each full training dialog in other words, see tasks/dialog/augment.py."""
+
     managers: Literal["all", "both", *MANAGERS] = "all"
     """Dialog managers of train and dev, see tasks/dialog/managers.py; `both`: scores of dev are means over them."""
+
     words_of: Literal["all", "train"] = "all"
     """Texts whose words make the vocabulary: the training dialogs; with `all` also the candidates and the knowledge
     base, which a bot has before its first user."""
