@@ -28,6 +28,7 @@ from tasks.selection.retrieval.build import index_of_run
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
 SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
+METHODS = ("valid", "size", "answers", "explain", "conversation", "write", "reply")
 DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
 
 
@@ -55,6 +56,8 @@ class Served:
         if self._predictor is None:
             with self.loading:
                 self._predictor = self._predictor or self._load()
+            for name in METHODS:  # a request reaches them at once
+                setattr(self, name, getattr(self._predictor, name))
         return self._predictor
 
     def __getattr__(self, name):
