@@ -136,8 +136,8 @@ class DialogTask(task.Task):
         """See `engine.task.Task.measure`.
 
         Args:
-            **options: `scores_out`, a file for lines `dialog TAB said TAB correct`; `action_mask`, True to choose only
-                among the candidates that the run's mask allows.
+            **options: `scores_out`, a file for lines `dialog TAB said TAB correct`, nothing said where the mask allows
+                nothing; `action_mask`, True to choose only among the candidates that the run's mask allows.
         """
         examples, scores_out, mask = dataset.splits[split], options.get("scores_out"), None
         if options.get("action_mask") and not (mask := load_mask(run.path, dataset.world)):
@@ -152,7 +152,7 @@ class DialogTask(task.Task):
         if baselines:
             record |= baselines_and_upper_bounds(dataset, split)
         if scores_out:
-            texts = dataset.world.candidates
+            texts = [*dataset.world.candidates, ""]  # the last, -1: no candidate was allowed
             with atomic_file(scores_out) as file:
                 for row in zip(examples.dialog, predicted, examples.answers, strict=True):
                     file.write(f"{row[0] + 1}\t{texts[row[1]]}\t{texts[row[2]]}\n")
