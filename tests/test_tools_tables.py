@@ -101,7 +101,7 @@ def test_every_row_says_how_to_get_it_again():
         assert found["command"].startswith(f"python train.py --recipe={found['recipe']} --seed={found['seed']}")
         assert {"minutes", "hardware", "versions", "dirty"} <= found.keys() and len(found["commit"]) == 7
         assert "budget" in found or found["evaluation"]["command"].startswith("python evaluate.py --run=RUN")
-    names = ("recipe", "corpus", "split", "seed", "search", "budget", "ensemble")
+    names = ("recipe", "corpus", "trained_on", "split", "seed", "search", "budget", "ensemble")
     assert len({tuple(found.get(name) for name in names) for found in rows}) == len(rows)
     assert len({recipe.title for recipe in RECIPES.values()}) == len(RECIPES)
 
@@ -154,6 +154,12 @@ def test_dialogs_have_a_column_per_task_and_recipes_that_were_measured_on_all(fi
     header, _, *found = filled("scores: babi-*", *rows)
     assert header == "| | babi-task1 | babi-task2 | mean | seeds | commit |"
     assert found == ["| MEMMA | 50.0 (25.0) | 50.0 (25.0) | 50.0 | 1 | c0ffee1 |"]
+    parts = {"parts": {"manager: larger": {"per_response": 0.25}, "manager: smaller": {"per_response": 0.75}}}
+    rows = [row("babi-memma", corpus="both", trained_on=corpus, **metrics, **parts) for corpus in ("one", "two")]
+    assert filled("scores: babi-*", *rows)[::2] == [
+        "| | manager: larger | manager: smaller | mean | seeds |",
+        "| MEMMA, trained on one | 25.0 | 75.0 | 50.0 | 1 |",
+    ]
 
 
 def test_recipes_are_listed_with_what_they_reached(filled):

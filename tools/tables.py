@@ -91,7 +91,8 @@ def select(patterns, corpus="*", split="dev"):
 
 
 def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores"):
-    """A line per recipe, the best first, then baselines and published scores; a column per metric, or per bAbI task.
+    """A line per recipe, the best first, then baselines and published scores; a column per metric, or per bAbI task or
+    dialog manager.
 
     Args:
         *recipes, corpus, split: Patterns, see `select`.
@@ -118,14 +119,15 @@ def score_table(*recipes, corpus="*", split="dev", epochs=None, layout="scores")
 
 
 def name_of(row):
-    """The title of a row's recipe, with the number of models of an ensemble and the search for replies.
+    """The title of a row's recipe, with the models of an ensemble, another corpus of the training, and the search.
 
     >>> name_of({"recipe": "chat-none", "search": "beam=5"}), name_of({"recipe": "baseline: random"})
     ('Seq2seq, no attention, beam=5', '*baseline: random*')
     """
     title = RECIPES[row["recipe"]].title if row["recipe"] in RECIPES else f"*{row['recipe']}*"
     several = f"Ensemble of {row['ensemble']}: " if "ensemble" in row else ""
-    return several + title + (f", {row['search']}" if "search" in row else "")
+    trained = f", trained on {row['trained_on']}" if "trained_on" in row else ""
+    return several + title + trained + (f", {row['search']}" if "search" in row else "")
 
 
 def _metric_table(groups, below, columns, best):
@@ -143,6 +145,8 @@ def _metric_table(groups, below, columns, best):
 
 def _dialog_table(groups, below):
     rows = [{**row, "recipe": name_of(row)} for rows in (*groups.values(), below) for row in rows]
+    parts = [[{"corpus": name, "metrics": of} for name, of in row.get("parts", {}).items()] or [{}] for row in rows]
+    rows = [{**row, **part} for row, found in zip(rows, parts, strict=True) for part in found]
     header, lines = by_corpus(rows, dialog.METRICS)
     return markdown([*header, "commit"], [[*line, _commits(groups.get(line[0], []))] for line in lines])
 

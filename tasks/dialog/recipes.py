@@ -39,9 +39,7 @@ RECIPES = {
     "babi-memma-regularised": _memma(  # ours: the best on task 6
         "MEMMA, identity shortcut, divisor root, dropout 0.3, averaged weights",
         {**BABI, "epochs": 20.0, "ema": 0.99, "validations_per_epoch": 1.0},
-        shortcut="identity",
-        divisor="root",
-        dropout=0.3,
+        **{"shortcut": "identity", "divisor": "root", "dropout": 0.3},
     ),
     "babi-memn2n": _babi("MemN2N", "memn2n"),
     "babi-memn2n-match": _babi("MemN2N, speaker + time + match types", "memn2n", match_types=True),
@@ -52,6 +50,7 @@ RECIPES = {
     "babi-memr-match": _babi("MEMR, speaker + time + match types", "memr", match_types=True),
     "babi-embeddings": _babi("Supervised embeddings", "supervised-embeddings"),
     "babi-entity-memma": _babi("Entity MEMMA", "entity-memma", {**BABI, "epochs": 16.0}),
+    "babi-entity-memma-short": _babi("Entity MEMMA, 8 epochs", "entity-memma"),
     "babi-entity-memma-augmented": _babi(  # the bot that people talk to; its dataset is prepared with --augment=1
         "Entity MEMMA, augmented dialogs", "entity-memma", {**BABI, "epochs": 8.0, "validations_per_epoch": 1.0}
     ),
