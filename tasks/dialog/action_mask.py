@@ -4,9 +4,8 @@ After Williams, Asadi and Zweig (2017), but learnt: a template, a response with 
 in the states in which train has it, and its entities must meet the conditions that they always meet in train. A state
 consists of the slots that the user has named and of `FLAGS`.
 
-Shape suffixes:
-    B dialogs   T turns   M sentences   K entities of a sentence or candidate   E entities, counted from 1   S slots
-    C candidates   Q states   N conditions
+Shape suffixes:  B dialogs   T turns   M sentences   K entities of a sentence or candidate   S slots   C candidates
+    E entities, counted from 1   Q states   N conditions
 """
 
 import collections
@@ -19,7 +18,6 @@ from keras import ops
 
 from base.config import Config
 from data.prepared import checked
-from data.sequences import stack
 from data.text_files import read_json
 from tasks.dialog.prepare import CALL, RESTAURANT, SPEAKERS
 
@@ -48,16 +46,10 @@ class Rules(Config):
 
 
 class StateTracker(keras.Model):
-    """Tracks conversations.
+    """Tracks conversations in a `tasks.dialog.data.World`, from a dict of the arrays `READS`.
 
-    Args:
-        world: A `tasks.dialog.data.World`.
-
-    Call arguments: a dict of the arrays `READS`.
-
-    Returns:
-        The state of each turn, int32 `(B, T)`, whose bit `i` is `names[i]`; and for each of `CONDITIONS` the entities
-        that meet it, bool `(B, T, E)`.
+    Returns the state of each turn, int32 `(B, T)`, whose bit `i` is `names[i]`; and for each of `CONDITIONS` the
+    entities that meet it, bool `(B, T, E)`.
     """
 
     def __init__(self, world):
@@ -76,23 +68,18 @@ class StateTracker(keras.Model):
     def call(self, inputs):
         speakers, turns, entities, responses = (ops.cast(inputs[name], "int32") for name in READS)
         B, M = ops.shape(speakers)
-        start = {name: ops.zeros((B,), "bool") for name in ("called", "changed", "nothing", "silent")}
-        start |= {
-            name: ops.zeros((B, len(self.types)), "bool") for name in ("wished", "offered", "said", "found", "told")
-        }
+        flags, sets = ("called", "changed", "nothing", "silent"), ("wished", "offered", "said", "found", "told")
+        start = {name: ops.zeros((B,), "bool") for name in flags}
+        start |= {name: ops.zeros((B, len(self.types)), "bool") for name in sets}
         sentences = ops.concatenate([speakers[:, :, None], responses[:, :, None], entities], axis=2)
-        _, heard = ops.scan(
-            self._hear, start, ops.transpose(sentences, (1, 0, 2))
-        )  # one array: Keras needs M of several
+        _, heard = ops.scan(self._hear, start, ops.transpose(sentences, (1, 0, 2)))  # Keras needs M of several arrays
         places = turns * B + ops.arange(B)[:, None]
         at = {name: ops.take(ops.reshape(x, (M * B, *x.shape[2:])), places, axis=0) for name, x in heard.items()}
         offered = at["offered"] | ops.take(at["offered"], self.owner_E, axis=2)
         conditions = [at["said"], at["wished"], at["found"], ~at["told"], offered]
         at |= {name: ops.any(at[name], axis=2) for name in ("found", "offered")}
-        bits = [
-            *(ops.any(ops.logical_and(at["wished"], slot_E), axis=2) for slot_E in self.slot_SE),
-            *(at[name] for name in FLAGS),
-        ]
+        bits = [ops.any(ops.logical_and(at["wished"], slot_E), axis=2) for slot_E in self.slot_SE]
+        bits += [at[name] for name in FLAGS]
         return sum(ops.cast(bit, "int32") * (1 << i) for i, bit in enumerate(bits)), conditions
 
     def _hear(self, state, sentence):
@@ -126,22 +113,15 @@ class StateTracker(keras.Model):
 
 
 class ActionMask(keras.Model):
-    """Finds the candidates that may follow a conversation.
+    """Finds the candidates that may follow a conversation, by `Rules`; a `LookupError` if they do not fit the world.
 
-    Args:
-        world: A `tasks.dialog.data.World`.
-        rules: A `Rules`; a `LookupError` if it does not fit the world.
-
-    Call arguments: a dict of the arrays `READS`.
-
-    Returns:
-        The candidates that may be given at each turn, bool `(B, T, C)`.
+    From a dict of the arrays `READS`, returns the candidates that may be given at each turn, bool `(B, T, C)`.
     """
 
     def __init__(self, world, rules):
         super().__init__()
         self.tracker = StateTracker(world)
-        self.entities_CK = stack(world.encoded_candidates.entities.lists())
+        self.entities_CK = world.candidate_entities
         numbers = {template: number for number, template in enumerate(rules.templates)}
         template_C = np.array([numbers.get(world.template(text), -1) for text in world.candidates])
         shown_QL = np.zeros((len(rules.states), len(numbers) + 1), bool)  # the last: templates that train lacks
@@ -210,9 +190,6 @@ def learn(world, split, batch_size=32):
             " ".join(name for i, name in enumerate(tracker.names) if state >> i & 1): sorted(shown)
             for state, shown in sorted(states.items())
         },
-        conditions=[
-            {type: [name for name, always in zip(CONDITIONS, met, strict=True) if always] for type, met in of.items()}
-            for of in conditions
-        ],
+        conditions=[{type: [*itertools.compress(CONDITIONS, met)] for type, met in of.items()} for of in conditions],
         continues=np.flatnonzero(silences > 0).tolist(),
     )

@@ -83,10 +83,8 @@ ENDINGS = "|||instead|please|instead of {}|rather than {}|not {}"
 def augment(dialogs, search, rng):
     """Copies the full dialogs among some: with facts, and calls that have all `SLOTS`, which those of task 6 lack.
 
-    Args:
-        dialogs: Lists of `(speaker, text)`.
-        search: Function from an `api_call` to the facts that it finds, see `tasks.dialog.data.World.search`.
-        rng: `random.Random`.
+    Dialogs are lists of `(speaker, text)`; `search` finds the facts of an `api_call`, see
+    `tasks.dialog.data.World.search`; `rng` is a `random.Random`.
     """
 
     def words_of_calls(said):

@@ -14,11 +14,7 @@ SHOWN = 8  # memories that /attention shows
 
 
 class DialogChat(Chat):
-    """One conversation.
-
-    Args:
-        predictor: A `tasks.dialog.predictor.DialogPredictor`.
-    """
+    """One conversation with a `tasks.dialog.predictor.DialogPredictor`."""
 
     HELP = """An empty line is silence: the bot continues. What it calls is looked up in the knowledge base by itself.
 /attention      what the last answer attended to; with a name, as a picture: /attention a.png
@@ -70,10 +66,8 @@ class DialogChat(Chat):
         weights = 100 * np.array(found["weights"])  # (sentences, hops)
         even = 100 / len(weights)
         if len(weights) > 1 and weights.max() < 2 * even:
-            return (
-                f"No memory dominates: each of {len(weights)} memories has {weights.min():.2f} to {weights.max():.2f} "
-                "per cent."
-            )
+            most = f"{weights.min():.2f} to {weights.max():.2f} per cent"
+            return f"No memory dominates: each of {len(weights)} memories has {most}."
         table = Table("", *found["columns"], title=f"Attention, per cent; {even:.2f} each if spread evenly")
         for place in sorted(np.argsort(-weights.max(axis=1), kind="stable")[:SHOWN]):
             table.add_row(found["rows"][place], *(f"{weight:.2f}" for weight in weights[place]))

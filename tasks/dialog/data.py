@@ -2,14 +2,13 @@
 
 A sentence is stored, sent and encoded once for all turns that remember it, and once for all dialogs of a batch.
 
-Letters:
-    B dialogs   M sentences   S distinct sentences   W words   T turns   E entities   K entities of a sentence
-    C candidates
+Letters:  B dialogs   M sentences   S distinct sentences   W words   T turns   E entities   K entities of a sentence
 """
 
 import collections
 import dataclasses
 import functools
+import itertools
 import pathlib
 from typing import NamedTuple
 
@@ -48,15 +47,10 @@ class Sentences(NamedTuple):
 
 
 class DialogSplit:
-    """The dialogs of a split.
+    """The dialogs of a split, dicts of lists as `tasks.dialog.prepare` writes them, and their `Sentences`.
 
-    Args:
-        sentences: `Sentences`.
-        dialogs: List of dicts of lists, as `tasks.dialog.prepare` writes them.
-
-    Attributes:
-        answers, dialog, manager: Candidate, dialog and dialog manager of each response, `(responses,)`.
-        sizes: Sentences and turns of each dialog, int `(dialogs, 2)`.
+    `answers`, `dialog` and `manager` are the candidate, dialog and dialog manager of each response, `(responses,)`;
+    `sizes` are the sentences and turns of each dialog, int `(dialogs, 2)`.
     """
 
     def __init__(self, sentences, dialogs):
@@ -99,16 +93,12 @@ class DialogSplit:
         distinct, number = np.unique(np.append(spoken_BM, NONE), return_inverse=True)
         distinct = np.pad(distinct, (0, -len(distinct) % (4 * length_multiple)), constant_values=NONE)
         width = self.sentences.words.width(distinct, multiple=length_multiple)
-        inputs = {
-            "sentences": number[:-1].reshape(spoken_BM.shape).astype(np.int32),
-            "speakers": padded("speakers"),
-            "times": padded("times"),
-            "turns": padded("turns"),
-        }
+        mentioned = self.sentences.entities
+        inputs = {name: padded(name) for name in ("speakers", "times", "turns")}
+        inputs["sentences"] = number[:-1].reshape(spoken_BM.shape).astype(np.int32)
+        inputs["entities"] = mentioned.padded(spoken_BM, mentioned.width(spoken_BM))
         for name in {"words", "typed_words"}.intersection(names):
             inputs[name] = getattr(self.sentences, name).padded(distinct, width)
-        mentioned = self.sentences.entities
-        inputs["entities"] = mentioned.padded(spoken_BM, mentioned.width(spoken_BM))
         if "responses" in names:
             inputs["responses"] = np.where(spoken_BM >= 0, self.sentences.responses[spoken_BM], 0)
         if "mentions" in names:
@@ -204,19 +194,17 @@ class World:
         """Encodes lists of words as `Sentences`."""
         numbers = {SILENCE: -2, **self.numbers}
         responses = np.array([numbers.get(" ".join(words), -1) + 1 for words in sentences], np.int32)
-        typed_words, entities = [], []
-        for words in sentences:
-            typed_words.append([])
-            entities.append([])
-            for part, numbers in self.link(words):
-                type = self.entities[numbers[0]][1] if numbers else None
-                if type in self.open_types:
-                    typed_words[-1] += [self.open_types[type]] + [0] * (len(part) - 1)
-                else:
-                    typed_words[-1] += self.vocabulary.encode(part)
-                entities[-1] += [number + 1 for number in numbers]
-        parts = map(Sequences.of, ([*map(self.vocabulary.encode, sentences)], typed_words, entities))
-        return Sentences(*parts, responses)
+        linked = [*map(self.link, sentences)]
+        words = [*map(self.vocabulary.encode, sentences)]
+        typed_words = [[id for part in parts for id in self._typed(*part)] for parts in linked]
+        entities = [[number + 1 for _, numbers in parts for number in numbers] for parts in linked]
+        return Sentences(*map(Sequences.of, (words, typed_words, entities)), responses)
+
+    def _typed(self, words, numbers):
+        type = self.entities[numbers[0]][1] if numbers else None
+        if type not in self.open_types:
+            return self.vocabulary.encode(words)
+        return [self.open_types[type]] + [0] * (len(words) - 1)
 
     @functools.cached_property
     def numbers(self):
@@ -242,14 +230,17 @@ class World:
         return self.encode([text.split() for text in self.candidates])
 
     @functools.cached_property
+    def candidate_entities(self):
+        """The entities of each candidate, counted from 1, padded with 0, int32 `(C, K)`."""
+        return stack(self.encoded_candidates.entities.lists())
+
+    @functools.cached_property
     def match_groups(self):
         """The match types of candidates (Bordes et al. 2017, section 4.2).
 
         A candidate has type `t` in a context that mentions one of its entities of type `t`, which are a group.
-
-        Returns:
-            Entities of each group, int32 `(groups, members)`; type of each group, int32 `(groups,)`; groups of each
-            candidate, int32 `(C, groups per candidate)`. Entities and groups count from 1; 0 is padding.
+        Returns the entities of each group, int32 `(groups, members)`, its type, `(groups,)`, and the groups of each
+        candidate, `(C, groups per candidate)`. Entities and groups count from 1; 0 is padding.
         """
         groups, candidates = {}, []
         for numbers in self.encoded_candidates.entities.lists():
@@ -266,27 +257,25 @@ class World:
     @functools.cached_property
     def config_fields(self):
         """`{field: value}` of a model's config."""
-        words, _, entities, _ = self.encoded_candidates
-        members, _, groups = self.match_groups
+        words, (members, _, groups) = self.encoded_candidates.words, self.match_groups
         return {
             "vocabulary_size": len(self.vocabulary),
             "candidates": (len(words), int(words.lengths.sum())),
             "entities": len(self.entities),
             "types": len(self.types),
-            "candidate_entities": stack(entities.lists()).shape,
+            "candidate_entities": self.candidate_entities.shape,
             "match_groups": members.shape,
             "match_candidates": groups.shape,
         }
 
     def put_into(self, model):
         """Sets the candidates of a model and the entities in them; its trained variables stay."""
-        words, typed_words, entities, _ = self.encoded_candidates
-        read = typed_words if "typed_words" in model.config.reads else words
+        words, typed_words, *_ = self.encoded_candidates
         tables = {
-            "candidate_words": [read.flat()],
-            "candidate_rows": [np.repeat(np.arange(len(words)), words.lengths)],
+            "candidate_words": [(typed_words if "typed_words" in model.config.reads else words).flat()],
+            "candidate_rows": [words.owners()],
             "match_types": self.match_groups,
-            "entity_pointer": [stack(entities.lists())],
+            "entity_pointer": [self.candidate_entities],
         }
         for layer in model.layers:
             if layer.name in tables:
@@ -315,12 +304,11 @@ class DialogDataset(Dataset):
 
     def phrases(self, count=12):
         """The most frequent sentences of users in train, one for each template."""
-        split = self.splits["train"]
-        said = [each for dialog in split.dialogs for each in self.conversation(split, dialog)]
-        texts = [each["text"] for each in said if each["speaker"] == "user" and each["text"] != SILENCE]
-        templates = [*map(self.world.template, texts)]
-        first = dict(zip(reversed(templates), reversed(texts), strict=True))
-        return [first[template] for template, _ in collections.Counter(templates).most_common(count)]
+        split, by_template = self.splits["train"], collections.defaultdict(list)
+        for said in itertools.chain.from_iterable(self.conversation(split, dialog) for dialog in split.dialogs):
+            if said["speaker"] == "user" and said["text"] != SILENCE:
+                by_template[self.world.template(said["text"])].append(said["text"])
+        return [texts[0] for texts in sorted(by_template.values(), key=len, reverse=True)[:count]]
 
 
 def listed(values, most=24):
@@ -345,33 +333,24 @@ def _read_splits(file, world):
         ids = Sequences.of(data["sentences"]).lists()
         sentences = world.encode([[words[id] for id in sentence] for sentence in ids])
         splits = {name: DialogSplit(sentences, data["splits"].get(name, [])) for name in SPLITS}
-        for split in splits.values():
-            for dialog in split.dialogs:
-                _check(dialog, len(ids), len(world.candidates))
+        for dialog in itertools.chain.from_iterable(split.dialogs for split in splits.values()):
+            _check(dialog, len(ids), len(world.candidates))
     return splits
 
 
 def _check(dialog, sentences, candidates):
     """Raises a ValueError where the lists of a dialog do not fit each other."""
     length, turns = len(dialog["sentences"]), len(dialog["turns"])
-    sizes_and_ends = {
-        "sentences": (length, sentences),
-        "speakers": (length, len(SPEAKERS) + 1),
-        "times": (length, length),
-        "turns": (turns, length),
-        "answers": (turns, candidates),
-    }
-    for name, (size, end) in sizes_and_ends.items():
+    sizes, ends = (length, length, length, turns, turns), (sentences, len(SPEAKERS) + 1, length, length, candidates)
+    for name, size, end in zip(FIELDS, sizes, ends, strict=True):
         values = dialog[name]
         if not (0 < len(values) == size and 0 <= min(values) <= max(values) < end):
             raise ValueError(f"{name} must be {size or 'some'} numbers from 0 to {end - 1}")
 
 
 def _read_triples(path):
-    rows = []
-    for number, line in read_lines(path, None):
-        fields = tuple(line.split("\t"))
-        if len(fields) != 3:
-            raise UserError(f"{path}, line {number}: expected three fields, separated by tabs. Received: {len(fields)}")
-        rows.append(fields)
-    return rows
+    rows = {number: tuple(line.split("\t")) for number, line in read_lines(path, None)}
+    for number, row in rows.items():
+        if len(row) != 3:
+            raise UserError(f"{path}, line {number}: expected three fields, separated by tabs. Received: {len(row)}")
+    return [*rows.values()]

@@ -1,7 +1,6 @@
 """The SavedModel of a dialog model, which takes conversations as strings and returns responses.
 
-Letters:
-    B dialogs   M sentences of the history   F facts   N given candidates   C candidates of the bot   W words
+Letters:  B dialogs   M sentences of the history   F facts   N given candidates   C candidates of the bot   W words
     S all sentences of a batch   E entities   K responses
 """
 
@@ -37,12 +36,7 @@ class DialogText:
         self.types = tf.constant([0, *(world.open_types.get(type, 0) for type in types)])
 
     def split(self, texts, of_user):
-        """The words of sentences, string `(S, W)`, "" = padding; a user's words as `DialogPredictor.read` has them.
-
-        Args:
-            texts: string `(S,)`.
-            of_user: Boolean `(S,)`.
-        """
+        """The words of texts `(S,)`, string `(S, W)`, padded with ""; of a user as `DialogPredictor.read` has them."""
         texts = tf.strings.regex_replace(texts, SPACE, " ")
         texts = tf.where(of_user & (tf.strings.strip(texts) == ""), SILENCE, texts)
         words = tf.strings.split(texts)[:, : self.max_words]
@@ -56,11 +50,7 @@ class DialogText:
         return words.with_flat_values(read).to_tensor(shape=(None, self.max_words))
 
     def encode(self, words):
-        """Ids and entities of words `(S, W)`.
-
-        Returns:
-            The model's `words` and `typed_words`, int32 `(S, W)`, and entities counted from 1, int32 `(S, .)`.
-        """
+        """The model's `words` and `typed_words`, int32 `(S, W)`, and entities counted from 1, int32 `(S, .)`."""
         ids = tf.where(words == "", 0, self.words.lookup(words))
         begin, cover = self._link(words)
         typed_ids = tf.where(tf.gather(self.types, cover) > 0, tf.gather(self.types, begin), ids)
@@ -104,12 +94,10 @@ class _Responder:
         history, speakers = of_shape(history, "history", "BM"), of_shape(speakers, "speakers", "BM")
         facts, candidates = of_shape(facts, "facts", "BF"), of_shape(candidates, "candidates", "BN")
         (B, M), F = tf.unstack(tf.shape(history)), tf.shape(facts)[1]
-        rows = [tf.shape(facts)[0], tf.shape(candidates)[0]]
+        rows, same = [tf.shape(facts)[0], tf.shape(candidates)[0]], tf.debugging.assert_equal
         checks = [
-            tf.debugging.assert_equal(
-                tf.shape(history), tf.shape(speakers), "history and speakers must have one shape"
-            ),
-            tf.debugging.assert_equal(rows, B, "history, facts and candidates must have equally many rows"),
+            same(tf.shape(history), tf.shape(speakers), "history and speakers must have one shape"),
+            same(rows, B, "history, facts and candidates must have equally many rows"),
         ]
         with tf.control_dependencies(checks):
             history, speakers, facts = map(tf.identity, (history, speakers, facts))
@@ -152,12 +140,9 @@ class _Responder:
         }
 
     def inputs(self, history, speakers, facts):
-        """The inputs of the model and the mask, of sentences in the order of `DialogPredictor._conversation`.
-
-        Returns:
-            The inputs; the words and ids of all sentences `(B, M + F + 1, W)`; and the place there of each sentence of
-            the history, each fact and a silent user, int32 `(B, M + F + 1)`.
-        """
+        """The inputs of the model and the mask, of sentences in the order of `DialogPredictor._conversation`; their
+        words and ids `(B, M + F + 1, W)`; and the place there of each sentence of the history, each fact and a silent
+        user, int32 `(B, M + F + 1)`."""
         user, (B, M), F = SPEAKERS["user"], tf.unstack(tf.shape(history)), tf.shape(facts)[1]
         who = self.speakers.lookup(speakers)
         tf.debugging.assert_non_negative(who, "speakers must be user, bot, fact, or empty where filled up")
@@ -217,11 +202,9 @@ def dialog_archive(model, world, mask):
     """
     responder = _Responder(model, world, mask)
     without_cudnn(model)
-    archive = keras.export.ExportArchive()
-    archive.track(responder.with_attention)
-    for table in (responder.text.words, responder.text.surfaces, responder.numbers, responder.speakers):
-        archive.track(table)
-
+    archive, text = keras.export.ExportArchive(), responder.text
+    for each in (responder.with_attention, text.words, text.surfaces, responder.numbers, responder.speakers):
+        archive.track(each)
     names = "history", "speakers", "facts", "candidates"
     archive.add_endpoint("respond", responder, [tf.TensorSpec((None, None), tf.string, name=name) for name in names])
     return archive

@@ -3,8 +3,7 @@
 The corpus was recorded with three managers (Henderson, Thomson and Williams 2014): train and dev have two, the smaller
 one in dev almost alone, and test has a third.
 
-Shape suffixes:
-    D dialogs   K templates   L managers, 2
+Shape suffixes:  D dialogs   K templates   L managers, 2
 """
 
 import collections
@@ -21,11 +20,8 @@ HELD_OUT = 150  # training dialogs of the larger manager that dev gets
 def find_managers(templates):
     """Separates dialogs by a mixture of two products of Bernoulli distributions over the templates in a dialog.
 
-    Args:
-        templates: For each dialog, the set of its responses with types in place of entities.
-
-    Returns:
-        Index into `MANAGERS` of each dialog, int `(D,)`; the second has more dialogs.
+    Each dialog is the set of its responses with types in place of entities. Returns the index into `MANAGERS` of each,
+    int `(D,)`; the second has more dialogs.
     """
     counts = collections.Counter(itertools.chain.from_iterable(templates))
     common = sorted(template for template, count in counts.items() if count >= COMMON)
@@ -48,14 +44,10 @@ def _maximise(X_DK, P_DL):
 
 
 def split_by_manager(splits, templates, wanted):
-    """The splits with train and dev of one manager or `both`; each of their dialogs gets its `manager`.
+    """`{split: dialogs}` with train and dev of one manager or `both`; each of their dialogs gets its `manager`.
 
-    Dev gets `HELD_OUT` training dialogs of the larger manager, or half of them if there are fewer.
-
-    Args:
-        splits: `{split: dialogs}`, see `tasks.dialog.prepare`.
-        templates: The template of each candidate.
-        wanted: One of `MANAGERS`, or `both`.
+    Dev gets `HELD_OUT` training dialogs of the larger manager, or half of them if there are fewer. `templates` has the
+    template of each candidate.
     """
     dialogs = splits["train"] + splits["dev"]
     managers = find_managers([{templates[answer] for answer in dialog["answers"]} for dialog in dialogs])

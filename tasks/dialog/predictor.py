@@ -58,14 +58,7 @@ class Turn(NamedTuple):
 
 
 class DialogPredictor(Predictor):
-    """Chooses the bot's next response.
-
-    Args:
-        run: A `engine.run.Run` of a dialog model.
-
-    Raises:
-        UserError: where the run lacks a file, or its files do not fit.
-    """
+    """Chooses the bot's next response with a run; a `UserError` if the run lacks a file or its files do not fit."""
 
     class Instance(Config):
         """A conversation."""
@@ -117,11 +110,10 @@ class DialogPredictor(Predictor):
 
         A word is taken as it is, without capitals or without punctuation: the first of these that the model knows.
         """
-        words = []
-        for word in text.split()[: self.config.max_words]:
-            forms = (word, word.lower(), word.lower().strip(SIGNS))
-            words.append(next((form for form in forms if form in self._known), forms[-1] or word))
-        return words or [SILENCE]
+        words = text.split()[: self.config.max_words]
+        forms = [(word, word.lower(), word.lower().strip(SIGNS)) for word in words]
+        read = [next((form for form in each if form in self._known), each[2] or each[0]) for each in forms]
+        return read or [SILENCE]
 
     def unknown(self, words):
         """The words from `read` that the model does not know, without punctuation."""
@@ -133,12 +125,11 @@ class DialogPredictor(Predictor):
                 raise UserError(f"candidates: expected those that the bot knows. Received: {text!r}")
 
     def answer(self, instances):
-        return [self._answer(*turns) for turns in self._talk(instances)]
+        return [*map(self._answer, self._talk(instances))]
 
     def size(self, instance):
         """Like `Predictor`'s: one row of all sentences before the response."""
-        texts = {"history": [sentence.text for sentence in instance.history]}
-        texts |= {"facts": instance.facts, "candidates": instance.candidates}
+        texts = {**dict(instance), "history": [sentence.text for sentence in instance.history]}
         words = {name: [len(text.split()) for text in each] for name, each in texts.items()}
         longest = min(self.config.max_words, max(1, *words["history"], *words["facts"]))
         shape = 1 + len(instance.history) + len(instance.facts), SENTENCE + 4 * longest
@@ -165,7 +156,7 @@ class DialogPredictor(Predictor):
     def answer_with_attention(self, instance, details):
         """See `Predictor.answer_with_attention`, of the last response; the details are the weights of each head."""
         [turns] = self._talk([instance])
-        answer, said, weights = self._answer(*turns), turns[-1].said, turns[-1].weights
+        answer, said, weights = self._answer(turns), turns[-1].said, turns[-1].weights
         if not weights.size:
             return answer, []
         hops = [f"hop {hop + 1}" for hop in range(len(weights))]
@@ -177,8 +168,8 @@ class DialogPredictor(Predictor):
             maps.append({"group": "heads", "title": hop, **shown})
         return answer, maps
 
-    def _answer(self, first, *more):
-        last = more[-1] if more else first
+    def _answer(self, turns):
+        first, last = turns[0], turns[-1]
         said = [*last.said, ("bot", last.response)][len(first.said) :]
         return self.Answer(
             response=first.response,
@@ -190,16 +181,15 @@ class DialogPredictor(Predictor):
 
     def _talk(self, instances):
         """The `Turn`s of each instance: one, and more while the bot continues by itself."""
-        conversations = [self._conversation(instance) for instance in instances]
-        talks, waiting = [[] for _ in instances], range(len(instances))
+        conversations, talks = [*map(self._conversation, instances)], [[] for _ in instances]
+        waiting = range(len(instances))
         while waiting:
             found = self._turns([conversations[i] for i in waiting], [instances[i].candidates for i in waiting])
             for i, turn in zip(waiting, found, strict=True):
                 talks[i].append(turn)
+                facts = (("fact", text) for text in turn.facts)
+                conversations[i] += [("bot", turn.response), *facts, ("user", SILENCE)]
             waiting = [i for i in waiting if not instances[i].candidates and self._continues(talks[i])]
-            for i in waiting:
-                _, _, response, facts, _ = talks[i][-1]
-                conversations[i] += [("bot", response), *(("fact", text) for text in facts), ("user", SILENCE)]
         return talks
 
     def _continues(self, turns):

@@ -10,10 +10,8 @@ and the files of `data.prepared`, without word vectors.
 
 A dialog has the numbers of its `sentences` in order, their `speakers` (1 user, 2 bot, 3 knowledge) and `times` (earlier
 turns); `turns` are the places of the user's sentences, and `answers` the numbers of the candidates that follow them.
-With --managers it also names its `manager`.
-
-The split `dev-oov` is dev moved to entities that no training dialog mentions
-(`data.corpora.babi_dialog.unseen_entities`), if the knowledge base has enough of them.
+With --managers it also names its `manager`. The split `dev-oov` is dev moved to entities that no training dialog
+mentions (`data.corpora.babi_dialog.unseen_entities`), if the knowledge base has enough of them.
 """
 
 import bisect
@@ -47,10 +45,8 @@ class Settings(CommonSettings):
 
     augment: NonNegative = 0
     """Copies of each full training dialog in other words, see tasks/dialog/augment.py."""
-
     managers: Literal["all", "both", *MANAGERS] = "all"
     """Dialog managers of train and dev, see tasks/dialog/managers.py; `both`: scores of dev are means over them."""
-
     words_of: Literal["all", "train"] = "all"
     """Texts whose words make the vocabulary: the training dialogs; with `all` also the candidates and the knowledge
     base, which a bot has before its first user."""
@@ -73,13 +69,11 @@ def prepare(corpus, source, out, settings):
 
 
 def _prepare_task(reader, task, settings):
-    """The files and statistics of a task."""
     candidates, knowledge = reader.read_candidates(task.candidates), reader.read_knowledge(task.knowledge)
     dialogs = _read_dialogs(reader, task, candidates, knowledge)
     rng, search = random.Random(1), functools.partial(find_facts, knowledge)
-    originals = dialogs["train"]
-    for _ in range(settings.augment):
-        dialogs["train"] = dialogs["train"] + augment(originals, search, rng)
+    copies = [augment(dialogs["train"], search, rng) for _ in range(settings.augment)]
+    dialogs["train"] = [*dialogs["train"], *itertools.chain.from_iterable(copies)]
     vocabulary = _choose_vocabulary(settings, dialogs["train"], candidates, knowledge)
     numbers, sentences = {text: number for number, text in enumerate(candidates)}, {}
     encoded = {split: [] for split in SPLITS}
@@ -106,31 +100,25 @@ def _prepare_task(reader, task, settings):
 
 def _read_dialogs(reader, task, candidates, knowledge):
     """`{split: dialogs}` with dialogs as lists of `(speaker, text)`; `dev-oov` where the knowledge base allows it."""
-    dialogs, known = {}, set(candidates)
-    for split, file in task.splits.items():
-        dialogs[split] = reader.read_dialogs(file)
-        for turn in _turns(dialogs[split]):
-            if turn.bot not in known:
-                raise bad_line(file, turn.number, f"a response of {task.candidates.name}", turn.bot)
+
+    def unknown(dialogs):
+        turns = (entry for dialog in dialogs for entry in dialog if isinstance(entry, Turn))
+        return next((turn for turn in turns if turn.bot not in known), None)
+
+    known, dialogs = set(candidates), {split: reader.read_dialogs(file) for split, file in task.splits.items()}
+    for split, found in dialogs.items():
+        if turn := unknown(found):
+            raise bad_line(task.splits[split], turn.number, f"a response of {task.candidates.name}", turn.bot)
     pairs = reader.unseen_entities(dialogs["train"], knowledge)
     if pairs and "dev" in dialogs:
         moved = reader.move(dialogs["dev"], pairs)
-        if all(turn.bot in known for turn in _turns(moved)):  # else a substituted response is no candidate
+        if not unknown(moved):  # else a substituted response is no candidate
             dialogs["dev-oov"] = moved
-    return {split: [list(_said(dialog)) for dialog in of_split] for split, of_split in dialogs.items()}
+    return {split: [[line for entry in each for line in _said(entry)] for each in dialogs[split]] for split in dialogs}
 
 
-def _turns(dialogs):
-    return (entry for dialog in dialogs for entry in dialog if isinstance(entry, Turn))
-
-
-def _said(dialog):
-    for entry in dialog:
-        if isinstance(entry, Turn):
-            yield "user", entry.user
-            yield "bot", entry.bot
-        else:
-            yield "fact", entry.text
+def _said(entry):
+    return [("user", entry.user), ("bot", entry.bot)] if isinstance(entry, Turn) else [("fact", entry.text)]
 
 
 def _choose_vocabulary(settings, train, candidates, knowledge):
@@ -143,11 +131,7 @@ def _choose_vocabulary(settings, train, candidates, knowledge):
 
 
 def encode_dialog(said, sentences):
-    """A dialog as numbers, without its answers.
-
-    Args:
-        said: List of `(speaker, text)`.
-        sentences: `{text: number}`, to which new texts are added.
+    """A list of `(speaker, text)` as numbers, without answers; adds new texts to `sentences`, `{text: number}`.
 
     >>> encode_dialog([("user", "hi"), ("bot", "hello"), ("user", "hi"), ("fact", "x R_y z")], {})
     {'sentences': [0, 1, 0, 2], 'speakers': [1, 2, 1, 3], 'times': [0, 0, 1, 1], 'turns': [0, 2]}
@@ -171,13 +155,9 @@ def find_facts(knowledge, call):
 
 
 def _statistics(encoded):
-    lengths = [len(dialog["sentences"]) for dialog in encoded]
-    return {
-        "dialogs": len(encoded),
-        "responses": sum(len(dialog["turns"]) for dialog in encoded),
-        "sentences_mean": round(sum(lengths) / len(lengths), 1),
-        "sentences_most": max(lengths),
-    }
+    lengths, responses = zip(*((len(dialog["sentences"]), len(dialog["turns"])) for dialog in encoded), strict=True)
+    sizes = {"sentences_mean": round(sum(lengths) / len(lengths), 1), "sentences_most": max(lengths)}
+    return {"dialogs": len(encoded), "responses": sum(responses), **sizes}
 
 
 def find_entities(knowledge, candidates):
@@ -199,8 +179,7 @@ def find_entities(knowledge, candidates):
     type_of = {value: type for type, value in pairs}
     calls, unknown = [text.split()[1:] for text in candidates if text.startswith(CALL)], set()
     for words in itertools.zip_longest(*calls, fillvalue="R_"):  # the words in one place of all calls
-        types = collections.Counter(type_of[word] for word in words if word in type_of)
-        for type, _ in types.most_common(1):
-            new = {word for word in words if word not in type_of and not word.startswith("R_")}
+        new = {word for word in words if word not in type_of and not word.startswith("R_")}
+        for type, _ in collections.Counter(type_of[word] for word in words if word in type_of).most_common(1):
             unknown |= {(word, type, "calls") for word in new}
     return entities + sorted(unknown)

@@ -32,14 +32,11 @@ TURNS = {1: "1-2", 3: "3-4", 5: "5-6", 7: "7-8", 9: "9-10", 11: "11-15", 16: "16
 
 
 def softmax_loss(answers, logits):
-    """Cross-entropy over the candidates, averaged over the real turns.
+    """Cross-entropy over the candidates, float32 `(B,)`, whose mean is the mean over all real turns.
 
     Args:
         answers: Int `(B, T)`, -1 for padding.
         logits: Float `(B, T, C)`.
-
-    Returns:
-        Float32 `(B,)`, whose mean is the mean over all real turns.
 
     >>> loss = softmax_loss(np.array([[1, -1]]), np.log([[[1.0, 3.0], [9.0, 9.0]]]))
     >>> round(float(ops.exp(-loss[0])), 3)
@@ -72,11 +69,8 @@ def _mean_over_turns(losses, answers):
 def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=None):
     """The candidate with the largest logit at each turn of a `DialogSplit`, int `(responses,)` as `split.answers`.
 
-    Args:
-        batch_size: Dialogs per batch.
-        progress: Wraps the list of batches.
-        length_multiple: Lengths are rounded up to it.
-        mask: An `ActionMask`; where it allows no candidate, the prediction is -1.
+    `progress` wraps the list of batches of `batch_size` dialogs, whose lengths are rounded up to `length_multiple`.
+    Where `mask`, an `ActionMask`, allows no candidate, the prediction is -1.
     """
     reads = model.config.reads
 
@@ -102,10 +96,8 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
 
 def metrics_of(split, predicted):
     """The metrics of predictions, means over the split's dialog managers; and if there are several, those of each."""
-    parts = {}
-    for name in np.unique(split.manager):
-        of = split.manager == name
-        parts[f"manager: {name}"] = dialog_metrics(predicted[of], split.answers[of], split.dialog[of])
+    of_manager = {f"manager: {name}": split.manager == name for name in np.unique(split.manager)}
+    parts = {n: dialog_metrics(predicted[of], split.answers[of], split.dialog[of]) for n, of in of_manager.items()}
     metrics = {name: float(np.mean([part[name] for part in parts.values()])) for name in METRICS}
     return {"metrics": metrics, **({"parts": parts} if len(parts) > 1 else {})}
 
@@ -121,31 +113,27 @@ def baselines_and_upper_bounds(dataset, split):
     type_of = {id: types[word] for id, word in enumerate(world.vocabulary.words, 1) if word in types}
     seen = reachable_by_seen(train.answers, test.answers)
     typed = reachable_by_types(train.answers, test.answers, candidates, type_of, [*map(set, contexts)])
-    predicted = {
+
+    def score(predicted):
+        return dialog_metrics(predicted, test.answers, test.dialog)
+
+    return {
         "baselines": {
-            "TF-IDF match": tfidf_match(train_texts, contexts, candidates),
-            "nearest neighbour": nearest_neighbour(train_inputs, train.answers, inputs),
+            "TF-IDF match": score(tfidf_match(train_texts, contexts, candidates)),
+            "nearest neighbour": score(nearest_neighbour(train_inputs, train.answers, inputs)),
         },
         "upper_bounds": {
-            "seen responses": np.where(seen, test.answers, -1),
-            "match types": np.where(typed, test.answers, -1),
+            "seen responses": score(np.where(seen, test.answers, -1)),
+            "match types": score(np.where(typed, test.answers, -1)),
         },
-    }
-    return {
-        kind: {name: dialog_metrics(given, test.answers, test.dialog) for name, given in by_name.items()}
-        for kind, by_name in predicted.items()
     }
 
 
 def _contexts_and_inputs(split):
     """The word ids of the conversation up to each turn, and of its user's sentence."""
-    contexts, inputs = [], []
-    for dialog in split.dialogs:
-        said = split.sentences.words.lists(dialog["sentences"])
-        for turn in dialog["turns"]:
-            contexts.append(list(itertools.chain.from_iterable(said[: turn + 1])))
-            inputs.append(said[turn])
-    return contexts, inputs
+    dialogs = ((split.sentences.words.lists(dialog["sentences"]), dialog["turns"]) for dialog in split.dialogs)
+    heard = [said[: turn + 1] for said, turns in dialogs for turn in turns]
+    return [[*itertools.chain.from_iterable(said)] for said in heard], [said[-1] for said in heard]
 
 
 # === Groups of responses ===
@@ -155,20 +143,13 @@ def metrics_by(dataset, split, predicted, groupings):
     """Scores groups of responses by some of `GROUPINGS`, see `engine.task.Task.metrics_by`.
 
     `per_response` is the fraction of correct responses; `template` and `entities` are the fractions with the correct
-    template, or the correct entities.
-
-    Args:
-        dataset: A `tasks.dialog.data.DialogDataset`.
-        split: A `tasks.dialog.data.DialogSplit`.
-        predicted: Chosen candidates, int `(responses,)`.
+    template, or the correct entities. `predicted` are the chosen candidates of a `DialogSplit`, int `(responses,)`.
     """
     world, answers = dataset.world, split.answers
     texts, templates = np.array(world.candidates), np.array([world.template(text) for text in world.candidates])
-    linked = [[numbers for _, numbers in world.link(text.split()) if numbers] for text in world.candidates]
-    entities = np.array([str(sorted(numbers)) for numbers in linked])
-    correct = {"per_response": predicted == answers}
-    correct["template"] = templates[predicted] == templates[answers]
-    correct["entities"] = entities[predicted] == entities[answers]
+    entities = np.array([str(sorted(numbers)) for numbers in world.encoded_candidates.entities.lists()])
+    parts = {"per_response": np.arange(len(texts)), "template": templates, "entities": entities}
+    correct = {name: part[predicted] == part[answers] for name, part in parts.items()}
     template, seen = templates[answers], reachable_by_seen(dataset.splits["train"].answers, answers)
     common = [each for each, _ in collections.Counter(template.tolist()).most_common(TEMPLATES)]
     calls, names = np.char.startswith(template, CALL), template != texts[answers]
@@ -180,15 +161,12 @@ def metrics_by(dataset, split, predicted, groupings):
         "seen": {"not in train": ~seen, "in train": seen},
         "turns": {label: length == number for number, label in enumerate(TURNS.values(), 1)},
     }
+
+    def scores_of(of):
+        metrics = {name: float(right[of].mean()) for name, right in correct.items()}
+        return {"examples": int(of.sum()), "metrics": metrics}
+
     return {
-        name: [
-            {
-                "group": label,
-                "examples": int(of.sum()),
-                "metrics": {metric: float(right[of].mean()) for metric, right in correct.items()},
-            }
-            for label, of in groups[name].items()
-            if of.any()
-        ]
+        name: [{"group": label, **scores_of(of)} for label, of in groups[name].items() if of.any()]
         for name in groupings
     }

@@ -15,20 +15,12 @@ from engine import task
 from engine.evaluate import mean_of_softmaxes
 from engine.optimizers import averaging, linear_decay
 from metrics.dialog import METRICS
+from tasks.dialog import scoring
 from tasks.dialog.action_mask import FILE as MASK
 from tasks.dialog.action_mask import learn, load_mask
 from tasks.dialog.data import PHRASES, World, load_dataset
 from tasks.dialog.predictor import DialogPredictor
 from tasks.dialog.prepare import Settings, prepare
-from tasks.dialog.scoring import (
-    GROUPINGS,
-    baselines_and_upper_bounds,
-    margin_loss,
-    metrics_by,
-    metrics_of,
-    predict,
-    softmax_loss,
-)
 
 WORDS = 16  # `max_words` is a multiple of this
 
@@ -62,7 +54,7 @@ class DialogTask(task.Task):
     name = "dialog"
     Training = Training
     options = ("scores_out", "action_mask")
-    groupings = GROUPINGS
+    groupings = scoring.GROUPINGS
     headline = METRICS
     sample_path = "prepared/task1"
     export_call = ("answer = model.respond", ("response", "scores"))
@@ -81,19 +73,17 @@ class DialogTask(task.Task):
         """The files of its world, the action mask, and the most frequent sentences of users."""
         for name in World.FILES:
             shutil.copyfile(dataset.path / name, path / name)
-        rules = learn(dataset.world, dataset.splits["train"])
-        with atomic_file(path / MASK) as file:
-            file.write(rules.model_dump_json())
-        with atomic_file(path / PHRASES) as file:
-            file.writelines(f"{phrase}\n" for phrase in dataset.phrases())
+        rules, phrases = learn(dataset.world, dataset.splits["train"]), (f"{each}\n" for each in dataset.phrases())
+        for name, text in ((MASK, rules.model_dump_json()), (PHRASES, "".join(phrases))):
+            with atomic_file(path / name) as file:
+                file.write(text)
 
     def config_fields(self, dataset):
         return dataset.world.config_fields
 
     def derived_fields(self, dataset):
         sentences = dataset.splits["train"].sentences, dataset.world.encoded_candidates
-        longest = max(each.words.lengths.max() for each in sentences)
-        return {"max_words": round_up(int(longest), WORDS)}
+        return {"max_words": round_up(max(int(each.words.lengths.max()) for each in sentences), WORDS)}
 
     # === Training ===
 
@@ -107,8 +97,8 @@ class DialogTask(task.Task):
 
     def loss(self, training):
         if training.loss == "softmax":
-            return softmax_loss
-        return lambda answers, logits: margin_loss(answers, logits, training.margin)
+            return scoring.softmax_loss
+        return lambda answers, logits: scoring.margin_loss(answers, logits, training.margin)
 
     def loss_counts(self, targets):
         return (targets >= 0).sum(axis=1)
@@ -128,44 +118,40 @@ class DialogTask(task.Task):
         return len(split.answers)
 
     def validate(self, model, split, length_multiple=4):
-        predicted = predict(model, split, length_multiple=length_multiple)
-        metrics = metrics_of(split, predicted)["metrics"]
+        predicted = scoring.predict(model, split, length_multiple=length_multiple)
+        metrics = scoring.metrics_of(split, predicted)["metrics"]
         return metrics, metrics["per_response"]
 
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
         """See `engine.task.Task.measure`.
 
-        Args:
-            **options: `scores_out`, a file for lines `dialog TAB said TAB correct`, nothing said where the mask allows
-                nothing; `action_mask`, True to choose only among the candidates that the run's mask allows.
+        The options are `scores_out`, a file for lines `dialog TAB said TAB correct`, nothing said where the mask allows
+        nothing; and `action_mask`, True to choose only among the candidates that the run's mask allows.
         """
-        examples, scores_out, mask = dataset.splits[split], options.get("scores_out"), None
+        examples, mask = dataset.splits[split], None
         if options.get("action_mask") and not (mask := load_mask(run.path, dataset.world)):
             raise UserError(f"{run.path} lacks {MASK}: it was trained by an older version")
-        predicted = predict(model, examples, progress=progress, length_multiple=length_multiple, mask=mask)
-        record = {
-            **metrics_of(examples, predicted),
-            "counts": {"dialogs": len(examples), "responses": len(examples.answers)},
-        }
+        predicted = scoring.predict(model, examples, progress=progress, length_multiple=length_multiple, mask=mask)
+        record = scoring.metrics_of(examples, predicted)
+        record["counts"] = {"dialogs": len(examples), "responses": len(examples.answers)}
         if mask:
             record["search"] = "action mask"
         if baselines:
-            record |= baselines_and_upper_bounds(dataset, split)
-        if scores_out:
+            record |= scoring.baselines_and_upper_bounds(dataset, split)
+        if options.get("scores_out"):
             texts = [*dataset.world.candidates, ""]  # the last, -1: no candidate was allowed
-            with atomic_file(scores_out) as file:
-                for row in zip(examples.dialog, predicted, examples.answers, strict=True):
-                    file.write(f"{row[0] + 1}\t{texts[row[1]]}\t{texts[row[2]]}\n")
+            with atomic_file(options["scores_out"]) as file:
+                for number, said, correct in zip(examples.dialog, predicted, examples.answers, strict=True):
+                    file.write(f"{number + 1}\t{texts[said]}\t{texts[correct]}\n")
         return record
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
-        predicted = predict(model, examples, progress=progress, length_multiple=length_multiple)
-        return metrics_by(dataset, examples, predicted, groupings)
+        predicted = scoring.predict(model, examples, progress=progress, length_multiple=length_multiple)
+        return scoring.metrics_by(dataset, examples, predicted, groupings)
 
     def describe(self, record):
-        counts = record["counts"]
-        return f"{counts['dialogs']:,} dialogs, {counts['responses']:,} responses", None
+        return "{dialogs:,} dialogs, {responses:,} responses".format(**record["counts"]), None
 
     # === Use ===
 
@@ -180,22 +166,17 @@ class DialogTask(task.Task):
         for number in evenly_spaced(len(examples), count):
             dialog = examples.dialogs[number]
             history = dataset.conversation(examples, dialog)[: dialog["turns"][-1] + 1]
-            expected = dataset.world.candidates[dialog["answers"][-1]]
             example = {"title": f"{split}, dialog {number + 1}", "instance": {"history": history}}
-            found.append({**example, "expected": [expected]})
+            found.append({**example, "expected": [dataset.world.candidates[dialog["answers"][-1]]]})
         return found
 
     def predictor(self, run):
         return DialogPredictor(run)
 
     def export_inputs(self, instance):
-        said = instance["history"]
-        return {
-            "history": [[sentence["text"] for sentence in said]],
-            "speakers": [[sentence["speaker"] for sentence in said]],
-            "facts": [instance.get("facts") or [""]],
-            "candidates": [instance.get("candidates") or [""]],
-        }
+        names = {"history": "text", "speakers": "speaker"}
+        inputs = {name: [[said[field] for said in instance["history"]]] for name, field in names.items()}
+        return inputs | {name: [instance.get(name) or [""]] for name in ("facts", "candidates")}
 
     def export_archive(self, run, model, vocabulary):
         from tasks.dialog.export import dialog_archive  # needs TensorFlow, whatever Keras's backend
