@@ -4,6 +4,8 @@
 docs/experiments.md.
 """
 
+import functools
+import gc
 import importlib.abc
 import importlib.util
 import logging
@@ -51,7 +53,8 @@ def prepare(threads=None, environ=os.environ, operations=None):
 
         absl_logging.set_verbosity("error")
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
-        sys.meta_path.insert(0, _QuietImport())
+        _wrapped["tensorflow"] = functools.partial(_load_quickly, _without_log_lines)
+    sys.meta_path.insert(0, _WrappedImport())
 
 
 def given(name, environ=os.environ):
@@ -82,18 +85,35 @@ def announce(line):
         print(line, file=sys.stderr, flush=True)
 
 
-class _QuietImport(importlib.abc.MetaPathFinder):
-    """Loads TensorFlow without the lines that it logs before it reads `TF_CPP_MIN_LOG_LEVEL`."""
+class _WrappedImport(importlib.abc.MetaPathFinder):
+    """Loads a module of `_wrapped` by the function that it names, once."""
 
     def find_spec(self, name, path, target=None):
-        if name != "tensorflow":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        wrapper = _wrapped.pop(name, None)
+        spec = wrapper and importlib.util.find_spec(name)
         if spec:
             load = spec.loader.exec_module
-            spec.loader.exec_module = lambda module: _without_log_lines(load, module)
+            spec.loader.exec_module = lambda module: wrapper(load, module)
         return spec
+
+
+def _load_quickly(function, *arguments):
+    """Calls a function that loads modules that stay: garbage collection and matplotlib would take a third of Keras's.
+
+    Keras loads matplotlib for galleries of images, which nothing here shows.
+    """
+    hides, collects = "matplotlib" not in sys.modules, gc.isenabled()
+    gc.disable()
+    if hides:
+        sys.modules["matplotlib"] = None
+    try:
+        return function(*arguments)
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
+        if hides:
+            del sys.modules["matplotlib"]
 
 
 def _without_log_lines(function, *arguments):
@@ -110,6 +130,9 @@ def _without_log_lines(function, *arguments):
             for line in file:
                 if not re.match(rb"[IWE]\d{4} \d\d:|WARNING: All log messages before absl", line):
                     os.write(2, line)
+
+
+_wrapped = {"keras": _load_quickly, "tensorflow": _load_quickly}
 
 
 # === CPUs and memory ===

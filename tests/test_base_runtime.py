@@ -214,6 +214,12 @@ def test_tensorflow_loads_without_a_log_line_and_other_lines_stay():
     assert run_python(program).stderr == "x"
 
 
+def test_keras_loads_without_matplotlib_and_leaves_collecting_garbage_on():
+    program = "import base.cli, gc, sys, keras; print(gc.isenabled(), gc.get_freeze_count() > 10**5, *sys.modules)"
+    enabled, frozen, *loaded = run_python(program).stdout.split()
+    assert (enabled, frozen) == ("True", "True") and not [name for name in loaded if name.startswith("matplotlib")]
+
+
 def test_recipes_that_were_measured_pin_a_precision_that_auto_would_change():
     from models import MODELS
     from tasks import RECIPES
