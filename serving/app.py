@@ -6,7 +6,8 @@
     POST /v1/models/NAME:predict           {"instances": [{...}]} -> {"predictions": [...]}
                                            {"inputs": {field: [...]}} -> {"outputs": {field: [...]}}
     POST /v1/models/NAME:explain           {"instances": [{...}]} -> {"explanations": [...]}
-    GET  /healthz  /metrics  /openapi.json  /docs  /
+    GET  /healthz  /metrics  /openapi.json  /docs
+    GET  /                                 the pages, or {"status": "alive"} for clients that do not accept HTML
     /v1/chat/completions                   serving/chat_completions.py
     /v2/...                                serving/open_inference.py
 
@@ -48,11 +49,11 @@ HEADERS = {
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
+    "Vary": "Accept",
 }
 """A page runs only scripts of this server, whatever text it shows."""
 router = APIRouter()
 get = functools.partial(router.api_route, methods=["GET", "HEAD"])
-VERSIONS = ("", "/versions/{version}", "/labels/{label}")
 
 
 class Metrics:
@@ -60,21 +61,30 @@ class Metrics:
 
     def __init__(self):
         self.registry = prometheus_client.CollectorRegistry()
-        prometheus_client.ProcessCollector(registry=self.registry)  # memory, CPU seconds, open files
         options = {"namespace": "colloquy", "registry": self.registry}
         counter, histogram = prometheus_client.Counter, prometheus_client.Histogram
-        of_request, of_model = ["model", "verb"], ["model"]
-        self.requests = counter("requests", "Requests answered.", [*of_request, "status"], **options)
-        self.seconds = histogram("request_seconds", "From a request's arrival to its answer.", of_request, **options)
-        sizes = {"buckets": [1, 2, 4, 8, 16, 32, 64], **options}
-        self.batch = histogram("batch_instances", "Instances per call of a model.", of_model, **sizes)
-        self.compute = histogram("model_seconds", "Seconds per call of a model.", of_model, **options)
-        self.queue = prometheus_client.Gauge("queue_instances", "Instances that wait.", of_model, **options)
+        of, sizes = ["model", "verb"], {"buckets": [1, 2, 4, 8, 16, 32, 64], **options}
+        self._requests = counter("requests", "Requests answered.", [*of, "status"], **options)
+        self._seconds = histogram("request_seconds", "From a request's arrival to its answer.", of, **options)
+        self._batch = histogram("batch_instances", "Instances per call of a model.", of, **sizes)
+        self._compute = histogram("model_seconds", "Seconds per call of a model.", of, **options)
+        self._queue = prometheus_client.Gauge("queue_instances", "Instances that wait.", of[:1], **options)
 
-    def observe(self, model, count, seconds):
-        """Notes a batch of `count` instances."""
-        self.batch.labels(model).observe(count)
-        self.compute.labels(model).observe(seconds)
+    def answered(self, model, verb, status, seconds):
+        """Counts a request."""
+        self._requests.labels(model, verb, status).inc()
+        self._seconds.labels(model, verb).observe(seconds)
+
+    def computed(self, model, verb, count, seconds):
+        """Counts a batch of `count` instances."""
+        self._batch.labels(model, verb).observe(count)
+        self._compute.labels(model, verb).observe(seconds)
+
+    async def text(self, queued):
+        """All of it for Prometheus; `queued` is `{model: instances that wait}`."""
+        for model, count in queued.items():
+            self._queue.labels(model).set(count)
+        return prometheus_client.generate_latest(self.registry)
 
 
 def create_app(models, limits=None, access=None, **sizes):
@@ -84,7 +94,8 @@ def create_app(models, limits=None, access=None, **sizes):
     `sizes` are `milliseconds`, `max_batch` and `max_queue` of each model's `serving.batching.Batched`.
     """
     metrics = Metrics()
-    observe = {name: functools.partial(metrics.observe, name) for name in models}
+    prometheus_client.ProcessCollector(registry=metrics.registry)  # memory, CPU seconds, open files
+    observe = {name: functools.partial(metrics.computed, name) for name in models}
     batched = {name: Batched(model, limits, observe=observe[name], **sizes) for name, model in models.items()}
     return app_of(batched, limits, access, metrics)
 
@@ -103,7 +114,8 @@ def app_of(models, limits=None, access=None, metrics=None):
 
     app = FastAPI(openapi_url=None, lifespan=lifespan)
     app.state.models, app.state.limits, app.state.metrics = models, limits, metrics or Metrics()
-    app.state.door, app.state.give_up = Door(), lambda: [model.give_up() for model in models.values()]
+    app.state.door, app.state.openapi = Door(), None
+    app.state.give_up = lambda: [model.give_up() for model in models.values()]
     app.add_middleware(GZipMiddleware, minimum_size=2000)
     app.add_middleware(Guard, access=access)
     if access.origins:
@@ -127,11 +139,8 @@ def _add_errors(app):
 
     @app.exception_handler(405)
     async def wrong_method(request, refusal):
-        return error(_wrong_method(request, refusal.headers), request.url.path)
-
-
-def _wrong_method(request, headers):
-    return RequestError(405, f"{request.method} is not allowed at {request.url.path[:200]}", headers)
+        message = f"{request.method} is not allowed at {request.url.path[:200]}"
+        return error(RequestError(405, message, refusal.headers), request.url.path)
 
 
 # === GET ===
@@ -146,10 +155,9 @@ async def health(request: Request):
 
 @get("/metrics")
 async def prometheus(request: Request):
-    metrics = request.app.state.metrics
-    for name, model in request.app.state.models.items():
-        metrics.queue.labels(name).set(model.queued)
-    text = prometheus_client.generate_latest(metrics.registry)
+    text = await request.app.state.metrics.text(
+        {model.name: model.queued for model in request.app.state.models.values()}
+    )
     return Response(text, media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
 
@@ -168,21 +176,8 @@ def _as_openai(name):
     return {"id": name, "object": "model", "created": 0, "owned_by": "colloquy"}
 
 
-def _of_versions(path, method=get, **options):
-    """Decorates a route of a model, of one of its versions, or of a label."""
-
-    def decorate(route):
-        for version in VERSIONS:
-            method(f"/v1/models/{{name}}{version}{path}", **options)(route)
-        return route
-
-    return decorate
-
-
-@_of_versions("")
+@get("/v1/models/{model:model}")
 async def state(request: Request):
-    if ":" in request.path_params["name"]:  # a verb
-        raise _wrong_method(request, {"Allow": "POST"})
     model = find_model(request)
     metadata, status = await model.metadata(), {"error_code": "OK", "error_message": ""}
     return {
@@ -193,7 +188,7 @@ async def state(request: Request):
     }
 
 
-@_of_versions("/metadata")
+@get("/v1/models/{model:model}/metadata")
 async def metadata(request: Request):
     model = find_model(request)
     found = await model.metadata()
@@ -203,7 +198,9 @@ async def metadata(request: Request):
 
 @get("/openapi.json")
 async def openapi_document(request: Request):
-    return openapi.document([await model.metadata() for model in request.app.state.models.values()])
+    state = request.app.state
+    state.openapi = state.openapi or await openapi.document(request)
+    return state.openapi
 
 
 @get("/docs")
@@ -214,7 +211,7 @@ async def docs(request: Request):
 # === POST ===
 
 
-@_of_versions(":predict", router.post)
+@router.post("/v1/models/{model:model}:predict")
 async def predict(request: Request):
     model, instances, columns = await _read(request)
     found = await while_wanted(request, model.predict(instances))
@@ -223,7 +220,7 @@ async def predict(request: Request):
     return as_json({"predictions": found})
 
 
-@_of_versions(":explain", router.post)
+@router.post("/v1/models/{model:model}:explain")
 async def explain(request: Request):
     model, instances, _ = await _read(request)
     if len(instances) > 1:
@@ -239,6 +236,11 @@ async def _read(request):
 
 
 @get("/")
+async def root(request: Request):
+    """The pages for browsers; what KServe's client wants for others."""
+    return await page() if "text/html" in request.headers.get("accept", "") else {"status": "alive"}
+
+
 @get("/pages/{file}")
 async def page(file: str = "index.html"):
     path = PAGES / file

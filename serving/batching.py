@@ -23,11 +23,17 @@ class Batched:
     wait in a queue of their own and are computed piece by piece on another thread, so that small ones pass them. If a
     batch fails, its requests are computed in ever smaller ones. A batch has at most `max_batch` instances and waits
     `milliseconds` from the arrival of its first one; beyond `max_queue` waiting instances more are refused.
-    `observe(instances, seconds)` is called after each batch.
+    `observe(verb, instances, seconds)` is called after each batch.
     """
 
     def __init__(
-        self, model, limits=None, milliseconds=2.0, max_batch=32, max_queue=256, observe=lambda count, seconds: None
+        self,
+        model,
+        limits=None,
+        milliseconds=2.0,
+        max_batch=32,
+        max_queue=256,
+        observe=lambda verb, count, seconds: None,
     ):
         self.name, self.version = model.name, model.version
         self._model, self._limits = model, limits or Limits()
@@ -63,12 +69,12 @@ class Batched:
             RequestError: 413 if they are too large, 429 if the queue has no room for them, 503 after `give_up`.
         """
         checked = await self._checked(instances)  # loads the model
-        return await self._ask(checked, self._model.answers)
+        return await self._ask("predict", checked, self._model.answers)
 
     async def explain(self, instance):
         """Answers one instance and adds its attention maps; raises what `predict` raises."""
         checked = await self._checked([instance])
-        [answer] = await self._ask(checked, lambda instances: [self._model.explain(instances[0])])
+        [answer] = await self._ask("explain", checked, lambda instances: [self._model.explain(instances[0])])
         return answer
 
     async def talk(self, said, decode="", stream=False):
@@ -76,16 +82,16 @@ class Batched:
         once, or with `stream` after each word. Errors as in `predict`."""
         checked = await self._checked([await asyncio.to_thread(self._model.conversation, said, decode)])
         if not stream:
-            [answer] = await self._ask(checked, self._model.answers)
+            [answer] = await self._ask("predict", checked, self._model.answers)
             yield self._model.reply(answer), answer
             return
         words = self._model.write(checked[0][0])  # each waits for its turn
-        while (answer := (await self._ask(checked, lambda _: [next(words, None)]))[0]) is not None:
+        while (answer := (await self._ask("chat", checked, lambda _: [next(words, None)]))[0]) is not None:
             yield self._model.reply(answer), answer
 
-    async def _ask(self, checked, compute):
+    async def _ask(self, verb, checked, compute):
         valid, sizes, queue = checked
-        return await queue.answer(_Request(valid, sizes, compute, asyncio.get_running_loop().create_future()))
+        return await queue.answer(_Request(verb, valid, sizes, compute, asyncio.get_running_loop().create_future()))
 
     async def _checked(self, instances):
         def check():
@@ -115,6 +121,7 @@ def summary_of(facts, ready=True):
 
 @dataclasses.dataclass(frozen=True)
 class _Request:
+    verb: str
     instances: list
     sizes: list
     compute: Callable
@@ -209,5 +216,5 @@ class _Queue:
                 end += 1
             started, piece = time.perf_counter(), instances[first:end]
             answers += await asyncio.get_running_loop().run_in_executor(self._thread, batch[0].compute, piece)
-            self._observe(len(piece), time.perf_counter() - started)
+            self._observe(batch[0].verb, len(piece), time.perf_counter() - started)
         return answers

@@ -17,6 +17,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import Field
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
@@ -27,14 +28,11 @@ from engine.predictor import work_of
 STOPPING = "the server is stopping: ask again"
 HEALTH = ("/healthz", "/v2/health/live", "/v2/health/ready")
 """Paths that need no key and answer while the server stops."""
-SIGNATURES = ("", "serving_default")
 LABEL = "stable"  # of the only version
-CHAT = "/v1/chat/"
-"""Paths whose errors have the form of OpenAI's."""
+CHAT = "/v1/chat/"  # where errors have the form of OpenAI's
 LARGE_BODY = 30_000
 """Bytes of a body from which on it is large, see `Lane`."""
-LANE = 16
-"""Large bodies that may wait."""
+LANE = 16  # large bodies that may wait
 REST, LONGEST_REST = 4, 1.0
 """Pause after a large body: a multiple of its time, and the most seconds."""
 
@@ -145,7 +143,7 @@ def read_instances(body, limits):
     request = read_object(body, limits)
     if ("instances" in request) == ("inputs" in request):
         raise RequestError(400, "expected one of `instances` and `inputs`")
-    if (signature := request.get("signature_name", "")) not in SIGNATURES:
+    if (signature := request.get("signature_name", "")) not in ("", "serving_default"):
         raise RequestError(400, f"expected the signature serving_default. Received: {str(signature)[:40]!r}")
     columns = "inputs" in request
     return check_instances(_rows(request["inputs"]) if columns else request["instances"], limits), columns
@@ -285,8 +283,7 @@ class Guard:
             if scope["method"] == "POST" and "endpoint" in scope:
                 status, seconds = sent or (500, time.perf_counter() - begin)
                 labels = scope.get("state", {}).get("model", "unknown"), scope["endpoint"].__name__
-                state.metrics.seconds.labels(*labels).observe(seconds)
-                state.metrics.requests.labels(*labels, status).inc()
+                state.metrics.answered(*labels, status, seconds)
 
     def _check(self, scope, headers, state):
         if not self._is_known(host := headers.get("host", "")):
@@ -325,17 +322,24 @@ class Guard:
 # === Routes ===
 
 
+class ModelPath(StringConvertor):
+    """Part of a path, `{model:model}`, that names a model, and perhaps its version or label."""
+
+    regex = "[^/:]+(?:/(?:versions|labels)/[^/:]+)?"
+
+
+register_url_convertor("model", ModelPath())
+
+
 def find_model(request, name=None):
     """The model that a request's path names, or one of a name, in the version that it asks for."""
-    models, asked = request.app.state.models, request.path_params
-    name = asked["name"] if name is None else name
+    models = request.app.state.models
+    name, _, version = (request.path_params["model"] if name is None else name).partition("/")
     if name not in models:
         raise RequestError(404, f"there is no model {name[:100]!r}; there are {', '.join(models)}")
     model, request.state.model = models[name], name
-    if (version := asked.get("version", model.version)) != model.version:
-        raise RequestError(404, f"{name} is served in version {model.version}. Received: {version[:20]}")
-    if (label := asked.get("label", LABEL)) != LABEL:
-        raise RequestError(404, f"{name} has the label {LABEL} alone. Received: {label[:40]}")
+    if version not in ("", f"versions/{model.version}", f"labels/{LABEL}"):
+        raise RequestError(404, f"{name} has version {model.version} and label {LABEL} alone. Received: {version[:40]}")
     return model
 
 

@@ -144,6 +144,7 @@ class SavedModel(Predictor):
         if self.signature == "rank":
             self.Instance, self.Answer = SelectionPredictor.Instance, SelectionPredictor.Answer
             self.example = TASKS["selection"].export_instance
+        self.facts = {"signature": self.signature, "examples": [{"title": "", "instance": self.example}]}
 
     def answer(self, instances):
         """Like `Predictor`'s; shorter lists of texts are padded with `""`, as the signature expects."""
@@ -183,12 +184,12 @@ def open_model(name, path, index=None, trusted=False):
     if not versions:
         raise UserError(f"expected DIR or NAME=DIR of a run or of an exported model. Received: {path}")
     newest = max(versions, key=lambda p: int(p.name))
-    facts = {"task": None, "model": "SavedModel", "corpus": None, "scores": {}, "examples": []}
+    facts = {"task": None, "model": "SavedModel", "corpus": None, "scores": {}}
     return Served(
         name,
         newest.name,
         lambda: SavedModel(newest, trusted),
-        lambda model: {**facts, "signature": getattr(model, "signature", None)},
+        lambda model: facts if model is None else {**facts, **model.facts},
         lambda model: [model.example],
     )
 

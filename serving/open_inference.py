@@ -4,10 +4,12 @@
     GET  /v2/models/NAME  /v2/models/NAME/ready
     POST /v2/models/NAME/infer             {"inputs": [{"name", "shape", "datatype": "BYTES", "data": [...]}]}
 
-`NAME` may be followed by `/versions/N`. A tensor is a field of the instances, its first axis the instances. Texts and
-lists of texts are BYTES as they are; other fields, and unequal lists, are BYTES, the value of an instance in JSON.
+`NAME` may be followed by `/versions/N` or `/labels/stable`. A tensor is a field of the instances, its first axis the
+instances. Texts and lists of texts are BYTES as they are; other fields, and unequal lists, are BYTES, the value of an
+instance in JSON.
 """
 
+import functools
 import json
 import math
 
@@ -30,11 +32,7 @@ DATATYPES = {"b": "BOOL", "i": "INT64", "f": "FP64", "U": "BYTES"}
 TYPES = {"string": "BYTES", "number": "FP64", "integer": "INT64", "boolean": "BOOL"}
 DTYPES = {"BYTES": "DT_STRING", "FP64": "DT_DOUBLE", "INT64": "DT_INT64", "BOOL": "DT_BOOL"}
 router = APIRouter()
-
-
-def get(path):
-    """Decorates a route for GET."""
-    return router.api_route(path, methods=["GET", "HEAD"])
+get = functools.partial(router.api_route, methods=["GET", "HEAD"])
 
 
 # === Routes ===
@@ -56,8 +54,7 @@ async def ready(request: Request):
     return JSONResponse({"ready": ready}, 200 if ready else 503)
 
 
-@get("/v2/models/{name}")
-@get("/v2/models/{name}/versions/{version}")
+@get("/v2/models/{model:model}")
 async def model_metadata(request: Request):
     model = find_model(request)
     schemas = await model.schemas()
@@ -70,16 +67,14 @@ async def model_metadata(request: Request):
     }
 
 
-@get("/v2/models/{name}/ready")
-@get("/v2/models/{name}/versions/{version}/ready")
+@get("/v2/models/{model:model}/ready")
 async def model_ready(request: Request):
     model = find_model(request)
     ready = (await model.summary())["ready"]
     return JSONResponse({"name": model.name, "ready": ready}, 200 if ready else 503)
 
 
-@router.post("/v2/models/{name}/infer")
-@router.post("/v2/models/{name}/versions/{version}/infer")
+@router.post("/v2/models/{model:model}/infer")
 async def infer(request: Request):
     limits, model = request.app.state.limits, find_model(request)
     body = await read(request, read_object)

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import functools
 import json
 import re
 import threading
@@ -16,8 +17,8 @@ from fastapi.testclient import TestClient
 from base.config import Config
 from base.files import UserError
 from engine.predictor import Predictor, Size
-from serving import limits
-from serving.app import app_of, create_app
+from serving import chat_completions, limits, open_inference
+from serving.app import app_of, create_app, router
 from serving.batching import Batched
 from serving.limits import Access, Limits, RequestError
 from serving.models import Served
@@ -79,7 +80,8 @@ def echo():
 
 @pytest.fixture
 def app(echo):
-    served = Served("echo", "2", lambda: echo, lambda _: {"task": "echo"})
+    facts = {"task": "echo", "examples": [{"title": "short", "instance": {"text": "ab", "inside": [{"text": "c"}]}}]}
+    served = Served("echo", "2", lambda: echo, lambda _: facts)
     return create_app({"echo": served}, LIMITS, milliseconds=1.0)
 
 
@@ -120,21 +122,36 @@ def test_versions_metadata_health_and_explanations(client):
     assert two.status_code == 413 and "Received: 2" in two.json()["error"]
 
 
-def test_openapi_has_the_schemas_of_each_model_and_docs_show_them(client):
+def test_openapi_describes_every_path_by_its_own_answers_and_docs_show_them(client):
     document = client.get("/openapi.json").json()
-    operation = document["paths"]["/v1/models/echo:predict"]["post"]
-    parts = operation["requestBody"], operation["responses"]["200"]
-    references = [part["content"]["application/json"]["schema"]["properties"] for part in parts]
-    assert references == [
-        {"instances": {"type": "array", "items": {"$ref": "#/components/schemas/echo_instance"}}},
-        {"predictions": {"type": "array", "items": {"$ref": "#/components/schemas/echo_answer"}}},
+
+    def part(reference):
+        return functools.reduce(lambda value, name: value[name], reference["$ref"].split("/")[1:], document)
+
+    for reference in re.findall(r'{"\$ref": "[^"]+"}', json.dumps(document)):
+        assert part(json.loads(reference))
+    operation = document["paths"]["/v1/models/echo/versions/{version}:predict"]["post"]
+    assert operation["parameters"][0]["schema"] == {"type": "string", "enum": ["2"]}
+    schemas, examples = [], []
+    for each in (operation["requestBody"], operation["responses"]["200"], operation["responses"]["413"]):
+        content = part(each)["content"]["application/json"]
+        schemas.append(part(content["schema"])["properties"])
+        examples.append(content["examples"]["first"]["value"])
+    assert schemas == [
+        {"instances": {"type": "array", "items": {"$ref": "#/components/schemas/echo_instance"}, "minItems": 1}},
+        {"predictions": {"type": "array", "items": {"$ref": "#/components/schemas/echo_answer"}, "minItems": 1}},
+        {"error": {"type": "string"}},
     ]
-    assert {"400", "404", "413", "429", "504"} < set(operation["responses"])
-    for reference in re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(document)):
-        assert reference in document["components"]["schemas"]
+    assert examples[1] == predict(client, **examples[0]).json() == {"predictions": [{"length": 2, "text": "ab"}]}
     assert document["components"]["schemas"]["echo_Letter"]["required"] == ["text"]
+    for name, answer in document["components"]["responses"].items():
+        for content in answer["content"].values():
+            assert "examples" in content or name == "Unready" or "text/event-stream" in answer["content"], name
+    listed = {path.replace("models/echo", "models/{model:model}") for path in document["paths"]}
+    served = {route.path for each in (router, chat_completions.router, open_inference.router) for route in each.routes}
+    assert served - listed == {"/docs", "/openapi.json", "/pages/{file}"}
     page = client.get("/docs")
-    assert "POST /v1/models/echo:predict" in page.text and not re.search("https?://", page.text)
+    assert "POST /v1/models/echo:predict" in page.text and not re.search("https?://(?!example)", page.text)
 
 
 def test_tensors_of_the_open_inference_protocol_are_answered(client):
@@ -274,13 +291,17 @@ def test_prometheus_counts_requests_by_status(client):
     assert any(line.startswith("process_resident_memory_bytes ") and float(line.split()[1]) > 1e7 for line in lines)
     for status in ("200", "400"):
         assert f'colloquy_requests_total{{model="echo",status="{status}",verb="predict"}} 1.0' in lines
-    assert 'colloquy_batch_instances_sum{model="echo"} 2.0' in lines
+    assert 'colloquy_batch_instances_sum{model="echo",verb="predict"} 2.0' in lines
+    client.post("/v1/models/echo:explain", json={"instances": [{"text": "a"}]})
+    assert 'colloquy_model_seconds_count{model="echo",verb="explain"} 1.0' in client.get("/metrics").text
     assert 'colloquy_queue_instances{model="echo"} 0.0' in lines
 
 
 def test_the_page_runs_only_scripts_of_this_server(client):
-    page = client.get("/")
+    page = client.get("/", headers={"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"})
+    assert client.get("/").json() == {"status": "alive"}
     assert "script-src 'self'" in page.headers["content-security-policy"] and "Colloquy" in page.text
+    assert "Accept" in page.headers["vary"]
     assert client.get("/pages/app.js").headers["content-type"].startswith("text/javascript")
     assert "http://" not in page.text and "https://" not in page.text
 
