@@ -47,18 +47,21 @@ def run(main):
     def guarded(_):
         try:
             main()
-            sys.stdout.flush()
         except UserError as error:
             sys.exit(f"error: {error}")
         except KeyboardInterrupt as error:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would interrupt the exit
             print(str(error) or "interrupted", file=sys.stderr)
             sys.exit(130)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
 
-    app.run(guarded, flags_parser=_parse_flags)
+    try:
+        try:
+            app.run(guarded, flags_parser=_parse_flags)
+        finally:
+            sys.stdout.flush()  # --help, too
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 def refuse_flags(names, beside):

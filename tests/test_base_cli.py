@@ -47,10 +47,11 @@ def test_a_wrong_flag_gets_one_sentence(arguments, expected, monkeypatch):
 def test_a_reader_that_has_seen_enough_gets_no_traceback():
     reader, writer = os.pipe()
     os.close(reader)
-    program = "from base import cli; cli.run(lambda: print(1))"
-    done = subprocess.run([sys.executable, "-c", program], stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    program = [sys.executable, "-c", "from base import cli; cli.run(lambda: print(1))"]
+    for flag in ([], ["--help"]):
+        done = subprocess.run([*program, *flag], stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        assert (done.returncode, done.stderr) == (1, "")
     os.close(writer)
-    assert (done.returncode, done.stderr) == (1, "")
 
 
 FOLDERS = (".", "tools", "benchmarks", "data/samples")
