@@ -143,7 +143,7 @@ def build_large(path, run, sources, count):
     predictor = open_run(run, "float32")
     made_of = {corpus: conversations(corpus, source, "train") for corpus, source in sources}
     every = [talk for talks in made_of.values() for talk in talks]
-    missing = max(0, int(SPARE * (count - sum(len(talk) - 1 for talk in every))))
+    missing = max(0, int(SPARE * (count - len({turn for talk in every for turn in talk[1:]}))))
 
     def large():
         for talks in made_of.values():
