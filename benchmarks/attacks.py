@@ -3,16 +3,17 @@
 python -m benchmarks.attacks --run=pretrained/bidaf-squad --out=build/attacks.json/attacks
 
 Starts `serve.py` with that reader and published models of other tasks on a free port of this machine, and ends it.
-While an attack runs, another client asks small questions one by one: the median and p99 of their answers and their
-errors follow. At the end the attacks with large bodies are repeated for `--minutes`.
+Each attack is repeated without a pause for `--seconds`, while a client, a process of its own, asks small questions one
+by one: the median and p99 of its answers and its errors follow, and the cores that server and attacker used, which
+share the machine with it. At the end all attacks with large bodies are repeated for `--minutes`.
 """
 
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import signal
 import socket
-import threading
 import time
 
 import numpy as np
@@ -21,12 +22,13 @@ from absl import flags
 
 from base import cli
 from benchmarks.serving import HOST, JSON, ask, connect, head_of, serving, usage_of
-from benchmarks.turns import report
+from benchmarks.turns import new_process, report
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("ranker", "pretrained/dam-ubuntu-irc", "Run of a selection model.")
 flags.DEFINE_string("talker", "pretrained/chat-dailydialog", "Run of a generation model.")
 flags.DEFINE_float("minutes", 10.0, "Time to repeat the attacks with large bodies.", lower_bound=0.0)
+flags.DEFINE_multi_string("only", [], "Attacks by name; default: all.")
 flags.DEFINE_integer("idle", 1150, "Connections whose headers never end.", lower_bound=1)
 SMALL = json.dumps({"instances": [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]})
 TURNS = {"turns": ["how do i mount a usb stick ?"]}
@@ -66,15 +68,6 @@ def at_once(server, name, clients=4):
     return "; ".join(sorted(found))
 
 
-def repeated(server, minutes, names, clients=4):
-    """Large bodies, one after the other, each from some clients at once."""
-    end, rounds = time.monotonic() + 60 * minutes, 0
-    while time.monotonic() < end:
-        at_once(server, names[rounds % len(names)], clients)
-        rounds += 1
-    return f"{clients} x {rounds} requests"
-
-
 def idle(server):
     """Opens connections with half a header; checks that /healthz still answers."""
     with contextlib.ExitStack() as stack:
@@ -97,33 +90,37 @@ def leaving(server):
 
 
 def attacks():
-    """`{name: function of the server that returns the outcome}`."""
-    found = {f"4 x {name}": lambda server, name=name: at_once(server, name) for name in BODIES}
+    """`{name: function of the server that attacks once and returns the outcome}`."""
+    found = {"none": lambda _: time.sleep(0.1) or ""}
+    found |= {f"4 x {name}": lambda server, name=name: at_once(server, name) for name in BODIES}
     for name, changed in HEADERS.items():
         found[name] = lambda server, changed=changed: outcome(server, headers={**JSON, **changed})
     found |= {"clients that leave": leaving, f"{FLAGS.idle:,} unfinished headers": idle}
-    found["one client with 200 candidates"] = lambda server: repeated(server, 0.5, ["200 candidates"], 1)
-    minutes, every = FLAGS.minutes, list(BODIES)
-    return {**found, f"all large bodies for {minutes:g} minutes": lambda server: repeated(server, minutes, every)}
+    found["one client with 200 candidates"] = lambda server: at_once(server, "200 candidates", 1)
+    names = itertools.cycle(BODIES)
+    return {**found, "all large bodies": lambda server: at_once(server, next(names))}
 
 
-@contextlib.contextmanager
-def asking(server):
-    """Asks small questions one by one in the block; yields the list of their milliseconds and statuses."""
-    answers, ended = [], threading.Event()
-
-    def keep_asking():
-        while not ended.is_set():
-            begin = time.perf_counter()
+def ask_small(port, seconds):
+    """Asks small questions one by one; returns the milliseconds and the status of each answer."""
+    answers, end = [], time.perf_counter() + seconds
+    with connect(port) as server:
+        while (begin := time.perf_counter()) < end:
             status, _ = ask(server, SMALL)
             answers.append((1000 * (time.perf_counter() - begin), status))
+    return answers
 
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        pool.submit(keep_asking)
-        try:
-            yield answers
-        finally:
-            ended.set()
+
+def repeated(name, attack, seconds, process, server, client):
+    """The row of an attack that is repeated while a `client`, an executor, asks small questions for some seconds."""
+    begin, own, (_, cpu) = time.perf_counter(), time.process_time(), usage_of(process)
+    asked, outcomes = client.submit(ask_small, server.port, seconds), []
+    while not asked.done():
+        outcomes.append(attack(server))
+    took, (memory, cpu_after) = time.perf_counter() - begin, usage_of(process)
+    cores = {"server_cores": (cpu_after - cpu) / took, "attacker_cores": (time.process_time() - own) / took}
+    said = "; ".join(dict.fromkeys(outcomes))[:200]
+    return row(name, f"{len(outcomes)} x {said}", took, memory, asked.result(), **cores)
 
 
 def end(process, server):
@@ -140,25 +137,25 @@ def end(process, server):
 
 def main():
     others = [f"--run=ranker={FLAGS.ranker}", f"--run=talker={FLAGS.talker}"]
-    rows = []
-    with serving(FLAGS.run, others) as (process, port), connect(port) as server:
-        for name, attack in {"none": lambda _: time.sleep(30) or "", **attacks()}.items():
-            begin = time.perf_counter()
-            with asking(server) as small:
-                said = attack(server)
-            rows.append(row(name, said, time.perf_counter() - begin, usage_of(process)[0], small))
+    with serving(FLAGS.run, others) as (process, port), connect(port) as server, new_process() as client:
+        client.submit(ask_small, port, 1).result()  # imports what it needs
+        found, rows = attacks(), []
+        for name, attack in found.items():
+            if name in (FLAGS.only or found):
+                seconds = 60 * FLAGS.minutes if attack is found["all large bodies"] else FLAGS.seconds
+                rows.append(repeated(name, attack, seconds, process, server, client))
         memory, begin = usage_of(process)[0], time.perf_counter()
         said = end(process, server)
         rows.append(row("SIGTERM", said, time.perf_counter() - begin, memory))
     report("attacks", rows)
 
 
-def row(name, said, seconds, memory, small=()):
+def row(name, said, seconds, memory, small=(), **cores):
     p50, p99 = (round(each, 1) for each in np.percentile([each for each, _ in small] or [0], [50, 99]).tolist())
-    errors = sum(status != "200" for _, status in small)
-    print(f"{name:45} {seconds:6.1f} s {memory / 1e6:6.0f} MB {p50:6} {p99:6} ms {errors} errors  {said}", flush=True)
-    found = {"attack": name, "outcome": said, "seconds": round(seconds, 1), "memory_MB": round(memory / 1e6)}
-    return {**found, "p50_small_ms": p50, "p99_small_ms": p99, "errors_of_others": errors}
+    cores, errors = {key: round(each, 2) for key, each in cores.items()}, sum(status != "200" for _, status in small)
+    print(f"{name:45} {memory / 1e6:6.0f} MB {p50:6} {p99:6} ms {errors} errors {cores}  {said}", flush=True)
+    found = {"attack": name, "outcome": said, "seconds": round(seconds, 1), "memory_MB": round(memory / 1e6), **cores}
+    return {**found, "small": len(small), "p50_small_ms": p50, "p99_small_ms": p99, "errors_of_others": errors}
 
 
 if __name__ == "__main__":

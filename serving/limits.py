@@ -62,7 +62,7 @@ class Limits(Config):
     """Tokens of an instance."""
     work: Positive = 20_000_000
     """Cells that the model computes for a request, padding included, see `engine.predictor.work_of`."""
-    large: Positive = 1_000_000
+    large: Positive = 400_000
     """Cells from which on a request is large and waits in a queue of its own."""
     depth: Positive = 10
     """Nesting of lists and objects of a body."""

@@ -16,10 +16,11 @@ from pydantic import create_model
 from base.config import Config
 from base.files import UserError, is_sealed
 from data.text_files import read_json
+from engine import parallel
 from engine.predictor import Predictor
 from engine.records import Example
 from engine.run import CARD, CONFIG, PAGE, Run
-from serving.batching import summary_of
+from serving.batching import by_one_thread, summary_of
 from tasks import TASKS
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
@@ -29,6 +30,8 @@ PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is n
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
 SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
 METHODS = ("valid", "size", "answers", "explain", "conversation", "write", "reply")
+WITHOUT_LOOPS = ("selection", "reading_comprehension")
+"""Tasks whose models have no loop; one thread takes twice the time for those of others."""
 DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
 
 
@@ -198,10 +201,11 @@ def start_tensorflow():
     """Makes TensorFlow's threads, of lower priority than those of the server, which need the cores for moments only."""
 
     def start():
-        if hasattr(os, "setpriority"):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 5)  # of this thread and those that it makes
+        if sys.platform == "linux":
+            os.nice(5)  # this thread and those that it makes
         keras.ops.zeros(())
 
+    parallel.MOST = 1  # batch of a request at once
     thread = threading.Thread(target=start)
     thread.start()
     thread.join()
@@ -224,6 +228,9 @@ def _predictor(run, index):
     for weight in predictor.model.weights:
         if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
             raise UserError(f"{run.path}: the weights of {weight.path} have NaN or infinity")
+    if run.task in WITHOUT_LOOPS:
+        for name in ("answer", "answer_with_attention"):
+            setattr(predictor, name, by_one_thread(getattr(predictor, name)))
     if run.task == "selection":
         index = index or index_of_run(run.path, predictor)
         return AnsweringPredictor(predictor, index) if index else predictor

@@ -15,7 +15,8 @@ HEADER_SECONDS = 10
 """Seconds in which the headers of a request arrive."""
 UNFINISHED = 256
 """Connections that may send no request, or part of its headers; beyond, the oldest is closed."""
-
+UNACCEPTED = 2048
+"""Connections that wait for the server to accept them."""
 SWITCH_SECONDS = 0.00005
 """Time after which a thread that computes in Python lets another one, of 5 ms by default; a small request waits for its
 turn some twenty times."""
@@ -63,11 +64,17 @@ class Server(uvicorn.Server):
     """
 
     def __init__(self, app, host, port, grace_seconds):
-        options = {"log_level": "warning", "server_header": False, "http": Protocol}
+        options = {"log_level": "warning", "server_header": False, "http": Protocol, "backlog": 1}
         times = {"timeout_graceful_shutdown": 2, "timeout_keep_alive": KEEP_ALIVE}
         super().__init__(uvicorn.Config(app, host, port, **options, **times))
         self.door, self.give_up, self.grace_seconds, self.deadline = app.state.door, app.state.give_up, grace_seconds, 0
         self.interrupted = False
+
+    async def startup(self, sockets=None):
+        """Accepts one connection at once, the backlog, so that a thousand new ones do not keep requests waiting."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(UNACCEPTED)
 
     def handle_exit(self, sig, frame):
         """Lets no request in from now on."""

@@ -1,6 +1,7 @@
 """serving/models.py with real models: runs, exported models, an index, their metadata."""
 
 import json
+import os
 import pathlib
 import shutil
 import threading
@@ -10,12 +11,14 @@ import pytest
 import tensorflow as tf
 from fastapi.testclient import TestClient
 from helpers import ROOT, run_script
+from tensorflow.python.eager import context
 
 from base.files import UserError, seal
+from engine import parallel
 from engine.export import export
 from engine.run import Run
 from serving.app import create_app
-from serving.models import open_model
+from serving.models import open_model, start_tensorflow
 from tasks import TASKS
 
 
@@ -100,6 +103,41 @@ def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_file
         wrong = client.post("/v1/models/m:predict", json={"instances": [{"nothing": 1}]})
     assert answer.status_code == 200 and len(answer.json()["predictions"]) == len(instances)
     assert wrong.status_code == 400 and "is missing" in wrong.json()["error"]
+
+
+@pytest.mark.parametrize(("task", "name"), [("selection", "_split"), ("reading_comprehension", "_read")])
+def test_one_thread_of_tensorflow_computes_a_request_with_equal_results(task, name, request, monkeypatch):
+    found, run = [], request.getfixturevalue(f"trained_{task}")
+    model, instances = open_model("m", run.path), [example["instance"] for example in run.examples()]
+    assert model.predict(instances) == TASKS[task].predictor(run).predict(instances)
+    before = getattr(model.predictor, name)
+
+    def note(*inputs):
+        found.append(context.context().function_call_options.executor_type)
+        return before(*inputs)
+
+    monkeypatch.setattr(model.predictor, name, note)
+    model.predict(instances)
+    model.explain(instances[0])
+    assert set(found) == {"SINGLE_THREADED_EXECUTOR"}
+
+
+def test_threads_of_tensorflow_have_a_lower_priority_than_their_server(monkeypatch):
+    found = []
+
+    def note(shape):
+        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    def start():
+        os.nice(7)  # of this thread alone
+        start_tensorflow()
+
+    monkeypatch.setattr(parallel, "MOST", 4)
+    monkeypatch.setattr("keras.ops.zeros", note)
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert found == [os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) + 12]
 
 
 def test_weights_with_nan_are_refused(trained_selection, tmp_path):

@@ -11,6 +11,7 @@ import threading
 import time
 import types
 
+import numpy as np
 import pytest
 
 from engine.predictor import Size
@@ -110,5 +111,28 @@ def test_connections_without_a_request_are_closed_and_leave_room_for_others(monk
         connection.close()
     assert ended == [b""] * 9 and time.monotonic() - begin < 3
     assert running.ask("/healthz")[0] == 200
+    running.server.handle_exit(signal.SIGTERM, None)
+    running.end()
+
+
+def test_requests_have_their_turn_between_any_two_new_connections():
+    running, waiting = Running(20), []
+    loop = running.server.servers[0].get_loop()
+
+    def count():
+        waiting.append(len(serving_server.Protocol.waiting))
+        if waiting[-1] < 40:
+            loop.call_soon(count)
+
+    loop.call_soon_threadsafe(time.sleep, 0.5)
+    begin = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(socket.create_connection(("127.0.0.1", running.port)))
+        assert time.monotonic() - begin < 0.5  # all wait: none was sent away to try again
+        loop.call_soon_threadsafe(count)
+        while waiting[-1:] != [40]:
+            time.sleep(0.01)
+    assert max(np.diff(waiting)) == 1
     running.server.handle_exit(signal.SIGTERM, None)
     running.end()
