@@ -10,6 +10,7 @@ from base.files import UserError
 from data import pickles
 from data.corpora.babi_dialog import Fact
 from data.vocabulary import Vocabulary
+from tasks.dialog.augment import ACCEPTED, ASKS, GREETED, LOOKING
 from tasks.dialog.data import load_dataset
 from tasks.dialog.managers import split_by_manager
 from tasks.dialog.prepare import Settings, find_entities, prepare
@@ -312,16 +313,22 @@ def fails(source, out, message):
 def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two types, and an unknown one in its place
     with open(source / "dialog-babi-kb-all.txt", "a") as file:
         file.writelines(f"1 resto_rome_thai R_{relation}\trome\n" for relation in ("type", "of", "any", "name"))
+    call, responses = "api_call thai rome two cheap", (GREETED, ACCEPTED, *ASKS, LOOKING)
     with open(source / "dialog-babi-candidates.txt", "a") as file:
-        file.write("1 api_call thai moon\n")
+        file.writelines(f"1 {text}\n" for text in ("api_call thai moon", call, *responses))
+    with open(source / "dialog-babi-task1-x-trn.txt", "a") as file:  # a full dialog, to be copied in other words
+        file.write(f"\n1 hi\t{call}\n2 resto_rome_thai R_rating 3\n3 <SILENCE>\tresto_rome_thai\n")
     written = []
     for run in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
         out = tmp_path / f"out{len(written)}"
         flags = ["--corpus=babi-dialog", f"--source={source}", f"--out={out}", "--words_of=train", "--name=x"]
+        flags.append("--augment=1")
         done = run("prepare.py", *flags)
         assert done.returncode == 0, done.stderr
         written.append({file.name: file.read_bytes() for file in (out / "task1").iterdir()})
     assert written[0] == written[1]
     assert set(written[0]) == WRITTEN
-    settings = json.loads(written[0]["dataset.json"])["settings"]
-    assert settings == {"name": "x", "words_of": "train", "vocabulary_of": None, "augment": 0, "managers": "all"}
+    facts = json.loads(written[0]["dataset.json"])
+    assert facts["statistics"]["train"]["dialogs"] == 4
+    found = {"name": "x", "words_of": "train", "vocabulary_of": None, "augment": 1, "managers": "all"}
+    assert facts["settings"] == found
