@@ -38,7 +38,7 @@ flags.DEFINE_integer("contexts", 0, "Contexts of dev, evenly spaced; 0: all, of 
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "Precision of the model.")
 define_record_flags()
 SHOWN = (1, 10, 50, 100)
-SPARE = 1.3  # recombinations for each response that is wanted: some are equal, some have too many unknown words
+SPARE = 1.2  # recombinations for each response that is wanted: some are equal, some have too many unknown words
 
 
 def main():
@@ -140,13 +140,14 @@ def cost():
 
 def build_large(path, run, sources, count):
     """Builds an index of at least `count` responses; returns what it is made of, its seconds and its memory."""
-    predictor = open_run(run, "float32")
-    made_of = {corpus: conversations(corpus, source, "train") for corpus, source in sources}
-    every = [talk for talks in made_of.values() for talk in talks]
-    missing = max(0, int(SPARE * (count - len({turn for talk in every for turn in talk[1:]}))))
+    predictor, made_of = open_run(run, "float32"), {}
 
-    def large():
-        for talks in made_of.values():
+    def large():  # holds the conversations until they are read
+        each = {corpus: conversations(corpus, source, "train") for corpus, source in sources}
+        every = [talk for talks in each.values() for talk in talks]
+        missing = max(0, int(SPARE * (count - len({turn for talk in every for turn in talk[1:]}))))
+        made_of.update({corpus: len(talks) for corpus, talks in each.items()}, recombined=missing)
+        for talks in each.values():
             yield from talks
             yield from recombined(talks, missing * len(talks) // len(every))
 
@@ -156,8 +157,7 @@ def build_large(path, run, sources, count):
     if index.size < count:
         raise UserError(f"--responses={count}: the corpora and their recombinations have {index.size}")
     return {
-        "conversations": {corpus: len(talks) for corpus, talks in made_of.items()},
-        "recombined": missing,
+        "conversations": made_of,
         **{name: index.config[name] for name in ("responses", "pairs", "utterances", "words", "left_out")},
         "seconds": round(block.seconds, 1),
         "cpu_seconds": round(block.cpu_seconds, 1),
