@@ -6,6 +6,9 @@ The first side is the path of the release as plain Keras layers compute it: all 
 of its candidates. Each further side has one optimization more; with word vectors moved lazily it is not quite Adam.
 Lengths are the dataset's, or full: no padding at all. Ratios are to the first side.
 
+`--ledger` instead compares the paper's network with the arithmetic of its real words at the machine's peak, and says
+which operations take the time.
+
 Training takes batches of train; ranking takes dev's contexts as evaluate.py ranks them. Batches are chosen at equal
 distances in the order of their size and made before the time counts, the same for all sides and blocks.
 """
@@ -17,7 +20,8 @@ from absl import flags
 
 from base import cli
 from base.files import UserError
-from benchmarks.turns import alternate, build, define_flags, median, ratio, report
+from benchmarks.ledger import ledger_block
+from benchmarks.turns import alternate, build, define_flags, in_process, median, ratio, report
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
@@ -26,6 +30,7 @@ flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"]
 flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Lengths; may be repeated.")
 flags.DEFINE_string("settings", "", "field=value,... for all sides, as levels=2.")
 flags.DEFINE_integer("batch_size", 32, "Pairs per training step.", lower_bound=4)
+flags.DEFINE_bool("ledger", False, "Instead of sides: the fraction of the machine's limit, and time by part.")
 define_flags(blocks=4, steps=16)
 
 
@@ -47,6 +52,9 @@ there and is left out."""
 
 
 def main():
+    if FLAGS.ledger:
+        report("dam_speed", [ledger_row(*each) for each in itertools.product(FLAGS.what, ("float32", "bfloat16"))])
+        return
     names = FLAGS.sides or list(SIDES)
     if unknown := sorted(set(names) - set(SIDES)):
         raise UserError(f"--sides expects some of {'; '.join(SIDES)}. Received: {unknown[0]}")
@@ -66,7 +74,18 @@ def main():
     report("dam_speed", list(rows.values()))
 
 
+def ledger_row(what, precision):
+    """The row of the paper's network at the dataset's lengths."""
+    side = ",".join(filter(None, ["dam", FLAGS.settings, f"precision={precision}"]))
+    options = what, "dataset", FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
+    return {"what": what, "precision": precision, **in_process(_ledger, precision, side, "", *options)}
+
+
 # === In the process of a side ===
+
+
+def _ledger(precision, side, without, what, *options):
+    return ledger_block(dam_block(side, without, what, *options), precision, what == "training")
 
 
 def dam_block(side, without, what, lengths, path, batch_size, steps, seed):

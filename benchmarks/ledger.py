@@ -1,0 +1,79 @@
+"""The ledger of `benchmarks.dam_speed --ledger`: arithmetic of a pair, the machine's peak, and time by part."""
+
+import collections
+import pathlib
+import re
+import tempfile
+import time
+
+from benchmarks.turns import timed
+
+GFLOP = {"feed-forward nets": 0.187, "convolutions": 0.027, "attention and matches": 0.014}
+"""Arithmetic of a pair's real words: the paper's network, dev of ubuntu-irc. Training needs three times as much."""
+PARTS = {
+    "feed-forward nets": r"(?<!Batch)MatMul",
+    "convolutions": "Conv3D|MaxPool|Elu",
+    "attention and matches": "Einsum|BatchMatMul|Softmax",
+    "layer normalisation": "Norm",
+    "optimizer": "ResourceApply|L2Loss",
+    "moved memory": "Gather|Concat|Pack|Pad|Transpose|Slice|Tile|BroadcastTo|Cast|Where|Scatter|Segment",
+}
+"""Operations of each part, the first that fits; all others are `element-wise and sums`."""
+AROUND = "Iterator|Dataset|PartitionedCall|While|_Recv|_Send|^(Process|Run|Record)$|Region"
+"""Events that are not operations, or contain some."""
+
+
+def ledger_block(block, operands, training):
+    """The row of a block of `benchmarks.dam_speed`, run three times: to compile it, for its time, for its parts."""
+    block()
+    found, peak = timed(block), peak_gflops(operands)
+    needed = sum(GFLOP.values()) * (3 if training else 1)
+    row = {"pairs per second": found.per_second, "peak GFLOP/s": peak}
+    row |= {"GFLOP per pair": needed, "fraction of the limit": found.per_second * needed / peak}
+    seconds = seconds_by_part(block)
+    return row | {name: part / sum(seconds.values()) for name, part in seconds.items()}
+
+
+def peak_gflops(dtype, rows=6000, size=200, seconds=1.0):
+    """The fastest product of the feed-forward nets' shape, `(rows, size) x (size, size)`, on all cores."""
+    import tensorflow as tf
+
+    x, w = tf.ones((rows, size), dtype), tf.ones((size, size), dtype)
+    product = tf.function(lambda: tf.matmul(x, w)[0, 0])
+    product()
+    best, end = float("inf"), time.perf_counter() + seconds
+    while (started := time.perf_counter()) < end:
+        product().numpy()
+        best = min(best, time.perf_counter() - started)
+    return 2e-9 * rows * size * size / best
+
+
+def seconds_by_part(block):
+    """`{part: seconds}` of TensorFlow's operations while a block runs, by its profiler, the longest first."""
+    import tensorflow as tf
+
+    with tempfile.TemporaryDirectory() as directory:
+        with tf.profiler.experimental.Profile(directory):
+            block()
+        [path] = pathlib.Path(directory).rglob("*.xplane.pb")
+        found = seconds_by_operation(path.read_bytes())
+    parts = collections.Counter()
+    for operation, seconds in found.items():
+        if not re.search(AROUND, operation):
+            names = (name for name, pattern in PARTS.items() if re.search(pattern, operation))
+            parts[next(names, "element-wise and sums")] += seconds
+    return dict(parts.most_common())
+
+
+def seconds_by_operation(profile):
+    """`{type of operation: seconds}` of a serialized profile, `XSpace`; its events on the CPU are `name:type`."""
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    found = collections.Counter()
+    for plane in xplane_pb2.XSpace.FromString(profile).planes:
+        for line in plane.lines if plane.name == "/host:CPU" else ():
+            for event in line.events:
+                name, _, operation = plane.event_metadata[event.metadata_id].name.rpartition(":")
+                if name and re.fullmatch(r"\w+", operation):
+                    found[operation] += event.duration_ps / 1e12
+    return found
