@@ -1,6 +1,7 @@
 """The same application on Ray Serve: replicas of each model on several machines, scaled with the load.
 
     HTTP proxy of a node  ->  Door: the application of serving.app  ->  Replica: one model, which batches its calls
+                                                          Door, Replica  ->  Counts: the metrics of all
 
 A replica makes its batches by `serving.batching`, as a single process does, and not by `@serve.batch`, whose batches
 count calls instead of instances, and where one wrong request fails all others of its batch.
@@ -17,50 +18,79 @@ from ray.serve.exceptions import ReplicaUnavailableError
 
 from base import runtime
 from base.files import UserError
-from serving.app import app_of
+from serving.app import Metrics, app_of
 from serving.batching import Batched, summary_of
 from serving.limits import Limits, RequestError
 
-APPLICATION = "colloquy"
+APPLICATION, COUNTS = "colloquy", "Counts"
 TRIES = 6
 """Attempts per request: an answer depends on nothing but its request, so another replica may be asked."""
 LOST = (RayActorError, ReplicaUnavailableError)
 
 
+class Counts(Metrics):
+    """The metrics of all processes, one replica."""
+
+    async def add(self, notes):
+        """Adds what another process saw: names of methods and their arguments."""
+        for method, arguments in notes:
+            getattr(self, method)(*arguments)
+
+
+class Notes:
+    """`serving.app.Metrics` that send what they see to `Counts`, by its handle, once per second."""
+
+    def __init__(self, counts):
+        self._counts, self._notes, self._sending = counts, [], None
+
+    def answered(self, *arguments):
+        """Notes a request."""
+        self._add("answered", arguments)
+
+    def computed(self, *arguments):
+        """Notes a batch."""
+        self._add("computed", arguments)
+
+    async def text(self, queued):
+        """The counts of all processes for Prometheus; `queued` is of this one."""
+        await self._send()
+        return await self._counts.text.remote(queued)
+
+    def _add(self, method, arguments):
+        self._notes.append((method, arguments))
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send(1.0))
+
+    async def _send(self, seconds=0.0):
+        await asyncio.sleep(seconds)
+        notes, self._notes = self._notes, []
+        await self._counts.add.remote(notes)
+
+
 class Replica:
-    """One replica of a model: `load` returns a warm `serving.models.Served`, the rest is for its `Batched`."""
+    """One replica of a model: `load` returns a warm `serving.models.Served`, `sizes` are those of its `Batched`."""
 
-    def __init__(self, load, limits, sizes):
-        self._model = Batched(load(), limits, **sizes)
+    def __init__(self, counts, name, load, limits, sizes):
+        self._model = Batched(load(), limits, observe=functools.partial(Notes(counts).computed, name), **sizes)
 
-    async def predict(self, instances):
-        """Returns `(answers, None)`, or `(None, (status, message))` if the request is wrong or the queue full."""
-        return await _caught(self._model.predict(instances))
+    async def ask(self, method, *arguments):
+        """Returns `(answer, None)` of a method of `Batched`, or `(None, (status, message))` if it refuses."""
+        return await _caught(getattr(self._model, method)(*arguments))
 
-    async def explain(self, instance):
-        """As `predict`, of one instance."""
-        return await _caught(self._model.explain(instance))
-
-    async def talk(self, said, decode, stream):
-        """As `predict`, for each reply that `Batched.talk` yields."""
-        replies = self._model.talk(said, decode, stream)
-        while (found := await _caught(anext(replies, None)))[0]:
+    async def talk(self, *arguments):
+        """As `ask`, for each reply that `Batched.talk` yields."""
+        replies = self._model.talk(*arguments)
+        while (found := await _caught(anext(replies, None))) != (None, None):
             yield found
-        if found[1]:
-            yield found
-
-    async def facts(self):
-        """Describes the model to the application."""
-        return {"version": self._model.version, "metadata": await self._model.metadata()}
+            if found[1]:
+                return
 
 
 async def _caught(answer):
     try:
         return await answer, None
-    except UserError as error:
-        return None, (400, str(error))
-    except RequestError as error:
-        return None, (error.status, str(error))
+    except (UserError, RequestError) as error:
+        return None, (getattr(error, "status", 400), str(error))
 
 
 class Remote:
@@ -72,8 +102,8 @@ class Remote:
     async def start(self):
         """Asks a replica to describe the model."""
         self._handle = serve.get_deployment_handle(self.name, app_name=APPLICATION)
-        facts = await self._handle.facts.remote()
-        self.version, self._metadata = facts["version"], facts["metadata"]
+        self._metadata = await self._asked(0, "metadata")
+        self.version = self._metadata["version"]
 
     async def metadata(self):
         """Describes the model to a client."""
@@ -81,7 +111,7 @@ class Remote:
 
     async def schemas(self):
         """The JSON schemas of `instance` and `answer`."""
-        return {kind: self._metadata[kind] for kind in ("instance", "answer")}
+        return self._metadata
 
     async def summary(self):
         """A row of a list of models."""
@@ -89,11 +119,11 @@ class Remote:
 
     async def predict(self, instances):
         """Answers the instances of one request."""
-        return await self._asked(self._handle.predict, instances, len(instances))
+        return await self._asked(len(instances), "predict", instances)
 
     async def explain(self, instance):
         """Answers one instance and says what the model attended to."""
-        return await self._asked(self._handle.explain, instance, 1)
+        return await self._asked(1, "explain", instance)
 
     async def talk(self, said, decode="", stream=False):
         """Yields replies as `Batched.talk`; a reply that has started is not requested again."""
@@ -102,13 +132,13 @@ class Remote:
                 raise RequestError(*refusal)
             yield found
 
-    async def _asked(self, method, value, count):
+    async def _asked(self, count, *arguments):
         """Asks a replica; if it is lost meanwhile, another one."""
         self.queued += count
         try:
             for attempt in range(TRIES):
                 try:
-                    found, refusal = await method.remote(value)
+                    found, refusal = await self._handle.ask.remote(*arguments)
                     break
                 except LOST:
                     await asyncio.sleep(0.05 * 2**attempt)
@@ -135,7 +165,8 @@ def application(loads, replicas, limits=None, sizes=None, access=None, doors=1, 
     `{"milliseconds", "max_batch", "max_queue"}`. `doors` are replicas of the application itself.
     """
     sizes = sizes or {"milliseconds": 2.0, "max_batch": 32, "max_queue": 256}
-    models, limits = [], limits or Limits()
+    models, limits, free = [], limits or Limits(), {"num_cpus": 0}
+    counts = serve.deployment(name=COUNTS, num_replicas=1, ray_actor_options=free)(Counts).bind()
     for name, load in loads.items():
         fewest, most = replicas[name]
         scale = {"min_replicas": fewest, "max_replicas": most, "target_ongoing_requests": sizes["max_batch"] / 2}
@@ -146,16 +177,15 @@ def application(loads, replicas, limits=None, sizes=None, access=None, doors=1, 
             ray_actor_options={"num_cpus": cpus},
             health_check_period_s=1,
         )(Replica)
-        models.append(deployment.bind(load, limits, sizes))
+        models.append(deployment.bind(counts, name, load, limits, sizes))
     names = list(loads)
 
     def build():
-        return app_of({name: Remote(name) for name in names}, limits, access)
+        notes = Notes(serve.get_deployment_handle(COUNTS, app_name=APPLICATION))
+        return app_of({name: Remote(name) for name in names}, limits, access, notes)
 
-    door = serve.deployment(
-        name="Door", num_replicas=doors, max_ongoing_requests=1000, ray_actor_options={"num_cpus": 0}
-    )(serve.ingress(build)())
-    return door.bind(*models)
+    options = {"num_replicas": doors, "max_ongoing_requests": 1000, "ray_actor_options": free}
+    return serve.deployment(name="Door", **options)(serve.ingress(build)()).bind(*models)
 
 
 def load_warm(name, path, index=None, threads=1):

@@ -26,6 +26,7 @@ def make_model():
 
     class Echo:
         name, version = "echo", "3"
+        schemas = {"instance": {"properties": {"text": {"type": "string"}}}, "answer": {"properties": {}}}
 
         def valid(self, instance, where):
             if "text" not in instance:
@@ -42,8 +43,22 @@ def make_model():
         def explain(self, instance):
             return {"attention": [], **self.answers([instance])[0]}
 
+        def conversation(self, said, decode):
+            return {"text": said[-1][1]}
+
+        def reply(self, answer):
+            return answer["text"]
+
+        def write(self, instance):
+            words = instance["text"].split()
+            for count, word in enumerate(words, 1):
+                if word == "boom":
+                    raise UserError("no boom")
+                yield {"text": " ".join(words[:count])}
+
         def metadata(self):
-            return {"name": "echo", "task": "echo"}
+            examples = [{"title": "", "instance": {"text": "a"}}]
+            return {"name": "echo", "version": "3", "task": "echo", "examples": examples, **self.schemas}
 
     return Echo()
 
@@ -60,7 +75,8 @@ class Service:
         request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
         try:
             with urllib.request.urlopen(request, timeout=timeout) as answer:
-                return answer.status, json.load(answer)
+                text = answer.read().decode()
+                return answer.status, json.loads(text) if text.startswith("{") else text
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, json.load(error)
@@ -91,7 +107,7 @@ def service():
         port = free.getsockname()[1]
     sizes = {"milliseconds": 2.0, "max_batch": 8, "max_queue": 64}
     limits = Limits(timeout_seconds=20, instances=5)
-    app = cluster.application({"echo": make_model}, {"echo": (2, 2)}, limits, sizes)
+    app = cluster.application({"echo": make_model}, {"echo": (2, 2)}, limits, sizes, doors=2)
     try:
         cluster.start(app, "127.0.0.1", port, every_node=False)  # two nodes of one machine cannot share a port
         yield Service(ray, nodes, f"http://127.0.0.1:{port}")
@@ -114,6 +130,46 @@ def test_the_application_is_the_same_on_a_cluster(service):
     assert service.ask("/v1/models/echo:predict", {"instances": [{}]}) == (400, {"error": "echo needs `text`"})
     assert service.ask("/v1/models/echo:predict", {"instances": [{"text": "a"}] * 6})[0] == 413
     assert service.ask("/v1/models/other:predict", {"instances": [{}]})[0] == 404
+    tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["c"]}
+    outputs = service.ask("/v2/models/echo/infer", {"inputs": [tensor]})[1]["outputs"]
+    assert outputs[0]["data"] == ["c"] and service.ask("/v2/models/echo")[1]["inputs"][0]["name"] == "text"
+    assert service.ask("/openapi.json")[1]["components"]["responses"]["predict_echo"]["content"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_replica_replies_word_by_word(service):
+    def chat(text, **more):
+        return service.ask(
+            "/v1/chat/completions", {"model": "echo", "messages": [{"role": "user", "content": text}], **more}
+        )
+
+    assert chat("one two")[1]["choices"][0]["message"]["content"] == "one two"
+    *events, done, _ = chat("one two", stream=True)[1].split("\n\n")
+    deltas = [json.loads(event.removeprefix("data: "))["choices"][0]["delta"].get("content") for event in events]
+    assert (deltas, done) == (["", "one", " two", None], "data: [DONE]")
+    assert chat("boom", stream=True)[0] == 400 and "no boom" in chat("one boom", stream=True)[1]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_every_application_tells_the_counts_of_all_replicas(service):
+    def count(name, verb):
+        lines = service.ask("/metrics")[1].splitlines()
+        return sum(float(line.split()[1]) for line in lines if line.startswith(f"colloquy_{name}{{") and verb in line)
+
+    names = ("requests_total", "predict"), ("batch_instances_sum", "predict"), ("model_seconds_count", "explain")
+    time.sleep(2)  # for what other tests did
+    before, deadline = [count(*name) for name in names], time.monotonic() + 20
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        bodies = [("predict", {"instances": [{"text": "a"}, {"text": "b"}]})] * 40
+        bodies += [("explain", {"instances": [{"text": "a"}]})] * 10
+        list(threads.map(lambda each: service.ask(f"/v1/models/echo:{each[0]}", each[1]), bodies))
+    expected = [before[0] + 40, before[1] + 80, before[2] + 10]
+    while [count(*name) for name in names] != expected:
+        assert time.monotonic() < deadline, (expected, [count(*name) for name in names])
+        time.sleep(0.3)
+    assert all([count(*name) for name in names] == expected for _ in range(8))  # whichever of the two answers
 
 
 @pytest.mark.slow
