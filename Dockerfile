@@ -1,16 +1,27 @@
 # Serves trained runs: docker build -t colloquy . ; docker run -p 8501:8501 -v $PWD/runs:/app/runs:ro colloquy
-# For Ray Serve: docker build -t colloquy-ray --build-arg EXTRAS=ray .
+# For Ray Serve: docker build -t colloquy-ray --build-arg PACKAGES='ray[serve]' .
+# What is copied is in .dockerignore; serving/lock.txt, which says how it was made, has the version of every package.
+FROM python:3.11-slim AS build
+
+ARG PACKAGES=
+ENV XDG_CACHE_HOME=/app/cache
+WORKDIR /app
+COPY serving/requirements.txt serving/lock.txt serving/
+RUN python -m venv /opt/venv \
+    && /opt/venv/bin/pip install --no-cache-dir --constraint serving/lock.txt --requirement serving/requirements.txt $PACKAGES
+COPY . .
+# The index of responses, and bytecode, as the application may write neither.
+RUN /opt/venv/bin/python -c "from serving.models import open_model; open_model('', 'pretrained/dam-ubuntu-irc').predictor" \
+    && /opt/venv/bin/python -m compileall -q .
+
 FROM python:3.11-slim
 
-ARG EXTRAS=
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 XDG_CACHE_HOME=/app/cache
+RUN useradd --no-log-init --create-home --uid 1000 colloquy
 WORKDIR /app
-COPY requirements.txt ./
-RUN python -m pip install --no-cache-dir --requirement requirements.txt \
-    && useradd --no-log-init --create-home --uid 1000 colloquy
-COPY --chown=colloquy . .
-RUN test -z "$EXTRAS" || python -m pip install --no-cache-dir --editable ".[$EXTRAS]"
-USER colloquy
+COPY --from=build /opt/venv /opt/venv
+COPY --from=build /app /app
+USER 1000
 EXPOSE 8501
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=120s \

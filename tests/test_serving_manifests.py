@@ -3,9 +3,14 @@
 import importlib
 import pathlib
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MANIFESTS = ROOT / "serving" / "manifests"
@@ -24,7 +29,9 @@ def check_container(container):
     assert container["securityContext"]["runAsNonRoot"] and not container["securityContext"]["allowPrivilegeEscalation"]
     assert all(isinstance(each["value"], str) for each in container.get("env", []))
     uid = container["securityContext"]["runAsUser"]
-    assert f"--uid {uid} " in DOCKERFILE
+    assert f"--uid {uid} " in DOCKERFILE and f"USER {uid}\n" in DOCKERFILE
+    assert container["securityContext"]["readOnlyRootFilesystem"] and container["lifecycle"]["preStop"]
+    assert container["livenessProbe"] != container["readinessProbe"]
 
 
 def test_every_manifest_is_checked_here():
@@ -45,7 +52,6 @@ def test_the_inference_service_has_what_kserve_needs():
     assert port["protocol"] == "TCP" and f"EXPOSE {port['containerPort']}\n" in DOCKERFILE
     for probe, asked in (("startupProbe", "ready"), ("readinessProbe", "ready"), ("livenessProbe", "live")):
         assert container[probe]["httpGet"] == {"path": f"/v2/health/{asked}", "port": port["containerPort"]}
-    assert container["securityContext"]["readOnlyRootFilesystem"] and container["lifecycle"]["preStop"]
     assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in predictor["volumes"]}
     assert {each["name"] for each in container["env"]} == {"STORAGE_URI"}
     run, hosts = container["args"]
@@ -88,11 +94,44 @@ def test_the_serve_config_is_what_the_code_takes():
     assert callable(getattr(found, name)) and found.APPLICATION == application["name"]
 
 
-def test_the_image_is_built_of_what_is_there():
-    assert re.search(r"^FROM python:3\.11-slim$", DOCKERFILE, re.M)
-    for file in re.findall(r"requirements[a-z-]*\.txt", DOCKERFILE):
-        assert (ROOT / file).is_file()
-    assert DOCKERFILE.index("USER colloquy") < DOCKERFILE.index("ENTRYPOINT")
-    assert "--no-cache-dir" in DOCKERFILE and "/healthz" in DOCKERFILE
-    left_out = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
-    assert {".git", ".venv", "build", "runs", "tests"} <= set(left_out)
+def versions():
+    """`{package: version}` of the lock, and the names of what the image has."""
+    lock = dict(line.split("==") for line in (ROOT / "serving/lock.txt").read_text().splitlines() if "==" in line)
+    lines = (ROOT / "serving/requirements.txt").read_text().splitlines()
+    return lock, [line for line in lines if not line.startswith("#")]
+
+
+def test_the_image_has_locked_versions_of_what_requirements_allow():
+    (lock, names), allowed = versions(), map(Requirement, (ROOT / "requirements.txt").read_text().split("\n")[:-1])
+    ranges = {requirement.name: requirement.specifier for requirement in allowed}
+    assert all(lock[name] in ranges[name] for name in names)
+    [ray] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["ray"]
+    assert lock["ray"] in Requirement(ray).specifier and "rayVersion" not in manifest("rayservice.yaml")["spec"]
+    assert not {"gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu"} & set(lock)
+
+
+def test_the_image_is_of_two_stages_and_its_files_belong_to_root():
+    build, image = DOCKERFILE.split("\n\nFROM python:3.11-slim\n")
+    assert "FROM python:3.11-slim AS build\n" in build and "--no-cache-dir --constraint serving/lock.txt" in build
+    assert "--chown" not in DOCKERFILE and "/healthz" in image and "pip" not in image
+    assert image.index("--from=build") < image.index("USER 1000") < image.index("ENTRYPOINT")
+
+
+@pytest.mark.slow
+def test_a_server_needs_no_other_files_and_packages_than_the_image_has(tmp_path, trained_selection):
+    rules = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert rules[0] == "*"
+    for name in (rule[1:] for rule in rules if rule.startswith("!") and rule != "!pretrained"):
+        (shutil.copy if name.endswith(".py") else shutil.copytree)(ROOT / name, tmp_path / name)
+    program = f"""
+import sys
+for name in ("gensim", "matplotlib", "pytest", "tensorboard", "sacrebleu", "yaml", "prompt_toolkit"):
+    sys.modules[name] = None
+import serve
+from serving import app, models, server
+model = models.open_model("m", {str(trained_selection.path)!r})
+model.warm_up()
+app.create_app({{"m": model}})
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
