@@ -113,17 +113,6 @@ class Batched:
             await queue.close()
 
 
-def by_one_thread(function):
-    """A function whose operations one thread of TensorFlow computes one by one; the results are equal."""
-    import tensorflow as tf  # takes seconds to load
-
-    def call(*arguments):
-        with tf.experimental.function_executor_type("SINGLE_THREADED_EXECUTOR"):
-            return function(*arguments)
-
-    return call
-
-
 def summary_of(facts, ready=True):
     """A row of a list of models: what `serving.models.Served.metadata` has of task and title."""
     row = {name: facts[name] for name in ("task", "title", "default") if name in facts}

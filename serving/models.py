@@ -20,7 +20,7 @@ from engine import parallel
 from engine.predictor import Predictor
 from engine.records import Example
 from engine.run import CARD, CONFIG, PAGE, Run
-from serving.batching import by_one_thread, summary_of
+from serving.batching import summary_of
 from tasks import TASKS
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
@@ -31,7 +31,7 @@ FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task
 SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
 METHODS = ("valid", "size", "answers", "explain", "conversation", "write", "reply")
 WITHOUT_LOOPS = ("selection", "reading_comprehension")
-"""Tasks whose models have no loop; one thread takes twice the time for those of others."""
+"""Tasks whose models have no loop, which one thread computes in twice the time."""
 DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
 
 
@@ -224,13 +224,16 @@ def _longer(instance, times=8):
 
 
 def _predictor(run, index):
+    import tensorflow as tf  # takes seconds to load
+
     predictor = TASKS[run.task].predictor(run)
     for weight in predictor.model.weights:
         if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
             raise UserError(f"{run.path}: the weights of {weight.path} have NaN or infinity")
     if run.task in WITHOUT_LOOPS:
-        for name in ("answer", "answer_with_attention"):
-            setattr(predictor, name, by_one_thread(getattr(predictor, name)))
+        by_one_thread = tf.experimental.function_executor_type("SINGLE_THREADED_EXECUTOR")  # else by all
+        predictor.answer = by_one_thread(predictor.answer)
+        predictor.answer_with_attention = by_one_thread(predictor.answer_with_attention)
     if run.task == "selection":
         index = index or index_of_run(run.path, predictor)
         return AnsweringPredictor(predictor, index) if index else predictor
