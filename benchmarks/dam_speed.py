@@ -18,7 +18,7 @@ import itertools
 import numpy as np
 from absl import flags
 
-from base import cli
+from base import cli, runtime
 from base.files import UserError
 from benchmarks.ledger import ledger_block
 from benchmarks.turns import alternate, build, define_flags, in_process, median, ratio, report
@@ -53,7 +53,8 @@ there and is left out."""
 
 def main():
     if FLAGS.ledger:
-        report("dam_speed", [ledger_row(*each) for each in itertools.product(FLAGS.what, ("float32", "bfloat16"))])
+        precisions = ["float32", *["bfloat16"] * bool(runtime.bfloat16_instructions())]  # emulated, it takes minutes
+        report("dam_speed", [ledger_row(*each) for each in itertools.product(FLAGS.what, precisions)])
         return
     names = FLAGS.sides or list(SIDES)
     if unknown := sorted(set(names) - set(SIDES)):
