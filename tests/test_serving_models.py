@@ -77,6 +77,16 @@ def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
     assert open_model("reader", path).metadata()["note"].startswith("A toy")
 
 
+def test_the_list_of_the_published_models_is_short_and_loads_none():
+    models = {
+        path.parent.name: open_model(path.parent.name, path.parent) for path in ROOT.glob("pretrained/*/config.json")
+    }
+    with TestClient(create_app(models)) as client:
+        answer = client.get("/v1/models")
+    assert len(answer.content) < 300 * len(models) and not any(model.ready for model in models.values())
+    assert {row["id"] for row in answer.json()["data"]} == set(models) and "examples" not in answer.text
+
+
 @pytest.mark.parametrize(
     "task", [pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS]
 )

@@ -191,6 +191,24 @@ def test_the_window_that_was_read_is_shaded(reading, models):
     assert reading.locator(".passage > span").evaluate("each => each.firstChild.textContent") == "Ann lives in Rome. "
 
 
+def test_a_uniform_map_is_pale(reading, models):
+    words = "Ann lives near Rome under green hills".split()
+    even, peak = [1 / len(words)] * len(words), [float(word == "Rome") for word in words]
+    maps = {"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": [peak, even]}
+    flow = {"title": "p to q", "rows": words, "columns": ["Where"], "weights": [[weight / 7] for weight in even]}
+    models["fake-reading_comprehension"].flow = lambda *_: [maps, flow]
+    reading.get_by_label("Text", exact=True).fill(" ".join(words))
+    reading.get_by_label("Question").fill("Where is Rome")
+    press(reading, "Ask")
+    reading.locator("mark").wait_for()
+    press(reading, "attention to Where")
+    shades = "all => all.map((each) => Number(getComputedStyle(each).backgroundColor.match(/[\\d.]+/g)[3] ?? 1))"
+    first, *rest = reading.locator(".passage .word").evaluate_all(shades)
+    assert set(rest) == {first} and 0 < first < 0.15
+    scale = reading.locator(".legend .word").evaluate_all(shades)  # of 0, .01, .1, .3 and 1
+    assert scale[1] < first < scale[2] < scale[4] / 2
+
+
 def test_a_doubtful_answer_is_called_so(reading):
     reading.get_by_label("Question").fill("what is xyzzy?")
     press(reading, "Ask")
