@@ -20,7 +20,7 @@ from absl import flags
 
 from base import cli, runtime
 from base.files import UserError
-from benchmarks.ledger import ledger_block
+from benchmarks.ledger import ledger_block, peak_gflops
 from benchmarks.turns import alternate, build, define_flags, in_process, median, ratio, report
 
 FLAGS = flags.FLAGS
@@ -79,14 +79,15 @@ def ledger_row(what, precision):
     """The row of the paper's network at the dataset's lengths."""
     side = ",".join(filter(None, ["dam", FLAGS.settings, f"precision={precision}"]))
     options = what, "dataset", FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
-    return {"what": what, "precision": precision, **in_process(_ledger, precision, side, "", *options)}
+    peak = in_process(peak_gflops, precision)
+    return {"what": what, "precision": precision, **in_process(_ledger, peak, side, "", *options)}
 
 
 # === In the process of a side ===
 
 
-def _ledger(precision, side, without, what, *options):
-    return ledger_block(dam_block(side, without, what, *options), precision, what == "training")
+def _ledger(peak, side, without, what, *options):
+    return ledger_block(dam_block(side, without, what, *options), peak, what == "training")
 
 
 def dam_block(side, without, what, lengths, path, batch_size, steps, seed):

@@ -23,10 +23,13 @@ AROUND = "Iterator|Dataset|PartitionedCall|While|_Recv|_Send|^(Process|Run|Recor
 """Events that are not operations, or contain some."""
 
 
-def ledger_block(block, operands, training):
-    """The row of a block of `benchmarks.dam_speed`, run three times: to compile it, for its time, for its parts."""
+def ledger_block(block, peak, training):
+    """The row of a block of `benchmarks.dam_speed`, run three times: to compile it, for its time, for its parts.
+
+    `peak` is that of `peak_gflops`, from a process of its own: where batches share the cores, an operation has one.
+    """
     block()
-    found, peak = timed(block), peak_gflops(operands)
+    found = timed(block)
     needed = sum(GFLOP.values()) * (3 if training else 1)
     row = {"pairs per second": found.per_second, "peak GFLOP/s": peak}
     row |= {"GFLOP per pair": needed, "fraction of the limit": found.per_second * needed / peak}
