@@ -4,11 +4,13 @@ Each answer in it is what the application answers to the request beside it, the 
 """
 
 import asyncio
+import contextlib
 import html
 import http
 import json
 import re
 
+from base.files import UserError
 from serving.chat_completions import ChatRequest
 from serving.limits import CHAT, LABEL, error_body
 
@@ -66,8 +68,10 @@ SCHEMAS = {
 
 async def document(request):
     """The document of the application that got a request."""
-    models = [await model.metadata() for model in request.app.state.models.values()]
-    made = _Document(request)
+    made, models = _Document(request), []
+    for model in request.app.state.models.values():
+        with contextlib.suppress(UserError):  # one that cannot be loaded is left out
+            models.append(await model.metadata())
     for path, id, summary, codes in (
         ("/", "alive", "Is the server up?", GET),
         ("/healthz", "health", "Is the server up?", HEALTH),

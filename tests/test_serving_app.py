@@ -154,6 +154,15 @@ def test_openapi_describes_every_path_by_its_own_answers_and_docs_show_them(clie
     assert "POST /v1/models/echo:predict" in page.text and not re.search("https?://(?!example)", page.text)
 
 
+def test_openapi_leaves_out_a_model_that_cannot_be_loaded(echo):
+    def fail():
+        raise UserError("damaged")
+
+    models = {"echo": Served("echo", "2", lambda: echo, lambda _: {}), "bad": Served("bad", "1", fail, lambda _: {})}
+    paths = TestClient(create_app(models, LIMITS)).get("/openapi.json").json()["paths"]
+    assert "/v2/models/echo/infer" in paths and "/v2/models/bad/infer" not in paths
+
+
 def test_tensors_of_the_open_inference_protocol_are_answered(client):
     for path in ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/echo/ready"):
         assert client.get(path).status_code == 200
