@@ -211,13 +211,12 @@ def define_record_flags():
     """The flags of every benchmark."""
     flags.DEFINE_string("note", None, "Other work on the machine meanwhile, for the record.")
     flags.DEFINE_string("out", None, "FILE.json/NAME: file of records, and the name in it of the new one.")
+    flags.register_validator("out", lambda out: out is None or out.partition(".json/")[2], "expected FILE.json/NAME")
 
 
 def records():
     """The file that `--out` names, its records by name, and the name of the new one."""
     file, _, name = FLAGS.out.partition(".json/")
-    if not name:
-        raise UserError(f"--out expects FILE.json/NAME. Received: {FLAGS.out}")
     path = pathlib.Path(f"{file}.json")
     return path, json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}, name
 

@@ -24,6 +24,7 @@ from base.files import UserError, atomic_directory, atomic_file, atomic_files
         ),
         (["train.py", "--model=dam", "--set=levels"], "--set expects field=value. Received: 'levels'"),
         (["export.py", "--run=x"], "--out is missing"),
+        (["benchmarks/attacks.py", "--run=x", "--out=x.json"], "--out=x.json: expected FILE.json/NAME"),
         (["evaluate.py", "--predictions=x", "--data=y", "--scores=z"], "--scores is not for --predictions"),
         (["prepare.py", "--corpus=squad", "--source=x", "--out=y", "--words_of=al"], "'all' or 'train'"),
         (["prepare.py", "--corpus=smn", "--source=nowhere", "--out=build/never"], "nowhere"),
