@@ -24,7 +24,6 @@ from base.files import UserError, atomic_directory, atomic_file, atomic_files
         ),
         (["train.py", "--model=dam", "--set=levels"], "--set expects field=value. Received: 'levels'"),
         (["export.py", "--run=x"], "--out is missing"),
-        (["benchmarks/attacks.py", "--run=x", "--out=x.json"], "--out=x.json: expected FILE.json/NAME"),
         (["evaluate.py", "--predictions=x", "--data=y", "--scores=z"], "--scores is not for --predictions"),
         (["prepare.py", "--corpus=squad", "--source=x", "--out=y", "--words_of=al"], "'all' or 'train'"),
         (["prepare.py", "--corpus=smn", "--source=nowhere", "--out=build/never"], "nowhere"),
@@ -43,6 +42,12 @@ def test_a_wrong_flag_gets_one_sentence(arguments, expected, monkeypatch):
     assert expected in line
     assert "Traceback" not in result.stderr
     assert not (ROOT / "build" / "never").exists()
+
+
+def test_a_benchmark_checks_where_its_record_goes_before_it_measures():
+    program = [sys.executable, "-m", "benchmarks.attacks", "--run=x", "--out=x.json"]
+    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (1, "error: flag --out=x.json: expected FILE.json/NAME\n")
 
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback():
