@@ -27,10 +27,9 @@ SAMPLES = 10_000
 def main():
     from engine.provenance import provenance  # Keras takes seconds to load
 
-    (files, responses, of), (others, same, minus) = read(FLAGS.of), read(FLAGS.minus)
+    (files, responses, sizes, of), (others, same, _, minus) = read(FLAGS.of), read(FLAGS.minus)
     if responses != same:
         raise UserError(f"expected answers to the same responses. Received: {files[0]}, {others[0]}")
-    sizes = np.unique([dialog for dialog, _ in responses], return_counts=True)[1]
     points, low, high = difference(of - minus, sizes)
     print(f"{points:+.2f} points, 95 per cent interval {low:+.2f} to {high:+.2f}, over {len(sizes):,} dialogs")
     if FLAGS.out:
@@ -40,7 +39,7 @@ def main():
 
 
 def read(pattern):
-    """The files of a pattern; the dialog and the correct text of each response; correct answers in each dialog."""
+    """The files of a pattern; dialog and correct text of each response; responses and correct answers per dialog."""
     files = sorted(glob.glob(pattern))
     tables = [[tuple(line.split("\t")) for _, line in read_lines(file, "responses")] for file in files]
     if not files or any(len(row) != 3 for table in tables for row in table):
@@ -48,9 +47,9 @@ def read(pattern):
     responses = [[(dialog, correct) for dialog, _, correct in table] for table in tables]
     if any(each != responses[0] for each in responses):
         raise UserError(f"expected answers to the same responses. Received: {pattern}")
-    _, dialog = np.unique([dialog for dialog, _ in responses[0]], return_inverse=True)
+    _, dialog, sizes = np.unique([dialog for dialog, _ in responses[0]], return_inverse=True, return_counts=True)
     right = np.mean([[said == correct for _, said, correct in table] for table in tables], axis=0)
-    return files, responses[0], np.bincount(dialog, right)
+    return files, responses[0], sizes, np.bincount(dialog, right)
 
 
 def difference(gains, sizes):
