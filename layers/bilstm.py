@@ -9,6 +9,17 @@ from layers.masking import zero_padding
 from layers.tensorflow_kernels import block_bilstm, has_kernels
 
 
+def both_directions(layer, merge="concat", **kwargs):
+    """`keras.layers.Bidirectional` with `layer` kept alive: `load_model` knows layers by their `id`.
+
+    Keras copies `layer` for each direction. Were it collected, the next layer could have its `id`, and a loaded model
+    would get its copy.
+    """
+    both = keras.layers.Bidirectional(layer, merge, **kwargs)
+    both.copied = lambda: layer  # in a function: Keras would count an attribute as a part of `both`
+    return both
+
+
 @keras.saving.register_keras_serializable("colloquy")
 class BiLSTM(keras.layers.Layer):
     """`[forward LSTM; backward LSTM]` at every word, independent of padding.
@@ -31,7 +42,7 @@ class BiLSTM(keras.layers.Layer):
         super().__init__(**kwargs)
         self.units = units
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", dtype=self.dtype_policy)
-        self.both = keras.layers.Bidirectional(lstm, name="both", dtype=self.dtype_policy)
+        self.both = both_directions(lstm, name="both", dtype=self.dtype_policy)
         self.fast = one_operation and has_kernels(self.compute_dtype)
         self.supports_jit = not self.fast
 

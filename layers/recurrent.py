@@ -8,6 +8,7 @@ from keras import ops
 
 from layers import check_choice
 from layers.attention import Attention, AttentionCell
+from layers.bilstm import both_directions
 from layers.gradients import Dense
 from layers.masking import zero_padding
 
@@ -64,7 +65,7 @@ class RecurrentEncoder(keras.layers.Layer):
         for i in range(layers):
             layer = _recurrent(cell, units // 2 if halved else units, name=f"layer_{i}", dtype=self.dtype_policy)
             if bidirectional:
-                layer = keras.layers.Bidirectional(layer, merge, name=f"layer_{i}", dtype=self.dtype_policy)
+                layer = both_directions(layer, merge, name=f"layer_{i}", dtype=self.dtype_policy)
             self.stack.append(layer)
         self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 

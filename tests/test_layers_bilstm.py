@@ -1,12 +1,18 @@
 """The one operation of `layers.bilstm` against Keras's loop."""
 
+import functools
+import gc
+
 import numpy as np
+import pytest
 from gradients import gradients_of
 from helpers import on_tensorflow, to_numpy
 from keras import ops
+from keras.src.saving.serialization_lib import ObjectSharingScope
 from layer_cases import B, D, J, S, built, floats
 
 from layers.bilstm import BiLSTM
+from layers.recurrent import RecurrentEncoder
 from models.bidaf import BiDAF, BiDAFConfig
 
 
@@ -49,3 +55,15 @@ def test_bilstm_is_keras_own_in_float16_and_where_xla_compiles():
     assert len(layers) == 4 and all(layer.fast for layer in layers)
     model.compile(jit_compile=True)
     assert model.jit_compile and not any(layer.fast for layer in layers)
+
+
+@pytest.mark.parametrize("layer", [BiLSTM, functools.partial(RecurrentEncoder, "gru")])
+def test_layers_of_a_model_that_is_loaded_share_no_direction(layer):
+    """Keras's `load_model` took a new layer for a collected one with the same `id`, now and then."""
+    made = []
+    with ObjectSharingScope():
+        for _ in range(100):
+            made.append(layer(units=4))
+            gc.collect(0)
+    both = [one.both if layer is BiLSTM else one.stack[0] for one in made]
+    assert len({id(one) for b in both for one in (b.forward_layer, b.backward_layer)}) == 200
