@@ -38,21 +38,17 @@ def block_bilstm(x_BTD, mask_BT, forward, backward):
 def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
     """An LSTM's outputs `(T, B, H)`, of the dtype of `x_TBD`; its states are float32.
 
-    TensorFlow's own gradient, `BlockLSTMGrad`, multiplies by `x` and by the weights in each step and takes four times
+    TensorFlow's own gradient multiplies by `x` and by the weights in each step and takes four times
     as long as the outputs. Here only the gradient of the state is computed step by step; the products are of all steps
     at once, in the dtype of `x_TBD`.
     """
     import tensorflow as tf
 
-    def gates(w):
-        i, f, c, o = tf.split(w, 4, axis=-1)
-        return tf.concat([i, c, f, o], axis=-1)  # the operation's order
-
     @tf.custom_gradient
     def run(x, w_x, w_h, b):
         H = w_h.shape[0]
         zeros_BH, no_peephole_H = tf.zeros((tf.shape(x)[1], H)), tf.zeros(H)
-        found = tf.raw_ops.BlockLSTM(
+        found = tf.raw_ops.BlockLSTMV2(
             seq_len_max=tf.shape(x, out_type="int64")[0],
             x=tf.cast(x, "float32"),
             w=tf.cast(tf.concat([w_x, w_h], axis=0), "float32"),
@@ -61,7 +57,6 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
             h_prev=zeros_BH,
             **dict.fromkeys(("wci", "wcf", "wco"), no_peephole_H),
             use_peephole=False,
-            forget_bias=0.0,
             cell_clip=0.0,
         )
 
@@ -78,21 +73,21 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
 
         return tf.cast(found.h, x.dtype), gradient
 
-    return run(x_TBD, gates(kernel), gates(recurrent_kernel), gates(tf.convert_to_tensor(bias)))
+    return run(x_TBD, *map(tf.convert_to_tensor, (kernel, recurrent_kernel, bias)))
 
 
 def _lstm_gate_gradients(g_TBH, found, w_hG):
     """The gradients of an LSTM's gates before their sigmoid or tanh, `(T, B, 4H)`, from the last step to the first.
 
-    `found` are the outputs of `BlockLSTM`: the gates i, f, o, the new content ci, the cell cs, its tanh co.
+    `found` are the outputs of `BlockLSTMV2`: the gates i, f, o, the new content ci, the cell cs, its tanh co.
     """
     import tensorflow as tf
 
     before = tf.concat([tf.zeros_like(found.cs[:1]), found.cs[:-1]], axis=0)
     to_gates = [  # of the cell's gradient, and for o of the output's
         found.ci * found.i * (1 - found.i),
-        found.i * (1 - found.ci**2),
         before * found.f * (1 - found.f),
+        found.i * (1 - found.ci**2),
         found.co * found.o * (1 - found.o),
     ]
     to_gates, to_cell = tf.concat(to_gates, axis=-1), found.o * (1 - found.co**2)
