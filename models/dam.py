@@ -153,7 +153,7 @@ class DAM(ConfiguredModel):
 
         # === Matching (section 3.5) ===
         # M_self^l = U^l R^l^T: (B, N, T, K, J)
-        M_self = {l: ops.einsum("btkd,bnjd->bntkj", U[l][:, 0], R[l][:, :, 0]) for l in levels}
+        M_self = {l: ops.einsum("btkd,bnjd->bntkj", ops.squeeze(U[l], 1), ops.squeeze(R[l], 2)) for l in levels}
         matches = {f"M_cross {l}": match(U[l], R[l], M_self[l], u_mask, r_mask) for l, match in cross_match.items()}
         if c.variant != "cross":
             matches |= {f"M_self {l}": m for l, m in M_self.items()}
