@@ -48,10 +48,11 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
     def run(x, w_x, w_h, b):
         H = w_h.shape[0]
         zeros_BH, no_peephole_H = tf.zeros((tf.shape(x)[1], H)), tf.zeros(H)
+        read, weights = _as_narrow_as_the_gates(tf.cast(x, "float32"), tf.cast(w_x, "float32"))
         found = tf.raw_ops.BlockLSTMV2(
             seq_len_max=tf.shape(x, out_type="int64")[0],
-            x=tf.cast(x, "float32"),
-            w=tf.cast(tf.concat([w_x, w_h], axis=0), "float32"),
+            x=read,
+            w=tf.concat([weights, tf.cast(w_h, "float32")], axis=0),
             b=tf.cast(b, "float32"),
             cs_prev=zeros_BH,
             h_prev=zeros_BH,
@@ -74,6 +75,23 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
         return tf.cast(found.h, x.dtype), gradient
 
     return run(x_TBD, *map(tf.convert_to_tensor, (kernel, recurrent_kernel, bias)))
+
+
+def _as_narrow_as_the_gates(x_TBD, w_DG):
+    """Input and weights of the operation: of one sequence with more features than gates, `x w` and the identity.
+
+    A step of one sequence takes the time to read the weights, which are fewer then; more sequences share the reading.
+    The other pair has no columns, since a condition would hang where one thread computes (`serving.models`).
+    """
+    import tensorflow as tf
+
+    D, G = w_DG.shape
+    if D <= G:
+        return x_TBD, w_DG
+    one = tf.cast(tf.shape(x_TBD)[1] == 1, "int32")
+    d, g = D * (1 - one), G * one
+    product = tf.tensordot(x_TBD, w_DG[:, :g], 1)
+    return tf.concat([x_TBD[..., :d], product], axis=-1), tf.concat([w_DG[:d], tf.eye(G)[:g]], axis=0)
 
 
 def _lstm_gate_gradients(g_TBH, found, w_hG):

@@ -17,10 +17,13 @@ from models.bidaf import BiDAF, BiDAFConfig
 
 
 @on_tensorflow
-def test_bilstm_in_one_operation_is_keras_own_also_backwards():
-    (layer, (x, mask)), found = built("BiLSTM"), []
+@pytest.mark.parametrize(("rows", "features"), [(B, D), (1, 4 * J + 1), (2, 4 * J + 1)])
+def test_bilstm_in_one_operation_is_keras_own_also_backwards(rows, features):
+    (_, (_, mask)), found = built("BiLSTM"), []
+    layer, x, mask = BiLSTM(J), floats(rows, S, features), mask[:rows]
+    layer.build(x.shape)
     for layer.fast in (True, False):
-        upstream = floats(B, S, 2 * J, seed=9)
+        upstream = floats(rows, S, 2 * J, seed=9)
         y, gradients = gradients_of(lambda x, *_: layer(x, mask), [x, *layer.trainable_variables], upstream)
         found.append([y, *gradients])
     for one, other in zip(*found, strict=True):
