@@ -91,6 +91,8 @@ class Batched:
 
     async def _ask(self, verb, checked, compute):
         valid, sizes, queue = checked
+        if queue is self._large:
+            compute = self._model.by_one_thread(compute)
         return await queue.answer(_Request(verb, valid, sizes, compute, asyncio.get_running_loop().create_future()))
 
     async def _checked(self, instances):

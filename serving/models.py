@@ -22,6 +22,7 @@ from engine.records import Example
 from engine.run import CARD, CONFIG, PAGE, Run
 from serving.batching import summary_of
 from tasks import TASKS
+from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.retrieval.answers import AnsweringPredictor
 from tasks.selection.retrieval.build import index_of_run
@@ -30,8 +31,6 @@ PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is n
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
 SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
 METHODS = ("valid", "size", "answers", "explain", "conversation", "write", "reply")
-WITHOUT_LOOPS = ("selection", "reading_comprehension")
-"""Tasks whose models have no loop, which one thread computes in twice the time."""
 DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
 
 
@@ -65,6 +64,17 @@ class Served:
 
     def __getattr__(self, name):
         return getattr(self.predictor, name)
+
+    def by_one_thread(self, compute):
+        """`compute` for large requests: by one of TensorFlow's threads, so that small ones have the others.
+
+        One thread cannot compute the loops of the other models.
+        """
+        import tensorflow as tf  # takes seconds to load
+
+        if isinstance(self.predictor, (SelectionPredictor, AnsweringPredictor, ReadingComprehensionPredictor)):
+            return tf.experimental.function_executor_type("SINGLE_THREADED_EXECUTOR")(compute)
+        return compute
 
     def warm_up(self, pause=lambda: None):
         """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled
@@ -224,16 +234,10 @@ def _longer(instance, times=8):
 
 
 def _predictor(run, index):
-    import tensorflow as tf  # takes seconds to load
-
     predictor = TASKS[run.task].predictor(run)
     for weight in predictor.model.weights:
         if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
             raise UserError(f"{run.path}: the weights of {weight.path} have NaN or infinity")
-    if run.task in WITHOUT_LOOPS:
-        by_one_thread = tf.experimental.function_executor_type("SINGLE_THREADED_EXECUTOR")  # else by all
-        predictor.answer = by_one_thread(predictor.answer)
-        predictor.answer_with_attention = by_one_thread(predictor.answer_with_attention)
     if run.task == "selection":
         index = index or index_of_run(run.path, predictor)
         return AnsweringPredictor(predictor, index) if index else predictor

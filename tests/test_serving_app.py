@@ -403,6 +403,7 @@ def batched(conversation, compute=list, valid=lambda instance, where: instance, 
 
     shared = {"name": "numbers", "version": "1", "metadata": dict, "event": event}
     shared |= {"size": lambda instance: Size({}, 1, (instance,)), "explain": lambda instance: event.wait(5)}
+    shared |= {"by_one_thread": lambda compute: compute}
     model = types.SimpleNamespace(**shared, valid=valid, answers=answers)
 
     async def main():

@@ -18,6 +18,7 @@ from engine import parallel
 from engine.export import export
 from engine.run import Run
 from serving.app import create_app
+from serving.limits import Limits
 from serving.models import open_model, start_tensorflow
 from tasks import TASKS
 
@@ -116,7 +117,7 @@ def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_file
 
 
 @pytest.mark.parametrize(("task", "name"), [("selection", "_split"), ("reading_comprehension", "_read")])
-def test_one_thread_of_tensorflow_computes_a_request_with_equal_results(task, name, request, monkeypatch):
+def test_one_thread_of_tensorflow_computes_a_large_request_with_equal_results(task, name, request, monkeypatch):
     found, run = [], request.getfixturevalue(f"trained_{task}")
     model, instances = open_model("m", run.path), [example["instance"] for example in run.examples()]
     assert model.predict(instances) == TASKS[task].predictor(run).predict(instances)
@@ -127,9 +128,11 @@ def test_one_thread_of_tensorflow_computes_a_request_with_equal_results(task, na
         return before(*inputs)
 
     monkeypatch.setattr(model.predictor, name, note)
-    model.predict(instances)
-    model.explain(instances[0])
-    assert set(found) == {"SINGLE_THREADED_EXECUTOR"}
+    answers = []
+    for limits in (Limits(), Limits(large=1)):
+        with TestClient(create_app({"m": model}, limits)) as client:
+            answers.append(client.post("/v1/models/m:predict", json={"instances": instances[:1]}).json())
+    assert set(found) == {None, "SINGLE_THREADED_EXECUTOR"} and answers[0] == answers[1]
 
 
 def test_threads_of_tensorflow_have_a_lower_priority_than_their_server(monkeypatch):
