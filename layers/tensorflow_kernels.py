@@ -38,9 +38,9 @@ def block_bilstm(x_BTD, mask_BT, forward, backward):
 def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
     """An LSTM's outputs `(T, B, H)`, of the dtype of `x_TBD`; its states are float32.
 
-    TensorFlow's own gradient multiplies by `x` and by the weights in each step and takes four times
-    as long as the outputs. Here only the gradient of the state is computed step by step; the products are of all steps
-    at once, in the dtype of `x_TBD`.
+    TensorFlow's own gradient multiplies by `x` and by the weights in each step and takes four times as long as the
+    outputs. Here only the gradient of the state is computed step by step; the products are of all steps at once, in the
+    dtype of `x_TBD`.
     """
     import tensorflow as tf
 
@@ -78,10 +78,10 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
 
 
 def _as_narrow_as_the_gates(x_TBD, w_DG):
-    """Input and weights of the operation: of one sequence with more features than gates, `x w` and the identity.
+    """Input and weights of the operation: `x` and `w`, or of one sequence wider than the gates `x w` and the identity.
 
-    A step of one sequence takes the time to read the weights, which are fewer then; more sequences share the reading.
-    The other pair has no columns, since a condition would hang where one thread computes (`serving.models`).
+    A step of one sequence takes as long as reading its weights, which are fewer then; several sequences share the
+    reading. Sizes of 0 leave one pair out: `tf.cond` would hang in `serving.models.Served.by_one_thread`.
     """
     import tensorflow as tf
 

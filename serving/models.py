@@ -70,11 +70,11 @@ class Served:
 
         One thread cannot compute the loops of the other models.
         """
+        if not isinstance(self.predictor, (SelectionPredictor, AnsweringPredictor, ReadingComprehensionPredictor)):
+            return compute
         import tensorflow as tf  # takes seconds to load
 
-        if isinstance(self.predictor, (SelectionPredictor, AnsweringPredictor, ReadingComprehensionPredictor)):
-            return tf.experimental.function_executor_type("SINGLE_THREADED_EXECUTOR")(compute)
-        return compute
+        return tf.experimental.function_executor_type("SINGLE_THREADED_EXECUTOR")(compute)
 
     def warm_up(self, pause=lambda: None):
         """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled
