@@ -18,13 +18,17 @@ import asyncio
 import contextlib
 import functools
 import pathlib
+from typing import Annotated, Literal
 
 import prometheus_client
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from pydantic import Field, model_validator
+from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
+from base.config import Config
 from base.files import UserError
 from serving import chat_completions, open_inference, openapi
 from serving.batching import Batched
@@ -35,10 +39,11 @@ from serving.limits import (
     Limits,
     RequestError,
     as_json,
+    check_count,
     error,
     find_model,
+    instances_of,
     read,
-    read_instances,
     while_wanted,
 )
 
@@ -53,7 +58,6 @@ HEADERS = {
 }
 """A page runs only scripts of this server, whatever text it shows."""
 router = APIRouter()
-get = functools.partial(router.api_route, methods=["GET", "HEAD"])
 
 
 class Metrics:
@@ -112,48 +116,41 @@ def app_of(models, limits=None, access=None, metrics=None):
         for model in models.values():
             await model.close()
 
-    app = FastAPI(openapi_url=None, lifespan=lifespan)
+    handlers = {UserError: refuse, HTTPException: refuse}
+    app = FastAPI(openapi_url=None, lifespan=lifespan, exception_handlers=handlers)
     app.state.models, app.state.limits, app.state.metrics = models, limits, metrics or Metrics()
-    app.state.door, app.state.openapi = Door(), None
+    app.state.door, app.state.openapi, app.state.describing = Door(), None, asyncio.Lock()
     app.state.give_up = lambda: [model.give_up() for model in models.values()]
     app.add_middleware(GZipMiddleware, minimum_size=2000)
     app.add_middleware(Guard, access=access)
     if access.origins:
         allowed = {"allow_methods": ["GET", "POST"], "allow_headers": ["authorization", "content-type"]}
         app.add_middleware(CORSMiddleware, allow_origins=list(access.origins), **allowed)
-    _add_errors(app)
     for each in (router, chat_completions.router, open_inference.router):
         app.include_router(each)
     return app
 
 
-def _add_errors(app):
-    @app.exception_handler(UserError)
-    @app.exception_handler(RequestError)
-    async def refuse(request, refusal):
-        return error(refusal, request.url.path)
-
-    @app.exception_handler(404)
-    async def unknown(request, _):
-        return error(RequestError(404, f"not found: {request.url.path[:200]}"), request.url.path)
-
-    @app.exception_handler(405)
-    async def wrong_method(request, refusal):
-        message = f"{request.method} is not allowed at {request.url.path[:200]}"
-        return error(RequestError(405, message, refusal.headers), request.url.path)
+async def refuse(request, refusal):
+    """The response to a `UserError`, or to a path or a method that no endpoint has."""
+    path = request.url.path
+    if isinstance(refusal, HTTPException):
+        messages = {404: "not found:", 405: f"{request.method} is not allowed at"}
+        refusal = RequestError(refusal.status_code, f"{messages[refusal.status_code]} {path[:200]}", refusal.headers)
+    return error(refusal, path)
 
 
 # === GET ===
 
 
-@get("/healthz")
+@router.get("/healthz")
 async def health(request: Request):
     if request.app.state.door.stopping:
         return JSONResponse({"status": "stopping"}, 503, {"Retry-After": "1"})
     return {"status": "ok", "models": list(request.app.state.models)}
 
 
-@get("/metrics")
+@router.get("/metrics")
 async def prometheus(request: Request):
     text = await request.app.state.metrics.text(
         {model.name: model.queued for model in request.app.state.models.values()}
@@ -161,7 +158,7 @@ async def prometheus(request: Request):
     return Response(text, media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
 
-@get("/v1/models")
+@router.get("/v1/models")
 async def all_models(request: Request):
     models = request.app.state.models
     rows = await asyncio.gather(*(model.summary() for model in models.values()))
@@ -176,7 +173,7 @@ def _as_openai(name):
     return {"id": name, "object": "model", "created": 0, "owned_by": "colloquy"}
 
 
-@get("/v1/models/{model:model}")
+@router.get("/v1/models/{model:model}")
 async def state(request: Request):
     model = find_model(request)
     metadata, status = await model.metadata(), {"error_code": "OK", "error_message": ""}
@@ -188,7 +185,7 @@ async def state(request: Request):
     }
 
 
-@get("/v1/models/{model:model}/metadata")
+@router.get("/v1/models/{model:model}/metadata")
 async def metadata(request: Request):
     model = find_model(request)
     found = await model.metadata()
@@ -196,14 +193,15 @@ async def metadata(request: Request):
     return {"model_spec": spec, "metadata": {**found, "signature_def": open_inference.signatures(found)}}
 
 
-@get("/openapi.json")
+@router.get("/openapi.json")
 async def openapi_document(request: Request):
     state = request.app.state
-    state.openapi = state.openapi or await openapi.document(request)
+    async with state.describing:
+        state.openapi = state.openapi or await openapi.document(request)
     return state.openapi
 
 
-@get("/docs")
+@router.get("/docs")
 async def docs(request: Request):
     return HTMLResponse(openapi.page(await openapi_document(request)), headers=HEADERS)
 
@@ -211,11 +209,32 @@ async def docs(request: Request):
 # === POST ===
 
 
+class Body(Config, extra="ignore"):
+    """Instances as a list, or `inputs`, a list for each field."""
+
+    instances: Annotated[list[dict], Field(min_length=1)] | None = None
+    inputs: Annotated[dict[str, list], Field(min_length=1)] | None = None
+    signature_name: Literal["", "serving_default"] = ""
+
+    @model_validator(mode="after")
+    def check(self):
+        if (self.instances is None) == (self.inputs is None):
+            raise ValueError("expected one of `instances` and `inputs`")
+        return self
+
+
+async def _read(request):
+    """The model of a request, its instances, and whether they came by field."""
+    model, body, limits = find_model(request), await read(request, Body), request.app.state.limits
+    check_count("`instances`", len(body.instances or ()), limits.instances, "items")
+    return model, body.instances or instances_of(body.inputs, limits), body.instances is None
+
+
 @router.post("/v1/models/{model:model}:predict")
 async def predict(request: Request):
-    model, instances, columns = await _read(request)
+    model, instances, by_field = await _read(request)
     found = await while_wanted(request, model.predict(instances))
-    if columns:
+    if by_field:
         return as_json({"outputs": {field: [each.get(field) for each in found] for field in found[0]}})
     return as_json({"predictions": found})
 
@@ -228,20 +247,16 @@ async def explain(request: Request):
     return as_json({"explanations": [await while_wanted(request, model.explain(instances[0]))]})
 
 
-async def _read(request):
-    return find_model(request), *await read(request, read_instances)
-
-
 # === Pages ===
 
 
-@get("/")
+@router.get("/")
 async def root(request: Request):
     """The pages for browsers; what KServe's client wants for others."""
     return await page() if "text/html" in request.headers.get("accept", "") else {"status": "alive"}
 
 
-@get("/pages/{file}")
+@router.get("/pages/{file}")
 async def page(file: str = "index.html"):
     path = PAGES / file
     if path.parent != PAGES or path.suffix not in TYPES or not path.is_file():

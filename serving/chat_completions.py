@@ -13,11 +13,11 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from base.config import Config, Positive, sentence
+from base.config import Config, Positive
 from base.files import UserError
-from serving.limits import RequestError, as_json, error_body, find_model, read, read_object, while_wanted
+from serving.limits import as_json, error_body, find_model, read, while_wanted
 
 LONGEST = 100
 """Words of a reply at most, whatever `max_tokens` says."""
@@ -88,10 +88,7 @@ class ChatRequest(Config, extra="ignore"):
 
 @router.post("/v1/chat/completions")
 async def chat(request: Request):
-    try:
-        asked = ChatRequest.model_validate(await read(request, read_object))
-    except ValidationError as wrong:
-        raise RequestError(400, sentence(wrong, ChatRequest)) from wrong
+    asked = await read(request, ChatRequest)
     model, said = find_model(request, asked.model), asked.said()
     replies = model.talk(said, asked.search(), asked.stream or asked.explain)
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": asked.model}
@@ -136,7 +133,7 @@ async def _events(head, asked, found, replies, seconds):
                     yield event({"content": text[len(sent) :]})
                     sent = text
                 found = await anext(replies, None)
-    except (RequestError, UserError, TimeoutError) as late:
+    except (UserError, TimeoutError) as late:
         message = str(late) or f"the reply was not finished within {seconds:g} seconds"
         yield _event(error_body(getattr(late, "status", 504), message, "/v1/chat/"))
         return

@@ -64,7 +64,10 @@ class Notes:
     async def _send(self, seconds=0.0):
         await asyncio.sleep(seconds)
         notes, self._notes = self._notes, []
-        await self._counts.add.remote(notes)
+        try:
+            await self._counts.add.remote(notes)
+        except LOST:  # until it has restarted
+            self._notes[:0] = notes
 
 
 class Replica:
@@ -89,7 +92,7 @@ class Replica:
 async def _caught(answer):
     try:
         return await answer, None
-    except (UserError, RequestError) as error:
+    except UserError as error:
         return None, (getattr(error, "status", 400), str(error))
 
 

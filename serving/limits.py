@@ -1,6 +1,7 @@
 """A request from its headers to its answer: who may ask, how much, and for how long.
 
-`Guard` checks the headers and counts the answers, `read` reads the body, `check_size` checks the instances.
+`Guard` checks the headers and counts the answers, `read` reads the body, `check_size` checks the instances,
+`while_wanted` waits for the answer.
 """
 
 import asyncio
@@ -16,13 +17,14 @@ import time
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
-from base.config import Config, Positive
+from base.config import Config, Positive, sentence
+from base.files import UserError
 from engine.predictor import work_of
 
 STOPPING = "the server is stopping: ask again"
@@ -37,7 +39,7 @@ REST, LONGEST_REST = 4, 1.0
 """Pause after a large body: a multiple of its time, and the most seconds."""
 
 
-class RequestError(Exception):
+class RequestError(UserError):
     """A request that gets no answer but an HTTP status, 4xx or 503, some headers, and one sentence."""
 
     def __init__(self, status, message, headers=None):
@@ -118,55 +120,31 @@ def check_size(sizes, limits):
     found, work = [], 0
     for number, size in enumerate(sizes):
         for field, count in size.tokens.items():
-            if count > limits.tokens:
-                raise _too_large(f"instance {number}: `{field}`", count, limits.tokens, "tokens")
-        if (count := sum(size.tokens.values())) > limits.instance_tokens:
-            raise _too_large(f"instance {number}", count, limits.instance_tokens, "tokens")
+            check_count(f"instance {number}: `{field}`", count, limits.tokens, "tokens")
+        check_count(f"instance {number}", sum(size.tokens.values()), limits.instance_tokens, "tokens")
         found.append(size)
-        if (work := work_of(found)) > limits.work:
-            lengths = " x ".join(f"{max(axis):,}" for axis in zip(*(size.shape for size in found), strict=True))
-            rows = f"{sum(size.rows for size in found):,} rows of {lengths}, padded"
-            raise _too_large(f"a request ({rows})", work, limits.work, "cells")
+        work = work_of(found)
+        lengths = " x ".join(f"{max(axis):,}" for axis in zip(*(size.shape for size in found), strict=True))
+        rows = f"{sum(size.rows for size in found):,} rows of {lengths}, padded"
+        check_count(f"a request ({rows})", work, limits.work, "cells")
     return found, work
 
 
-def _too_large(where, count, limit, unit):
-    return RequestError(413, f"{where} may have {limit:,} {unit} at most. Received: {count:,}")
+def check_count(where, count, most, unit):
+    """Refuses a `count` above `most`, by status 413."""
+    if count > most:
+        raise RequestError(413, f"{where} may have {most:,} {unit} at most. Received: {count:,}")
 
 
-def read_instances(body, limits):
-    """Reads `{"instances": [{field: value}]}` or `{"inputs": {field: [value]}}` in JSON, within some `Limits`.
-
-    Returns the instances, and whether they came as columns. A `RequestError` has status 400 if they are not a list of
-    objects, 413 if they are too many or too large.
-    """
-    request = read_object(body, limits)
-    if ("instances" in request) == ("inputs" in request):
-        raise RequestError(400, "expected one of `instances` and `inputs`")
-    if (signature := request.get("signature_name", "")) not in ("", "serving_default"):
-        raise RequestError(400, f"expected the signature serving_default. Received: {str(signature)[:40]!r}")
-    columns = "inputs" in request
-    return check_instances(_rows(request["inputs"]) if columns else request["instances"], limits), columns
-
-
-def check_instances(instances, limits):
-    """Returns instances, unless they are not a list of objects, or too many."""
-    if not isinstance(instances, list) or not instances:
-        raise RequestError(400, "`instances` must be a list of at least one object")
-    if len(instances) > limits.instances:
-        raise RequestError(413, f"`instances` may have {limits.instances} items at most. Received: {len(instances)}")
-    for instance in instances:
-        if not isinstance(instance, dict):
-            raise RequestError(400, f"an instance must be an object. Received: {type(instance).__name__}")
+def instances_of(columns, limits):
+    """The instances of `{field: [value of each instance]}`, if there are not too many."""
+    if len({len(column) for column in columns.values()}) > 1:
+        raise RequestError(400, "the lists of `inputs` must be equally long, one item per instance")
+    instances = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if not instances:
+        raise RequestError(400, "expected at least one instance")
+    check_count("`instances`", len(instances), limits.instances, "items")
     return instances
-
-
-def read_object(body, limits):
-    """Reads a JSON object; raises what `read_instances` raises."""
-    request = read_value("the body", body, limits)
-    if not isinstance(request, dict):
-        raise RequestError(400, f"the body must be a JSON object. Received: {type(request).__name__}")
-    return request
 
 
 def read_value(where, text, limits):
@@ -191,22 +169,13 @@ def read_value(where, text, limits):
     return value
 
 
-def _rows(inputs):
-    if not isinstance(inputs, dict) or not inputs or not all(isinstance(column, list) for column in inputs.values()):
-        raise RequestError(400, "`inputs` must be an object of lists, one per field")
-    if len({len(column) for column in inputs.values()}) > 1:
-        raise RequestError(400, "the lists of `inputs` must be equally long")
-    return [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
-
-
 def _check(where, value, limits, depth):
-    if isinstance(value, str) and len(value) > limits.characters:
-        raise _too_large(f"a text of {where}", len(value), limits.characters, "characters")
+    if isinstance(value, str):
+        check_count(f"a text of {where}", len(value), limits.characters, "characters")
     if isinstance(value, list | dict):
         if depth == 0:
             raise RequestError(400, f"lists and objects may be nested {limits.depth} deep at most")
-        if len(value) > limits.items:
-            raise _too_large(where, len(value), limits.items, "items")
+        check_count(where, len(value), limits.items, "items")
         for item in value:  # or the name of one
             _check(where, item, limits, depth - 1)
         for name, item in value.items() if isinstance(value, dict) else ():
@@ -261,8 +230,9 @@ class Guard:
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+            return await self.app(scope, receive, send)
+        if scope["method"] == "HEAD":  # the server leaves out the body
+            scope = {**scope, "method": "GET"}
         state, begin, sent = scope["app"].state, time.perf_counter(), []
 
         async def note(message):
@@ -273,8 +243,7 @@ class Guard:
         try:
             self._check(scope, Headers(scope=scope), state)
         except RequestError as refusal:
-            await error(refusal, scope["path"])(scope, receive, send)
-            return
+            return await error(refusal, scope["path"])(scope, receive, send)
         state.door.requests += 1
         try:
             await self.app(scope, receive, note)
@@ -372,29 +341,30 @@ async def while_wanted(request, answer):
             task.cancel()
 
 
-async def read(request, parse):
-    """The body of a request, parsed by `read_instances` or `read_object`."""
-    body, limits = await _body(request), request.app.state.limits
-    if len(body) < LARGE_BODY:
-        return parse(body, limits)
-    return await while_wanted(request, lane.do(parse, body, limits))
-
-
-async def _body(request):
-    """The body, read no further than the limit."""
+async def read(request, kind):
+    """The body of a request, a JSON object, as a `base.config.Config`, read no further than the limit."""
     limits, length = request.app.state.limits, request.headers.get("content-length", "0")
-    if length.isdigit() and int(length) > limits.body_bytes:
-        raise RequestError(413, f"a body may have {limits.body_bytes:,} bytes at most. Received: {int(length):,}")
-    parts, size = [], 0
+    check_count("a body", int(length) if length.isdigit() else 0, limits.body_bytes, "bytes")
+    body = bytearray()
     try:
         async with asyncio.timeout(limits.timeout_seconds):  # slow clients must not hold a request open
             async for part in request.stream():
-                size += len(part)
-                if size > limits.body_bytes:
-                    raise RequestError(413, f"a body may have {limits.body_bytes:,} bytes at most")
-                parts.append(part)
+                body += part
+                check_count("a body", len(body), limits.body_bytes, "bytes")
     except TimeoutError as late:
         raise RequestError(408, f"the body did not arrive within {limits.timeout_seconds:g} seconds") from late
     except ClientDisconnect as left:
         raise RequestError(499, "the client left before its body had arrived") from left  # for the counts alone
-    return b"".join(parts)
+    if len(body) < LARGE_BODY:
+        return _parse(bytes(body), kind, limits)
+    return await while_wanted(request, lane.do(_parse, bytes(body), kind, limits))
+
+
+def _parse(body, kind, limits):
+    value = read_value("the body", body, limits)
+    if not isinstance(value, dict):
+        raise RequestError(400, f"the body must be a JSON object. Received: {type(value).__name__}")
+    try:
+        return kind.model_validate(value)
+    except ValidationError as wrong:
+        raise RequestError(400, sentence(wrong, kind)) from wrong

@@ -9,52 +9,69 @@ instances. Texts and lists of texts are BYTES as they are; other fields, and une
 instance in JSON.
 """
 
-import functools
 import json
 import math
+from typing import Annotated, Literal
 
 import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
+from pydantic import Field
 
-from serving.limits import (
-    RequestError,
-    as_json,
-    check_instances,
-    find_model,
-    read,
-    read_object,
-    read_value,
-    while_wanted,
-)
+from base.config import Config, NonNegative
+from serving.limits import RequestError, as_json, find_model, instances_of, read, read_value, while_wanted
 
 DATATYPES = {"b": "BOOL", "i": "INT64", "f": "FP64", "U": "BYTES"}
 TYPES = {"string": "BYTES", "number": "FP64", "integer": "INT64", "boolean": "BOOL"}
 DTYPES = {"BYTES": "DT_STRING", "FP64": "DT_DOUBLE", "INT64": "DT_INT64", "BOOL": "DT_BOOL"}
 router = APIRouter()
-get = functools.partial(router.api_route, methods=["GET", "HEAD"])
+
+
+class Tensor(Config, extra="ignore"):
+    """A field of all instances or answers, which are its first axis."""
+
+    name: str
+    shape: Annotated[list[NonNegative], Field(min_length=1)]
+    datatype: Literal["BYTES", "FP64", "INT64", "BOOL"]
+    data: list
+
+
+class Inputs(Config, extra="ignore"):
+    """Instances as tensors."""
+
+    inputs: Annotated[list[Tensor], Field(min_length=1)]
+    id: str = ""
+
+
+class Outputs(Config):
+    """Answers as tensors."""
+
+    model_name: str
+    model_version: str
+    id: str
+    outputs: list[Tensor]
 
 
 # === Routes ===
 
 
-@get("/v2")
+@router.get("/v2")
 async def server():
     return {"name": "colloquy", "version": "1", "extensions": []}
 
 
-@get("/v2/health/live")
+@router.get("/v2/health/live")
 async def live():
     return {"live": True}
 
 
-@get("/v2/health/ready")
+@router.get("/v2/health/ready")
 async def ready(request: Request):
     ready = not request.app.state.door.stopping
     return JSONResponse({"ready": ready}, 200 if ready else 503)
 
 
-@get("/v2/models/{model:model}")
+@router.get("/v2/models/{model:model}")
 async def model_metadata(request: Request):
     model = find_model(request)
     schemas = await model.schemas()
@@ -67,7 +84,7 @@ async def model_metadata(request: Request):
     }
 
 
-@get("/v2/models/{model:model}/ready")
+@router.get("/v2/models/{model:model}/ready")
 async def model_ready(request: Request):
     model = find_model(request)
     ready = (await model.summary())["ready"]
@@ -76,50 +93,27 @@ async def model_ready(request: Request):
 
 @router.post("/v2/models/{model:model}/infer")
 async def infer(request: Request):
-    limits, model = request.app.state.limits, find_model(request)
-    body = await read(request, read_object)
+    model, asked, limits = find_model(request), await read(request, Inputs), request.app.state.limits
     schema = (await model.schemas())["instance"]["properties"]
-    columns = {}
-    for tensor in _tensors(body):
-        plain = _is_text(schema.get(tensor["name"], {}))
-        columns[tensor["name"]] = _values(tensor, plain, limits)
-    if len({len(column) for column in columns.values()}) != 1:
-        raise RequestError(400, "expected inputs with the same first axis, one item per instance")
-    instances = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    found = await while_wanted(request, model.predict(check_instances(instances, limits)))
+    columns = {each.name: _values(each, _is_text(schema.get(each.name, {})), limits) for each in asked.inputs}
+    found = await while_wanted(request, model.predict(instances_of(columns, limits)))
     outputs = [_tensor(name, [answer.get(name) for answer in found]) for name in found[0]]
-    head = {"model_name": model.name, "model_version": model.version, "id": str(body.get("id", ""))}
-    return as_json({**head, "outputs": outputs})
+    return as_json({"model_name": model.name, "model_version": model.version, "id": asked.id, "outputs": outputs})
 
 
 # === Tensors ===
 
 
-def _tensors(body):
-    inputs = body.get("inputs")
-    if not isinstance(inputs, list) or not inputs or not all(isinstance(each, dict) for each in inputs):
-        raise RequestError(400, "`inputs` must be a list of at least one tensor")
-    for tensor in inputs:
-        shape = tensor.get("shape")
-        if not isinstance(tensor.get("name"), str) or not isinstance(tensor.get("data"), list):
-            raise RequestError(400, "a tensor needs a `name`, a `shape`, a `datatype` and `data`, a list")
-        if tensor.get("datatype") not in DTYPES:
-            raise RequestError(400, f"`datatype` may be {', '.join(DTYPES)}. Received: {tensor.get('datatype')!s:.40}")
-        if not isinstance(shape, list) or not shape or not all(type(size) is int and size > 0 for size in shape):
-            raise RequestError(400, f"`shape` must be a list of numbers above 0. Received: {shape!s:.40}")
-    return inputs
-
-
 def _values(tensor, plain, limits):
     """The value of each instance; text that is not `plain` is JSON."""
-    data = list(_flat(tensor["data"]))
-    if len(data) != math.prod(tensor["shape"]) or len(tensor["shape"]) > 2:
-        raise RequestError(400, f"{tensor['name'][:40]}: expected the items of a shape of 1 or 2 axes")
-    if tensor["datatype"] == "BYTES" and not plain:
-        data = [read_value(f"{tensor['name'][:40]}", item, limits) for item in data]
+    data = list(_flat(tensor.data))
+    if len(data) != math.prod(tensor.shape) or len(tensor.shape) > 2:
+        raise RequestError(400, f"{tensor.name[:40]}: expected the items of a shape of 1 or 2 axes")
+    if tensor.datatype == "BYTES" and not plain:
+        data = [read_value(f"{tensor.name[:40]}", item, limits) for item in data]
     rows = np.empty(len(data), object)
     rows[:] = data
-    return rows.reshape(tensor["shape"]).tolist()
+    return rows.reshape(tensor.shape).tolist()
 
 
 def _flat(data):

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import concurrent.futures
 import functools
 import json
 import re
@@ -17,7 +18,7 @@ from fastapi.testclient import TestClient
 from base.config import Config
 from base.files import UserError
 from engine.predictor import Predictor, Size
-from serving import chat_completions, limits, open_inference
+from serving import chat_completions, limits, open_inference, openapi
 from serving.app import app_of, create_app, router
 from serving.batching import Batched
 from serving.limits import Access, Limits, RequestError
@@ -154,6 +155,20 @@ def test_openapi_describes_every_path_by_its_own_answers_and_docs_show_them(clie
     assert "POST /v1/models/echo:predict" in page.text and not re.search("https?://(?!example)", page.text)
 
 
+def test_early_clients_share_one_computation_of_the_openapi_document(client, monkeypatch):
+    calls = []
+
+    async def slow(request):
+        calls.append(request)
+        await asyncio.sleep(0.2)
+        return {"openapi": "3.1.0"}
+
+    monkeypatch.setattr(openapi, "document", slow)
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(lambda _: client.get("/openapi.json").json(), range(3)))
+    assert found == [{"openapi": "3.1.0"}] * 3 and len(calls) == 1
+
+
 def test_openapi_leaves_out_a_model_that_cannot_be_loaded(echo):
     def fail():
         raise UserError("damaged")
@@ -197,18 +212,15 @@ def test_tensors_of_the_open_inference_protocol_are_answered(client):
         (b'{"instances": [{"text": NaN}]}', 400, "NaN is not a JSON number"),
         (b"[]", 400, "JSON object. Received: list"),
         (b"{}", 400, "one of `instances` and `inputs`"),
-        (b'{"instances": [], "inputs": {}}', 400, "one of `instances` and `inputs`"),
-        (b'{"instances": []}', 400, "at least one object"),
-        (
-            b'{"signature_name": "rank", "instances": [{"text": "a"}]}',
-            400,
-            "signature serving_default. Received: 'rank'",
-        ),
-        (b'{"instances": [3]}', 400, "must be an object. Received: int"),
+        (b'{"instances": [{}], "inputs": {"text": []}}', 400, "one of `instances` and `inputs`"),
+        (b'{"instances": []}', 400, "instances: list should have at least 1 item"),
+        (b'{"signature_name": "rank", "inputs": {"text": []}}', 400, "signature_name: .*serving_default.*ed: rank"),
+        (b'{"instances": [3]}', 400, "instances.0: input should be .* Received: 3"),
         (b'{"instances": [{"text": "a"}, {}]}', 400, "instance 1: .* text is missing"),
         (b'{"instances": [{"text": "a", "wait": 1}]}', 400, "instance 0: wait: .* Received: 1"),
         (b'{"inputs": {"text": ["a"], "other": []}}', 400, "equally long"),
-        (b'{"inputs": {"text": "a"}}', 400, "an object of lists"),
+        (b'{"inputs": {"text": "a"}}', 400, "inputs.text: input should be a valid list"),
+        (b'{"inputs": {"text": []}}', 400, "at least one instance"),
         (b'{"instances": [{"text": "\\ud800"}]}', 400, "half a surrogate pair"),
         (json.dumps({"instances": [{"text": "a"}] * 6}).encode(), 413, "5 items at most. Received: 6"),
         (json.dumps({"instances": [{"text": ["a"] * 8}]}).encode(), 413, "7 items at most. Received: 8"),

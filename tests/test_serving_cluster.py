@@ -1,5 +1,6 @@
 """serving/cluster.py: Ray Serve on a cluster of two nodes of this machine, and a replica that is killed under load."""
 
+import asyncio
 import concurrent.futures
 import functools
 import json
@@ -7,8 +8,10 @@ import pathlib
 import socket
 import sys
 import time
+import types
 import urllib.error
 import urllib.request
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -217,3 +220,20 @@ def test_a_config_file_says_what_flags_say(monkeypatch):
     assert replicas == {"a": (1, 3), "b": (1, 1)} and found["doors"] == 1
     assert isinstance(loads["a"], functools.partial) and loads["a"].args == ("a", "/a", "/i")
     assert loads["b"].args == ("b", "/b", None)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_notes_wait_for_counts_that_are_lost(monkeypatch):
+    cluster = pytest.importorskip("serving.cluster", reason="the extra `ray` is not installed")
+    lost = cluster.RayActorError()
+    counts = types.SimpleNamespace(add=types.SimpleNamespace(remote=AsyncMock(side_effect=[lost, lost, None])))
+    counts.text = types.SimpleNamespace(remote=AsyncMock(return_value="all"))
+
+    async def main():
+        notes = cluster.Notes(counts)
+        for number in range(3):
+            notes.answered(number)
+            assert await notes.text({}) == "all"
+
+    asyncio.run(main())
+    assert counts.add.remote.await_args.args == ([("answered", (number,)) for number in range(3)],)
