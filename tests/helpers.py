@@ -278,10 +278,10 @@ def import_script(name):
     return module
 
 
-def run_process(*command, **environment):
+def run_process(*command, stdin="", **environment):
     """`python COMMAND` in a process of its own, at the project's root; `run_script` is seconds faster."""
     process = start_process(*command, **environment)
-    stdout, stderr = process.communicate()
+    stdout, stderr = process.communicate(stdin)
     return Done(process.returncode, stdout, stderr)
 
 
@@ -291,7 +291,7 @@ def start_process(*command, **environment):
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths, **environment}
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def _without_project_flags():
@@ -330,24 +330,6 @@ def ray_nodes():
         patch.setenv("RAY_ADDRESS", nodes.address)
         yield nodes.address
     nodes.shutdown()
-
-
-def rebuilt(layer):
-    """A second layer from the first one's configs, with its weights."""
-    again = type(layer).from_config(layer.get_config())
-    again.build_from_config(layer.get_build_config())
-    again.set_weights(layer.get_weights())
-    return again
-
-
-def check_saves_and_loads(layer, *inputs, **expected):
-    """From its configs and weights a layer is made again, with what its config should say and the same outputs."""
-    config = layer.get_config()
-    assert {name: config[name] for name in expected} == expected
-    again = rebuilt(layer)
-    assert again.get_config() == config
-    for found, wanted in zip(*(keras.tree.flatten(each(*inputs)) for each in (again, layer)), strict=True):
-        np.testing.assert_array_equal(to_numpy(found), to_numpy(wanted))
 
 
 def randomised(layer, seed, size=0.5):

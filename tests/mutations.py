@@ -41,7 +41,7 @@ MUTATIONS = {
     "layers/bag_of_words.py": [("self.real_rows[0] = 0.0", "self.real_rows[0] = 1.0", f"{EQUATIONS} BagOfWords")],
     "layers/ordered_words.py": [("1 - 2 * part_SW", "1 - part_SW", f"{EQUATIONS} OrderedWords")],
     "layers/dialog_history.py": [
-        ("if including_turn else ops.less\n", "if including_turn else ops.less_equal\n", "layers_dialog_history.py"),
+        ("if including_turn else ops.less\n", "if including_turn else ops.less_equal\n", f"{ARTICLE} and memn2n"),
     ],
     "layers/shortcut.py": [("state * (1 - T)", "state * T", f"{EQUATIONS} Shortcut")],
     "layers/entity_pointer.py": [("[:, 1] + a_BNTM[:, 2]", "[:, 1] - a_BNTM[:, 2]", f"{EQUATIONS} EntityPointer")],

@@ -8,9 +8,6 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from data.vocabulary import SPECIALS, UNK_ID, Vocabulary
-from engine import export as exporting
-from engine.run import VOCABULARY
 from tasks import TASKS
 from tools.import_release import import_checkpoint
 
@@ -52,26 +49,6 @@ def restored(run):
         name = weight.path.replace("/", "_")
         state[weight.path] = (np.asarray(weight), averages[f"{name}_momentum"], averages[f"{name}_velocity"])
     return model, state, progress
-
-
-def check_export(run, turns, responses, expected, out):
-    """Exports a run and gives the SavedModel the words of some ids, none of them `_EOS_`."""
-    size = run.config.vocabulary_size
-    vocabulary = Vocabulary((*SPECIALS, *(f"word{id}" for id in range(len(SPECIALS) + 1, size + 1))))
-    vocabulary.save(run.path / VOCABULARY)
-
-    def text(ids):
-        return " ".join("never-seen" if id == UNK_ID else vocabulary.words[id - 1] for id in ids if id)
-
-    served = tf.saved_model.load(str(exporting.export(selection, run, out)))
-    turns = tf.constant([[text(ids) for ids in context] for context in turns])
-    responses = tf.constant([text(ids) for ids in responses])
-    for b in range(len(expected)):  # alone, where padding must not be cut
-        logit = served.score(turns[b : b + 1], responses[b : b + 1])["logit"]
-        np.testing.assert_allclose(logit, expected[b : b + 1], atol=1e-5)
-    ranked = served.rank(turns, responses[:, None])
-    np.testing.assert_allclose(ranked["logits"][:, 0], expected, atol=1e-5)
-    np.testing.assert_allclose(ranked["scores"][:, 0], 1 / (1 + np.exp(-expected)), atol=1e-5)
 
 
 def release_shapes(network, positional):

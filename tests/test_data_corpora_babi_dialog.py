@@ -20,13 +20,6 @@ from data.corpora.babi_dialog import (
 BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 
 
-def test_dialogs_end_at_blank_lines_or_number_1(tmp_path):
-    for content in ("1 a\tb\n2 c\td\n1 e\tf\n", "\n1 a\tb\n2 c\td\n\n \n\n1 e\tf\n\n\n"):
-        (tmp_path / "trn.txt").write_text(content)
-        dialogs = [[(turn.user, turn.bot) for turn in dialog] for dialog in read_dialogs(tmp_path / "trn.txt")]
-        assert dialogs == [[("a", "b"), ("c", "d")], [("e", "f")]]
-
-
 @pytest.mark.parametrize("content", ["\n \n", "1 resto R_price cheap\n"])
 def test_a_file_without_a_turn_is_refused(tmp_path, content):
     (tmp_path / "trn.txt").write_text(content)
@@ -150,21 +143,6 @@ def real():
 
 def turns(dialogs):
     return [entry for dialog in dialogs for entry in dialog if isinstance(entry, Turn)]
-
-
-def test_real_counts(real):
-    assert list(real) == [1, 2, 3, 4, 5, 6]
-    splits = [found[0] for found in real.values()]
-    assert [len(dialogs["train"]) for dialogs in splits] == [1000] * 5 + [1618]
-    assert [len(dialogs["dev"]) for dialogs in splits] == [1000] * 5 + [500]
-    assert [len(turns(dialogs["train"])) for dialogs in splits] == [6024, 9498, 9855, 3507, 18340, 14404]
-    assert [len(candidates) for _, candidates, _ in real.values()] == [4212] * 5 + [2407]
-    assert [len(facts) for _, _, facts in real.values()] == [8400] * 5 + [649]
-    nothing = Fact("api_call", "no", "result")
-    assert [sum(dialog.count(nothing) for dialog in real[6][0][split]) for split in ("train", "dev")] == [258, 163]
-    for dialogs, candidates, _ in real.values():
-        assert {turn.bot for turn in turns(dialogs["train"] + dialogs["dev"])} <= set(candidates)
-    assert [turn.bot for turn in turns(real[6][0]["train"])].count("you are welcome") > 1000  # without a leading space
 
 
 def test_real_dialogs_move_to_the_unseen_world(real):

@@ -105,22 +105,6 @@ def test_sizes_are_checked_before_anything_is_replaced(task, count, held_out, me
     assert contents(tmp_path) == {"train.txt": b"old"}
 
 
-def test_a_failure_leaves_nothing_half_written(tmp_path, monkeypatch):
-    real_open, opened = open, []
-
-    def full_disk(path, *args, **kwargs):
-        if str(tmp_path) in str(path):
-            opened.append(path)
-        if len(opened) == 2:
-            raise OSError("No space left on device")
-        return real_open(path, *args, **kwargs)
-
-    monkeypatch.setattr("builtins.open", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        SAMPLES["dialog"](tmp_path, seed=SEED, **SIZES["dialog"])
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_demo_prepares_the_sample_as_train_does_without_data(tmp_path, monkeypatch):
     made = {}
     monkeypatch.setattr("tasks.selection.task.write_smn", lambda directory: None)

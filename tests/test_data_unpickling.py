@@ -30,10 +30,6 @@ class Call:
         return self.parts
 
 
-class Plain:
-    """An object like any other, of which protocol 2 makes `copyreg.__newobj__`'s opcode."""
-
-
 # === Names ===
 
 
@@ -64,12 +60,6 @@ def test_the_allowed_names_are_these():
     numpy_names = {f"{core}.{name}" for core in ("numpy.core", "numpy._core") for name in numpy_names}
     others = {"_codecs encode", "builtins bytes", "__builtin__ bytes", "numpy dtype", "numpy ndarray"}
     assert NAMES.keys() == numpy_names | others
-
-
-@pytest.mark.parametrize("protocol", [0, 2, 5])
-def test_load_rejects_objects(protocol):
-    with pytest.raises(UserError, match="refused the name"):
-        load(pickle.dumps([Plain()], protocol))
 
 
 @pytest.mark.parametrize("content", [b"\x80\x02U\x01aQ.", b"Pa\n."])
@@ -145,7 +135,6 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         # An array's memory: filled twice, viewed and then filled, written to through a view.
         (b"]" + ARRAY + b"R" + STATE + b"b" + STATE + b"ba.", "a state of something that has none"),
         (b"(" + ARRAY + b"Rq\x05" + STATE + b"bh\x05" + STATE + b"bt.", "a state of something that has none"),
-        (BUFFER + STATE + b"b.", "a state of something that has none"),
         (BUFFER + b"(K\x00K\x07u.", "something added to what is no dict"),
         (BUFFER + b"(K\x07e.", "something added to what is no list"),
         (
@@ -162,28 +151,22 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         (FROM_BUFFER % (b"K\x02\x85", b"C") + b".", "8 bytes for an array of shape"),
         (FROM_BUFFER % (b"K\x01\x85", b"K") + b".", "an order of axes None"),
         (FROM_BUFFER % (b"(" + b"K\x01" * 33 + b"t", b"C") + b".", "an array of shape"),
-        (FROM_BUFFER % (b"J\xff\xff\xff\xff\x85", b"C") + b".", r"an array of shape \(-1,\)"),
         # Containers within themselves, and within more than ever needed.
         (b"]q\x00(h\x00K\x01e.", "a list that takes more after it was referred to"),
         (b"]q\x00" + b"]h\x00a" * 30 + b"h\x00a.", "entry|a list that takes more|no value at its end"),
         (b"}q\x00U\x01ah\x00s.", "a dict that takes more after it was referred to"),
-        (b"]q\x00h\x00\x85a.", "a list that takes more after it was referred to"),
         (b"]" * 200_000 + b"a" * 199_999 + b".", "nested deeper than 32"),
         (b"N" + b"\x85" * 200_000 + b".", "nested deeper than 32"),
         (b"(" * 200_000 + b"t" * 200_000 + b".", "nested deeper than 32"),
         (b"cnumpy\ndtype\n" + b"\x85" * 200_000 + b".", "a tuple of names within a tuple"),
         (b"]" + DTYPE + b"a.", "a dtype .* in a place of its own"),
-        (b"cnumpy\ndtype\n.", "no value at its end"),
         # Values below a mark are out of reach.
-        (b"](K\x01a.", "something added to what is no list"),
         (b"cnumpy\ndtype\n(U\x02i8\x85R.", "fewer than the 2 values"),
-        (b"K\x01(\x85.", "fewer than the 1 values"),
         # Keys: nested ones hash for ever, some numbers all alike.
         (
             b"}K\x01" + b"\x86".join([b"q%ch%c" % (i, i) for i in range(41)]) + b"K\x01s.",
             "a key of type tuple|64 times",
         ),
-        (b"}K\x01\x85q\x00" + DOUBLING + b"K\x01s.", "64 times|a key of type tuple"),
         (
             b"}(" + b"".join(KEY % (i * (2**61 - 1)).to_bytes(9, "little") for i in range(99)) + b"u.",
             "a key of type int",
@@ -191,7 +174,6 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         (b"}(K\x01u.", "ValueError"),
         # The memo, and what it gives.
         (b"Nr" + (2**27).to_bytes(4, "little") + b".", "more memory than 10 times its 7 bytes"),
-        (b"Np%d\n." % 10**30, "more memory than 10 times its 35 bytes"),
         (b"h\x00.", "entry 0 of a memo that has none"),
         (b"Kq(" + b"2" * 9 + b"t.", "an opcode b'2'"),
         (b"](" + b"]q\x00(" + b"K\x01" * 30_000 + b"e" + b"h\x00" * 30_000 + b"e.", "references to more than 64 times"),
@@ -211,7 +193,6 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         (b"\x8f(K\x01\x90.", "an opcode"),
         # Calls that would allocate, or change what they are given.
         (pickle.dumps(Call(bytes, 10**15), 2), "bytes made from something else"),
-        (pickle.dumps(Call(np.ndarray, (10**15,), "b"), 2), "no value at its end"),
         (by_line("_codecs", "encode") + b"X\x01\x00\x00\x00aX\x05\x00\x00\x00rot13\x86R.", "bytes in encoding 'rot13'"),
     ],
 )

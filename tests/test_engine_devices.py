@@ -117,16 +117,6 @@ def test_two_devices_of_a_host_learn_what_one_learns_also_after_an_interruption(
 
 
 @pytest.mark.slow
-def test_two_hosts_learn_what_one_device_learns(one_on_jax, data, tmp_path):
-    with on_two_hosts(data, JAX_TASKS, [{"path": str(tmp_path), "devices": "all"}] * 2) as processes:
-        for found in map(result_of, processes):
-            assert found["modules"] == ["jax"] and {run["devices"] for run in found["runs"].values()} == {2}
-    for task in JAX_TASKS:
-        assert_equal_states(tmp_path / task, one_on_jax / task, atol=1e-5)
-        Run.open(tmp_path / task).load_model()  # in TensorFlow, as for export.py
-
-
-@pytest.mark.slow
 def test_a_host_is_killed_and_training_continues_from_the_last_save(one_on_jax, data, tmp_path):
     run = {"path": str(tmp_path), "devices": "all"}
     with on_two_hosts(data, ["dialog"], [run, {**run, "kill": 16}]) as (first, killed):

@@ -1,6 +1,5 @@
 """engine/run.py: nothing is lost, damage is named, one process writes a run, signals end training in order."""
 
-import errno
 import json
 import os
 import resource
@@ -9,7 +8,7 @@ import signal
 
 import pytest
 
-from base.files import CHECKSUMS, UserError, atomic_directory, atomic_file
+from base.files import CHECKSUMS, UserError, atomic_directory
 from engine.run import (
     BEST,
     CONFIG,
@@ -191,22 +190,6 @@ def test_a_full_disk_keeps_the_last_good_files(trained_dialog, tmp_path, name):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert {file: file.read_bytes() for file in run.path.iterdir() if file.is_file()} == before
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-def test_a_full_or_read_only_disk_is_one_sentence(tmp_path, monkeypatch, number):
-    def refuse(_):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    with (
-        pytest.raises(UserError, match=f"a.txt cannot be written: {os.strerror(number)}"),
-        atomic_file(tmp_path / "a.txt"),
-    ):
-        pass
-    with pytest.raises(UserError, match="made cannot be written"), atomic_directory(tmp_path / "made"):
-        pass
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_that_appears_meanwhile_is_kept(tmp_path):

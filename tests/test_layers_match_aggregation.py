@@ -17,15 +17,6 @@ def images(seed, sizes=(T, K, J), batch=(B, N)):
     return np.random.default_rng(seed).normal(size=(*batch, *sizes, C)).astype("float32")
 
 
-def prefix_mask(seed):
-    """Ragged turns and responses: one turn and one response without a word, one of each full."""
-    rng = np.random.default_rng(seed)
-    turns, responses = rng.integers(0, K + 1, (B, 1, T)), rng.integers(1, J + 1, (B, N))
-    turns[0, 0, 1], turns[1, 0, 0], responses[1, 1], responses[0, 2] = 0, K, 0, J
-    u_mask, r_mask = np.arange(K) < turns[..., None], np.arange(J) < responses[..., None]
-    return u_mask[..., :, None] & r_mask[:, :, None, None, :]
-
-
 def apply(layer, image, mask=None):
     """The layer's scores of images `(B, N, T, K, J, C)`, masks `(B, N, T, K, J)`."""
     return layer([image[..., c] for c in range(C)], mask)
@@ -46,20 +37,6 @@ def test_pooled_size_counts_the_cells_of_two_poolings():
     for size in range(1, 60):
         cells = np.zeros((size, 1, 1, 1)), np.ones((size, 1, 1), bool)
         assert pooled_size(size) == len(max_pool_in_loops(*max_pool_in_loops(*cells, 3), 3)[0])
-
-
-def test_match_aggregation_ignores_padding(layer):
-    mask = prefix_mask(2)
-    x = images(2) * mask[..., None]
-    found = to_numpy(apply(layer, x, mask))
-    for b, n in np.ndindex(B, N):
-        real = mask[b, n]
-        ends = [np.flatnonzero(real.any(axis)) for axis in ((1, 2), (0, 2), (0, 1))]
-        cut = (slice(b, b + 1), slice(n, n + 1))
-        cut += tuple(slice(end[-1] + 1 if len(end) else 1) for end in ends)
-        alone = to_numpy(apply(layer, x[cut], mask[cut]))
-        np.testing.assert_allclose(found[b, n], alone[0, 0], atol=1e-5)
-    assert np.ptp(found) > 0.5
 
 
 @pytest.mark.parametrize("sizes", [(5, 13), (2, 9), (7, 10)])  # all remainders after division by 3

@@ -1,19 +1,15 @@
-"""`metrics.dialog` against loops, by hand, and on dialog bAbI itself, where it is at hand."""
+"""`metrics.dialog` against loops and by hand."""
 
-import itertools
-from collections import Counter, defaultdict
-from pathlib import Path
+from collections import Counter
 
 import numpy as np
 import pytest
 from test_metrics_baselines import cosine_in_loops, texts, vectors_in_loops
 
-from data.corpora.babi_dialog import Turn, find_tasks, read_candidates, read_dialogs, read_knowledge
 from metrics import baselines, dialog
-from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_seen, reachable_by_types, tfidf_match
+from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_types, tfidf_match
 
 NEAR = 1e-9
-BABI = Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 
 
 # === Metrics ===
@@ -130,52 +126,3 @@ def test_nearest_neighbour_matches_loops(seed, blocks):
 def test_upper_bounds_and_baselines_reject(function, arguments, message):
     with pytest.raises(ValueError, match=message):
         function(*arguments)
-
-
-# === A real corpus ===
-
-
-def read_babi(number):
-    """Candidates, types and, for train and dev, (context, user turn, gold, dialog) of each response of a task."""
-    task, ids = find_tasks(BABI)[number - 1], defaultdict(itertools.count(1).__next__)
-    candidates = read_candidates(task.candidates)
-
-    def encode(text):
-        return [ids[word] for word in text.split()]
-
-    def examples(dialogs):
-        for number, lines in enumerate(dialogs):
-            history = []
-            for line in lines:
-                if isinstance(line, Turn):
-                    user = encode(line.user)
-                    yield history + user, user, candidates.index(line.bot), number
-                history = history + encode(line.text)
-
-    type_of = {ids[fact.value]: fact.relation for fact in read_knowledge(task.knowledge)}
-    splits = (zip(*examples(read_dialogs(task.splits[split])), strict=True) for split in ("train", "dev"))
-    return [encode(text) for text in candidates], type_of, *splits
-
-
-@pytest.mark.skipif(not BABI.is_dir(), reason=f"needs the dialog bAbI corpus at {BABI}")
-@pytest.mark.parametrize(
-    ("task", "dev_size", "expected"),
-    [  # per response (per dialog): seen in training; with types; TF-IDF match; nearest neighbour
-        (1, 6015, ["83.37 (0.0)", "100.00 (100.0)", "5.95 (0.0)", "66.73 (0.0)"]),
-        (6, 4159, ["88.70 (53.6)", "90.74 (59.8)", "1.85 (0.0)", "29.02 (0.0)"]),
-    ],
-)
-def test_dialog_babi_has_the_known_scores(task, dev_size, expected):
-    candidates, type_of, train, dev = read_babi(task)
-    _, train_turns, train_gold, _ = train
-    contexts, turns, gold, dialogs = dev
-    assert len(gold) == dev_size
-    by_types = reachable_by_types(train_gold, gold, candidates, type_of, [set(words) for words in contexts])
-    predictions = [
-        np.where(reachable_by_seen(train_gold, gold), gold, -1),
-        np.where(by_types, gold, -1),
-        tfidf_match([*train_turns, *(candidates[g] for g in train_gold)], contexts, candidates),
-        nearest_neighbour(train_turns, train_gold, turns),
-    ]
-    found = [dialog_metrics(predicted, gold, dialogs) for predicted in predictions]
-    assert [f"{100 * f['per_response']:.2f} ({100 * f['per_dialog']:.1f})" for f in found] == expected

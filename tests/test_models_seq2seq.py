@@ -3,30 +3,13 @@
 import numpy as np
 import pytest
 from helpers import to_numpy
-from seq2seq_models import BEGIN, EXAMPLES, VARIANTS, batch, fresh, made
+from seq2seq_models import batch, fresh, made
 
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 
 
 def tables(model):
     return [layer for layer in model.layers if layer.name.endswith("_embedding")]
-
-
-@pytest.mark.parametrize("settings", VARIANTS, ids=str)
-def test_seq2seq_steps_are_the_call(settings):
-    model = made(**settings)
-    assert model.begin_id == BEGIN
-    inputs, _ = batch(model)
-    logits = to_numpy(model(inputs))
-    states, cache = model.encode(inputs["source"])
-    for t in range(4):
-        found, states, weights = model.step(inputs["target_in"][:, t], states, cache)
-        for b, (source, target) in enumerate(EXAMPLES):
-            if t < len(target):
-                np.testing.assert_allclose(to_numpy(found)[b], logits[b, t], atol=1e-5)
-                if weights is not None:
-                    np.testing.assert_allclose(to_numpy(weights)[b, : len(source)].sum(), 1.0, rtol=1e-5)
-        assert (weights is None) == (settings.get("attention") == "none")
 
 
 @pytest.mark.parametrize("settings", [{}, {"attention": "scaled_dot", "tied_output": True}], ids=str)

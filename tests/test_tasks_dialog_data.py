@@ -2,7 +2,6 @@
 
 import collections
 import json
-import pathlib
 import pickle
 import shutil
 
@@ -14,9 +13,6 @@ from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from models import MODELS
 from tasks.dialog.data import DialogSplit, Sentences, World, load_dataset
-from tasks.dialog.prepare import Settings, prepare
-
-BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 
 # === Batches ===
 
@@ -40,14 +36,6 @@ DIALOGS = [
 
 def split_of(dialogs):
     return DialogSplit(Sentences(*map(Sequences.of, (PLAIN, TYPED, MENTIONED))), dialogs)
-
-
-def test_split_knows_its_responses():
-    split = split_of(DIALOGS)
-    assert len(split) == 3 and split.sizes.tolist() == [[2, 1], [6, 2], [3, 2]]
-    assert split.answers.tolist() == [6, 5, 0, 2, 6] and split.dialog.tolist() == [0, 1, 1, 2, 2]
-    empty = split_of([])
-    assert len(empty) == 0 and empty.answers.shape == empty.dialog.shape == (0,) and empty.sizes.shape == (0, 2)
 
 
 @pytest.mark.parametrize("rows", [[0], [1], [2, 0], [0, 1, 2]])
@@ -337,37 +325,29 @@ def test_load_dataset_names_a_bad_file(damaged, name, content, message):
     fails(damaged, f"{name}(: |, ).*{message}")
 
 
-@pytest.mark.parametrize(
-    ("field", "change", "message"),
-    [
-        ("answers", [477], "answers must be 6 numbers from 0 to 476$"),
-        ("answers", [-1], "answers must be 6 numbers from 0 to 476$"),
-        ("turns", [99], r"turns must be \d+ numbers from 0 to \d\d$"),
-        ("sentences", [10**6], r"sentences must be \d+ numbers from 0 to \d+$"),
-        ("times", [-1], r"times must be \d+ numbers from 0 to \d+$"),
-        ("speakers", [4], r"speakers must be \d+ numbers from 0 to 3"),
-        ("sentences", [], "speakers must be"),
-        *((field, [], f"{field} must be") for field in ("answers", "times", "speakers")),
-    ],
-)
-def test_load_dataset_rejects_dialogs_that_contradict_the_other_files(damaged, field, change, message):
-    rejects(damaged, lambda data: data["splits"]["dev"][2][field].__setitem__(slice(1), change), message)
+def field(name, values):
+    """Puts values in the place of the first in a field of a dialog."""
+    return lambda data: data["splits"]["dev"][2][name].__setitem__(slice(1), values)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (field("answers", [477]), "answers must be 6 numbers from 0 to 476$"),
+        (field("answers", [-1]), "answers must be 6 numbers from 0 to 476$"),
+        (field("turns", [99]), r"turns must be \d+ numbers from 0 to \d\d$"),
+        (field("sentences", [10**6]), r"sentences must be \d+ numbers from 0 to \d+$"),
+        (field("times", [-1]), r"times must be \d+ numbers from 0 to \d+$"),
+        (field("speakers", [4]), r"speakers must be \d+ numbers from 0 to 3"),
+        (field("sentences", []), "speakers must be"),
+        *((field(name, []), f"{name} must be") for name in ("answers", "times", "speakers")),
         (lambda data: data["splits"]["dev"][2].update(turns=[], answers=[]), "turns must be some numbers"),
         (lambda data: data["splits"]["dev"][2].pop("answers"), "answers"),
         (lambda data: data["sentences"].__setitem__(5, [412]), "KeyError: 412"),
         (lambda data: data.update(splits=[data["splits"]]), "no attribute 'get'"),
     ],
 )
-def test_load_dataset_rejects_other_data(damaged, change, message):
-    rejects(damaged, change, message)
-
-
-def rejects(damaged, change, message):
+def test_load_dataset_rejects_dialogs_that_contradict_the_other_files(damaged, change, message):
     data = pickle.loads((damaged / "dialogs.pkl").read_bytes())
     change(data)
     (damaged / "dialogs.pkl").write_bytes(pickle.dumps(data, 2))
@@ -379,60 +359,3 @@ def test_load_dataset_rejects_files_that_were_cut(damaged, name):
     lines = (damaged / name).read_text().splitlines(keepends=True)
     (damaged / name).write_text("".join(lines[:-200]))
     fails(damaged, r"dialogs\.pkl: expected what prepare\.py writes")
-
-
-# === The real files ===
-
-TYPES = ("cuisine", "location", "price", "rating", "phone", "address", "number")
-
-
-@pytest.fixture(scope="module")
-def task5(tmp_path_factory):
-    """The training dialogs of task 5."""
-    if not BABI.is_dir():
-        pytest.skip(f"{BABI} is not there: dialog bAbI itself is not part of the repository")
-    root = tmp_path_factory.mktemp("babi")
-    (root / "raw").mkdir()
-    for name in ("dialog-babi-task5-full-dialogs-trn.txt", "dialog-babi-candidates.txt", "dialog-babi-kb-all.txt"):
-        (root / "raw" / name).symlink_to(BABI / name)
-    prepare("babi-dialog", root / "raw", root / "prepared", Settings())
-    return load_dataset(root / "prepared" / "task5")
-
-
-@pytest.mark.parametrize(
-    ("line", "gold", "bits", "some", "same"),
-    [
-        (7, "api_call italian paris six cheap", "1110001", 354, 1),
-        (12, "api_call spanish madrid two cheap", "1110001", 464, 8),
-        (40, "here it is resto_madrid_cheap_spanish_1stars_phone", "0000100", 470, 3),
-    ],
-)
-def test_real_match_types_of_the_first_dialog(task5, line, gold, bits, some, same):
-    world, split = task5.world, task5.splits["train"]
-    dialog = split.dialogs[0]
-    # A turn's line: one for each turn and fact before it, and its own.
-    lines = {turn - number + 1: number for number, turn in enumerate(dialog["turns"])}
-    turn, answer = (dialog[name][lines[line]] for name in ("turns", "answers"))
-    assert world.candidates[answer] == gold
-    context = set().union(*split.sentences.entities.lists(dialog["sentences"][: turn + 1]))
-    members, types, groups = world.match_groups
-    found = np.zeros((len(world.candidates), len(world.types)), int)
-    for candidate, row in enumerate(groups):
-        for group in row[row > 0] - 1:
-            found[candidate, types[group]] |= bool(context & set(members[group]))
-    found = found[:, [world.types.index(type) for type in TYPES]]
-    assert "".join(map(str, found[answer])) == bits
-    assert (found.any(axis=1).sum(), (found == found[answer]).all(axis=1).sum()) == (some, same)
-
-
-def test_real_world(task5):
-    world, split = task5.world, task5.splits["train"]
-    assert task5.name == "babi-task5"
-    assert split.sizes[:, 1].sum() == len(split.answers) == 18340 and split.sizes[:, 0].max() == 96
-    assert list(world.open_types) == ["address", "cuisine", "location", "phone", "restaurant"]
-    assert sorted(world.types[:-1]) == sorted(TYPES)
-    assert (split.sentences.words.ids != 2).all()  # no unknown word in train
-    # Candidates differ by entities alone: few forms are left, and no two of them have form and entities in common.
-    forms = list(map(tuple, world.encoded_candidates.typed_words.lists()))
-    assert len(set(forms)) < 100
-    assert len(set(zip(forms, map(tuple, world.encoded_candidates.entities.lists()), strict=True))) == 4212

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from base.files import UserError
-from engine.run import Run
 from engine.train import start
 from tasks import TASKS
-from tasks.dialog.data import World
 from tasks.dialog.scoring import predict
 
 dialog = TASKS["dialog"]
@@ -71,13 +69,6 @@ def test_a_batch_is_answered_as_each_instance_alone(predictor):
     assert predictor.explain(instances[0])["attention"] == [] and predictor.predict([]) == []
 
 
-def test_only_the_given_candidates_are_chosen_from(predictor):
-    texts = predictor.world.candidates[5:8]
-    [found] = predictor.predict([{"history": [USER], "candidates": texts}])
-    assert sorted(each["text"] for each in found["best"]) == sorted(texts)
-    assert sum(each["score"] for each in found["best"]) == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize(
     ("instance", "message"),
     [
@@ -90,13 +81,3 @@ def test_only_the_given_candidates_are_chosen_from(predictor):
 def test_a_wrong_instance_is_refused(predictor, instance, message):
     with pytest.raises(UserError, match=message):
         predictor.predict([instance])
-
-
-def test_a_run_with_another_world_is_refused(trained_dialog, tmp_path):
-    other = Run.create(tmp_path / "other", trained_dialog.record)
-    for name in (*World.FILES, "best.weights.h5"):
-        (other.path / name).write_bytes((trained_dialog.path / name).read_bytes())
-    candidates = other.path / "candidates.txt"
-    candidates.write_text(candidates.read_text().partition("\n")[2])
-    with pytest.raises(UserError, match=r"the run has candidates .* preparations"):
-        dialog.predictor(other)

@@ -1,6 +1,5 @@
 """`tasks.dialog.task`: what the dataset decides, batches, optimizer and loss, what a run keeps."""
 
-import dataclasses
 import types
 
 import numpy as np
@@ -42,15 +41,6 @@ def test_the_dataset_decides_sizes(dataset):
     for name in list(expected)[1:]:
         with pytest.raises(UserError, match=f"^--set {name}=3: .* decides {name}"):
             dialog.configure(MODELS["memma"], dataset, {name: "3"})
-
-
-@pytest.mark.parametrize(("field", "message"), [("candidates", r"\(477, \d+\).*\(476, \d+\)"), ("entities", r"\d+")])
-def test_check_fits_refuses_another_world(dataset, field, message):
-    config, _ = dialog.configure(MODELS["memma"], dataset, {})
-    dialog.check_fits(config, dataset)
-    fewer = dataclasses.replace(dataset.world, **{field: getattr(dataset.world, field)[1:]})
-    with pytest.raises(UserError, match=f"the run has {field} {message}"):
-        dialog.check_fits(config, dataclasses.replace(dataset, world=fewer))
 
 
 def test_training_takes_no_eos_id(prepared_dialog, tmp_path):

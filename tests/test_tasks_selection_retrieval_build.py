@@ -165,12 +165,6 @@ def test_no_index_is_built_without_pairs_or_where_it_cannot_be(
 # === tools.build_index ===
 
 
-def test_script_builds_an_index(trained_selection, prepared, tmp_path):
-    arguments = [f"--run={trained_selection.path}", "--corpus=smn", f"--source={prepared.parent / 'raw'}"]
-    done = run_script("tools/build_index.py", *arguments, f"--out={tmp_path / 'index'}")
-    assert done.returncode == 0 and " responses to " in done.stdout, done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

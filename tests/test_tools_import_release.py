@@ -13,7 +13,6 @@ from release import (
     D,
     L,
     V,
-    check_export,
     import_stand_in,
     release_shapes,
     restored,
@@ -26,7 +25,6 @@ from base.files import UserError
 from data import pickles
 from data.batching import Epochs
 from data.vocabulary import EOS_ID, SPECIALS, UNK_ID, Vocabulary
-from engine import export as exporting
 from engine.evaluate import evaluate
 from engine.run import VOCABULARY, Run
 from engine.train import resume
@@ -65,16 +63,6 @@ def test_every_variable_of_a_stand_in_has_its_place(network, tmp_path):
         np.testing.assert_array_equal(weight, ours)
         np.testing.assert_array_equal(momentum, released.tensors[f"loss/{found[weight.path]}/Adam"])
         np.testing.assert_array_equal(velocity, released.tensors[f"loss/{found[weight.path]}/Adam_1"])
-
-
-@pytest.mark.slow
-def test_stand_in_exports(tmp_path):
-    run = import_stand_in(stand_in(tmp_path, network="last_net"), tmp_path / "run")
-    with pytest.raises(UserError, match=r"cannot be exported.*vocabulary\.txt"):
-        exporting.export(selection, run, tmp_path / "out")
-    turns, responses = (np.where(ids == EOS_ID, V, ids) for ids in some_inputs())
-    expected = np.asarray(run.load_model()({"turns": turns, "responses": responses[:, None]}))[:, 0]
-    check_export(run, turns, responses, expected, tmp_path / "out")
 
 
 # === With a dataset ===

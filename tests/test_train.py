@@ -2,11 +2,10 @@
 
 import pathlib
 import pickle
-import shutil
 
 import numpy as np
 import pytest
-from helpers import ROOT, run_script
+from helpers import run_script
 
 from base.config import make_config
 from engine.evaluate import evaluate
@@ -15,7 +14,6 @@ from models.dam import DAMConfig
 from tasks import RECIPES, TASKS
 from tasks.selection.recipes import PUBLISHED_CORPORA
 
-SAMPLES = ROOT.parent / "shared" / "data" / "smn-samples"
 SMALL = ["--epochs=1", "--batch_size=16", "--set=levels=1", "--set=max_turns=2", "--set=max_words=3"]
 SMALL += ["--set=validations_per_epoch=1"]
 
@@ -82,36 +80,6 @@ def test_a_recipe_of_a_published_corpus_names_it(tmp_path):
     assert run.dataset["name"] == "douban"
     changed = "epochs=1.0, batch_size=16, levels=0, max_turns=2, max_words=3, validations_per_epoch=1, variant=first"
     assert run.record["recipe"] == f"dam-douban with {changed}"
-
-
-def test_another_dataset_of_a_run_keeps_its_own_name(tmp_path, capsys):
-    data = write_release(tmp_path / "release", 1)
-    done = run_script("train.py", "--name=douban", f"--data={data}", f"--workdir={tmp_path / 'run'}", *SMALL)
-    assert done.returncode == 0, done.stderr
-    other = write_release(tmp_path / "another", 1, seed=2)
-    printed = evaluated(tmp_path / "run", "dev", capsys, data=other)
-    assert "another, dev: 5 contexts" in printed and "published" not in printed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["douban", "ecommerce"])
-def test_the_published_text_format_trains_by_name(tmp_path, capsys, name):
-    if not (SAMPLES / name).is_dir():
-        pytest.skip("needs ../shared/data/smn-samples")
-    (tmp_path / "raw").mkdir()
-    train = next((SAMPLES / name).glob("train*"))
-    for split in ("train", "dev", "test"):
-        file = SAMPLES / name / split
-        shutil.copy(file if file.is_file() else train, tmp_path / "raw" / split)
-    prepared = tmp_path / "prepared"
-    flags = ["--corpus=smn", "--dimension=3", "--word2vec_epochs=1", "--candidates=0", "--min_count=1"]
-    done = run_script("prepare.py", *flags, f"--source={tmp_path / 'raw'}", f"--out={prepared}")
-    assert done.returncode == 0, done.stderr
-    done = run_script("train.py", f"--name={name}", f"--data={prepared}", f"--workdir={tmp_path / 'run'}", *SMALL)
-    assert done.returncode == 0, done.stderr
-    printed = evaluated(tmp_path / "run", "test", capsys)
-    assert f"{name}, test: " in printed and "published: DAM" in printed
-    assert ("test: 100 contexts, 1,000 lines" in printed) == (name == "ecommerce")
 
 
 def test_recipes_of_the_published_corpora():
