@@ -183,17 +183,18 @@ def _repeating(ids_BKL, t, n, V):
 
 def _best(d, logits_BKV, allowed, score_BK, length_BK, done_BK):
     """Parents and words of the K best continuations, int32 `(B, K)`, and their log probabilities, float32 `(B, K)`."""
-    log_p_BKV = masked_logits(ops.log_softmax(logits_BKV, axis=-1), allowed)
-    K, V = log_p_BKV.shape[1:]
-    goes_on = score_BK[..., None] + log_p_BKV
-    stays = masked_logits(ops.broadcast_to(score_BK[..., None], ops.shape(goes_on)), ops.arange(V) == 0)
-    done = done_BK[..., None]
-    total_BKV = ops.where(done, stays, goes_on)  # a finished hypothesis is kept as it is, once
+    K, V = logits_BKV.shape[1:]
+    n = min(K, V)  # none is beyond the K best of its own hypothesis
+    likely_BKn, words_BKn = ops.top_k(masked_logits(logits_BKV, allowed), n)
+    goes_on = score_BK[..., None] + likely_BKn - ops.logsumexp(logits_BKV, axis=-1, keepdims=True)
+    stays = masked_logits(score_BK[..., None], ops.arange(n) == 0)
+    total_BKn = ops.where(done_BK[..., None], stays, goes_on)  # a finished hypothesis is kept as it is, once
     penalty = _penalty(d, ops.where(done_BK, length_BK, length_BK + 1))[..., None]
-    _, best_BK = ops.top_k(ops.reshape(total_BKV / penalty, (-1, K * V)), K)
-    total = ops.take_along_axis(ops.reshape(total_BKV, (-1, K * V)), best_BK, axis=1)
-    best_BK = ops.cast(best_BK, "int32")
-    return best_BK // V, best_BK % V, total
+    _, best_BK = ops.top_k(ops.reshape(total_BKn / penalty, (-1, K * n)), K)
+    total_BK, word_BK = (
+        ops.take_along_axis(ops.reshape(x, (-1, K * n)), best_BK, axis=1) for x in (total_BKn, words_BKn)
+    )
+    return ops.cast(best_BK, "int32") // n, ops.cast(word_BK, "int32"), total_BK
 
 
 def _draw(d, logits_BKV, allowed, noise_BK):
