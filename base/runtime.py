@@ -137,16 +137,13 @@ def _without_log_lines(function, *arguments):
 _wrapped = {"keras": _load_quickly, "tensorflow": _load_quickly}
 
 
-# === CPUs and memory ===
-
-
 def available_cpus(root="/"):
     """CPUs that this process may use: the least of its affinity and its control groups' quotas, rounded up.
 
     `root` holds `proc` and `sys`.
     """
     found = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
-    for group in _control_groups(pathlib.Path(root), "cpu"):
+    for group in _control_groups(pathlib.Path(root)):
         for files in (["cpu.cfs_quota_us", "cpu.cfs_period_us"], ["cpu.max"]):
             quota = " ".join(_read(group / file) for file in files).split()
             if len(quota) == 2 and quota[0].isdigit():  # `max` and -1: no limit
@@ -154,21 +151,11 @@ def available_cpus(root="/"):
     return max(1, min(found))
 
 
-def memory_limit(root="/"):
-    """Bytes, page cache included, that the control groups allow this process; `None`: no limit."""
-    limits = []
-    for group in _control_groups(pathlib.Path(root), "memory"):
-        for name in ("memory.max", "memory.limit_in_bytes"):
-            limit = _read(group / name).strip()
-            limits += [int(limit)] if limit.isdigit() and int(limit) < 2**60 else []
-    return min(limits, default=None)
-
-
-def _control_groups(root, controller):
+def _control_groups(root):
     """The directories of each control group (version 1 or 2) above this process; in a container some do not exist."""
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
-        if not controllers or controller in controllers.split(","):
+        if not controllers or "cpu" in controllers.split(","):
             mount = root / "sys/fs/cgroup" / controllers
             group = mount / path.lstrip("/")
             yield from {mount, group, *(parent for parent in group.parents if mount in parent.parents)}
@@ -179,9 +166,6 @@ def _read(path):
         return pathlib.Path(path).read_text(encoding="utf-8")
     except OSError:
         return ""
-
-
-# === Precision ===
 
 
 def bfloat16_instructions(environ=os.environ, cpuinfo="/proc/cpuinfo"):

@@ -24,7 +24,7 @@ import numpy as np
 from absl import flags
 from rich.progress import track
 
-from base import cli, runtime
+from base import cli
 from base.files import UserError
 from benchmarks.turns import define_record_flags, in_process, memory, report, timed
 
@@ -43,10 +43,8 @@ SPARE = 1.2  # recombinations for each response that is wanted: some are equal, 
 
 def main():
     rows, measured = find() if FLAGS.what == "found" else ([], cost())
-    limit = runtime.memory_limit()
     load = [round(minutes, 1) for minutes in os.getloadavg()]
-    measured |= {"memory_limit_megabytes": limit and limit >> 20, "precision": FLAGS.precision, "load_average": load}
-    report("retrieval", rows, **measured)
+    report("retrieval", rows, **measured, precision=FLAGS.precision, load_average=load)
 
 
 def open_run(run, precision):

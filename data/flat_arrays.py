@@ -133,8 +133,3 @@ def numbering():
     numbers = collections.defaultdict()
     numbers.default_factory = numbers.__len__
     return numbers
-
-
-def smallest_type(maximum):
-    """The smaller of uint16 and uint32 that holds a number."""
-    return np.dtype(np.uint16 if maximum < 2**16 else np.uint32)

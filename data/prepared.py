@@ -31,8 +31,6 @@ FACTS, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.p
 SMALL_TEXT = 20_000
 """Training texts with fewer words keep every word by default."""
 
-# === Writing ===
-
 
 class CommonSettings(Config):
     """Settings of preparing a corpus that all tasks have; prepare.py makes a flag of each field."""
@@ -80,9 +78,6 @@ def print_summary(statistics):
         label = label.replace(" 95", " 95th percentile").replace(" most", " maximum")
         table.add_row(label, *(v if isinstance(v, str) else f"{v:,}" for v in values))
     rich.print(table)
-
-
-# === Reading ===
 
 
 @dataclasses.dataclass(frozen=True)

@@ -123,36 +123,25 @@ class Tokenizer:
     def tokenize(self, text):
         """The tokens of a normalized text; a `UserError` if jieba is needed and not installed."""
         tokens = re.findall(self.pattern, text)
-        if self.segment:
-            cut = _jieba().lcut
-            return [part for token in tokens for part in (cut(token) if re.match(f"[{HAN}]", token) else [token])]
-        return tokens
-
-    def tokenize_in_graph(self, texts):
-        """The same of normalized texts, string `(n,)`: ragged string `(n, tokens)`."""
-        import tensorflow as tf
-
-        return tf.strings.split(tf.strings.regex_replace(texts, f"({self.pattern})", r" \1 "))
+        if not self.segment:
+            return tokens
+        try:
+            import jieba
+        except ImportError as error:
+            raise UserError("The tokenizer jieba needs a package: pip install -e '.[chinese]'") from error
+        logging.getLogger("jieba").setLevel(logging.WARNING)  # it logs how long its dictionary took
+        return [part for token in tokens for part in (jieba.lcut(token) if re.match(f"[{HAN}]", token) else [token])]
 
     def detokenize(self, tokens):
         """The text that a reader expects of some tokens; spaces are guessed."""
         return _replace(self.glue.join(tokens), self.join)
 
     def detokenize_in_graph(self, tokens):
-        """The same of tokens, string `(..., L)`, padded with "" at the end: string `(...)`."""
+        """The texts of tokens, string `(..., L)`, padded with "" at the end: string `(...)`."""
         import tensorflow as tf
 
         joined = tf.strings.reduce_join(tokens, axis=-1, separator=self.glue)
         return _replace(joined, ((" +$", ""), *self.join))
-
-
-def _jieba():
-    try:
-        import jieba
-    except ImportError as error:
-        raise UserError("The tokenizer jieba needs a package: pip install -e '.[chinese]'") from error
-    logging.getLogger("jieba").setLevel(logging.WARNING)  # it logs how long its dictionary took
-    return jieba
 
 
 TOKENIZERS = {
@@ -208,7 +197,7 @@ class GraphTokenizer:
 
         if self.tokenizer is None:
             return tf.strings.split(texts)
-        return self.tokenizer.tokenize_in_graph(self.normalize(texts))
+        return tf.strings.split(_replace(self.normalize(texts), [(f"({self.tokenizer.pattern})", r" \1 ")]))
 
     def normalize(self, texts):
         """`normalize` of texts, string `(n,)`."""

@@ -262,15 +262,10 @@ class Machine:
         self.take(PAIR * len(items) // 2)
         target.update(zip(items[::2], items[1::2], strict=True))
 
-    def new_list(self):
+    def new(self, value, fill):
         items = self.pop_to_mark()
-        self.make([])
-        self.extend(items)
-
-    def new_dict(self):
-        items = self.pop_to_mark()
-        self.make({})
-        self.update(items)
+        self.make(value)
+        fill(items)
 
     def new_tuple(self, items):
         kinds = set(map(type, items))
@@ -373,8 +368,8 @@ EFFECTS = {
     "}": lambda machine: machine.make({}),
     ")": lambda machine: machine.push(()),
     "(": Machine.mark,
-    "l": Machine.new_list,
-    "d": Machine.new_dict,
+    "l": lambda machine: machine.new([], machine.extend),
+    "d": lambda machine: machine.new({}, machine.update),
     "t": lambda machine: machine.new_tuple(machine.pop_to_mark()),
     "\x85": lambda machine: machine.new_tuple(machine.pop(1)),
     "\x86": lambda machine: machine.new_tuple(machine.pop(2)),

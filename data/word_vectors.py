@@ -20,8 +20,6 @@ WORDS_READ = 50_000_000
 REPEATABLE = 10_000_000
 """Words of the longest text whose vectors repeat exactly with their seed by default."""
 
-# === Word2vec ===
-
 
 def passes(words):
     """Passes of word2vec over a text of `words` words, 20 to 1; its own default of 5 suits ten million words."""
@@ -90,9 +88,6 @@ def _write_known(sentences, vocabulary, file):
     return {id: counts[id] for id in ids.values() if id in counts}, written
 
 
-# === Vectors of a vocabulary ===
-
-
 def complete(found, vocabulary, dimension, seed=1):
     """Puts vectors, `{word: vector}`, in the order of a vocabulary, float32 `(len(vocabulary) + 1, dimension)`.
 
@@ -151,9 +146,6 @@ def _found_vectors(path, vocabulary):
     if not found:
         raise UserError(f"{path}: expected vectors of the corpus's words. Received: none of them")
     return found
-
-
-# === Files ===
 
 
 def read_vectors(path, words=None):

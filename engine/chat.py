@@ -109,7 +109,7 @@ class _Conversation:
     def read_line(self):
         """Reads a line from a pipe or file, and prints it as if it had been typed."""
         line = self.console.input("").strip()
-        self.print_message("you", line)
+        self.print(_line("you", line))
         return line
 
     def answer(self, line):
@@ -129,10 +129,9 @@ class _Conversation:
         if isinstance(message, Note):
             self.print(message)
             return str(message)
-        if isinstance(message, str | Text):
-            self.print_message("bot", message)
-        else:
-            message = self.watch(message)
+        if not isinstance(message, str | Text):
+            return f"bot: {self.watch(message)}"
+        self.print(_line("bot", message))
         return f"bot: {message}"
 
     def watch(self, texts):
@@ -140,16 +139,13 @@ class _Conversation:
         text = ""
         if not self.console.is_terminal:
             *_, text = ["", *texts]
-            self.print_message("bot", text)
+            self.print(_line("bot", text))
             return text
         live = Live(_line("bot", "..."), console=self.console, auto_refresh=False)
         with contextlib.closing(texts), live:
             for text in texts:
                 live.update(_line("bot", text), refresh=True)
         return text
-
-    def print_message(self, speaker, message):
-        self.console.print(_line(speaker, message), soft_wrap=not self.console.is_terminal)
 
     def print(self, shown):
         if isinstance(shown, str):

@@ -45,9 +45,6 @@ def connected(flag, needed, log=False, **environment):
         ray.shutdown()
 
 
-# === A function on all machines ===
-
-
 @contextlib.contextmanager
 def on_cluster(flag):
     """Connects to a cluster, and yields `results(function, items)`.
@@ -79,9 +76,6 @@ def _results(function, items):
     except RayError as error:
         reason = getattr(error, "cause", None) or str(error).strip().splitlines()[-1]
         raise Lost(str(reason)[:300]) from error
-
-
-# === A training on several hosts ===
 
 
 def train_on_cluster(hosts, *, task, workdir, data=None, init_from=None, resume=False, **settings):

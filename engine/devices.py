@@ -176,9 +176,6 @@ def filled_up(inputs, targets, counts, whole, multiple):
     return keras.tree.map_structure(fill, inputs), filled, weights
 
 
-# === XLA, precision, seeds ===
-
-
 def has_gpu():
     """True if a GPU computes."""
     if keras.config.backend() == "torch":  # whose devices Keras does not list

@@ -178,8 +178,13 @@ def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, pre
                 append_scores(scores, records[-1])
     if not records:
         raise UserError(f"no dataset of {pattern} has examples in the splits {', '.join(splits)}")
-    if several:
-        _print_side_by_side(records, tasks)
+    for name in sorted({record["task"] for record in records}) if several else ():
+        rows = [row for each in records if each["task"] == name for row in (each, *reference_rows(each))]
+        header, lines = by_corpus(rows, tasks[name].headline)
+        table = Table(*header, title=f"{name}: {', '.join(tasks[name].headline)}; mean ± deviation over seeds")
+        for line in lines:
+            table.add_row(*line)
+        _print(table, 200)
 
 
 def append_scores(path, record):
@@ -190,9 +195,6 @@ def append_scores(path, record):
     rows += [row for row in reference_rows(record) if {**row, "metrics": None} not in known]
     with open(path, "a", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-# === Ensembles ===
 
 
 def ensemble(task, models):
@@ -235,9 +237,6 @@ def mean_of_softmaxes(logits):
     return ops.logsumexp(log_p, axis=0) - np.log(len(logits))
 
 
-# === Tables ===
-
-
 def print_record(label, task, dataset, split, record):
     """Prints a record of `measure` as a table, beside its baselines and the published results for its corpus."""
     title, caption = task.describe(record)
@@ -259,17 +258,6 @@ def print_record(label, task, dataset, split, record):
         where = f" ({row['split']})" if row["split"] != split else ""
         add([(f"published{where}: {row['model']}", row["metrics"])], "dim")
     _print(table, 120)
-
-
-def _print_side_by_side(records, tasks):
-    for name in sorted({record["task"] for record in records}):
-        headline = tasks[name].headline
-        rows = [row for each in records if each["task"] == name for row in (each, *reference_rows(each))]
-        header, lines = by_corpus(rows, headline)
-        table = Table(*header, title=f"{name}: {', '.join(headline)}; mean ± deviation over seeds")
-        for line in lines:
-            table.add_row(*line)
-        _print(table, 200)
 
 
 def _print(table, width):

@@ -8,7 +8,6 @@ import keras
 from base.files import UserError, atomic_directory, seal
 from engine.devices import set_precision
 from engine.run import VOCABULARY
-from engine.vocabularies import vocabulary_of
 
 
 def export(task, run, out, version=1, **options):
@@ -31,8 +30,7 @@ def export(task, run, out, version=1, **options):
     if not (run.path / VOCABULARY).is_file():
         raise UserError(f"{run.path} cannot be exported: its dataset lacks {VOCABULARY}")
     set_precision("float32")
-    model = run.load_model()
-    vocabulary = vocabulary_of(run)
+    model, vocabulary = run.load_model(), run.vocabulary
     if len(vocabulary) != model.config.vocabulary_size:
         expected = f"expected {model.config.vocabulary_size} words, as the model has"
         raise UserError(f"{run.path / VOCABULARY}: {expected}. Received: {len(vocabulary)}")

@@ -135,9 +135,6 @@ def in_brackets(words, vocabulary):
     return " ".join(f"[{word}]" if id == vocabulary.unk_id else word for word, id in zip(words, ids, strict=True))
 
 
-# === JSON lines ===
-
-
 def predict_lines(predictor, source, out, explain=False):
     """Answers a file of instances, line by line; `-` is standard input or output. `explain` adds `attention`.
 

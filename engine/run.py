@@ -32,6 +32,7 @@ import numpy as np
 from base.config import make_config
 from base.files import CHECKSUMS, UserError, atomic_file, check_output, checksum, checksums_of, publish, writing
 from data.text_files import read_json, read_lines, validated
+from data.vocabulary import Vocabulary
 from engine.records import AnyTraining, Example, Record, Result, Row, State
 from models import MODELS
 
@@ -80,6 +81,11 @@ class Run:
     def dataset(self):
         """Facts of the dataset that it was trained on."""
         return self.record["dataset"]
+
+    @property
+    def vocabulary(self):
+        """The `Vocabulary` of its words, hashed ids included."""
+        return Vocabulary.load(self.path / VOCABULARY, getattr(self.config, "hashed_words", 0))
 
     @property
     def note(self):
@@ -183,7 +189,11 @@ class Run:
                 raise ValueError(f"{len(saved.files) - 1} variables, not {len(variables)}")
             for i, variable in enumerate(variables):
                 variable.assign(saved[f"v/{i}"])
-        self._complete_history(state)
+        rows = [row for row in self.history() if row["step"] <= state.validated_step]
+        if state.row and state.row not in rows:  # a killed process may have saved it and not logged it
+            rows.append(state.row)
+        with atomic_file(self.path / HISTORY) as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
         return state
 
     def saved_state(self):
@@ -248,14 +258,6 @@ class Run:
                 break
         validated(file, list[Row], rows)
         return rows
-
-    def _complete_history(self, state):
-        """A killed process may have written a row less or more than it saved."""
-        rows = [row for row in self.history() if row["step"] <= state.validated_step]
-        if state.row and state.row not in rows:
-            rows.append(state.row)
-        with atomic_file(self.path / HISTORY) as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
 
     def trainings(self):
         """All trainings of its weights, in order: `{"corpus", "epochs", "seconds", "command"}`, `None` if unknown."""
@@ -324,9 +326,6 @@ def _variables(model):
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
     return [*model.variables, *model.optimizer.variables]
-
-
-# === Signals and locks ===
 
 
 @contextlib.contextmanager

@@ -29,18 +29,7 @@ MIN_CONTEXTS = 100  # contexts of dev; on fewer the best score may be chance
 
 
 def start(
-    task,
-    model,
-    data,
-    workdir,
-    settings,
-    *,
-    recipe=None,
-    name=None,
-    eos_id=None,
-    init_from=None,
-    devices="one",
-    save_minutes=10.0,
+    task, model, data, workdir, settings, *, recipe=None, init_from=None, devices="one", save_minutes=10.0, **options
 ):
     """Trains a model, a key of `models.MODELS`, into a new run directory, and returns the `engine.run.Run`.
 
@@ -48,13 +37,13 @@ def start(
         data: Directory of a prepared dataset; `None`: the embedded sample of the task.
         settings: `{field: value}` of the model's config and of the task's `Training`, as `--set` takes them.
         recipe: Name of the recipe that the settings come from.
-        name, eos_id: Name of the corpus and `_EOS_` id, if not the dataset's own.
         init_from: A run whose weights the model starts with; `None`: fresh ones.
         devices: See `engine.devices.open_devices`.
         save_minutes: Minutes after which the state is saved between two validations.
+        options: `name` of the corpus and `eos_id`, if not the dataset's own; `None`: the dataset's.
     """
     spec = MODELS[model]
-    options = {key: value for key, value in {"name": name, "eos_id": eos_id}.items() if value is not None}
+    options = {name: value for name, value in options.items() if value is not None}
     for option in options.keys() - set(task.load_options):
         raise UserError(
             f"--{option} is for published selection data. Received: --{option}={options[option]} with {model}"
@@ -134,9 +123,6 @@ def _how_to_resume(run):
     return f"train.py --resume --workdir={run.path} continues from step {state.step}"
 
 
-# === The loop ===
-
-
 def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
     """Trains the model of a run until its epochs are over, early stopping ends it or a signal arrives.
 
@@ -177,8 +163,7 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                 if signals:
                     break
             if logs:
-                losses = [float(each["loss"]) for each in logs]  # waits for the device
-                _check_finite(run, state, losses)
+                losses = _finite_losses(run, state, logs)
                 state = state.after(losses, time.perf_counter() - started)
                 loss = sum(losses) / len(losses)
                 progress.update(state.step, loss)
@@ -224,13 +209,15 @@ def _is_conclusive(state, steps_per_epoch, contexts):
     return state.step >= steps_per_epoch and state.validations >= 2 and contexts >= MIN_CONTEXTS
 
 
-def _check_finite(run, state, losses):
+def _finite_losses(run, state, logs):
+    losses = [float(each["loss"]) for each in logs]  # waits for the device
     for step, loss in enumerate(losses, state.step + 1):
         if not math.isfinite(loss):
             raise UserError(
                 f"{run.path}: the loss of step {step:,} is {loss}, so training stopped; try a lower --learning_rate, a "
                 f"smaller --set gradient_clip, or --precision=float32; {_how_to_resume(run)}"
             )
+    return losses
 
 
 def _row(state, steps_per_epoch, metrics):
@@ -255,9 +242,6 @@ def _report(state, metrics):
         return text
     waited = f"no improvement for {state.waited} validation{'s' if state.waited > 1 else ''}"
     return f"{text}\n{waited if state.waited else 'the best score that there is'}: training stopped"
-
-
-# === Display ===
 
 
 class Progress:

@@ -38,12 +38,7 @@ class Words:
             [table] = run.load_model().get_layer("word_embedding").get_weights()
             return table
 
-        return cls(path, {**run.dataset, **sizes}, vocabulary_of(run), vectors)
-
-
-def vocabulary_of(run):
-    """The `data.vocabulary.Vocabulary` of a run, hashed ids included."""
-    return Vocabulary.load(run.path / VOCABULARY, getattr(run.config, "hashed_words", 0))
+        return cls(path, {**run.dataset, **sizes}, run.vocabulary, vectors)
 
 
 def start_from(path, model, dataset, task):
@@ -52,7 +47,7 @@ def start_from(path, model, dataset, task):
     These, such as an extension, keep their fresh weights.
     """
     run = _run_of(path, task.name, "init_from")
-    if dataset.vocabulary is None or dataset.vocabulary.words != vocabulary_of(run).words:
+    if dataset.vocabulary is None or dataset.vocabulary.words != run.vocabulary.words:
         raise UserError(
             f"--init_from={path}: {dataset.path} has other words; prepare.py --vocabulary_of={path} gives it the run's"
         )

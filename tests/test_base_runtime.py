@@ -114,20 +114,6 @@ def test_available_cpus_respects_affinity_and_control_groups(tmp_path, monkeypat
     assert runtime.available_cpus(machine(tmp_path, cgroup, **files)) == expected
 
 
-@pytest.mark.parametrize(
-    ("cgroup", "files", "expected"),
-    [
-        ("", {}, None),
-        ("0::/\n", {"memory.max": "max\n"}, None),
-        ("0::/a/b\n", {"a/b/memory.max": "900\n", "a/memory.max": "700\n"}, 700),
-        ("3:memory:/x\n", {"memory/x/memory.limit_in_bytes": "9223372036854771712\n"}, None),
-        ("3:memory:/x\n0::/\n", {"memory/x/memory.limit_in_bytes": "1500\n"}, 1500),
-    ],
-)
-def test_memory_limit_is_the_least_of_the_control_groups(tmp_path, cgroup, files, expected):
-    assert runtime.memory_limit(machine(tmp_path, cgroup, **files)) == expected
-
-
 # === Precision ===
 
 

@@ -58,4 +58,4 @@ def test_an_encoder_saves_and_loads_and_gives_no_vector_to_a_text_that_says_noth
     encoder.save(tmp_path / "encoder.npz")
     again = PairEncoder.load(tmp_path / "encoder.npz")
     np.testing.assert_array_equal(again.responses(texts[0]), encoder.responses(texts[0]))
-    assert again.dimension == 5 and not again.responses(Sequences.of([[2, 1, 2], []])).any()
+    assert again.context_words.shape[1] == 5 and not again.responses(Sequences.of([[2, 1, 2], []])).any()

@@ -157,15 +157,10 @@ def import_checkpoint(checkpoint, config, out, data=None):
 
     selection = TASKS["selection"]
     with atomic_directory(out) as directory:  # first, so that one in use is refused at once
-        conf = read_config(config)
-        tensors = read_checkpoint(checkpoint)
+        conf, tensors = read_config(config), read_checkpoint(checkpoint)
         settings = model_config(tensors, conf)
-        training = selection.Training(
-            batch_size=conf.batch_size,
-            learning_rate=conf.learning_rate,
-            precision="float32",
-            **selection.release_training,
-        )
+        given = {"batch_size": conf.batch_size, "learning_rate": conf.learning_rate, "precision": "float32"}
+        training = selection.Training(**given, **selection.release_training)
         dataset = selection.load_dataset(data, conf.end_of_turn) if data else None
         if dataset:
             selection.check_fits(settings, dataset)

@@ -58,9 +58,6 @@ class Task(NamedTuple):
     knowledge: pathlib.Path
 
 
-# === Files ===
-
-
 def find_tasks(directory):
     """The tasks in a directory, each with its candidates and knowledge base.
 
@@ -152,9 +149,6 @@ def read_knowledge(path):
             raise bad_line(path, number, "`number subject R_relation value`", line)
         facts.append(Fact(*words[1:]))
     return facts
-
-
-# === The other world ===
 
 
 def unseen_entities(train, knowledge):

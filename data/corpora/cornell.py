@@ -5,6 +5,7 @@ movie_conversations.txt   u0 +++$+++ u2 +++$+++ m0 +++$+++ ['L194', 'L195', 'L19
 """
 
 import html
+import itertools
 import re
 
 from data.text_files import bad_line, existing_directory, find_files, read_lines
@@ -42,7 +43,8 @@ def read(paths, split):
         fields = line.split(SEPARATOR, 4)
         if len(fields) != 5:
             raise bad_line(lines_file, number, "5 fields separated by +++$+++", line)
-        lines[fields[0]] = _clean(fields[4])
+        text = LOST_APOSTROPHE.sub(r"\1'\2", html.unescape(TAG.sub("", fields[4])))
+        lines[fields[0]] = text.replace("\ufffd", " ").strip()
     found = []
     for number, line in read_lines(conversations_file, "conversations"):
         fields = line.split(SEPARATOR)
@@ -54,21 +56,11 @@ def read(paths, split):
     return found
 
 
-def _clean(text):
-    text = LOST_APOSTROPHE.sub(r"\1'\2", html.unescape(TAG.sub("", text)))
-    return text.replace("\ufffd", " ").strip()
-
-
 def _unbroken(turns):
     """The longest runs of at least two turns that are neither missing nor empty.
 
     >>> _unbroken(["a", "b", None, "c", "", "d", "e", "f"])
     [['a', 'b'], ['d', 'e', 'f']]
     """
-    runs = [[]]
-    for turn in turns:
-        if turn:
-            runs[-1].append(turn)
-        else:
-            runs.append([])
+    runs = [list(run) for spoken, run in itertools.groupby(turns, bool) if spoken]
     return [run for run in runs if len(run) > 1]

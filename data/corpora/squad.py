@@ -37,8 +37,6 @@ class Question(NamedTuple):
     """Number of the context's article in the file, from 1."""
 
 
-# === Files ===
-
 Text = Annotated[str, Field(pattern=r"\S")]
 Offset = Annotated[int, Field(ge=0, lt=2**31)]
 

@@ -43,9 +43,6 @@ def _text(*templates, value=None, **fields):
     return tokenize(" ".join(templates).format(**words, hint=PRICE_HINTS.get(fields.get("price"))))
 
 
-# === Texts about the world ===
-
-
 def _call(slots):
     return " ".join(["api_call", *(_word(slots[slot]) for slot in SEARCH)])
 
@@ -72,9 +69,6 @@ def _facts(place):
     name, *facts = vars(place).items()
     renamed = {"town": "location"}
     return [(_word(name[1]), f"R_{renamed.get(relation, relation)}", _word(value)) for relation, value in facts]
-
-
-# === Dialogs ===
 
 
 class _Dialog:

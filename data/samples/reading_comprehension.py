@@ -123,10 +123,10 @@ def simulate_passages(count, seed=1, split="train"):
 
 
 def _paragraph(passage, name):
-    qas = []
-    for number, (question, _, (start, end)) in enumerate(passage.questions, 1):
-        answer = {"answer_start": start, "text": passage.text[start:end]}
-        qas.append({"id": f"{name}-{number}", "question": question, "answers": [answer]})
+    qas = [
+        {"id": f"{name}-{n}", "question": text, "answers": [{"answer_start": i, "text": passage.text[i:j]}]}
+        for n, (text, _, (i, j)) in enumerate(passage.questions, 1)
+    ]
     return {"context": passage.text, "qas": qas}
 
 

@@ -323,19 +323,15 @@ def load_dataset(path):
     if not (path / FACTS).is_file() and (path / "task1" / FACTS).is_file():
         raise UserError(f"{path} holds several tasks: give one of them, such as {path / 'task1'}")
     facts = read_facts(path, "dialog")
-    world = World.load(path)
-    return DialogDataset(path, facts["name"], _read_splits(path / DIALOGS, world), world)
-
-
-def _read_splits(file, world):
-    data, words = pickles.load(file), dict(enumerate(world.vocabulary.words, 1))
-    with checked(file, "what prepare.py writes for these words and candidates"):
+    world, data = World.load(path), pickles.load(path / DIALOGS)
+    with checked(path / DIALOGS, "what prepare.py writes for these words and candidates"):
+        words = dict(enumerate(world.vocabulary.words, 1))
         ids = Sequences.of(data["sentences"]).lists()
         sentences = world.encode([[words[id] for id in sentence] for sentence in ids])
         splits = {name: DialogSplit(sentences, data["splits"].get(name, [])) for name in SPLITS}
         for dialog in itertools.chain.from_iterable(split.dialogs for split in splits.values()):
             _check(dialog, len(ids), len(world.candidates))
-    return splits
+    return DialogDataset(path, facts["name"], splits, world)
 
 
 def _check(dialog, sentences, candidates):

@@ -86,8 +86,7 @@ class DialogPredictor(Predictor):
         belong to the history of the next request."""
 
     def __init__(self, run):
-        self.world = World.load(run.path)
-        self.model = run.load_model()
+        self.world, self.model = World.load(run.path), run.load_model()
         self.config = self.model.config
         check_fields(self.config, self.world.config_fields, run.path)
         self.with_attention = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])

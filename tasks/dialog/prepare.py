@@ -74,7 +74,12 @@ def _prepare_task(reader, task, settings):
     rng, search = random.Random(1), functools.partial(find_facts, knowledge)
     copies = [augment(dialogs["train"], search, rng) for _ in range(settings.augment)]
     dialogs["train"] = [*dialogs["train"], *itertools.chain.from_iterable(copies)]
-    vocabulary = _choose_vocabulary(settings, dialogs["train"], candidates, knowledge)
+    if settings.vocabulary_of:
+        vocabulary = Words.of(settings.vocabulary_of, "dialog").vocabulary
+    else:
+        texts = [text for said in dialogs["train"] for _, text in said]
+        texts += candidates + [fact.text for fact in knowledge] if settings.words_of == "all" else []
+        vocabulary = Vocabulary.of_counts(collections.Counter(" ".join(texts).split()))
     numbers, sentences = {text: number for number, text in enumerate(candidates)}, {}
     encoded = {split: [] for split in SPLITS}
     for split, of_split in dialogs.items():
@@ -119,15 +124,6 @@ def _read_dialogs(reader, task, candidates, knowledge):
 
 def _said(entry):
     return [("user", entry.user), ("bot", entry.bot)] if isinstance(entry, Turn) else [("fact", entry.text)]
-
-
-def _choose_vocabulary(settings, train, candidates, knowledge):
-    if settings.vocabulary_of:
-        return Words.of(settings.vocabulary_of, "dialog").vocabulary
-    texts = [text for said in train for _, text in said]
-    if settings.words_of == "all":
-        texts += candidates + [fact.text for fact in knowledge]
-    return Vocabulary.of_counts(collections.Counter(" ".join(texts).split()))
 
 
 def encode_dialog(said, sentences):

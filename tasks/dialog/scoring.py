@@ -28,8 +28,6 @@ turns so far, this one among them."""
 TEMPLATES = 12  # most frequent templates with a group of their own
 TURNS = {1: "1-2", 3: "3-4", 5: "5-6", 7: "7-8", 9: "9-10", 11: "11-15", 16: "16-20", 21: "21+"}
 
-# === Losses ===
-
 
 def softmax_loss(answers, logits):
     """Cross-entropy over the candidates, float32 `(B,)`, whose mean is the mean over all real turns.
@@ -61,9 +59,6 @@ def _mean_over_turns(losses, answers):
     real = ops.cast(answers >= 0, "float32")
     dialogs = ops.cast(ops.shape(real)[0], "float32")
     return ops.sum(losses * real, axis=1) * dialogs / ops.maximum(ops.sum(real), 1.0)
-
-
-# === Predictions ===
 
 
 def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=None):
@@ -134,9 +129,6 @@ def _contexts_and_inputs(split):
     dialogs = ((split.sentences.words.lists(dialog["sentences"]), dialog["turns"]) for dialog in split.dialogs)
     heard = [said[: turn + 1] for said, turns in dialogs for turn in turns]
     return [[*itertools.chain.from_iterable(said)] for said in heard], [said[-1] for said in heard]
-
-
-# === Groups of responses ===
 
 
 def metrics_by(dataset, split, predicted, groupings):

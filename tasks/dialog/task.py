@@ -59,15 +59,15 @@ class DialogTask(task.Task):
     sample_path = "prepared/task1"
     export_call = ("answer = model.respond", ("response", "scores"))
     export_instance = {"history": [{"speaker": "user", "text": "hello"}]}
+    load_dataset = staticmethod(load_dataset)
+    average = staticmethod(mean_of_softmaxes)
+    predictor = DialogPredictor
 
     # === Data ===
 
     def make_sample(self, directory):
         write_babi(directory / "raw")
         prepare("babi-dialog", directory / "raw", directory / "prepared", Settings(name="sample"))
-
-    def load_dataset(self, path):
-        return load_dataset(path)
 
     def save_assets(self, dataset, path):
         """The files of its world, the action mask, and the most frequent sentences of users."""
@@ -110,9 +110,6 @@ class DialogTask(task.Task):
         return split.collate(batch, config.reads, config.entities, length_multiple)
 
     # === Scoring ===
-
-    def average(self, logits):
-        return mean_of_softmaxes(logits)
 
     def contexts(self, split):
         return len(split.answers)
@@ -169,9 +166,6 @@ class DialogTask(task.Task):
             example = {"title": f"{split}, dialog {number + 1}", "instance": {"history": history}}
             found.append({**example, "expected": [dataset.world.candidates[dialog["answers"][-1]]]})
         return found
-
-    def predictor(self, run):
-        return DialogPredictor(run)
 
     def export_inputs(self, instance):
         names = {"history": "text", "speakers": "speaker"}

@@ -65,8 +65,6 @@ class GenerationChat(Chat):
             if found:
                 self.said, self.last = [*turns, found["response"]], found
 
-    # === Commands ===
-
     def beam(self, argument=""):
         if not argument.isdecimal() or not 0 < int(argument) <= 100:
             return f"/beam expects a number from 1 to 100. Received: {argument}"

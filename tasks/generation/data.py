@@ -49,9 +49,6 @@ def text_settings(found, file):
     return make_config(TextSettings, {name: found.get(name) for name in TextSettings.model_fields}, f"{file}: ")
 
 
-# === Pairs and batches ===
-
-
 @dataclasses.dataclass(frozen=True)
 class GenerationSplit:
     """The pairs of a split."""
@@ -104,9 +101,6 @@ class GenerationSplit:
         target = self.target.padded(rows, T, max_target, keep="first")
         before = np.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=self.bos)
         return {"source": source, "target_in": np.where(target == PADDING_ID, PADDING_ID, before)}, target
-
-
-# === Reading ===
 
 
 @dataclasses.dataclass(frozen=True)

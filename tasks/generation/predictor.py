@@ -15,7 +15,6 @@ from data.vocabulary import EOS_ID, UNK_ID
 from engine.devices import choose_xla
 from engine.predictor import Predictor, Size, in_brackets
 from engine.task import check_fields
-from engine.vocabularies import vocabulary_of
 from models.decoding import Decoding, write
 from tasks.generation.data import MAX_SOURCE, TextSettings
 from tasks.generation.search import attention, columns, decoder_of, load_reverse, parse_decoding, rerank, words_of
@@ -55,8 +54,7 @@ class GenerationPredictor(Predictor):
         """`decoding.beam` replies, the best first."""
 
     def __init__(self, run, seed=1):
-        self.vocabulary = vocabulary_of(run)
-        self.model = run.load_model()
+        self.vocabulary, self.model = run.vocabulary, run.load_model()
         choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
         self.text = TextSettings.of(run.dataset["text"])

@@ -16,7 +16,6 @@ from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
 from engine.devices import choose_xla
 from engine.parallel import results_of
 from engine.run import Run
-from engine.vocabularies import vocabulary_of
 from models.decoding import INPUTS, Decoder, Decoding
 from tasks.generation.data import MAX_SOURCE, GenerationSplit
 from tasks.generation.scoring import likelihood
@@ -80,7 +79,7 @@ def load_reverse(path, vocabulary):
     run = Run.open(path)
     if run.model != "seq2seq" or not run.config.reverse:
         raise UserError(f"{path}: expected a run trained with --set reverse=true. Received: {run.model}")
-    if vocabulary_of(run).words != vocabulary.words:
+    if run.vocabulary.words != vocabulary.words:
         raise UserError(f"{path}: expected the vocabulary of the model that writes the replies. Received: another")
     model = run.load_model()
     choose_xla(model, "auto")
@@ -102,9 +101,6 @@ def attention(model, source, ids):
 def words_of(ids, vocabulary):
     """The words of a reply, int `(L,)`, without `_EOS_` and padding."""
     return [vocabulary.words[id - 1] for id in ids.tolist() if id not in (PADDING_ID, EOS_ID)]
-
-
-# === Decoding as text ===
 
 
 @functools.lru_cache(maxsize=64)

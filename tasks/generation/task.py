@@ -13,7 +13,6 @@ from data.samples.__main__ import write_conversations
 from data.vocabulary import PADDING_ID
 from engine import task
 from engine.optimizers import TwoRateAdam, linear_decay
-from engine.vocabularies import vocabulary_of
 from metrics.generation import METRICS, baselines_of, by_source, generation_metrics, perplexity
 from tasks.generation import data
 from tasks.generation.predictor import GenerationPredictor
@@ -63,7 +62,7 @@ class GenerationTask(task.Task):
         a dataset with the split `references`, and the run's own `train` if that still exists."""
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
-        facts, vocabulary = run.dataset, vocabulary_of(run)
+        facts, vocabulary = run.dataset, run.vocabulary
         text = data.TextSettings.of(facts["text"])
         splits = {"references": data.read_references(path, vocabulary, text)}
         if facts["path"] and pathlib.Path(facts["path"]).is_dir():
@@ -121,17 +120,16 @@ class GenerationTask(task.Task):
         Options: `scores_out`, a file for source, target and reply of each pair, separated by tabs, turns by ` / `;
         `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and `reverse_weight`, see `rerank` there.
         """
-        decoding, weight = parse_decoding(options.get("decode")), options.get("reverse_weight", 0.5)
-        search = [decoding_text(decoding)]
+        decoding, reverse_run = parse_decoding(options.get("decode")), options.get("reverse_run")
+        search, weight = decoding_text(decoding), options.get("reverse_weight", 0.5)
         pairs = dataset.splits[split].in_direction_of(model.config)
         nll = likelihood(model, pairs, length_multiple=length_multiple)
         rows, references = by_source(pairs.source_texts, pairs.target_texts)
         sources = pairs.source.take(rows)
         ids, scores = reply(model, sources, decoding, progress=progress, length_multiple=length_multiple)
-        if options.get("reverse_run"):
-            reverse = load_reverse(options["reverse_run"], dataset.vocabulary)
-            ids, _ = rerank(reverse, sources, ids, scores, weight)
-            search.append(f"reranked by {weight:g}")
+        if reverse_run:
+            ids, _ = rerank(load_reverse(reverse_run, dataset.vocabulary), sources, ids, scores, weight)
+            search = f"{search}, reranked by {weight:g}".removeprefix(", ")
         texts = [" ".join(words_of(best, dataset.vocabulary)) for best in ids[:, 0]]
         reply_to = dict(zip((pairs.source_texts[row] for row in rows), texts, strict=True))
         replies = [reply_to[source] for source in pairs.source_texts]
@@ -156,8 +154,8 @@ class GenerationTask(task.Task):
             record["counts"]["unseen"] = len(unseen)
             if 0 < len(unseen) < len(pairs):
                 record["parts"]["without the pairs of train"] = metrics_of(unseen)
-        if any(search):
-            record["search"] = ", ".join(filter(None, search))
+        if search:
+            record["search"] = search
         if baselines:
             train = dataset.splits.get("train")
             train = train.in_direction_of(model.config).target_texts if train else []

@@ -19,9 +19,6 @@ WORD_CHARACTERS = 16  # of a word that are read, as in the paper
 NO_SPAN = -1
 
 
-# === Questions and batches ===
-
-
 @dataclasses.dataclass(frozen=True)
 class Tokens:
     """Ids of each distinct token and of its characters; row 0 is padding."""
@@ -121,9 +118,6 @@ class ReadingSplit:
         """The text of a span of words of a question's context."""
         start, end = self.place(row, first, last)
         return self.texts[self.context[row]][start:end]
-
-
-# === Reading ===
 
 
 @dataclasses.dataclass(frozen=True)

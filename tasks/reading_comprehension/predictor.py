@@ -22,7 +22,6 @@ from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from engine.predictor import Predictor, Size, in_brackets
 from engine.task import check_fields
-from engine.vocabularies import vocabulary_of
 from layers.masking import LOWEST
 from models.bidaf import best_spans
 from tasks.reading_comprehension.confidence import content_words, scale_of, shared_words
@@ -32,9 +31,6 @@ from tasks.reading_comprehension.scoring import MAX_LENGTH
 BATCH_WORDS = 8000  # of the windows that are read at once, padding included
 ENCODING = 100  # words of a question that compare in the time that encoding a word takes
 BEST, SPANS = 5, 100  # answers that are listed, and spans of a window that they are chosen from
-
-
-# === Windows ===
 
 
 class Window(NamedTuple):
@@ -79,9 +75,6 @@ def best_apart(spans, count):
         if len(kept) < count and all(span.last < other.first or other.last < span.first for other in kept):
             kept.append(span)
     return kept
-
-
-# === Answers ===
 
 
 class Found(Config):
@@ -133,12 +126,10 @@ class ReadingComprehensionPredictor(Predictor):
         """Percentage of the words of passage and question without a word vector."""
 
     def __init__(self, run):
-        self.vocabulary = vocabulary_of(run)
-        self.characters = Vocabulary.load(run.path / CHARACTERS)
-        self.model = run.load_model()
+        self.vocabulary, self.characters = run.vocabulary, Vocabulary.load(run.path / CHARACTERS)
+        self.model, self.scale = run.load_model(), scale_of(run)
         self._reader = SpanReader(self.model)
         self.window = max(run.training.max_context, 4 * MAX_LENGTH)  # words
-        self.scale = scale_of(run)
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
         check_fields(self.model.config, sizes, run.path)
 

@@ -57,7 +57,9 @@ def prepare(corpus, source, out, settings):
             splits[split] = [_encode(reader, question, tokens, contexts, numbers) for question in questions]
             statistics[split] = {"file": file.name, **_statistics(splits[split], contexts)}
             if split == "train":
-                words, letters = _count(tokens, contexts, splits[split])
+                lower, texts = [token.lower() for token in tokens], (*contexts, *splits[split])
+                words = collections.Counter(lower[number - 1] for text in texts for number in text["tokens"])
+                letters = collections.Counter("".join("".join(each["text"].split()) for each in contexts))
         if given:
             vocabulary, characters = given.vocabulary, Vocabulary.load(given.path / CHARACTERS)
             table, trained = given.vectors(), given.facts.get("trained_words", 0)
@@ -74,12 +76,6 @@ def prepare(corpus, source, out, settings):
         write(directory, files, corpus, source, settings, {**sizes, **statistics}, trained_words=trained)
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words, {len(characters):,} characters")
-
-
-def _count(tokens, contexts, questions):
-    words = [token.lower() for token in tokens]
-    words = collections.Counter(words[number - 1] for text in (*contexts, *questions) for number in text["tokens"])
-    return words, collections.Counter(char for context in contexts for char in context["text"] if not char.isspace())
 
 
 def _vocabulary(source, words, tokens, vectors, settings):

@@ -55,6 +55,7 @@ class ReadingComprehensionTask(task.Task):
     export_call = ("found = model.answer", ("answer", "start", "score"))
     export_instance = {"passage": "Ann lives in Rome. Bob lives in Paris.", "question": "Where does Bob live?"}
     load_dataset = staticmethod(load_dataset)
+    average = staticmethod(mean_of_logits)
     predictor = ReadingComprehensionPredictor
 
     # === Data ===
@@ -104,9 +105,6 @@ class ReadingComprehensionTask(task.Task):
         return split.collate(rows, max_context, max_question, 2 * length_multiple)
 
     # === Scoring ===
-
-    def average(self, logits):
-        return mean_of_logits(logits)
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by F1."""

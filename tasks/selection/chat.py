@@ -40,8 +40,6 @@ class SelectionChat(Chat):
         self.said.append(found[0].text)
         return [self._shown(found[0].text)]
 
-    # === Commands ===
-
     def more(self, argument=""):
         if not self.found:
             return "Say something first."

@@ -122,7 +122,11 @@ def load_dataset(path, eos_id=None, name=None):
     if (path / ARRAYS).is_dir():
         splits = {split: read_split(path / ARRAYS, split, words) for split in SPLITS}
     else:
-        splits = _read_pickle(path / DATA, eos_id, words)
+        data = pickles.load(path / DATA)
+        if not isinstance(data, (tuple, list)) or len(data) != len(SPLITS):
+            raise UserError(f"{path / DATA}: expected a tuple (train, dev, test). Received: {type(data)}")
+        lists = zip(SPLITS, data, strict=True)
+        splits = {name: _split_of(path / DATA, name, of_split, eos_id, words) for name, of_split in lists}
     return SelectionDataset(path, name or found.get("name", path.name), splits, vectors, vocabulary, **facts)
 
 
@@ -147,16 +151,6 @@ def as_texts(sequences, index, vocabulary):
     return [" ".join(map(vocabulary.word, ids)) for ids in sequences.lists(index)]
 
 
-# === data.pkl ===
-
-
-def _read_pickle(file, eos_id, words):
-    data = pickles.load(file)
-    if not isinstance(data, (tuple, list)) or len(data) != len(SPLITS):
-        raise UserError(f"{file}: expected a tuple (train, dev, test). Received: {type(data)}")
-    return {name: _split_of(file, name, lists, eos_id, words) for name, lists in zip(SPLITS, data, strict=True)}
-
-
 def _split_of(file, name, lists, eos_id, words):
     if not isinstance(lists, dict) or not {"y", "c", "r"} <= lists.keys():
         raise UserError(f"{file}: expected {name} to be a dict with y, c and r")
@@ -177,9 +171,6 @@ def _split_of(file, name, lists, eos_id, words):
     if len(c) and not (split.turns.ids == eos_id).any():
         raise UserError(f"{file}: expected contexts of {name} to hold the id of _EOS_. Received: {eos_id}")
     return split
-
-
-# === arrays/ ===
 
 
 def path_of(directory, split, name):

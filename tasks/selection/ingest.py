@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 
 from base.files import UserError
-from data.flat_arrays import BLOCK, GrowingArray, StoredArray, first_occurrences, flatten, numbering, smallest_type
+from data.flat_arrays import BLOCK, GrowingArray, StoredArray, first_occurrences, flatten, numbering
 from data.text_files import Span
 from engine.cluster import Lost
 from tasks.selection.data import TYPES, path_of
@@ -31,8 +31,6 @@ SPAN = 2**25
 """Bytes of a file that one machine of a cluster reads at a time."""
 UTTERANCES = 2**16
 """Utterances whose words are in memory at once."""
-
-# === Reading ===
 
 
 def blocks_of(reader, file, tokenize, opener=open):
@@ -97,9 +95,6 @@ class _Block:
         return hash(text), start, len(numbers)
 
 
-# === Arrays of a split ===
-
-
 def write_blocks(blocks, directory, split, words):
     """Writes the `blocks_of` a file into the arrays of a split; `words`: `data.flat_arrays.numbering` of the corpus."""
     with contextlib.ExitStack() as stack:
@@ -119,7 +114,7 @@ def encode(directory, split, ids, unknown):
 
     Returns the number of its words that are `unknown`, bool `(len(ids),)`.
     """
-    ids, found = np.asarray(ids, smallest_type(max(ids, default=0))), 0
+    ids, found = np.asarray(ids, "uint16" if max(ids, default=0) < 2**16 else "uint32"), 0
     with GrowingArray(path_of(directory, split, "ids"), ids.dtype) as file:
         for _, numbers in StoredArray(path_of(directory, split, "words")).blocks():
             file.write(ids[numbers])
@@ -127,9 +122,6 @@ def encode(directory, split, ids, unknown):
     for name in NUMBERED.keys() - TYPES.keys():
         path_of(directory, split, name).unlink()
     return found
-
-
-# === Training text ===
 
 
 class Utterances:

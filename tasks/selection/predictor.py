@@ -16,7 +16,6 @@ from data.tokenizers import words_of
 from engine.parallel import compile_for_all_sizes
 from engine.predictor import Predictor, Size, in_brackets
 from engine.run import VOCABULARY
-from engine.vocabularies import vocabulary_of
 from tasks.selection.data import text_settings
 from tasks.selection.scoring import score
 from tasks.selection.split import SelectionSplit, inputs_of
@@ -57,7 +56,7 @@ class SelectionPredictor(Predictor):
     def __init__(self, run):
         if not (run.path / VOCABULARY).is_file():
             raise UserError(f"{run.path} cannot answer text: its dataset had no {VOCABULARY}")
-        self.text, self.model, self.vocabulary = text_settings(run), run.load_model(), vocabulary_of(run)
+        self.text, self.model, self.vocabulary = text_settings(run), run.load_model(), run.vocabulary
         compile_for_all_sizes(self.model)
 
     def answer(self, instances):

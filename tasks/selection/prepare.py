@@ -192,8 +192,16 @@ def _encoded(arrays, files, vocabulary, words, rows, candidates):
         split = splits[name] = read_split(arrays, name, rows + vocabulary.hashed)
         if file:
             statistics[name] = {"file": file.name, **_statistics(split, unknown)}
-            if name != "train" and candidates:
-                _warn_of_candidates(file, split, candidates)
+            sizes = np.bincount(split.context)
+            unexpected = np.flatnonzero(sizes != candidates) if name != "train" and candidates else ()
+            if len(unexpected):
+                line = np.searchsorted(split.context, unexpected[0]) + 1
+                print(
+                    f"warning: {file}, line {line}: expected {candidates} candidates per context (--candidates). "
+                    f"Received: {sizes[unexpected[0]]}; {len(unexpected)} of {len(sizes)} contexts do not have "
+                    f"{candidates}",
+                    file=sys.stderr,
+                )
     return splits, statistics
 
 
@@ -239,18 +247,6 @@ def _statistics(split, unknown):
         "contexts_without_negative": int(np.sum(positive == candidates)),
         "candidates_x_contexts": ", ".join(f"{size} x {count:,}" for size, count in sizes),
     }
-
-
-def _warn_of_candidates(file, split, expected):
-    sizes = np.bincount(split.context)
-    unexpected = np.flatnonzero(sizes != expected)
-    if len(unexpected):
-        line = np.searchsorted(split.context, unexpected[0]) + 1
-        print(
-            f"warning: {file}, line {line}: expected {expected} candidates per context (--candidates). "
-            f"Received: {sizes[unexpected[0]]}; {len(unexpected)} of {len(sizes)} contexts do not have {expected}",
-            file=sys.stderr,
-        )
 
 
 # === Words of a lexical match ===

@@ -51,7 +51,8 @@ class SelectionSplit:
         >>> SelectionSplit.of([[5, 6, 1, 1, 7, 1]], [[8]], [1], eos_id=1).turns.lists()
         [[5, 6], [], [7]]
         """
-        new = [i == 0 or _differ(context, contexts[i - 1]) for i, context in enumerate(contexts)]
+        pairs = zip(contexts[1:], contexts, strict=False)
+        new = [True, *(one is not other and list(one) != list(other) for one, other in pairs)][: len(contexts)]
         distinct = Sequences.of(list(itertools.compress(contexts, new)))
         turns, count = _cut_turns(distinct, eos_id)
         return cls(
@@ -128,10 +129,6 @@ class SelectionSplit:
         return [contexts[i] for i in place], responses
 
 
-def _differ(context, other):
-    return context is not other and list(context) != list(other)
-
-
 def _cut_turns(contexts, eos_id):
     """The turns of all contexts, and the number of turns of each context; both share the ids of `contexts`."""
     is_end = np.append(contexts.ids == eos_id, True)
@@ -157,9 +154,6 @@ def inputs_of(split, config, contexts, responses, length_multiple):
         whole = split.collate(contexts, responses, lexical.turns, lexical.words, length_multiple)
         inputs |= {"context": whole["turns"], "candidates": whole["responses"]}
     return inputs
-
-
-# === Training ===
 
 
 def training_batches(split, config, training, rng):

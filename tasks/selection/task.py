@@ -67,6 +67,10 @@ class SelectionTask(task.Task):
     headline = ("R10@1", "MAP")
     batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
     load_options = ("eos_id", "name")
+    load_dataset = staticmethod(load_dataset)
+    training_batches = staticmethod(batches.training_batches)
+    average = staticmethod(mean_of_logits)
+    predictor = SelectionPredictor
     export_call = ("ranked = model.rank", ("order", "scores"))
     export_instance = {
         "turns": ["hi", "how do i mount a usb stick?"],
@@ -79,9 +83,6 @@ class SelectionTask(task.Task):
         write_smn(directory / "raw")
         settings = Settings(name="sample", min_count=1, dimension=64, tokenizer="terms")
         prepare("smn", directory / "raw", directory / "prepared", settings)
-
-    def load_dataset(self, path, eos_id=None, name=None):
-        return load_dataset(path, eos_id, name)
 
     def config_fields(self, dataset):
         rows, dimension = dataset.vectors.shape
@@ -125,17 +126,11 @@ class SelectionTask(task.Task):
             return scoring.softmax_loss
         return functools.partial(scoring.pointwise_loss, clip=training.loss_clip)
 
-    def training_batches(self, split, config, training, rng):
-        return batches.training_batches(split, config, training, rng)
-
     def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
         return batches.inputs_of(split, config, contexts, responses, length_multiple), labels.astype(np.float32)
 
     # === Scoring ===
-
-    def average(self, logits):
-        return mean_of_logits(logits)
 
     def contexts(self, split):
         return len(split.context_turns)
@@ -146,31 +141,19 @@ class SelectionTask(task.Task):
         metrics = scoring.rank("dev cannot be scored", scores, split).metrics
         return metrics, metrics["R10@1"] + metrics["R10@2"]
 
-    def measure(
-        self,
-        model,
-        dataset,
-        split,
-        run,
-        baselines=True,
-        progress=iter,
-        length_multiple=4,
-        ties="loss",
-        scores_out=None,
-        partial_batches="keep",
-    ):
+    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
         """Scores a split; see `engine.task.Task.measure`, `metrics.ranking.ranking_metrics` for `ties`, evaluate.py.
 
         `scores_out` gets a line `score TAB label` for each line, as DAM's release has them. With
         `partial_batches="drop"`, 49,996 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain at a batch size of
         256, as there.
         """
-        lines = dataset.splits[split]
+        lines, ties, kept = dataset.splits[split], options.get("ties", "loss"), options.get("partial_batches", "keep")
         scores = scoring.score(model, lines, model.config, progress, length_multiple)
-        if partial_batches == "drop":
+        if kept == "drop":
             scores = scores[: scoring.whole_batches(lines.context, run.training.batch_size)]
-        if scores_out:
-            with atomic_file(scores_out) as file:
+        if options.get("scores_out"):
+            with atomic_file(options["scores_out"]) as file:
                 file.writelines(f"{score}\t{label}\n" for score, label in zip(scores, lines.label, strict=False))
 
         def ranked(values):
@@ -181,7 +164,7 @@ class SelectionTask(task.Task):
             "metrics": result.metrics,
             "counts": {**result.counts, "lines": len(scores)},
             "ties": ties,
-            "partial_batches": partial_batches,
+            "partial_batches": kept,
             "baselines": {name: ranked(values).metrics for name, values in others.items()},
         }
 
@@ -208,9 +191,6 @@ class SelectionTask(task.Task):
             expected = list(itertools.compress(candidates, lines.label[of_context]))
             found.append({"title": f"{split}, context {number + 1}", "instance": instance, "expected": expected})
         return found
-
-    def predictor(self, run):
-        return SelectionPredictor(run)
 
     def export_archive(self, run, model, vocabulary):
         from tasks.selection.export import selection_archive  # needs TensorFlow, whatever Keras's backend

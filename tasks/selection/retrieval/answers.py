@@ -89,7 +89,7 @@ def without_duplicates(answers, said, count=None):
     taken, kept = [_word_set(text) for text in said], []
     for answer in answers:
         words = _word_set(answer.text)
-        if not any(_alike(words, other) for other in taken):
+        if not any(len(words & other) >= ALIKE * len(words | other) for other in taken):
             taken.append(words)
             kept.append(answer)
         if len(kept) == count:
@@ -99,11 +99,6 @@ def without_duplicates(answers, said, count=None):
 
 def _word_set(text):
     return frozenset(word for word in words_of(text, "terms") if any(map(str.isalnum, word))) or frozenset([text])
-
-
-def _alike(one, other):
-    shared = len(one & other)
-    return shared >= ALIKE * (len(one) + len(other) - shared)
 
 
 class AnsweringPredictor(Predictor):

@@ -13,6 +13,7 @@ import re
 import bm25s
 import numpy as np
 import scipy.sparse
+from usearch.index import Index as NearestVectors
 
 from base.files import UserError, atomic_directory, check_output, checksum, checksums_of, seal
 from data.corpora import CORPORA
@@ -82,7 +83,8 @@ def build(predictor, out, conversations, made_of=()):
         sizes = {"responses": len(responses), "pairs": len(turns), "utterances": stored, "words": len(words) - 1}
         left_out = len(np.unique(store.numbers[store.places > 0])) - len(responses)
         del store  # the graph of the vectors takes the most memory
-        nearest = files.new_vectors(encoder.dimension)
+        dimension = encoder.response_words.shape[1]
+        nearest = NearestVectors(ndim=dimension, metric="cos", dtype="f16", connectivity=16, expansion_add=64)
         for part in parts(responses[:, None], known):
             nearest.add(len(nearest) + np.arange(len(part)), encoder.responses(part), threads=2)
         nearest.save(directory / files.VECTORS)

@@ -61,11 +61,6 @@ class PairEncoder:
         arrays = vectors @ project_X, vectors @ project_Y, weights, x @ project_X, y @ project_Y
         return cls(*(array.astype(np.float32) for array in arrays))
 
-    @property
-    def dimension(self):
-        """`D`."""
-        return self.context_words.shape[1]
-
     def contexts(self, texts):
         """Unit vectors of contexts, `Sequences` of word ids, float32 `(texts, D)`; zeros where no word is known."""
         return self._vectors(texts, self.context_words, self.context_mean)

@@ -150,11 +150,6 @@ class RetrievalIndex:
         return Sequences.of([self.vocabulary.encode(words) for words in texts])
 
 
-def new_vectors(dimension):
-    """An empty index of vectors, in half precision."""
-    return NearestVectors(ndim=dimension, metric="cos", dtype="f16", connectivity=16, expansion_add=64)
-
-
 def best_by_words(index, ids, count):
     """The numbers of at most `count` documents with the highest BM25 scores above 0, the best first.
 
