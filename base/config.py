@@ -89,7 +89,7 @@ def sentence(error, config_class=None):
     """The first problem of a `ValidationError` of a class, in one sentence."""
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
+    if first["type"] == "extra_forbidden" and config_class:
         return f"{config_class.__name__} has no field {name!r}; it has {', '.join(config_class.model_fields)}"
     if first["type"] == "missing":
         return f"{config_class.__name__ + ': ' if config_class else ''}the field {name} is missing"

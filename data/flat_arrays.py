@@ -18,7 +18,7 @@ BLOCK = 2**20
 
 
 class GrowingArray:
-    """An array of integers that grows in a `.npy` file, which is complete after `close`; it occupies no memory."""
+    """An array of integers that grows in a `.npy` file, complete after the `with` block; it occupies no memory."""
 
     def __init__(self, path, dtype):
         self._dtype, self._length = np.dtype(dtype), 0
@@ -29,7 +29,9 @@ class GrowingArray:
         return self
 
     def __exit__(self, *error):
-        self.close()
+        self._file.seek(0)
+        self._write_header()  # with the final length
+        self._file.close()
 
     def __len__(self):
         return self._length
@@ -38,13 +40,6 @@ class GrowingArray:
         """Appends an array."""
         np.asarray(values, self._dtype).tofile(self._file)
         self._length += len(values)
-
-    def close(self):
-        """Writes the final length into the header."""
-        if not self._file.closed:
-            self._file.seek(0)
-            self._write_header()
-            self._file.close()
 
     def _write_header(self):
         header = {"descr": self._dtype.str, "fortran_order": False, "shape": (self._length,)}

@@ -41,12 +41,12 @@ def existing_directory(directory, of="a corpus"):
     return directory
 
 
-def find_files(directory, patterns):
+def find_files(directory, patterns, of="a corpus"):
     """The files of a directory that match some patterns, ordered by pattern, then by name; a `UserError` if none.
 
     A file with `.gz` matches too, unless the same file without `.gz` exists.
     """
-    found = {}  # without `.gz` -> file
+    directory, found = existing_directory(directory, of), {}  # without `.gz` -> file
     for pattern in patterns:
         for path in [*sorted(directory.glob(pattern)), *sorted(directory.glob(f"{pattern}.gz"))]:
             found.setdefault(str(path).removesuffix(".gz"), path)

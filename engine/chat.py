@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import pathlib
+import re
 import sys
 
 from rich.console import Console
@@ -38,8 +39,10 @@ class Chat(abc.ABC):
     HELP = ""
     """The commands, one per line, and a remark about the model."""
 
-    commands = {}
-    """`{name: function}`; a function takes the text after the name and returns something that `rich` prints."""
+    @property
+    def commands(self):
+        """`{name: method}` of the commands; a method takes the text after the name, returns something to print."""
+        return {f"/{name}": getattr(self, name) for name in re.findall(r"^/(\w+)", self.HELP, re.MULTILINE)}
 
     def help(self):
         """Text that `/help` adds to `HELP`; nothing here."""

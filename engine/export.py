@@ -34,6 +34,7 @@ def export(task, run, out, version=1, **options):
     if len(vocabulary) != model.config.vocabulary_size:
         expected = f"expected {model.config.vocabulary_size} words, as the model has"
         raise UserError(f"{run.path / VOCABULARY}: {expected}. Received: {len(vocabulary)}")
+    without_cudnn(model)
     archive = task.export_archive(run, model, vocabulary, **options)
     with atomic_directory(path) as directory:
         archive.write_out(directory, verbose=False)

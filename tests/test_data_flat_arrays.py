@@ -27,7 +27,8 @@ def test_a_growing_array_is_what_numpy_reads(tmp_path, dtype):
         assert len(file) == 23
     found = np.load(tmp_path / "a.npy")
     assert found.dtype == dtype and found.tolist() == values.tolist()
-    GrowingArray(tmp_path / "a.npy", dtype).close()
+    with GrowingArray(tmp_path / "a.npy", dtype):
+        pass
     assert np.load(tmp_path / "a.npy").tolist() == []
 
 

@@ -10,10 +10,10 @@ import pathlib
 from typing import Annotated
 
 from absl import flags
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from base import cli
-from base.config import Config, Positive, sentence
+from base.config import Config, Positive
 from base.files import UserError, atomic_directory
 from data.text_files import read_json
 
@@ -33,14 +33,6 @@ class ReleaseConf(Config, extra="ignore"):
     end_of_turn: Annotated[int, Field(ge=1, alias="_EOS_")]
     learning_rate: Annotated[float, Field(gt=0)]
     batch_size: Positive
-
-
-def read_config(path):
-    """Reads the release's conf dict; a missing file or a wrong entry is a `UserError`."""
-    try:
-        return ReleaseConf.of(read_json(path))
-    except ValidationError as error:
-        raise UserError(f"{path}: {sentence(error, ReleaseConf)}") from error
 
 
 def read_checkpoint(prefix):
@@ -157,7 +149,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
 
     selection = TASKS["selection"]
     with atomic_directory(out) as directory:  # first, so that one in use is refused at once
-        conf, tensors = read_config(config), read_checkpoint(checkpoint)
+        conf, tensors = read_json(config, ReleaseConf), read_checkpoint(checkpoint)
         settings = model_config(tensors, conf)
         given = {"batch_size": conf.batch_size, "learning_rate": conf.learning_rate, "precision": "float32"}
         training = selection.Training(**given, **selection.release_training)

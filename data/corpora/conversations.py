@@ -6,7 +6,7 @@ LCCC's characters are separated by spaces, which the tokenizer of this corpus ig
 """
 
 from base.files import UserError
-from data.text_files import bad_line, existing_directory, find_files, read_lines
+from data.text_files import bad_line, find_files, read_lines
 
 TOKENIZER = "mixed"
 NAMES = {"train": ("train*", "toy_train*"), "dev": ("dev*", "valid*", "toy_valid*")}
@@ -15,7 +15,6 @@ NAMES = {"train": ("train*", "toy_train*"), "dev": ("dev*", "valid*", "toy_valid
 
 def find_splits(directory):
     """The files of a directory, `{"train": [files], "dev": [files]}`."""
-    directory = existing_directory(directory)
     return {split: find_files(directory, [f"{name}.txt" for name in names]) for split, names in NAMES.items()}
 
 

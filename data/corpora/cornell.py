@@ -8,7 +8,7 @@ import html
 import itertools
 import re
 
-from data.text_files import bad_line, existing_directory, find_files, read_lines
+from data.text_files import bad_line, find_files, read_lines
 
 TOKENIZER = "words"
 SEPARATOR = " +++$+++ "
@@ -25,7 +25,6 @@ LOST_APOSTROPHE = re.compile("([A-Za-z])\ufffd([A-Za-z])")
 
 def find_splits(directory):
     """The two files of the corpus: the same for train and dev, which `read` separates by `HELD_OUT`."""
-    directory = existing_directory(directory)
     files = [find_files(directory, [name])[0] for name in FILES]
     return {"train": files, "dev": files}
 

@@ -9,7 +9,7 @@ prepared with the tokenizer of its language, `mixed` for Chinese.
 import re
 
 from data.corpora.conversations import utterances
-from data.text_files import existing_directory, find_files, read_lines
+from data.text_files import find_files, read_lines
 
 TOKENIZER = "words"
 END = "__eou__"
@@ -24,7 +24,6 @@ OTHER = re.compile(rf"\b(o|ma) ?{APOSTROPHE} ?(clock|am)\b", re.IGNORECASE)
 
 def find_splits(directory):
     """The file of each split, `{"train": [file], "dev": [file]}`: the first of `NAMES` that exists."""
-    directory = existing_directory(directory)
     return {split: find_files(directory, names)[:1] for split, names in NAMES.items()}
 
 

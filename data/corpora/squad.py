@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from base.files import UserError
-from data.text_files import existing_directory, find_files, read_json
+from data.text_files import find_files, read_json
 
 MARKS = "\u0300-\u036f"  # combining ones, which are no letters to a regular expression
 TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|\w[\w{MARKS}]*|[^\w\s]")
@@ -79,8 +79,7 @@ def find_splits(directory):
 
     Only `train-*.json` may have other starts, in `train-*.ambiguous_starts.json`.
     """
-    directory = existing_directory(directory, "SQuAD")
-    found = (find_files(directory, [f"{split}-*.json"]) for split in ("train", "dev"))
+    found = (find_files(directory, [f"{split}-*.json"], "SQuAD") for split in ("train", "dev"))
     train, dev = (min(paths, key=lambda path: "ambiguous_starts" in path.name) for paths in found)
     others = train.with_name(train.name.removesuffix(".gz").removesuffix(".json") + ".ambiguous_starts.json")
     return {"train": (train, others if others.is_file() else None), "dev": (dev, None)}

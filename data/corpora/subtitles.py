@@ -8,7 +8,7 @@ Lines have no final punctuation and often contain spaces. No speakers are given:
 
 import re
 
-from data.text_files import bad_line, existing_directory, find_files, read_lines
+from data.text_files import bad_line, find_files, read_lines
 
 TOKENIZER = "mixed"
 HELD_OUT = 20
@@ -18,7 +18,7 @@ STYLE = re.compile(r"\{\\[^}]*\}")  # of ASS subtitles, {\an8}
 
 def find_splits(directory):
     """The files `*.conv`: the same for train and dev, which `read` separates by `HELD_OUT`."""
-    files = find_files(existing_directory(directory), ["*.conv"])
+    files = find_files(directory, ["*.conv"])
     return {"train": files, "dev": files}
 
 

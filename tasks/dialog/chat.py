@@ -23,7 +23,6 @@ class DialogChat(Chat):
 
     def __init__(self, predictor):
         self.predictor = predictor
-        self.commands = {"/attention": self.attention, "/explain": self.attention, "/reset": self.reset}
         self.reset()
 
     def reset(self, _=""):
@@ -72,3 +71,5 @@ class DialogChat(Chat):
         for place in sorted(np.argsort(-weights.max(axis=1), kind="stable")[:SHOWN]):
             table.add_row(found["rows"][place], *(f"{weight:.2f}" for weight in weights[place]))
         return table
+
+    explain = attention

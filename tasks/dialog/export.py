@@ -11,7 +11,7 @@ import tensorflow as tf
 from data.corpora.babi_dialog import SILENCE
 from data.sequences import stack
 from data.vocabulary import word_table
-from engine.export import of_shape, without_cudnn
+from engine.export import of_shape
 from layers.masking import LOWEST, masked_softmax
 from tasks.dialog.predictor import BEST, SIGNS
 from tasks.dialog.prepare import SPEAKERS
@@ -201,7 +201,6 @@ def dialog_archive(model, world, mask):
     These are the fields of `tasks.dialog.predictor.DialogPredictor.Answer`, which also has the further responses.
     """
     responder = _Responder(model, world, mask)
-    without_cudnn(model)
     archive, text = keras.export.ExportArchive(), responder.text
     for each in (responder.with_attention, text.words, text.surfaces, responder.numbers, responder.speakers):
         archive.track(each)

@@ -63,8 +63,6 @@ class DialogTask(task.Task):
     average = staticmethod(mean_of_softmaxes)
     predictor = DialogPredictor
 
-    # === Data ===
-
     def make_sample(self, directory):
         write_babi(directory / "raw")
         prepare("babi-dialog", directory / "raw", directory / "prepared", Settings(name="sample"))
@@ -84,8 +82,6 @@ class DialogTask(task.Task):
     def derived_fields(self, dataset):
         sentences = dataset.splits["train"].sentences, dataset.world.encoded_candidates
         return {"max_words": round_up(max(int(each.words.lengths.max()) for each in sentences), WORDS)}
-
-    # === Training ===
 
     def initialise(self, model, dataset, training):
         dataset.world.put_into(model)
@@ -108,8 +104,6 @@ class DialogTask(task.Task):
 
     def collate(self, split, config, batch, length_multiple):
         return split.collate(batch, config.reads, config.entities, length_multiple)
-
-    # === Scoring ===
 
     def contexts(self, split):
         return len(split.answers)
@@ -149,8 +143,6 @@ class DialogTask(task.Task):
 
     def describe(self, record):
         return "{dialogs:,} dialogs, {responses:,} responses".format(**record["counts"]), None
-
-    # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
         """The first sentences of dialogs."""

@@ -24,17 +24,9 @@ class GenerationChat(Chat):
         self.predictor, self.said, self.last = predictor, [], None
         turns = predictor.text.turns
         self.HELP = (ONE_TURN if turns == 1 else SEVERAL_TURNS.format(turns=turns)) + self.HELP
-        self.commands = {
-            "/beam": self.beam,
-            "/sample": self.sample,
-            "/attention": self.attention,
-            "/explain": self.attention,
-            "/reset": self.reset,
-        }
         if reverse_run:
             predictor.rerank_by(reverse_run, reverse_weight)
             self.HELP += "\n/reverse W      how much the reverse model counts, from 0 to 1"
-            self.commands["/reverse"] = self.reverse
 
     def reply(self, text):
         """Yields the reply, and after a beam search a note with all replies and their scores.
@@ -101,3 +93,5 @@ class GenerationChat(Chat):
             return "This model has no attention."
         [found] = self.last["attention"]
         return draw_if_named([found], path) or heat_map(found)
+
+    explain = attention

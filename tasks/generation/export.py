@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from data.tokenizers import TOKENIZERS, GraphTokenizer
 from data.vocabulary import EOS_ID, UNK_ID, word_table
-from engine.export import of_shape, without_cudnn
+from engine.export import of_shape
 from models.decoding import decode
 from tasks.generation.data import MAX_SOURCE
 from tasks.generation.search import columns
@@ -60,7 +60,6 @@ def generation_archive(model, vocabulary, text, decoding, seed=1):
     same replies to the same request.
     """
     text = GenerationText(vocabulary, text)
-    without_cudnn(model)
 
     def reply(turns):
         source = text.source(of_shape(turns, "turns", "BT"))

@@ -50,8 +50,6 @@ class GenerationTask(task.Task):
     load_dataset = staticmethod(data.load_dataset)
     predictor = GenerationPredictor
 
-    # === Data ===
-
     def make_sample(self, directory):
         raw, settings = directory / "raw", Settings(name="sample-chat", tokenizer="words", turns=2)
         write_conversations(raw)
@@ -74,8 +72,6 @@ class GenerationTask(task.Task):
 
     def derived_fields(self, dataset):
         return {} if dataset.vectors is None else {"embedding_dim": dataset.vectors.shape[1]}
-
-    # === Training ===
 
     def initialise(self, model, dataset, training):
         """Puts the dataset's word vectors, where it has some, into a fresh model."""
@@ -101,8 +97,6 @@ class GenerationTask(task.Task):
 
     def collate(self, split, config, batch, length_multiple):
         return split.in_direction_of(config).collate(batch, length_multiple, data.MAX_SOURCE, data.MAX_TARGET)
-
-    # === Scoring ===
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by 1 / perplexity."""
@@ -172,8 +166,6 @@ class GenerationTask(task.Task):
         unit = f"Perplexity is per token of the tokenizer {record['unit']}, the end of a target included"
         caption = f"{unit}; BLEU by sacrebleu on these tokens, {compared}."
         return f"{counted}; {record.get('search', 'greedy search')}", caption
-
-    # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
         pairs, found = dataset.splits[split], []

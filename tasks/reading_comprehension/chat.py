@@ -22,9 +22,7 @@ class ReadingComprehensionChat(Chat):
                 with a name all of it as a picture: /explain a.png"""
 
     def __init__(self, predictor):
-        self.predictor = predictor
-        self.commands = {"/read": self.read, "/explain": self.explain}
-        self.paragraphs, self.last = [], None
+        self.predictor, self.paragraphs, self.last = predictor, [], None
 
     def read(self, path=""):
         try:

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from data.vocabulary import word_table
-from engine.export import of_shape, without_cudnn
+from engine.export import of_shape
 from layers.masking import LOWEST, MASKED_LOGIT
 from models.bidaf import best_spans
 from tasks.reading_comprehension.data import WORD_CHARACTERS
@@ -74,7 +74,6 @@ def reading_archive(model, vocabulary, characters):
     answers that share no word. `vocabulary` and `characters` are those of the model's words and characters.
     """
     text = ReadingText(vocabulary, characters)
-    without_cudnn(model)
 
     def answer(passage, question):
         passage, question = of_shape(passage, "passage", "B"), of_shape(question, "question", "B")

@@ -55,7 +55,6 @@ RECIPES = {
     "bidaf-paper": Recipe("BiDAF, AdaDelta", "bidaf", "squad", {}, {**PAPER, **ADADELTA}),
     "bidaf-short": _short(DOT),
     "bidaf-short-official": _short(f"official end pointer, {DOT}", end_pointer="official"),
-    "bidaf-short-glorot": _short("similarity starts by Glorot", similarity_start="glorot"),
     "bidaf-short-no-characters": _short(f"no characters, {DOT}", use_characters=False),
     "bidaf-short-no-words": _short(f"no words, {DOT}", use_words=False),
     "bidaf-short-no-c2q": _short(f"no C2Q, {DOT}", c2q=False),
@@ -65,8 +64,6 @@ RECIPES = {
     "bidaf-short-tuned": _short(f"{DOT}, 1,000 words tuned", tuned_words=1000),
     "bidaf-short-unknown": _short(f"{DOT}, trained unknown words", train_unknown=True),  # --trained_words=10
     "bidaf-short-adadelta": _short(f"{DOT}, AdaDelta", {**SHORT, **ADADELTA}),
-    "bidaf-short-decay": _short(f"{DOT}, linear decay", {**SHORT, "decay": 0.02}),
     "bidaf-short-dynamic": _short(f"{DOT}, dynamic attention", attention="dynamic"),
-    "bidaf-short-mlp-similarity": _short(f"{DOT}, similarity by MLP", similarity="mlp"),
     "bidaf-short-mlp-fusion": _short(f"{DOT}, fusion by MLP", fusion="mlp"),
 }

@@ -58,8 +58,6 @@ class ReadingComprehensionTask(task.Task):
     average = staticmethod(mean_of_logits)
     predictor = ReadingComprehensionPredictor
 
-    # === Data ===
-
     def make_sample(self, directory):
         write_squad(directory / "raw")
         prepare("squad", directory / "raw", directory / "prepared", Settings(name="sample-reading"))
@@ -73,8 +71,6 @@ class ReadingComprehensionTask(task.Task):
 
     def derived_fields(self, dataset):
         return {"trained_words": dataset.trained_words}
-
-    # === Training ===
 
     def initialise(self, model, dataset, training):
         """Puts the dataset's word vectors into a fresh model."""
@@ -103,8 +99,6 @@ class ReadingComprehensionTask(task.Task):
     def collate(self, split, config, batch, length_multiple):
         rows, max_context, max_question = batch
         return split.collate(rows, max_context, max_question, 2 * length_multiple)
-
-    # === Scoring ===
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by F1."""
@@ -172,8 +166,6 @@ class ReadingComprehensionTask(task.Task):
     def describe(self, record):
         counts = record["counts"]
         return f"{counts['questions']:,} questions on {counts['contexts']:,} contexts", None
-
-    # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
         questions, found = dataset.splits[split], []

@@ -23,7 +23,6 @@ class SelectionChat(Chat):
         self.candidates = (
             [] if index else [Hit(line.strip()) for _, line in read_lines(candidates, "an answer per line") if line]
         )
-        self.commands = {"/more": self.more, "/explain": self.explain, "/reset": self.reset}
         self.reset()
 
     def reply(self, text):

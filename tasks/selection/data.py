@@ -19,14 +19,15 @@ from collections.abc import Hashable
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from base.config import Config, Positive, sentence
+from base.config import Config, Positive
 from base.files import UserError
 from data import pickles
 from data.flat_arrays import StoredArray
 from data.prepared import FACTS, VECTORS, VOCABULARY, Dataset, checked, read_facts, read_vectors
 from data.sequences import Sequences
+from data.text_files import validated
 from data.tokenizers import TOKENIZERS, WHITESPACE
 from data.vocabulary import Vocabulary
 from tasks.selection.recipes import PUBLISHED_CORPORA
@@ -63,10 +64,7 @@ class Facts(Config):
 
 def facts_of(found, file):
     """The `Facts` in the JSON object of a file, as a dict; a wrong one is a `UserError`."""
-    try:
-        return Facts.of({name: found[name] for name in Facts.model_fields.keys() & found.keys()}).to_json()
-    except ValidationError as error:
-        raise UserError(f"{file}: {sentence(error, Facts)}") from error
+    return validated(file, Facts, {name: found[name] for name in Facts.model_fields.keys() & found.keys()}).to_json()
 
 
 def text_settings(run):

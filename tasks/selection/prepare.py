@@ -123,9 +123,6 @@ def prepare(corpus, source, out, settings, ray=False):
         )
 
 
-# === Steps ===
-
-
 def _read(reader, files, text, arrays, progress, ray):
     """Writes the lines of all files as arrays of numbered words; returns the list of words."""
 
@@ -223,9 +220,6 @@ def _stored(arrays, splits, eos_id, storage):
     return {DATA: tuple(lists)}
 
 
-# === Statistics ===
-
-
 def _statistics(split, unknown):
     """Statistics of a split with `unknown` words outside the vocabulary; each context counts once.
 
@@ -247,9 +241,6 @@ def _statistics(split, unknown):
         "contexts_without_negative": int(np.sum(positive == candidates)),
         "candidates_x_contexts": ", ".join(f"{size} x {count:,}" for size, count in sizes),
     }
-
-
-# === Words of a lexical match ===
 
 
 def document_weights(split, ids, stems=None):

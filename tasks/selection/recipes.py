@@ -17,12 +17,19 @@ TRAINING |= {"negatives": "fresh", "validations_per_epoch": 4}
 FOUR_NEGATIVES = TRAINING | {"batch_size": 16, "decay_steps": 400, "negatives_per_positive": 4, "ema": 0.998}
 HASHED = "ubuntu-irc, prepared with --tokenizer=terms --hashed_words=50000"
 SHAPE = "2 levels, 6 x 24 words, fresh negatives, softmax"
+LONG_SHAPE = "2 levels, 9 x 27 words, 250-d vectors, 4 fresh negatives, softmax"
 
 
 def _short(title, epochs=1.0, loss_clip=0.0, **config):
     """`dam-ubuntu-irc-two-levels` for fewer epochs: compares variants at equal budgets."""
     training = TRAINING | {"precision": "float32", "epochs": epochs, "loss_clip": loss_clip}
     return Recipe(title.format(SHAPE), "dam", "ubuntu-irc", UBUNTU_IRC | config, training)
+
+
+def _lexical(title, config, training, corpus=HASHED, **lexical):
+    """With the lexical match, an extension; see docs/dam.md."""
+    config = config | {f"lexical.{name}": value for name, value in lexical.items()}
+    return Recipe(f"DAM, {title}", "dam", corpus, config, training)
 
 
 RECIPES = {
@@ -47,36 +54,28 @@ RECIPES = {
         training=RELEASE | {"epochs": 20.0, "precision": "bfloat16", "validations_per_epoch": 4, "patience": 4},
     ),
     "dam-ubuntu-irc-two-levels": _short("DAM, {}", epochs=2.0),
-    "dam-ubuntu-irc-lexical": Recipe(  # an extension, see docs/dam.md
-        title=f"DAM, {SHAPE}, 16 x TF-IDF, averaged weights",
-        model="dam",
-        corpus=HASHED,
-        config=UBUNTU_IRC | {"lexical.gain": 16.0},
-        training=TRAINING | {"epochs": 3.0, "ema": 0.998},
+    "dam-ubuntu-irc-lexical": _lexical(
+        f"{SHAPE}, 16 x TF-IDF, averaged weights", UBUNTU_IRC, TRAINING | {"epochs": 3.0, "ema": 0.998}, gain=16.0
     ),
-    "dam-ubuntu-irc-candidates": Recipe(  # continues the one above with four negatives at a time, see docs/dam.md
-        title="DAM, 2 levels, 6 x 24 words, 4 fresh negatives, softmax, 18 x TF-IDF^1.5, averaged weights, pre-trained",
-        model="dam",
-        corpus=HASHED,
-        config=UBUNTU_IRC | {"lexical.gain": 18.0, "lexical.power": 1.5},
-        training=FOUR_NEGATIVES
-        | {"epochs": 0.5, "learning_rate": 3e-4, "decay_steps": 300, "validations_per_epoch": 8},
+    "dam-ubuntu-irc-candidates": _lexical(  # continues the one above with four negatives at a time
+        "2 levels, 6 x 24 words, 4 fresh negatives, softmax, 18 x TF-IDF^1.5, averaged weights, pre-trained",
+        UBUNTU_IRC,
+        FOUR_NEGATIVES | {"epochs": 0.5, "learning_rate": 3e-4, "decay_steps": 300, "validations_per_epoch": 8},
+        **{"gain": 18.0, "power": 1.5},
     ),
-    "dam-ubuntu-irc-vectors": Recipe(  # all at once, vectors of whole conversations and general ones: docs/dam.md
-        title="DAM, 2 levels, 9 x 27 words, 250-d vectors, 4 fresh negatives, softmax, 18 x TF-IDF^1.5, averaged "
-        "weights",
-        model="dam",
-        corpus=f"{HASHED} --word2vec_text=conversations --window=30 --general_vectors=GLOVE",
-        config=LONGER | {"lexical.gain": 18.0, "lexical.power": 1.5},
-        training=FOUR_NEGATIVES,
+    "dam-ubuntu-irc-vectors": _lexical(  # all at once, vectors of whole conversations and general ones
+        f"{LONG_SHAPE}, 18 x TF-IDF^1.5, averaged weights",
+        LONGER,
+        FOUR_NEGATIVES,
+        f"{HASHED} --word2vec_text=conversations --window=30 --general_vectors=GLOVE",
+        **{"gain": 18.0, "power": 1.5},
     ),
-    "dam-ubuntu-irc-stems": Recipe(  # the same, for half an epoch; the cosine is of sets of stems
-        title="DAM, 2 levels, 9 x 27 words, 250-d vectors, 4 fresh negatives, softmax, 30 x TF-IDF^1.5 of stems, "
-        "averaged weights",
-        model="dam",
-        corpus="ubuntu-irc, prepared as for the one above",
-        config=LONGER | {"lexical.gain": 30.0, "lexical.power": 1.5, "lexical.stems": True},
-        training=FOUR_NEGATIVES | {"epochs": 0.5},
+    "dam-ubuntu-irc-stems": _lexical(  # the same, for half an epoch; the cosine is of sets of stems
+        f"{LONG_SHAPE}, 30 x TF-IDF^1.5 of stems, averaged weights",
+        LONGER,
+        FOUR_NEGATIVES | {"epochs": 0.5},
+        "ubuntu-irc, prepared as for the one above",
+        **{"gain": 30.0, "power": 1.5, "stems": True},
     ),
     **{
         f"dam-ubuntu-irc-{kind}": _short(f"DAM_{kind}, {{}}", variant=kind)

@@ -23,8 +23,6 @@ GROUPINGS = {"turns": tuple(range(10)), **dict.fromkeys(["last_turn", "words"], 
 """Upper limits of the groups of contexts in section 5 of the paper: by turns, words of the last turn, mean words of a
 turn. A last group has all above."""
 
-# === Losses ===
-
 
 def pointwise_loss(labels, logits, clip=0.0):
     """The paper's loss: `-log p(y | c, r)`, averaged over the candidates of a context, float32 `(B,)`.
@@ -43,9 +41,6 @@ def pointwise_loss(labels, logits, clip=0.0):
 def softmax_loss(labels, logits):
     """Cross-entropy over the candidates of a context, float32 `(B,)`; arguments as in `pointwise_loss`."""
     return ops.categorical_crossentropy(labels, logits, from_logits=True)
-
-
-# === Scores ===
 
 
 def score(model, split, config, progress=iter, length_multiple=4):
@@ -79,9 +74,6 @@ def ranking_batches(split, config, pairs=80):
     order = np.lexsort([round_up(K, 6), round_up(J, 6), round_up(T, 3)])  # as they are padded
     size = max(1, pairs // lines.shape[1])
     return [(contexts[batch], lines[batch]) for batch in np.split(order, range(size, len(order), size))]
-
-
-# === Metrics ===
 
 
 def rank(where, scores, split, **options):

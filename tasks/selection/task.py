@@ -77,8 +77,6 @@ class SelectionTask(task.Task):
         "candidates": ["thanks", "plug it in and look at dmesg"],
     }
 
-    # === Data ===
-
     def make_sample(self, directory):
         write_smn(directory / "raw")
         settings = Settings(name="sample", min_count=1, dimension=64, tokenizer="terms")
@@ -90,8 +88,6 @@ class SelectionTask(task.Task):
 
     def derived_fields(self, dataset):
         return {"unknown_id": dataset.unk_id or 0}
-
-    # === Training ===
 
     def initialise(self, model, dataset, training):
         vectors = dataset.vectors
@@ -129,8 +125,6 @@ class SelectionTask(task.Task):
     def collate(self, split, config, batch, length_multiple):
         contexts, responses, labels = batch
         return batches.inputs_of(split, config, contexts, responses, length_multiple), labels.astype(np.float32)
-
-    # === Scoring ===
 
     def contexts(self, split):
         return len(split.context_turns)
@@ -179,8 +173,6 @@ class SelectionTask(task.Task):
         if any(without):
             caption += f"; contexts left out: {without[0]} without a positive, {without[1]} without a negative"
         return f"{counts['contexts']:,} contexts, {counts['lines']:,} lines", caption
-
-    # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
         lines, vocabulary, found = dataset.splits[split], dataset.vocabulary, []
