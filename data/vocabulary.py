@@ -146,10 +146,16 @@ class WordIds:
     """`Vocabulary.encode` inside a TensorFlow graph; an exported model must track `table`."""
 
     def __init__(self, vocabulary):
-        self.table, self._vocabulary = word_table(vocabulary), vocabulary
+        import tensorflow as tf
+
+        words = {word: id for id, word in enumerate(vocabulary.words, 1) if id != vocabulary.eos_id}
+        values = tf.constant(list(words.values()), tf.int32)
+        initializer = tf.lookup.KeyValueTensorInitializer(tf.constant(list(words)), values)
+        self.table = tf.lookup.StaticHashTable(initializer, vocabulary.unk_id)
+        self._vocabulary = vocabulary
 
     def __call__(self, words):
-        """The ids of words, string `(n,)`: int32 `(n,)`."""
+        """The ids of words, string of any shape, `(n,)` if some are hashed: int32."""
         import tensorflow as tf
 
         ids, vocabulary = self.table.lookup(words), self._vocabulary
@@ -159,13 +165,3 @@ class WordIds:
         hashes = tf.reduce_sum(bytes_NH * tf.constant(POWERS, tf.int64), axis=-1) % PRIME
         hashed = len(vocabulary) + 1 + tf.cast(hashes % vocabulary.hashed, tf.int32)
         return tf.where(ids == vocabulary.unk_id, hashed, ids)
-
-
-def word_table(vocabulary):
-    """`tf.lookup.StaticHashTable` from words to their ids; other words and a literal `_EOS_` get `unk_id`."""
-    import tensorflow as tf
-
-    words = {word: id for id, word in enumerate(vocabulary.words, 1) if id != vocabulary.eos_id}
-    values = tf.constant(list(words.values()), tf.int32)
-    initializer = tf.lookup.KeyValueTensorInitializer(tf.constant(list(words)), values)
-    return tf.lookup.StaticHashTable(initializer, vocabulary.unk_id)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from data.corpora.babi_dialog import SILENCE
 from data.sequences import stack
-from data.vocabulary import word_table
+from data.vocabulary import WordIds
 from engine.export import of_shape
 from layers.masking import LOWEST, masked_softmax
 from tasks.dialog.predictor import BEST, SIGNS
@@ -26,7 +26,7 @@ class DialogText:
     """
 
     def __init__(self, world, max_words):
-        self.words, self.unknown = word_table(world.vocabulary), world.vocabulary.unk_id
+        self.words, self.unknown = WordIds(world.vocabulary), world.vocabulary.unk_id
         self.max_words, self.longest = max_words, min(world.longest, max_words)
         self.surfaces = _table({" ".join(words): number for number, words in enumerate(world.surfaces, 1)}, 0)
         self.lengths = tf.constant([1, *map(len, world.surfaces)])
@@ -45,13 +45,13 @@ class DialogText:
         bare = tf.strings.regex_replace(lower, f"^[{SIGNS}]+|[{SIGNS}]+$", "")
         read = tf.where(bare == "", plain, bare)
         for form in (bare, lower, plain):
-            read = tf.where(self.words.lookup(form) != self.unknown, form, read)
+            read = tf.where(self.words(form) != self.unknown, form, read)
         read = tf.where(tf.repeat(of_user, words.row_lengths()), read, plain)
         return words.with_flat_values(read).to_tensor(shape=(None, self.max_words))
 
     def encode(self, words):
         """The model's `words` and `typed_words`, int32 `(S, W)`, and entities counted from 1, int32 `(S, .)`."""
-        ids = tf.where(words == "", 0, self.words.lookup(words))
+        ids = tf.where(words == "", 0, self.words(words))
         begin, cover = self._link(words)
         typed_ids = tf.where(tf.gather(self.types, cover) > 0, tf.gather(self.types, begin), ids)
         return ids, typed_ids, tf.reshape(tf.gather(self.entities, begin), (tf.shape(words)[0], -1))
@@ -202,7 +202,7 @@ def dialog_archive(model, world, mask):
     """
     responder = _Responder(model, world, mask)
     archive, text = keras.export.ExportArchive(), responder.text
-    for each in (responder.with_attention, text.words, text.surfaces, responder.numbers, responder.speakers):
+    for each in (responder.with_attention, text.words.table, text.surfaces, responder.numbers, responder.speakers):
         archive.track(each)
     names = "history", "speakers", "facts", "candidates"
     archive.add_endpoint("respond", responder, [tf.TensorSpec((None, None), tf.string, name=name) for name in names])

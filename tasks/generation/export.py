@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from data.tokenizers import TOKENIZERS, GraphTokenizer
-from data.vocabulary import EOS_ID, UNK_ID, word_table
+from data.vocabulary import EOS_ID, UNK_ID, WordIds
 from engine.export import of_shape
 from models.decoding import decode
 from tasks.generation.data import MAX_SOURCE
@@ -22,7 +22,7 @@ class GenerationText:
 
     def __init__(self, vocabulary, text):
         self.split, self.turns = GraphTokenizer(text.tokenizer, text.lower), text.turns
-        self.ids = word_table(vocabulary)
+        self.ids = WordIds(vocabulary)
         self.words = tf.constant(["", "", *vocabulary.words[1:]])  # padding and `_EOS_` are nothing
         self.join = TOKENIZERS[text.tokenizer].detokenize_in_graph
 
@@ -33,7 +33,7 @@ class GenerationText:
         """
         B, T = tf.unstack(tf.shape(turns, tf.int64))
         tokens = self.split(tf.reshape(turns, [-1]))
-        ids = tf.ragged.map_flat_values(self.ids.lookup, tokens)
+        ids = tf.ragged.map_flat_values(self.ids, tokens)
         ids = tf.concat([ids, tf.fill([B * T, 1], EOS_ID)], axis=1)
         real = tf.reshape(tokens.row_lengths() > 0, (B, T))
         last = tf.cumsum(tf.cast(real, tf.int32), axis=1, reverse=True) <= self.turns
@@ -72,7 +72,7 @@ def generation_archive(model, vocabulary, text, decoding, seed=1):
 
     archive = keras.export.ExportArchive()
     archive.track(model)
-    for table in (text.ids, *text.split.tables):
+    for table in (text.ids.table, *text.split.tables):
         archive.track(table)
     archive.add_endpoint("reply", reply, [tf.TensorSpec((None, None), tf.string, name="turns")])
     return archive

@@ -6,7 +6,7 @@ Letters: B questions   T context words   J query words   N distinct tokens   L c
 import keras
 import tensorflow as tf
 
-from data.vocabulary import word_table
+from data.vocabulary import WordIds
 from engine.export import of_shape
 from layers.masking import LOWEST, MASKED_LOGIT
 from models.bidaf import best_spans
@@ -31,7 +31,7 @@ class ReadingText:
     lower-case words and that of characters."""
 
     def __init__(self, vocabulary, characters):
-        self.words, self.characters = map(word_table, (vocabulary, characters))
+        self.words, self.characters = map(WordIds, (vocabulary, characters))
 
     def tokens(self, texts):
         """The tokens of each text, string `(B,)`, and their starts and ends in characters: ragged `(B, None)`."""
@@ -49,8 +49,8 @@ class ReadingText:
         flat = tf.concat([[""], context.flat_values, query.flat_values], axis=0)
         distinct, number = tf.unique(flat)  # "" is no token, so number 0 is padding's alone
         split = tf.strings.unicode_split(distinct, "UTF-8")[:, :WORD_CHARACTERS]
-        characters = tf.ragged.map_flat_values(self.characters.lookup, split)
-        words = tf.concat([[0], self.words.lookup(tf.strings.lower(distinct[1:], encoding="utf-8"))], axis=0)
+        characters = tf.ragged.map_flat_values(self.characters, split)
+        words = tf.concat([[0], self.words(tf.strings.lower(distinct[1:], encoding="utf-8"))], axis=0)
         cut = 1 + tf.size(context.flat_values)
         return {
             "words": words,
@@ -104,8 +104,8 @@ def reading_archive(model, vocabulary, characters):
         return best | {f"n_best_{name}": value for name, value in n_best.items()}
 
     archive = keras.export.ExportArchive()
-    for table in (text.words, text.characters):
-        archive.track(table)
+    for ids in (text.words, text.characters):
+        archive.track(ids.table)
     strings = [tf.TensorSpec((None,), tf.string, name=name) for name in ("passage", "question")]
     archive.add_endpoint("answer", answer, strings)
     return archive
