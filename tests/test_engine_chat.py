@@ -22,9 +22,7 @@ class Parrot(Chat):
 
     HELP = "/shout  shouts"
 
-    def __init__(self):
-        self.commands = {"/shout": str.upper}
-        self.closed = False
+    closed, shout = False, staticmethod(str.upper)
 
     def help(self):
         return "words: any"
