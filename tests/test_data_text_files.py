@@ -41,26 +41,6 @@ def test_read_lines(file, name, content, lines):
     assert list(read_lines(file(content, name))) == list(enumerate(lines, 1))
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"x" * 99 + b"\xff" + b"y" * 99, f"expected UTF-8. Received: {b'x' * 20 + bytes([255]) + b'y' * 19}"),
-        (b"a \xed\xa0\x80 b", r"expected UTF-8. Received: b'a \xed\xa0\x80 b'"),
-        (b"o" * 2**20, f"expected at most 1,048,576 bytes. Received: b'{'o' * 60}' ..."),
-    ],
-)
-def test_read_lines_names_a_bad_line(file, line, message):
-    path = file(b"good\n" + line + b"\ngood\n")
-    with pytest.raises(UserError) as caught:
-        list(read_lines(path))
-    assert str(caught.value) == f"{path}, line 2: {message}"
-
-
-def test_read_lines_takes_another_encoding_where_it_is_no_utf8(file):
-    path = file("Andr\u00e9\n".encode() + "Andr\u00e9 \x81\n".encode("latin1"))
-    assert [line for _, line in read_lines(path, fallback="cp1252")] == ["Andr\u00e9", "Andr\u00e9 \ufffd"]
-
-
 def test_read_lines_rejects_directories_and_damaged_files(file, tmp_path):
     """Missing and empty files, and other damages: see the contract of `tests/test_data_corpora.py`."""
     with pytest.raises(UserError, match=r"Received: Is a directory"):

@@ -30,10 +30,6 @@ class Double(Predictor):
     def answer_with_attention(self, instance, details):
         return self.answer([instance])[0], []
 
-    def check(self, instance):
-        if instance.times > 9:
-            raise UserError(f"times: expected 9 at most. Received: {instance.times}")
-
 
 def write(path, texts):
     path.write_text("".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts), encoding="utf-8")
@@ -70,23 +66,6 @@ def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
         assert errors[0] == "line 2: text: input should be a valid string. Received: 3"
         assert errors[1].startswith("line 3: expected a JSON object")
         assert errors[2].startswith("line 4: expected a JSON object") and len(errors[2]) < 200
-
-
-@pytest.mark.parametrize(
-    ("instance", "message"),
-    [
-        ({"text": "a", "nothing": 1}, "instance 1: Instance has no field 'nothing'; it has text, times"),
-        ({"times": 3}, "instance 1: .*field text is missing"),
-        ({"text": "a", "times": "3"}, "instance 1: times: .*valid integer.*Received: 3"),
-        ({"text": "a", "times": 10}, "instance 1, times: expected 9 at most. Received: 10"),
-        (["text"], "instance 1: .*dictionary"),
-    ],
-)
-def test_a_wrong_instance_is_refused_with_its_number_and_field(instance, message):
-    predictor = Double()
-    with pytest.raises(UserError, match=message):
-        predictor.predict([{"text": "a"}, instance])
-    assert predictor.sizes == []
 
 
 def test_a_field_with_a_default_may_be_left_out():

@@ -1,10 +1,8 @@
-"""`metrics.baselines` against loops, and against the known scores of a real corpus."""
+"""`metrics.baselines` against loops."""
 
-import gzip
 import itertools
 import math
-from collections import Counter, defaultdict
-from pathlib import Path
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -12,8 +10,6 @@ import pytest
 from metrics import baselines
 from metrics.baselines import constant_scores, random_scores, tfidf_scores
 from metrics.ranking import ranking_metrics
-
-UBUNTU_IRC = Path(__file__).resolve().parents[2] / "shared" / "data" / "ubuntu-irc"
 
 
 def vectors_in_loops(documents, no_words=(0,)):
@@ -75,22 +71,3 @@ def test_random_scores_follow_the_seed_and_constant_ones_are_one_tie():
     assert found["R10@1"] == pytest.approx(0.1, abs=0.015)  # 3.5 standard deviations
     assert found["R2@1"] == pytest.approx(0.5, abs=0.025)
     assert ranking_metrics(constant_scores(50_000), labels, groups).metrics["R10@5"] == 0.0
-
-
-@pytest.mark.skipif(not UBUNTU_IRC.is_dir(), reason=f"needs the ubuntu-irc corpus at {UBUNTU_IRC}")
-def test_tfidf_on_ubuntu_irc_has_the_known_scores():
-    ids = defaultdict(itertools.count(2).__next__)
-
-    def read(name, labels):
-        with gzip.open(UBUNTU_IRC / name, "rt", encoding="utf-8") as file:
-            for label, *turns in (line.rstrip("\n").split("\t") for line in file):
-                if label in labels:
-                    turns = [[ids[word] for word in turn.split()] + [1] for turn in turns]
-                    yield int(label), list(itertools.chain(*turns[:-1])), turns[-1]
-
-    train = (text for _, *pair in read("train.txt.gz", "1") for text in pair)
-    labels, contexts, responses = zip(*read("dev.txt.gz", "01"), strict=True)
-    scores = tfidf_scores(train, contexts, responses, end_of_turn=1)
-    result = ranking_metrics(scores, labels, np.arange(len(labels)) // 10)
-    assert result.counts == {"contexts": 1219, "without_positive": 0, "without_negative": 0}
-    assert [round(result.metrics[name], 4) for name in ("R10@1", "R10@2", "R10@5")] == [0.5209, 0.6464, 0.7990]

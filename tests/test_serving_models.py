@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import shutil
 import threading
 
@@ -12,6 +11,7 @@ import tensorflow as tf
 from fastapi.testclient import TestClient
 from helpers import ROOT, run_script
 from tensorflow.python.eager import context
+from walks import request_walk
 
 from base.files import UserError, seal
 from engine import parallel
@@ -92,23 +92,11 @@ def test_the_list_of_the_published_models_is_short_and_loads_none():
     "task", [pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS]
 )
 def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_files(task, request):
-    """The files of the project that run Python between the socket and the scores."""
-    model, files = open_model("m", request.getfixturevalue(f"trained_{task}").path), set()
+    model = open_model("m", request.getfixturevalue(f"trained_{task}").path)
     model.warm_up()
     instances = [example["instance"] for example in model.metadata()["examples"]]
-
-    def note(frame, event, argument):
-        path = pathlib.Path(frame.f_code.co_filename)
-        if path.is_relative_to(ROOT) and not path.is_relative_to(ROOT / ".venv") and path.parent.name != "tests":
-            files.add(str(path.relative_to(ROOT)))
-
-    threading.setprofile(note)  # for the threads that begin from now on
-    try:
-        with TestClient(create_app({"m": model}, milliseconds=1.0)) as client:
-            assert client.post("/v1/models/m:predict", json={"instances": instances[:1]}).status_code == 200
-    finally:
-        threading.setprofile(None)
-    assert {"serving/app.py", f"tasks/{task}/predictor.py"} < files and len(files) <= 10, sorted(files)
+    files = request_walk(request.getfixturevalue(f"trained_{task}").path)
+    assert {"serving/app.py", f"tasks/{task}/predictor.py"} < set(files) and len(files) <= 10, sorted(files)
     with TestClient(create_app({"m": model}, milliseconds=1.0)) as client:
         answer = client.post("/v1/models/m:predict", json={"instances": instances})
         wrong = client.post("/v1/models/m:predict", json={"instances": [{"nothing": 1}]})

@@ -1,14 +1,11 @@
 """The exported dialog model: it reads sentences as the predictor does, and its answers are those of the run."""
 
-import os
-import pickle
-import subprocess
-import sys
 import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from exported import answers_to_a_client
 from helpers import run_script
 
 from data.vocabulary import Vocabulary
@@ -21,23 +18,6 @@ from tasks.dialog.export import DialogText
 from tasks.dialog.predictor import DialogPredictor
 
 dialog = TASKS["dialog"]
-CLIENT = """
-import pickle, sys
-sys.modules["keras"] = None  # from here on, importing it fails
-import tensorflow as tf
-
-path, inputs, example = pickle.load(open("calls.pkl", "rb"))
-loaded = tf.saved_model.load(path)
-answers = {}
-for name in loaded.signatures:
-    found = loaded.signatures[name](**{key: tf.constant(value, tf.string) for key, value in inputs.items()})
-    answers[name] = {key: value.numpy() for key, value in found.items()}
-scope = {}
-exec(example, scope)
-answers["example"] = {key: value.numpy() for key, value in scope["answer"].items()}
-answers["modules"] = [name for name in sys.modules if name.split(".")[0] in ("engine", "tasks", "models", "layers")]
-pickle.dump(answers, open("answers.pkl", "wb"))
-"""
 FACTS = ["red_lamp R_cuisine pizza", "red_lamp R_location pellwick"]
 
 
@@ -145,13 +125,8 @@ def compare(run, answer):
 def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(trained_dialog, tmp_path):
     done = run_script("export.py", f"--run={trained_dialog.path}", f"--out={tmp_path}/model")
     assert done.returncode == 0, done.stderr
-    example = done.stdout.partition("\n\n")[2]
-    with open(tmp_path / "calls.pkl", "wb") as file:
-        pickle.dump((f"{tmp_path}/model/1", arrays_of(trained_dialog), example), file)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run([sys.executable, "-I", "-c", CLIENT], cwd=tmp_path, check=True, env=environment)
-    answers = pickle.loads((tmp_path / "answers.pkl").read_bytes())
-    assert answers["modules"] == []
+    calls = {name: ("model", name, arrays_of(trained_dialog)) for name in ("respond", "serving_default")}
+    answers = answers_to_a_client(tmp_path, {"model": f"{tmp_path}/model/1"}, calls, done.stdout)
     compare(trained_dialog, answers["respond"])
     np.testing.assert_array_equal(answers["serving_default"]["scores"], answers["respond"]["scores"])
     [first, *_] = trained_dialog.examples()

@@ -1,11 +1,10 @@
 """`tasks.dialog.scoring`: losses against loops, predictions, baselines, and groups of responses."""
 
-import json
 import types
 
 import numpy as np
 import pytest
-from helpers import randomised, run_script
+from helpers import randomised
 
 from data.vocabulary import Vocabulary
 from metrics.dialog import dialog_metrics, nearest_neighbour, tfidf_match
@@ -67,12 +66,6 @@ def test_losses_match_loops(loss, of_turn, seed):
     parts = [np.mean(loss(answers[b : b + 1], logits[b : b + 1])) for b in range(B)]
     assert counts == [2, 1] and np.dot(counts, parts) / 3 == pytest.approx(expected, rel=1e-5)
     assert not np.any(loss(np.full((B, T), -1), np.ones((B, T, C), "float32")))
-
-
-def test_margin_loss_of_a_clear_answer_is_zero():
-    logits = np.array([[[0.0, 2.0, 1.8]]], "float32")
-    found = [float(margin_loss(np.array([[1]]), logits, margin)[0]) for margin in (0.1, 0.5)]
-    assert found == pytest.approx([0.0, 0.3], abs=1e-6)
 
 
 # === Predictions ===
@@ -218,11 +211,3 @@ def test_rare_templates_are_one_group_and_long_dialogs_another(dataset, monkeypa
     assert [(each["group"], each["examples"]) for each in found["turns"]] == [
         *[("1-2", 4), ("3-4", 2), ("5-6", 2), ("7-8", 2), ("9-10", 2), ("11-15", 5), ("16-20", 5), ("21+", 5)]
     ]
-
-
-def test_a_run_is_analysed(trained_dialog, tmp_path):
-    done = run_script("tools/analyses.py", f"--run={trained_dialog.path}", "--by=kind,turns", f"--out={tmp_path}")
-    assert done.returncode == 0, done.stderr
-    kinds, turns = (json.loads((tmp_path / f"{name}.json").read_text())["rows"] for name in ("kind", "turns"))
-    assert sum(each["n"] for each in kinds) == sum(each["n"] for each in turns) > 0
-    assert all(each["per_response"] <= each["template"] for each in kinds)

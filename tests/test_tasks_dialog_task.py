@@ -49,13 +49,6 @@ def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_training_batches_hold_every_dialog_once(dataset):
-    split, training = dataset.splits["train"], Training(batch_size=3)
-    batches, again = (dialog.training_batches(split, None, training, np.random.default_rng(seed)) for seed in (0, 1))
-    assert sorted(np.concatenate(batches).tolist()) == list(range(26)) and max(map(len, batches)) == 3
-    assert [batch.tolist() for batch in batches] != [batch.tolist() for batch in again]
-
-
 @pytest.mark.parametrize(
     ("settings", "clip", "rates"),
     [
@@ -83,11 +76,6 @@ def test_loss_is_the_one_that_the_settings_name():
 
 
 # === Runs ===
-
-
-def test_describe_counts():
-    record = {"counts": {"dialogs": 1000, "responses": 18340}}
-    assert dialog.describe(record) == ("1,000 dialogs, 18,340 responses", None)
 
 
 def test_a_run_keeps_its_world(dataset, tmp_path):

@@ -1,6 +1,5 @@
 """`tasks.selection.retrieval.build`: conversations, turns, names, BM25; tools.build_index."""
 
-import json
 import shutil
 
 import bm25s
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 from helpers import run_script
 
-from base.files import UserError, checksums_of, seal
+from base.files import UserError, checksums_of
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
 from tasks.selection.retrieval.build import (
@@ -20,7 +19,7 @@ from tasks.selection.retrieval.build import (
     save_bm25,
     unfit_of,
 )
-from tasks.selection.retrieval.index import VERSION, RetrievalIndex
+from tasks.selection.retrieval.index import RetrievalIndex
 
 # === Turns ===
 
@@ -137,16 +136,6 @@ def test_a_run_with_pairs_gets_an_index_in_the_cache_once(run_with_pairs, select
     with open(run_with_pairs / "pairs" / "train.txt", "a") as file:
         file.write("1\thow are you ?\tfine\n")
     assert index_of_run(run_with_pairs, selection_predictor) != built
-
-
-def test_an_index_of_another_version_in_a_run_is_refused(run_with_pairs, selection_predictor):
-    index = run_with_pairs / "index"
-    index.mkdir()
-    (index / "config.json").write_text(json.dumps({"index": VERSION - 1}))
-    seal(index)
-    assert index_of_run(run_with_pairs, selection_predictor) == index
-    with pytest.raises(UserError, match=f"expected an index of version {VERSION}"):
-        RetrievalIndex(index, selection_predictor.vocabulary)
 
 
 def test_no_index_is_built_without_pairs_or_where_it_cannot_be(
