@@ -57,6 +57,9 @@ HEADERS = {
     "Vary": "Accept",
 }
 """A page runs only scripts of this server, whatever text it shows."""
+DESCRIPTION = (
+    "Models that rank, read, talk and book tables. `/versions/N` or `/labels/stable` may follow a model's name."
+)
 router = APIRouter()
 
 
@@ -117,7 +120,9 @@ def app_of(models, limits=None, access=None, metrics=None):
             await model.close()
 
     handlers = {UserError: refuse, HTTPException: refuse}
-    app = FastAPI(openapi_url=None, lifespan=lifespan, exception_handlers=handlers)
+    about = {"title": "Colloquy", "version": "1", "description": DESCRIPTION}
+    names = {"generate_unique_id_function": lambda route: route.name}
+    app = FastAPI(**about, **names, openapi_url=None, lifespan=lifespan, exception_handlers=handlers)
     app.state.models, app.state.limits, app.state.metrics = models, limits, metrics or Metrics()
     app.state.door, app.state.openapi, app.state.describing = Door(), None, asyncio.Lock()
     app.state.give_up = lambda: [model.give_up() for model in models.values()]
@@ -145,6 +150,7 @@ async def refuse(request, refusal):
 
 @router.get("/healthz")
 async def health(request: Request):
+    """Is the server up?"""
     if request.app.state.door.stopping:
         return JSONResponse({"status": "stopping"}, 503, {"Retry-After": "1"})
     return {"status": "ok", "models": list(request.app.state.models)}
@@ -152,6 +158,7 @@ async def health(request: Request):
 
 @router.get("/metrics")
 async def prometheus(request: Request):
+    """Counts and times, for Prometheus."""
     text = await request.app.state.metrics.text(
         {model.name: model.queued for model in request.app.state.models.values()}
     )
@@ -160,6 +167,7 @@ async def prometheus(request: Request):
 
 @router.get("/v1/models")
 async def all_models(request: Request):
+    """Names, tasks and titles of the models."""
     models = request.app.state.models
     rows = await asyncio.gather(*(model.summary() for model in models.values()))
     return {
@@ -175,6 +183,7 @@ def _as_openai(name):
 
 @router.get("/v1/models/{model:model}")
 async def state(request: Request):
+    """State, scores and examples of a model."""
     model = find_model(request)
     metadata, status = await model.metadata(), {"error_code": "OK", "error_message": ""}
     return {
@@ -187,13 +196,14 @@ async def state(request: Request):
 
 @router.get("/v1/models/{model:model}/metadata")
 async def metadata(request: Request):
+    """State, scores and examples, with signatures."""
     model = find_model(request)
     found = await model.metadata()
     spec = {"name": model.name, "signature_name": "", "version": model.version}
     return {"model_spec": spec, "metadata": {**found, "signature_def": open_inference.signatures(found)}}
 
 
-@router.get("/openapi.json")
+@router.get("/openapi.json", include_in_schema=False)
 async def openapi_document(request: Request):
     state = request.app.state
     async with state.describing:
@@ -201,7 +211,7 @@ async def openapi_document(request: Request):
     return state.openapi
 
 
-@router.get("/docs")
+@router.get("/docs", include_in_schema=False)
 async def docs(request: Request):
     return HTMLResponse(openapi.page(await openapi_document(request)), headers=HEADERS)
 
@@ -232,6 +242,7 @@ async def _read(request):
 
 @router.post("/v1/models/{model:model}:predict")
 async def predict(request: Request):
+    """Answers instances; lists by field, `inputs`, get `outputs`."""
     model, instances, by_field = await _read(request)
     found = await while_wanted(request, model.predict(instances))
     if by_field:
@@ -241,6 +252,7 @@ async def predict(request: Request):
 
 @router.post("/v1/models/{model:model}:explain")
 async def explain(request: Request):
+    """Answers one instance, with attention."""
     model, instances, _ = await _read(request)
     if len(instances) > 1:
         raise RequestError(413, f"one instance is explained per request. Received: {len(instances)}")
@@ -252,11 +264,11 @@ async def explain(request: Request):
 
 @router.get("/")
 async def root(request: Request):
-    """The pages for browsers; what KServe's client wants for others."""
+    """Is the server up? Browsers get the pages."""
     return await page() if "text/html" in request.headers.get("accept", "") else {"status": "alive"}
 
 
-@router.get("/pages/{file}")
+@router.get("/pages/{file}", include_in_schema=False)
 async def page(file: str = "index.html"):
     path = PAGES / file
     if path.parent != PAGES or path.suffix not in TYPES or not path.is_file():

@@ -88,6 +88,7 @@ class ChatRequest(Config, extra="ignore"):
 
 @router.post("/v1/chat/completions")
 async def chat(request: Request):
+    """Replies to a conversation."""
     asked = await read(request, ChatRequest)
     model, said = find_model(request, asked.model), asked.said()
     replies = model.talk(said, asked.search(), asked.stream or asked.explain)

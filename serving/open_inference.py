@@ -57,22 +57,26 @@ class Outputs(Config):
 
 @router.get("/v2")
 async def server():
+    """Name of the server, as the open inference protocol has it."""
     return {"name": "colloquy", "version": "1", "extensions": []}
 
 
 @router.get("/v2/health/live")
 async def live():
+    """Is the server up?"""
     return {"live": True}
 
 
 @router.get("/v2/health/ready")
 async def ready(request: Request):
+    """Does the server answer?"""
     ready = not request.app.state.door.stopping
     return JSONResponse({"ready": ready}, 200 if ready else 503)
 
 
 @router.get("/v2/models/{model:model}")
 async def model_metadata(request: Request):
+    """Tensors of a model."""
     model = find_model(request)
     schemas = await model.schemas()
     return {
@@ -86,6 +90,7 @@ async def model_metadata(request: Request):
 
 @router.get("/v2/models/{model:model}/ready")
 async def model_ready(request: Request):
+    """Is a model loaded?"""
     model = find_model(request)
     ready = (await model.summary())["ready"]
     return JSONResponse({"name": model.name, "ready": ready}, 200 if ready else 503)
@@ -93,6 +98,7 @@ async def model_ready(request: Request):
 
 @router.post("/v2/models/{model:model}/infer")
 async def infer(request: Request):
+    """Answers instances as tensors."""
     model, asked, limits = find_model(request), await read(request, Inputs), request.app.state.limits
     schema = (await model.schemas())["instance"]["properties"]
     columns = {each.name: _values(each, _is_text(schema.get(each.name, {})), limits) for each in asked.inputs}

@@ -1,6 +1,7 @@
 """The OpenAPI document, from which clients are generated, and a page of it.
 
-Each answer in it is what the application answers to the request beside it, the first example of the model.
+Paths and their descriptions are FastAPI's; a path with a model is there for each one, with the schemas of its instances
+and answers. Each answer in it is what the application answers to the request beside it, the first example of the model.
 """
 
 import asyncio
@@ -12,13 +13,9 @@ import re
 
 from base.files import UserError
 from serving.chat_completions import ChatRequest
-from serving.limits import CHAT, LABEL, error_body
+from serving.limits import CHAT, HEALTH, error_body
+from serving.open_inference import Inputs, Outputs
 
-JSON = "application/json"
-HEALTH = (403, 421)
-GET = (*HEALTH, 401, 503)
-OF_MODEL = (*GET, 400, 404)
-POST = (*OF_MODEL, 408, 413, 415, 422, 429, 504)
 ERRORS = {
     400: "instance 0: text is missing",
     401: "expected the server's key",
@@ -49,71 +46,72 @@ def _ref(name, kind="schemas"):
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-TEXT, FREE = {"type": "string"}, {"type": "object", "additionalProperties": True}
+TEXT = {"type": "string"}
 SCHEMAS = {
-    "Any": FREE,
+    "Any": {"type": "object"},
     "Error": _object(error=TEXT),
     "OpenAIError": _object(error=_object(message=TEXT, type=TEXT)),
     "Map": _object(title=TEXT, rows=_list(TEXT), columns=_list(TEXT), weights=_list(_list({"type": "number"}))),
-    "Tensor": _object(
-        name=TEXT,
-        shape=_list({"type": "integer"}),
-        datatype={"type": "string", "enum": ["BYTES", "FP64", "INT64", "BOOL"]},
-        data=_list({}),
-    ),
-    "Inputs": _object(inputs=_list(_ref("Tensor"))),
-    "Outputs": _object(outputs=_list(_ref("Tensor"))),
 }
 
 
 async def document(request):
     """The document of the application that got a request."""
-    made, models = _Document(request), []
+    models, schemas, responses, paths = [], dict(SCHEMAS), {}, {}
     for model in request.app.state.models.values():
         with contextlib.suppress(UserError):  # one that cannot be loaded is left out
             models.append(await model.metadata())
-    for path, id, summary, codes in (
-        ("/", "alive", "Is the server up?", GET),
-        ("/healthz", "health", "Is the server up?", HEALTH),
-        ("/v1/models", "models", "Names, tasks and titles of the models", GET),
-        ("/v2", "server", "The server", GET),
-        ("/v2/health/live", "live", "Is the server up?", HEALTH),
-        ("/v2/health/ready", "ready", "Does the server answer?", HEALTH),
-    ):
-        await made.add(path, "", id, summary, "Any", codes)
-    await made.add("/metrics", "", "metrics", "Counts and times, for Prometheus", "", GET)
-    made.add_schema("ChatRequest", ChatRequest.model_json_schema(), "Chat")
+    for kind, path in (("Error", ""), ("OpenAIError", CHAT)):
+        for code, sentence in ERRORS.items():
+            example = {"first": error_body(code, sentence, path)}
+            responses[f"{kind}{code}"] = _content(http.HTTPStatus(code).phrase, kind, example)
+    for kind in (ChatRequest, Inputs, Outputs):
+        _add_schema(schemas, kind.__name__, kind.model_json_schema())
     said = [{"role": "user", "content": "Hello"}]
-    chats = {model["name"]: {"model": model["name"], "messages": said} for model in models}
-    await made.add(CHAT + "completions", "", "chat", "Replies to a conversation", "Any", POST, "ChatRequest", chats)
+    bodies = {"chat": ("ChatRequest", {each["name"]: {"model": each["name"], "messages": said} for each in models})}
     for model in models:
-        await _add_model(made, model)
-    return made.document
+        bodies |= _add_model(schemas, model)
+    described = request.app.openapi()
+    for path, [(method, operation)] in ((path, each.items()) for path, each in described["paths"].items()):
+        for model in models if "{model}" in path else [{}]:
+            place, id = path.format(model=model.get("name")), operation["operationId"]
+            id = f"{id}_{_word(model)}" if model else id
+            known = {"operationId": id, "summary": operation["description"]}
+            paths[place] = {method: known | await _operation(request, method, place, *bodies.get(id, ()))}
+    return {**described, "paths": paths, "components": {"schemas": schemas, "responses": responses}}
 
 
-async def _add_model(made, model):
-    """Adds the paths of a model that is described by its `metadata`."""
-    name, of = model["name"], re.sub(r"\W", "_", model["name"])
-    v1, v2, answer = f"/v1/models/{name}", f"/v2/models/{name}", model["answer"]
-    explained = {**answer, "properties": {**answer["properties"], "attention": _list(_ref("Map"))}}
-    for kind, schema in (("instance", model["instance"]), ("answer", answer), ("explanation", explained)):
-        made.add_schema(f"{of}_{kind}", schema, f"{of}_")
-    for list_name, kind in (("instances", "instance"), ("predictions", "answer"), ("explanations", "explanation")):
-        made.schemas[f"{of}_{list_name}"] = _object(**{list_name: {**_list(_ref(f"{of}_{kind}")), "minItems": 1}})
-    found = [example["instance"] for example in model.get("examples", [])[:1]]
-    instances = {"first": {"instances": found}} if found else {}
-    tensors = {"first": {"inputs": [_tensor(*field) for field in found[0].items()]}} if found else {}
-    await made.add(v1, "", f"state_{of}", f"State, scores and examples of {name}", "Any", OF_MODEL, of=model)
-    await made.add(v1, "/metadata", f"metadata_{of}", "The same, with signatures", "Any", OF_MODEL, of=model)
-    for verb, summary, answers in (
-        ("predict", "Answers instances; lists by field, `inputs`, get `outputs`", "predictions"),
-        ("explain", "Answers one instance, with attention", "explanations"),
+def _word(model):
+    return re.sub(r"\W", "_", model["name"])
+
+
+def _add_schema(schemas, name, schema, prefix=""):
+    """Adds a schema of pydantic's and those that it refers to, whose names get a prefix."""
+    schema = json.loads(json.dumps(schema).replace("#/$defs/", f"#/components/schemas/{prefix}"))
+    inner = {prefix + key: value for key, value in schema.pop("$defs", {}).items()}
+    for key, value in {name: schema, **inner}.items():
+        schemas[key] = {field: part for field, part in value.items() if field != "title"}
+
+
+def _add_model(schemas, model):
+    """Adds the schemas of a model; returns `{operation: (schema of requests, their examples, schema of answers)}`."""
+    of, answer = _word(model), model["answer"]
+    explanation = {**answer, "properties": {**answer["properties"], "attention": _list(_ref("Map"))}}
+    for name, one, schema in (
+        ("instances", f"{of}_instance", model["instance"]),
+        ("predictions", f"{of}_answer", answer),
+        ("explanations", f"{of}_explanation", explanation),
     ):
-        asked = f"{of}_{answers}", POST, f"{of}_instances", instances, model
-        await made.add(v1, f":{verb}", f"{verb}_{of}", summary, *asked)
-    await made.add(v2, "", f"tensors_{of}", f"Tensors of {name}", "Any", OF_MODEL, of=model)
-    await made.add(v2, "/ready", f"ready_{of}", f"Is {name} loaded?", "Any", OF_MODEL, of=model)
-    await made.add(v2, "/infer", f"infer_{of}", "Answers tensors", "Outputs", POST, "Inputs", tensors, model)
+        _add_schema(schemas, one, schema, f"{of}_")
+        schemas[f"{of}_{name}"] = _object(**{name: {**_list(_ref(one)), "minItems": 1}})
+    found = [example["instance"] for example in model.get("examples", [])[:1]]
+    tensors = [_tensor(*field) for instance in found for field in instance.items()]
+    instances = f"{of}_instances", {"first": {"instances": found}}
+    return {
+        f"predict_{of}": (*instances, f"{of}_predictions"),
+        f"explain_{of}": (*instances, f"{of}_explanations"),
+        f"infer_{of}": ("Inputs", {"first": {"inputs": tensors}}, "Outputs"),
+    }
 
 
 def _tensor(field, value):
@@ -123,85 +121,51 @@ def _tensor(field, value):
     return {"name": field, "shape": [1], "datatype": "BYTES", "data": [text]}
 
 
-class _Document:
-    """A document to which paths are added; what several paths share is a component."""
+async def _operation(request, method, path, body=None, asked=None, answer="Any"):
+    """The body and the responses at a path; `body` and `answer` name schemas, `asked` has bodies by name."""
+    answers = {name: await _ask(request, method, path, each) for name, each in (asked or {"first": None}).items()}
+    answers = {name: each for name, each in answers.items() if each is not None}
+    responses = {"200": _content("The answer", answer, answers)}
+    if path.startswith(CHAT):
+        responses["200"]["content"]["text/event-stream"] = {"schema": TEXT}
+    kind = "OpenAIError" if path.startswith(CHAT) else "Error"
+    errors = {403, 421} if path in HEALTH else {401, 403, 421, 503}
+    errors |= {400, 404} if body or "/models/" in path else set()
+    errors |= {408, 413, 415, 422, 429, 504} if body else set()
+    responses |= {str(code): _ref(f"{kind}{code}", "responses") for code in sorted(errors)}
+    if path in HEALTH or path.endswith("/ready"):
+        responses["503"] = _content("Stopping, not loaded, or too many requests", "Any", {})
+    if body is None:
+        return {"responses": responses}
+    shown = {name: asked[name] for name in answers}
+    return {"requestBody": {**_content("", body, shown), "required": True}, "responses": responses}
 
-    def __init__(self, request):
-        self._request, self._paths, self.schemas = request, {}, dict(SCHEMAS)
-        self._responses, self._bodies = {}, {}
-        for kind, path in (("Error", ""), ("OpenAIError", CHAT)):
-            for code, sentence in ERRORS.items():
-                self._responses[f"{kind}{code}"] = _content(
-                    http.HTTPStatus(code).phrase, kind, {"first": error_body(code, sentence, path)}
-                )
-        self._responses["Unready"] = _content("Stopping, not loaded, or too many requests", "Any", {})
 
-    @property
-    def document(self):
-        """The document."""
-        components = {"schemas": self.schemas, "responses": self._responses, "requestBodies": self._bodies}
-        info = {"title": "Colloquy", "version": "1", "description": "Models that rank, read, talk and book tables."}
-        return {"openapi": "3.1.0", "info": info, "paths": self._paths, "components": components}
+async def _ask(request, method, path, body):
+    """The answer of the application, cut to a readable length; `None` if it refuses."""
+    events, sent = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}], []
 
-    def add_schema(self, name, schema, prefix):
-        """Adds a schema of pydantic's and those that it refers to, under names of their own."""
-        schema = json.loads(json.dumps(schema).replace("#/$defs/", f"#/components/schemas/{prefix}"))
-        inner = {prefix + key: value for key, value in schema.pop("$defs", {}).items()}
-        for key, value in {name: schema, **inner}.items():
-            self.schemas[key] = {field: part for field, part in value.items() if field != "title"}
+    async def receive():
+        return events.pop() if events else await asyncio.Event().wait()
 
-    async def add(self, path, rest, id, summary, answer, errors, body=None, bodies=None, of=None):
-        """Adds the operation at a path and, `of` a model, of its version and label, which come before the `rest`.
+    async def send(message):
+        sent.append(message)
 
-        `answer` and `body` name schemas; `""` is plain text. `bodies` are examples of requests, by name.
-        """
-        method, kind = "post" if body else "get", "OpenAIError" if path.startswith(CHAT) else "Error"
-        asked = bodies if body else {"first": None}
-        answers = {key: await self._ask(method, path + rest, value) for key, value in asked.items()}
-        answers = {key: value for key, value in answers.items() if value is not None}
-        self._responses[id] = _content("The answer", answer, answers)
-        if kind == "OpenAIError":
-            self._responses[id]["content"]["text/event-stream"] = {"schema": TEXT}
-        responses = {"200": _ref(id, "responses")}
-        responses |= {str(code): _ref(f"{kind}{code}", "responses") for code in errors}
-        if "health" in path or rest == "/ready":
-            responses["503"] = _ref("Unready", "responses")
-        if body:
-            self._bodies[id] = {"required": True, **_content("", body, {key: bodies[key] for key in answers or bodies})}
-        for name, value in {"": "", "version": of["version"], "label": LABEL}.items() if of else [("", "")]:
-            values = {"name": name, "in": "path", "required": True, "schema": {"type": "string", "enum": [value]}}
-            self._paths[path + (f"/{name}s/{{{name}}}" if name else "") + rest] = {
-                method: {
-                    "operationId": f"{id}_{name}".strip("_"),
-                    "summary": summary,
-                    "parameters": [values] if name else [],
-                    "responses": responses,
-                    **({"requestBody": _ref(id, "requestBodies")} if body else {}),
-                }
-            }
-
-    async def _ask(self, method, path, body):
-        """The answer of the application, cut to a readable length; `None` if it refuses."""
-        events, sent = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}], []
-
-        async def receive():
-            return events.pop() if events else await asyncio.Event().wait()
-
-        async def send(message):
-            sent.append(message)
-
-        line = {"method": method.upper(), "path": path, "raw_path": path.encode(), "query_string": b"", "headers": []}
-        await self._request.app.router({**self._request.scope, **line, "state": {}}, receive, send)
-        if sent[0]["status"] != 200:
-            return None
-        text = b"".join(message.get("body", b"") for message in sent).decode("utf-8")
-        return _cut(json.loads(text)) if text.startswith("{") else text[:200]
+    line = {"method": method.upper(), "path": path, "raw_path": path.encode(), "query_string": b"", "headers": []}
+    await request.app.router({**request.scope, **line, "state": {}}, receive, send)
+    if sent[0]["status"] != 200:
+        return None
+    text = b"".join(message.get("body", b"") for message in sent).decode("utf-8")
+    return _cut(json.loads(text)) if text.startswith("{") else text[:200]
 
 
 def _content(description, schema, examples):
-    kind, schema = (JSON, _ref(schema)) if schema else ("text/plain", TEXT)
-    examples = {"examples": {key: {"value": value} for key, value in examples.items()}} if examples else {}
-    return {"description": description, "content": {kind: {"schema": schema, **examples}}}
+    """A request or an answer: of a schema, or text if its examples are."""
+    kind, of = "application/json", _ref(schema)
+    if any(isinstance(each, str) for each in examples.values()):
+        kind, of = "text/plain", TEXT
+    shown = {"examples": {name: {"value": value} for name, value in examples.items()}} if examples else {}
+    return {"description": description, "content": {kind: {"schema": of, **shown}}}
 
 
 def _cut(value):
@@ -220,15 +184,15 @@ def page(document):
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><title>Colloquy: REST</title>",
         "<link rel=stylesheet href=pages/style.css><main><h1>REST</h1>",
+        f"<p>{html.escape(document['info']['description'])}",
         "<p>For generated clients: <a href=openapi.json>openapi.json</a>. <a href=./>The pages</a>",
     ]
-    for path, [(method, operation)] in ((path, operations.items()) for path, operations in document["paths"].items()):
+    for path, [(method, operation)] in ((path, each.items()) for path, each in document["paths"].items()):
         parts.append(f"<h2>{method.upper()} {html.escape(path)}</h2><p>{html.escape(operation['summary'])}")
-        if not operation["parameters"]:
-            shown = [operation["requestBody"]] if "requestBody" in operation else []
-            shown.append(operation["responses"]["200"])
-            parts += [_shown(document, reference["$ref"]) for reference in shown]
-            parts.append(f"<p><small>Errors: {', '.join(sorted(operation['responses'])[1:])}</small>")
+        for each in (operation.get("requestBody", {"content": {}}), operation["responses"]["200"]):
+            for content in list(each["content"].values())[:1]:
+                parts += [_shown(example["value"]) for example in list(content.get("examples", {}).values())[:1]]
+        parts.append(f"<p><small>Errors: {', '.join(sorted(operation['responses'])[1:])}</small>")
     for name, schema in document["components"]["schemas"].items():
         parts.append(f"<h2 id={html.escape(name)}>{html.escape(name)}</h2><dl>")
         for field, value in schema.get("properties", {}).items():
@@ -238,10 +202,6 @@ def page(document):
     return "".join(parts)
 
 
-def _shown(document, reference):
-    """The first example of a request or an answer."""
-    _, _, kind, id = reference.split("/")
-    [content, *_] = document["components"][kind][id]["content"].values()
-    values = [example["value"] for example in content.get("examples", {}).values()]
-    texts = [value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False) for value in values]
-    return "".join(f"<pre>{html.escape(text)}</pre>" for text in texts[:1])
+def _shown(value):
+    text = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
+    return f"<pre>{html.escape(text)}</pre>"

@@ -136,7 +136,7 @@ def test_the_application_is_the_same_on_a_cluster(service):
     tensor = {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["c"]}
     outputs = service.ask("/v2/models/echo/infer", {"inputs": [tensor]})[1]["outputs"]
     assert outputs[0]["data"] == ["c"] and service.ask("/v2/models/echo")[1]["inputs"][0]["name"] == "text"
-    assert service.ask("/openapi.json")[1]["components"]["responses"]["predict_echo"]["content"]
+    assert service.ask("/openapi.json")[1]["paths"]["/v1/models/echo:predict"]["post"]["requestBody"]["content"]
 
 
 @pytest.mark.slow
