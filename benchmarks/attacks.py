@@ -21,7 +21,7 @@ import urllib3
 from absl import flags
 
 from base import cli
-from benchmarks.serving import HOST, JSON, ask, connect, head_of, serving, usage_of
+from benchmarks.serving import HOST, JSON, ask, connect, serving, usage_of
 from benchmarks.turns import new_process, report
 
 FLAGS = flags.FLAGS
@@ -48,6 +48,8 @@ INSTANCES = {
 BODIES = {name: (model, json.dumps({"instances": each})) for name, (model, each) in INSTANCES.items()}
 BODIES["half a surrogate pair"] = "m", '{"instances": [{"passage": "a", "question": "b", "\\ud800": 1}]}'
 BODIES["no number"] = "m", '{"instances": [{"passage": "a", "question": 1e999}]}'
+BODIES["half a body"] = "m", SMALL[: len(SMALL) // 2]
+BODIES["3 MB"] = "m", json.dumps({"instances": "x" * 3_000_000})
 HEADERS = {
     "another host": {"Host": "evil.example"},
     "another page": {"Origin": "https://evil.example"},
@@ -82,9 +84,10 @@ def idle(server):
 def leaving(server):
     """Twenty clients send large requests and leave at once; times the next large request."""
     body = BODIES["long passages within the limits"][1].encode()
+    head = f"POST /v1/models/m:predict HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
     for _ in range(20):
         with socket.create_connection((HOST, server.port)) as connection:
-            connection.sendall(head_of(body) + body)
+            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             time.sleep(0.1)
     return f"then {outcome(server, body)}"
 
@@ -117,14 +120,18 @@ def repeated(name, attack, seconds, process, server, client):
     asked, outcomes = client.submit(ask_small, server.port, seconds), []
     while not asked.done():
         outcomes.append(attack(server))
-    took, (memory, cpu_after) = time.perf_counter() - begin, usage_of(process)
-    cores = {"server_cores": (cpu_after - cpu) / took, "attacker_cores": (time.process_time() - own) / took}
-    said = "; ".join(dict.fromkeys(outcomes))[:200]
-    return row(name, f"{len(outcomes)} x {said}", took, memory, asked.result(), **cores)
+    took, (megabytes, cpu_after) = time.perf_counter() - begin, usage_of(process)
+    p50, p99 = np.percentile([each for each, _ in asked.result()], [50, 99]).tolist()
+    found = {"attack": name, "outcome": f"{len(outcomes)} x {'; '.join(dict.fromkeys(outcomes))}"[:206]}
+    found |= {"seconds": took, "memory_MB": megabytes, "server_cores": (cpu_after - cpu) / took}
+    found |= {"attacker_cores": (time.process_time() - own) / took, "small": len(asked.result())}
+    found |= {"p50_small_ms": p50, "p99_small_ms": p99}
+    return {**found, "errors_of_others": sum(status != "200" for _, status in asked.result())}
 
 
 def end(process, server):
-    """SIGTERM beside forty requests: their statuses, and how the process ended."""
+    """The row of SIGTERM beside forty requests: their statuses, and how the process ended."""
+    (megabytes, _), begin = usage_of(process), time.perf_counter()
     with concurrent.futures.ThreadPoolExecutor(40) as pool:
         asked = [pool.submit(outcome, server) for _ in range(40)]
         time.sleep(0.05)
@@ -132,7 +139,8 @@ def end(process, server):
         found = [future.result()[:22] for future in asked]
     process.wait(120)
     counts = ", ".join(f"{found.count(each)} x {each}" for each in sorted(set(found)))
-    return f"{counts}; ended with {process.returncode}"
+    said = f"{counts}; ended with {process.returncode}"
+    return {"attack": "SIGTERM", "outcome": said, "seconds": time.perf_counter() - begin, "memory_MB": megabytes}
 
 
 def main():
@@ -144,18 +152,9 @@ def main():
             if name in (FLAGS.only or found):
                 seconds = 60 * FLAGS.minutes if attack is found["all large bodies"] else FLAGS.seconds
                 rows.append(repeated(name, attack, seconds, process, server, client))
-        memory, begin = usage_of(process)[0], time.perf_counter()
-        said = end(process, server)
-        rows.append(row("SIGTERM", said, time.perf_counter() - begin, memory))
+                print(json.dumps(rows[-1]), flush=True)
+        rows.append(end(process, server))
     report("attacks", rows)
-
-
-def row(name, said, seconds, memory, small=(), **cores):
-    p50, p99 = (round(each, 1) for each in np.percentile([each for each, _ in small] or [0], [50, 99]).tolist())
-    cores, errors = {key: round(each, 2) for key, each in cores.items()}, sum(status != "200" for _, status in small)
-    print(f"{name:45} {memory / 1e6:6.0f} MB {p50:6} {p99:6} ms {errors} errors {cores}  {said}", flush=True)
-    found = {"attack": name, "outcome": said, "seconds": round(seconds, 1), "memory_MB": round(memory / 1e6), **cores}
-    return {**found, "small": len(small), "p50_small_ms": p50, "p99_small_ms": p99, "errors_of_others": errors}
 
 
 if __name__ == "__main__":

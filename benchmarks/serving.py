@@ -1,26 +1,23 @@
-"""Loads a server: capacity, latencies and memory at a steady load, the cost of REST, and misbehaving clients.
+"""Loads a server: capacity, latencies and memory at a steady load, and the cost of REST.
 
 python -m benchmarks.serving --run=build/demo/run --seconds=600
-python -m benchmarks.serving --run=build/demo/run --seconds=600 --hostile=0.1 --out=build/serving.json/hostile
 python -m benchmarks.serving      # seconds from the start of a server of all models to its first page and answers
 
 Starts `serve.py` on a free port of this machine and ends it. First the model is called with and without the server,
-alternately: the difference is the cost of REST. Then 1, 8 and 32 clients ask without a pause, hostile ones among them
-if there are any: the best is the capacity. Then requests come at random moments, at a fraction of the capacity. Server
-and clients share the cores. A latency counts from the moment at which the request was due, so that a server that stalls
-is not spared the requests which it kept from being sent.
+alternately: the difference is the cost of REST. Then 1, 8 and 32 clients ask without a pause: the best is the
+capacity. Then requests come at random moments, at a fraction of it. Server and clients share the cores. A latency
+counts from the moment at which the request was due, so that a server that stalls is not spared the requests which it
+kept from being sent.
 """
 
 import collections
 import concurrent.futures
 import contextlib
-import http.client
 import json
 import os
 import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -31,13 +28,12 @@ from absl import flags
 
 from base import cli
 from base.files import UserError
-from benchmarks.turns import define_record_flags, report
+from benchmarks.turns import define_record_flags, memory, report
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("run", None, "Run directory of a model.")
 flags.DEFINE_float("seconds", 20.0, "Duration of the load.", lower_bound=1.0, upper_bound=1200.0)
 flags.DEFINE_float("fraction", 0.8, "Fraction of the capacity.", lower_bound=0.01, upper_bound=1.0)
-flags.DEFINE_float("hostile", 0.0, "Fraction of requests from hostile clients.", lower_bound=0.0, upper_bound=0.5)
 flags.DEFINE_multi_string("flag", [], "A flag of serve.py, as --flag=--batch_milliseconds=0; may be repeated.")
 flags.DEFINE_integer("seed", 1, "Seed of the times and the contents of requests.")
 define_record_flags()
@@ -46,7 +42,6 @@ BODIES = 64
 CLIENTS, CAPACITY_SECONDS = (1, 8, 32), 10.0
 WARM_UP, CALLS = 5, 200  # calls that trace and compile, and calls that measure REST
 CONNECTIONS = 128  # half of the requests that are open at once; more of them wait
-KINDS = ("huge", "malformed", "wrong", "slow", "disconnecting")
 
 
 # === Clients ===
@@ -66,79 +61,30 @@ def ask(server, body, model="m", headers=JSON):
     return str(answer.status), answer.data.decode()
 
 
-def attack(server, body, kind):
-    """Misbehaves, as one of `KINDS`, with the body of an ordinary request; returns `KIND: status`, or `KIND: END`."""
-    if kind == "huge":
-        body = b'{"instances": "' + b"x" * 3_000_000 + b'"}'
-    elif kind == "malformed":
-        body = body[: len(body) // 2]
-    elif kind == "wrong":
-        body = json.dumps({"instances": [{"turns": [["deep"] * 50] * 50}]}).encode()
-    try:
-        with socket.create_connection((HOST, server.port)) as connection:
-            connection.sendall(head_of(body))
-            if kind == "slow":
-                return f"slow: {drip(connection, body)}"
-            connection.sendall(body)
-            return f"{kind}: {'left without the answer' if kind == 'disconnecting' else status_of(connection)}"
-    except (OSError, http.client.HTTPException):
-        return f"{kind}: closed"
-
-
-def head_of(body):
-    """The head of a request with this body."""
-    head = f"POST /v1/models/m:predict HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode()
-
-
-def drip(connection, body):
-    """Sends a byte every quarter of a second, until the server answers or for twenty seconds."""
-    connection.settimeout(0.25)
-    for place in range(80):
-        connection.sendall(body[place : place + 1])
-        with contextlib.suppress(TimeoutError):
-            connection.recv(1, socket.MSG_PEEK)
-            return status_of(connection)
-    return "left unfinished"
-
-
-def status_of(connection):
-    with http.client.HTTPResponse(connection) as response:
-        response.begin()
-        return response.status
-
-
 # === Loads ===
 
 
-def closed_loop(server, bodies, clients, seconds, rng, hostile=0.0):
-    """Requests per second if each of some `clients` sends the next one as soon as it is answered.
-
-    A fraction `hostile` of the requests comes from misbehaving clients; they count too, and nobody waits for them.
-    """
+def closed_loop(server, bodies, clients, seconds, rng):
+    """Requests per second if each of some `clients` sends the next one as soon as it is answered."""
     begin = time.perf_counter()
 
-    def keep_asking(pool):
+    def keep_asking(_):
         done = 0
         while time.perf_counter() - begin < seconds:
-            if rng.random() < hostile:
-                pool.submit(attack, server, bodies[0], rng.choice(KINDS))
-                done += 1
-            else:
-                done += ask(server, rng.choice(bodies))[0] == "200"
+            done += ask(server, rng.choice(bodies))[0] == "200"
         return done / (time.perf_counter() - begin)
 
-    with concurrent.futures.ThreadPoolExecutor(clients + CONNECTIONS) as pool:
-        return sum(future.result() for future in [pool.submit(keep_asking, pool) for _ in range(clients)])
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        return sum(pool.map(keep_asking, range(clients)))
 
 
-def open_loop(server, bodies, rate, seconds, rng, usage, hostile=0.0):
+def open_loop(server, bodies, rate, seconds, rng, usage):
     """Sends requests at random moments, `rate` per second, whether or not the server answers.
 
-    `usage()` gives the server's memory in bytes and its CPU time in seconds. Returns a row per minute in which requests
-    were due, and Counters of errors and of the outcomes of hostile requests.
+    `usage()` gives the server's megabytes and CPU seconds. Returns a row per minute in which requests
+    were due, and a Counter of errors.
     """
-    asked, used, attacks = collections.defaultdict(list), collections.defaultdict(list), []
+    asked, used = collections.defaultdict(list), collections.defaultdict(list)
     begin, due, sent = time.perf_counter(), 0.0, 0
 
     def timed(body, due):
@@ -151,28 +97,20 @@ def open_loop(server, bodies, rate, seconds, rng, usage, hostile=0.0):
             minute = 1 + int(due // 60)
             if sent % 100 == 0 or not used[minute]:
                 used[minute].append(usage())
-            if rng.random() < hostile:
-                attacks.append(pool.submit(attack, server, bodies[0], KINDS[sent % len(KINDS)]))
-            else:
-                asked[minute].append(pool.submit(timed, bodies[sent % len(bodies)], begin + due))
+            asked[minute].append(pool.submit(timed, bodies[sent % len(bodies)], begin + due))
             sent, due = sent + 1, due + rng.expovariate(rate)
     rows, errors = [], collections.Counter()
     for minute, usages in used.items():
-        (_, cpu), (memory, cpu_after) = usages[0], usages[-1]
+        (_, cpu), (megabytes, cpu_after) = usages[0], usages[-1]
         answers = [future.result() for future in asked[minute]]
         failed = [status for _, status in answers if status != "200"]
         milliseconds = [each for each, status in answers if status == "200"]
         half, nearly_all = np.percentile(milliseconds or [np.nan], [50, 99], method="higher").tolist()
-        row = {
-            "minute": minute,
-            "requests": len(milliseconds),
-            "p50_ms": round(half, 1),
-            "p99_ms": round(nearly_all, 1),
-        }
-        row |= {"memory_MB": round(memory / 1e6), "cpu_seconds": round(cpu_after - cpu, 1), "errors": len(failed)}
+        row = {"minute": minute, "requests": len(milliseconds), "p50_ms": half, "p99_ms": nearly_all}
+        row |= {"memory_MB": megabytes, "cpu_seconds": cpu_after - cpu, "errors": len(failed)}
         rows.append(row)
         errors.update(failed)
-    return rows, errors, collections.Counter(future.result() for future in attacks)
+    return rows, errors
 
 
 def varied(examples, rng):
@@ -209,11 +147,9 @@ def serving(run, arguments):
 
 
 def usage_of(process):
-    """Memory of a process, bytes, and its CPU time, seconds."""
-    directory = pathlib.Path("/proc", str(process.pid))
-    memory = directory.joinpath("status").read_text(encoding="utf-8").partition("VmRSS:")[2].split()[0]
-    times = directory.joinpath("stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
-    return 1024 * int(memory), sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+    """Megabytes of a process, and its CPU time in seconds."""
+    times = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
+    return memory("VmRSS", process.pid), sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
 def start():
@@ -221,12 +157,12 @@ def start():
     begin = time.perf_counter()
     with serving(None, FLAGS.flag) as (_, port), connect(port) as server:
         server.request("GET", "/")
-        rows = [{"first": "page", "seconds": round(time.perf_counter() - begin, 2)}]
+        rows = [{"first": "page", "seconds": time.perf_counter() - begin}]
         for name in server.request("GET", "/v1/models").json()["models"]:
             begin = time.perf_counter()
             example = server.request("GET", f"/v1/models/{name}").json()["examples"][0]["instance"]
             status, _ = ask(server, json.dumps({"instances": [example]}), name)
-            rows.append({"first": f"answer of {name}: {status}", "seconds": round(time.perf_counter() - begin, 2)})
+            rows.append({"first": f"answer of {name}: {status}", "seconds": time.perf_counter() - begin})
     return rows
 
 
@@ -245,14 +181,12 @@ def main():
     found = {"model": run.model, "corpus": run.dataset.get("name"), "cores": os.cpu_count()}
     with serving(FLAGS.run, FLAGS.flag) as (process, port), connect(port) as server:
         found |= overhead(server, predictor, bodies)
-        per_second = {n: closed_loop(server, bodies, n, CAPACITY_SECONDS, rng, FLAGS.hostile) for n in CLIENTS}
+        per_second = {n: closed_loop(server, bodies, n, CAPACITY_SECONDS, rng) for n in CLIENTS}
         capacity = max(per_second.values())
         rate, usage = FLAGS.fraction * capacity, lambda: usage_of(process)
-        rows, errors, hostile = open_loop(server, bodies, rate, FLAGS.seconds, rng, usage, FLAGS.hostile)
-    found |= {"per_second_by_clients": {str(n): round(each, 1) for n, each in per_second.items()}}
-    found |= {"capacity_per_second": round(capacity, 2), "rate_per_second": round(rate, 2)}
-    found["errors"] = dict(errors)
-    report("serving", rows, **found, hostile=dict(sorted(hostile.items())), exit_code=process.returncode)
+        rows, errors = open_loop(server, bodies, rate, FLAGS.seconds, rng, usage)
+    found |= {"per_second_by_clients": per_second, "capacity_per_second": capacity, "rate_per_second": rate}
+    report("serving", rows, **found, errors=dict(errors), exit_code=process.returncode)
 
 
 def overhead(server, predictor, bodies):
@@ -268,7 +202,7 @@ def overhead(server, predictor, bodies):
             raise UserError(f"the server answered with {status}: {text}")
     rest, bare = 1000 * np.array(times[WARM_UP:]).T
     medians = {"rest_ms": rest, "bare_ms": bare, "overhead_ms": rest - bare}
-    return {name: round(float(np.median(values)), 2) for name, values in medians.items()}
+    return {name: float(np.median(values)) for name, values in medians.items()}
 
 
 if __name__ == "__main__":

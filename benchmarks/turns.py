@@ -107,9 +107,9 @@ def timed(block):
     return Block(int(found), seconds, cpu_seconds, after.ru_maxrss / 2**20)
 
 
-def memory(field):
-    """Megabytes of this process by a field of `/proc/self/status`, as `VmRSS`, `VmHWM` or `RssAnon`."""
-    with open("/proc/self/status", encoding="ascii") as file:
+def memory(field, process="self"):
+    """Megabytes of a process by a field of `/proc/PROCESS/status`, as `VmRSS`, `VmHWM` or `RssAnon`."""
+    with open(f"/proc/{process}/status", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(f"{field}:")) / 1024
 
 
@@ -222,12 +222,13 @@ def records():
 
 
 def write_record(script, **measured):
-    """Writes a record to `--out`, if given: the command, the measurements, the hardware and the commit."""
+    """Writes a record to `--out`, if given: the command, the measurements to four digits, the hardware, the commit."""
     from engine.provenance import hardware, revision  # TensorFlow takes seconds to load
 
     if FLAGS.out:
         path, found, name = records()
         command = shlex.join(["python", "-m", f"benchmarks.{script}", *sys.argv[1:]])
+        measured = json.loads(json.dumps(measured), parse_float=lambda text: float(f"{float(text):.4g}"))
         found[name] = {"command": command, **measured, "note": FLAGS.note, "hardware": hardware(), **revision()}
         with atomic_file(path) as file:
             json.dump(found, file, indent=1)

@@ -40,24 +40,13 @@ def body(text="hello"):
 def test_every_request_of_a_load_is_counted(client):
     status, answer = benchmark.ask(client, body("hello"))
     assert (status, json.loads(answer)) == ("200", {"predictions": [{"length": 5, "text": "hello"}]})
-    assert benchmark.closed_loop(client, [body()], 16, seconds=0.3, rng=random.Random(1), hostile=0.1) > 50
-    usage = iter([(123_000_000, 7.0), *[(5_000_000, 9.5)] * 9]).__next__
-    [row], errors, outcomes = benchmark.open_loop(client, [body(), body("x")], 250.0, 0.7, random.Random(7), usage)
-    assert 101 < row["requests"] < 250 and 0 < row["p50_ms"] <= row["p99_ms"] and not outcomes and not errors
+    assert benchmark.closed_loop(client, [body()], 16, seconds=0.3, rng=random.Random(1)) > 50
+    usage = iter([(123, 7.0), *[(5, 9.5)] * 9]).__next__
+    [row], errors = benchmark.open_loop(client, [body(), body("x")], 250.0, 0.7, random.Random(7), usage)
+    assert 101 < row["requests"] < 250 and 0 < row["p50_ms"] <= row["p99_ms"] and not errors
     assert [row[name] for name in ("minute", "memory_MB", "cpu_seconds", "errors")] == [1, 5, 2.5, 0]
-    [refused], errors, _ = benchmark.open_loop(client, [b"{}"], 20.0, 0.5, random.Random(7), usage)
+    [refused], errors = benchmark.open_loop(client, [b"{}"], 20.0, 0.5, random.Random(7), usage)
     assert refused["requests"] == 0 and refused["errors"] > 0 and set(errors) == {"400"}
-
-
-def test_hostile_clients_get_what_they_deserve(client):
-    assert [benchmark.attack(client, body("y" * 500), kind) for kind in benchmark.KINDS] == [
-        "huge: 413",
-        "malformed: 400",
-        "wrong: 400",
-        "slow: 408",
-        "disconnecting: left without the answer",
-    ]
-    assert benchmark.ask(client, body())[0] == "200"
 
 
 def test_requests_are_like_the_examples_in_other_sizes():

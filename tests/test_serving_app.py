@@ -329,14 +329,23 @@ def test_the_page_runs_only_scripts_of_this_server(client):
 
 
 @pytest.mark.parametrize(
-    "body", [{"body": b'{"inst', "more_body": True}, {"body": b'{"instances": [{"text": "a"}]}', "more_body": False}]
+    ("body", "then", "status"),
+    [
+        ({"body": b'{"inst', "more_body": True}, {"type": "http.disconnect"}, 499),
+        ({"body": b'{"instances": [{"text": "a"}]}', "more_body": False}, {"type": "http.disconnect"}, 499),
+        ({"body": b'{"inst', "more_body": True}, None, 408),
+    ],
 )
-def test_a_client_that_leaves_is_counted_and_not_computed_for(app, echo, body):
+def test_a_client_that_leaves_or_is_slow_is_counted_and_not_computed_for(app, echo, body, then, status):
     scope = {"type": "http", "method": "POST", "path": "/v1/models/echo:predict", "query_string": b""}
     scope["headers"], sent = [(b"content-type", b"application/json")], AsyncMock()
-    events = [{"type": "http.request", **body}, {"type": "http.disconnect"}]
-    asyncio.run(app(scope, AsyncMock(side_effect=events), sent))
-    assert sent.await_args_list[0].args[0]["status"] == 499 and echo.calls == []
+    events = iter([{"type": "http.request", **body}, then])
+
+    async def receive():
+        return next(events) or await asyncio.sleep(5)
+
+    asyncio.run(app(scope, receive, sent))
+    assert sent.await_args_list[0].args[0]["status"] == status and echo.calls == []
 
 
 def test_an_answer_with_nan_is_refused_and_so_is_a_model_that_warms_up_with_it(client, echo, monkeypatch):
