@@ -25,11 +25,10 @@ from benchmarks.serving import HOST, JSON, ask, connect, serving, usage_of
 from benchmarks.turns import new_process, report
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("ranker", "pretrained/dam-ubuntu-irc", "Run of a selection model.")
-flags.DEFINE_string("talker", "pretrained/chat-dailydialog", "Run of a generation model.")
 flags.DEFINE_float("minutes", 10.0, "Time to repeat the attacks with large bodies.", lower_bound=0.0)
 flags.DEFINE_multi_string("only", [], "Attacks by name; default: all.")
-flags.DEFINE_integer("idle", 1150, "Connections whose headers never end.", lower_bound=1)
+OTHERS = "--run=ranker=pretrained/dam-ubuntu-irc", "--run=talker=pretrained/chat-dailydialog"
+IDLE = 1150  # connections whose headers never end
 SMALL = json.dumps({"instances": [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]})
 TURNS = {"turns": ["how do i mount a usb stick ?"]}
 INSTANCES = {
@@ -73,7 +72,7 @@ def at_once(server, name, clients=4):
 def idle(server):
     """Opens connections with half a header; checks that /healthz still answers."""
     with contextlib.ExitStack() as stack:
-        for _ in range(FLAGS.idle):
+        for _ in range(IDLE):
             with contextlib.suppress(OSError):
                 connection = stack.enter_context(socket.create_connection((HOST, server.port), timeout=1))
                 connection.sendall(b"POST / HTTP/1.1\r\nHost: ")
@@ -98,7 +97,7 @@ def attacks():
     found |= {f"4 x {name}": lambda server, name=name: at_once(server, name) for name in BODIES}
     for name, changed in HEADERS.items():
         found[name] = lambda server, changed=changed: outcome(server, headers={**JSON, **changed})
-    found |= {"clients that leave": leaving, f"{FLAGS.idle:,} unfinished headers": idle}
+    found |= {"clients that leave": leaving, f"{IDLE:,} unfinished headers": idle}
     found["one client with 200 candidates"] = lambda server: at_once(server, "200 candidates", 1)
     names = itertools.cycle(BODIES)
     return {**found, "all large bodies": lambda server: at_once(server, next(names))}
@@ -144,8 +143,7 @@ def end(process, server):
 
 
 def main():
-    others = [f"--run=ranker={FLAGS.ranker}", f"--run=talker={FLAGS.talker}"]
-    with serving(FLAGS.run, others) as (process, port), connect(port) as server, new_process() as client:
+    with serving(FLAGS.run, *OTHERS) as (process, port), connect(port) as server, new_process() as client:
         client.submit(ask_small, port, 1).result()  # imports what it needs
         found, rows = attacks(), []
         for name, attack in found.items():
@@ -154,7 +152,7 @@ def main():
                 rows.append(repeated(name, attack, seconds, process, server, client))
                 print(json.dumps(rows[-1]), flush=True)
         rows.append(end(process, server))
-    report("attacks", rows)
+    report(rows)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=Tru
 flags.DEFINE_list("sides", None, "Some of the sides, by name; the others are compared with the first.")
 flags.DEFINE_multi_enum("what", ["training", "ranking"], ["training", "ranking"], "Work to time; may be repeated.")
 flags.DEFINE_multi_enum("lengths", ["dataset", "full"], ["dataset", "full"], "Lengths; may be repeated.")
-flags.DEFINE_string("settings", "", "field=value,... for all sides, as levels=2.")
 flags.DEFINE_integer("batch_size", 32, "Pairs per training step.", lower_bound=4)
 flags.DEFINE_bool("ledger", False, "Instead of sides: the fraction of the machine's limit, and time by part.")
 define_flags(blocks=4, steps=16)
@@ -54,7 +53,7 @@ there and is left out."""
 def main():
     if FLAGS.ledger:
         precisions = ["float32", *["bfloat16"] * bool(runtime.bfloat16_instructions())]  # emulated, it takes minutes
-        report("dam_speed", [ledger_row(*each) for each in itertools.product(FLAGS.what, precisions)])
+        report([ledger_row(*each) for each in itertools.product(FLAGS.what, precisions)])
         return
     names = FLAGS.sides or list(SIDES)
     if unknown := sorted(set(names) - set(SIDES)):
@@ -65,22 +64,24 @@ def main():
         for name in names:
             settings, without = SIDES[name]
             if what not in without:
-                side = ",".join(filter(None, ["dam", FLAGS.settings, settings]))
-                sides[name] = dam_block, (side, without, *options)
+                sides[name] = dam_block, (f"dam,{settings}".rstrip(","), without, *options)
         found, column = alternate(sides, FLAGS.blocks), f"{what}, {lengths} lengths"
         first = next(iter(found.values()))
         for name, blocks in found.items():
             rows[name] |= {column: median(blocks), f"{column}: ratio": ratio(blocks, first)}
             rows[name][f"{column}: GB"] = blocks[-1].gigabytes
-    report("dam_speed", list(rows.values()))
+    report(list(rows.values()))
 
 
 def ledger_row(what, precision):
     """The row of the paper's network at the dataset's lengths."""
-    side = ",".join(filter(None, ["dam", FLAGS.settings, f"precision={precision}"]))
     options = what, "dataset", FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
     peak = in_process(peak_gflops, precision)
-    return {"what": what, "precision": precision, **in_process(_ledger, peak, side, "", *options)}
+    return {
+        "what": what,
+        "precision": precision,
+        **in_process(_ledger, peak, f"dam,precision={precision}", "", *options),
+    }
 
 
 # === In the process of a side ===

@@ -41,7 +41,7 @@ def main():
         raise UserError("expected --squad or --chat")
     kinds = [(name, what, size) for name in NETWORKS if paths[name] for what, size in NETWORKS[name][1].items()]
     rows = [compare(name, paths[name], what, size) for name, what, size in kinds]
-    report("peers", rows, threads=runtime.available_cpus())
+    report(rows, threads=runtime.available_cpus())
 
 
 def compare(network, path, what, size):

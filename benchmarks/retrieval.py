@@ -14,6 +14,7 @@ The system may take back the memory of an index's files; so start this in a cont
 has one, to see whether it is enough.
 """
 
+import itertools
 import os
 import pathlib
 import random
@@ -43,8 +44,7 @@ SPARE = 1.2  # recombinations for each response that is wanted: some are equal, 
 
 def main():
     rows, measured = find() if FLAGS.what == "found" else ([], cost())
-    load = [round(minutes, 1) for minutes in os.getloadavg()]
-    report("retrieval", rows, **measured, precision=FLAGS.precision, load_average=load)
+    report(rows, **measured, load_average=os.getloadavg())
 
 
 def open_run(run, precision):
@@ -89,9 +89,9 @@ def find():
     rows = []
     for name in places[0]:
         found = np.array([place[name] for place in places])
-        row = {"found_by": name, **{f"R@{k}": round(float((found < k).mean()), 4) for k in SHOWN}}
-        rows.append({**row, "MRR": round(float(np.where(found < SHOWN[-1], 1 / (1 + found), 0).mean()), 4)})
-    true = round(sum(turns[-1] in stored for turns in dev) / len(dev), 4)
+        row = {"found_by": name, **{f"R@{k}": float((found < k).mean()) for k in SHOWN}}
+        rows.append({**row, "MRR": float(np.where(found < SHOWN[-1], 1 / (1 + found), 0).mean())})
+    true = sum(turns[-1] in stored for turns in dev) / len(dev)
     return rows, {"contexts": len(dev), "responses": len(stored), "true_response_in_index": true}
 
 
@@ -104,22 +104,20 @@ def places_of(index, predictor, *turns):
     hits = index.search(said, len(SEARCHES) * SEARCHED)
     words = [word for turn in said[-READ:] for word in words_of(turn, **index.text)]
     by_words = best_by_words(index._responses, index.words.encode(words), SEARCHED)
-    ranked = without_duplicates(hits[: 2 * CANDIDATES], said, CANDIDATES)
-    [found] = predictor.predict([{"turns": said, "candidates": [hit.text for hit in ranked]}])
     lists = {"BM25": [index.utterance(number) for number in by_words]}
-    for search in SEARCHES:
-        if search != "responses":
-            in_order = sorted((hit for hit in hits if search in hit.places), key=lambda hit: hit.places[search])
-            lists[search] = [hit.text for hit in in_order]
+    for search in (name for name in SEARCHES if name != "responses"):
+        of_search = (hit for hit in hits if search in hit.places)
+        lists[search] = [hit.text for hit in sorted(of_search, key=lambda hit: hit.places[search])]
     lists["together"] = [hit.text for hit in hits]
-    by_model = [ranked[i].text for i in found["order"]]
+    ranked = [hit.text for hit in without_duplicates(hits[: 2 * CANDIDATES], said, CANDIDATES)]
+    [found] = predictor.predict([{"turns": said, "candidates": ranked}])
+    by_model = [ranked[i] for i in found["order"]]
     lists["model"] = by_model + [text for text in lists["together"] if text not in by_model]
-    every = {text for texts in lists.values() for text in texts}
-    new = {text for text in every if without_duplicates([Hit(text, [], {})], said)}
     places = {}
     for name, texts in lists.items():
-        texts = [text for text in texts if text in new][: SHOWN[-1]]
-        places[name] = texts.index(true) if true in texts else SHOWN[-1]
+        new = (text for text in texts if without_duplicates([Hit(text, [], {})], said))
+        first = list(itertools.islice(new, SHOWN[-1]))
+        places[name] = first.index(true) if true in first else SHOWN[-1]
     return places
 
 
@@ -133,7 +131,7 @@ def cost():
         building = in_process(build_large, path, FLAGS.run, sources, FLAGS.responses)
         answering = in_process(answer, path, FLAGS.run, FLAGS.source, FLAGS.contexts or 50, FLAGS.precision)
         size = sum(file.stat().st_size for file in pathlib.Path(path).rglob("*") if file.is_file())
-    return {"building": building, "index_megabytes": round(size / 2**20), "answering": answering}
+    return {"building": building, "index_megabytes": size / 2**20, "answering": answering}
 
 
 def build_large(path, run, sources, count):
@@ -157,10 +155,10 @@ def build_large(path, run, sources, count):
     return {
         "conversations": made_of,
         **{name: index.config[name] for name in ("responses", "pairs", "utterances", "words", "left_out")},
-        "seconds": round(block.seconds, 1),
-        "cpu_seconds": round(block.cpu_seconds, 1),
-        "megabytes_before": round(1024 * before.gigabytes),
-        "peak_megabytes": round(1024 * block.gigabytes),
+        "seconds": block.seconds,
+        "cpu_seconds": block.cpu_seconds,
+        "megabytes_before": 1024 * before.gigabytes,
+        "peak_megabytes": 1024 * block.gigabytes,
     }
 
 
@@ -191,13 +189,17 @@ def answer(path, run, source, count, precision):
         searched = time.perf_counter()
         answers_of(predictor, index, talk[:-1])
         times.append((searched - started, time.perf_counter() - searched))
-    found = {"contexts": count, "seconds_to_open_model": round(opened - begin, 1)}
-    found["seconds_to_open_index"] = round(ready - opened, 2)
-    for name, milliseconds in zip(("search", "answer"), 1000 * np.array(times[len(times) // 2 :]).T, strict=True):
-        found[f"{name}_ms_median"] = round(float(np.median(milliseconds)), 1)
-        found[f"{name}_ms_fastest"] = round(float(milliseconds.min()), 1)
-    found["resident_megabytes"] = round(memory("VmRSS"))
-    return {**found, "of_these_mapped_files": round(memory("RssFile"))}
+    searching, answering = 1000 * np.array(times[len(times) // 2 :]).T
+    return {
+        "contexts": count,
+        "seconds_to_open_model": opened - begin,
+        "seconds_to_open_index": ready - opened,
+        "search_ms_median": float(np.median(searching)),
+        "answer_ms_median": float(np.median(answering)),
+        "answer_ms_fastest": float(answering.min()),
+        "resident_megabytes": memory("VmRSS"),
+        "of_these_mapped_files": memory("RssFile"),
+    }
 
 
 if __name__ == "__main__":

@@ -16,18 +16,26 @@ import numpy as np
 from absl import flags
 
 from base import cli
-from benchmarks import turns
-from benchmarks.turns import in_process, memory, open_training, parse_side, timed
+from benchmarks.turns import (
+    define_record_flags,
+    in_process,
+    memory,
+    open_training,
+    parse_side,
+    records,
+    timed,
+    write_record,
+)
 from tasks import RECIPES
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("lines", None, "Lines of the training file, of one corpus after the other.", required=True)
 flags.DEFINE_string("scratch", None, "Directory for corpora; default: where the system keeps temporary files.")
 flags.DEFINE_string("vectors", None, "Passed to prepare.py: word vectors are read, not trained.")
-flags.DEFINE_enum("recipe", "dam-ubuntu-irc-two-levels", list(RECIPES), "Recipe of the training.")
 flags.DEFINE_integer("steps", 20, "Timed steps of training.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Seed of words, weights and batches.", lower_bound=0)
-turns.define_record_flags()
+define_record_flags()
+RECIPE = RECIPES["dam-ubuntu-irc-two-levels"]
 VOCABULARY, EXPONENT = 153_000, 1.0
 TURNS, WORDS = 6, 11
 DEV_CONTEXTS, DEV_CANDIDATES = 100, 10
@@ -35,26 +43,20 @@ BLOCK = 10_000  # contexts that are drawn at once
 
 
 def main():
-    rows, recipe = [], RECIPES[FLAGS.recipe]
-    if FLAGS.out:
-        _, found, name = turns.records()
-        rows = found.get(name, {"rows": []})["rows"]
-    side = ",".join([recipe.model, *(f"{k}={v}" for k, v in {**recipe.config, **recipe.training}.items())])
+    side = ",".join([RECIPE.model, *(f"{k}={v}" for k, v in {**RECIPE.config, **RECIPE.training}.items())])
     for lines in map(int, FLAGS.lines):
         row = {"lines": lines, "vectors": "read" if FLAGS.vectors else "trained"}
         with tempfile.TemporaryDirectory(prefix="scale.", dir=FLAGS.scratch) as scratch:
             raw, prepared = pathlib.Path(scratch) / "raw", pathlib.Path(scratch) / "prepared"
             write_corpus(raw, lines, FLAGS.seed)
-            for part, *arguments in (
-                (prepare_part, raw, prepared, FLAGS.vectors),
-                (load_part, side, prepared, FLAGS.seed),
-                (train_part, side, prepared, FLAGS.seed, FLAGS.steps),
-            ):
-                found = in_process(part, *arguments)
-                row |= {name: round(value, 4) if isinstance(value, float) else value for name, value in found.items()}
-                rows = sorted([row, *(other for other in rows if key(other) != key(row))], key=key)
-                turns.write_record("scale", rows=rows)
+            row |= in_process(prepare_part, raw, prepared, FLAGS.vectors)
+            row |= in_process(load_part, side, prepared, FLAGS.seed)
+            row |= in_process(train_part, side, prepared, FLAGS.seed, FLAGS.steps)
         print(json.dumps(row, indent=1))
+        if FLAGS.out:
+            _, found, name = records()
+            others = [other for other in found.get(name, {"rows": []})["rows"] if key(other) != key(row)]
+            write_record(rows=sorted([row, *others], key=key))
 
 
 def key(row):

@@ -1,7 +1,6 @@
 """Loads a server: capacity, latencies and memory at a steady load, and the cost of REST.
 
 python -m benchmarks.serving --run=build/demo/run --seconds=600
-python -m benchmarks.serving      # seconds from the start of a server of all models to its first page and answers
 
 Starts `serve.py` on a free port of this machine and ends it. First the model is called with and without the server,
 alternately: the difference is the cost of REST. Then 1, 8 and 32 clients ask without a pause: the best is the
@@ -31,14 +30,12 @@ from base.files import UserError
 from benchmarks.turns import define_record_flags, memory, report
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("run", None, "Run directory of a model.")
+flags.DEFINE_string("run", None, "Run directory of a model.", required=True)
 flags.DEFINE_float("seconds", 20.0, "Duration of the load.", lower_bound=1.0, upper_bound=1200.0)
-flags.DEFINE_float("fraction", 0.8, "Fraction of the capacity.", lower_bound=0.01, upper_bound=1.0)
-flags.DEFINE_multi_string("flag", [], "A flag of serve.py, as --flag=--batch_milliseconds=0; may be repeated.")
 flags.DEFINE_integer("seed", 1, "Seed of the times and the contents of requests.")
 define_record_flags()
 HOST, JSON = "127.0.0.1", {"Content-Type": "application/json"}
-BODIES = 64
+BODIES, FRACTION = 64, 0.8  # of the capacity
 CLIENTS, CAPACITY_SECONDS = (1, 8, 32), 10.0
 WARM_UP, CALLS = 5, 200  # calls that trace and compile, and calls that measure REST
 CONNECTIONS = 128  # half of the requests that are open at once; more of them wait
@@ -129,9 +126,9 @@ def varied(examples, rng):
 
 
 @contextlib.contextmanager
-def serving(run, arguments):
-    """`serve.py` of a run, or of all models, as a process, with its port; ends it as a supervisor would."""
-    command = [sys.executable, "serve.py", *([f"--run=m={run}"] if run else []), "--port=0", *arguments]
+def serving(run, *arguments):
+    """`serve.py` of a run as a process, with its port; ends it as a supervisor would."""
+    command = [sys.executable, "serve.py", f"--run=m={run}", "--port=0", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         lines = []
@@ -152,24 +149,7 @@ def usage_of(process):
     return memory("VmRSS", process.pid), sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
-def start():
-    """Rows of the seconds from the start of a server of all models to its first page, and of each first answer."""
-    begin = time.perf_counter()
-    with serving(None, FLAGS.flag) as (_, port), connect(port) as server:
-        server.request("GET", "/")
-        rows = [{"first": "page", "seconds": time.perf_counter() - begin}]
-        for name in server.request("GET", "/v1/models").json()["models"]:
-            begin = time.perf_counter()
-            example = server.request("GET", f"/v1/models/{name}").json()["examples"][0]["instance"]
-            status, _ = ask(server, json.dumps({"instances": [example]}), name)
-            rows.append({"first": f"answer of {name}: {status}", "seconds": time.perf_counter() - begin})
-    return rows
-
-
 def main():
-    if not FLAGS.run:
-        report("serving", start())
-        return
     from engine.run import Run  # TensorFlow takes seconds to load
     from tasks import TASKS
 
@@ -179,14 +159,14 @@ def main():
         raise UserError(f"{FLAGS.run} has no examples.json")
     bodies = [json.dumps({"instances": [varied(examples, rng)]}).encode() for _ in range(BODIES)]
     found = {"model": run.model, "corpus": run.dataset.get("name"), "cores": os.cpu_count()}
-    with serving(FLAGS.run, FLAGS.flag) as (process, port), connect(port) as server:
+    with serving(FLAGS.run) as (process, port), connect(port) as server:
         found |= overhead(server, predictor, bodies)
         per_second = {n: closed_loop(server, bodies, n, CAPACITY_SECONDS, rng) for n in CLIENTS}
         capacity = max(per_second.values())
-        rate, usage = FLAGS.fraction * capacity, lambda: usage_of(process)
+        rate, usage = FRACTION * capacity, lambda: usage_of(process)
         rows, errors = open_loop(server, bodies, rate, FLAGS.seconds, rng, usage)
     found |= {"per_second_by_clients": per_second, "capacity_per_second": capacity, "rate_per_second": rate}
-    report("serving", rows, **found, errors=dict(errors), exit_code=process.returncode)
+    report(rows, **found, errors=dict(errors), exit_code=process.returncode)
 
 
 def overhead(server, predictor, bodies):

@@ -19,7 +19,6 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset or a quoted pattern of several.", required=True)
 flags.DEFINE_string("one", None, "MODEL[,field=value...], fields as for train.py --set, or precision.", required=True)
 flags.DEFINE_string("other", None, "The model and settings that it is compared with.", required=True)
-flags.DEFINE_integer("batch_size", None, "Examples per step; default: that of train.py.", lower_bound=1)
 define_flags(blocks=6, steps=10)
 
 
@@ -32,12 +31,12 @@ def main():
     if not paths:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
     rows = [compare(path, sides, unit) for path in paths]
-    report("training_speed", rows, steps=FLAGS.steps, blocks=FLAGS.blocks, runtime=runtime.describe())
+    report(rows, steps=FLAGS.steps, blocks=FLAGS.blocks, runtime=runtime.describe())
 
 
 def compare(path, sides, unit):
     """The row of a dataset."""
-    options = path, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
+    options = path, FLAGS.steps, FLAGS.seed
     found = alternate({name: (training_block, (side, *options)) for name, side in sides.items()}, FLAGS.blocks, 2)
     row = {"corpus": pathlib.Path(path).name}
     row |= {f"{name}: {unit} per second": median(blocks) for name, blocks in found.items()}

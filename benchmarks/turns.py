@@ -9,7 +9,6 @@ import json
 import multiprocessing
 import pathlib
 import resource
-import shlex
 import statistics
 import sys
 import time
@@ -158,8 +157,8 @@ def build(side, path, seed):
     return model, task, dataset, training
 
 
-def open_training(side, path, seed, batch_size=None):
-    """A training like that of train.py; a `batch_size` of `None` is the task's default.
+def open_training(side, path, seed):
+    """A training like that of train.py.
 
     Returns the task, a function that makes the arrays of a step, the stream of batches, and one that trains on one.
     """
@@ -167,7 +166,6 @@ def open_training(side, path, seed, batch_size=None):
     from engine.devices import OneDevice
 
     model, task, dataset, training = build(side, path, seed)
-    training = training.replace(batch_size=batch_size or training.batch_size)
     split, device = dataset.splits["train"], OneDevice()
     epochs = Epochs(functools.partial(task.training_batches, split, model.config, training), seed)
 
@@ -178,11 +176,11 @@ def open_training(side, path, seed, batch_size=None):
     return task, make_arrays, iter(batches), device.train_step(model, batches)
 
 
-def training_block(side, path, batch_size, steps, seed):
+def training_block(side, path, steps, seed):
     """A side of `alternate`: trains for `steps` steps."""
     import numpy as np
 
-    task, _, stream, train_on = open_training(side, path, seed, batch_size)
+    task, _, stream, train_on = open_training(side, path, seed)
     count = COUNTED[task.name][1]
 
     def block():
@@ -221,22 +219,21 @@ def records():
     return path, json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}, name
 
 
-def write_record(script, **measured):
+def write_record(**measured):
     """Writes a record to `--out`, if given: the command, the measurements to four digits, the hardware, the commit."""
-    from engine.provenance import hardware, revision  # TensorFlow takes seconds to load
+    from engine.provenance import command, hardware, revision  # TensorFlow takes seconds to load
 
     if FLAGS.out:
         path, found, name = records()
-        command = shlex.join(["python", "-m", f"benchmarks.{script}", *sys.argv[1:]])
         measured = json.loads(json.dumps(measured), parse_float=lambda text: float(f"{float(text):.4g}"))
-        found[name] = {"command": command, **measured, "note": FLAGS.note, "hardware": hardware(), **revision()}
+        found[name] = {"command": command(), **measured, "note": FLAGS.note, "hardware": hardware(), **revision()}
         with atomic_file(path) as file:
             json.dump(found, file, indent=1)
 
 
-def report(script, rows, **measured):
+def report(rows, **measured):
     """Prints rows, dicts whose keys are columns, and writes them with the rest of the record."""
-    write_record(script, **measured, rows=rows)
+    write_record(**measured, rows=rows)
     for name, value in measured.items():
         print(f"{name}: {value}")
     columns = list(dict.fromkeys(column for row in rows for column in row))

@@ -69,25 +69,26 @@ class Batched:
             RequestError: 413 if they are too large, 429 if the queue has no room for them, 503 after `give_up`.
         """
         checked = await self._checked(instances)  # loads the model
-        return await self._ask("predict", checked, self._model.answers)
+        return await self._ask("predict", checked, self._model.predictor.answers)
 
     async def explain(self, instance):
         """Answers one instance and adds its attention maps; raises what `predict` raises."""
         checked = await self._checked([instance])
-        [answer] = await self._ask("explain", checked, lambda instances: [self._model.explain(instances[0])])
+        [answer] = await self._ask("explain", checked, lambda each: [self._model.predictor.explain(each[0])])
         return answer
 
     async def talk(self, said, decode="", stream=False):
         """Yields `(reply, answer)` to a conversation of `(speaker, text)`, by search settings `decode` if it takes any:
         once, or with `stream` after each word. Errors as in `predict`."""
-        checked = await self._checked([await asyncio.to_thread(self._model.conversation, said, decode)])
+        instance = await asyncio.to_thread(lambda: self._model.predictor.conversation(said, decode))
+        checked, predictor = await self._checked([instance]), self._model.predictor
         if not stream:
-            [answer] = await self._ask("predict", checked, self._model.answers)
-            yield self._model.reply(answer), answer
+            [answer] = await self._ask("predict", checked, predictor.answers)
+            yield predictor.reply(answer), answer
             return
-        words = self._model.write(checked[0][0])  # each waits for its turn
+        words = predictor.write(checked[0][0])  # each waits for its turn
         while (answer := (await self._ask("chat", checked, lambda _: [next(words, None)]))[0]) is not None:
-            yield self._model.reply(answer), answer
+            yield predictor.reply(answer), answer
 
     async def _ask(self, verb, checked, compute):
         valid, sizes, queue = checked
@@ -97,8 +98,9 @@ class Batched:
 
     async def _checked(self, instances):
         def check():
-            valid = [self._model.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
-            return valid, *check_size(map(self._model.size, valid), self._limits)
+            predictor = self._model.predictor
+            valid = [predictor.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
+            return valid, *check_size(map(predictor.size, valid), self._limits)
 
         is_large = len(marshal.dumps(instances)) > LARGE_BODY
         valid, sizes, work = await (lane.do(check) if is_large else asyncio.to_thread(check))

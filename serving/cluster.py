@@ -160,11 +160,11 @@ class Remote:
         """Holds nothing."""
 
 
-def application(loads, replicas, limits=None, sizes=None, access=None, doors=1, cpus=1.0):
+def application(loads, replicas, limits=None, sizes=None, access=None, doors=1):
     """The application for `serve.run`.
 
     `loads` are `{name: zero-argument callable that returns the warm model}`, called by each replica; `replicas` are
-    `{name: (fewest, most)}`, between which Ray Serve chooses by the load, each with `cpus` CPUs and batches of `sizes`,
+    `{name: (fewest, most)}`, between which Ray Serve chooses by the load, each with one CPU and batches of `sizes`,
     `{"milliseconds", "max_batch", "max_queue"}`. `doors` are replicas of the application itself.
     """
     sizes = sizes or {"milliseconds": 2.0, "max_batch": 32, "max_queue": 256}
@@ -177,7 +177,7 @@ def application(loads, replicas, limits=None, sizes=None, access=None, doors=1, 
             name=name,
             autoscaling_config=scale,
             max_ongoing_requests=sizes["max_queue"],
-            ray_actor_options={"num_cpus": cpus},
+            ray_actor_options={"num_cpus": 1},
             health_check_period_s=1,
         )(Replica)
         models.append(deployment.bind(counts, name, load, limits, sizes))

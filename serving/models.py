@@ -30,12 +30,11 @@ from tasks.selection.retrieval.build import index_of_run
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
 SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
-METHODS = ("valid", "size", "answers", "explain", "conversation", "write", "reply")
 DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
 
 
 class Served:
-    """An `engine.predictor.Predictor` under a name and a version for clients, whose methods this has.
+    """An `engine.predictor.Predictor` under a name and a version for clients.
 
     `load()` makes it when somebody asks for it. `facts(predictor)` returns a dict for clients, also before that, for
     `None`; `examples(predictor)` instances to warm up with.
@@ -45,25 +44,19 @@ class Served:
 
     def __init__(self, name, version, load, facts, examples=lambda predictor: []):
         self.name, self.version, self._load, self._facts, self._examples = name, version, load, facts, examples
-        self._predictor = None
 
     @property
     def ready(self):
         """True if it is loaded."""
-        return self._predictor is not None
+        return "predictor" in vars(self)
 
-    @property
+    @functools.cached_property
     def predictor(self):
         """The predictor, loaded."""
-        if self._predictor is None:
-            with self.loading:
-                self._predictor = self._predictor or self._load()
-            for name in METHODS:  # a request reaches them at once
-                setattr(self, name, getattr(self._predictor, name))
-        return self._predictor
-
-    def __getattr__(self, name):
-        return getattr(self.predictor, name)
+        with self.loading:
+            if not self.ready:
+                vars(self)["predictor"] = self._load()
+        return vars(self)["predictor"]
 
     def by_one_thread(self, compute):
         """`compute` for large requests: by one of TensorFlow's threads, so that small ones have the others.
@@ -79,19 +72,20 @@ class Served:
     def warm_up(self, pause=lambda: None):
         """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled
         when the first client asks. An answer with NaN is a `UserError`. `pause()` is called before each."""
-        instances = self._examples(self.predictor)
+        predictor = self.predictor
+        instances = self._examples(predictor)
         instances = instances + [_longer(instance) for instance in instances[:1]]
-        if "decode" in self.Instance.model_fields:
+        if "decode" in predictor.Instance.model_fields:
             instances += [{**instance, "decode": decode} for instance in list(instances) for decode in DECODES]
         for instance in instances:
             pause()
             try:
-                json.dumps(self.predict([instance]), allow_nan=False)
+                json.dumps(predictor.predict([instance]), allow_nan=False)
             except ValueError as error:
                 raise UserError(f"{self.name} answers its examples with NaN or infinity: it is damaged") from error
-            if not isinstance(self.predictor, SavedModel):
-                self.explain(instance)
-        self.predict(instances)
+            if not isinstance(predictor, SavedModel):
+                predictor.explain(instance)
+        predictor.predict(instances)
 
     def summary(self):
         """A row of a list of models."""
@@ -100,7 +94,8 @@ class Served:
     @functools.cached_property
     def schemas(self):
         """The JSON schemas of `instance` and `answer`."""
-        return {"instance": self.Instance.model_json_schema(), "answer": self.Answer.model_json_schema()}
+        kinds = {"instance": self.predictor.Instance, "answer": self.predictor.Answer}
+        return {name: kind.model_json_schema() for name, kind in kinds.items()}
 
     def metadata(self):
         """Describes the model to a client; reads its scores and examples from the run."""

@@ -427,6 +427,7 @@ def batched(conversation, compute=list, valid=lambda instance, where: instance, 
     shared |= {"size": lambda instance: Size({}, 1, (instance,)), "explain": lambda instance: event.wait(5)}
     shared |= {"by_one_thread": lambda compute: compute}
     model = types.SimpleNamespace(**shared, valid=valid, answers=answers)
+    model.predictor = model
 
     async def main():
         batched = Batched(model, **sizes)

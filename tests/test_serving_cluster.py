@@ -63,7 +63,9 @@ def make_model():
             examples = [{"title": "", "instance": {"text": "a"}}]
             return {"name": "echo", "version": "3", "task": "echo", "examples": examples, **self.schemas}
 
-    return Echo()
+    model = Echo()
+    model.predictor = model
+    return model
 
 
 class Service:

@@ -27,7 +27,7 @@ class Running:
     def __init__(self, grace_seconds):
         self.event, self.started = threading.Event(), threading.Event()
         model = types.SimpleNamespace(name="m", version="1", metadata=dict, valid=lambda instance, where: instance)
-        model.size, model.answers = lambda instance: Size({}, 1, (1,)), self.answers
+        model.size, model.answers, model.predictor = lambda instance: Size({}, 1, (1,)), self.answers, model
         limits = Limits(timeout_seconds=20)
         self.server = Server(
             create_app({"m": model}, limits, milliseconds=0.0, max_batch=1), "127.0.0.1", 0, grace_seconds
