@@ -15,6 +15,7 @@ import time
 
 from absl import flags
 
+from base.config import parse_assignments
 from base.files import UserError, atomic_file
 from metrics.tables import markdown
 
@@ -97,13 +98,12 @@ def in_process(function, *arguments):
 
 def timed(block):
     """Runs a function of `alternate`; returns its `Block`."""
-    before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    cpu, started = time.process_time(), time.perf_counter()
     found = block()
     if isinstance(found, Block):
         return found
-    after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - started
-    cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Block(int(found), seconds, cpu_seconds, after.ru_maxrss / 2**20)
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
+    return Block(int(found), seconds, cpu_seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
 
 def memory(field, process="self"):
@@ -124,9 +124,9 @@ def parse_side(text):
     from models import MODELS  # Keras takes seconds to load
 
     name, *assignments = text.split(",")
-    if name not in MODELS or not all("=" in assignment for assignment in assignments):
+    if name not in MODELS:
         raise UserError(f"expected MODEL[,field=value...] with one of {', '.join(MODELS)}. Received: {text}")
-    return name, dict(assignment.split("=", 1) for assignment in assignments)
+    return name, parse_assignments(assignments, "a side")
 
 
 def configure(side, path):

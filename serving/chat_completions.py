@@ -112,9 +112,7 @@ async def chat(request: Request):
 
 
 async def _last(replies):
-    async for found in replies:  # noqa: B007
-        pass
-    return found
+    return [found async for found in replies][-1]
 
 
 async def _events(head, asked, found, replies, seconds):

@@ -109,12 +109,10 @@ class Remote:
         self.version = self._metadata["version"]
 
     async def metadata(self):
-        """Describes the model to a client."""
+        """Describes the model to a client; has the JSON schemas, too."""
         return self._metadata
 
-    async def schemas(self):
-        """The JSON schemas of `instance` and `answer`."""
-        return self._metadata
+    schemas = metadata
 
     async def summary(self):
         """A row of a list of models."""

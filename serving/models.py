@@ -293,6 +293,4 @@ def _plain(value):
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     value = np.asarray(value)
-    if value.dtype == object:
-        return [_plain(each) for each in value]
-    return value.tolist()
+    return [_plain(each) for each in value] if value.dtype == object else value.tolist()
