@@ -216,7 +216,7 @@ def main():
     from serving.server import Server
 
     app = create_app(models, limits, access, **sizes)
-    with warming(models, lambda: app.state.door.requests):
+    with warming(models, lambda: app.state.requests):
         Server(app, FLAGS.host, FLAGS.port, limits.grace_seconds).open()
 
 

@@ -34,7 +34,6 @@ from serving import chat_completions, open_inference, openapi
 from serving.batching import Batched
 from serving.limits import (
     Access,
-    Door,
     Guard,
     Limits,
     RequestError,
@@ -124,8 +123,8 @@ def app_of(models, limits=None, access=None, metrics=None):
     names = {"generate_unique_id_function": lambda route: route.name}
     app = FastAPI(**about, **names, openapi_url=None, lifespan=lifespan, exception_handlers=handlers)
     app.state.models, app.state.limits, app.state.metrics = models, limits, metrics or Metrics()
-    app.state.door, app.state.openapi, app.state.describing = Door(), None, asyncio.Lock()
-    app.state.give_up = lambda: [model.give_up() for model in models.values()]
+    app.state.requests, app.state.stopping = 0, False  # that are open; no more may come
+    app.state.openapi, app.state.describing = None, asyncio.Lock()
     app.add_middleware(GZipMiddleware, minimum_size=2000)
     app.add_middleware(Guard, access=access)
     if access.origins:
@@ -151,7 +150,7 @@ async def refuse(request, refusal):
 @router.get("/healthz")
 async def health(request: Request):
     """Is the server up?"""
-    if request.app.state.door.stopping:
+    if request.app.state.stopping:
         return JSONResponse({"status": "stopping"}, 503, {"Retry-After": "1"})
     return {"status": "ok", "models": list(request.app.state.models)}
 

@@ -11,13 +11,13 @@ import contextlib
 import dataclasses
 import hmac
 import ipaddress
-import json
 import math
 import time
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError
+from pydantic_core import from_json
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -149,21 +149,9 @@ def instances_of(columns, limits):
 
 def read_value(where, text, limits):
     """The value of a text or of bytes in JSON, if its texts, lists and nesting are within the limits."""
-
-    def refuse(constant):
-        raise ValueError(f"{constant} is not a JSON number")
-
-    def finite(text):
-        return float(text) if math.isfinite(float(text)) else refuse(text[:40])
-
     try:
-        text = text.decode("utf-8") if isinstance(text, bytes) else text
-        value = json.loads(text, parse_constant=refuse, parse_float=finite) if isinstance(text, str) else text
-        if isinstance(text, str) and "\\u" in text:
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise RequestError(400, f"{where} has half a surrogate pair, which is not a character") from error
-    except (ValueError, RecursionError) as error:
+        value = from_json(text, allow_inf_nan=False) if isinstance(text, str | bytes) else text
+    except ValueError as error:
         raise RequestError(400, f"{where} must be JSON: {str(error)[:200]}") from error
     _check(where, value, limits, limits.depth)
     return value
@@ -172,6 +160,8 @@ def read_value(where, text, limits):
 def _check(where, value, limits, depth):
     if isinstance(value, str):
         check_count(f"a text of {where}", len(value), limits.characters, "characters")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RequestError(400, f"{where} has a number beyond the range of a float")
     if isinstance(value, list | dict):
         if depth == 0:
             raise RequestError(400, f"lists and objects may be nested {limits.depth} deep at most")
@@ -214,16 +204,8 @@ class Access:
     """The key that all but /healthz need, as `Authorization: Bearer KEY` or the password of HTTP Basic."""
 
 
-@dataclasses.dataclass
-class Door:
-    """The requests that are open, and whether new ones are refused."""
-
-    requests: int = 0
-    stopping: bool = False
-
-
 class Guard:
-    """ASGI middleware: answers requests that it refuses; counts the others in the `Door`, and their answers."""
+    """ASGI middleware: answers requests that it refuses; counts the others, while they are open, and their answers."""
 
     def __init__(self, app, access):
         self.app, self.access = app, access
@@ -244,11 +226,11 @@ class Guard:
             self._check(scope, Headers(scope=scope), state)
         except RequestError as refusal:
             return await error(refusal, scope["path"])(scope, receive, send)
-        state.door.requests += 1
+        state.requests += 1
         try:
             await self.app(scope, receive, note)
         finally:
-            state.door.requests -= 1
+            state.requests -= 1
             if scope["method"] == "POST" and "endpoint" in scope:
                 status, seconds = sent or (500, time.perf_counter() - begin)
                 labels = scope.get("state", {}).get("model", "unknown"), scope["endpoint"].__name__
@@ -262,14 +244,14 @@ class Guard:
             raise RequestError(403, f"pages of {origin[:100]!r} may not send requests here: see --cors_origins")
         if scope["path"] in HEALTH:
             return
-        if state.door.stopping:
+        if state.stopping:
             raise RequestError(503, STOPPING, {"Connection": "close"})
         if self.access.api_key and not self._has_key(headers.get("authorization", "")):
             raise RequestError(401, "expected the server's key", {"WWW-Authenticate": 'Basic realm="Colloquy"'})
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if scope["method"] == "POST" and kind != "application/json" and not kind.endswith("+json"):
             raise RequestError(415, f"expected Content-Type: application/json. Received: {kind[:100]!r}")
-        if state.door.requests >= (most := state.limits.requests):
+        if state.requests >= (most := state.limits.requests):
             raise RequestError(503, f"{most} requests are open: ask again")
 
     def _is_known(self, host):

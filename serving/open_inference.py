@@ -70,7 +70,7 @@ async def live():
 @router.get("/v2/health/ready")
 async def ready(request: Request):
     """Does the server answer?"""
-    ready = not request.app.state.door.stopping
+    ready = not request.app.state.stopping
     return JSONResponse({"ready": ready}, 200 if ready else 503)
 
 

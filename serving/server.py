@@ -67,8 +67,7 @@ class Server(uvicorn.Server):
         options = {"log_level": "warning", "server_header": False, "http": Protocol, "backlog": 1}
         times = {"timeout_graceful_shutdown": 2, "timeout_keep_alive": KEEP_ALIVE}
         super().__init__(uvicorn.Config(app, host, port, **options, **times))
-        self.door, self.give_up, self.grace_seconds, self.deadline = app.state.door, app.state.give_up, grace_seconds, 0
-        self.interrupted = False
+        self.state, self.grace_seconds, self.deadline, self.interrupted = app.state, grace_seconds, 0, False
 
     async def startup(self, sockets=None):
         """Accepts one connection at once, the backlog, so that a thousand new ones do not keep requests waiting."""
@@ -78,17 +77,18 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig, frame):
         """Lets no request in from now on."""
-        if self.door.stopping:
+        if self.state.stopping:
             super().handle_exit(sig, frame)
-        self.door.stopping, self.deadline = True, time.monotonic() + self.grace_seconds
+        self.state.stopping, self.deadline = True, time.monotonic() + self.grace_seconds
         self.interrupted = sig == signal.SIGINT
 
     async def on_tick(self, counter):
         """Sets `should_exit` when nothing is open or the grace is over; uvicorn calls it ten times per second."""
-        if self.door.stopping and time.monotonic() > self.deadline:
-            self.give_up()
+        if self.state.stopping and time.monotonic() > self.deadline:
+            for model in self.state.models.values():
+                model.give_up()
             self.should_exit = True
-        self.should_exit |= self.door.stopping and not self.door.requests
+        self.should_exit |= self.state.stopping and not self.state.requests
         return await super().on_tick(counter)
 
     def open(self):

@@ -210,7 +210,7 @@ def test_tensors_of_the_open_inference_protocol_are_answered(client):
         (b"{", 400, "must be JSON"),
         (b"\xff{}", 400, "must be JSON"),
         (b"[" * 2900, 400, "must be JSON|nested"),
-        (b'{"instances": [{"text": NaN}]}', 400, "NaN is not a JSON number"),
+        (b'{"instances": [{"text": NaN}]}', 400, "must be JSON: .*column 25"),
         (b"[]", 400, "JSON object. Received: list"),
         (b"{}", 400, "one of `instances` and `inputs`"),
         (b'{"instances": [{}], "inputs": {"text": []}}', 400, "one of `instances` and `inputs`"),
@@ -222,7 +222,7 @@ def test_tensors_of_the_open_inference_protocol_are_answered(client):
         (b'{"inputs": {"text": ["a"], "other": []}}', 400, "equally long"),
         (b'{"inputs": {"text": "a"}}', 400, "inputs.text: input should be a valid list"),
         (b'{"inputs": {"text": []}}', 400, "at least one instance"),
-        (b'{"instances": [{"text": "\\ud800"}]}', 400, "half a surrogate pair"),
+        (b'{"instances": [{"text": "\\ud800"}]}', 400, "must be JSON"),
         (json.dumps({"instances": [{"text": "a"}] * 6}).encode(), 413, "5 items at most. Received: 6"),
         (json.dumps({"instances": [{"text": ["a"] * 8}]}).encode(), 413, "7 items at most. Received: 8"),
         (
@@ -238,9 +238,9 @@ def test_tensors_of_the_open_inference_protocol_are_answered(client):
             json.dumps({"instances": [{"text": "a " * 10}, *[{"text": "a"}] * 4]}).encode(),
             *(413, r"a request \(5 rows of 11 x 1, padded\) may have 50 cells at most. Received: 55"),
         ),
-        (b'{"instances": [{"text": "a", "\\ud800": 1}]}', 400, "half a surrogate pair"),
-        (b'{"instances": [{"text": "a", "inside": [{"\\udc00": ""}]}]}', 400, "half a surrogate pair"),
-        (b'{"instances": [{"text": 1e999}]}', 400, "1e999 is not a JSON number"),
+        (b'{"instances": [{"text": "a", "\\ud800": 1}]}', 400, "must be JSON"),
+        (b'{"instances": [{"text": "a", "inside": [{"\\udc00": ""}]}]}', 400, "must be JSON"),
+        (b'{"instances": [{"text": 1e999}]}', 400, "a number beyond"),
         (json.dumps({"instances": [{"text": "a" * 131}]}).encode(), 413, "130 characters at most. Received: 131"),
         (json.dumps({"instances": [{"text": [[[[["a"]]]]]}]}).encode(), 400, "nested 7 deep at most"),
         (b" " * 3001, 413, "3,000 bytes at most"),
@@ -406,7 +406,7 @@ def test_who_may_ask(echo, request_line, headers, status):
 
 
 def test_more_requests_than_may_be_open_are_refused(app, client):
-    app.state.door.requests = LIMITS.requests
+    app.state.requests = LIMITS.requests
     answer = predict(client, instances=[{"text": "a"}])
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert client.get("/healthz").status_code == 200

@@ -75,7 +75,7 @@ def test_what_was_accepted_is_answered_or_refused_after_sigterm(grace_seconds, s
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(running.ask, number=number) for number in range(8)]
         assert running.started.wait(20)
-        while running.server.door.requests < 8:
+        while running.server.state.requests < 8:
             time.sleep(0.01)
         running.server.handle_exit(signal.SIGTERM, None)
         code, headers, health = running.ask("/healthz")
