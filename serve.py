@@ -160,7 +160,7 @@ def warming(models, busy):
         thread.join()
 
 
-def serve_on_ray(limits, sizes, access):
+def serve_on_ray(limits, access):
     """Serves by Ray Serve until Ctrl-C or SIGTERM."""
     chosen = chosen_models()
     replicas = replicas_of(FLAGS.replicas, chosen)
@@ -172,7 +172,7 @@ def serve_on_ray(limits, sizes, access):
     for name, paths in chosen.items():
         places = [path and str(pathlib.Path(path).resolve()) for path in paths]
         loads[name] = functools.partial(cluster.load_warm, name, *places)
-    cluster.start(cluster.application(loads, replicas, limits, sizes, access), FLAGS.host, FLAGS.port)
+    cluster.start(cluster.application(loads, replicas, limits, access), FLAGS.host, FLAGS.port)
     print(f"http://{FLAGS.host}:{FLAGS.port}/ is open; Ctrl-C ends it", flush=True)
     cluster.wait()
 
@@ -185,8 +185,16 @@ def limits_of_flags():
     grace = longest + 5 if FLAGS.grace_seconds is None else FLAGS.grace_seconds
     if grace < longest:
         raise UserError(f"--grace_seconds expects at least the {longest:g} of a request. Received: {grace:g}")
-    given = {"body_bytes": FLAGS.max_body_bytes, "tokens": FLAGS.max_tokens, "work": FLAGS.max_work}
-    return Limits(**given, timeout_seconds=FLAGS.timeout_seconds, grace_seconds=grace)
+    return Limits(
+        body_bytes=FLAGS.max_body_bytes,
+        tokens=FLAGS.max_tokens,
+        work=FLAGS.max_work,
+        batch=FLAGS.max_batch,
+        batch_milliseconds=FLAGS.batch_milliseconds,
+        queue=FLAGS.max_queue,
+        timeout_seconds=FLAGS.timeout_seconds,
+        grace_seconds=grace,
+    )
 
 
 def access_of_flags():
@@ -206,16 +214,15 @@ def main():
         train_samples()
     limits, access, cpus = limits_of_flags(), access_of_flags(), runtime.available_cpus()
     runtime.prepare(max(1, cpus // 2), operations=4 * cpus)  # so that an operation of a large request leaves room
-    sizes = {"milliseconds": FLAGS.batch_milliseconds, "max_batch": FLAGS.max_batch, "max_queue": FLAGS.max_queue}
     if FLAGS.ray:
-        serve_on_ray(limits, sizes, access)
+        serve_on_ray(limits, access)
         return
     cli.refuse_flags(["replicas"], "one process: give --ray too")
     models = load_models()
     from serving.app import create_app
     from serving.server import Server
 
-    app = create_app(models, limits, access, **sizes)
+    app = create_app(models, limits, access)
     with warming(models, lambda: app.state.requests):
         Server(app, FLAGS.host, FLAGS.port, limits.grace_seconds).open()
 

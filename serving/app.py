@@ -93,16 +93,13 @@ class Metrics:
         return prometheus_client.generate_latest(self.registry)
 
 
-def create_app(models, limits=None, access=None, **sizes):
+def create_app(models, limits=None, access=None):
     """The `fastapi.FastAPI` that serves models, `{name: serving.models.Served}`, within `serving.limits.Limits` to
-    those that have `serving.limits.Access`.
-
-    `sizes` are `milliseconds`, `max_batch` and `max_queue` of each model's `serving.batching.Batched`.
-    """
+    those that have `serving.limits.Access`."""
     metrics = Metrics()
     prometheus_client.ProcessCollector(registry=metrics.registry)  # memory, CPU seconds, open files
     observe = {name: functools.partial(metrics.computed, name) for name in models}
-    batched = {name: Batched(model, limits, observe=observe[name], **sizes) for name, model in models.items()}
+    batched = {name: Batched(model, limits, observe[name]) for name, model in models.items()}
     return app_of(batched, limits, access, metrics)
 
 

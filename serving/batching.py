@@ -21,25 +21,16 @@ class Batched:
 
     Small requests are computed on one thread, as a second batch at once would compete for the same cores. Large ones
     wait in a queue of their own and are computed piece by piece on another thread, so that small ones pass them. If a
-    batch fails, its requests are computed in ever smaller ones. A batch has at most `max_batch` instances and waits
-    `milliseconds` from the arrival of its first one; beyond `max_queue` waiting instances more are refused.
-    `observe(verb, instances, seconds)` is called after each batch.
+    batch fails, its requests are computed in ever smaller ones. `observe(verb, instances, seconds)` is called after
+    each batch.
     """
 
-    def __init__(
-        self,
-        model,
-        limits=None,
-        milliseconds=2.0,
-        max_batch=32,
-        max_queue=256,
-        observe=lambda verb, count, seconds: None,
-    ):
+    def __init__(self, model, limits=None, observe=lambda verb, count, seconds: None):
         self.name, self.version = model.name, model.version
         self._model, self._limits = model, limits or Limits()
-        shared, large = {"max_batch": max_batch, "observe": observe}, self._limits.large
-        self._small = _Queue(milliseconds / 1000, max_queue, piece=SMALL_BATCH * large, **shared)
-        self._large = _Queue(0.0, max(1, max_queue // LARGE_QUEUE), piece=large, **shared)
+        queue, batch, large = self._limits.queue, self._limits.batch, self._limits.large
+        self._small = _Queue(self._limits.batch_milliseconds / 1000, queue, batch, SMALL_BATCH * large, observe)
+        self._large = _Queue(0.0, max(1, queue // LARGE_QUEUE), batch, large, observe)
 
     @property
     def queued(self):
@@ -138,7 +129,7 @@ class _Request:
 class _Queue:
     """Requests that wait for one thread; `piece` is the most cells that it computes at once."""
 
-    def __init__(self, seconds, max_queue, max_batch, observe, piece):
+    def __init__(self, seconds, max_queue, max_batch, piece, observe):
         self._seconds, self._max_queue, self._max_batch, self._observe = seconds, max_queue, max_batch, observe
         self._piece, self._waiting, self._open = piece, collections.deque(), set()
         self._task = None

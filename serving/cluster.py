@@ -71,10 +71,10 @@ class Notes:
 
 
 class Replica:
-    """One replica of a model: `load` returns a warm `serving.models.Served`, `sizes` are those of its `Batched`."""
+    """One replica of a model: `load` returns a warm `serving.models.Served`."""
 
-    def __init__(self, counts, name, load, limits, sizes):
-        self._model = Batched(load(), limits, observe=functools.partial(Notes(counts).computed, name), **sizes)
+    def __init__(self, counts, name, load, limits):
+        self._model = Batched(load(), limits, functools.partial(Notes(counts).computed, name))
 
     async def ask(self, method, *arguments):
         """Returns `(answer, None)` of a method of `Batched`, or `(None, (status, message))` if it refuses."""
@@ -158,27 +158,26 @@ class Remote:
         """Holds nothing."""
 
 
-def application(loads, replicas, limits=None, sizes=None, access=None, doors=1):
+def application(loads, replicas, limits=None, access=None, doors=1):
     """The application for `serve.run`.
 
     `loads` are `{name: zero-argument callable that returns the warm model}`, called by each replica; `replicas` are
-    `{name: (fewest, most)}`, between which Ray Serve chooses by the load, each with one CPU and batches of `sizes`,
-    `{"milliseconds", "max_batch", "max_queue"}`. `doors` are replicas of the application itself.
+    `{name: (fewest, most)}`, between which Ray Serve chooses by the load, each with one CPU. `doors` are replicas of
+    the application itself.
     """
-    sizes = sizes or {"milliseconds": 2.0, "max_batch": 32, "max_queue": 256}
     models, limits, free = [], limits or Limits(), {"num_cpus": 0}
     counts = serve.deployment(name=COUNTS, num_replicas=1, ray_actor_options=free)(Counts).bind()
     for name, load in loads.items():
         fewest, most = replicas[name]
-        scale = {"min_replicas": fewest, "max_replicas": most, "target_ongoing_requests": sizes["max_batch"] / 2}
+        scale = {"min_replicas": fewest, "max_replicas": most, "target_ongoing_requests": limits.batch / 2}
         deployment = serve.deployment(
             name=name,
             autoscaling_config=scale,
-            max_ongoing_requests=sizes["max_queue"],
+            max_ongoing_requests=limits.queue,
             ray_actor_options={"num_cpus": 1},
             health_check_period_s=1,
         )(Replica)
-        models.append(deployment.bind(counts, name, load, limits, sizes))
+        models.append(deployment.bind(counts, name, load, limits))
     names = list(loads)
 
     def build():

@@ -48,7 +48,7 @@ class RequestError(UserError):
 
 
 class Limits(Config):
-    """Largest sizes of a request."""
+    """Largest sizes of a request and of a batch."""
 
     body_bytes: Positive = 1_000_000
     """Bytes of a request's body."""
@@ -66,6 +66,12 @@ class Limits(Config):
     """Cells that the model computes for a request, padding included, see `engine.predictor.work_of`."""
     large: Positive = 400_000
     """Cells from which on a request is large and waits in a queue of its own."""
+    batch: Positive = 32
+    """Instances per call of a model."""
+    batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0
+    """Time that a batch waits for further requests, from the arrival of its first one."""
+    queue: Positive = 256
+    """Instances that may wait per model; more are refused."""
     depth: Positive = 10
     """Nesting of lists and objects of a body."""
     requests: Positive = 512

@@ -82,7 +82,7 @@ def test_replicas_are_given_for_all_or_for_one(given, expected):
 def test_without_ray_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with flagsaver.flagsaver(run=["m=x"]), pytest.raises(UserError, match=r"pip install -e '\.\[ray\]'"):
-        serve.serve_on_ray(None, {}, None)
+        serve.serve_on_ray(None, None)
 
 
 def test_samples_are_trained_and_scored_once(tmp_path, monkeypatch):

@@ -83,7 +83,7 @@ def echo():
 def app(echo):
     facts = {"task": "echo", "examples": [{"title": "short", "instance": {"text": "ab", "inside": [{"text": "c"}]}}]}
     served = Served("echo", "2", lambda: echo, lambda _: facts)
-    return create_app({"echo": served}, LIMITS, milliseconds=1.0)
+    return create_app({"echo": served}, LIMITS)
 
 
 @pytest.fixture
@@ -395,7 +395,7 @@ def basic(password):
 )
 def test_who_may_ask(echo, request_line, headers, status):
     access = Access(frozenset(["here"]), frozenset(["https://friend.example"]), KEY)
-    app = create_app({"echo": Served("echo", "2", lambda: echo, lambda _: {})}, LIMITS, access, milliseconds=0.0)
+    app = create_app({"echo": Served("echo", "2", lambda: echo, lambda _: {})}, LIMITS, access)
     usual = {"Host": "here", "Content-Type": "application/json", "Authorization": f"Bearer {KEY}".encode()}
     with TestClient(app) as client:
         body = b'{"instances": [{"text": "a"}]}' if request_line == POST else None
@@ -415,7 +415,7 @@ def test_more_requests_than_may_be_open_are_refused(app, client):
 # === Micro-batching ===
 
 
-def batched(conversation, compute=list, valid=lambda instance, where: instance, **sizes):
+def batched(conversation, compute=list, valid=lambda instance, where: instance, **limits):
     """What a conversation with a batched model of numbers returns, and the batches that it computed."""
     batches, event = [], threading.Event()
 
@@ -430,7 +430,7 @@ def batched(conversation, compute=list, valid=lambda instance, where: instance, 
     model.predictor = model
 
     async def main():
-        batched = Batched(model, **sizes)
+        batched = Batched(model, Limits(**limits))
         found = await conversation(batched)
         await batched.close()
         return found
@@ -446,7 +446,7 @@ def test_requests_that_arrive_together_share_a_batch():
     def ask(model):
         return asyncio.gather(model.predict([1, 2]), model.predict([3]), model.predict([4, 5, 6]))
 
-    found, batches = batched(ask, lambda instances: [10 * x for x in instances], milliseconds=20, max_batch=5)
+    found, batches = batched(ask, lambda instances: [10 * x for x in instances], batch_milliseconds=20.0, batch=5)
     assert found == [[10, 20], [30], [40, 50, 60]]
     assert batches == [[1, 2, 3], [4, 5, 6]]  # the third would not have fitted
 
@@ -455,7 +455,7 @@ def test_a_request_that_fails_fails_alone_and_the_others_need_few_calls():
     def ask(model):
         return asyncio.gather(*(model.predict([n]) for n in (1, 2, 3, 0, *range(4, 16))), return_exceptions=True)
 
-    found, batches = batched(ask, inverse, milliseconds=20)
+    found, batches = batched(ask, inverse, batch_milliseconds=20.0)
     assert isinstance(found.pop(3), ZeroDivisionError)
     assert found == [[1 / n] for n in range(1, 16)]
     assert list(map(len, batches)) == [16, 8, 4, 2, 2, 1, 1, 4, 8]
@@ -475,7 +475,7 @@ def test_what_came_while_a_batch_was_computed_waits_no_longer():
         await asyncio.sleep(0.045)
         await asyncio.gather(first, model.predict([2]), model.predict([3]))
 
-    batched(ask, compute, milliseconds=40)
+    batched(ask, compute, batch_milliseconds=40.0)
     assert len(started) == 2 and started[1] - started[0] < 0.09
 
 
@@ -496,10 +496,10 @@ def test_answers_and_explanations_wait_in_one_queue_which_refuses_when_it_is_ful
         model._model.event.set()
         return error.value.status, await first, await model.predict([3, 4])
 
-    assert batched(ask, milliseconds=400, max_queue=2)[0] == (429, [[1], True], [3, 4])
+    assert batched(ask, batch_milliseconds=400.0, queue=2)[0] == (429, [[1], True], [3, 4])
 
 
-@pytest.mark.parametrize("milliseconds", [400, 0])
+@pytest.mark.parametrize("milliseconds", [400.0, 0.0])
 def test_closing_answers_what_waits_or_is_computed(milliseconds):
     def slow(instances):
         time.sleep(0.2)
@@ -512,7 +512,7 @@ def test_closing_answers_what_waits_or_is_computed(milliseconds):
         await model.close()
         return await asyncio.wait_for(task, 5)
 
-    assert batched(ask, slow, milliseconds=milliseconds)[0] == [7]
+    assert batched(ask, slow, batch_milliseconds=milliseconds)[0] == [7]
 
 
 def test_a_small_request_passes_a_large_one_which_is_computed_in_pieces_while_somebody_waits():
@@ -534,8 +534,7 @@ def test_a_small_request_passes_a_large_one_which_is_computed_in_pieces_while_so
         event.set()
         return small, await model.predict([40] * 3)
 
-    limits = Limits(work=1000, large=100)
-    assert batched(ask, compute, limits=limits)[0] == ([3], [40] * 3)
+    assert batched(ask, compute, work=1000, large=100)[0] == ([3], [40] * 3)
     assert order == [[50, 50], [3], [40, 40], [40]]
 
 

@@ -110,9 +110,8 @@ def service():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    sizes = {"milliseconds": 2.0, "max_batch": 8, "max_queue": 64}
-    limits = Limits(timeout_seconds=20, instances=5)
-    app = cluster.application({"echo": make_model}, {"echo": (2, 2)}, limits, sizes, doors=2)
+    limits = Limits(timeout_seconds=20, instances=5, batch=8, queue=64)
+    app = cluster.application({"echo": make_model}, {"echo": (2, 2)}, limits, doors=2)
     try:
         cluster.start(app, "127.0.0.1", port, every_node=False)  # two nodes of one machine cannot share a port
         yield Service(ray, nodes, f"http://127.0.0.1:{port}")

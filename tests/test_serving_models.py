@@ -37,7 +37,7 @@ def test_a_run_with_an_index_finds_candidates_itself(selection_run):
     assert model.metadata()["responses"] > 5
     instance = model.metadata()["examples"][0]["instance"]
     turns = instance["turns"]
-    with TestClient(create_app({"dam": model}, milliseconds=1.0)) as client:
+    with TestClient(create_app({"dam": model})) as client:
 
         def ask(verb, *instances):
             answer = client.post(f"/v1/models/dam:{verb}", json={"instances": list(instances)})
@@ -97,7 +97,7 @@ def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_file
     instances = [example["instance"] for example in model.metadata()["examples"]]
     files = request_walk(request.getfixturevalue(f"trained_{task}").path)
     assert {"serving/app.py", f"tasks/{task}/predictor.py"} < set(files) and len(files) <= 10, sorted(files)
-    with TestClient(create_app({"m": model}, milliseconds=1.0)) as client:
+    with TestClient(create_app({"m": model})) as client:
         answer = client.post("/v1/models/m:predict", json={"instances": instances})
         wrong = client.post("/v1/models/m:predict", json={"instances": [{"nothing": 1}]})
     assert answer.status_code == 200 and len(answer.json()["predictions"]) == len(instances)
@@ -188,7 +188,7 @@ def test_an_exported_model_is_served_and_only_as_it_was_written(trained_reading_
     path = export(TASKS["reading_comprehension"], trained_reading_comprehension, tmp_path / "model")
     model = open_model("reader", tmp_path / "model")
     model.warm_up()
-    with TestClient(create_app({"reader": model}, milliseconds=1.0)) as client:
+    with TestClient(create_app({"reader": model})) as client:
         body = {"instances": [{"passage": "Ann lives in Rome.", "question": "Where does Ann live?"}]}
         [found] = client.post("/v1/models/reader:predict", json=body).json()["predictions"]
         assert found["answer"] == found["n_best_answer"][0] and len(found["n_best_score"]) == 5

@@ -66,7 +66,7 @@ def request_walk(path):
     model, files = open_model("m", path), {}
     instances = [model.metadata()["examples"][0]["instance"]]
     model.predictor.predict(instances)  # compiles
-    with noting(files), TestClient(create_app({"m": model}, milliseconds=1.0)) as client:
+    with noting(files), TestClient(create_app({"m": model})) as client:
         assert client.post("/v1/models/m:predict", json={"instances": instances}).status_code == 200
     return files
 

@@ -159,7 +159,7 @@ class Server:
         self.start()
 
     def start(self, key=None):
-        app = create_app(self.models, Limits(body_bytes=1_000_000), Access(api_key=key), milliseconds=1.0)
+        app = create_app(self.models, Limits(body_bytes=1_000_000), Access(api_key=key))
         config = uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="error", lifespan="on")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
