@@ -1,4 +1,4 @@
-"""The benchmarks: loads and misbehaving clients, corpora of any size, recall of retrieval."""
+"""The benchmarks: loads, corpora of any size, recall of retrieval."""
 
 import json
 import random
