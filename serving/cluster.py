@@ -59,10 +59,14 @@ class Notes:
     def _add(self, method, arguments):
         self._notes.append((method, arguments))
         if self._sending is None or self._sending.done():
-            self._sending = asyncio.create_task(self._send(1.0))
+            self._sending = asyncio.create_task(self._send_all())
 
-    async def _send(self, seconds=0.0):
-        await asyncio.sleep(seconds)
+    async def _send_all(self):
+        while self._notes:
+            await asyncio.sleep(1.0)
+            await self._send()
+
+    async def _send(self):
         notes, self._notes = self._notes, []
         try:
             await self._counts.add.remote(notes)

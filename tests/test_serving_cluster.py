@@ -238,3 +238,24 @@ def test_notes_wait_for_counts_that_are_lost(monkeypatch):
 
     asyncio.run(main())
     assert counts.add.remote.await_args.args == ([("answered", (number,)) for number in range(3)],)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_notes_that_come_while_others_are_sent_follow_them():
+    cluster = pytest.importorskip("serving.cluster", reason="the extra `ray` is not installed")
+    sent = []
+
+    async def add(notes_sent):
+        sent.extend(notes_sent)
+        if len(sent) == 1:
+            notes.answered(1)
+
+    async def main():
+        notes.answered(0)
+        async with asyncio.timeout(5):
+            while len(sent) < 2:
+                await asyncio.sleep(0.01)
+
+    notes = cluster.Notes(types.SimpleNamespace(add=types.SimpleNamespace(remote=add)))
+    asyncio.run(main())
+    assert sent == [("answered", (0,)), ("answered", (1,))]
