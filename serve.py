@@ -6,7 +6,6 @@ python serve.py --run=dam=runs/dam --index=dam=build/index --run=reader=runs/bid
 python serve.py --run=dam=runs/dam --ray --replicas=dam=1:4      # Ray Serve; needs the extra `ray`
 """
 
-import contextlib
 import functools
 import importlib.util
 import os
@@ -15,7 +14,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 
 from absl import flags
 
@@ -145,21 +143,6 @@ def load_models():
     return models
 
 
-@contextlib.contextmanager
-def warming(models, busy):
-    """Loads and warms up models that are not, on a thread, while nobody asks."""
-    from serving.models import warm_all
-
-    cold, stopped = [model for model in models.values() if not model.ready], threading.Event()
-    thread = threading.Thread(target=warm_all, args=(cold, stopped, busy))
-    thread.start()
-    try:
-        yield
-    finally:
-        stopped.set()
-        thread.join()
-
-
 def serve_on_ray(limits, access):
     """Serves by Ray Serve until Ctrl-C or SIGTERM."""
     chosen = chosen_models()
@@ -220,10 +203,11 @@ def main():
     cli.refuse_flags(["replicas"], "one process: give --ray too")
     models = load_models()
     from serving.app import create_app
+    from serving.models import warming
     from serving.server import Server
 
     app = create_app(models, limits, access)
-    with warming(models, lambda: app.state.requests):
+    with warming(models.values(), lambda: app.state.requests):
         Server(app, FLAGS.host, FLAGS.port, limits.grace_seconds).open()
 
 

@@ -102,8 +102,10 @@ class Served:
         return {"name": self.name, "version": self.version, **self._facts(self.predictor), **self.schemas}
 
 
-def warm_all(models, stopped, busy):
-    """Loads models, then warms them up, while nobody asks (`busy()`), until the event `stopped` is set."""
+@contextlib.contextmanager
+def warming(models, busy):
+    """Loads the models that are not loaded, then warms them up, on a thread, while nobody asks (`busy()`)."""
+    cold, stopped = [model for model in models if not model.ready], threading.Event()
 
     def pause():
         while busy() and not stopped.wait(0.1):
@@ -111,15 +113,24 @@ def warm_all(models, stopped, busy):
         if stopped.is_set():
             raise InterruptedError
 
-    with contextlib.suppress(InterruptedError):
-        for work in (lambda model: model.predictor, lambda model: model.warm_up(pause)):
-            for model in models:
-                pause()
-                try:
-                    work(model)
-                except UserError as error:
-                    print(f"{model.name} cannot answer: {error}", file=sys.stderr, flush=True)
-        freeze()
+    def warm():
+        with contextlib.suppress(InterruptedError):
+            for work in (lambda model: model.predictor, lambda model: model.warm_up(pause)):
+                for model in cold:
+                    pause()
+                    try:
+                        work(model)
+                    except UserError as error:
+                        print(f"{model.name} cannot answer: {error}", file=sys.stderr, flush=True)
+            freeze()
+
+    thread = threading.Thread(target=warm)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
 
 
 class SavedModel(Predictor):

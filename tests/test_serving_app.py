@@ -22,7 +22,7 @@ from serving import chat_completions, limits, open_inference, openapi
 from serving.app import app_of, create_app, router
 from serving.batching import Batched
 from serving.limits import Access, Limits, RequestError
-from serving.models import Served
+from serving.models import Served, warming
 
 LIMITS = Limits(
     **{"body_bytes": 3000, "instances": 5, "items": 7, "tokens": 11, "instance_tokens": 13, "characters": 130},
@@ -274,6 +274,23 @@ def test_a_model_is_loaded_once_when_somebody_asks_for_it(echo):
         assert client.get("/v2/models/echo/ready").status_code == 503
         assert [predict(client, instances=[{"text": "a"}]).status_code for _ in range(2)] == [200, 200]
         assert client.get("/v1/models").json()["data"][0]["ready"] and loads == [echo]
+
+
+def test_models_are_loaded_and_warmed_up_while_nobody_asks_until_the_end(echo, capsys):
+    def fail():
+        raise UserError("damaged")
+
+    served = {"echo": Served("echo", "1", lambda: echo, lambda _: {}, lambda _: [{"text": "a"}])}
+    served |= {"bad": Served("bad", "1", fail, lambda _: {})}
+    busy = threading.Event()
+    busy.set()
+    with warming(served.values(), busy.is_set):
+        assert not served["echo"].ready
+        busy.clear()
+        while not echo.calls:
+            time.sleep(0.01)
+        busy.set()
+    assert "bad cannot answer: damaged" in capsys.readouterr().err and not served["bad"].ready
 
 
 def test_a_model_without_a_replica_is_unavailable():
