@@ -24,7 +24,7 @@ class Fake:
 
     def __init__(self, task, answer, examples=(), name=None, **more):
         self.name, self.task, self.answer, self.asked = name or f"fake-{task}", task, answer, []
-        self.examples, self.more = list(examples), more
+        self.examples, self.more, self.predictor = list(examples), more, self
 
     def valid(self, instance, where):
         return instance
