@@ -1,4 +1,4 @@
-"""The ledger of `benchmarks.dam_speed --ledger`: arithmetic of a pair, the machine's peak, and time by part."""
+"""The ledgers: time by part of any training, and of DAM also arithmetic of a pair and the machine's peak."""
 
 import collections
 import pathlib
@@ -8,17 +8,19 @@ import time
 
 from benchmarks.turns import timed
 
-GFLOP = {"feed-forward nets": 0.187, "convolutions": 0.027, "attention and matches": 0.014}
+GFLOP = {"dense layers": 0.187, "convolutions": 0.027, "attention and matches": 0.014}
 """Arithmetic of a pair's real words: the paper's network, dev of ubuntu-irc. Training needs three times as much."""
 PARTS = {
-    "feed-forward nets": r"(?<!Batch)MatMul",
+    "recurrent layers": "BlockLSTM",
+    "dense layers": r"(?<!Batch)MatMul",
     "convolutions": "Conv3D|MaxPool|Elu",
     "attention and matches": "Einsum|BatchMatMul|Softmax",
     "layer normalisation": "Norm",
     "optimizer": "ResourceApply|L2Loss",
     "moved memory": "Gather|Concat|Pack|Pad|Transpose|Slice|Tile|BroadcastTo|Cast|Where|Scatter|Segment",
 }
-"""Operations of each part, the first that fits; all others are `element-wise and sums`."""
+"""Operations of each part, the first that fits; all others are `element-wise and sums`. A GRU has no operation of its
+own: its products count as dense layers."""
 AROUND = "Iterator|Dataset|PartitionedCall|While|_Recv|_Send|^(Process|Run|Record)$|Region"
 """Events that are not operations, or contain some."""
 
@@ -33,8 +35,7 @@ def ledger_block(block, peak, training):
     needed = sum(GFLOP.values()) * (3 if training else 1)
     row = {"pairs per second": found.per_second, "peak GFLOP/s": peak}
     row |= {"GFLOP per pair": needed, "fraction of the limit": found.per_second * needed / peak}
-    seconds = seconds_by_part(block)
-    return row | {name: part / sum(seconds.values()) for name, part in seconds.items()}
+    return row | fractions_by_part(block)
 
 
 def peak_gflops(dtype, rows=6000, size=200, seconds=1.0):
@@ -51,8 +52,8 @@ def peak_gflops(dtype, rows=6000, size=200, seconds=1.0):
     return 2e-9 * rows * size * size / best
 
 
-def seconds_by_part(block):
-    """`{part: seconds}` of TensorFlow's operations while a block runs, by its profiler, the longest first."""
+def fractions_by_part(block):
+    """`{part: fraction}` of the time of TensorFlow's operations while a block runs, by its profiler, largest first."""
     import tensorflow as tf
 
     with tempfile.TemporaryDirectory() as directory:
@@ -65,7 +66,7 @@ def seconds_by_part(block):
         if not re.search(AROUND, operation):
             names = (name for name, pattern in PARTS.items() if re.search(pattern, operation))
             parts[next(names, "element-wise and sums")] += seconds
-    return dict(parts.most_common())
+    return {name: seconds / parts.total() for name, seconds in parts.most_common()}
 
 
 def seconds_by_operation(profile):

@@ -3,6 +3,8 @@
 python -m benchmarks.training_speed --data='build/babi/task*' --one=memma --other=memr
 python -m benchmarks.training_speed --data=build/squad --one=bidaf,precision=bfloat16 --other=bidaf,precision=float32
 
+Without `--other`, the parts of the time of one, by TensorFlow's profiler.
+
 Table 2 of the MEMMA article, seconds of 200 iterations, ten times: --steps=200 --blocks=10.
 """
 
@@ -13,12 +15,23 @@ from absl import flags
 
 from base import cli, runtime
 from base.files import UserError
-from benchmarks.turns import COUNTED, alternate, define_flags, median, parse_side, ratio, report, training_block
+from benchmarks.ledger import fractions_by_part
+from benchmarks.turns import (
+    COUNTED,
+    alternate,
+    define_flags,
+    in_process,
+    median,
+    parse_side,
+    ratio,
+    report,
+    training_block,
+)
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset or a quoted pattern of several.", required=True)
 flags.DEFINE_string("one", None, "MODEL[,field=value...], fields as for train.py --set, or precision.", required=True)
-flags.DEFINE_string("other", None, "The model and settings that it is compared with.", required=True)
+flags.DEFINE_string("other", None, "The model and settings that it is compared with.")
 define_flags(blocks=6, steps=10)
 
 
@@ -26,11 +39,15 @@ def main():
     from models import MODELS
 
     unit, _ = COUNTED[MODELS[parse_side(FLAGS.one)[0]].task]
-    sides = {side.partition("=")[2] or parse_side(side)[0]: side for side in (FLAGS.one, FLAGS.other)}
     paths = [path for path in sorted(glob.glob(FLAGS.data)) if pathlib.Path(path).is_dir()]
     if not paths:
         raise UserError(f"--data expects directories that prepare.py made. Received: {FLAGS.data}")
-    rows = [compare(path, sides, unit) for path in paths]
+    if FLAGS.other:
+        sides = {side.partition("=")[2] or parse_side(side)[0]: side for side in (FLAGS.one, FLAGS.other)}
+        rows = [compare(path, sides, unit) for path in paths]
+    else:
+        options = FLAGS.steps, FLAGS.seed
+        rows = [{"side": FLAGS.one, **in_process(training_parts, FLAGS.one, path, *options)} for path in paths]
     report(rows, steps=FLAGS.steps, blocks=FLAGS.blocks, runtime=runtime.describe())
 
 
@@ -48,6 +65,13 @@ def compare(path, sides, unit):
         row[f"{name}: seconds of 200 steps"] = iterations * sum(block.seconds for block in blocks)
         row[f"{name}: CPU seconds of 200 steps"] = cpu_seconds[-1]
     return {**row, "ratio of CPU time": cpu_seconds[0] / cpu_seconds[1]}
+
+
+def training_parts(*side):
+    """The parts of a training, in a process of its own: after the steps that compile it."""
+    block = training_block(*side)
+    block()
+    return fractions_by_part(block)
 
 
 if __name__ == "__main__":
