@@ -44,20 +44,19 @@ class ReversibleWordEmbedding(WordEmbedding):
     """A `WordEmbedding` that also scores words: tied output weights (Press and Wolf 2017).
 
     Call arguments:
-        inputs: Ids, integer of any shape; with `reverse=True` features, float `(..., D)`.
-        reverse: `True`: the product of the features with every word's vector.
+        inputs: Ids, integer of any shape; with `scored`, features, float `(..., D)`.
+        scored: Number of rows, the first ones, with whose vectors the features are multiplied; 0: look up ids.
 
     Returns:
-        Float `(..., D)`; with `reverse=True` logits, float `(..., V)`.
+        Float `(..., D)`; with `scored` logits, float `(..., scored)`.
     """
 
-    def call(self, inputs, reverse=False):
-        if reverse:
-            table_DV = ops.cast(ops.transpose(self.embeddings), self.compute_dtype)
+    def call(self, inputs, scored=0):
+        if scored:  # rows are left out here: the gradient of a slice of the logits would be as large as they are
+            table_DV = ops.cast(ops.transpose(self.embeddings[:scored]), self.compute_dtype)
             return ops.matmul(ops.cast(inputs, self.compute_dtype), table_DV)
         return super().call(inputs)
 
-    def compute_output_spec(self, inputs, reverse=False):
-        last = self.input_dim if reverse else self.output_dim
-        shape = (*inputs.shape[:-1], last) if reverse else (*inputs.shape, last)
+    def compute_output_spec(self, inputs, scored=0):
+        shape = (*inputs.shape[:-1], scored) if scored else (*inputs.shape, self.output_dim)
         return keras.KerasTensor(shape, self.compute_dtype)

@@ -114,7 +114,7 @@ class Seq2Seq(ConfiguredModel):
         # === Decoder ===
         x_BTH = drop(decoder(drop(target_words(target_BT)), memory_BSH, mask_BS, states))
         if c.tied_output:
-            logits_BTV = target_words(project(x_BTH), reverse=True)[..., : c.vocabulary_size + 1]
+            logits_BTV = target_words(project(x_BTH), scored=c.vocabulary_size + 1)
         else:
             logits_BTV = output(x_BTH)
 
@@ -143,7 +143,7 @@ class Seq2Seq(ConfiguredModel):
         embedding = self.get_layer("word_embedding")
         x, states, weights = self.get_layer("decoder").step(embedding(words), states, cache)
         if self.config.tied_output:
-            logits = embedding(self.get_layer("projection")(x), reverse=True)[..., : self.config.vocabulary_size + 1]
+            logits = embedding(self.get_layer("projection")(x), scored=self.config.vocabulary_size + 1)
         else:
             logits = self.get_layer("logits")(x)
         return logits, states, weights

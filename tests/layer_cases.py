@@ -251,7 +251,7 @@ CASES = {
     "RecurrentEncoder, one way": case(RecurrentEncoder, "lstm", J, bidirectional=False, inputs=WORDS, **OWN),
     **{f"RecurrentDecoder {kind}": decoder(kind) for kind in ("none", *BEFORE, *AFTER)},
     "RecurrentDecoder lstm, all": decoder("additive", cell="lstm", output="all", dropout=0.3),
-    "ReversibleWordEmbedding": case(ReversibleWordEmbedding, V, D, inputs={"inputs": floats(B, T, D), "reverse": True}),
+    "ReversibleWordEmbedding": case(ReversibleWordEmbedding, V, D, inputs={"inputs": floats(B, T, D), "scored": V}),
     "SelfAttention": case(SelfAttention, "glorot", inputs=WORDS, counts="mask", **OWN),
     "SentenceGRU": case(SentenceGRU, V, D, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}),
     "SentenceGRU, frozen": case(SentenceGRU, V, D, False, inputs={"ids": ids(B, S)}),

@@ -61,7 +61,7 @@ MUTATIONS = {
     ],
     "models/memma.py": [("U_1_BTD + u_BTD if", "u_BTD if", f"{ARTICLE} and memma")],
     "models/memn2n.py": [("(R(read_BTD), q_BTD)", "(R(read_BTD), read_BTD)", f"{ARTICLE} and memn2n")],
-    "models/seq2seq.py": [("reverse=True)[..., : c.v", "reverse=True)[..., 1 : 1 + c.v", f"{ARTICLE} and seq2seq")],
+    "models/seq2seq.py": [("scored=c.vocabulary_size + 1", "scored=c.vocabulary_size", f"{ARTICLE} and seq2seq")],
     "models/decoding.py": [("t >= d.min_length", "t > d.min_length", "models_decoding.py")],
     "metrics/ranking.py": [
         ("chance * (rank <= k)", "chance * (rank < k)", "metrics_ranking.py"),

@@ -41,7 +41,7 @@ def test_reversible_word_embedding_adds_the_gradients_of_both_uses():
         looked_up[id] += row
     for scored in (0.0, 1.0):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(layer(ids) * x) + scored * tf.reduce_sum(layer(x, reverse=True))
+            loss = tf.reduce_sum(layer(ids) * x) + scored * tf.reduce_sum(layer(x, scored=layer.input_dim))
         gradient = tape.gradient(loss, layer.embeddings.value)
         assert isinstance(gradient, tf.Tensor)  # no IndexedSlices, see `layers.word_embedding`
         np.testing.assert_allclose(gradient.numpy(), looked_up + scored * x.sum(axis=(0, 1)), atol=1e-5)
