@@ -56,10 +56,11 @@ def trained(run, prepares):
         if not (ROOT / re.search(r"--out=(\S+)", command)[1]).exists():
             call(command)
     workdir, settings = None, f"--seed={run.training.seed} --precision={run.training.precision}"
-    for stage in run.trainings():
+    for number, stage in enumerate(run.trainings(), 1):
         recipe, data = (re.search(rf"--{flag}=(\S+)", stage["command"])[1] for flag in ("recipe", "data"))
-        start, workdir = f"--init_from={workdir}" if workdir else "", f"runs/reproduced/{recipe}"
-        fresh = f"--recipe={recipe} --data={data} {settings} {start}"
+        start, workdir = f"--init_from={workdir}" if workdir else "", f"runs/reproduced/{number}-{recipe}"
+        epochs = "".join(re.findall(r"--epochs=\S+", stage["command"]))
+        fresh = f"--recipe={recipe} --data={data} {settings} {epochs} {start}"
         call(f"train.py --workdir={workdir} {'--resume' if (ROOT / workdir / LAST).exists() else fresh}")
     return workdir
 

@@ -79,7 +79,7 @@ RECIPES = {
     "chat-xdailydialog": _chat(  # everyday talk in Chinese; starts from the one above
         "Luong's dot attention, 512 units, pre-trained, 3 turns, Chinese",
         "xdailydialog, prepared with --vocabulary_of of a run of the one above",
-        {**LARGE_TRAINING, "epochs": 5.0},
+        {**LARGE_TRAINING, "epochs": 5.0, "precision": "float32"},
         LARGE,
         dropout=0.4,
     ),
