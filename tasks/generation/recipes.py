@@ -22,14 +22,15 @@ def _chat(title, corpus="dailydialog", training=TRAINING, config=CHAT, **changes
     return Recipe(f"Seq2seq, {title}", "seq2seq", corpus, {**config, **changes}, training)
 
 
+def _short(title, corpus="dailydialog", **changes):
+    return _chat(f"{title}, 1 epoch", corpus, SHORT, **changes)
+
+
 RECIPES = {
     "chat-additive": _chat("additive attention", attention="additive"),
     "chat-dot": _chat("Luong's dot attention"),  # the article's own is `chat-short-dot`
     "chat-dailydialog": _chat(  # larger, three turns of context, starts from the next; ours
-        "Luong's dot attention, 512 units, pre-trained, 3 turns",
-        training=LARGE_TRAINING,
-        config=LARGE,
-        dropout=0.4,
+        "Luong's dot attention, 512 units, pre-trained, 3 turns", training=LARGE_TRAINING, config=LARGE, dropout=0.4
     ),
     "chat-cornell-first": _chat(  # pre-trains the one above
         "Luong's dot attention, 512 units, 3 turns, Cornell",
@@ -39,20 +40,14 @@ RECIPES = {
         dropout=0.2,
     ),
     "chat-none": _chat("no attention", attention="none"),
-    "chat-short": _chat("Luong's dot attention, 1 epoch", training=SHORT),
-    "chat-short-dot": _chat("dot attention, 1 epoch", training=SHORT, attention="dot"),  # the article's own
-    "chat-short-dot-all": _chat(
-        "dot attention, output from all, 1 epoch", training=SHORT, attention="dot", output="all"
-    ),
-    "chat-short-reverse": _chat(  # for `--reverse_run`
-        "Luong's dot attention, reverse, 1 epoch", training=SHORT, reverse=True
-    ),
-    "chat-short-turns": _chat("Luong's dot attention, 3 turns, 1 epoch", THREE_TURNS, SHORT),
-    "chat-short-units": _chat(
-        "Luong's dot attention, 512 units, 3 turns, 1 epoch", THREE_TURNS, SHORT, LARGE, dropout=0.4
-    ),
-    "chat-short-pretrained": _chat(  # starts from `chat-cornell-first`
-        "Luong's dot attention, 512 units, pre-trained, 3 turns, 1 epoch", THREE_TURNS, SHORT, LARGE, dropout=0.4
+    "chat-short": _short("Luong's dot attention"),
+    "chat-short-dot": _short("dot attention", attention="dot"),  # the article's own
+    "chat-short-dot-all": _short("dot attention, output from all", attention="dot", output="all"),
+    "chat-short-reverse": _short("Luong's dot attention, reverse", reverse=True),  # for `--reverse_run`
+    "chat-short-turns": _short("Luong's dot attention, 3 turns", THREE_TURNS),
+    "chat-short-units": _short("Luong's dot attention, 512 units, 3 turns", THREE_TURNS, config=LARGE, dropout=0.4),
+    "chat-short-pretrained": _short(  # starts from `chat-cornell-first`
+        "Luong's dot attention, 512 units, pre-trained, 3 turns", THREE_TURNS, config=LARGE, dropout=0.4
     ),
     "chat-cornell": _chat(  # the PyTorch chatbot tutorial's, 4,000 steps
         "Luong's dot attention, 500 units",

@@ -8,8 +8,13 @@ E-commerce. `train.py --name` says that a directory holds one of them."""
 
 RELEASE = {"epochs": 2.0, "batch_size": 256, "learning_rate": 1e-3}
 """The DAM release's configuration; the paper's section 4.3."""
+ECOMMERCE = {"epochs": 20.0, "batch_size": 100, "learning_rate": 1e-3, "decay_rate": 0.8, "decay_steps": 10_000}
+ECOMMERCE |= {"gradient_clip": 5.0, "validations_per_epoch": 1, "patience": 3}
+UNTIL_IT_STOPS = RELEASE | {"epochs": 20.0, "precision": "bfloat16", "validations_per_epoch": 4, "patience": 4}
 SMALL = {"loss": "softmax", "decay_steps": 300, "vector_center": True, "vector_norm": 3.5}
 """Suits corpora that are smaller than those."""
+SAMPLE = SMALL | {"epochs": 2.5, "batch_size": 16, "learning_rate": 3e-3, "precision": "float32"}
+SAMPLE |= {"validations_per_epoch": 2}
 UBUNTU_IRC = {"levels": 2, "max_turns": 6, "max_words": 24, "embedding_dropout": 0.2}
 LONGER = UBUNTU_IRC | {"max_turns": 9, "max_words": 27}
 TRAINING = SMALL | {"epochs": 2.0, "batch_size": 32, "learning_rate": 1e-3, "precision": "bfloat16"}
@@ -36,23 +41,10 @@ RECIPES = {
     "dam-ubuntu-v1": Recipe("DAM, Ubuntu V1", "dam", "ubuntu-v1", {}, RELEASE),
     "dam-douban": Recipe("DAM, Douban", "dam", "douban", {"conv_filters": [16, 16]}, RELEASE),
     "dam-ecommerce": Recipe(  # as in fuzhenxin/ResponseSelectionModels, the source of its published score
-        title="DAM, 10 x 50 words",
-        model="dam",
-        corpus="ecommerce",
-        config={"max_turns": 10},
-        training={
-            **{"epochs": 20.0, "batch_size": 100, "learning_rate": 1e-3, "decay_rate": 0.8, "decay_steps": 10_000},
-            **{"gradient_clip": 5.0, "validations_per_epoch": 1, "patience": 3},
-        },
+        "DAM, 10 x 50 words", "dam", "ecommerce", {"max_turns": 10}, ECOMMERCE
     ),
-    "dam-ubuntu-irc-article": Recipe(  # the articles' own network: 5 levels, 9 x 50 words, pointwise, the file's pairs
-        title="DAM",
-        model="dam",
-        corpus="ubuntu-irc",
-        config={},
-        # until dev stops rising
-        training=RELEASE | {"epochs": 20.0, "precision": "bfloat16", "validations_per_epoch": 4, "patience": 4},
-    ),
+    # the articles' own network: 5 levels, 9 x 50 words, pointwise, the file's pairs
+    "dam-ubuntu-irc-article": Recipe("DAM", "dam", "ubuntu-irc", {}, UNTIL_IT_STOPS),
     "dam-ubuntu-irc-two-levels": _short("DAM, {}", epochs=2.0),
     "dam-ubuntu-irc-lexical": _lexical(
         f"{SHAPE}, 16 x TF-IDF, averaged weights", UBUNTU_IRC, TRAINING | {"epochs": 3.0, "ema": 0.998}, gain=16.0
@@ -85,11 +77,10 @@ RECIPES = {
         "DAM, {}, release mode", epochs=0.5, loss_clip=10.0, masking="release", scalar_bias=True, match_divisor=200**0.5
     ),
     "dam-sample": Recipe(
-        title="DAM, 1 level, 9 x 20 words, 64-d vectors, softmax",
-        model="dam",
-        corpus="the embedded sample",
-        config={"levels": 1, "max_words": 20, "embedding_dropout": 0.1},
-        training=SMALL
-        | {"epochs": 2.5, "batch_size": 16, "learning_rate": 3e-3, "precision": "float32", "validations_per_epoch": 2},
+        "DAM, 1 level, 9 x 20 words, 64-d vectors, softmax",
+        "dam",
+        "the embedded sample",
+        {"levels": 1, "max_words": 20, "embedding_dropout": 0.1},
+        SAMPLE,
     ),
 }
