@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 
 from base.files import UserError
-from data.text_files import in_one_line
+from data.text_files import in_one_line, readable
 from data.unpickling import Forbidden, Machine, Refused
 
 ALLOWED = "lists, tuples, dicts, numbers, strings and NumPy arrays of numbers"
@@ -20,10 +20,8 @@ def load(path):
     the file. Text of Python 2 is read as latin-1: `text.encode("latin1").decode("utf-8")` gives its characters.
     """
     path = pathlib.Path(path)
-    try:
+    with readable(path, "a pickle"):
         data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path}: expected a pickle. Received: {error.strerror}") from error
     if not data:
         raise UserError(f"{path}: expected a pickle. Received: an empty file")
     collecting = gc.isenabled()

@@ -65,7 +65,7 @@ def read_lines(path, of="text", fallback=None, opener=open):
     """
     path = pathlib.Path(path)
     number, blank, limit = 0, 0, None
-    with _readable(path, "text"), opener(path, "rb") as raw:
+    with readable(path, "a readable text file"), opener(path, "rb") as raw:
         lines = gzip.open(raw) if path.suffix == ".gz" else raw
         while line := lines.readline(MAX_LINE + 1):
             number += 1
@@ -105,12 +105,13 @@ def largest_content(path):
 
 
 @contextlib.contextmanager
-def _readable(path, kind):
+def readable(path, expected):
+    """Turns a missing or unreadable file into a `UserError`."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path}: expected a readable {kind} file. Received: {reason}") from error
+        raise UserError(f"{path}: expected {expected}. Received: {reason}") from error
 
 
 def _too_large(path, limit):
@@ -134,7 +135,7 @@ def read_json(path, kind=None):
     (`"\\ud800"`), and little but brackets.
     """
     path = pathlib.Path(path)
-    with _readable(path, "JSON"), (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+    with readable(path, "a readable JSON file"), (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
         limit = largest_content(path)
         raw = file.read(limit + 1) if path.suffix == ".gz" else file.read()
     if path.suffix == ".gz" and len(raw) > limit:

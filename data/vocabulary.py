@@ -6,7 +6,7 @@ import pathlib
 import re
 
 from base.files import UserError, atomic_file
-from data.text_files import read_lines
+from data.text_files import read_lines, readable
 
 PADDING_ID, EOS_ID, UNK_ID = 0, 1, 2
 """Ids in datasets of prepare.py; the release's vocabularies have others, see `Vocabulary.eos_id` and `unk_id`."""
@@ -107,11 +107,10 @@ class Vocabulary:
     def load(cls, path, hashed=0):
         """Reads a file of `save`."""
         path = pathlib.Path(path)
+        with readable(path, "a vocabulary"):
+            text = path.read_bytes()
         try:
-            text = path.read_bytes().decode()
-            return cls(tuple(text.removesuffix("\n").split("\n")), hashed)
-        except OSError as error:
-            raise UserError(f"{path}: expected a vocabulary. Received: {error.strerror}") from error
+            return cls(tuple(text.decode().removesuffix("\n").split("\n")), hashed)
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
             raise UserError(f"{path}: line {line} must be UTF-8. Received: {error.reason}") from error

@@ -12,7 +12,7 @@ import numpy as np
 from base.files import UserError
 from base.runtime import available_cpus
 from data.flat_arrays import read_header
-from data.text_files import in_one_line, largest_content, read_lines
+from data.text_files import in_one_line, largest_content, read_lines, readable
 from data.vocabulary import EOS_ID, PADDING_ID, SPECIALS, UNK_ID
 
 WORDS_READ = 50_000_000
@@ -155,10 +155,8 @@ def read_vectors(path, words=None):
     single spaces, UTF-8. Or `.npz`: the arrays `words` and `vectors`.
     """
     path = pathlib.Path(path)
-    try:
+    with readable(path, "word vectors"):
         path.stat()
-    except OSError as error:
-        raise UserError(f"{path}: expected word vectors. Received: {error.strerror}") from error
     if path.suffix == ".npz":
         return _read_arrays(path, words)
     found, dimension = {}, None
