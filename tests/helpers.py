@@ -157,7 +157,7 @@ SMALL_RECIPE = Recipe(
     model="memma",
     corpus="the sample",
     config={"embedding_dim": 8, "heads": 2, "hops": 2, "positions": "halves"},
-    training={"epochs": 8.0, "batch_size": 4, "learning_rate": 0.02},
+    training={name: SMALL_RUNS["dialog"][1][name] for name in ("epochs", "batch_size", "learning_rate")},
 )
 """The recipe of the small dialog run."""
 

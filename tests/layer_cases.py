@@ -58,8 +58,8 @@ def numbers(high, *shape, seed=0):
 
 def call(layer, inputs):
     """Tensors by position: Keras gives a keyword `mask` a meaning of its own."""
-    tensors = [x for x in inputs.values() if not isinstance(x, bool)]
-    return layer(*tensors, **{name: x for name, x in inputs.items() if isinstance(x, bool)})
+    tensors = [x for x in inputs.values() if not isinstance(x, int)]
+    return layer(*tensors, **{name: x for name, x in inputs.items() if isinstance(x, int)})
 
 
 def outputs_of(layer, inputs):

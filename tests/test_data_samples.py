@@ -14,7 +14,7 @@ from data.samples.__main__ import SAMPLES
 from data.samples.reading_comprehension import ASKED, SENTENCES, simulate_passages
 from data.samples.selection import draw_negatives, examples, smn_lines, split
 from data.samples.talk import simulate
-from data.samples.world import SEARCH, restaurants, tokenize
+from data.samples.world import SEARCH, restaurants, tokenize, write_entries
 from tasks import TASKS
 from tasks.selection.prepare import Settings
 
@@ -103,6 +103,12 @@ def test_sizes_are_checked_before_anything_is_replaced(task, count, held_out, me
     with pytest.raises(ValueError, match=message.format(count=count, held_out=held_out)):
         SAMPLES[task](tmp_path, count, SEED, held_out)
     assert contents(tmp_path) == {"train.txt": b"old"}
+
+
+def test_a_failure_leaves_nothing_half_written(tmp_path):
+    with pytest.raises(TypeError):
+        write_entries(tmp_path, {"a.txt": ["whole\n"], "b.txt": [5]})
+    assert contents(tmp_path) == {}
 
 
 def test_the_demo_prepares_the_sample_as_train_does_without_data(tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import dataclasses
 import doctest
 import importlib
 import io
-import pathlib
 import re
 import sys
 import tokenize
@@ -15,6 +14,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from helpers import ROOT
 from test_data_corpora import Reader, of_paths
 
 from base.files import UserError
@@ -25,7 +25,6 @@ from engine.train import start
 from models import MODELS, ModelEntry
 from tasks import RECIPES, TASKS
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROOMS = ("base", "benchmarks", "data", "engine", "layers", "metrics", "models", "serving", "tasks", "tools")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TESTS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py")}

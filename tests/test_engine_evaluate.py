@@ -10,17 +10,15 @@ import pytest
 from helpers import copy_of, train_small
 
 from base.files import UserError
-from data.batching import batches_by_size
 from engine import evaluate as evaluation
 from engine.evaluate import append_scores, ensemble, evaluate, evaluate_all, read_scores
 from engine.run import Run
 from metrics.dialog import dialog_metrics
 from metrics.ranking import ranking_metrics
 from metrics.reading_comprehension import squad_metrics
-from models.bidaf import best_spans
 from tasks import TASKS
 from tasks.dialog.scoring import baselines_and_upper_bounds
-from tasks.reading_comprehension.scoring import MAX_LENGTH
+from tasks.reading_comprehension.scoring import predict
 from tasks.selection.scoring import score
 
 dialog, selection = TASKS["dialog"], TASKS["selection"]
@@ -224,15 +222,12 @@ def test_spans_are_found_by_the_geometric_mean_of_probabilities(trained_reading_
     other, before = second(run, tmp_path / "other"), contents_of(run.path)
     said = score_together(run, other, out=tmp_path / "said.json", scores=out)
     split = task.dataset_of(run).splits["dev"]
-    models, expected = [each.load_model() for each in (run, other)], {}
+    models, (inputs, _) = [each.load_model() for each in (run, other)], split.collate(range(len(split)))
     joint = ensemble(task, models)
-    for rows in batches_by_size(split.sizes, 3):
-        inputs, _ = split.collate(rows)
-        p = np.sqrt(np.prod([softmax(model.predict_on_batch(inputs)) for model in models], axis=0))
-        np.testing.assert_allclose(softmax(joint.predict_on_batch(inputs)), p / p.sum(-1, keepdims=True), atol=1e-5)
-        first, last, _ = best_spans(np.log(np.maximum(p, 1e-30)).astype("float32"), MAX_LENGTH)
-        for row, i, j in zip(rows, np.asarray(first)[:, 0], np.asarray(last)[:, 0], strict=True):
-            expected[split.ids[row]] = split.answer(row, i, j)
+    p = np.sqrt(np.prod([softmax(model.predict_on_batch(inputs)) for model in models], axis=0))
+    np.testing.assert_allclose(softmax(joint.predict_on_batch(inputs)), p / p.sum(-1, keepdims=True), atol=1e-5)
+    spans, _ = predict(joint, split)
+    expected = {id: split.answer(row, *spans[row]) for row, id in enumerate(split.ids)}
     assert json.loads(said.read_text(encoding="utf-8")) == expected
     [row] = read_scores(out)
     assert row["metrics"] == squad_metrics(expected, dict(zip(split.ids, split.answers, strict=True)))

@@ -17,6 +17,7 @@ from layer_cases import (
     J,
     S,
     T,
+    V,
     attentive,
     built,
     case,
@@ -25,11 +26,13 @@ from layer_cases import (
     floats,
     flow,
     memory,
+    numbers,
     outputs_of,
     real,
 )
 
 from layers.attention_flow import AttentionFlow
+from layers.bag_of_words import BagOfWords
 from layers.positions import PositionalEncoding, interleaved_sinusoids, sinusoids
 from layers.recurrent import RecurrentEncoder
 from layers.self_attention import SelfAttention
@@ -234,6 +237,16 @@ def test_order_and_places_of_words():
         change = np.abs(found[0] - found[1]).max()
         assert change < 1e-5 if name.startswith("Bag") else change > 0.01
         assert np.isfinite(to_numpy(layer(np.tile(first, (1, 3))))).all()
+
+
+def test_a_longer_sentence_than_any_counts_as_the_longest():
+    layer, plain, ids = BagOfWords(V, D, 2, "halves"), BagOfWords(V, D), numbers(V, 1, 5) + 1
+    for each in (layer, plain):
+        each.build(ids.shape)
+        each.set_weights([np.ones((V + 1, D))])
+    signals = [to_numpy(layer(ids[:, :n])) - to_numpy(plain(ids[:, :n])) for n in (2, 3, 5)]
+    np.testing.assert_allclose(signals[1:], [signals[0]] * 2, atol=1e-6)
+    assert np.abs(signals[0]).max() > 0.01
 
 
 def test_how_layers_start():

@@ -1,18 +1,17 @@
 """`pretrained/`: the models that come with the project work as they are, from a fresh clone."""
 
 import json
-import pathlib
 import re
 
 import numpy as np
 import pytest
+from helpers import ROOT
 
 from data.text_files import read_json
 from engine.run import METRICS, PAGE, Run
 from serving.models import Page
 from tasks import RECIPES, TASKS
 
-ROOT = pathlib.Path(__file__).parent.parent
 PRETRAINED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/config.json"))
 MEGABYTE = 2**20
 

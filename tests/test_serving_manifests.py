@@ -1,7 +1,6 @@
 """The manifests and the Dockerfile: what Kubernetes, KServe and KubeRay need is there, and agrees with the code."""
 
 import importlib
-import pathlib
 import re
 import shutil
 import subprocess
@@ -10,9 +9,9 @@ import tomllib
 
 import pytest
 import yaml
+from helpers import ROOT
 from packaging.requirements import Requirement
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 MANIFESTS = ROOT / "serving" / "manifests"
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 IMAGE = re.compile(r"[a-z0-9./:-]+/[a-z0-9-]+:(?!latest)[a-z0-9.-]+")

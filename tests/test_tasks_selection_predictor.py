@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import set_random_weights
+from reference import block_in_loops, block_weights, softmax
 
 from engine.run import Run
 from models.dam import DAM, DAMConfig, release_settings
@@ -21,20 +22,10 @@ def model():
     return set_random_weights(DAM(DAMConfig(**SIZES)), seed=1)
 
 
-def norm(layer, x):
-    gamma, beta = (np.asarray(weight) for weight in layer.get_weights())
-    return (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-6) * gamma + beta
-
-
 def attend(layer, Q, K):
     """Weights and output of an attentive module on two sentences without padding."""
-    Att = np.zeros((len(Q), len(K)))
-    for i, q in enumerate(Q):
-        e = np.exp([q @ k / np.sqrt(D) for k in K])
-        Att[i] = e / e.sum()
-    W1, b1, W2, b2 = (np.asarray(weight) for weight in (layer.W1_DD, layer.b1, layer.W2_DD, layer.b2))
-    x = norm(layer.attention_norm, Att @ K + Q)
-    return Att, norm(layer.ffn_norm, np.maximum(x @ W1 + b1, 0) @ W2 + b2 + x)
+    Att = np.array([softmax([q @ k / np.sqrt(D) for k in K]) for q in Q])
+    return Att, block_in_loops(Q, K, K, block_weights(layer))
 
 
 def expected(model):
