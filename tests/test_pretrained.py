@@ -71,8 +71,8 @@ def test_the_commands_of_a_card_can_be_repeated(path):
     recipes = [re.search(r"--recipe=([\w-]+)", command)[1] for command in commands]
     assert set(recipes) <= set(RECIPES) and recipes[-1] == run.record["recipe"]
     assert path.name not in RECIPES or path.name == run.record["recipe"]
-    starts = re.findall(r"--init_from=(\S+)", " ".join(commands))
-    workdirs = re.findall(r"--workdir=(\S+)", " ".join(commands[:-1]))
+    starts = re.findall(r"--init_from=\w+/(\S+)", " ".join(commands))  # in runs/, or published since
+    workdirs = re.findall(r"--workdir=runs/(\S+)", " ".join(commands[:-1]))
     assert starts == workdirs and len(starts) == len(commands) - 1
     for data in re.findall(r"evaluate\.py .*--data=(\S+)", card):  # prepare.py makes a directory per task of bAbI
         task = run.dataset["name"].removeprefix("babi-") if run.task == "dialog" else ""
