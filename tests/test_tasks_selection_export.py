@@ -180,14 +180,13 @@ def test_the_predictor_and_the_server_answer_as_the_export_does(served):
         assert answer["order"] == np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
     model = open_model("dam", served.run.path.parent / "out" / "exact")
     instances = [{"turns": ["a b", "c"], "candidates": ["d e", "b"]}, {"turns": ["c"], "candidates": ["a", "b", "e d"]}]
-    answers = model.answers([model.valid(instance, "instance") for instance in instances])
-    for answer, expected in zip(
-        answers, predictor.predict(instances), strict=True
-    ):  # the other instances of a batch pad neither
+    answers = model.predictor.answers([model.predictor.valid(instance, "instance") for instance in instances])
+    # The other instances of a batch pad neither.
+    for answer, expected in zip(answers, predictor.predict(instances), strict=True):
         assert answer["order"] == expected["order"] and answer.keys() == expected.keys()
         np.testing.assert_allclose(answer["logits"], expected["logits"], atol=1e-5)
     with pytest.raises(UserError, match="instance: turns: a turn with text is needed"):
-        model.valid({"turns": [], "candidates": ["a"]}, "instance")
+        model.predictor.valid({"turns": [], "candidates": ["a"]}, "instance")
     asked = {"turns": RANK[0][0], "candidates": ["e d"]}
     explained = predictor.explain(asked)
     assert [(shown["rows"], shown["columns"]) for shown in explained.pop("attention")] == [
