@@ -115,7 +115,7 @@ def app_of(models, limits=None, access=None, metrics=None):
         for model in models.values():
             await model.close()
 
-    handlers = {UserError: refuse, HTTPException: refuse}
+    handlers = {UserError: refuse, 404: refuse, 405: refuse}
     about = {"title": "Colloquy", "version": "1", "description": DESCRIPTION}
     names = {"generate_unique_id_function": lambda route: route.name}
     app = FastAPI(**about, **names, openapi_url=None, lifespan=lifespan, exception_handlers=handlers)

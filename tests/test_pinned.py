@@ -44,7 +44,7 @@ def test_answers_of_json_lines(model, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", PINNED["chats"])
 def test_chats(model, tmp_path):
-    """What is printed from the first line that was typed to the last."""
+    """Everything that a chat prints, from the first typed line to the last."""
     (tmp_path / "passage.txt").write_text(PASSAGE, encoding="utf-8")
     typed = [line.replace("passage.txt", f"{tmp_path}/passage.txt") for line in PINNED["chats"][model]["typed"]]
     done = run_process("chat.py", f"--run=pretrained/{model}", stdin="\n".join([*typed, "/quit", ""]))

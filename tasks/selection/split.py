@@ -51,8 +51,9 @@ class SelectionSplit:
         >>> SelectionSplit.of([[5, 6, 1, 1, 7, 1]], [[8]], [1], eos_id=1).turns.lists()
         [[5, 6], [], [7]]
         """
-        pairs = zip(contexts[1:], contexts, strict=False)
-        new = [True, *(one is not other and list(one) != list(other) for one, other in pairs)][: len(contexts)]
+        new = [True] * len(contexts)
+        for i, (before, context) in enumerate(itertools.pairwise(contexts), 1):
+            new[i] = context is not before and list(context) != list(before)
         distinct = Sequences.of(list(itertools.compress(contexts, new)))
         turns, count = _cut_turns(distinct, eos_id)
         return cls(
