@@ -27,7 +27,7 @@ demo: $(INSTALLED)
 	@printf '\nWhat next? After `source $(VENV)/bin/activate`:\n'
 	@printf '  %-16s %s\n' \
 	  'more contexts' 'python evaluate.py --run=$(DEMO)/run --split=test --examples=20' \
-	  'a conversation' 'python -m tools.build_index --run=$(DEMO)/run --data=$(DEMO)/prepared --out=$(DEMO)/index' \
+	  'a conversation' 'python -m tools.build_index --run=$(DEMO)/run --corpus=smn --source=$(DEMO)/raw --out=$(DEMO)/index' \
 	  '' 'python chat.py --run=$(DEMO)/run --index=$(DEMO)/index' \
 	  'web pages' 'python serve.py --run=demo=$(DEMO)/run' \
 	  'read on' 'README.md: other models and your own data; docs/dam.md: real conversations'

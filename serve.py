@@ -19,6 +19,7 @@ from absl import flags
 
 from base import cli, runtime
 from base.files import UserError
+from serving.limits import Access, Limits
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string("run", [], "NAME=DIR or DIR: a run directory or an exported model; may be repeated.")
@@ -31,13 +32,8 @@ flags.DEFINE_multi_string(
 flags.DEFINE_bool("samples", False, "Trains a small model of each kind first, on the embedded samples, into runs/.")
 flags.DEFINE_string("host", "127.0.0.1", "Address to listen on; 0.0.0.0: all addresses of this machine.")
 flags.DEFINE_integer("port", 8501, "Port to listen at.", lower_bound=0, upper_bound=65535)
-flags.DEFINE_float("batch_milliseconds", 2.0, "Time that a batch waits for further requests.", lower_bound=0.0)
-flags.DEFINE_integer("max_batch", 32, "Instances per call of a model.", lower_bound=1)
-flags.DEFINE_integer("max_queue", 256, "Instances that may wait per model; more get status 429.", lower_bound=1)
-flags.DEFINE_float("timeout_seconds", 30.0, "Time limit of a request; then it gets status 504.", lower_bound=0.1)
-flags.DEFINE_integer("max_body_bytes", 1_000_000, "Bytes of a request's body; more get status 413.", lower_bound=1)
-flags.DEFINE_integer("max_tokens", 20_000, "Tokens of a field of an instance; more get status 413.", lower_bound=1)
-flags.DEFINE_integer("max_work", 20_000_000, "Cells computed for a request; more get status 413.", lower_bound=1)
+LIMITS = ("batch_milliseconds", "max_batch", "max_queue", "timeout_seconds", "max_body_bytes", "max_tokens", "max_work")
+cli.define_settings(Limits, LIMITS, defaults=True)
 flags.DEFINE_float("grace_seconds", None, "Time for open requests after SIGTERM; default: 5 more than a request's.")
 flags.DEFINE_list("allowed_hosts", [], "Host names of this server, apart from localhost and its addresses; *: any.")
 flags.DEFINE_list("cors_origins", [], "Origins whose pages may send requests, such as https://example.org.")
@@ -161,29 +157,16 @@ def serve_on_ray(limits, access):
 
 
 def limits_of_flags():
-    """The `serving.limits.Limits` of the flags."""
-    from serving.limits import Limits
-
+    """The `Limits` of the flags."""
     longest = 2 * FLAGS.timeout_seconds  # of a request: for its body, and for its answer
     grace = longest + 5 if FLAGS.grace_seconds is None else FLAGS.grace_seconds
     if grace < longest:
         raise UserError(f"--grace_seconds expects at least the {longest:g} of a request. Received: {grace:g}")
-    return Limits(
-        body_bytes=FLAGS.max_body_bytes,
-        tokens=FLAGS.max_tokens,
-        work=FLAGS.max_work,
-        batch=FLAGS.max_batch,
-        batch_milliseconds=FLAGS.batch_milliseconds,
-        queue=FLAGS.max_queue,
-        timeout_seconds=FLAGS.timeout_seconds,
-        grace_seconds=grace,
-    )
+    return Limits(**cli.given_settings(Limits, LIMITS), grace_seconds=grace)
 
 
 def access_of_flags():
-    """The `serving.limits.Access` of the flags and the environment."""
-    from serving.limits import Access
-
+    """The `Access` of the flags and the environment."""
     key, local = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY"), FLAGS.host in LOCAL
     if not (key or local):
         print(f"warning: everybody who reaches {FLAGS.host} can use this server: give --api_key", file=sys.stderr)

@@ -14,6 +14,7 @@ from absl import flags
 from base import cli
 from base.config import describe_fields, parse_assignments
 from base.files import UserError
+from engine.task import Training
 from models import MODELS
 from tasks import RECIPES
 from tasks.selection.recipes import PUBLISHED_CORPORA
@@ -40,19 +41,8 @@ flags.DEFINE_integer("eos_id", None, "For a published data.pkl: its `_EOS_` id (
 flags.DEFINE_string("workdir", None, "Run directory to make; default: runs/MODEL.")
 flags.DEFINE_bool("resume", False, "Resume the run in --workdir from its last save. Only --epochs may change.")
 flags.DEFINE_string("init_from", None, "A run, as pretrained/NAME, whose weights the training starts with.")
-flags.DEFINE_float("epochs", None, "Passes over the training examples, more than 0.", lower_bound=0.0)
-flags.DEFINE_integer("batch_size", None, "Contexts, dialogs, pairs or questions per step.", lower_bound=1)
-flags.DEFINE_float("learning_rate", None, "Initial learning rate.", lower_bound=0.0)
-flags.DEFINE_enum(
-    "precision",
-    None,
-    ["auto", "float32", "bfloat16", "float16"],
-    "auto, the default: bfloat16 if this machine computes it and the model gains by it, else float32.",
-)
-flags.DEFINE_enum("jit", None, ["auto", "on", "off"], "XLA. auto, the default: on with a GPU or JAX, else off.")
-flags.DEFINE_integer(
-    "seed", None, "Seed of every random number generator; default: 1.", lower_bound=0, upper_bound=2**32 - 1
-)
+TRAINING = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
+cli.define_settings(Training, TRAINING)
 flags.DEFINE_multi_string("set", [], "field=value of the model's config or of the task's Training; may be repeated.")
 flags.DEFINE_bool("show_settings", False, "Print the fields of --set for --model, with defaults, and exit.")
 flags.DEFINE_float("save_minutes", 10.0, "Minutes between saves of the state between two validations.", lower_bound=0.0)
@@ -63,12 +53,9 @@ flags.DEFINE_integer(
     "Train with JAX on all devices of this many hosts of the Ray cluster RAY_ADDRESS; see docs/devices.md.",
     lower_bound=1,
 )
-TRAINING = ("epochs", "batch_size", "learning_rate", "precision", "jit", "seed")
 
 
 def main():
-    if FLAGS.epochs == 0:
-        raise UserError("--epochs expects a number above 0. Received: 0")
     if FLAGS.resume:
         others = (*TRAINING[1:], "model", "recipe", "name", "set", "eos_id", "init_from")
         cli.refuse_flags(others, "--resume, which keeps to the run's own settings")
@@ -131,7 +118,7 @@ def choose_settings():
         settings = {**recipe.config, **recipe.training}
         if recipe.corpus in PUBLISHED_CORPORA and FLAGS.data and not FLAGS.name:
             FLAGS.name = recipe.corpus
-    given = {name: FLAGS[name].value for name in TRAINING if FLAGS[name].value is not None}
+    given = cli.given_settings(Training, TRAINING)
     given |= parse_assignments(FLAGS.set)
     differing = {name: value for name, value in given.items() if str(settings.get(name)) != str(value)}
     changed = [f"{name}={value}" for name, value in differing.items() if name != "seed"]

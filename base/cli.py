@@ -11,6 +11,7 @@ import sys
 from absl import app, flags
 
 from base import runtime
+from base.config import make_config
 from base.files import UserError
 
 runtime.prepare()
@@ -62,6 +63,23 @@ def run(main):
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def define_settings(config_class, names, defaults=False):
+    """Defines a flag for some fields of a `base.config.Config`, with their `defaults` or `None`."""
+    kinds = {int: flags.DEFINE_integer, float: flags.DEFINE_float, bool: flags.DEFINE_bool}
+    for name in names:
+        field = config_class.model_fields[name]
+        define = kinds.get(field.annotation, flags.DEFINE_string)
+        define(name, field.default if defaults else None, " ".join(field.description.split()))
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])  # so that --help shows it
+
+
+def given_settings(config_class, names):
+    """`{name: value}` of those flags of `define_settings` that have a value; a wrong one is a `UserError`."""
+    given = {name: flags.FLAGS[name].value for name in names if flags.FLAGS[name].value is not None}
+    make_config(config_class, given, "--")
+    return given
 
 
 def refuse_flags(names, beside):

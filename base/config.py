@@ -1,11 +1,12 @@
 """Settings: frozen pydantic classes, whose fields' docstrings describe them, and the parser of `--set`."""
 
 import contextlib
+import copy
 import json
 import typing
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from base.files import UserError
 
@@ -37,6 +38,16 @@ class Config(BaseModel):
     def to_json(self):
         """Returns a dict ready for JSON, which `of` takes."""
         return self.model_dump(mode="json")
+
+
+def with_defaults(config_class, **defaults):
+    """A config class with other defaults of some fields, to be a base class."""
+    fields = {}
+    for name, default in defaults.items():
+        field = copy.copy(config_class.model_fields[name])
+        field.default = default
+        fields[name] = field.annotation, field
+    return create_model(config_class.__name__, __base__=config_class, __module__=config_class.__module__, **fields)
 
 
 def parse_assignments(assignments, flag="--set"):

@@ -126,16 +126,6 @@ def atomic_directory(path):
 
 
 @contextlib.contextmanager
-def atomic_files(directory):
-    """Yields a fresh directory to write files into; they move to `directory` if the block ends well."""
-    directory = pathlib.Path(directory)
-    with _temporary(directory, directory) as made:
-        yield made
-        for file in sorted(made.iterdir()):
-            publish(file, directory / file.name)
-
-
-@contextlib.contextmanager
 def atomic_file(path, mode="w"):
     """Opens a file, `"w"` (UTF-8, `\\n`) or `"wb"`, that becomes `path` if the block ends well, else it vanishes.
 

@@ -11,8 +11,11 @@ from rich.live import Live
 from rich.text import Text
 
 from base.files import UserError, atomic_file, printable
+from engine.explain import draw
 
-HELP = """/save FILE      writes the conversation to a new file
+HELP = """/explain        shows the attention of the last answer; with a name, all of it as a picture: /explain a.png
+/reset          starts a new conversation
+/save FILE      writes the conversation to a new file
 /help           shows this, and what the model knows
 /quit           ends, as Ctrl-D; Ctrl-C stops an answer"""
 HISTORY = ".colloquy_history"  # in the user's home
@@ -34,15 +37,44 @@ class Note(str):
 
 
 class Chat(abc.ABC):
-    """One conversation with a model."""
+    """One conversation with a model, by its `engine.predictor.Predictor`."""
 
     HELP = ""
     """The commands, one per line, and a remark about the model."""
+
+    def __init__(self, predictor):
+        self.predictor = predictor
+        self.reset()
+
+    def reset(self, _=""):
+        """Forgets what was said, and the last instance or answer, which `/explain` shows."""
+        self.said, self.last = [], None
+        return "A new conversation."
 
     @property
     def commands(self):
         """`{name: method}` of the commands; a method takes the text after the name, returns something to print."""
         return {f"/{name}": getattr(self, name) for name in re.findall(r"^/(\w+)", self.HELP, re.MULTILINE)}
+
+    def explain(self, path=""):
+        """The attention of the last answer; or a PNG file of it."""
+        if self.last is None:
+            return "Say something first."
+        found = self.explained(details=bool(path))
+        if not found["attention"]:
+            return "This model has no attention, or it read nothing that it could attend to."
+        if not path:
+            return self.explanation(found)
+        draw(found["attention"], path)
+        return f"{path} written"
+
+    def explained(self, details):
+        """The last answer with its attention, see `engine.predictor.Predictor.explain`; here of the last instance."""
+        return self.predictor.explain(self.last, details)
+
+    @abc.abstractmethod
+    def explanation(self, found):
+        """Text, or another thing that a console prints, for an answer with its attention."""
 
     def help(self):
         """Text that `/help` adds to `HELP`; nothing here."""
@@ -88,7 +120,8 @@ def talk(chat, console):
 class _Conversation:
     def __init__(self, chat, console):
         self.chat, self.console, self.said = chat, console, []
-        self.commands = {**chat.commands, "/help": self.help, "/save": self.save}
+        own = {"/explain": chat.explain, "/reset": chat.reset, "/help": self.help, "/save": self.save}
+        self.commands = {**chat.commands, **own}
         self.introduction = f"{chat.HELP}\n{HELP}".strip()
         self.edited = console.is_terminal and sys.stdin.isatty()
         self.read = self.make_prompt() if self.edited else self.read_line

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Column, Table
 
-from base.files import UserError, check_output, printable
+from base.files import UserError, atomic_file, check_output, printable
 from base.runtime import choose_precision
 from engine.chat import Terminal
 from engine.devices import choose_xla, has_gpu, set_precision
@@ -66,22 +66,28 @@ class Evaluation:
         model = ensemble(self.task, models) if len(models) > 1 else models[0]
         return model, choose_xla(model, self.jit)
 
-    def score(self, split="dev", baselines=True, **options):
-        """Scores a split, prints a table, and writes `metrics.json` into a single run.
+    def score(self, split="dev", baselines=True, scores_out=None, **options):
+        """Scores a split, prints a table, and writes `metrics.json` into a single run, the answers into `scores_out`.
 
-        Returns the result of the task's `measure`, which takes the options, and the fields of `ROW`.
+        Returns the result of the task's `measure`, which takes the options, without the answers; and the fields of
+        `ROW`.
         """
         for name in options:
             if name not in self.task.options:
-                raise UserError(f"--{name} is not for {self.task.name}, which has {', '.join(self.task.options)}")
-        if options.get("scores_out"):
-            check_output(options["scores_out"])
+                known = ", ".join(["scores_out", *self.task.options])
+                raise UserError(f"--{name} is not for {self.task.name}, which has {known}")
+        if scores_out:
+            check_output(scores_out)
         self._check_split(split)
         model, length_multiple = self._model
         started = time.perf_counter()
         found = self.task.measure(
             model, self.dataset, split, self.runs[0], baselines, _progress, length_multiple, **options
         )
+        answers = found.pop("answers")
+        if scores_out:
+            with atomic_file(scores_out) as file:
+                file.writelines(f"{line}\n" for line in answers)
         found |= {"precision": self.precision, "evaluation_seconds": round(time.perf_counter() - started, 1)}
         record = {**self._origin(split), **found}
         several = f"ensemble of {len(self.runs)}: " if len(self.runs) > 1 else ""

@@ -59,21 +59,10 @@ def heat_map(each):
     return text
 
 
-def draw_if_named(maps, path):
-    """`draw` for a chat: returns a sentence on what was done, or why not; `None` if `path` is empty."""
-    if not path:
-        return None
-    if not path.endswith(".png"):
-        return f"Expected the name of a .png file. Received: {path}"
-    try:
-        draw(maps, path)
-    except UserError as error:
-        return str(error)
-    return f"{path} written"
-
-
 def draw(maps, path, title=""):
     """Writes maps as a PNG picture, those of one `group` in one line, in fonts that have the words' characters."""
+    if pathlib.Path(path).suffix != ".png":
+        raise UserError(f"expected the name of a .png file. Received: {path}")
     from matplotlib import font_manager, rc_context  # takes a second
     from matplotlib.figure import Figure
 

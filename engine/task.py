@@ -75,7 +75,7 @@ class Task(abc.ABC):
     best_score = 1.0
     """The best score that `validate` can return; training ends there if dev is large enough to exclude chance."""
     options = ()
-    """Flags of evaluate.py that `measure` takes."""
+    """Flags of evaluate.py that `measure` takes, and no other task's."""
     groupings = ()
     """Groupings of examples that `metrics_by` knows."""
     headline = ()
@@ -215,7 +215,8 @@ class Task(abc.ABC):
         """Scores a split, by name, for evaluate.py, with the model of a run and its dataset or another one.
 
         Also scores the `baselines`. `progress` wraps a list of batches, to show progress; `options` are those of
-        `options`. The result is ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`.
+        `options`. The result is ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`; and
+        the model's `answers`, lines of text.
         """
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
@@ -256,6 +257,12 @@ class Task(abc.ABC):
 
         Options are those of `export_options`; a wrong one is a `UserError`.
         """
+
+
+def training_of(task, run, **changes):
+    """The settings of a run's training, some of them changed; those that only a former version had are left out."""
+    known = {name: value for name, value in run.record["training"].items() if name in task.Training.model_fields}
+    return make_config(task.Training, {**known, **changes})
 
 
 def check_fields(config, fields, path):

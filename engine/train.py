@@ -12,7 +12,6 @@ import time
 import keras
 from rich.console import Console
 
-from base.config import make_config
 from base.files import UserError
 from base.runtime import choose_precision
 from data.batching import Epochs
@@ -20,7 +19,7 @@ from engine.devices import choose_xla, has_gpu, open_devices, set_precision, set
 from engine.optimizers import averaged_weights
 from engine.provenance import provenance
 from engine.run import LAST, Run, State, locked, signals_received
-from engine.task import sample_of
+from engine.task import sample_of, training_of
 from engine.vocabularies import start_from
 from models import MODELS
 
@@ -94,7 +93,7 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
                 return run
             dataset = task.dataset_of(run, data)
             task.check_fits(run.config, dataset)
-            training = make_config(task.Training, {**run.record["training"], "epochs": epochs or stored.epochs})
+            training = training_of(task, run, epochs=epochs or stored.epochs)
             resumed = [*run.record.get("resumed", []), {**provenance(), "devices": devices.count}]
             run.update({"training": training.to_json(), "resumed": resumed})
             train(task, run, dataset, devices, save_minutes=save_minutes)
@@ -129,7 +128,7 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
     A run with a saved state continues from there, with the steps that it would have had without the break. A loss that
     is not finite is a `UserError`; a signal becomes a `KeyboardInterrupt` after the state is saved.
     """
-    training = make_config(task.Training, run.record["training"])
+    training = training_of(task, run)
     split, dev = dataset.splits["train"], dataset.splits["dev"]
     set_precision(training.precision)
     evaluation_model = devices.evaluation_model(run.build_model, training.jit)

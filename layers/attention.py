@@ -80,7 +80,6 @@ class Attention(keras.layers.Layer):
         return (B, T, D), (B, T, S)
 
 
-@keras.saving.register_keras_serializable("colloquy")
 class AttentionCell(keras.layers.Layer):
     """A recurrent cell that attends to a memory before each step (Bahdanau et al. 2015, A.1.2; score of any kind).
 
@@ -134,16 +133,6 @@ class AttentionCell(keras.layers.Layer):
         self.cell.build((None, inputs_size + memory_size))
         self.output_size = self.cell.output_size + memory_size * self.with_context
         self.built = True
-
-    def get_config(self):
-        parts = {"cell": self.cell, "attention": self.attention}
-        parts = {name: keras.saving.serialize_keras_object(part) for name, part in parts.items()}
-        return {**super().get_config(), **parts, "with_context": self.with_context}
-
-    @classmethod
-    def from_config(cls, config):
-        parts = {k: keras.saving.deserialize_keras_object(config.pop(k)) for k in ("cell", "attention")}
-        return cls(**parts, **config)
 
 
 def _as_list(states):

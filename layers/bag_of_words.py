@@ -78,9 +78,6 @@ class BagOfWords(keras.layers.Layer):
             x = x + ops.take(ops.cast(self.signals, self.compute_dtype), ops.minimum(lengths, self.max_words), axis=0)
         return x
 
-    def compute_output_shape(self, ids_shape, rows_shape=None):
-        return (*ids_shape[:-1], self.dimension)  # with `rows` the first axis is `count`, no shape's
-
     def compute_output_spec(self, ids, rows=None, count=None):
-        shape = self.compute_output_shape(ids.shape) if rows is None else (count, self.dimension)
-        return keras.KerasTensor(shape, dtype=self.compute_dtype)
+        texts = ids.shape[:-1] if rows is None else (count,)
+        return keras.KerasTensor((*texts, self.dimension), dtype=self.compute_dtype)

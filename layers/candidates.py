@@ -25,9 +25,6 @@ class IdTable(keras.layers.Layer):
     def call(self, x):
         return ops.convert_to_tensor(self.ids)
 
-    def compute_output_shape(self, x_shape):
-        return self.shape
-
     def compute_output_spec(self, x):
         return keras.KerasTensor(self.shape, dtype="int32")
 

@@ -68,8 +68,5 @@ class LexicalMatch(keras.layers.Layer):
         idf = ops.take(ops.cast(self.idf, "float32"), ids, axis=0)
         return ops.where(matters, ops.power(idf, self.power), 0.0)
 
-    def compute_output_shape(self, context_shape, responses_shape):
-        return responses_shape[:2]
-
     def compute_output_spec(self, context, responses, training=False):
         return keras.KerasTensor(responses.shape[:2], "float32")

@@ -106,9 +106,6 @@ class MatchAggregation(keras.layers.Layer):
                     f"Received: matches of shape {tuple(shape)}, axis {axis} is too long"
                 )
 
-    def compute_output_shape(self, matches_shape, cell_mask_shape=None):
-        return matches_shape[0][:2]
-
     def compute_output_spec(self, matches, cell_mask=None):
         return keras.KerasTensor(matches[0].shape[:2], dtype="float32")
 

@@ -28,7 +28,7 @@ class Batched:
     def __init__(self, model, limits=None, observe=lambda verb, count, seconds: None):
         self.name, self.version = model.name, model.version
         self._model, self._limits = model, limits or Limits()
-        queue, batch, large = self._limits.queue, self._limits.batch, self._limits.large
+        queue, batch, large = self._limits.max_queue, self._limits.max_batch, self._limits.large
         self._small = _Queue(self._limits.batch_milliseconds / 1000, queue, batch, SMALL_BATCH * large, observe)
         self._large = _Queue(0.0, max(1, queue // LARGE_QUEUE), batch, large, observe)
 
@@ -46,11 +46,7 @@ class Batched:
 
     async def metadata(self):
         """All that is known of the model, which this loads."""
-        return await asyncio.to_thread(self._model.metadata)
-
-    async def schemas(self):
-        """The JSON schemas of `instance` and `answer`."""
-        return await asyncio.to_thread(lambda: self._model.schemas)
+        return await asyncio.to_thread(lambda: self._model.metadata)
 
     async def predict(self, instances):
         """Answers the instances of one request.

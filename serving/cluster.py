@@ -113,10 +113,8 @@ class Remote:
         self.version = self._metadata["version"]
 
     async def metadata(self):
-        """Describes the model to a client; has the JSON schemas, too."""
+        """Describes the model to a client."""
         return self._metadata
-
-    schemas = metadata
 
     async def summary(self):
         """A row of a list of models."""
@@ -173,11 +171,11 @@ def application(loads, replicas, limits=None, access=None, doors=1):
     counts = serve.deployment(name=COUNTS, num_replicas=1, ray_actor_options=free)(Counts).bind()
     for name, load in loads.items():
         fewest, most = replicas[name]
-        scale = {"min_replicas": fewest, "max_replicas": most, "target_ongoing_requests": limits.batch / 2}
+        scale = {"min_replicas": fewest, "max_replicas": most, "target_ongoing_requests": limits.max_batch / 2}
         deployment = serve.deployment(
             name=name,
             autoscaling_config=scale,
-            max_ongoing_requests=limits.queue,
+            max_ongoing_requests=limits.max_queue,
             ray_actor_options={"num_cpus": 1},
             health_check_period_s=1,
         )(Replica)

@@ -50,36 +50,37 @@ class RequestError(UserError):
 class Limits(Config):
     """Largest sizes of a request and of a batch."""
 
-    body_bytes: Positive = 1_000_000
-    """Bytes of a request's body."""
+    max_body_bytes: Positive = 1_000_000
+    """Bytes of a request's body; more get status 413."""
     instances: Positive = 64
     """Instances per request."""
     items: Positive = 2_000
     """Items of a list in an instance: turns, candidates, facts."""
     characters: Positive = 200_000
     """Characters of one text."""
-    tokens: Positive = 20_000
-    """Tokens of a field of an instance, as the model's own tokenizer counts them."""
+    max_tokens: Positive = 20_000
+    """Tokens of a field of an instance, as the model's own tokenizer counts them; more get status 413."""
     instance_tokens: Positive = 30_000
     """Tokens of an instance."""
-    work: Positive = 20_000_000
-    """Cells that the model computes for a request, padding included, see `engine.predictor.work_of`."""
+    max_work: Positive = 20_000_000
+    """Cells that the model computes for a request, padding included; more get status 413. See
+    `engine.predictor.work_of`."""
     large: Positive = 400_000
     """Cells from which on a request is large and waits in a queue of its own."""
-    batch: Positive = 32
+    max_batch: Positive = 32
     """Instances per call of a model."""
     batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0
     """Time that a batch waits for further requests, from the arrival of its first one."""
-    queue: Positive = 256
-    """Instances that may wait per model; more are refused."""
+    max_queue: Positive = 256
+    """Instances that may wait per model; more get status 429."""
     depth: Positive = 10
     """Nesting of lists and objects of a body."""
     requests: Positive = 512
     """Requests that are open at once; more get status 503."""
     timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds for a body to arrive, and then for its answer."""
+    """Seconds for a body to arrive, and then for its answer; later it gets status 504."""
     grace_seconds: Annotated[float, Field(ge=0)] = 65.0
-    """Seconds that open requests have after SIGTERM."""
+    """Seconds that open requests have after SIGTERM, at least those of one."""
 
 
 class Lane:
@@ -126,13 +127,13 @@ def check_size(sizes, limits):
     found, work = [], 0
     for number, size in enumerate(sizes):
         for field, count in size.tokens.items():
-            check_count(f"instance {number}: `{field}`", count, limits.tokens, "tokens")
+            check_count(f"instance {number}: `{field}`", count, limits.max_tokens, "tokens")
         check_count(f"instance {number}", sum(size.tokens.values()), limits.instance_tokens, "tokens")
         found.append(size)
         work = work_of(found)
         lengths = " x ".join(f"{max(axis):,}" for axis in zip(*(size.shape for size in found), strict=True))
         rows = f"{sum(size.rows for size in found):,} rows of {lengths}, padded"
-        check_count(f"a request ({rows})", work, limits.work, "cells")
+        check_count(f"a request ({rows})", work, limits.max_work, "cells")
     return found, work
 
 
@@ -332,13 +333,13 @@ async def while_wanted(request, answer):
 async def read(request, kind):
     """The body of a request, a JSON object, as a `base.config.Config`, read no further than the limit."""
     limits, length = request.app.state.limits, request.headers.get("content-length", "0")
-    check_count("a body", int(length) if length.isdigit() else 0, limits.body_bytes, "bytes")
+    check_count("a body", int(length) if length.isdigit() else 0, limits.max_body_bytes, "bytes")
     body = bytearray()
     try:
         async with asyncio.timeout(limits.timeout_seconds):  # slow clients must not hold a request open
             async for part in request.stream():
                 body += part
-                check_count("a body", len(body), limits.body_bytes, "bytes")
+                check_count("a body", len(body), limits.max_body_bytes, "bytes")
     except TimeoutError as late:
         raise RequestError(408, f"the body did not arrive within {limits.timeout_seconds:g} seconds") from late
     except ClientDisconnect as left:

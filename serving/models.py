@@ -92,14 +92,11 @@ class Served:
         return summary_of(self._facts(None), self.ready)
 
     @functools.cached_property
-    def schemas(self):
-        """The JSON schemas of `instance` and `answer`."""
-        kinds = {"instance": self.predictor.Instance, "answer": self.predictor.Answer}
-        return {name: kind.model_json_schema() for name, kind in kinds.items()}
-
     def metadata(self):
-        """Describes the model to a client; reads its scores and examples from the run."""
-        return {"name": self.name, "version": self.version, **self._facts(self.predictor), **self.schemas}
+        """Describes the model to a client, with the JSON schemas of `instance` and `answer`."""
+        kinds = {"instance": self.predictor.Instance, "answer": self.predictor.Answer}
+        schemas = {name: kind.model_json_schema() for name, kind in kinds.items()}
+        return {"name": self.name, "version": self.version, **self._facts(self.predictor), **schemas}
 
 
 @contextlib.contextmanager

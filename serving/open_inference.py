@@ -78,13 +78,13 @@ async def ready(request: Request):
 async def model_metadata(request: Request):
     """Tensors of a model."""
     model = find_model(request)
-    schemas = await model.schemas()
+    metadata = await model.metadata()
     return {
         "name": model.name,
         "versions": [model.version],
         "platform": "keras",
-        "inputs": _described(schemas["instance"]),
-        "outputs": _described(schemas["answer"]),
+        "inputs": _described(metadata["instance"]),
+        "outputs": _described(metadata["answer"]),
     }
 
 
@@ -100,7 +100,7 @@ async def model_ready(request: Request):
 async def infer(request: Request):
     """Answers instances as tensors."""
     model, asked, limits = find_model(request), await read(request, Inputs), request.app.state.limits
-    schema = (await model.schemas())["instance"]["properties"]
+    schema = (await model.metadata())["instance"]["properties"]
     columns = {each.name: _values(each, _is_text(schema.get(each.name, {})), limits) for each in asked.inputs}
     found = await while_wanted(request, model.predict(instances_of(columns, limits)))
     outputs = [_tensor(name, [answer.get(name) for answer in found]) for name in found[0]]

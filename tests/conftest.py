@@ -12,7 +12,7 @@ from helpers import SMALL_PATH, SMALL_RECIPE, prepare_small, random_seq2seq, run
 from engine.run import Run
 from tasks import RECIPES, TASKS
 from tasks.generation.data import load_dataset as load_generation
-from tasks.selection.retrieval.build import build, of_dataset
+from tasks.selection.retrieval.build import build, of_corpus
 
 # `make fuzz` draws other examples each time, and many more.
 hypothesis.settings.register_profile("tests", max_examples=200, deadline=None, derandomize=True)
@@ -101,7 +101,7 @@ def selection_index(once, selection_predictor, prepared):
     """An index of the conversations that the small selection run was trained on."""
 
     def make(root):
-        build(selection_predictor, root / "index", of_dataset(prepared, selection_predictor.vocabulary))
+        build(selection_predictor, root / "index", of_corpus("smn", prepared.parent / "raw"))
 
     return once("selection-index", make) / "index"
 

@@ -9,7 +9,7 @@ import pytest
 from helpers import ROOT, run_process, run_script
 
 from base import cli
-from base.files import UserError, atomic_directory, atomic_file, atomic_files
+from base.files import UserError, atomic_directory, atomic_file
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,8 @@ from base.files import UserError, atomic_directory, atomic_file, atomic_files
     [
         (["evaluate.py", "--run=x", "--ties=win"], "<loss|release|average>"),
         (["train.py", "stray"], "Only flags are taken (--help lists them). Received: stray"),
-        (["train.py", "--epochs=0"], "--epochs expects a number above 0"),
+        (["train.py", "--epochs=0"], "--epochs: input should be greater than 0. Received: 0.0"),
+        (["serve.py", "--max_batch=0"], "--max_batch: input should be greater than or equal to 1"),
         (["train.py", "--resume", "--workdir=x", "--set=levels=3"], "--set is not for --resume"),
         (
             ["train.py", "--recipe=dam-sample", "--model=bidaf"],
@@ -144,17 +145,3 @@ def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
     with pytest.raises(UserError, match="cannot be made"), atomic_directory(tmp_path / "file" / "x"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_atomic_files_appear_together_or_not_at_all(tmp_path):
-    (tmp_path / "a").write_text("old")
-    (tmp_path / "other").write_text("stays")
-    with pytest.raises(OSError, match="disk full"):
-        with atomic_files(tmp_path) as staging:
-            (staging / "a").write_text("new")
-            raise OSError("disk full")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old", "other": "stays"}
-    with atomic_files(tmp_path) as staging:
-        (staging / "a").write_text("new")
-        (staging / "b").write_text("too")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "new", "b": "too", "other": "stays"}

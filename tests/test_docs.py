@@ -87,6 +87,8 @@ def test_commands_of_a_page_have_flags_that_exist(text):
         if "from benchmarks.turns import" in code:
             code += (ROOT / "benchmarks" / "turns.py").read_text(encoding="utf-8")
         known = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', code))
+        for names in re.findall(r"^(?:LIMITS|TRAINING) = \((.*)\)$", code, re.MULTILINE):  # of `cli.define_settings`
+            known.update(re.findall(r'"(\w+)"', names))
         if script.name == "prepare.py":
             tasks = {corpus.task for corpus in CORPORA.values()}
             known.update(*(importlib.import_module(f"tasks.{task}.prepare").Settings.model_fields for task in tasks))

@@ -27,6 +27,12 @@ class Parrot(Chat):
     def help(self):
         return "words: any"
 
+    def explained(self, details):
+        return {"attention": [{"title": "all", "rows": ["a"], "columns": ["b"], "weights": [[1.0]]}] * bool(self.last)}
+
+    def explanation(self, found):
+        return found["attention"][0]["title"]
+
     def reply(self, text):
         if text == "stop":
             yield "on my w"
@@ -58,22 +64,22 @@ INTRODUCTION = ["/shout  shouts", *terminal.HELP.split("\n")]
         ([":smile: [bold]x"], ["you: :smile: [bold]x", "[15 letters]", "bot: :smile: [bold]x :smile: [bold]x"]),
         ([""], ["you: ", "[0 letters]", "bot:  "]),
         (["/shout hello "], ["you: /shout hello", "HELLO"]),
-        (["/nonsense"], ["you: /nonsense", "Commands: /shout, /help, /save, /quit"]),
+        (["/nonsense"], ["you: /nonsense", "Commands: /shout, /explain, /reset, /help, /save, /quit"]),
         (["/help"], ["you: /help", *INTRODUCTION, "words: any"]),
         (["stop", "wrong"], ["you: stop", "bot: on my w", "[stopped]", "you: wrong", "[no such word]"]),
     ],
 )
 def test_where_there_is_no_terminal_each_message_is_a_line(lines, shown):
-    found = talk_plain(Parrot(), *lines, width=50).split("\n")
+    found = talk_plain(Parrot(None), *lines, width=50).split("\n")
     assert found == [*INTRODUCTION, *shown, "", ""]
-    found = talk_plain(Parrot(), *lines, "go", "/quit", "never said", width=50).split("\n")
+    found = talk_plain(Parrot(None), *lines, "go", "/quit", "never said", width=50).split("\n")
     assert found == [*INTRODUCTION, *shown, "you: go", "[2 letters]", "bot: go go", "you: /quit", ""]
 
 
 def test_control_characters_of_a_model_reach_neither_the_terminal_nor_a_file(tmp_path, monkeypatch):
     hostile, file = "a\x1b]0;title\x07b\x1b[2J\x9bc", tmp_path / "talk.txt"
     replies = [hostile, Note(hostile), Text(hostile, style="bold"), iter([hostile])]
-    chat = Parrot()
+    chat = Parrot(None)
     monkeypatch.setattr(chat, "reply", lambda text: iter(replies))
     monkeypatch.setattr(chat, "help", lambda: hostile)
     shown = talk_plain(chat, "go", "/help", f"/save {file}")
@@ -88,10 +94,21 @@ def test_control_characters_of_a_model_reach_neither_the_terminal_nor_a_file(tmp
     assert str(UserError(hostile)) == "a]0;titleb[2Jc"
 
 
+def test_the_last_answer_is_explained_in_words_or_as_a_picture(tmp_path):
+    chat, file = Parrot(None), tmp_path / "a.png"
+    assert "Say something first." in talk_plain(chat, "/explain")
+    chat.last = {}
+    assert "This model has no attention, or it read nothing" in talk_plain(chat, "/explain")
+    chat.last = {"said": "hi"}
+    lines = talk_plain(chat, "/explain", f"/explain {file}", "/explain a.txt", "/reset", "/explain").split("\n")
+    assert {"all", f"{file} written", "[expected the name of a .png file. Received: a.txt]"} <= set(lines)
+    assert file.read_bytes().startswith(b"\x89PNG") and lines.index("Say something first.") > lines.index("all")
+
+
 def test_what_was_said_is_saved(tmp_path):
     file = tmp_path / "talk.txt"
     commands = f"/save {file}", f"/save {file}", "/save", f"/save {file}/x"
-    lines = talk_plain(Parrot(), "hi", "/shout x", "slow", *commands).split("\n")
+    lines = talk_plain(Parrot(None), "hi", "/shout x", "slow", *commands).split("\n")
     assert file.read_text() == "you: hi\n[2 letters]\nbot: hi hi\nyou: slow\nbot: slow slow slow\n"
     refused = "/save expects the name of a new file. Received: "
     assert {f"{file} written", f"{refused}{file}", refused} <= set(lines)
@@ -123,7 +140,7 @@ UP, LEFT, CTRL_C, CTRL_D = "\x1b[A", "\x1b[D", "\x03", "\x04"
 
 
 def test_in_a_terminal_lines_are_edited_and_come_back(monkeypatch, tmp_path):
-    chat = Parrot()
+    chat = Parrot(None)
     with typing([f"by{LEFT}{LEFT}a \r", f"{UP}!\r", CTRL_C, "slow\r", CTRL_D], monkeypatch, tmp_path) as console:
         terminal.talk(chat, console)
     shown = console.file.getvalue()
@@ -138,7 +155,7 @@ def test_in_a_terminal_lines_are_edited_and_come_back(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("interrupted", ["stop", "slow"])
 def test_a_stopped_answer_does_not_end_the_conversation(monkeypatch, tmp_path, interrupted):
-    chat = Parrot()
+    chat = Parrot(None)
 
     def broken(*_, **__):
         raise KeyboardInterrupt

@@ -11,7 +11,7 @@ from matplotlib.image import imread
 from rich.console import Console
 
 from base.files import UserError
-from engine.explain import draw, draw_if_named, explain_examples, heat_map
+from engine.explain import draw, explain_examples, heat_map
 from tasks import TASKS
 
 MAP = {"title": "m", "rows": ["x", "yy"], "columns": ["a", "bcd", "e"], "weights": [[0.0, 2.0, -1.0], [1.0, 0.2, 0.5]]}
@@ -52,8 +52,6 @@ def test_a_picture_that_cannot_be_written_says_so(tmp_path):
     (tmp_path / "no").write_text("", encoding="utf-8")
     with pytest.raises(UserError, match=r"/no\b"):
         draw([MAP], tmp_path / "no" / "a.png")
-    assert "/no" in draw_if_named([MAP], str(tmp_path / "no" / "a.png"))
-    assert draw_if_named([MAP], "") is None
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from serving.limits import Access, Limits, RequestError
 from serving.models import Served, warming
 
 LIMITS = Limits(
-    **{"body_bytes": 3000, "instances": 5, "items": 7, "tokens": 11, "instance_tokens": 13, "characters": 130},
-    **{"depth": 7, "timeout_seconds": 0.5, "work": 50, "large": 20, "requests": 9},
+    **{"max_body_bytes": 3000, "instances": 5, "items": 7, "max_tokens": 11, "instance_tokens": 13, "characters": 130},
+    **{"depth": 7, "timeout_seconds": 0.5, "max_work": 50, "large": 20, "requests": 9},
 )
 
 
@@ -420,7 +420,7 @@ def batched(conversation, compute=list, valid=lambda instance, where: instance, 
         batches.append(list(instances))
         return compute(instances)
 
-    shared = {"name": "numbers", "version": "1", "metadata": dict, "event": event}
+    shared = {"name": "numbers", "version": "1", "metadata": {}, "event": event}
     shared |= {"size": lambda instance: Size({}, 1, (instance,)), "explain": lambda instance: event.wait(5)}
     shared |= {"by_one_thread": lambda compute: compute}
     model = types.SimpleNamespace(**shared, valid=valid, answers=answers)
@@ -443,7 +443,7 @@ def test_requests_that_arrive_together_share_a_batch():
     def ask(model):
         return asyncio.gather(model.predict([1, 2]), model.predict([3]), model.predict([4, 5, 6]))
 
-    found, batches = batched(ask, lambda instances: [10 * x for x in instances], batch_milliseconds=20.0, batch=5)
+    found, batches = batched(ask, lambda instances: [10 * x for x in instances], batch_milliseconds=20.0, max_batch=5)
     assert found == [[10, 20], [30], [40, 50, 60]]
     assert batches == [[1, 2, 3], [4, 5, 6]]  # the third would not have fitted
 
@@ -493,7 +493,7 @@ def test_answers_and_explanations_wait_in_one_queue_which_refuses_when_it_is_ful
         model._model.event.set()
         return error.value.status, await first, await model.predict([3, 4])
 
-    assert batched(ask, batch_milliseconds=400.0, queue=2)[0] == (429, [[1], True], [3, 4])
+    assert batched(ask, batch_milliseconds=400.0, max_queue=2)[0] == (429, [[1], True], [3, 4])
 
 
 @pytest.mark.parametrize("milliseconds", [400.0, 0.0])
@@ -531,7 +531,7 @@ def test_a_small_request_passes_a_large_one_which_is_computed_in_pieces_while_so
         event.set()
         return small, await model.predict([40] * 3)
 
-    assert batched(ask, compute, work=1000, large=100)[0] == ([3], [40] * 3)
+    assert batched(ask, compute, max_work=1000, large=100)[0] == ([3], [40] * 3)
     assert order == [[50, 50], [3], [40, 40], [40]]
 
 

@@ -29,7 +29,6 @@ def make_model():
 
     class Echo:
         name, version = "echo", "3"
-        schemas = {"instance": {"properties": {"text": {"type": "string"}}}, "answer": {"properties": {}}}
 
         def valid(self, instance, where):
             if "text" not in instance:
@@ -59,9 +58,11 @@ def make_model():
                     raise UserError("no boom")
                 yield {"text": " ".join(words[:count])}
 
+        @property
         def metadata(self):
             examples = [{"title": "", "instance": {"text": "a"}}]
-            return {"name": "echo", "version": "3", "task": "echo", "examples": examples, **self.schemas}
+            schemas = {"instance": {"properties": {"text": {"type": "string"}}}, "answer": {"properties": {}}}
+            return {"name": "echo", "version": "3", "task": "echo", "examples": examples, **schemas}
 
     model = Echo()
     model.predictor = model
@@ -110,7 +111,7 @@ def service():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    limits = Limits(timeout_seconds=20, instances=5, batch=8, queue=64)
+    limits = Limits(timeout_seconds=20, instances=5, max_batch=8, max_queue=64)
     app = cluster.application({"echo": make_model}, {"echo": (2, 2)}, limits, doors=2)
     try:
         cluster.start(app, "127.0.0.1", port, every_node=False)  # two nodes of one machine cannot share a port

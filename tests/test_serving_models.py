@@ -27,15 +27,21 @@ from tasks import TASKS
 def selection_run(trained_selection, prepared, tmp_path_factory):
     """A run with an index in its directory."""
     run = shutil.copytree(trained_selection.path, tmp_path_factory.mktemp("served") / "run")
-    done = run_script("tools/build_index.py", f"--run={run}", f"--data={prepared}", f"--out={run / 'index'}")
+    done = run_script(
+        "tools/build_index.py",
+        f"--run={run}",
+        "--corpus=smn",
+        f"--source={prepared.parent / 'raw'}",
+        f"--out={run / 'index'}",
+    )
     assert done.returncode == 0, done.stderr
     return run
 
 
 def test_a_run_with_an_index_finds_candidates_itself(selection_run):
     model = open_model("dam", selection_run)
-    assert model.metadata()["responses"] > 5
-    instance = model.metadata()["examples"][0]["instance"]
+    assert model.metadata["responses"] > 5
+    instance = model.metadata["examples"][0]["instance"]
     turns = instance["turns"]
     with TestClient(create_app({"dam": model})) as client:
 
@@ -58,24 +64,23 @@ def test_a_run_with_an_index_finds_candidates_itself(selection_run):
 
 def test_an_index_is_for_a_run_of_selection(trained_dialog, selection_run):
     with pytest.raises(UserError, match=r"an index is for a model of selection. Received: dialog"):
-        open_model("bot", trained_dialog.path, index=selection_run / "index").metadata()
+        _ = open_model("bot", trained_dialog.path, index=selection_run / "index").metadata
 
 
 def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
     path = shutil.copytree(trained_reading_comprehension.path, tmp_path / "run")
-    model = open_model("reader", path)
-    said = model.metadata()
+    said = open_model("reader", path).metadata
     rows = trained_reading_comprehension.history()
     assert said["scores"]["dev"]["F1"] == max(row["F1"] for row in rows) and "loss" not in said["scores"]["dev"]
     assert (said["corpus"], said["note"]) == ("small", "")
     (path / "metrics.json").write_text(json.dumps({"test": {"metrics": {"F1": 0.75}}}))
-    assert set(model.metadata()["scores"]) == {"dev", "test"}
+    assert set(open_model("reader", path).metadata["scores"]) == {"dev", "test"}
     (path / "metrics.json").write_text(json.dumps({"dev": {"metrics": {"F1": 0.125}}}))
-    assert model.metadata()["scores"] == {"dev": {"F1": 0.125}}
+    assert open_model("reader", path).metadata["scores"] == {"dev": {"F1": 0.125}}
     config = json.loads((path / "config.json").read_text())
     config["dataset"]["name"] = "sample-reading"
     (path / "config.json").write_text(json.dumps(config))
-    assert open_model("reader", path).metadata()["note"].startswith("A toy")
+    assert open_model("reader", path).metadata["note"].startswith("A toy")
 
 
 def test_the_list_of_the_published_models_is_short_and_loads_none():
@@ -94,7 +99,8 @@ def test_the_list_of_the_published_models_is_short_and_loads_none():
 def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_files(task, request):
     model = open_model("m", request.getfixturevalue(f"trained_{task}").path)
     model.warm_up()
-    instances = [example["instance"] for example in model.metadata()["examples"]]
+    instances = [example["instance"] for example in model.metadata["examples"]]
+    assert bool(model.metadata["knowledge"]) == (task == "dialog")
     files = request_walk(request.getfixturevalue(f"trained_{task}").path)
     assert {"serving/app.py", f"tasks/{task}/predictor.py"} < set(files) and len(files) <= 10, sorted(files)
     with TestClient(create_app({"m": model})) as client:
@@ -144,7 +150,7 @@ def test_threads_of_tensorflow_have_a_lower_priority_than_their_server(monkeypat
 def test_weights_with_nan_are_refused(trained_selection, tmp_path):
     run = copy_with_weights(trained_selection, tmp_path / "run", np.nan)
     with pytest.raises(UserError, match=r"the weights of .* have NaN or infinity"):
-        open_model("dam", run).metadata()
+        _ = open_model("dam", run).metadata
 
 
 def copy_with_weights(run, path, value):
@@ -207,6 +213,6 @@ def test_an_exported_model_is_served_and_only_as_it_was_written(trained_reading_
         spoilt = shutil.copytree(path, tmp_path / f"{spoil.__name__}-{trusted}" / "1")
         spoil(spoilt)
         with pytest.raises(UserError, match=message):
-            open_model("reader", spoilt.parent, trusted=trusted).metadata()
+            _ = open_model("reader", spoilt.parent, trusted=trusted).metadata
     unsigned(path)
     assert open_model("reader", path.parent, trusted=True).predictor.signature == "answer"

@@ -240,14 +240,14 @@ def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
         dialog.measure(None, dataset, "dev", other, action_mask=True)
 
 
-def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, tmp_path, monkeypatch):
+def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypatch):
     none = types.SimpleNamespace(predict_on_batch=lambda inputs: np.zeros((*inputs["turns"].shape, 1), bool))
     monkeypatch.setattr("tasks.dialog.task.load_mask", lambda path, world: none)
-    options = {"baselines": False, "scores_out": tmp_path / "said", "action_mask": True}
+    options = {"baselines": False, "action_mask": True}
     dataset = dialog.dataset_of(trained_dialog)
     record = dialog.measure(trained_dialog.load_model(), dataset, "dev", trained_dialog, **options)
     assert record["metrics"]["per_response"] == 0
-    assert {line.split("\t")[1] for line in (tmp_path / "said").read_text().splitlines()} == {""}
+    assert {line.split("\t")[1] for line in record["answers"]} == {""}
 
 
 # === Dialog bAbI ===

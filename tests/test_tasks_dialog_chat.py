@@ -43,18 +43,18 @@ def test_unknown_words_are_named_and_nothing_is_understood_where_all_are(chat):
     note, answer, *_ = chat.reply("Xyzzy PANCAKE?")
     assert note.startswith("[Unknown words: xyzzy. /help") and isinstance(note, Note)
     assert answer in chat.predictor.world.candidates
-    assert chat.history[:2] == [{"speaker": "user", "text": "Xyzzy PANCAKE?"}, {"speaker": "bot", "text": answer}]
+    assert chat.said[:2] == [{"speaker": "user", "text": "Xyzzy PANCAKE?"}, {"speaker": "bot", "text": answer}]
     note, answer = chat.reply("Xyzzy, frobnicate !")
     assert "words: xyzzy, frobnicate." in note
     assert "did not understand" in answer and "price: cheap, fancy, modest" in answer
-    assert chat.reset() and chat.history == []
+    assert chat.reset() and chat.said == []
 
 
 def test_an_empty_line_is_silence(chat, monkeypatch):
     other = next(text for text in chat.predictor.world.candidates if text.startswith("you are welcome"))
     says(chat, monkeypatch, other)
     assert list(chat.reply("")) == [other]
-    assert chat.history == [{"speaker": "user", "text": ""}, {"speaker": "bot", "text": other}]
+    assert chat.said == [{"speaker": "user", "text": ""}, {"speaker": "bot", "text": other}]
 
 
 def test_an_interrupted_answer_leaves_nothing_behind(chat, monkeypatch):
@@ -64,7 +64,7 @@ def test_an_interrupted_answer_leaves_nothing_behind(chat, monkeypatch):
     monkeypatch.setattr(chat.predictor, "explain", interrupt)
     with pytest.raises(KeyboardInterrupt):
         list(chat.reply("hello"))
-    assert chat.history == []
+    assert chat.said == []
 
 
 def test_help_lists_values_and_phrases(chat):
@@ -85,8 +85,8 @@ def test_a_call_brings_its_facts_into_memory(chat, monkeypatch):
     facts = world.search(call)
     said = f"a {has['R_price']} {has['R_cuisine']} place in {has['R_location']} ."
     assert list(chat.reply(said)) == [call, f"[{len(facts)} facts]", other]
-    assert [sentence["text"] for sentence in chat.history] == [said, call, *facts, "", other]
-    assert [sentence["speaker"] for sentence in chat.history] == ["user", "bot", *["fact"] * len(facts), "user", "bot"]
+    assert [sentence["text"] for sentence in chat.said] == [said, call, *facts, "", other]
+    assert [sentence["speaker"] for sentence in chat.said] == ["user", "bot", *["fact"] * len(facts), "user", "bot"]
     assert read[1].speakers[0, : len(facts) + 3].tolist() == [1, 2, *[3] * len(facts), 1]
     assert read[1].times[0, : len(facts) + 3].tolist() == [-1] * (len(facts) + 2) + [0]  # turn 0 is the one that asks
 
@@ -96,42 +96,42 @@ def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
     call = next(text for text in chat.predictor.world.candidates if text.startswith("api_call"))
     says(chat, monkeypatch, *[call] * 20)
     assert list(chat.reply("hello")) == [call, "[no result]", call]  # the second time it waits for the user
-    assert chat.history[-1]["speaker"] == "bot"
+    assert chat.said[-1]["speaker"] == "bot"
 
 
 # === Attention ===
 
 
 def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch):
-    assert "empty" in chat.attention()
+    assert chat.explain() == "Say something first."
     others = [text for text in chat.predictor.world.candidates if not text.startswith("api_call")][:7]
     says(chat, monkeypatch, *others)
     for _ in others:
         list(chat.reply("hello"))
-    chat._attention[0]["weights"][3] = [0.75, 0.015]
-    table = chat.commands["/explain"]("")
+    chat.last["attention"][0]["weights"][3] = [0.75, 0.015]
+    table = chat.explain()
     assert [column.header for column in table.columns] == ["", "hop 1", "hop 2"]
     assert table.row_count == SHOWN and "8.33" in table.title
     assert "75.00" in list(table.columns[1].cells) and "1.50" in list(table.columns[2].cells)
-    weights = np.array(chat.predictor.explain({"history": chat.history[:-1]})["attention"][0]["weights"])
+    weights = np.array(chat.predictor.explain({"history": chat.said[:-1]})["attention"][0]["weights"])
     assert weights.shape == (12, 2)  # what was said before the last turn, hops
     np.testing.assert_allclose(weights.sum(axis=0), 1.0, atol=1e-5)
-    chat._attention[0]["weights"] = [[0.021, 0.02]] * 48 + [[0.0199, 0.0201]]
-    assert "each of 49 memories has 1.99 to 2.10 per cent" in chat.attention()
-    chat.commands["/reset"]("")
-    assert "empty" in chat.attention()
+    chat.last["attention"][0]["weights"] = [[0.021, 0.02]] * 48 + [[0.0199, 0.0201]]
+    assert "each of 49 memories has 1.99 to 2.10 per cent" in chat.explain()
+    chat.reset()
+    assert chat.explain() == "Say something first."
 
 
 def test_a_model_without_attention_says_so(chat):
     chat.predictor.model.attention_weights = []
-    assert list(chat.reply("hello")) and chat.attention() == "This model has no attention."
+    assert list(chat.reply("hello")) and chat.explain().startswith("This model has no attention")
 
 
 # === Terminal ===
 
 
 def test_talk_reads_until_the_end_and_knows_its_commands(chat):
-    printed = talk_plain(chat, "hello", "/nonsense", "/attention", "/reset", "hello", "/quit", "hello")
+    printed = talk_plain(chat, "hello", "/nonsense", "/explain", "/reset", "hello", "/quit", "hello")
     assert printed.count("bot: ") == 2 and "A new conversation." in printed
-    assert "Commands: /attention, /explain, /reset, /help, /save, /quit" in printed
-    assert len(chat.history) == 2
+    assert "Commands: /explain, /reset, /help, /save, /quit" in printed
+    assert len(chat.said) == 2

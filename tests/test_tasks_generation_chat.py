@@ -27,7 +27,7 @@ def test_a_reply_is_written_word_by_word_and_remembered(chat):
     [shown], [expected] = chat.last["attention"], again["attention"]
     assert shown["rows"] == expected["rows"]
     np.testing.assert_allclose(shown["weights"], expected["weights"], rtol=1e-4, atol=1e-6)
-    assert chat.commands["/reset"]("") == "forgotten" and chat.said == []
+    assert chat.reset() == "A new conversation." and chat.said == []
     assert list(chat.reply("")) == [] and chat.said == []
     [texts] = chat.reply("hello")
     next(texts)
@@ -60,13 +60,9 @@ def test_commands_change_how_replies_are_found(chat):
     assert "/reverse" not in chat.commands
 
 
-def test_attention_is_shown(chat, tmp_path):
-    attention = chat.commands["/attention"]
-    assert attention("") == "Say something first."
+def test_attention_is_shown(chat):
+    assert chat.explain() == "Say something first."
     for texts in chat.reply("hello you"):
         list(texts)
-    lines = attention("").plain.splitlines()
+    lines = chat.explain().plain.splitlines()
     assert lines[0].split()[-1] == "_EOS_" and len(lines) == 1 + len(chat.last["attention"][0]["rows"])
-    picture = tmp_path / "a.png"
-    assert attention(str(picture)) == f"{picture} written" and picture.read_bytes().startswith(b"\x89PNG")
-    assert "Received: a.txt" in attention("a.txt")

@@ -85,13 +85,13 @@ def random_runs(trained_generation, generation_dataset, tmp_path_factory):
     return runs
 
 
-def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, generation_dataset, tmp_path):
+def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, generation_dataset):
     run, reverse_run = random_runs
     model, split, vocabulary = run.load_model(), generation_dataset.splits["dev"], generation_dataset.vocabulary
-    given = {"baselines": False, "decode": "beam=3,max_length=5", "scores_out": tmp_path / "replies"}
+    given = {"baselines": False, "decode": "beam=3,max_length=5"}
     given |= {"reverse_run": reverse_run.path, "reverse_weight": 0.7}
     record = generation.measure(model, generation_dataset, "dev", run, **given)
-    replies = [line.split("\t")[2] for line in (tmp_path / "replies").read_text(encoding="utf-8").splitlines()]
+    replies = [line.split("\t")[2] for line in record["answers"]]
     ids, scores = reply(model, split.source, Decoding(beam=3, max_length=5))
     chosen, _ = rerank(reverse_run.load_model(), split.source, ids, scores, 0.7)
     forward, expected = ([" ".join(words_of(row[0], vocabulary)) for row in found] for found in (ids, chosen))

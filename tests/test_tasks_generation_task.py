@@ -61,8 +61,8 @@ def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset, sh
 # === Metrics ===
 
 
-def replies_in(file):
-    rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
+def columns_of(answers):
+    rows = [line.split("\t") for line in answers]
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -72,11 +72,11 @@ def found_replies(model, split, vocabulary, decoding, rows=slice(None)):
 
 
 @pytest.mark.parametrize("reverse", (False, True))
-def test_measure_compares_replies_with_targets(generation_dataset, tmp_path, reverse):
-    model, file = random_seq2seq(generation_dataset, reverse=reverse), tmp_path / "replies.txt"
+def test_measure_compares_replies_with_targets(generation_dataset, reverse):
+    model = random_seq2seq(generation_dataset, reverse=reverse)
     train, dev = (split.in_direction_of(model.config) for split in generation_dataset.splits.values())
-    record = generation.measure(model, generation_dataset, "dev", None, scores_out=file, decode="beam=2,max_length=5")
-    sources, targets, replies = replies_in(file)
+    record = generation.measure(model, generation_dataset, "dev", None, decode="beam=2,max_length=5")
+    sources, targets, replies = columns_of(record["answers"])
     without_tabs = [[text.replace("\t", " / ") for text in texts] for texts in (dev.source_texts, dev.target_texts)]
     assert [sources, targets] == without_tabs
     assert replies == found_replies(model, dev, generation_dataset.vocabulary, Decoding(beam=2, max_length=5))
@@ -118,7 +118,8 @@ def test_replies_are_compared_with_all_references_of_their_source(run, reference
     assert record["counts"] == {"pairs": 6, "sources": 3, "words": words} and record["parts"] == {}
     train = generation.dataset_of(run).splits["train"].target_texts
     assert record["baselines"] == baselines_of(train, split.source_texts, split.target_texts, several=True)
-    assert replies_in(tmp_path / "replies.txt")[2][3:] == [replies[1], replies[1], replies[2]]
+    lines = (tmp_path / "replies.txt").read_text(encoding="utf-8").splitlines()
+    assert columns_of(lines)[2][3:] == [replies[1], replies[1], replies[2]]
     printed = " ".join(capsys.readouterr().out.split())
     assert "6 references of 3 sources; max_length=7, min_length=3" in printed
     assert "all references of a source at once" in printed

@@ -44,8 +44,9 @@ def test_a_sentence_may_continue_in_the_next_line(text, shown):
 
 
 def test_an_answer_is_explained_and_remarked_on(chat, tmp_path, monkeypatch):
+    chat.reset()
     chat.take("Cyd lives in Oslo. " * 9 + "Bob lives in Paris.")
-    assert chat.explain() == "Ask a question first."
+    assert chat.explain() == "Say something first."
     chat.reply("Where does Bob live?")
     found = chat.predictor.explain(chat.last)
     probabilities, flow, *_ = found["attention"]

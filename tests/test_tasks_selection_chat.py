@@ -93,4 +93,4 @@ def test_a_model_that_came_with_pairs_is_talked_to_and_served(trained_selection,
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{QUESTION}\n"))
     done = run_script("chat.py", f"--run={path}")
     assert done.returncode == 0 and done.stdout.count("bot: ") == 1
-    assert open_model("dam", path).metadata()["responses"] > 9
+    assert open_model("dam", path).metadata["responses"] > 9

@@ -15,7 +15,6 @@ from tasks.selection.retrieval.build import (
     fit_turns,
     index_of_run,
     of_corpus,
-    of_dataset,
     save_bm25,
     unfit_of,
 )
@@ -99,19 +98,6 @@ def test_bm25_is_that_of_bm25s(tmp_path):
 # === Conversations ===
 
 
-def test_conversations_of_a_prepared_dataset_and_of_its_files_are_the_same(prepared):
-    vocabulary = Vocabulary.load(prepared / "vocabulary.txt")
-    words = set(vocabulary.words[2:])
-
-    def known(text):
-        return " ".join(word if word in words else "_UNK_" for word in text.split())
-
-    raw = list(of_corpus("smn", prepared.parent / "raw"))
-    assert list(of_dataset(prepared, vocabulary)) == [[known(text) for text in turns] for turns in raw]
-    with pytest.raises(UserError, match="expected a dataset with the vocabulary of the run"):
-        next(of_dataset(prepared, Vocabulary.of(["a"])))
-
-
 @pytest.fixture
 def run_with_pairs(trained_selection, prepared, tmp_path, monkeypatch):
     """A run directory with the conversations that it was trained on; the cache is beside it."""
@@ -157,9 +143,9 @@ def test_no_index_is_built_without_pairs_or_where_it_cannot_be(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--data=x", "--source=y"], "give either --data, or --corpus and --source"),
+        (["--corpus=smn"], "--source is missing"),
         (["--corpus=smn", "--source=x", "--source=y"], "each --source needs its --corpus. Received: 1 and 2"),
-        (["--data=x"], "not a run directory"),
+        (["--corpus=smn", "--source=x"], "not a run directory"),
     ],
 )
 def test_script_refuses_unclear_sources(tmp_path, arguments, message):

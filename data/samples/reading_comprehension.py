@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from base.files import atomic_files
+from base.files import atomic_directory
 from data.corpora.squad import tokenize
 from data.samples.wording import only, read
 from data.samples.world import Restaurant, check_held_out, restaurants
@@ -138,7 +138,7 @@ def write_squad(directory, count=2100, seed=1, held_out=100):
     texts = [text for p in splits["train"] for text in (p.text, *(question for question, *_ in p.questions))]
     words = np.array(sorted({text[start:end].lower() for text in texts for start, end in tokenize(text)}))
     vectors = np.random.default_rng(seed).standard_normal((len(words), DIMENSION)).astype(np.float16)
-    with atomic_files(directory) as staging:
+    with atomic_directory(directory) as staging:
         for split, name in FILES.items():
             paragraphs = [_paragraph(passage, f"{split}-{n}") for n, passage in enumerate(splits[split], 1)]
             file = {"version": "1.1", "data": [{"title": "Restaurants", "paragraphs": paragraphs}]}

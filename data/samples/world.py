@@ -5,7 +5,7 @@ import functools
 import random
 import re
 
-from base.files import atomic_files
+from base.files import atomic_directory
 from data.samples.wording import VALUES, WORLD
 
 SEARCH = ("cuisine", "town", "price")
@@ -91,8 +91,8 @@ def check_held_out(held_out, count, splits=1):
 
 
 def write_entries(directory, files):
-    """Writes text files from `{name: entries with their line ends}`, all or none; returns the entries in each file."""
-    with atomic_files(directory) as staging:
+    """Writes text files from `{name: entries with their line ends}` into a new directory; returns their sizes."""
+    with atomic_directory(directory) as staging:
         for name, entries in files.items():
             with open(staging / name, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(entries)

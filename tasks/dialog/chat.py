@@ -6,29 +6,16 @@ import numpy as np
 from rich.table import Table
 
 from engine.chat import Chat, Note
-from engine.explain import draw_if_named
 from tasks.dialog.data import listed
 from tasks.dialog.prepare import NO_RESULT
 
-SHOWN = 8  # memories that /attention shows
+SHOWN = 8  # memories that /explain shows
 
 
 class DialogChat(Chat):
     """One conversation with a `tasks.dialog.predictor.DialogPredictor`."""
 
-    HELP = """An empty line is silence: the bot continues. What it calls is looked up in the knowledge base by itself.
-/attention      what the last answer attended to; with a name, as a picture: /attention a.png
-/explain        the same
-/reset          starts anew"""
-
-    def __init__(self, predictor):
-        self.predictor = predictor
-        self.reset()
-
-    def reset(self, _=""):
-        """Forgets the conversation."""
-        self.history, self._attention = [], []
-        return "A new conversation."
+    HELP = "An empty line is silence: the bot continues. What it calls is looked up in the knowledge base by itself."
 
     def help(self):
         """Values that a search accepts, and frequent sentences of users."""
@@ -40,10 +27,10 @@ class DialogChat(Chat):
     def reply(self, text):
         """Answers a user's sentence until the bot waits for the user again; empty text is silence."""
         user = {"speaker": "user", "text": text}
-        found = self.predictor.explain({"history": [*self.history, user]})
+        found = self.predictor.explain({"history": [*self.said, user]})
         # Only now, so that an interrupted answer leaves nothing behind.
-        self.history += [user, *found["said"]]
-        self._attention = found["attention"]
+        self.said += [user, *found["said"]]
+        self.last = found
         if found["unknown"]:
             yield Note(f"[Unknown words: {', '.join(found['unknown'])}. /help lists some that I know.]")
         for speaker, said in itertools.groupby(found["said"], key=lambda each: each["speaker"]):
@@ -53,15 +40,12 @@ class DialogChat(Chat):
             elif speaker == "bot":
                 yield from texts
 
-    def attention(self, path=""):
-        """Shows the memories with the largest weights in the last answer, mean over heads; or all as a PNG file."""
-        if not self.predictor.model.attention_weights:
-            return "This model has no attention."
-        if not self._attention:
-            return "Nothing to look at yet: the history was empty."
-        if path:
-            return draw_if_named(self._attention, path)
-        [found] = self._attention
+    def explained(self, details):
+        return self.last
+
+    def explanation(self, found):
+        """The memories with the largest weights, mean over heads."""
+        [found] = found["attention"]
         weights = 100 * np.array(found["weights"])  # (sentences, hops)
         even = 100 / len(weights)
         if len(weights) > 1 and weights.max() < 2 * even:
@@ -71,5 +55,3 @@ class DialogChat(Chat):
         for place in sorted(np.argsort(-weights.max(axis=1), kind="stable")[:SHOWN]):
             table.add_row(found["rows"][place], *(f"{weight:.2f}" for weight in weights[place]))
         return table
-
-    explain = attention

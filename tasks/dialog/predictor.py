@@ -92,6 +92,7 @@ class DialogPredictor(Predictor):
         self.with_attention = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
         self.mask = load_mask(run.path, self.world)
         phrases = run.path / PHRASES
+        self.knowledge = [" ".join(fact) for fact in self.world.knowledge]  # for the pages
         self.phrases = [line for _, line in read_lines(phrases, None)] if phrases.is_file() else []
         self._known = {SILENCE, *self.world.vocabulary.words} - set(SPECIALS)
         self._firsts = {example["instance"]["history"][0]["text"] for example in run.examples()}

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import keras
 from pydantic import Field
 
-from base.config import Positive
+from base.config import with_defaults
 from base.files import UserError, atomic_file
 from data.batching import batches_by_size, evenly_spaced
 from data.samples.dialog import write_babi
@@ -25,27 +25,20 @@ from tasks.dialog.prepare import Settings, prepare
 WORDS = 16  # `max_words` is a multiple of this
 
 
-class Training(task.Training):
-    """Settings of a dialog training."""
+DEFAULTS = {"epochs": 20.0, "batch_size": 8, "learning_rate": 2e-3, "gradient_clip": 10.0, "validations_per_epoch": 0.5}
 
-    epochs: Annotated[float, Field(gt=0)] = 20.0
-    """Passes over the training dialogs."""
-    batch_size: Positive = 8
-    """Dialogs per step, with all their turns."""
-    learning_rate: Annotated[float, Field(ge=0)] = 2e-3
-    """Initial learning rate."""
+
+class Training(with_defaults(task.Training, **DEFAULTS)):
+    """Settings of a dialog training; a batch has dialogs with all their turns."""
+
     loss: Literal["softmax", "margin"] = "softmax"
     """`softmax` over all candidates, or the `margin` ranking loss of Bordes et al."""
     margin: Annotated[float, Field(ge=0)] = 0.1
     """Margin of the correct candidate's score over any other, for the margin loss."""
-    gradient_clip: Annotated[float, Field(ge=0)] = 10.0
-    """Gradients are scaled down to this global norm; 0: not at all."""
     decay: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The learning rate decays linearly to this fraction of the initial one over the epochs; 1: not at all."""
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Momentum of the moving averages of the weights, which scoring uses; 0: none."""
-    validations_per_epoch: Annotated[float, Field(gt=0)] = 0.5
-    """Validations on dev per pass over the training dialogs; 0.5 is every other epoch."""
 
 
 class DialogTask(task.Task):
@@ -53,7 +46,7 @@ class DialogTask(task.Task):
 
     name = "dialog"
     Training = Training
-    options = ("scores_out", "action_mask")
+    options = ("action_mask",)
     groupings = scoring.GROUPINGS
     headline = METRICS
     sample_path = "prepared/task1"
@@ -113,14 +106,14 @@ class DialogTask(task.Task):
         metrics = scoring.metrics_of(split, predicted)["metrics"]
         return metrics, metrics["per_response"]
 
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
+    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, action_mask=False):
         """See `engine.task.Task.measure`.
 
-        The options are `scores_out`, a file for lines `dialog TAB said TAB correct`, nothing said where the mask allows
-        nothing; and `action_mask`, True to choose only among the candidates that the run's mask allows.
+        With the option `action_mask` the model chooses only among the candidates that the run's mask allows. An answer
+        is `dialog TAB said TAB correct`, nothing said where the mask allows nothing.
         """
         examples, mask = dataset.splits[split], None
-        if options.get("action_mask") and not (mask := load_mask(run.path, dataset.world)):
+        if action_mask and not (mask := load_mask(run.path, dataset.world)):
             raise UserError(f"{run.path} lacks {MASK}: it was trained by an older version")
         predicted = scoring.predict(model, examples, progress=progress, length_multiple=length_multiple, mask=mask)
         record = scoring.metrics_of(examples, predicted)
@@ -129,11 +122,9 @@ class DialogTask(task.Task):
             record["search"] = "action mask"
         if baselines:
             record |= scoring.baselines_and_upper_bounds(dataset, split)
-        if options.get("scores_out"):
-            texts = [*dataset.world.candidates, ""]  # the last, -1: no candidate was allowed
-            with atomic_file(options["scores_out"]) as file:
-                for number, said, correct in zip(examples.dialog, predicted, examples.answers, strict=True):
-                    file.write(f"{number + 1}\t{texts[said]}\t{texts[correct]}\n")
+        texts = [*dataset.world.candidates, ""]  # the last, -1: no candidate was allowed
+        rows = zip(examples.dialog + 1, predicted, examples.answers, strict=True)
+        record["answers"] = [f"{number}\t{texts[said]}\t{texts[correct]}" for number, said, correct in rows]
         return record
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):

@@ -1,7 +1,7 @@
 """A chat with a generation model."""
 
 from engine.chat import Chat, Note
-from engine.explain import draw_if_named, heat_map
+from engine.explain import heat_map
 from models.decoding import Decoding
 from tasks.generation.predictor import CHOICE
 
@@ -15,13 +15,10 @@ class GenerationChat(Chat):
     """A conversation with a `GenerationPredictor`, reranked by the arguments of its `rerank_by`."""
 
     HELP = """/beam N         searches with N hypotheses and shows all replies (1: greedy search)
-/sample T       draws replies at temperature T
-/attention      shows what the model attended to in its last reply; with a name, as a picture: /attention a.png
-/explain        the same
-/reset          starts a new conversation"""
+/sample T       draws replies at temperature T"""
 
     def __init__(self, predictor, reverse_run=None, reverse_weight=0.5):
-        self.predictor, self.said, self.last = predictor, [], None
+        super().__init__(predictor)
         turns = predictor.text.turns
         self.HELP = (ONE_TURN if turns == 1 else SEVERAL_TURNS.format(turns=turns)) + self.HELP
         if reverse_run:
@@ -82,16 +79,8 @@ class GenerationChat(Chat):
         self.predictor.reverse_weight = weight
         return f"the reverse model counts {weight:g}"
 
-    def reset(self, _=""):
-        self.said, self.last = [], None
-        return "forgotten"
+    def explained(self, details):
+        return self.last
 
-    def attention(self, path=""):
-        if self.last is None:
-            return "Say something first."
-        if not self.last["attention"]:
-            return "This model has no attention."
-        [found] = self.last["attention"]
-        return draw_if_named([found], path) or heat_map(found)
-
-    explain = attention
+    def explanation(self, found):
+        return heat_map(found["attention"][0])

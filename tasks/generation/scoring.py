@@ -17,37 +17,28 @@ WORDS = 2048
 """Words of a batch that is scored, at most, unless one target has more: each has a logit for every known word."""
 
 
-def word_nll(target, logits, label_smoothing=0.0):
+def word_nll(target, logits):
     """The negative log-likelihood of each word in nats, float32 `(B, T)`, 0 for padding.
 
-    `target` is int32 `(B, T)`, 0 = padding, `logits` float `(B, T, V)`. A fraction `label_smoothing` of a word's
-    probability is spread over all words.
+    `target` is int32 `(B, T)`, 0 = padding, `logits` float `(B, T, V)`.
 
     >>> logits = np.log(np.array([[[0.125, 0.125, 0.75], [1.0, 1.0, 1.0]]], "float32"))
     >>> [round(float(x), 4) for x in ops.exp(-word_nll(np.array([[2, 0]]), logits))[0]]
     [0.75, 1.0]
     """
-    logits = ops.cast(logits, "float32")
-    nll = ops.sparse_categorical_crossentropy(target, logits, from_logits=True)
-    if label_smoothing:
-        everywhere = ops.logsumexp(logits, axis=-1) - ops.mean(logits, axis=-1)
-        nll = (1 - label_smoothing) * nll + label_smoothing * everywhere
+    nll = ops.sparse_categorical_crossentropy(target, ops.cast(logits, "float32"), from_logits=True)
     return ops.where(mask_from_ids(target), nll, 0.0)
 
 
-def word_loss(label_smoothing=0.0):
-    """A loss of targets and logits, like `word_nll`, that returns float32 `(B,)`.
+def word_loss(target, logits):
+    """The loss, float32 `(B,)`, of the arguments of `word_nll`.
 
-    The mean over these is that over all words of the batch, each with the same weight, padding left out.
+    Its mean is that over all words of the batch, each with the same weight, padding left out.
     """
-
-    def loss(target, logits):
-        target = ops.cast(target, "int32")
-        words = ops.maximum(ops.sum(ops.cast(mask_from_ids(target), "float32")), 1.0)
-        nll = ops.sum(word_nll(target, logits, label_smoothing), axis=1)
-        return nll * ops.cast(ops.shape(target)[0], "float32") / words
-
-    return loss
+    target = ops.cast(target, "int32")
+    words = ops.maximum(ops.sum(ops.cast(mask_from_ids(target), "float32")), 1.0)
+    nll = ops.sum(word_nll(target, logits), axis=1)
+    return nll * ops.cast(ops.shape(target)[0], "float32") / words
 
 
 @functools.lru_cache(maxsize=2)  # a model and its reverse; each validation compiles nothing anew

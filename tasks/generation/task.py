@@ -6,8 +6,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from base.config import Positive
-from base.files import atomic_file
+from base.config import with_defaults
 from data.batching import batches_by_size, evenly_spaced
 from data.samples.__main__ import write_conversations
 from data.vocabulary import PADDING_ID
@@ -21,15 +20,9 @@ from tasks.generation.scoring import likelihood, word_loss
 from tasks.generation.search import decoding_text, load_reverse, parse_decoding, reply, rerank, words_of
 
 
-class Training(task.Training):
+class Training(with_defaults(task.Training, epochs=10.0, batch_size=64)):
     """Settings of a generation training."""
 
-    epochs: Annotated[float, Field(gt=0)] = 10.0
-    """Passes over the training pairs."""
-    batch_size: Positive = 64
-    """Pairs per step."""
-    label_smoothing: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Fraction of a word's probability that is spread over all words (Szegedy et al. 2016)."""
     decoder_rate: Annotated[float, Field(gt=0)] = 1.0
     """The decoder's learning rate as a multiple of that of the rest."""
     decay: Annotated[float, Field(ge=0, le=1)] = 0.1
@@ -42,7 +35,7 @@ class GenerationTask(task.Task):
     name = "generation"
     Training = Training
     best_score = 1.0  # of 1 / perplexity
-    options = ("scores_out", "decode", "reverse_run", "reverse_weight")
+    options = ("decode", "reverse_run", "reverse_weight")
     headline = METRICS
     export_options = ("decode",)
     export_call = ("found = model.reply", ("replies", "scores"))
@@ -86,7 +79,7 @@ class GenerationTask(task.Task):
         return TwoRateAdam(schedule, global_clipnorm=clip, decoder_rate=training.decoder_rate)
 
     def loss(self, training):
-        return word_loss(training.label_smoothing)
+        return word_loss
 
     def loss_counts(self, targets):
         return (targets != PADDING_ID).sum(axis=1)
@@ -111,8 +104,8 @@ class GenerationTask(task.Task):
         once more without the pairs that are in train, which a model may know by heart; or, where the split has
         `several` references, the reply to each source with all of them.
 
-        Options: `scores_out`, a file for source, target and reply of each pair, separated by tabs, turns by ` / `;
-        `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and `reverse_weight`, see `rerank` there.
+        Options: `decode`, see `tasks.generation.search.parse_decoding`; `reverse_run` and `reverse_weight`, see
+        `rerank` there. An answer is source, target and reply of a pair, separated by tabs, turns by ` / `.
         """
         decoding, reverse_run = parse_decoding(options.get("decode")), options.get("reverse_run")
         search, weight = decoding_text(decoding), options.get("reverse_weight", 0.5)
@@ -127,10 +120,7 @@ class GenerationTask(task.Task):
         texts = [" ".join(words_of(best, dataset.vocabulary)) for best in ids[:, 0]]
         reply_to = dict(zip((pairs.source_texts[row] for row in rows), texts, strict=True))
         replies = [reply_to[source] for source in pairs.source_texts]
-        if options.get("scores_out"):
-            with atomic_file(options["scores_out"]) as file:
-                for row in zip(pairs.source_texts, pairs.target_texts, replies, strict=True):
-                    file.write("\t".join(text.replace("\t", " / ") for text in row) + "\n")
+        rows_of_texts = zip(pairs.source_texts, pairs.target_texts, replies, strict=True)
 
         def metrics_of(chosen):
             compared = [replies[i] for i in chosen], [[pairs.target_texts[i]] for i in chosen]
@@ -142,6 +132,7 @@ class GenerationTask(task.Task):
             "parts": {},
             "counts": {"pairs": len(pairs), "sources": len(rows), "words": int(pairs.target.lengths.sum())},
             "unit": dataset.text.tokenizer,
+            "answers": ["\t".join(text.replace("\t", " / ") for text in row) for row in rows_of_texts],
         }
         if not pairs.several:
             unseen = np.flatnonzero(~pairs.seen)

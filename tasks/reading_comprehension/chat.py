@@ -7,7 +7,6 @@ from rich.text import Text
 
 from data.corpora.squad import tokenize
 from engine.chat import Chat, Note
-from engine.explain import draw_if_named
 
 UNKNOWN = 15  # per cent of words without a vector above which a remark is shown
 # A line that begins in lower case continues the sentence of the line before.
@@ -17,12 +16,8 @@ SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f]\\s+|\\n(?!\\s*[a-z])\\s*")
 class ReadingComprehensionChat(Chat):
     """Answers questions on the paragraphs of a text."""
 
-    HELP = """/read FILE      takes a text to ask about; its paragraphs are separated by empty lines
-/explain        shows the most probable places of the last answer, and the question words that they attended to;
-                with a name all of it as a picture: /explain a.png"""
-
-    def __init__(self, predictor):
-        self.predictor, self.paragraphs, self.last = predictor, [], None
+    HELP = "/read FILE      takes a text to ask about; its paragraphs are separated by empty lines"
+    paragraphs = ()
 
     def read(self, path=""):
         try:
@@ -53,14 +48,9 @@ class ReadingComprehensionChat(Chat):
         self.last = asked[best]
         return [_in_its_sentence(self.paragraphs[best], answers[best]), *_remarks(answers[best])]
 
-    def explain(self, path=""):
+    def explanation(self, found):
         """The three most probable first and last words, and the word of the question that each word of the answer
-        attended to most; or all attention as a picture in a PNG file."""
-        if self.last is None:
-            return "Ask a question first."
-        found = self.predictor.explain(self.last)
-        if path:
-            return draw_if_named(found["attention"], path)
+        attended to most."""
         probabilities, *flow = found["attention"]
         words, (start, end) = probabilities["columns"], probabilities["weights"]
         lines = []

@@ -8,8 +8,8 @@ import keras
 import numpy as np
 from pydantic import Field
 
-from base.config import Positive
-from base.files import UserError, atomic_file
+from base.config import Positive, with_defaults
+from base.files import UserError
 from data.batching import batches_by_size, evenly_spaced
 from data.samples.reading_comprehension import write_squad
 from data.text_files import read_json
@@ -25,13 +25,9 @@ from tasks.reading_comprehension.prepare import Settings, prepare
 from tasks.reading_comprehension.scoring import answers, by_first_word, predict, record_of, span_loss
 
 
-class Training(task.Training):
+class Training(with_defaults(task.Training, epochs=12.0, batch_size=60)):
     """Settings of a training; the defaults are the paper's, with Adam's usual learning rate."""
 
-    epochs: Annotated[float, Field(gt=0)] = 12.0
-    """Passes over the training questions."""
-    batch_size: Positive = 60
-    """Questions per step."""
     optimizer: Literal["adam", "adadelta"] = "adam"
     """`adam`, or the paper's `adadelta`, whose learning rate there is 0.5."""
     decay: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -49,7 +45,6 @@ class ReadingComprehensionTask(task.Task):
 
     name = "reading_comprehension"
     Training = Training
-    options = ("scores_out",)
     groupings = ("question", "confidence")
     headline = METRICS
     export_call = ("found = model.answer", ("answer", "start", "score"))
@@ -106,20 +101,17 @@ class ReadingComprehensionTask(task.Task):
         metrics = record_of(split, answers(split, spans))["metrics"]
         return metrics, metrics["F1"]
 
-    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, scores_out=None):
+    def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4):
         """Scores a split for evaluate.py, see `engine.task.Task.measure`.
 
         The baseline is the first words of the context, the median length of an answer. On dev, `confidence` is the
-        scale of a predictor's scores, see `tasks.reading_comprehension.confidence`. `scores_out` is a file for the
-        predictions, `{question id: text}` as the official script reads it.
+        scale of a predictor's scores, see `tasks.reading_comprehension.confidence`. The answers are one
+        line, `{question id: text}` as the official script reads it.
         """
         questions = dataset.splits[split]
         spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
         found = answers(questions, spans)
-        if scores_out:
-            with atomic_file(scores_out) as file:
-                json.dump(found, file, ensure_ascii=False)
-        record = record_of(questions, found)
+        record = record_of(questions, found) | {"answers": [json.dumps(found, ensure_ascii=False)]}
         if baselines:
             length = int(np.median([last - first for spans in questions.spans for first, last in spans]))
             ends = np.minimum(length, questions.sizes[:, 0] - 1)

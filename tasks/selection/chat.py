@@ -2,7 +2,6 @@
 
 from data.text_files import read_lines
 from engine.chat import Chat, Note
-from engine.explain import draw_if_named
 from tasks.selection.retrieval.answers import answers_of, as_written, ranked
 from tasks.selection.retrieval.index import Hit, RetrievalIndex
 
@@ -12,18 +11,14 @@ SHOWN = 5
 class SelectionChat(Chat):
     """One conversation, with answers of the index in a directory, or of a UTF-8 file with one per line."""
 
-    HELP = """/more N         shows the N best answers, the numbers that order them, and where they come from
-/explain        shows which words of the conversation the words of the answer match; with a name, as a picture of
-                all match matrices and all attention: /explain a.png
-/reset          starts a new conversation"""
+    HELP = "/more N         shows the N best answers, the numbers that order them, and where they come from"
 
     def __init__(self, predictor, index=None, candidates=None):
-        self.predictor = predictor
+        super().__init__(predictor)
         self.index = RetrievalIndex(index, predictor.vocabulary) if index else None
         self.candidates = (
             [] if index else [Hit(line.strip()) for _, line in read_lines(candidates, "an answer per line") if line]
         )
-        self.reset()
 
     def reply(self, text):
         if not text.strip():
@@ -33,14 +28,14 @@ class SelectionChat(Chat):
             found = answers_of(self.predictor, self.index, turns)
         else:
             found = ranked(self.predictor, turns, self.candidates)
-        self.said, self.context, self.found = list(turns), turns, found  # only now: it may have been interrupted
+        self.said, self.found, self.last = turns, found, None  # only now: it may have been interrupted
         if not found:
             return [Note("[The index has no response with these words.]")]
-        self.said.append(found[0].text)
+        self.said, self.last = [*turns, found[0].text], {"turns": turns, "candidates": [found[0].text]}
         return [self._shown(found[0].text)]
 
     def more(self, argument=""):
-        if not self.found:
+        if self.last is None:
             return "Say something first."
         if argument and not (argument.isdecimal() and int(argument)):
             return f"/more expects how many answers to show. Received: {argument}"
@@ -53,30 +48,19 @@ class SelectionChat(Chat):
                 lines.append(f"            said to: {context}  [{found_by}]")
         return "\n".join(lines)
 
-    def explain(self, path=""):
-        """The best match in the conversation of each word of the answer; or all maps as a picture in a PNG file."""
-        if not self.found:
-            return "Say something first."
-        instance = {"turns": self.context, "candidates": [self.found[0].text]}
-        found = self.predictor.explain(instance, details=bool(path))["attention"]
-        if not found:
-            return "The model reads no word of this."
-        if path:
-            return draw_if_named(found, path)
+    def explanation(self, found):
+        """The best match in the conversation of each word of the answer."""
+        maps = found["attention"]
         rows = [
             (weights, f"{word}  ({each['title']})")
-            for each in found
+            for each in maps
             for word, weights in zip(each["rows"], each["weights"], strict=True)
         ]
         lines = []
-        for place, word in enumerate(found[0]["columns"]):
+        for place, word in enumerate(maps[0]["columns"]):
             weight, other = max((weights[place], other) for weights, other in rows)
             lines.append(f"{word:>20}  {weight:.2f}  {other}")
         return "\n".join([*lines, "match with the best word of the turns that are read; the best of all is 1"])
-
-    def reset(self, _=""):
-        self.said, self.context, self.found = [], [], []
-        return "A new conversation."
 
     def _shown(self, text):
         """A text of the index as people write it; the user's own candidates as they are."""

@@ -11,8 +11,8 @@ import keras
 import numpy as np
 from pydantic import Field
 
-from base.config import Positive
-from base.files import UserError, atomic_file
+from base.config import Positive, with_defaults
+from base.files import UserError
 from data.batching import evenly_spaced
 from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
@@ -26,7 +26,7 @@ from tasks.selection.predictor import SelectionPredictor
 from tasks.selection.prepare import Settings, document_weights, equal_stems, prepare
 
 
-class Training(task.Training):
+class Training(with_defaults(task.Training, validations_per_epoch=10.0)):
     """Settings of a selection training; the defaults are the DAM release's."""
 
     negatives: Literal["file", "fresh"] = "file"
@@ -51,8 +51,6 @@ class Training(task.Training):
     a small corpus all point one way (mean cosine 0.49 in `ubuntu-irc`), and every match looks alike."""
     vector_norm: Annotated[float, Field(ge=0)] = 0.0
     """Euclidean length of every word vector before training; 0: unchanged."""
-    validations_per_epoch: Annotated[float, Field(gt=0)] = 10.0
-    """Validations on dev per pass over the training examples."""
 
 
 class SelectionTask(task.Task):
@@ -62,7 +60,7 @@ class SelectionTask(task.Task):
     Training = Training
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
     best_score = 2.0
-    options = ("ties", "scores_out", "partial_batches")
+    options = ("ties", "partial_batches")
     groupings = tuple(scoring.GROUPINGS)
     headline = ("R10@1", "MAP")
     batch_fields = ("max_turns", "max_words", "masking", "lexical.turns", "lexical.words")
@@ -138,17 +136,13 @@ class SelectionTask(task.Task):
     def measure(self, model, dataset, split, run, baselines=True, progress=iter, length_multiple=4, **options):
         """Scores a split; see `engine.task.Task.measure`, `metrics.ranking.ranking_metrics` for `ties`, evaluate.py.
 
-        `scores_out` gets a line `score TAB label` for each line, as DAM's release has them. With
-        `partial_batches="drop"`, 49,996 of Ubuntu's 50,000 contexts and 665 of Douban's 667 remain at a batch size of
-        256, as there.
+        An answer is `score TAB label` of a line, as DAM's release has them. With `partial_batches="drop"`, 49,996 of
+        Ubuntu's 50,000 contexts and 665 of Douban's 667 remain at a batch size of 256, as there.
         """
         lines, ties, kept = dataset.splits[split], options.get("ties", "loss"), options.get("partial_batches", "keep")
         scores = scoring.score(model, lines, model.config, progress, length_multiple)
         if kept == "drop":
             scores = scores[: scoring.whole_batches(lines.context, run.training.batch_size)]
-        if options.get("scores_out"):
-            with atomic_file(options["scores_out"]) as file:
-                file.writelines(f"{score}\t{label}\n" for score, label in zip(scores, lines.label, strict=False))
 
         def ranked(values):
             return scoring.rank(f"{dataset.path}, {split}", values[: len(scores)], lines, ties=ties)
@@ -160,6 +154,7 @@ class SelectionTask(task.Task):
             "ties": ties,
             "partial_batches": kept,
             "baselines": {name: ranked(values).metrics for name, values in others.items()},
+            "answers": [f"{score}\t{label}" for score, label in zip(scores, lines.label, strict=False)],
         }
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):

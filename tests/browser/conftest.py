@@ -80,8 +80,9 @@ class Fake:
         return [{"title": "source", "rows": rows, "columns": columns, "weights": weights}]
 
     def summary(self):
-        return {name: value for name, value in self.metadata().items() if name in ("task", "title", "default")}
+        return {name: value for name, value in self.metadata.items() if name in ("task", "title", "default")}
 
+    @property
     def metadata(self):
         facts = {"name": self.name, "version": "1", "task": self.task, "model": "fake", "corpus": "a test"}
         facts |= {"title": f"Title of {self.name}", "default": False, "card": CARD}
@@ -159,7 +160,7 @@ class Server:
         self.start()
 
     def start(self, key=None):
-        app = create_app(self.models, Limits(body_bytes=1_000_000), Access(api_key=key))
+        app = create_app(self.models, Limits(max_body_bytes=1_000_000), Access(api_key=key))
         config = uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="error", lifespan="on")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)

@@ -22,7 +22,6 @@ from data.sequences import Sequences, document_frequency
 from data.tokenizers import words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from engine.run import BEST
-from tasks.selection.data import as_texts, load_dataset
 from tasks.selection.retrieval import index as files
 from tasks.selection.retrieval.encoder import PairEncoder
 from tasks.selection.retrieval.index import READ, TURNS, vocabulary_hash
@@ -125,17 +124,6 @@ def index_of_run(path, predictor):
 
 
 # === Conversations ===
-
-
-def of_dataset(path, vocabulary, split="train"):
-    """Yields the contexts of a prepared dataset of a `vocabulary` with their positive responses, as lists of texts."""
-    dataset = load_dataset(path)
-    if dataset.vocabulary is None or vocabulary_hash(dataset.vocabulary) != vocabulary_hash(vocabulary):
-        raise UserError(f"{path}: expected a dataset with the vocabulary of the run. Received: another, or none")
-    found = dataset.splits[split]
-    for line in np.flatnonzero(found.label == 1):
-        turns = as_texts(found.turns, found.turns_of(found.context[line]), dataset.vocabulary)
-        yield turns + as_texts(found.responses, [line], dataset.vocabulary)
 
 
 def of_corpus(corpus, source, split="train"):

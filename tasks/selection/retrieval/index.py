@@ -58,8 +58,6 @@ class Hit(NamedTuple):
     """The last turns of a context that it was a response to."""
     places: dict[str, int] = {}
     """Its place, from 1, in each of `SEARCHES` that found it."""
-    cosine: float = 0.0
-    """Similarity of its words and those of the whole conversation, 0 to 1."""
     question: float = 0.0
     """Similarity of the words of the last turns, of the conversation and of `context`, 0 to 1."""
 
@@ -112,19 +110,14 @@ class RetrievalIndex:
         contexts = [[self.utterance(number) for number in row[:-1] if number >= 0] for row in pairs]
         texts = list(map(self.utterance, responses))
         words = self.cut(texts)
-        cosines = self.cosines(whole, words)
         questions = self.cosines(last, self.cut(context[-1] for context in contexts))
-        hits = {
-            response: Hit(text, context, {}, cosine, question)
-            for response, text, context, cosine, question in zip(
-                responses, texts, contexts, cosines.tolist(), questions.tolist(), strict=True
-            )
-        }
+        hits = map(Hit, texts, contexts, ({} for _ in texts), questions.tolist())
+        hits = dict(zip(responses, hits, strict=True))
         found["contexts"].sort(key=lambda response: -hits[response].question)
         for search, of_search in found.items():
             for place, response in enumerate(of_search, 1):
                 hits[response].places[search] = place
-        scores = cosines + VECTOR_WEIGHT * (self.encoder.responses(self._ids(words)) @ vector)
+        scores = self.cosines(whole, words) + VECTOR_WEIGHT * (self.encoder.responses(self._ids(words)) @ vector)
         return [hits[responses[i]] for i in np.argsort(-scores, kind="stable")[:count]]
 
     def cut(self, texts):
