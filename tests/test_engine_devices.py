@@ -14,6 +14,7 @@ from helpers import start_process
 from base.files import UserError
 from engine.devices import HOSTS, OneDevice, filled_up, open_devices
 from engine.run import Run
+from tasks import TASKS
 
 SETTINGS = {
     "selection": {"embedding_dropout": "0", "loss": "pointwise"},  # a softmax over candidates lets a bias be anything
@@ -114,6 +115,19 @@ def test_two_devices_of_a_host_learn_what_one_learns_also_after_an_interruption(
         run = Run.open(tmp_path / task)
         assert found[str(run.path)]["devices"] == 2 and len(run.record["resumed"]) == 1
         assert_equal_states(run.path, one_on_jax / task, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_two_hosts_learn_what_one_device_learns(one_on_jax, data, tmp_path):
+    with on_two_hosts(data, JAX_TASKS, [{"path": str(tmp_path), "devices": "all"}] * 2) as processes:
+        for found in map(result_of, processes):
+            assert found["modules"] == ["jax"] and {run["devices"] for run in found["runs"].values()} == {2}
+    for task in JAX_TASKS:
+        runs = [Run.open(path / task) for path in (tmp_path, one_on_jax)]
+        assert_equal_states(runs[0].path, runs[1].path, atol=1e-5)
+        asked = [example["instance"] for example in runs[0].examples()]
+        answers = [TASKS[task].predictor(run).predict(asked) for run in runs]  # on TensorFlow, as for export.py
+        assert answers[0] == answers[1] and len(asked) > 0
 
 
 @pytest.mark.slow

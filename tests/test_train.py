@@ -2,10 +2,11 @@
 
 import pathlib
 import pickle
+import signal
 
 import numpy as np
 import pytest
-from helpers import run_script
+from helpers import SMALL_RUNS, check_same_training, run_process, run_script
 
 from base.config import make_config
 from engine.evaluate import evaluate
@@ -80,6 +81,29 @@ def test_a_recipe_of_a_published_corpus_names_it(tmp_path):
     assert run.dataset["name"] == "douban"
     changed = "epochs=1.0, batch_size=16, levels=0, max_turns=2, max_words=3, validations_per_epoch=1, variant=first"
     assert run.record["recipe"] == f"dam-douban with {changed}"
+
+
+KILLED = """
+import os, signal, sys
+from helpers import at_step, run_script
+with at_step(27, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+    run_script("train.py", *sys.argv[1:], "--save_minutes=0")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["dialog", "reading_comprehension"])
+def test_a_killed_training_resumes_to_the_scores_and_weights_of_an_unbroken_one(task, data, request, tmp_path):
+    """Weights, optimizer and averages of weights; killed between two validations."""
+    model, settings = SMALL_RUNS[task]
+    run, flags = tmp_path / "run", [f"--set={name}={value}" for name, value in settings.items()]
+    killed = run_process("-c", KILLED, f"--model={model}", f"--data={data[task]}", f"--workdir={run}", *flags)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    whole = request.getfixturevalue(f"trained_{task}")
+    assert Run.open(run).saved_state().step == {"dialog": 24, "reading_comprehension": 25}[task]
+    done = run_script("train.py", "--resume", f"--workdir={run}")
+    assert done.returncode == 0, done.stderr
+    check_same_training(Run.open(run), whole)
 
 
 def test_recipes_of_the_published_corpora():
