@@ -15,11 +15,7 @@ SIZES |= {"character_dim": 2, "dropout": 0.0}
 TOKENS = [(0, []), (7, [1, 2, 3]), (8, [4]), (9, [5, 6]), (9, [7, 8, 9, 10, 11, 12, 13, 1, 2]), (UNKNOWN, [3, 3])]
 TOKENS += [(UNKNOWN, [13, 4]), *((word, [word, 14 - word]) for word in (1, 3, 4, 5, 6, 10, 11))]
 # Contexts, queries and answers: first and last words.
-EXAMPLES = [
-    ([1, 3, 5, 6, 8, 9, 13], [4, 6, 2], (1, 2)),
-    ([2, 4, 10], [11, 2, 7, 12, 5], (0, 0)),
-    ([12], [12], (0, 0)),
-]
+EXAMPLES = [([1, 3, 5, 6, 8, 9, 13], [4, 6, 2], (1, 2)), ([2, 4, 10], [11, 2, 7, 12, 5], (0, 0)), ([12], [12], (0, 0))]
 VARIANTS = [
     {},
     {"end_pointer": "official"},

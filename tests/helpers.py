@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import io
 import itertools
@@ -31,6 +32,9 @@ from models.seq2seq import Seq2Seq, Seq2SeqConfig
 from tasks import TASKS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+TASKS_ONE_FAST = [pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS]
+"""Parameters: all tasks, the others than selection slow."""
 
 # === Pickles ===
 
@@ -63,8 +67,12 @@ def prepare_small(task, root, around=contextlib.nullcontext):
     """
     raw = root / "raw"
     corpus, write, settings = {
-        "selection": ("smn", _write_selection, {"dimension": 7, "word2vec_epochs": 1}),
-        "dialog": ("babi-dialog", _write_dialog, {}),
+        "selection": (
+            "smn",
+            functools.partial(write_smn, count=60, seed=3, held_out=11),
+            {"dimension": 7, "word2vec_epochs": 1},
+        ),
+        "dialog": ("babi-dialog", functools.partial(write_babi, count=40, seed=3, held_out=7), {}),
         "generation": ("conversations", _write_generation, {"tokenizer": "words", "turns": 2, "min_count": 1}),
         "reading_comprehension": ("squad", _write_reading_comprehension, {}),
     }[task]
@@ -73,14 +81,6 @@ def prepare_small(task, root, around=contextlib.nullcontext):
     module = importlib.import_module(f"tasks.{task}.prepare")
     with around():
         module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
-
-
-def _write_selection(raw):
-    write_smn(raw, count=60, seed=3, held_out=11)
-
-
-def _write_dialog(raw):
-    write_babi(raw, count=40, seed=3, held_out=7)
 
 
 def _write_generation(raw):
@@ -283,6 +283,13 @@ def run_process(*command, stdin="", **environment):
     process = start_process(*command, **environment)
     stdout, stderr = process.communicate(stdin)
     return Done(process.returncode, stdout, stderr)
+
+
+def ran(*command, by=run_script, **options):
+    """What `run_script`, or another function, does, which must succeed."""
+    done = by(*command, **options)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def start_process(*command, **environment):

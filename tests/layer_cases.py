@@ -262,9 +262,7 @@ CASES = {
         for kind in KINDS
     },
     "SpeakerFeature": case(
-        SpeakerFeature,
-        inputs={"x": floats(B, S, D), "speakers": numbers(4, B, S)},
-        pads={"x": [1], "speakers": [1]},
+        SpeakerFeature, inputs={"x": floats(B, S, D), "speakers": numbers(4, B, S)}, pads={"x": [1], "speakers": [1]}
     ),
     "TimeFeature": case(TimeFeature, 2, D, inputs=HISTORY, pads={"times": [1], "turns": [1]}),
     "WordEmbedding": case(WordEmbedding, V + 1, D, inputs={"ids": ids(B, T, S)}),

@@ -22,10 +22,10 @@ MUTATIONS = {
         ("weights if some_real else zero_padding(weights, key_mask)", "weights", "layers_masking.py"),
     ],
     "layers/attentive_module.py": [
-        ("1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]", f"{EQUATIONS} AttentiveModule"),
+        ("1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]", f"{EQUATIONS} AttentiveModule")
     ],
     "layers/match_aggregation.py": [
-        ("math.ceil(math.ceil(size / POOL) / POOL)", "math.ceil(size // POOL / POOL)", "layers_match_aggregation.py"),
+        ("math.ceil(math.ceil(size / POOL) / POOL)", "math.ceil(size // POOL / POOL)", "layers_match_aggregation.py")
     ],
     "layers/layer_norm.py": [("- c_RD * along_h_R1", "+ c_RD * along_h_R1", "layers_layer_norm.py")],
     "layers/attention.py": [("ops.concatenate([inputs, c]", "ops.concatenate([c, inputs]", "layers_recurrent.py")],
@@ -41,7 +41,7 @@ MUTATIONS = {
     "layers/bag_of_words.py": [("self.real_rows[0] = 0.0", "self.real_rows[0] = 1.0", f"{EQUATIONS} BagOfWords")],
     "layers/ordered_words.py": [("1 - 2 * part_SW", "1 - part_SW", f"{EQUATIONS} OrderedWords")],
     "layers/dialog_history.py": [
-        ("if including_turn else ops.less\n", "if including_turn else ops.less_equal\n", f"{ARTICLE} and memn2n"),
+        ("if including_turn else ops.less\n", "if including_turn else ops.less_equal\n", f"{ARTICLE} and memn2n")
     ],
     "layers/shortcut.py": [("state * (1 - T)", "state * T", f"{EQUATIONS} Shortcut")],
     "layers/entity_pointer.py": [("[:, 1] + a_BNTM[:, 2]", "[:, 1] - a_BNTM[:, 2]", f"{EQUATIONS} EntityPointer")],
@@ -63,9 +63,7 @@ MUTATIONS = {
     "models/memn2n.py": [("(R(read_BTD), q_BTD)", "(R(read_BTD), read_BTD)", f"{ARTICLE} and memn2n")],
     "models/seq2seq.py": [("scored=c.vocabulary_size + 1", "scored=c.vocabulary_size", f"{ARTICLE} and seq2seq")],
     "models/decoding.py": [("t >= d.min_length", "t > d.min_length", "models_decoding.py")],
-    "metrics/ranking.py": [
-        ("chance * (rank <= k)", "chance * (rank < k)", "metrics_ranking.py"),
-    ],
+    "metrics/ranking.py": [("chance * (rank <= k)", "chance * (rank < k)", "metrics_ranking.py")],
     "metrics/reading_comprehension.py": [
         (
             "/ len(predicted), common / len(right)",
@@ -76,7 +74,7 @@ MUTATIONS = {
     "metrics/generation.py": [("len(words) - n + 1", "len(words) - n", "metrics_generation.py")],
     "data/batching.py": [("default_rng((seed, epoch))", "default_rng((epoch, seed))", "data_batching.py")],
     "engine/train.py": [
-        ("score > state.best_score", "score < state.best_score", "engine_train.py -k the_best_weights and dialog"),
+        ("score > state.best_score", "score < state.best_score", "engine_train.py -k the_best_weights and dialog")
     ],
     "engine/records.py": [("interval + 1) *", "interval + 2) *", "engine_train.py -k extended_run_keeps")],
     "engine/optimizers.py": [("(g_UD - m) * (1", "(g_UD + m) * (1", "engine_optimizers.py")],

@@ -101,8 +101,6 @@ def test_published_runs_are_sealed(path):
     assert json.loads((path / CHECKSUMS).read_text()) == checksums_of(path, UNSEALED)
 
 
-# === Walks ===
-
 WALKS = dict(part.split("\n", 1) for part in (ROOT / "tests" / "walks.txt").read_text().split("\n\n") if part)
 """The committed output of tests/walks.py, `{title: files}`."""
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from gradients_program import initial_weights, loss_and_gradients
-from helpers import run_process, weights_of_run
+from helpers import ran, run_process, weights_of_run
 
 from engine.evaluate import evaluate
 from engine.run import Run
@@ -29,8 +29,7 @@ def test_models_have_the_same_loss_and_gradients_on_other_backends(backend, data
         weights = initial_weights(name, datasets[name])
         np.savez(tmp_path / f"{name}-weights.npz", *weights)
         expected[name] = loss_and_gradients(name, datasets[name], weights)
-    done = run_process("tests/gradients_program.py", json.dumps(datasets), tmp_path, KERAS_BACKEND=backend)
-    assert done.returncode == 0, done.stderr
+    ran("tests/gradients_program.py", json.dumps(datasets), tmp_path, by=run_process, KERAS_BACKEND=backend)
     for name, values in expected.items():
         found = np.load(tmp_path / f"{name}-{backend}.npz")
         for key, value in values.items():
@@ -52,8 +51,7 @@ def test_models_train_resume_and_score_on_jax_without_tensorflow(task, data, tmp
         "runs": [{"path": str(whole), "devices": "one"}, {"path": str(interrupted), "devices": "all", "interrupt": 7}],
         "evaluate": True,
     }
-    done = run_process("tests/training_program.py", json.dumps(plan), KERAS_BACKEND="jax")
-    assert done.returncode == 0, done.stderr
+    done = ran("tests/training_program.py", json.dumps(plan), by=run_process, KERAS_BACKEND="jax")
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["modules"] == ["jax"]
     runs = [found["runs"][str(path / task)] for path in (whole, interrupted)]

@@ -79,9 +79,6 @@ def test_it_is_said_once(capsys):
     assert err == f"runtime: {runtime.describe()}; tensorflow on a CPU, computing in float32\n"
 
 
-# === CPUs ===
-
-
 def machine(root, cgroup, **files):
     """A root directory with control groups; the affinity is the real one, so quotas are below one CPU or above all."""
     (root / "proc/self").mkdir(parents=True)

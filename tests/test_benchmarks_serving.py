@@ -7,7 +7,7 @@ import time
 
 import pytest
 import uvicorn
-from helpers import import_script, run_script
+from helpers import import_script, ran
 from test_serving_app import Echo
 
 from data.corpora.smn import read
@@ -74,8 +74,7 @@ def test_a_corpus_has_the_sizes_asked_for(tmp_path, monkeypatch):
 
 def test_recall_of_true_responses_by_search(trained_selection, prepared, tmp_path):
     flags = [f"--run={trained_selection.path}", f"--source={prepared.parent / 'raw'}", "--what=found", "--contexts=5"]
-    done = run_script("benchmarks/retrieval.py", *flags, f"--out={tmp_path}/a.json/found")
-    assert done.returncode == 0, done.stderr
+    ran("benchmarks/retrieval.py", *flags, f"--out={tmp_path}/a.json/found")
     record = json.loads((tmp_path / "a.json").read_text())["found"]
     found = {row["found_by"]: row for row in record["rows"]}
     assert list(found) == ["BM25", "contexts", "vectors", "together", "model"]

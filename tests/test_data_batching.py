@@ -62,9 +62,6 @@ def test_the_batch_of_a_step_is_the_same_whoever_asks_and_when():
         assert Epochs(make_batches, seed=4).batch(step).tolist() == whole[step]
 
 
-# === On their way to the framework ===
-
-
 def arrays(step):
     size = 2 + step % 3
     return {"x": np.full((size, size + 1), step, "float32")}, np.arange(size)
@@ -109,8 +106,6 @@ def test_other_backends_get_an_iterator_of_the_same(monkeypatch):
     found = list(stream_of(lambda step: 7 * step, 3, 5))
     assert found == [21, 28]
 
-
-# === Tasks ===
 
 MADE = np.random.default_rng(11)
 SIZES = MADE.integers(1, 40, (523, 2))

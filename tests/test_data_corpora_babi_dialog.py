@@ -27,8 +27,6 @@ def test_a_file_without_a_turn_is_refused(tmp_path, content):
         read_dialogs(tmp_path / "trn.txt")
 
 
-# === Files of a corpus ===
-
 SHARED = ("dialog-babi-candidates.txt", "dialog-babi-kb-all.txt")
 OWN = ("dialog-babi-task6-dstc2-candidates.txt", "dialog-babi-task6-dstc2-kb.txt")
 
@@ -79,9 +77,6 @@ def test_find_tasks_rejects_other_directories(tmp_path):
         find_tasks(tmp_path)
 
 
-# === Another world ===
-
-
 def knowledge(**values):
     return [Fact("resto", f"R_{relation}", value) for relation, found in values.items() for value in found.split()]
 
@@ -121,9 +116,6 @@ def test_move_changes_words_and_parts_of_names_at_once_and_takes_the_longest():
         ],
         [Turn(8, SILENCE, "ok")],
     ]
-
-
-# === The real files ===
 
 
 @pytest.fixture(scope="module")

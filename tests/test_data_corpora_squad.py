@@ -29,9 +29,6 @@ def write(path, *paragraphs):
     return path
 
 
-# === Reading ===
-
-
 def test_read_keeps_order_texts_and_answers(tmp_path):
     file = write(
         tmp_path / "a.json",
@@ -55,9 +52,6 @@ def test_other_starts_give_every_place_of_an_answer(tmp_path):
     assert read(file, others)[0].answers == (Answer(0, 1), Answer(4, 5), Answer(8, 9), Answer(6, 7))
 
 
-# === Tokens ===
-
-
 def test_tokens_stand_where_they_say_whatever_the_script():
     tokens = [CONTEXT[start:end] for start, end in tokenize(CONTEXT)]
     assert tokens[:3] == ["\uff21lpha", "met", "İbrahim"]  # lower-casing İ would make two characters of it
@@ -74,9 +68,6 @@ def test_align_takes_the_tokens_that_touch_the_span():
     assert align(offsets, Answer(4, 14)) == (1, 3)
     assert align(offsets, Answer(6, 7)) == (1, 1)  # a part of a token
     assert align(offsets, Answer(3, 4)) is None  # the space
-
-
-# === Errors ===
 
 
 def of(*items, **more):
@@ -133,9 +124,6 @@ def test_read_rejects_other_starts(tmp_path, value, message):
     with pytest.raises(UserError) as error:
         read(file, others)
     assert str(error.value).startswith(f"{others}: ") and message in str(error.value)
-
-
-# === The real files ===
 
 
 @pytest.mark.skipif(not SQUAD.is_dir(), reason="needs ../shared/data/squad")

@@ -86,9 +86,6 @@ def test_first_occurrences_match_a_loop(tmp_path, part):
     assert first_occurrences(saved(tmp_path / "a.npy", [])).tolist() == []
 
 
-# === Sequences ===
-
-
 @pytest.mark.parametrize("width", (1, 2, 3, 5, 7, 11))
 def test_padded_matches_loops(width):
     rng = np.random.default_rng(1)

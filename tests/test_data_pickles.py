@@ -36,9 +36,6 @@ PYTHON_2 = {
 }
 
 
-# === What it reads ===
-
-
 @pytest.mark.parametrize("protocol", [0, 2])
 def test_load_reads_python_2(protocol):
     value = load(PYTHON_2[protocol])
@@ -102,9 +99,6 @@ def test_load_leaves_the_collector_as_it_was():
     assert gc.isenabled()
 
 
-# === What it writes ===
-
-
 def test_dump_writes_names_that_python_2_and_old_numpy_have():
     file = io.BytesIO()
     shared = [5, 6, 1]
@@ -128,9 +122,6 @@ def test_dump_writes_names_that_python_2_and_old_numpy_have():
 def test_dump_rejects_other_than_plain_numbers(value):
     with pytest.raises(TypeError, match=r"Plain numbers .* Received: <class 'numpy\..*dtype="):
         pickles.dump([value], io.BytesIO())
-
-
-# === Files at fault ===
 
 
 def test_load_rejects_missing_and_empty_files_and_directories(tmp_path):

@@ -123,8 +123,6 @@ def test_candidates_know_the_whole_world(tmp_path):
         assert any(f" the {name} " in offer and place.town.lower() in offer for offer in offers)
 
 
-# === What decides a response ===
-
 SAID = {joined(value): (slot, joined(value)) for slot, values in VALUES.items() for value in values}
 SAID |= {craving: ("cuisine", cuisine) for cuisine, craving in CRAVINGS.items()}
 SAID |= {tokenize(t): SAID[joined(value)] for value, options in SLOTS["gives value"].items() for t in options}

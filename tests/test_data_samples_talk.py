@@ -30,9 +30,6 @@ def determined(conversations):
     return found
 
 
-# === Conversations ===
-
-
 def test_simulate_repeats_with_the_seed(conversations):
     state = random.getstate()
     assert simulate(CONVERSATIONS, SEED) == conversations
@@ -60,9 +57,6 @@ def test_answers_follow_the_question(conversations):
                 assert answer.act == asked[text]
                 answers[answer.act[0]] += 1
     assert min(answers["give"], answers["chat"]) > 50
-
-
-# === Misreadings ===
 
 
 def test_a_misreading_is_other_words_for_a_determined_turn(conversations, determined):

@@ -23,9 +23,6 @@ def file(tmp_path):
     return write
 
 
-# === Lines ===
-
-
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
 @pytest.mark.parametrize(
     ("content", "lines"),
@@ -72,9 +69,6 @@ def test_find_files_prefers_what_is_unpacked(file, tmp_path):
     assert [path.name for path in find_files(tmp_path, ["x*", "*.txt"])] == ["x.tsv", "a.txt", "b.txt", "c.txt.gz"]
     with pytest.raises(UserError, match=r"expected a file y\* or z\.txt, also with \.gz"):
         find_files(tmp_path, ["y*", "z.txt"])
-
-
-# === JSON ===
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])

@@ -75,9 +75,6 @@ def test_load_leaves_functions_as_they_are(state):
             load(by_line(*name.split()) + state + b"b.")
 
 
-# === Arrays ===
-
-
 def array(dtype, shape, data):
     """The pickle of an array, its dtype being any pickled object."""
     reconstruct = np._core.multiarray._reconstruct
@@ -117,8 +114,6 @@ def test_load_rejects_arrays_of_other_than_numbers_or_of_another_size(protocol, 
     with pytest.raises(UserError, match=rf"expected a whole pickle .* Received: .*{reason}"):
         load(pickle.dumps([value], protocol))
 
-
-# === Files that take the machine apart: found by fuzzing, or thought of ===
 
 ARRAY = b"cnumpy\nndarray\n(K\x00\x85U\x01bt"  # and its arguments: R makes it, b fills it
 DTYPE = b"cnumpy\ndtype\nU\x02i8\x85R(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
@@ -178,10 +173,7 @@ DOUBLING = b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(40))
         (b"Kq(" + b"2" * 9 + b"t.", "an opcode b'2'"),
         (b"](" + b"]q\x00(" + b"K\x01" * 30_000 + b"e" + b"h\x00" * 30_000 + b"e.", "references to more than 64 times"),
         (b"](K\x01\x85q\x00" + DOUBLING + b"e.", "64 times"),
-        (
-            b"](X\x40\x42\x0f\x00" + b"a" * 1_000_000 + b"q\x00" + b"h\x00" * 1_000_000 + b"e.",
-            "more than 64 times",
-        ),
+        (b"](X\x40\x42\x0f\x00" + b"a" * 1_000_000 + b"q\x00" + b"h\x00" * 1_000_000 + b"e.", "more than 64 times"),
         (b"]]q\x00]a" + (b"(" + b"K\x01" * 1000 + b"e") * 30 + b"a(" + b"h\x00" * 30_000 + b"e.", "64 times"),
         # Numbers and texts.
         *((b"%c" % code + b"9" * 5_000 + b"\n.", "Exceeds the limit") for code in b"IL"),
@@ -203,9 +195,6 @@ def test_load_refuses_at_once_what_takes_it_apart(content, reason):
     assert len(str(caught.value)) < 500
     assert time.process_time() - start < 3
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 * 2**20  # KiB; the memo alone would take as much
-
-
-# === Memory ===
 
 
 def repeated(part, start=b"](", stop=b"e."):

@@ -50,9 +50,6 @@ def test_load_rejects_a_bad_line(tmp_path, content, message):
         Vocabulary.load(path)
 
 
-# === Other orders ===
-
-
 def test_the_specials_may_stand_anywhere():
     vocabulary = Vocabulary(("x", "_UNK_", "y", "_EOS_"))
     assert (vocabulary.eos_id, vocabulary.unk_id) == (4, 2)
@@ -93,8 +90,6 @@ def test_load_word2id_rejects(tmp_path, content, message):
         Vocabulary.load_word2id(tmp_path / "word2id", eos_id=3)
     assert str(caught.value).startswith(str(tmp_path / "word2id")) and message in str(caught.value)
 
-
-# === In a graph ===
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1)
 

@@ -59,8 +59,7 @@ def test_word2vec_does_not_see_words_out_of_the_vocabulary():
     dropped = [[word for word in words if word in VOCABULARY.words[2:]] for words in sentences()]
     settings = {"dimension": D, "window": 1, "negative": 5, "epochs": 2}
     np.testing.assert_array_equal(
-        train_word2vec(sentences(), VOCABULARY, **settings),
-        train_word2vec(dropped, VOCABULARY, **settings),
+        train_word2vec(sentences(), VOCABULARY, **settings), train_word2vec(dropped, VOCABULARY, **settings)
     )
 
 
@@ -74,9 +73,6 @@ def test_a_large_text_has_fewer_passes_and_more_threads(monkeypatch):
     assert [passes(words) for words in (0, 2_500_000, 5_000_000, 10**9)] == [20, 20, 10, 1]
     monkeypatch.setattr(word_vectors, "available_cpus", lambda: 3)
     assert [threads(words) for words in (0, 10_000_000, 10_000_001)] == [1, 1, 3]
-
-
-# === Words without a vector ===
 
 
 def test_complete_makes_up_missing_rows():
@@ -94,9 +90,6 @@ def test_complete_makes_up_missing_rows():
     for vectors in (complete({}, words, D), train_word2vec([["rare"], []], words, dimension=D)):  # as the release
         np.testing.assert_array_equal(vectors[:3], np.zeros((3, D)))
         assert abs(vectors[3:].std() - 0.1) < 0.002 and abs(vectors[3:].mean()) < 0.003
-
-
-# === Length ===
 
 
 def test_scale_to_norm():

@@ -33,9 +33,6 @@ def two_nodes():
         yield address
 
 
-# === A function on all machines ===
-
-
 SMALL = Settings(name="sample", dimension=7, word2vec_epochs=1)
 
 
@@ -61,9 +58,6 @@ def test_two_nodes_prepare_the_same_bytes_as_one_process(two_nodes, tmp_path, mo
         errors.append(str(error.value))
     assert errors[0] == errors[1] and re.search(r"train\.txt, line \d+: expected", errors[0])
     assert not (tmp_path / "new").exists()
-
-
-# === A training on several hosts ===
 
 
 class KilledOnce(DialogTask):

@@ -121,9 +121,6 @@ def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run,
     assert not {"baselines", "upper_bounds"} & set(record) and "baseline" not in capsys.readouterr().out
 
 
-# === Several runs ===
-
-
 def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(swept, tmp_path, capsys, monkeypatch):
     loaded, file = collections.Counter(), tmp_path / "scores.jsonl"
     load_model, load_dataset = Run.load_model, dialog.load_dataset

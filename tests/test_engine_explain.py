@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers import run_script
+from helpers import TASKS_ONE_FAST, ran, run_script
 from matplotlib import colormaps
 from matplotlib.image import imread
 from rich.console import Console
@@ -54,13 +54,10 @@ def test_a_picture_that_cannot_be_written_says_so(tmp_path):
         draw([MAP], tmp_path / "no" / "a.png")
 
 
-@pytest.mark.parametrize(
-    "task", [pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS]
-)
+@pytest.mark.parametrize("task", TASKS_ONE_FAST)
 def test_evaluate_explains_examples(task, request, tmp_path):
     run = request.getfixturevalue(f"trained_{task}")
-    done = run_script("evaluate.py", f"--run={run.path}", "--explain=2", f"--out={tmp_path}", "--split=dev")
-    assert done.returncode == 0, done.stderr
+    done = ran("evaluate.py", f"--run={run.path}", "--explain=2", f"--out={tmp_path}", "--split=dev")
     names = [f"example-{number}.{kind}" for number in (1, 2) for kind in ("json", "png")]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     kept = json.loads((tmp_path / "example-2.json").read_text(encoding="utf-8"))

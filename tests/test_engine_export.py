@@ -45,19 +45,6 @@ def test_export_writes_the_version_asked_for_or_nothing(run, tmp_path, monkeypat
     assert [p.name for p in tmp_path.iterdir()] == ["7"]
 
 
-def used_versions(run, path):
-    for name in ("1", "9", "notes"):
-        (path / "out" / name).mkdir(parents=True)
-
-
-def file_instead_of_directory(run, path):
-    (path / "out").write_text("mine")
-
-
-def no_vocabulary(run, path):
-    return Run.create(path / "run", run.record)
-
-
 def small_vocabulary(run, path):
     other = Run.create(path / "run", run.record, Vocabulary(WORDS[:-1]))
     shutil.copy(run.path / BEST, other.path)
@@ -67,15 +54,20 @@ def small_vocabulary(run, path):
 @pytest.mark.parametrize(
     ("spoil", "backend", "message"),
     [
-        (used_versions, "tensorflow", "out/1 exists: --version=10 is free"),
-        (file_instead_of_directory, "tensorflow", "out is no directory"),
-        (no_vocabulary, "tensorflow", "lacks vocabulary.txt"),
+        (
+            lambda _, path: [(path / "out" / name).mkdir(parents=True) for name in ("1", "9", "notes")],
+            "tensorflow",
+            "out/1 exists: --version=10 is free",
+        ),
+        (lambda _, path: (path / "out").write_text("mine"), "tensorflow", "out is no directory"),
+        (lambda run, path: Run.create(path / "run", run.record), "tensorflow", "lacks vocabulary.txt"),
         (small_vocabulary, "tensorflow", f"{VOCABULARY}: expected 11 words.* Received: 10"),
         (lambda *_: None, "jax", "KERAS_BACKEND=tensorflow.* Received: jax"),
     ],
 )
 def test_export_refuses(spoil, backend, message, run, tmp_path, monkeypatch):
-    given = spoil(run, tmp_path) or run
+    spoilt = spoil(run, tmp_path)
+    given = spoilt if isinstance(spoilt, Run) else run
     monkeypatch.setattr(keras.config, "backend", lambda: backend)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UserError, match=message):

@@ -23,13 +23,10 @@ def test_results_come_in_order_whatever_takes_longest():
     assert list(parallel.in_order(compute, range(5))) == [0, 10, 20, 30, 40]
 
 
-def scorer():
-    given = {"a": keras.Input((None,), name="a"), "b": keras.Input((None, 3), name="b")}
-    return keras.Model(given, keras.ops.sum(given["a"], axis=1) + keras.ops.sum(given["b"], axis=(1, 2)))
-
-
 def test_a_model_is_compiled_once_for_all_sizes():
-    model, batches = scorer(), [(2, 3, 4), (5, 3, 1), (2, 7, 1), (1, 1, 1)]
+    given = {"a": keras.Input((None,), name="a"), "b": keras.Input((None, 3), name="b")}
+    model = keras.Model(given, keras.ops.sum(given["a"], axis=1) + keras.ops.sum(given["b"], axis=(1, 2)))
+    batches = [(2, 3, 4), (5, 3, 1), (2, 7, 1), (1, 1, 1)]
 
     def compute(batch):
         B, A, K = batch

@@ -10,18 +10,7 @@ import signal
 import pytest
 
 from base.files import CHECKSUMS, UserError, atomic_directory, atomic_file, atomic_files
-from engine.run import (
-    BEST,
-    CONFIG,
-    EXAMPLES,
-    HISTORY,
-    LAST,
-    METRICS,
-    Run,
-    State,
-    locked,
-    signals_received,
-)
+from engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run, State, locked, signals_received
 from tasks import TASKS
 
 
@@ -215,9 +204,6 @@ def test_a_directory_that_appears_meanwhile_is_kept(tmp_path):
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "theirs").write_text("x")
     assert [file.name for file in tmp_path.rglob("*")] == ["out", "theirs"]
-
-
-# === Signals and locks ===
 
 
 def test_a_second_signal_ends_at_once():

@@ -16,11 +16,7 @@ from tasks import RECIPES, TASKS
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        (
-            "dialog",
-            {"candidates": "[3, 5]"},
-            r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477",
-        ),
+        ("dialog", {"candidates": "[3, 5]"}, r"--set candidates=\[3, 5\]: .*task1 decides candidates, it is \(477"),
         ("dialog", {"levels": "3"}, r"no field 'levels'\. The model has .*heads.*; its training has .*loss, "),
         ("dialog", {"patience": "-1"}, "patience: .* greater than or equal to 0. Received: -1"),
         ("dialog", {"epochs": "Infinity"}, "epochs: .* finite number"),
@@ -41,9 +37,6 @@ def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, d
     assert not (tmp_path / "run").exists()
 
 
-# === Settings ===
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_train_shows_every_setting_with_its_default_and_meaning(name):
     spec = MODELS[name]
@@ -62,9 +55,6 @@ def test_recipes_have_known_settings():
         spec = MODELS[recipe.model]
         TASKS[spec.task].Training.of(recipe.training)
         assert {field.partition(".")[0] for field in recipe.config} <= spec.config.model_fields.keys(), name
-
-
-# === The embedded sample ===
 
 
 class Small:

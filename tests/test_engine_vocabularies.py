@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import run_script, train_small
+from helpers import TASKS_ONE_FAST, ran, run_script, train_small
 
 from base.files import UserError
 from data.prepared import FACTS, VOCABULARY
@@ -16,29 +16,23 @@ from tasks import TASKS
 CORPORA = {"selection": "smn", "dialog": "babi-dialog", "generation": "conversations", "reading_comprehension": "squad"}
 
 
-@pytest.fixture(params=[pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in CORPORA])
+@pytest.fixture(params=TASKS_ONE_FAST)
 def case(request, tmp_path):
     """A task, a copy of its small run, the raw files of the run's dataset, and this."""
     run = request.getfixturevalue(f"trained_{request.param}")
-    shutil.copytree(run.path, tmp_path / "run")
-    run = Run.open(tmp_path / "run")
+    run = Run.open(shutil.copytree(run.path, tmp_path / "run"))
     data = TASKS[request.param].dataset_of(run).path
     raw = data.parent.parent / "raw" if request.param == "dialog" else data.parent / "raw"
     return TASKS[request.param], run, raw, data
-
-
-def prepared_with(words, raw, out, task, **flags):
-    flags = [f"--{name}={value}" for name, value in {"corpus": CORPORA[task.name], "source": raw, **flags}.items()]
-    done = run_script("prepare.py", f"--vocabulary_of={words}", f"--out={out}", *flags)
-    assert done.returncode == 0, done.stderr
-    return out / "task1" if task.name == "dialog" else out
 
 
 @pytest.mark.parametrize("given", ["run", "dataset"])
 def test_data_prepared_with_the_words_of_a_run_or_of_its_dataset_have_its_scores(given, case, tmp_path):
     task, run, raw, data = case
     words = run.path if given == "run" else data
-    out = prepared_with(words, raw, tmp_path / "out", task)
+    flags = {"corpus": CORPORA[task.name], "source": raw, "vocabulary_of": words, "out": tmp_path / "out"}
+    ran("prepare.py", *(f"--{name}={value}" for name, value in flags.items()))
+    out = tmp_path / "out" / "task1" if task.name == "dialog" else tmp_path / "out"
     assert (out / VOCABULARY).read_bytes() == (run.path / VOCABULARY).read_bytes()
     expected, found = (
         evaluate(task, run.path, "dev", data=path, baselines=False, precision="float32")["metrics"]

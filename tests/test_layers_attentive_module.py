@@ -60,8 +60,7 @@ def test_unpadded_words_give_what_padded_ones_give(leading):
 
 
 @pytest.mark.parametrize(
-    ("x_shape", "y_shape"),
-    [((B, T, S, D), (B, T, J, D)), ((B, 1, S, D), (1, T, J, D)), ((S, D), (J, D))],
+    ("x_shape", "y_shape"), [((B, T, S, D), (B, T, J, D)), ((B, 1, S, D), (1, T, J, D)), ((S, D), (J, D))]
 )
 def test_row_products_are_dot_products_also_backwards(x_shape, y_shape):
     x, y = floats(*x_shape), floats(*y_shape, seed=1)

@@ -29,9 +29,6 @@ def test_add_bias_counts_beyond_256_in_bfloat16(compiled):
     np.testing.assert_allclose(found, 10_000, rtol=0.004)
 
 
-# === Tied logits ===
-
-
 @on_tensorflow
 def test_reversible_word_embedding_adds_the_gradients_of_both_uses():
     layer, ids, x = ReversibleWordEmbedding(V, D), np.array([[3, 10, 3]]), floats(1, 3, D)

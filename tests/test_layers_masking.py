@@ -10,12 +10,7 @@ from gradients import gradients_of
 from helpers import to_numpy
 from reference import max_pool_in_loops
 
-from layers.masking import (
-    masked_softmax,
-    max_pool_3d,
-    release_softmax,
-    zero_padding,
-)
+from layers.masking import masked_softmax, max_pool_3d, release_softmax, zero_padding
 
 A, H, Q, K = 2, 3, 5, 7  # leading axes, queries, keys
 HALF = ("float16", "bfloat16")
@@ -25,9 +20,6 @@ def softmax_in_loops(row, real):
     """`exp(x_k) / sum exp` over the real entries of one row; zeros where there is none."""
     total = sum(math.exp(x) for x, is_real in zip(row, real, strict=True) if is_real)
     return [math.exp(x) / total if is_real else 0.0 for x, is_real in zip(row, real, strict=True)]
-
-
-# === mask_from_ids, zero_padding ===
 
 
 @pytest.mark.parametrize("dtype", ("float32", *HALF))
@@ -42,9 +34,6 @@ def test_zero_padding_lets_no_gradient_through():
     x, mask = np.array([2.0, np.nan, np.inf, 3.0], "float32"), np.array([True, False, False, True])
     _, [gradient] = gradients_of(lambda x: keras.ops.sum(zero_padding(x, mask) ** 2), [x])
     assert gradient.tolist() == [4, 0, 0, 6]
-
-
-# === masked_softmax ===
 
 
 def test_masked_softmax_matches_definition():
@@ -100,9 +89,6 @@ def test_masked_softmax_of_some_real_keys_saves_nothing_but_the_zeros():
     assert not whole[0].any() and not found[1, :, 3:].any()
 
 
-# === release_softmax ===
-
-
 def test_release_softmax_matches_definition():
     rng = np.random.default_rng(5)
     logits = rng.normal(0, 3, (A, H, Q, K)).astype("float32")
@@ -113,9 +99,6 @@ def test_release_softmax_matches_definition():
         real = key_mask[a, h] if query_mask[a, 0, q] else np.zeros(K, bool)
         expected = softmax_in_loops(logits[a, h, q], real) if real.any() else [1 / K] * K
         np.testing.assert_allclose(found[a, h, q], expected, atol=1e-6)
-
-
-# === max_pool_3d ===
 
 
 @pytest.mark.parametrize("dtype", ("float32", *HALF))

@@ -12,9 +12,6 @@ from metrics.dialog import dialog_metrics, nearest_neighbour, reachable_by_types
 NEAR = 1e-9
 
 
-# === Metrics ===
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_dialog_metrics_match_loops(seed):
     rng = np.random.default_rng(seed)
@@ -42,8 +39,6 @@ def test_dialog_metrics_reject(change, message):
         dialog_metrics(**({"predicted": [1, 2, 3], "gold": [1, 2, 3], "dialog": [0, 0, 1]} | change))
 
 
-# === Upper bounds ===
-
 # words 1, 2, 3 are cuisines, 4 and 5 places, 6 to 9 have no type
 TYPE_OF = {1: 0, 2: 0, 3: 0, 4: 1, 5: 1}
 CANDIDATES = [[6, 7], [8, 1, 4], [8, 2, 5], [8, 4, 2], [9, 2], [8, 2, 5, 7], [0, 8, 3, 4, 0], [6, 9]]
@@ -66,9 +61,6 @@ CANDIDATES = [[6, 7], [8, 1, 4], [8, 2, 5], [8, 4, 2], [9, 2], [8, 2, 5, 7], [0,
 def test_reachable_by_types(gold, context, reachable):
     found = reachable_by_types([0, 1, 0], [gold, 0], CANDIDATES, TYPE_OF, [context, set()])
     assert found.dtype == bool and found.tolist() == [reachable, True]
-
-
-# === Baselines ===
 
 
 @pytest.fixture(params=[(1 << 11, 1 << 22), (7, 5)])

@@ -54,11 +54,7 @@ def test_squad_metrics_take_the_best_answer_for_each_and_0_without_a_prediction(
 
 @pytest.mark.skipif(not SQUAD.is_dir(), reason="needs ../shared/data/squad")
 @pytest.mark.parametrize(
-    ("system", "em", "f1"),
-    [
-        ("logistic-regression", 40.14, 50.98),
-        ("bert-ensemble", 86.21, 92.20),
-    ],
+    ("system", "em", "f1"), [("logistic-regression", 40.14, 50.98), ("bert-ensemble", 86.21, 92.20)]
 )
 def test_real_predictions_get_their_official_scores(system, em, f1):
     answers = {q.id: [q.context[a.start : a.end] for a in q.answers] for q in read(SQUAD / "dev-v1.1.json")}

@@ -5,20 +5,7 @@ import itertools
 import keras
 import numpy as np
 import pytest
-from searches import (
-    EOS,
-    SOURCES,
-    UNK,
-    L,
-    V,
-    beam_in_loops,
-    biased,
-    log_p,
-    made,
-    replies,
-    run,
-    scored,
-)
+from searches import EOS, SOURCES, UNK, L, V, beam_in_loops, biased, log_p, made, replies, run, scored
 
 from models.decoding import LOWEST, Decoder, Decoding
 from tasks.generation.search import columns

@@ -5,14 +5,7 @@ import functools
 import keras
 import numpy as np
 import pytest
-from dialog_models import (
-    SMALL,
-    batch,
-    config,
-    made,
-    split,
-    split_of,
-)
+from dialog_models import SMALL, batch, config, made, split, split_of
 from helpers import randomised, to_numpy
 
 from data.vocabulary import Vocabulary
@@ -33,9 +26,6 @@ def test_attention_weights_are_those_of_the_history(name, heads):
                 np.testing.assert_allclose(weights[row, :, t].sum(axis=1), float(place > 0), atol=1e-5)
                 np.testing.assert_array_equal(weights[row, :, t, place:], 0.0)
     assert not MODELS["supervised-embeddings"].build(config("supervised-embeddings")).attention_weights
-
-
-# === Entities ===
 
 
 @functools.cache

@@ -8,7 +8,7 @@ was done. Only commands that users see are used.
 import json
 
 import pytest
-from helpers import ROOT, SMALL_RUNS, run_process, run_script
+from helpers import ROOT, SMALL_RUNS, ran, run_process
 
 PINNED = json.loads((ROOT / "tests" / "pinned.json").read_text(encoding="utf-8"))
 PASSAGE = PINNED["answers"]["bidaf-squad"][-1]["instance"]["passage"]
@@ -35,8 +35,7 @@ def assert_same(found, expected, where=""):
 def test_answers_of_json_lines(model, tmp_path):
     asked, answered, rows = tmp_path / "asked.jsonl", tmp_path / "answered.jsonl", PINNED["answers"][model]
     asked.write_text("".join(json.dumps(row["instance"]) + "\n" for row in rows), encoding="utf-8")
-    done = run_script("evaluate.py", f"--run={ROOT / 'pretrained' / model}", f"--predict={asked}", f"--out={answered}")
-    assert done.returncode == 0, done.stderr
+    ran("evaluate.py", f"--run={ROOT / 'pretrained' / model}", f"--predict={asked}", f"--out={answered}")
     found = [json.loads(line) for line in answered.read_text(encoding="utf-8").splitlines()]
     assert_same(found, [row["answer"] for row in rows])
 
@@ -47,8 +46,7 @@ def test_chats(model, tmp_path):
     """Everything that a chat prints, from the first typed line to the last."""
     (tmp_path / "passage.txt").write_text(PASSAGE, encoding="utf-8")
     typed = [line.replace("passage.txt", f"{tmp_path}/passage.txt") for line in PINNED["chats"][model]["typed"]]
-    done = run_process("chat.py", f"--run=pretrained/{model}", stdin="\n".join([*typed, "/quit", ""]))
-    assert done.returncode == 0, done.stderr
+    done = ran("chat.py", f"--run=pretrained/{model}", by=run_process, stdin="\n".join([*typed, "/quit", ""]))
     talk = done.stdout[done.stdout.index("you: ") : done.stdout.index("you: /quit")].replace(f"{tmp_path}", "")
     assert [line.rstrip() for line in talk.splitlines()] == PINNED["chats"][model]["printed"]
 

@@ -600,10 +600,7 @@ def test_a_small_request_passes_large_bodies_whose_tokens_are_counted():
 
 
 def chat(client, text="one two", **more):
-    messages = [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": text},
-    ]
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
     return client.post("/v1/chat/completions", json={"model": "echo", "messages": messages, **more})
 
 

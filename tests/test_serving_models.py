@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from fastapi.testclient import TestClient
-from helpers import ROOT, run_script
+from helpers import ROOT, TASKS_ONE_FAST, ran
 from tensorflow.python.eager import context
 from walks import request_walk
 
@@ -27,14 +27,8 @@ from tasks import TASKS
 def selection_run(trained_selection, prepared, tmp_path_factory):
     """A run with an index in its directory."""
     run = shutil.copytree(trained_selection.path, tmp_path_factory.mktemp("served") / "run")
-    done = run_script(
-        "tools/build_index.py",
-        f"--run={run}",
-        "--corpus=smn",
-        f"--source={prepared.parent / 'raw'}",
-        f"--out={run / 'index'}",
-    )
-    assert done.returncode == 0, done.stderr
+    flags = "--corpus=smn", f"--source={prepared.parent / 'raw'}", f"--out={run / 'index'}"
+    ran("tools/build_index.py", f"--run={run}", *flags)
     return run
 
 
@@ -93,9 +87,7 @@ def test_the_list_of_the_published_models_is_short_and_loads_none():
     assert {row["id"] for row in answer.json()["data"]} == set(models) and "examples" not in answer.text
 
 
-@pytest.mark.parametrize(
-    "task", [pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS]
-)
+@pytest.mark.parametrize("task", TASKS_ONE_FAST)
 def test_every_run_is_warmed_up_and_served_and_a_request_passes_at_most_ten_files(task, request):
     model = open_model("m", request.getfixturevalue(f"trained_{task}").path)
     model.warm_up()
@@ -148,33 +140,18 @@ def test_threads_of_tensorflow_have_a_lower_priority_than_their_server(monkeypat
 
 
 def test_weights_with_nan_are_refused(trained_selection, tmp_path):
-    run = copy_with_weights(trained_selection, tmp_path / "run", np.nan)
-    with pytest.raises(UserError, match=r"the weights of .* have NaN or infinity"):
-        _ = open_model("dam", run).metadata
-
-
-def copy_with_weights(run, path, value):
-    shutil.copytree(run.path, path)
-    copy = Run.open(path)
+    copy = Run.open(shutil.copytree(trained_selection.path, tmp_path / "run"))
     model = copy.load_model()
-    weight = model.trainable_weights[-1]
-    weight.assign(np.full(weight.shape, value))
+    model.trainable_weights[-1].assign(np.full(model.trainable_weights[-1].shape, np.nan))
     copy.save_best(model)
-    return path
+    with pytest.raises(UserError, match=r"the weights of .* have NaN or infinity"):
+        _ = open_model("dam", copy.path).metadata
 
 
 def flipped(path):
     content = bytearray((path / "saved_model.pb").read_bytes())
     content[len(content) // 2] ^= 1
     (path / "saved_model.pb").write_bytes(content)
-
-
-def empty(path):
-    (path / "saved_model.pb").write_bytes(b"")
-
-
-def added(path):
-    (path / "assets" / "more.txt").write_text("")
 
 
 def unsigned(path):
@@ -202,15 +179,17 @@ def test_an_exported_model_is_served_and_only_as_it_was_written(trained_reading_
         body["instances"][0]["question"] = "!" * 15_000
         body["instances"][0]["passage"] = "a " * 2_000
         assert client.post("/v1/models/reader:predict", json=body).status_code == 413
-    for spoil, trusted, message in (
-        (flipped, False, "was not written by export.py"),
-        (empty, False, "was not written by export.py"),
-        (empty, True, "TensorFlow cannot load"),
-        (added, False, "was not written by export.py"),
-        (unsigned, False, "was not written by export.py.*--trust_saved_models"),
-        (foreign, False, "expected a signature of export.py, answer, rank, reply, respond"),
+    for number, (spoil, trusted, message) in enumerate(
+        [
+            (flipped, False, "was not written by export.py"),
+            (lambda path: (path / "saved_model.pb").write_bytes(b""), False, "was not written by export.py"),
+            (lambda path: (path / "saved_model.pb").write_bytes(b""), True, "TensorFlow cannot load"),
+            (lambda path: (path / "assets" / "more.txt").touch(), False, "was not written by export.py"),
+            (unsigned, False, "was not written by export.py.*--trust_saved_models"),
+            (foreign, False, "expected a signature of export.py, answer, rank, reply, respond"),
+        ]
     ):
-        spoilt = shutil.copytree(path, tmp_path / f"{spoil.__name__}-{trusted}" / "1")
+        spoilt = shutil.copytree(path, tmp_path / f"spoilt-{number}" / "1")
         spoil(spoilt)
         with pytest.raises(UserError, match=message):
             _ = open_model("reader", spoilt.parent, trusted=trusted).metadata

@@ -6,7 +6,7 @@ import types
 
 import numpy as np
 import pytest
-from helpers import ROOT, run_process
+from helpers import ROOT, ran, run_process
 
 from base.files import UserError
 from data.vocabulary import Vocabulary
@@ -226,10 +226,8 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, edit, message):
 
 
 def test_evaluation_chooses_under_the_mask_by_a_flag(trained_dialog, tmp_path):
-    done = run_process(
-        "evaluate.py", f"--run={trained_dialog.path}", "--action_mask", "--nobaselines", f"--scores={tmp_path}/x"
-    )
-    assert done.returncode == 0, done.stderr
+    flags = f"--run={trained_dialog.path}", "--action_mask", "--nobaselines", f"--scores={tmp_path}/x"
+    ran("evaluate.py", *flags, by=run_process)
     row = json.loads((tmp_path / "x").read_text())
     assert row["search"] == "action mask"
     dataset = dialog.dataset_of(trained_dialog)
@@ -248,9 +246,6 @@ def test_nothing_is_said_where_the_mask_allows_nothing(trained_dialog, monkeypat
     record = dialog.measure(trained_dialog.load_model(), dataset, "dev", trained_dialog, **options)
     assert record["metrics"]["per_response"] == 0
     assert {line.split("\t")[1] for line in record["answers"]} == {""}
-
-
-# === Dialog bAbI ===
 
 
 @pytest.mark.slow
@@ -301,9 +296,8 @@ def test_the_bot_never_claims_what_did_not_happen(talks):
     assert len(found) == {"booking_conversations": 50, "booking_conversations_heldout": 20}[name]
     for talk, said in found:
         for place, (speaker, text) in enumerate(said):
-            names, (_, wishes, results, new, _) = track(
-                predictor.world, [(s, predictor_text(predictor, s, t)) for s, t in said[:place]]
-            )
+            read = [(s, " ".join(predictor.read(t)) if s == "user" else t) for s, t in said[:place]]
+            names, (_, wishes, results, new, _) = track(predictor.world, read)
             entities = {number for _, numbers in predictor.world.link(text.split()) for number in numbers}
             if speaker == "bot" and text.startswith("api_call"):
                 assert entities == wishes, talk
@@ -327,7 +321,3 @@ def test_the_bot_reaches_the_table_that_was_asked_for(talks):
             assert {slot: known[f"R_{slot}"] for slot in talk["wants"]} == talk["wants"]
             reached += 1
     assert reached >= {"booking_conversations": 40, "booking_conversations_heldout": 10}[name]
-
-
-def predictor_text(predictor, speaker, text):
-    return " ".join(predictor.read(text)) if speaker == "user" else text

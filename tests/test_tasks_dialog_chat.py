@@ -36,9 +36,6 @@ def says(chat, monkeypatch, *answers):
     return read
 
 
-# === Conversation ===
-
-
 def test_unknown_words_are_named_and_nothing_is_understood_where_all_are(chat):
     note, answer, *_ = chat.reply("Xyzzy PANCAKE?")
     assert note.startswith("[Unknown words: xyzzy. /help") and isinstance(note, Note)
@@ -99,9 +96,6 @@ def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
     assert chat.said[-1]["speaker"] == "bot"
 
 
-# === Attention ===
-
-
 def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch):
     assert chat.explain() == "Say something first."
     others = [text for text in chat.predictor.world.candidates if not text.startswith("api_call")][:7]
@@ -125,9 +119,6 @@ def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch
 def test_a_model_without_attention_says_so(chat):
     chat.predictor.model.attention_weights = []
     assert list(chat.reply("hello")) and chat.explain().startswith("This model has no attention")
-
-
-# === Terminal ===
 
 
 def test_talk_reads_until_the_end_and_knows_its_commands(chat):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from exported import answers_to_a_client
-from helpers import run_script
+from helpers import ran
 
 from data.vocabulary import Vocabulary
 from engine import export as exporting
@@ -20,8 +20,6 @@ from tasks.dialog.predictor import DialogPredictor
 dialog = TASKS["dialog"]
 FACTS = ["red_lamp R_cuisine pizza", "red_lamp R_location pellwick"]
 
-
-# === Text ===
 
 WORDS = ("_EOS_", "_UNK_", "<SILENCE>", "Hello", "hello", "red", "lamp", "red_lamp", "in", "west", "west_end", "!")
 ENTITIES = [
@@ -123,8 +121,7 @@ def compare(run, answer):
 
 
 def test_an_exported_run_answers_as_it_does_in_a_process_without_this_project(trained_dialog, tmp_path):
-    done = run_script("export.py", f"--run={trained_dialog.path}", f"--out={tmp_path}/model")
-    assert done.returncode == 0, done.stderr
+    done = ran("export.py", f"--run={trained_dialog.path}", f"--out={tmp_path}/model")
     calls = {name: ("model", name, arrays_of(trained_dialog)) for name in ("respond", "serving_default")}
     answers = answers_to_a_client(tmp_path, {"model": f"{tmp_path}/model/1"}, calls, done.stdout)
     compare(trained_dialog, answers["respond"])

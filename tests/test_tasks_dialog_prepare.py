@@ -179,9 +179,6 @@ def test_prepare_makes_a_dataset_a_task(source, tmp_path):
     assert facts["task3"]["statistics"]["train"]["dialogs"] == 1
 
 
-# === Dialog managers ===
-
-
 def test_managers_are_told_apart_by_their_templates(monkeypatch):
     monkeypatch.setattr("tasks.dialog.managers.COMMON", 5)
     monkeypatch.setattr("tasks.dialog.managers.HELD_OUT", 7)
@@ -205,9 +202,6 @@ def test_managers_are_told_apart_by_their_templates(monkeypatch):
     for name in ("smaller", "larger"):
         expected = [[dialog for dialog in part if dialog["manager"] == name] for part in (train, dev)]
         assert [found[name]["train"], found[name]["dev"]] == expected
-
-
-# === dev-oov ===
 
 
 @pytest.mark.parametrize(
@@ -278,9 +272,6 @@ def test_a_place_of_calls_has_the_type_that_most_have(candidates, found):
     assert find_entities(facts, candidates) == known + found
 
 
-# === Input at fault ===
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
@@ -303,9 +294,6 @@ def fails(source, out, message):
     with pytest.raises(UserError, match=message):
         prepare("babi-dialog", source, out, Settings())
     assert sorted(out.parent.rglob("*")) == before
-
-
-# === prepare.py ===
 
 
 def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two types, and an unknown one in its place

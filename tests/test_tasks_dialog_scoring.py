@@ -23,8 +23,6 @@ from tasks.dialog.scoring import (
 
 dialog = TASKS["dialog"]
 
-# === Losses ===
-
 B, T, C = 2, 3, 5
 
 

@@ -75,9 +75,6 @@ def test_loss_is_the_one_that_the_settings_name():
     np.testing.assert_array_equal(chosen(answers, logits), margin_loss(answers, logits, 1.7))
 
 
-# === Runs ===
-
-
 def test_a_run_keeps_its_world(dataset, tmp_path):
     dialog.save_assets(dataset, tmp_path)
     assert World.load(tmp_path) == dataset.world

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers import random_seq2seq, run_script, to_numpy
+from helpers import ran, random_seq2seq, to_numpy
 from reference_recurrent import nll_in_loops
 
 from base.files import UserError
@@ -70,9 +70,6 @@ def test_rerank_matches_loops(generation_dataset, generation_model):
         assert (found != ids).any() == (weight > 0)
 
 
-# === Reverse models ===
-
-
 @pytest.fixture(scope="module")
 def random_runs(trained_generation, generation_dataset, tmp_path_factory):
     """A run with random weights, and one whose model reads replies and writes sources."""
@@ -105,8 +102,7 @@ def test_answers_to_a_file_are_searched_for_as_asked(random_runs, tmp_path):
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     flags = [f"--reverse_run={reverse_run.path}", "--reverse_weight=1", "--decode=beam=3,min_length=2,max_length=5"]
     given = f"--run={run.path}", f"--predict={tmp_path}/in.jsonl", f"--out={tmp_path}/out.jsonl"
-    done = run_script("evaluate.py", *given, *flags)
-    assert done.returncode == 0, done.stderr
+    ran("evaluate.py", *given, *flags)
     predictor, expected = generation.predictor(run), []
     for choose in (lambda: None, lambda: predictor.rerank_by(reverse_run.path, 1.0)):
         choose()

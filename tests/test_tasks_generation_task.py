@@ -58,9 +58,6 @@ def test_word_vectors_of_the_dataset_are_put_into_a_model(generation_dataset, sh
             np.testing.assert_array_equal(layer.get_weights()[0], [*vectors, begin])
 
 
-# === Metrics ===
-
-
 def columns_of(answers):
     rows = [line.split("\t") for line in answers]
     return [list(column) for column in zip(*rows, strict=True)]
@@ -91,9 +88,6 @@ def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     assert record["unit"] == "words" and record["search"] == "beam=2, max_length=5"
     assert record["baselines"] == baselines_of(train.target_texts, dev.source_texts, dev.target_texts)
     assert ("human, 2 sources with several targets" in record["baselines"]) == (not reverse) == (distinct == 17)
-
-
-# === References ===
 
 
 @pytest.fixture

@@ -12,13 +12,7 @@ from data.sequences import Sequences
 from engine.evaluate import evaluate
 from models.bidaf import best_spans
 from tasks import TASKS
-from tasks.reading_comprehension.confidence import (
-    content_words,
-    fit_scale,
-    measure_confidence,
-    scale_of,
-    shared_words,
-)
+from tasks.reading_comprehension.confidence import content_words, fit_scale, measure_confidence, scale_of, shared_words
 from tasks.reading_comprehension.data import ReadingSplit, Tokens
 from tasks.reading_comprehension.scoring import span_loss
 
@@ -46,9 +40,6 @@ def test_best_spans_finds_what_a_loop_over_all_spans_finds(length, penalty):
         real = [span for span in sorted(spans, reverse=True)[:K] if span[0] > -1e29]
         np.testing.assert_allclose(score[b, : len(real)], [span[0] for span in real], rtol=1e-5)
         assert list(zip(first[b], last[b], strict=True))[: len(real)] == [(i, j) for _, i, j in real]
-
-
-# === Confidence ===
 
 
 def test_a_scale_says_how_often_an_answer_is_right():

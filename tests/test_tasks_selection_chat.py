@@ -64,10 +64,7 @@ def test_own_answers_are_ranked(selection_predictor, tmp_path):
     assert chat.more().split("\n") == [f"{i:3}  {a.total:6.2f}  {a.text}" for i, a in enumerate(best, 1)]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [(None, "readable text file"), (b"\n \n", "an answer per line")],
-)
+@pytest.mark.parametrize(("content", "message"), [(None, "readable text file"), (b"\n \n", "an answer per line")])
 def test_a_file_without_answers_is_refused(selection_predictor, tmp_path, content, message):
     file = tmp_path / "answers.txt"
     if content is not None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from exported import WORDS, answers_to_a_client, make_run
-from helpers import run_script, train_small
+from helpers import ran, train_small
 
 from base.files import UserError
 from data.tokenizers import words_of
@@ -114,8 +114,7 @@ def served(tmp_path_factory):
     path = tmp_path_factory.mktemp("exporting")
     set_precision("float32")
     _, release_model = make_run(path / "release run", masking="release")
-    script = run_script("export.py", f"--run={path}/release run", f"--out={path}/out/release")
-    assert script.returncode == 0, script.stderr
+    script = ran("export.py", f"--run={path}/release run", f"--out={path}/out/release")
     run, model = make_run(path / "run")
     try:
         set_precision("bfloat16")

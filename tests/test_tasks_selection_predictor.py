@@ -96,9 +96,6 @@ def test_variants_show_the_matches_that_they_have(variant):
             np.testing.assert_allclose(np.sum(each["weights"], axis=1), 1.0, atol=1e-5)
 
 
-# === Plain text ===
-
-
 def test_the_best_candidate_is_explained_by_its_words(selection_predictor):
     words = selection_predictor.vocabulary.words[2:9]
     turns, candidate = [" ".join(words[:3]), "", " ".join(words[3:5])], " ".join(words[4:6])

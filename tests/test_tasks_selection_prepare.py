@@ -178,9 +178,6 @@ def test_prepare_takes_vectors_from_files(source, tmp_path, capsys):
     assert "vectors of 2 of 3 words" in capsys.readouterr().out
 
 
-# === Facts ===
-
-
 def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
     _, _, _, facts = run(source, tmp_path / "out")
     assert [facts[name] for name in ("corpus", "task", "eos_id", "unk_id")] == ["smn", "selection", 1, 2]
@@ -216,9 +213,6 @@ def test_prepare_reports_facts_and_prints_a_summary(source, tmp_path, capsys):
     assert "2 x 2, 1 x 1" in printed.out and "5 words, vectors (6, 5)" in printed.out and printed.err == ""
 
 
-# === Bad input ===
-
-
 def fails(source, out, message):
     before = sorted(out.parent.rglob("*"))
     with pytest.raises(UserError, match=message):
@@ -245,9 +239,6 @@ def test_prepare_rejects_files_and_directories(source, tmp_path, capsys):
     capsys.readouterr()
     run(source, tmp_path / "out")
     assert f"warning: {source} has no dev file" in capsys.readouterr().err
-
-
-# === prepare.py ===
 
 
 def test_script_repeats_byte_for_byte(source, tmp_path):

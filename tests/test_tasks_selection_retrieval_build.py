@@ -46,9 +46,6 @@ def test_every_utterance_but_the_first_is_a_response_once_to_its_last_turns(talk
     assert turns.tolist() == [8, 6, 11, 1, 7, 10]  # the first of equal ones, of which "d a b" is said twice
 
 
-# === Which texts are answers ===
-
-
 def unfit(texts, known):
     vocabulary = Vocabulary.of(word for text in texts for word in text.split())
     ids = Sequences.of([vocabulary.encode(text.split()) for text in texts])
@@ -78,9 +75,6 @@ def unfit(texts, known):
 def test_an_utterance_that_calls_somebody_by_name_is_no_answer(text, expected):
     others = ["bob , it", "it , bob", *["yes , it", "it or pears and apples", "well , it is pears"] * 9]
     assert unfit([*others, text], "bob try it yes well hi apples pears plums and or")[-1] == expected
-
-
-# === BM25 ===
 
 
 def test_bm25_is_that_of_bm25s(tmp_path):
@@ -135,9 +129,6 @@ def test_no_index_is_built_without_pairs_or_where_it_cannot_be(
     with pytest.raises(UserError, match=r"train.txt, line 1"):
         index_of_run(run_with_pairs, selection_predictor)
     assert not list((run_with_pairs.parent / "cache" / "colloquy").iterdir())
-
-
-# === tools.build_index ===
 
 
 @pytest.mark.parametrize(

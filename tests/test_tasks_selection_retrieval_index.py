@@ -141,10 +141,7 @@ def test_bm25_reads_rare_words_first(index, monkeypatch):
     assert len(best_by_words(index._responses, ids[:1], 9)) == 3
 
 
-@pytest.mark.parametrize(
-    "name",
-    [files.TEXTS, files.VECTORS, files.CONFIG, CHECKSUMS, "contexts"],
-)
+@pytest.mark.parametrize("name", [files.TEXTS, files.VECTORS, files.CONFIG, CHECKSUMS, "contexts"])
 @pytest.mark.parametrize("change", ["flip", "remove"])
 def test_an_index_with_a_file_that_is_changed_or_missing_is_refused(path, tmp_path, name, change):
     """A flipped bit of the vectors ended the process by a segmentation fault, one of other files changed answers."""

@@ -19,8 +19,6 @@ from tasks.selection.split import SelectionSplit
 
 EOS = 1
 
-# === Losses ===
-
 
 def test_losses_are_those_of_the_definitions():
     labels, logits = np.array([[1.0, 0.0, 0.0]], "float32"), np.array([[0.5, -2.0, 3.0]], "float32")
@@ -91,9 +89,6 @@ def test_baselines_know_overlap_from_chance():
     assert len(set(baselines["random"])) == 60
 
 
-# === Groups of contexts ===
-
-
 @pytest.fixture
 def grouped():
     """Contexts with turns of these numbers of words, three lines each; the second has no positive."""
@@ -119,9 +114,6 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, scores):
     assert metrics_by(grouped, given, name) == []
 
 
-# === Examples ===
-
-
 def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
     """Five contexts with two candidates each: `a b` and the context's number in words."""
     contexts = [[3, 1], [4, 2, 1, 5, 1], [6, 1], [7, 1, 7, 1], [3, 4, 1]]
@@ -135,9 +127,6 @@ def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
     assert len(TASKS["selection"].examples(dataset, 7)) == 5
     dataset.vocabulary = None
     assert TASKS["selection"].examples(dataset, 3) == []
-
-
-# === Training ===
 
 
 def test_a_lexical_match_gets_document_weights_and_stems(prepared, tmp_path, capsys):

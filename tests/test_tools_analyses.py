@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from helpers import run_script
+from helpers import ran, run_script
 from matplotlib.image import imread
 
 from engine.run import Run
@@ -12,8 +12,7 @@ from tasks.reading_comprehension.scoring import by_first_word
 
 def analyse(run, by, out, *flags):
     """Runs the script; returns what it printed and the rows of each file that it wrote."""
-    done = run_script("tools/analyses.py", f"--run={run}", f"--by={by}", f"--out={out}", *flags)
-    assert done.returncode == 0, done.stderr
+    done = ran("tools/analyses.py", f"--run={run}", f"--by={by}", f"--out={out}", *flags)
     return done.stdout, [json.loads((out / f"{name}.json").read_text(encoding="utf-8")) for name in by.split(",")]
 
 

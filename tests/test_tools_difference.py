@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers import run_script
+from helpers import ran, run_script
 
 from tools.difference import difference
 
@@ -19,8 +19,7 @@ def test_seeds_are_averaged_and_dialogs_drawn(tmp_path):
     for name, said in {"one-1": "abca", "one-2": "ab-a", "two-1": "a---", "two-2": "---a"}.items():
         write(tmp_path / name, said)
     flags = [f"--of={tmp_path}/one-*", f"--minus={tmp_path}/two-*", f"--out={tmp_path}/out.json"]
-    done = run_script("tools/difference.py", *flags)
-    assert done.returncode == 0, done.stderr
+    done = ran("tools/difference.py", *flags)
     found = json.loads((tmp_path / "out.json").read_text())
     assert found["points"] == pytest.approx(100 * (3.5 - 1) / 4)  # 2.5 of 3 in the first dialog, 1 of 1 in the second
     assert [found["low"], found["high"]] == pytest.approx([50, 200 / 3])  # all draws the one or the other

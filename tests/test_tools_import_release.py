@@ -39,9 +39,6 @@ def released(tmp_path):
     return stand_in(tmp_path)
 
 
-# === The release's forward pass and state ===
-
-
 @pytest.mark.parametrize("network", LOGITS)
 def test_every_variable_of_a_stand_in_has_its_place(network, tmp_path):
     positional = network in ("net", "last_net")

@@ -1,7 +1,7 @@
 """tools/reproduce.py: a published model has the scores that its card claims."""
 
 import pytest
-from helpers import ROOT, run_script
+from helpers import ROOT, ran
 
 from base.files import UserError
 from tools.reproduce import PUBLISHED, compare
@@ -22,6 +22,5 @@ def test_differences_beyond_rounding_are_an_error(capsys):
 @pytest.mark.slow
 @pytest.mark.skipif(not (ROOT.parent / "shared" / "data").exists(), reason="the corpora are not here")
 def test_a_published_model_is_reproduced():
-    done = run_script("tools/reproduce.py", "--model=memma")
-    assert done.returncode == 0, done.stderr
+    done = ran("tools/reproduce.py", "--model=memma")
     assert "| dev | per_response | 0.6324 | 0.6324 |\n" in done.stdout

@@ -6,7 +6,7 @@ import signal
 
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, check_same_training, run_process, run_script
+from helpers import SMALL_RUNS, check_same_training, ran, run_process, run_script
 
 from base.config import make_config
 from engine.evaluate import evaluate
@@ -46,27 +46,21 @@ def write_release(directory, eos_id, positives=1, seed=1):
     return directory
 
 
-def evaluated(run, split, capsys, **options):
-    """What evaluate.py prints; it would also change TensorFlow's threads, which a test cannot."""
-    capsys.readouterr()
-    evaluate(TASKS["selection"], run, split, baselines=False, **options)
-    return capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("name", "eos_id", "filters"),
     [("ubuntu-v1", 28270, (32, 16)), pytest.param("douban", 1, (16, 16), marks=pytest.mark.slow)],
 )
 def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filters):
     data = write_release(tmp_path / "any directory", eos_id, positives=3 if name == "douban" else 1)
-    done = run_script("train.py", f"--name={name}", f"--data={data}", f"--workdir={tmp_path / 'run'}", *SMALL)
-    assert done.returncode == 0, done.stderr
+    ran("train.py", f"--name={name}", f"--data={data}", f"--workdir={tmp_path / 'run'}", *SMALL)
     run = Run.open(tmp_path / "run")
     facts = run.dataset
     assert (facts["name"], facts["eos_id"], run.record["model"]) == (name, eos_id, "dam")
     assert run.config.conv_filters == filters and run.training.batch_size == 16
     assert (run.path / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[eos_id - 1] == "_EOS_"
-    printed = evaluated(run.path, "test", capsys)
+    capsys.readouterr()
+    evaluate(TASKS["selection"], run.path, "test", baselines=False)  # evaluate.py would change TensorFlow's threads
+    printed = capsys.readouterr().out
     assert f"{name}, test: 7 contexts, 70 lines" in printed
     assert "published: DAM" in printed and "published: SMN_dynamic" in printed
     assert {"ubuntu-v1": ".7670", "douban": ".5500"}[name] in printed  # R10@1 and MAP of DAM
@@ -75,8 +69,7 @@ def test_the_releases_files_train_by_name(tmp_path, capsys, name, eos_id, filter
 def test_a_recipe_of_a_published_corpus_names_it(tmp_path):
     data = write_release(tmp_path / "release", 1)
     flags = ["--recipe=dam-douban", f"--data={data}", *SMALL, "--workdir=" + str(tmp_path / "run")]
-    done = run_script("train.py", *flags, "--set=levels=0", "--set=variant=first")
-    assert done.returncode == 0, done.stderr
+    ran("train.py", *flags, "--set=levels=0", "--set=variant=first")
     run = Run.open(tmp_path / "run")
     assert run.dataset["name"] == "douban"
     changed = "epochs=1.0, batch_size=16, levels=0, max_turns=2, max_words=3, validations_per_epoch=1, variant=first"
@@ -101,8 +94,7 @@ def test_a_killed_training_resumes_to_the_scores_and_weights_of_an_unbroken_one(
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     whole = request.getfixturevalue(f"trained_{task}")
     assert Run.open(run).saved_state().step == {"dialog": 24, "reading_comprehension": 25}[task]
-    done = run_script("train.py", "--resume", f"--workdir={run}")
-    assert done.returncode == 0, done.stderr
+    ran("train.py", "--resume", f"--workdir={run}")
     check_same_training(Run.open(run), whole)
 
 

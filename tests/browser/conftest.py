@@ -138,9 +138,7 @@ def models():
         {"title": "A table", "instance": EXAMPLES["selection"], "expected": ["perhaps"], "source": "dev, context 1"},
         {"title": "Weather", "instance": SECOND, "expected": ["yes"]},
     ]
-    read_examples = [
-        {"title": "Two people", "instance": EXAMPLES["reading_comprehension"], "expected": ["Paris"]},
-    ]
+    read_examples = [{"title": "Two people", "instance": EXAMPLES["reading_comprehension"], "expected": ["Paris"]}]
     facts = ["la_mirabelle R_cuisine french", "casa R_cuisine italian"]
     found = [
         Fake("selection", rank, rank_examples, responses=2345),
