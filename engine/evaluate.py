@@ -15,7 +15,7 @@ from rich.progress import track
 from rich.table import Column, Table
 
 from base.files import UserError, atomic_file, check_output, printable
-from base.runtime import choose_precision
+from base.runtime import choose_precision, return_memory
 from engine.chat import Terminal
 from engine.devices import choose_xla, has_gpu, set_precision
 from engine.provenance import provenance
@@ -52,6 +52,7 @@ class Evaluation:
         path = pathlib.Path(self.data or self.runs[0].dataset["path"] or "").resolve()
         if path.is_file() or str(path) not in self._datasets:  # each run reads a file by its own vocabulary
             self._datasets[str(path)] = self.task.dataset_of(self.runs[0], self.data)
+            return_memory()
         return self._datasets[str(path)]
 
     @functools.cached_property

@@ -47,45 +47,41 @@ def tfidf_scores(
     if len(contexts) != len(responses):
         raise ValueError(f"expected a response per context. Received: {len(contexts)} and {len(responses)}")
     ignore = [*ignore, *(() if end_of_turn is None else (end_of_turn,))]
-    [train] = count_words(train_documents, ignore=ignore, end_of_turn=end_of_turn)
     contexts, responses = count_words(contexts, responses, ignore=ignore)
-    _widen([train, contexts, responses])
-    idf = inverse_frequencies(train)
+    idf = inverse_frequencies(_blocks(train_documents, ignore, end_of_turn), contexts.shape[1])
     return unit_rows(contexts, idf).multiply(unit_rows(responses, idf)).sum(axis=1)
 
 
 # === TF-IDF vectors ===
 
 
-def count_words(
-    *sides: Iterable[Sequence[int]], ignore: Iterable[int] = (), end_of_turn: int | None = None
-) -> list[sparse.csr_array]:
+def count_words(*sides: Iterable[Sequence[int]], ignore: Iterable[int] = ()) -> list[sparse.csr_array]:
     """Occurrences of each word in each text: for each iterable of texts a matrix `(texts, words)`, all of one width.
 
-    Each utterance is a row of its own if `end_of_turn`, the id that ends one, is given; ids in `ignore` do not count.
+    Ids in `ignore` do not count.
 
     >>> count_words([[1, 2, 1, 0], []], [[3]])[0].toarray()
     array([[0., 2., 1., 0.],
            [0., 0., 0., 0.]])
     """
-    no_words = np.array([PADDING, *ignore, *(() if end_of_turn is None else (end_of_turn,))])
     counts = []
-    for texts in map(iter, sides):
-        blocks = [_count_block(list(islice(texts, BLOCK)), no_words, end_of_turn)]
-        while block := list(islice(texts, BLOCK)):
-            blocks.append(_count_block(block, no_words, end_of_turn))
+    for texts in sides:
+        blocks = list(_blocks(texts, ignore)) or [sparse.csr_array((0, 1))]
         _widen(blocks)
         counts.append(sparse.vstack(blocks, format="csr"))
     _widen(counts)
     return counts
 
 
-def inverse_frequencies(train: sparse.csr_array) -> np.ndarray:
-    """The idf of each word, float64 `(words,)`; training documents without a word do not count."""
-    documents = np.count_nonzero(np.diff(train.indptr))
+def inverse_frequencies(train: Iterable[sparse.csr_array], words: int) -> np.ndarray:
+    """The idf of each word, float64 `(words,)`, by counts of training documents; those without a word do not count."""
+    documents, frequency = 0, np.zeros(words)
+    for counts in train:
+        documents += np.count_nonzero(np.diff(counts.indptr))
+        frequency += np.bincount(counts.indices, minlength=words)[:words]
     if not documents:
         raise ValueError("expected a training document with a word. Received: none")
-    return np.log((1 + documents) / (1 + np.bincount(train.indices, minlength=train.shape[1])))
+    return np.log((1 + documents) / (1 + frequency))
 
 
 def unit_rows(counts: sparse.csr_array, idf: np.ndarray) -> sparse.csr_array:
@@ -97,20 +93,22 @@ def unit_rows(counts: sparse.csr_array, idf: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array((unit, counts.indices, counts.indptr), counts.shape)
 
 
-def _count_block(texts, no_words, end_of_turn):
-    lengths = np.fromiter(map(len, texts), np.int64, count=len(texts))
-    word = np.fromiter(chain.from_iterable(texts), np.int64, count=lengths.sum())
-    if word.min(initial=0) < 0:
-        raise ValueError(f"expected token ids of at least 0. Received: {word.min()}")
-    row = np.repeat(np.arange(len(texts)), lengths)
-    rows = len(texts)
-    if end_of_turn is not None:
-        ends = word == end_of_turn
-        row, rows = row + np.cumsum(ends), rows + np.count_nonzero(ends)
-    kept = ~np.isin(word, no_words)
-    row, word = row[kept], word[kept]
-    # The constructor adds up repeated words, which also sorts the ids of each row.
-    return sparse.csr_array((np.ones(len(row)), (row, word)), (rows, word.max(initial=0) + 1))
+def _blocks(texts, ignore, end_of_turn=None):
+    """Yields the counts of `BLOCK` texts at a time; at `end_of_turn`, if given, a text is cut into rows."""
+    no_words, texts = np.array([PADDING, *ignore]), iter(texts)
+    while block := list(islice(texts, BLOCK)):
+        lengths = np.fromiter(map(len, block), np.int64, count=len(block))
+        word = np.fromiter(chain.from_iterable(block), np.int64, count=lengths.sum())
+        if word.min(initial=0) < 0:
+            raise ValueError(f"expected token ids of at least 0. Received: {word.min()}")
+        row, rows = np.repeat(np.arange(len(block)), lengths), len(block)
+        if end_of_turn is not None:
+            ends = word == end_of_turn
+            row, rows = row + np.cumsum(ends), rows + np.count_nonzero(ends)
+        kept = ~np.isin(word, no_words)
+        row, word = row[kept], word[kept]
+        # The constructor adds up repeated words, which also sorts the ids of each row.
+        yield sparse.csr_array((np.ones(len(row)), (row, word)), (rows, word.max(initial=0) + 1))
 
 
 def _widen(matrices):

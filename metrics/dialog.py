@@ -106,7 +106,7 @@ def tfidf_match(
     if not len(candidates):
         raise ValueError("expected a candidate. Received: none")
     train, contexts, candidates = count_words(train_documents, contexts, candidates)
-    idf = inverse_frequencies(train)
+    idf = inverse_frequencies([train], train.shape[1])
     predicted = np.zeros(contexts.shape[0], np.int64)
     for lines, tied in _nearest(unit_rows(contexts, idf), unit_rows(candidates, idf)):
         predicted[lines] = tied.argmax(axis=1)
@@ -130,7 +130,7 @@ def nearest_neighbour(train_inputs: Sequence[Sequence[int]], train_gold, inputs:
     if train_gold.shape != (len(train_inputs),):
         raise ValueError(f"expected gold for {len(train_inputs)} training inputs. Received: {train_gold.shape}")
     train, asked = count_words(train_inputs, inputs)
-    idf = inverse_frequencies(train)
+    idf = inverse_frequencies([train], train.shape[1])
     (examples, of_example), (first, of_response) = _distinct(train_inputs), _distinct(inputs)
 
     responses, response = np.unique(train_gold, return_inverse=True)

@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from helpers import ROOT
 
 from base import runtime
+from benchmarks.turns import memory
 from engine.devices import set_precision
 
 EPYC_ZEN3 = "flags\t\t: fpu sse4_2 fma avx avx2"
@@ -77,6 +79,14 @@ def test_it_is_said_once(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err == f"runtime: {runtime.describe()}; tensorflow on a CPU, computing in float32\n"
+
+
+def test_freed_arrays_return_to_the_system():
+    np.ones(2**19)  # 4 MB: by itself glibc would take the next ones from the heap
+    before = memory("RssAnon")
+    arrays = [np.ones(size) for size in [2**19, 2**12] * 32]
+    del arrays[::2]
+    assert memory("RssAnon") - before < 40
 
 
 def machine(root, cgroup, **files):

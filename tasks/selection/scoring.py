@@ -56,7 +56,7 @@ def score(model, split, config, progress=iter, length_multiple=4):
     return scores
 
 
-def ranking_batches(split, config, pairs=80):
+def ranking_batches(split, config, pairs=40):
     """Cuts a split into batches of contexts with at most `pairs` candidates in all, each line once.
 
     Unless padding counts, a batch costs as much as its longest utterance and response. So the shorter half of ten
