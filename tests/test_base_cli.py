@@ -1,5 +1,6 @@
 """cli.py and the scripts' flags: one sentence, exit code 1, nothing half-written."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -111,32 +112,6 @@ def test_ctrl_c_during_imports_is_one_line():
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
-def test_atomic_directory_appears_whole_or_not_at_all(tmp_path):
-    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "out") as directory:
-        (directory / "half").write_text("x")
-        raise RuntimeError
-    assert list(tmp_path.iterdir()) == []
-    with atomic_directory(tmp_path / "out") as directory:
-        (directory / "whole").write_text("x")
-        assert not (tmp_path / "out").exists()
-    assert [path.name for path in tmp_path.rglob("*")] == ["out", "whole"]
-    with pytest.raises(UserError, match="must not exist yet"), atomic_directory(tmp_path / "out"):
-        pass
-
-
-def test_atomic_file_keeps_the_old_one_until_the_new_is_whole(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-    with pytest.raises(RuntimeError), atomic_file(path) as file:
-        file.write("half")
-        raise RuntimeError
-    assert path.read_text() == "old"
-    with atomic_file(path) as file:
-        file.write("new\n")
-    assert path.read_bytes() == b"new\n"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     for path, message in ((tmp_path, "is a directory, expected a file"), (tmp_path / "file" / "x", "cannot be made")):
@@ -145,3 +120,41 @@ def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
     with pytest.raises(UserError, match="cannot be made"), atomic_directory(tmp_path / "file" / "x"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def written(path):
+    return {file.relative_to(path).as_posix(): file.read_text() for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("failure", [None, errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("write", [atomic_file, atomic_directory])
+def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch, write, failure):
+    """Where the block fails or a disk does, noticed only at `fsync`, the old files stay and nothing is half-written."""
+    path, old = tmp_path / "new", {"other": "stays", **({"new": "old"} if write is atomic_file else {})}
+    for name, text in old.items():
+        (tmp_path / name).write_text(text)
+
+    def fail(*_):
+        raise OSError(failure, os.strerror(failure)) if failure else RuntimeError
+
+    expected = pytest.raises(RuntimeError)
+    if failure:
+        expected = pytest.raises(UserError, match=f"^{path} cannot be written: {os.strerror(failure)}$")
+    with monkeypatch.context() as patch, expected, write(path) as made:
+        patch.setattr(os, "fsync", fail if failure else os.fsync)
+        made.write("half") if write is atomic_file else (made / "a").write_text("half")
+        if not failure:
+            fail()
+    assert written(tmp_path) == old
+    with write(path) as made:
+        made.write("new\n") if write is atomic_file else [(made / name).write_text("new\n") for name in "ab"]
+        assert written(tmp_path).items() >= old.items()
+    new = ["new"] if write is atomic_file else ["new/a", "new/b"]
+    assert written(tmp_path) == {"other": "stays", **dict.fromkeys(new, "new\n")}
+
+
+def test_a_directory_in_use_is_kept(tmp_path):
+    (tmp_path / "mine").touch()
+    with pytest.raises(UserError, match="must not exist yet"), atomic_directory(tmp_path):
+        pass
+    assert written(tmp_path) == {"mine": ""}

@@ -348,6 +348,7 @@ def test_subtitles_begin_with_a_block(tmp_path):
     assert message.endswith("a.conv, line 1: expected E, which opens a block. Received: 'M Ponce de Le\u00f3n'")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data")
 @pytest.mark.parametrize(
     ("module", "directory", "count", "pairs"),

@@ -126,6 +126,7 @@ def test_read_rejects_other_starts(tmp_path, value, message):
     assert str(error.value).startswith(f"{others}: ") and message in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SQUAD.is_dir(), reason="needs ../shared/data/squad")
 def test_the_real_training_set():
     questions = read(SQUAD / "train-v1.1.json.gz", SQUAD / "train-v1.1.ambiguous_starts.json")

@@ -1,6 +1,5 @@
 """engine/run.py: nothing is lost, damage is named, one process writes a run, signals end training in order."""
 
-import errno
 import json
 import os
 import resource
@@ -9,7 +8,7 @@ import signal
 
 import pytest
 
-from base.files import CHECKSUMS, UserError, atomic_directory, atomic_file, atomic_files
+from base.files import CHECKSUMS, UserError, atomic_directory
 from engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run, State, locked, signals_received
 from tasks import TASKS
 
@@ -180,20 +179,6 @@ def test_a_full_disk_keeps_the_last_good_files(trained_dialog, tmp_path, name):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert {file: file.read_bytes() for file in run.path.iterdir() if file.is_file()} == before
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
-@pytest.mark.parametrize("write", [atomic_file, atomic_directory, atomic_files])
-def test_a_disk_that_fails_only_at_fsync_gets_nothing_half_written(tmp_path, monkeypatch, write, number):
-    def refuse(_):
-        raise OSError(number, os.strerror(number))
-
-    (tmp_path / "made").mkdir()
-    path = tmp_path / "made" if write is atomic_files else tmp_path / "made" / "new"
-    monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(UserError, match=f"^{path} cannot be written: {os.strerror(number)}$"), write(path) as made:
-        made.write("half") if write is atomic_file else (made / "half").write_text("half")
-    assert list((tmp_path / "made").iterdir()) == []
 
 
 def test_a_directory_that_appears_meanwhile_is_kept(tmp_path):

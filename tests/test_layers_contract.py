@@ -53,16 +53,14 @@ def test_saves_and_loads(name, policy):
         np.testing.assert_array_equal(found, to_numpy(expected))
 
 
-def symbol_of(x):
-    return keras.KerasTensor(x.shape, str(x.dtype)) if hasattr(x, "shape") else x
-
-
 @pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))
 @pytest.mark.parametrize("name", CASES)
 def test_knows_its_output(name, policy):
     """Shape and dtype, of symbols as of numbers."""
     (layer, outputs), inputs = shared(name, policy), CASES[name].inputs
-    symbols = {key: keras.tree.map_structure(symbol_of, x) for key, x in inputs.items()}
+    symbols = keras.tree.map_structure(
+        lambda x: keras.KerasTensor(x.shape, str(x.dtype)) if hasattr(x, "shape") else x, inputs
+    )
     for found, expected in zip(keras.tree.flatten(call(layer, symbols)), outputs, strict=True):
         assert tuple(found.shape) == tuple(expected.shape)
         assert keras.backend.standardize_dtype(found.dtype) == keras.backend.standardize_dtype(expected.dtype)
@@ -113,11 +111,6 @@ def test_trains_every_weight(name):
             np.testing.assert_array_equal(gradient.numpy()[0], 0.0)
 
 
-def no_masks():
-    x = floats(B, S, D)
-    return AttentiveModule("release")(x, x, x)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -127,7 +120,7 @@ def no_masks():
         (lambda: AttentionFlow(kind="no"), "kind='no'"),
         (lambda: AttentionFlow(fusion="no"), "fusion='no'"),
         (lambda: AttentiveModule("padding"), "masking='padding'"),
-        (no_masks, "needs query_mask and key_mask"),
+        (lambda: AttentiveModule("release")(*[floats(B, S, D)] * 3), "needs query_mask and key_mask"),
         (lambda: CrossMatch("padding"), "masking='padding'"),
         (lambda: MatchAggregation(masking="padding"), "masking='padding'"),
         (lambda: MemoryAttention(7).build((B, T, D), (B, S, D)), "features=11, heads=7"),

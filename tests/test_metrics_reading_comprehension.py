@@ -52,6 +52,7 @@ def test_squad_metrics_take_the_best_answer_for_each_and_0_without_a_prediction(
             squad_metrics({"q": "x"}, answers)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SQUAD.is_dir(), reason="needs ../shared/data/squad")
 @pytest.mark.parametrize(
     ("system", "em", "f1"), [("logistic-regression", 40.14, 50.98), ("bert-ensemble", 86.21, 92.20)]

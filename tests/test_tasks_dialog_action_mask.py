@@ -135,19 +135,16 @@ def track(world, said):
     return set(wishes) | flags, (heard, set(wishes.values()), found, everything - told, owned)
 
 
-@pytest.mark.parametrize("dialogs", [TRAIN, [[*THAI, *CHANGE], [("fact", "api_call no result"), *THAI[4:], SILENCE]]])
-def test_states_and_conditions_match_loops(dialogs):
-    assert_tracked(WORLD, dialogs)
-
-
-def test_states_and_conditions_of_the_sample_match_loops(prepared_dialog):
-    dataset = load_dataset(prepared_dialog)
-    dev = dataset.splits["dev"]
-    said = [[(s["speaker"], s["text"]) for s in dataset.conversation(dev, row)] for row in dev.dialogs]
-    assert_tracked(dataset.world, said)
-
-
-def assert_tracked(world, dialogs):
+@pytest.mark.parametrize(
+    "dialogs", [TRAIN, [[*THAI, *CHANGE], [("fact", "api_call no result"), *THAI[4:], SILENCE]], None]
+)
+def test_states_and_conditions_match_loops(dialogs, prepared_dialog):
+    """Also on the sample."""
+    world = WORLD
+    if dialogs is None:
+        dataset = load_dataset(prepared_dialog)
+        world, dev = dataset.world, dataset.splits["dev"]
+        dialogs = [[(s["speaker"], s["text"]) for s in dataset.conversation(dev, row)] for row in dev.dialogs]
     split, tracker = split_of(world, dialogs), StateTracker(world)
     inputs, _ = split.collate(range(len(split)), READS)
     states, met = tracker.predict_on_batch(inputs)

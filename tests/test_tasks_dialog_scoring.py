@@ -36,10 +36,6 @@ def padded_batch(seed):
     return answers, logits
 
 
-def cross_entropy(correct, f):
-    return -np.log(np.exp(f[correct]) / sum(np.exp(f)))
-
-
 def hinge(margin):
     return lambda correct, f: sum(max(0.0, margin - f[correct] + f[y]) for y in range(C) if y != correct)
 
@@ -48,7 +44,7 @@ def hinge(margin):
 @pytest.mark.parametrize(
     ("loss", "of_turn"),
     [
-        (softmax_loss, cross_entropy),
+        (softmax_loss, lambda correct, f: -np.log(np.exp(f[correct]) / sum(np.exp(f)))),
         (lambda answers, logits: margin_loss(answers, logits, 0.1), hinge(0.1)),
         (lambda answers, logits: margin_loss(answers, logits, 1.7), hinge(1.7)),
     ],

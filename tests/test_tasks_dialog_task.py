@@ -49,6 +49,7 @@ def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", ["dialog", "generation"])
 @pytest.mark.parametrize(
     ("settings", "clip", "rates"),
     [
@@ -56,8 +57,8 @@ def test_training_takes_no_eos_id(prepared_dialog, tmp_path):
         ({"decay": 1.0, "gradient_clip": 0.0}, None, [0.08] * 5),
     ],
 )
-def test_learning_rate_decays_linearly_to_a_fraction(settings, clip, rates):
-    optimizer = dialog.optimizer(Training(learning_rate=0.08, **settings), 40)
+def test_learning_rate_decays_linearly_to_a_fraction(name, settings, clip, rates):
+    optimizer = TASKS[name].optimizer(TASKS[name].Training(learning_rate=0.08, **settings), 40)
     assert optimizer.global_clipnorm == clip and not optimizer.use_ema
     found = []
     for step in (0, 10, 20, 40, 70):

@@ -78,15 +78,3 @@ def test_the_decoder_moves_at_its_own_rate(rate):
         np.testing.assert_allclose(step, step.mean(), atol=1e-6)
         moved[variable.path.split("/")[0]].add(round(float(step.mean()), 5))
     assert moved == {"word_embedding": {0.001}, "encoder": {0.001}, "decoder": {0.001 * rate}, "logits": {0.001 * rate}}
-
-
-def test_the_learning_rate_decays_linearly():
-    adam = generation.optimizer(Training(decay=0.2, learning_rate=0.1), 7)
-    rates = []
-    weight = keras.Variable(np.zeros(3, "float32"))
-    for _ in range(9):
-        rates.append(float(adam.learning_rate))
-        adam.apply([keras.ops.ones(3)], [weight])
-    np.testing.assert_allclose(rates, [0.1 - 0.08 * min(step, 7) / 7 for step in range(9)], rtol=1e-5)
-    assert adam.global_clipnorm == 5.0
-    assert generation.optimizer(Training(gradient_clip=0.0), 7).global_clipnorm is None

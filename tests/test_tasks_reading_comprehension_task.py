@@ -32,12 +32,6 @@ def test_training_leaves_out_questions_whose_answer_is_not_read(dataset):
     assert sorted(rows) == list(range(0, 24, 2))  # the first of each context's two
 
 
-def test_bidaf_learns_to_read(run):
-    history = run.history()
-    assert history[-1]["loss"] < 0.5 * history[0]["loss"]
-    assert max(row["F1"] for row in history) >= 0.5  # a place drawn from the context's two would be right half the time
-
-
 def test_evaluate_measures_all_questions_and_writes_predictions(run, tmp_path, capsys):
     record = evaluate(reading, run.path, "dev", scores_out=tmp_path / "predictions.json")
     predictions = json.loads((tmp_path / "predictions.json").read_text())

@@ -131,8 +131,8 @@ def test_examples_are_evenly_spaced_and_name_the_correct_candidates():
 
 def test_a_lexical_match_gets_document_weights_and_stems(prepared, tmp_path, capsys):
     """A model with stems starts from one without: it takes over what that has learned, but for the lexical match."""
-    first = train_small("selection", prepared, tmp_path / "first", {"lexical.gain": "3"}, epochs=1e-6)
-    settings = {"lexical.gain": "3", "lexical.stems": "true"}
+    first = train_small("selection", prepared, tmp_path / "first", {"levels": "0", "lexical.gain": "3"}, epochs=1e-6)
+    settings = {"levels": "0", "lexical.gain": "3", "lexical.stems": "true"}
     options = {"init_from": first.path, "epochs": 1e-6, "learning_rate": 0.0}
     second = train_small("selection", prepared, tmp_path / "second", settings, **options)
     assert f"{first.path} lacks lexical_match:" in capsys.readouterr().out
