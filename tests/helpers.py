@@ -83,6 +83,17 @@ def prepare_small(task, root, around=contextlib.nullcontext):
         module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
 
 
+def splits_of_release(rng, words, eos_id, sizes, positives=1):
+    """A `data.pkl` as DAM's release has it; `sizes`: contexts and candidates. Turns of five words, responses of 4."""
+    splits = []
+    for contexts, candidates in sizes:
+        texts = [[int(id) for _ in range(3) for id in (*rng.choice(words, 5), eos_id)] for _ in range(contexts)]
+        labels = [int(place < min(positives, candidates - 1)) for place in range(candidates)]
+        responses = rng.choice(words, (contexts * candidates, 4)).tolist()
+        splits.append({"y": labels * contexts, "c": [text for text in texts for _ in labels], "r": responses})
+    return tuple(splits)
+
+
 def _write_generation(raw):
     people, things, moods = ["ann", "bob", "cyd", "dee", "eve"], ["tea", "rain", "noise"], ["fine", "too loud"]
     raw.mkdir(parents=True)

@@ -3,7 +3,6 @@
 import ast
 import gzip
 import json
-import pathlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,8 +17,6 @@ from data.corpora.babi_dialog import Fact, Turn
 from data.text_files import largest_content
 from data.vocabulary import Vocabulary
 from data.word_vectors import read_vectors
-
-DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def with_beside(module, name, content, first):
@@ -346,22 +343,3 @@ def test_subtitles_hold_the_last_twentieth_of_each_file_out(tmp_path):
 def test_subtitles_begin_with_a_block(tmp_path):
     message = refusal(of_paths(subtitles), written(tmp_path / "a.conv", "M Ponce de Le\u00f3n\nE\n"))
     assert message.endswith("a.conv, line 1: expected E, which opens a block. Received: 'M Ponce de Le\u00f3n'")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data")
-@pytest.mark.parametrize(
-    ("module", "directory", "count", "pairs"),
-    [
-        (dailydialog, "dailydialog", (11118, 1000), (76053, 7069)),
-        (dailydialog, "chinese/xdailydialog", (1000, 995), (6386, 7030)),
-        (cornell, "cornell", (60965, 3380), (168083, 8171)),
-        (subtitles, "chinese/subtitles", (48774, 2565), (206750, 9306)),
-        (conversations, "chinese/lccc-toy", (10000, 2000), (10000, 2000)),
-    ],
-)
-def test_the_real_corpora(module, directory, count, pairs):
-    found = read(module, DATA / directory).values()
-    assert tuple(map(len, found)) == count
-    assert tuple(sum(len(turns) - 1 for turns in split) for split in found) == pairs
-    assert all(turn.strip() and "\n" not in turn for split in found for turns in split for turn in turns)

@@ -1,7 +1,5 @@
 """`data.corpora.babi_dialog`: dialogs, files of a task, the other world, the real files if they are at hand."""
 
-import pathlib
-
 import pytest
 
 from base.files import UserError
@@ -11,13 +9,9 @@ from data.corpora.babi_dialog import (
     Turn,
     find_tasks,
     move,
-    read_candidates,
     read_dialogs,
-    read_knowledge,
     unseen_entities,
 )
-
-BABI = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "babi-dialog"
 
 
 @pytest.mark.parametrize("content", ["\n \n", "1 resto R_price cheap\n"])
@@ -116,40 +110,3 @@ def test_move_changes_words_and_parts_of_names_at_once_and_takes_the_longest():
         ],
         [Turn(8, SILENCE, "ok")],
     ]
-
-
-@pytest.fixture(scope="module")
-def real():
-    """Each task's training and dev dialogs, candidates and facts, by the task's number."""
-    if not BABI.is_dir():
-        pytest.skip(f"{BABI} is not there: dialog bAbI itself is not part of the repository")
-    return {
-        task.number: (
-            {split: read_dialogs(task.splits[split]) for split in ("train", "dev")},
-            read_candidates(task.candidates),
-            read_knowledge(task.knowledge),
-        )
-        for task in find_tasks(BABI)
-    }
-
-
-def turns(dialogs):
-    return [entry for dialog in dialogs for entry in dialog if isinstance(entry, Turn)]
-
-
-def test_real_dialogs_move_to_the_unseen_world(real):
-    towns = {"bombay": "bangkok", "london": "beijing", "madrid": "hanoi", "paris": "seoul", "rome": "tokyo"}
-    cuisines = {"british": "cantonese", "french": "japanese", "indian": "korean"}
-    cuisines |= {"italian": "thai", "spanish": "vietnamese"}
-    for number, (dialogs, candidates, facts) in real.items():
-        pairs = unseen_entities(dialogs["train"], facts)
-        if number == 6:
-            assert pairs == {}
-            continue
-        assert pairs == cuisines | towns
-        moved = move(dialogs["dev"], pairs)
-        assert {turn.bot for turn in turns(moved)} <= set(candidates)
-        subjects = {entry.subject for dialog in moved for entry in dialog if isinstance(entry, Fact)}
-        assert subjects <= {fact.subject for fact in facts}
-        words = {word for dialog in moved for entry in dialog for word in entry.text.split()}
-        assert not words & pairs.keys()

@@ -1,14 +1,12 @@
 """SQuAD's files: a small one of each kind of text, every error, and the real ones."""
 
 import json
-import pathlib
 
 import pytest
 
 from base.files import UserError
 from data.corpora.squad import Answer, align, read, tokenize
 
-SQUAD = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "squad"
 CONTEXT = "\uff21lpha met İbrahim 👍🏽 in Cafe\u0301 1,000.5; שלום עולם!"
 
 
@@ -124,16 +122,3 @@ def test_read_rejects_other_starts(tmp_path, value, message):
     with pytest.raises(UserError) as error:
         read(file, others)
     assert str(error.value).startswith(f"{others}: ") and message in str(error.value)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not SQUAD.is_dir(), reason="needs ../shared/data/squad")
-def test_the_real_training_set():
-    questions = read(SQUAD / "train-v1.1.json.gz", SQUAD / "train-v1.1.ambiguous_starts.json")
-    assert len(questions) == 87599
-    assert len({question.context for question in questions}) == 18891
-    assert sum(len(question.answers) > 1 for question in questions) == 87599 - 78161
-    offsets = {}
-    for question in questions[:5000]:
-        tokens = offsets.setdefault(question.context, tokenize(question.context))
-        assert align(tokens, question.answers[0]) is not None

@@ -1,14 +1,8 @@
 """EM and F1: normalisation rules one by one, and the official scores of real systems' predictions."""
 
-import json
-import pathlib
-
 import pytest
 
-from data.corpora.squad import read
 from metrics.reading_comprehension import exact_match, f1, normalize, squad_metrics
-
-SQUAD = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "squad"
 
 
 @pytest.mark.parametrize(
@@ -50,15 +44,3 @@ def test_squad_metrics_take_the_best_answer_for_each_and_0_without_a_prediction(
     for answers in ({}, {"q": []}):
         with pytest.raises(ValueError, match=r"an answer each.* questions"):
             squad_metrics({"q": "x"}, answers)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not SQUAD.is_dir(), reason="needs ../shared/data/squad")
-@pytest.mark.parametrize(
-    ("system", "em", "f1"), [("logistic-regression", 40.14, 50.98), ("bert-ensemble", 86.21, 92.20)]
-)
-def test_real_predictions_get_their_official_scores(system, em, f1):
-    answers = {q.id: [q.context[a.start : a.end] for a in q.answers] for q in read(SQUAD / "dev-v1.1.json")}
-    predictions = json.loads((SQUAD / "predictions" / f"{system}.json").read_text(encoding="utf-8"))
-    found = squad_metrics(predictions, answers)
-    assert {name: round(100 * value, 2) for name, value in found.items()} == {"EM": em, "F1": f1}

@@ -1,12 +1,17 @@
-"""Known scores of baselines and known match types on the real corpora, where they are beside the project."""
+"""What is known of the real corpora, where they are beside the project: counts, scores, match types, responses."""
 
 import json
 
+import numpy as np
 import pytest
 from helpers import ROOT
 
+from data.corpora import babi_dialog, conversations, cornell, dailydialog, squad, subtitles
+from data.corpora.babi_dialog import Fact, Turn
+from metrics.reading_comprehension import squad_metrics
 from tasks import TASKS
 from tasks.dialog import prepare as dialog
+from tasks.dialog.action_mask import READS, ActionMask, learn
 from tasks.dialog.scoring import baselines_and_upper_bounds
 from tasks.selection import prepare as selection
 from tasks.selection.scoring import baseline_scores, rank
@@ -24,13 +29,9 @@ def corpus(name):
 @pytest.fixture(scope="module")
 def babi(tmp_path_factory):
     """`babi(number)`: the dataset of a task of dialog bAbI."""
-    raw, root = corpus("babi-dialog"), tmp_path_factory.mktemp("babi")
-    (root / "raw").mkdir()
-    for file in raw.glob("*.txt"):
-        if "task" not in file.name or any(f"task{number}" in file.name for number in (1, 5, 6)):
-            (root / "raw" / file.name).symlink_to(file)
-    dialog.prepare("babi-dialog", root / "raw", root / "prepared", dialog.Settings())
-    return lambda number: TASKS["dialog"].load_dataset(root / "prepared" / f"task{number}")
+    out = tmp_path_factory.mktemp("babi") / "prepared"
+    dialog.prepare("babi-dialog", corpus("babi-dialog"), out, dialog.Settings())
+    return lambda number: TASKS["dialog"].load_dataset(out / f"task{number}")
 
 
 def recorded(corpus):
@@ -78,3 +79,80 @@ def test_tfidf_on_ubuntu_irc_has_the_known_scores(tmp_path):
     found = rank("dev", baseline_scores(dataset, "dev")["TF-IDF cosine"], dataset.splits["dev"])
     assert found.counts == {"contexts": 1219, "without_positive": 0, "without_negative": 0}
     assert found.metrics == pytest.approx(recorded("ubuntu-irc")["TF-IDF cosine"])
+
+
+@pytest.mark.parametrize(
+    ("module", "directory", "count", "pairs"),
+    [
+        (dailydialog, "dailydialog", (11118, 1000), (76053, 7069)),
+        (dailydialog, "chinese/xdailydialog", (1000, 995), (6386, 7030)),
+        (cornell, "cornell", (60965, 3380), (168083, 8171)),
+        (subtitles, "chinese/subtitles", (48774, 2565), (206750, 9306)),
+        (conversations, "chinese/lccc-toy", (10000, 2000), (10000, 2000)),
+    ],
+)
+def test_the_real_corpora(module, directory, count, pairs):
+    files = module.find_splits(corpus(directory))
+    found = [module.read(files[split], split) for split in ("train", "dev")]
+    assert tuple(map(len, found)) == count
+    assert tuple(sum(len(turns) - 1 for turns in split) for split in found) == pairs
+    assert all(turn.strip() and "\n" not in turn for split in found for turns in split for turn in turns)
+
+
+def test_the_real_training_set():
+    path = corpus("squad")
+    questions = squad.read(path / "train-v1.1.json.gz", path / "train-v1.1.ambiguous_starts.json")
+    assert len(questions) == 87599
+    assert len({question.context for question in questions}) == 18891
+    assert sum(len(question.answers) > 1 for question in questions) == 87599 - 78161
+    offsets = {}
+    for question in questions[:5000]:
+        tokens = offsets.setdefault(question.context, squad.tokenize(question.context))
+        assert squad.align(tokens, question.answers[0]) is not None
+
+
+@pytest.mark.parametrize(
+    ("system", "em", "f1"), [("logistic-regression", 40.14, 50.98), ("bert-ensemble", 86.21, 92.20)]
+)
+def test_real_predictions_get_their_official_scores(system, em, f1):
+    path = corpus("squad")
+    answers = {q.id: [q.context[a.start : a.end] for a in q.answers] for q in squad.read(path / "dev-v1.1.json")}
+    predictions = json.loads((path / "predictions" / f"{system}.json").read_text(encoding="utf-8"))
+    found = squad_metrics(predictions, answers)
+    assert {name: round(100 * value, 2) for name, value in found.items()} == {"EM": em, "F1": f1}
+
+
+def test_real_dialogs_move_to_the_unseen_world():
+    towns = {"bombay": "bangkok", "london": "beijing", "madrid": "hanoi", "paris": "seoul", "rome": "tokyo"}
+    cuisines = {"british": "cantonese", "french": "japanese", "indian": "korean"}
+    cuisines |= {"italian": "thai", "spanish": "vietnamese"}
+    for task in babi_dialog.find_tasks(corpus("babi-dialog")):
+        facts = babi_dialog.read_knowledge(task.knowledge)
+        pairs = babi_dialog.unseen_entities(babi_dialog.read_dialogs(task.splits["train"]), facts)
+        if task.number == 6:
+            assert pairs == {}
+            continue
+        assert pairs == cuisines | towns
+        moved = babi_dialog.move(babi_dialog.read_dialogs(task.splits["dev"]), pairs)
+        entries = [entry for dialog in moved for entry in dialog]
+        candidates = set(babi_dialog.read_candidates(task.candidates))
+        assert {entry.bot for entry in entries if isinstance(entry, Turn)} <= candidates
+        subjects = {entry.subject for entry in entries if isinstance(entry, Fact)}
+        assert subjects <= {fact.subject for fact in facts}
+        words = {word for entry in entries for word in entry.text.split()}
+        assert not words & pairs.keys()
+
+
+@pytest.mark.parametrize(("number", "templates"), [(1, 2.0), (2, 2.0), (3, 2.0), (4, 4.0), (5, 3.5)])
+def test_no_correct_response_of_dev_is_masked(babi, number, templates):
+    dataset = babi(number)
+    mask, dev = ActionMask(dataset.world, learn(dataset.world, dataset.splits["train"])), dataset.splits["dev"]
+    forms = np.unique([dataset.world.template(text) for text in dataset.world.candidates], return_inverse=True)[1]
+    left = []
+    for rows in np.array_split(np.arange(len(dev)), 40):
+        inputs, answers = dev.collate(rows, READS)
+        real = answers >= 0
+        found, answers = mask.predict_on_batch(inputs)[real], answers[real]
+        assert found[np.arange(len(answers)), answers].all()
+        left += [len(set(forms[each])) for each in found]
+    assert np.mean(left) <= templates

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers import set_random_weights, train_small
 from keras import ops
+from test_tasks_selection_split import make_split
 
 from base.files import UserError
 from data.vocabulary import Vocabulary
@@ -33,21 +34,10 @@ def test_losses_are_those_of_the_definitions():
 # === Scores ===
 
 
-def split_of_sizes(sizes):
-    """Contexts with these numbers of lines, all of random words."""
-    rng = np.random.default_rng(0)
-    contexts = [
-        [*rng.integers(3, 90, 3 + i % 3).tolist(), EOS, *rng.integers(3, 90, 2).tolist()] for i in range(len(sizes))
-    ]
-    lines = [contexts[i] for i, size in enumerate(sizes) for _ in range(size)]
-    responses = [rng.integers(3, 90, rng.integers(1, 6)).tolist() for _ in lines]
-    return SelectionSplit.of(lines, responses, [1] * len(lines), EOS)
-
-
 def test_score_gives_every_line_what_it_gets_alone(sizes=(1, 3, 25, 2)):
     config = DAMConfig(vocabulary_size=97, embedding_dim=5, max_turns=3, max_words=4, levels=1)
     model = set_random_weights(DAM(config), seed=5)
-    split = split_of_sizes(sizes)
+    split = make_split(sizes)
     scores = score(model, split, config)
     assert scores.shape == (sum(sizes),) and np.ptp(scores) > 0.1  # lines differ, so a mix-up would show
     for line in range(len(scores)):

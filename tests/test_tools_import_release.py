@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers import run_script
+from helpers import run_script, splits_of_release
 from release import (
     CONF,
     LOGITS,
@@ -72,20 +72,10 @@ def dataset(tmp_path):
 
 def write_dataset(path, dimension=D):
     """A prepared dataset with as many words as the stand-in."""
-    rng = np.random.default_rng(3)
-
-    def lines(contexts, candidates):
-        found = {"y": [], "c": [], "r": []}
-        for _ in range(contexts):
-            context = [id for _ in range(3) for id in (*rng.integers(2, V + 1, 4).tolist(), EOS_ID)]
-            found["y"] += [1, *[0] * (candidates - 1)]
-            found["c"] += [context] * candidates
-            found["r"] += rng.integers(2, V + 1, (candidates, 5)).tolist()
-        return found
-
+    splits = splits_of_release(np.random.default_rng(3), range(2, V + 1), EOS_ID, [(20, 2), (3, 10), (0, 10)])
     path.mkdir()
     with open(path / "data.pkl", "wb") as file:
-        pickles.dump((lines(20, 2), lines(3, 10), lines(0, 10)), file)
+        pickles.dump(splits, file)
     with open(path / "word_embedding.pkl", "wb") as file:
         pickles.dump(np.zeros((V + 1, dimension), "float32"), file)
     Vocabulary((*SPECIALS, *(f"word{id}" for id in range(3, V + 1)))).save(path / "vocabulary.txt")

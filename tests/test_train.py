@@ -6,7 +6,7 @@ import signal
 
 import numpy as np
 import pytest
-from helpers import SMALL_RUNS, check_same_training, ran, run_process, run_script
+from helpers import SMALL_RUNS, check_same_training, ran, run_process, run_script, splits_of_release
 
 from base.config import make_config
 from engine.evaluate import evaluate
@@ -19,25 +19,13 @@ SMALL = ["--epochs=1", "--batch_size=16", "--set=levels=1", "--set=max_turns=2",
 SMALL += ["--set=validations_per_epoch=1"]
 
 
-def write_release(directory, eos_id, positives=1, seed=1):
+def write_release(directory, eos_id, positives=1):
     """A directory as the release has it: a Python 2 pickle of three splits, vectors, and `word2id` in any order."""
-    rng = np.random.default_rng(seed)
-    rows = eos_id + 13
+    rng, rows = np.random.default_rng(1), eos_id + 13
     words = [id for id in range(1, rows) if id != eos_id]
-
-    def split(contexts, candidates):
-        found = {"y": [], "c": [], "r": []}
-        for _ in range(contexts):
-            context = [id for _ in range(3) for id in (*rng.choice(words, 5).tolist(), eos_id)]
-            for place in range(candidates):
-                found["y"].append(int(place < min(positives, candidates - 1)))
-                found["c"].append(context)
-                found["r"].append(rng.choice(words, 4).tolist())
-        return found
-
     directory.mkdir()
     with open(directory / "data.pkl", "wb") as file:
-        pickle.dump((split(16, 2), split(5, 2), split(7, 10)), file, protocol=2)
+        pickle.dump(splits_of_release(rng, words, eos_id, [(16, 2), (5, 2), (7, 10)], positives), file, protocol=2)
     with open(directory / "word_embedding.pkl", "wb") as file:
         pickle.dump(rng.normal(size=(rows, 3)).tolist(), file, protocol=2)
     ids = rng.permutation([*words, eos_id]).tolist()
