@@ -1,7 +1,6 @@
 """Shared by test files: small datasets and runs, scripts, checks of layers."""
 
 import contextlib
-import dataclasses
 import functools
 import importlib
 import io
@@ -245,13 +244,6 @@ def check_same_training(run, whole, loss=1e-6):
 # === Scripts ===
 
 
-@dataclasses.dataclass
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 def run_script(script, *arguments):
     """What `python SCRIPT ARGUMENTS` does, in this process, which has TensorFlow already.
 
@@ -277,7 +269,7 @@ def run_script(script, *arguments):
         signal.signal(signal.SIGINT, on_interrupt)  # a script that was interrupted ignores another one
         _without_project_flags()
         flags.FLAGS.append_flag_values(put_aside)
-    return Done(code or 0, out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess(sys.argv, code or 0, out.getvalue(), err.getvalue())
 
 
 def import_script(name):
@@ -293,7 +285,7 @@ def run_process(*command, stdin="", **environment):
     """`python COMMAND` in a process of its own, at the project's root; `run_script` is seconds faster."""
     process = start_process(*command, **environment)
     stdout, stderr = process.communicate(stdin)
-    return Done(process.returncode, stdout, stderr)
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
 def ran(*command, by=run_script, **options):

@@ -1,9 +1,8 @@
 """The DAM release: checkpoints as it writes them, with random numbers, and the logits that its networks give."""
 
-import dataclasses
 import json
 import math
-import pathlib
+import types
 
 import numpy as np
 import tensorflow as tf
@@ -96,17 +95,11 @@ def write_checkpoint(prefix, tensors):
     return prefix
 
 
-@dataclasses.dataclass(frozen=True)
-class StandIn:
-    tensors: dict
-    checkpoint: pathlib.Path
-    config: pathlib.Path
-
-
 def stand_in(path, **network):
     tensors = release_tensors(**network)
     (path / "conf.json").write_text(json.dumps(CONF))
-    return StandIn(tensors, write_checkpoint(path / "model.ckpt", tensors), path / "conf.json")
+    checkpoint = write_checkpoint(path / "model.ckpt", tensors)
+    return types.SimpleNamespace(tensors=tensors, checkpoint=checkpoint, config=path / "conf.json")
 
 
 def import_stand_in(released, out, **options):

@@ -77,17 +77,14 @@ def test_tasks_know_nothing_of_each_other():
             assert tasks <= {name.split(".")[1]}, path
 
 
-def test_layers_and_models_know_no_backend():
-    """But one file, for what TensorFlow does in one pass and `keras.ops` has no name for."""
+def test_layers_models_and_metrics_know_no_framework():
+    """But one file, for what TensorFlow does in one pass and `keras.ops` has no name for; metrics know no Keras."""
+    backends = frozenset(["tensorflow", "jax", "torch"])
+    unknown = {"layers": backends, "models": backends, "metrics": backends | {"keras", "layers"}}
     for path in FILES:
-        if module_of(path).split(".")[0] in ("layers", "models") and path.name != "tensorflow_kernels.py":
-            assert not {name.split(".")[0] for name in imported(path)} & {"tensorflow", "jax", "torch"}, path
-
-
-def test_metrics_know_no_models():
-    for path in FILES:
-        if module_of(path).startswith("metrics"):
-            assert not {name.split(".")[0] for name in imported(path)} & {"tensorflow", "keras", "layers"}, path
+        if path.name != "tensorflow_kernels.py":
+            found = {name.split(".")[0] for name in imported(path)}
+            assert not found & unknown.get(module_of(path).split(".")[0], set()), path
 
 
 def test_a_file_can_be_read_at_once():

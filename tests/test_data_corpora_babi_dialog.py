@@ -3,15 +3,7 @@
 import pytest
 
 from base.files import UserError
-from data.corpora.babi_dialog import (
-    SILENCE,
-    Fact,
-    Turn,
-    find_tasks,
-    move,
-    read_dialogs,
-    unseen_entities,
-)
+from data.corpora.babi_dialog import SILENCE, Fact, Turn, find_tasks, move, read_dialogs, unseen_entities
 
 
 @pytest.mark.parametrize("content", ["\n \n", "1 resto R_price cheap\n"])

@@ -185,15 +185,9 @@ def test_han_has_no_kana_and_no_punctuation():
     assert not any(map(han.fullmatch, "a1\u3002\u3001\u300a\u3042\u30a2\uac00\uff0c"))
 
 
-# === Jieba ===
-
-
-def test_jieba_is_asked_where_it_is_installed(monkeypatch):
+def test_jieba_is_asked_where_it_is_installed_and_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "jieba", types.SimpleNamespace(lcut=lambda text: [text[:2], text[2:]]))
     assert TOKENIZERS["jieba"].tokenize(f"{NI_HAO}\u4eca\u5929don't") == [NI_HAO, "\u4eca\u5929", "don't"]
-
-
-def test_jieba_is_named_where_it_is_missing(monkeypatch):
     with pytest.raises(UserError, match="cannot run inside a TensorFlow graph"):
         GraphTokenizer("jieba", True)
     monkeypatch.setitem(sys.modules, "jieba", None)

@@ -16,12 +16,6 @@ PRETRAINED = sorted(path.parent for path in (ROOT / "pretrained").glob("*/config
 MEGABYTE = 2**20
 
 
-def test_there_is_a_model_of_what_the_readme_says():
-    names = {path.name for path in PRETRAINED}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert names and all(f"pretrained/{name}" in readme for name in names)
-
-
 def test_a_clone_stays_small():
     sizes = [sum(file.stat().st_size for file in path.rglob("*") if "index" not in file.parts) for path in PRETRAINED]
     assert max(sizes) <= 15 * MEGABYTE and sum(sizes) <= 60 * MEGABYTE

@@ -17,15 +17,10 @@ generation = TASKS["generation"]
 B, T, V = 3, 5, 7  # pairs, words of a target, words
 
 
-def targets_and_logits():
-    """Three targets of 5, 2 and 1 words."""
+def test_loss_is_the_mean_over_words_whatever_the_padding():
     rng = np.random.default_rng(0)
     target = rng.integers(1, V, (B, T)) * (np.arange(T) < np.array([5, 2, 1])[:, None])
-    return target.astype("int32"), rng.normal(size=(B, T, V)).astype("float32")
-
-
-def test_loss_is_the_mean_over_words_whatever_the_padding():
-    target, logits = targets_and_logits()
+    target, logits = target.astype("int32"), rng.normal(size=(B, T, V)).astype("float32")
     by_word = np.zeros((B, T))
     for place in zip(*target.nonzero(), strict=True):
         by_word[place] = nll_in_loops(target[place], logits[place])

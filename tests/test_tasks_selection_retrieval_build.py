@@ -10,14 +10,7 @@ from helpers import run_script
 from base.files import UserError, checksums_of
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
-from tasks.selection.retrieval.build import (
-    TurnStore,
-    fit_turns,
-    index_of_run,
-    of_corpus,
-    save_bm25,
-    unfit_of,
-)
+from tasks.selection.retrieval.build import TurnStore, fit_turns, index_of_run, of_corpus, save_bm25, unfit_of
 from tasks.selection.retrieval.index import RetrievalIndex
 
 # === Turns ===

@@ -3,8 +3,8 @@
 `../shared/golden/dam` holds checkpoints that the release wrote and what it returned.
 """
 
-import dataclasses
 import json
+import types
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ import tensorflow as tf
 from helpers import ROOT
 from release import compiled, restored
 
-from engine.run import Run, State
+from engine.run import State
 from tasks import TASKS
 from tools.import_release import import_checkpoint, release_names
 
@@ -23,23 +23,9 @@ SLOW = ("small", "small_last", "small_self", "small_cross", "released")
 NETWORKS = ("small_positional", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW))
 
 
-@dataclasses.dataclass(frozen=True)
-class Golden:
-    """A network of the release, and the run that its checkpoint became."""
-
-    name: str
-    conf: dict
-    arrays: dict
-    tensors: dict
-    run: Run
-
-    def inputs(self, prefix):
-        turns, response, label = (self.arrays[f"{prefix}/{name}"] for name in ("turns", "response", "label"))
-        return {"turns": turns, "responses": response[:, None]}, label[:, None]
-
-
 @pytest.fixture(scope="module", params=NETWORKS)
 def golden(request, tmp_path_factory):
+    """A network of the release, and the run that its checkpoint became."""
     folder = GOLDEN / request.param
     if not folder.is_dir():
         pytest.skip(f"{folder} with what the release computed is not on this machine")
@@ -49,7 +35,13 @@ def golden(request, tmp_path_factory):
     conf = json.loads((folder / "config.json").read_text())
     reader = tf.train.load_checkpoint(str(folder / "model.ckpt"))
     tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-    return Golden(request.param, conf, arrays, tensors, run)
+
+    def inputs(prefix):
+        turns, response, label = (arrays[f"{prefix}/{name}"] for name in ("turns", "response", "label"))
+        return {"turns": turns, "responses": response[:, None]}, label[:, None]
+
+    facts = {"name": request.param, "conf": conf, "arrays": arrays, "tensors": tensors}
+    return types.SimpleNamespace(**facts, run=run, inputs=inputs)
 
 
 def test_logits_and_loss_are_the_releases(golden, record_property):
