@@ -1,7 +1,7 @@
 """metrics/tables.py: lines of text from rows of scores."""
 
 from metrics.published import reference_rows
-from metrics.tables import by_corpus, by_metric
+from metrics.tables import by_corpus
 
 
 def row(name, corpus="babi-task1", split="dev", seed=1, value=0.5, **more):
@@ -66,9 +66,3 @@ def test_baselines_and_upper_bounds_stand_below():
         ["baseline: TF-IDF", "6.2", "3.1", "4.7", ""],
         ["baseline: other", " (25.0)", "", "", ""],  # as one has no perplexity that only repeats what people said
     ]
-
-
-def test_cells_by_metric():
-    expected = {(0.5,): ".500", (0.5, 0.7): ".600 ± .141", (34.281, 30.0): "32.14 ± 3.03", (1.0,): "1.000"}
-    for values, cell in expected.items():
-        assert by_metric([{"a": value} for value in values], ["a", "b"]) == [cell, ""]

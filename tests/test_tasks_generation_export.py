@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from base.files import UserError
-from data.tokenizers import TOKENIZERS, normalize
 from data.vocabulary import EOS_ID, Vocabulary
 from engine import export as exporting
 from models.decoding import Decoding
@@ -16,13 +15,6 @@ from tasks.generation.export import GenerationText
 from tasks.generation.search import reply, words_of
 
 generation = TASKS["generation"]
-TEXTS = [
-    "It's 3,000.5 -- isn\u2019t it ... \u201cwell\u201d?",
-    "\uff28\uff49! \u4f60\u597d\uff0c\u4e16\u754c OK\u3002",
-    "\ufb01ne \u2026 \u00a0 x\u200by \u1e9b",
-    "",
-    " \t ",
-]
 
 
 def text_of(words, tokenizer="words", turns=1):
@@ -31,15 +23,6 @@ def text_of(words, tokenizer="words", turns=1):
 
 def exported(run, out, decode):
     return tf.saved_model.load(str(exporting.export(generation, run, out / "model", decode=decode)))
-
-
-@pytest.mark.parametrize("name", ["words", "mixed", "characters", "space"])
-def test_tokens_are_those_of_prepare(name):
-    tokens = [TOKENIZERS[name].tokenize(normalize(text)) for text in TEXTS]
-    words = [word for each in tokens for word in each]
-    sources = text_of(words, name).source(tf.constant([[text] for text in [*TEXTS, "x y z"]])).numpy().tolist()
-    expected = [[*Vocabulary.of(words).encode(each), EOS_ID] for each in tokens]
-    assert [[id for id in row if id] for row in sources[:-1]] == expected
 
 
 def test_the_last_turns_that_are_not_empty_make_the_source():
@@ -56,7 +39,7 @@ def test_predictor_export_and_scoring_reply_the_same(trained_generation, tmp_pat
     model = exported(run, tmp_path, "beam=3,max_length=7")
     split, decoding = dataset.splits["dev"], Decoding(beam=3, max_length=7)
     ids, scores = reply(run.load_model(), split.source.take(np.arange(5)), decoding)
-    turns = [*(text.split("\t") for text in split.source_texts[:5]), ["?"]]
+    turns = [*(text.title().split("\t") for text in split.source_texts[:5]), ["?"]]
     most = max(map(len, turns))
     found = model.reply(turns=tf.constant([[""] * (most - len(each)) + each for each in turns]))
     predictor.decoding = decoding
