@@ -20,7 +20,7 @@ from absl import flags
 
 from base import cli, runtime
 from base.files import UserError
-from benchmarks.ledger import ledger_block, peak_gflops
+from benchmarks.ledger import GFLOP, ledger_block, peak_gflops
 from benchmarks.turns import alternate, build, define_flags, in_process, median, ratio, report
 
 FLAGS = flags.FLAGS
@@ -76,19 +76,18 @@ def main():
 def ledger_row(what, precision):
     """The row of the paper's network at the dataset's lengths."""
     options = what, "dataset", FLAGS.data, FLAGS.batch_size, FLAGS.steps, FLAGS.seed
+    needed = sum(GFLOP.values()) * (3 if what == "training" else 1)
     peak = in_process(peak_gflops, precision)
-    return {
-        "what": what,
-        "precision": precision,
-        **in_process(_ledger, peak, f"dam,precision={precision}", "", *options),
-    }
+    row = in_process(_ledger, needed, peak, f"dam,precision={precision}", "", *options)
+    return {"what": what, "precision": precision, "pairs per second": row["needed GFLOP/s"] / needed, **row}
 
 
 # === In the process of a side ===
 
 
-def _ledger(peak, side, without, what, *options):
-    return ledger_block(dam_block(side, without, what, *options), peak, what == "training")
+def _ledger(needed, peak, *side):
+    block = dam_block(*side)
+    return ledger_block(lambda: needed * block(), peak)
 
 
 def dam_block(side, without, what, lengths, path, batch_size, steps, seed):

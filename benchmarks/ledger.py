@@ -1,4 +1,4 @@
-"""The ledgers: time by part of any training, and of DAM also arithmetic of a pair and the machine's peak."""
+"""The ledgers: arithmetic that real words need, beside what the machine computes at its peak, and time by part."""
 
 import collections
 import pathlib
@@ -6,10 +6,23 @@ import re
 import tempfile
 import time
 
+import numpy as np
+
 from benchmarks.turns import timed
 
 GFLOP = {"dense layers": 0.187, "convolutions": 0.027, "attention and matches": 0.014}
 """Arithmetic of a pair's real words: the paper's network, dev of ubuntu-irc. Training needs three times as much."""
+PRODUCTS = {
+    "bidaf": {
+        "characters": "character_cnn/convolution",
+        "words": "highway",
+        "context": "contextual|modelling|end|logit",
+        "query": "contextual",
+    },
+    "seq2seq": {"source": "encoder", "target_in": "decoder|logits"},
+}
+"""Layers whose weights each real entry of an input is multiplied by. Attention is left out: in these models it is less
+than a hundredth."""
 PARTS = {
     "recurrent layers": "BlockLSTM",
     "dense layers": r"(?<!Batch)MatMul",
@@ -25,17 +38,24 @@ AROUND = "Iterator|Dataset|PartitionedCall|While|_Recv|_Send|^(Process|Run|Recor
 """Events that are not operations, or contain some."""
 
 
-def ledger_block(block, peak, training):
-    """The row of a block of `benchmarks.dam_speed`, run three times: to compile it, for its time, for its parts.
+def ledger_block(block, peak):
+    """The row of a block that counts needed GFLOP, run three times: to compile it, for its time, for its parts.
 
     `peak` is that of `peak_gflops`, from a process of its own: where batches share the cores, an operation has one.
     """
     block()
-    found = timed(block)
-    needed = sum(GFLOP.values()) * (3 if training else 1)
-    row = {"pairs per second": found.per_second, "peak GFLOP/s": peak}
-    row |= {"GFLOP per pair": needed, "fraction of the limit": found.per_second * needed / peak}
+    needed = timed(block).per_second
+    row = {"needed GFLOP/s": needed, "peak GFLOP/s": peak, "fraction of the limit": needed / peak}
     return row | fractions_by_part(block)
+
+
+def training_gflop(name, weights, inputs):
+    """GFLOP that the real words of a training batch need: the products of `PRODUCTS`, forward and both gradients."""
+    sizes = {weight.path: np.prod(weight.shape) for weight in weights if len(weight.shape) > 1}
+    return 6e-9 * sum(
+        np.count_nonzero(inputs[name]) * sum(size for path, size in sizes.items() if re.search(pattern, path))
+        for name, pattern in PRODUCTS[name].items()
+    )
 
 
 def peak_gflops(dtype, rows=6000, size=200, seconds=1.0):

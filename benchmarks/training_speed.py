@@ -3,11 +3,12 @@
 python -m benchmarks.training_speed --data='build/babi/task*' --one=memma --other=memr
 python -m benchmarks.training_speed --data=build/squad --one=bidaf,precision=bfloat16 --other=bidaf,precision=float32
 
-Without `--other`, the parts of the time of one, by TensorFlow's profiler.
+Without `--other`, of BiDAF or seq2seq, the fraction of the machine's limit, and the parts of its time.
 
 Table 2 of the MEMMA article, seconds of 200 iterations, ten times: --steps=200 --blocks=10.
 """
 
+import functools
 import glob
 import pathlib
 
@@ -15,10 +16,11 @@ from absl import flags
 
 from base import cli, runtime
 from base.files import UserError
-from benchmarks.ledger import fractions_by_part
+from benchmarks.ledger import ledger_block, peak_gflops, training_gflop
 from benchmarks.turns import (
     COUNTED,
     alternate,
+    configure,
     define_flags,
     in_process,
     median,
@@ -46,8 +48,8 @@ def main():
         sides = {side.partition("=")[2] or parse_side(side)[0]: side for side in (FLAGS.one, FLAGS.other)}
         rows = [compare(path, sides, unit) for path in paths]
     else:
-        options = FLAGS.steps, FLAGS.seed
-        rows = [{"side": FLAGS.one, **in_process(training_parts, FLAGS.one, path, *options)} for path in paths]
+        peak, options = in_process(peak_gflops, "float32"), (FLAGS.steps, FLAGS.seed)
+        rows = [{"side": FLAGS.one, **in_process(ledger, peak, FLAGS.one, path, *options)} for path in paths]
     report(rows, steps=FLAGS.steps, blocks=FLAGS.blocks, runtime=runtime.describe())
 
 
@@ -67,11 +69,11 @@ def compare(path, sides, unit):
     return {**row, "ratio of CPU time": cpu_seconds[0] / cpu_seconds[1]}
 
 
-def training_parts(*side):
-    """The parts of a training, in a process of its own: after the steps that compile it."""
-    block = training_block(*side)
-    block()
-    return fractions_by_part(block)
+def ledger(peak, side, path, *options):
+    """The ledger of a training, in a process of its own."""
+    spec, _, _, config, _ = configure(side, path)
+    count = functools.partial(training_gflop, parse_side(side)[0], spec.build(config).weights)
+    return ledger_block(training_block(side, path, *options, count), peak)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def timed(block):
     if isinstance(found, Block):
         return found
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
-    return Block(int(found), seconds, cpu_seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+    return Block(found, seconds, cpu_seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
 
 def memory(field, process="self"):
@@ -176,18 +176,17 @@ def open_training(side, path, seed):
     return task, make_arrays, iter(batches), device.train_step(model, batches)
 
 
-def training_block(side, path, steps, seed):
-    """A side of `alternate`: trains for `steps` steps."""
+def training_block(side, path, steps, seed, count=None):
+    """A side of `alternate`: trains for `steps` steps. `count` is that of a batch's inputs; default: of its targets."""
     import numpy as np
 
     task, _, stream, train_on = open_training(side, path, seed)
-    count = COUNTED[task.name][1]
 
     def block():
         examples = 0
         for batch in itertools.islice(stream, steps):
             logs = train_on(batch)
-            examples += int(count(np.asarray(batch[1])))
+            examples += count(batch[0]) if count else int(COUNTED[task.name][1](np.asarray(batch[1])))
         float(logs["loss"])  # waits for the device
         return examples
 
