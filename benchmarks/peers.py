@@ -5,10 +5,13 @@ python -m benchmarks.peers --squad=build/squad --chat=build/dailydialog --torch_
 
 `--torch_python` is a Python that has `torch` and `numpy`. There `benchmarks/peers_torch.py` computes equal batches in
 float32 with as many threads. Sizes of the layers are the defaults of the models here; the networks differ in that the
-LSTM and GRU of PyTorch have two biases. A question is one on its own, after its passage.
+LSTM and GRU of PyTorch have two biases. A question is one on its own, after its passage; each operation of ours has
+one core then, as in serve.py. PyTorch's threads sleep while they wait: by default they spin, and when the system puts
+both on one core, beside any other work, each operation takes 8 ms.
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -79,7 +82,11 @@ def write_batches(arrays, network, path, size):
 
 def our_block(what, network, path, arrays, seed):
     """A side of `alternate`: computes the batches once."""
+    from engine.parallel import share_cores  # TensorFlow takes seconds to load
+
     side, _, names = NETWORKS[network]
+    if what == "question":
+        share_cores()
     model, *_ = build(side, path, seed)
     with np.load(arrays) as stored:
         every = list(stored.values())
@@ -101,7 +108,8 @@ def torch_block(python, what, arrays, settings, examples):
     """The same in PyTorch, in a process of the Python that has it."""
     script = pathlib.Path(__file__).with_name("peers_torch.py")
     command = [python, script, what, arrays, settings]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    environ = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
     if not process.stdout.readline():
         raise UserError(f"{python}: {script.name} failed; its error is above")
 

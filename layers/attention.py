@@ -68,7 +68,7 @@ class Attention(keras.layers.Layer):
             hidden_BTSA = ops.tanh(ops.matmul(query, self.W_s)[:, :, None] + keys_BSA[:, None])
             e_BTS = ops.matmul(hidden_BTSA, self.v[:, None])[..., 0]
         else:
-            e_BTS = ops.matmul(query, ops.transpose(keys_BSA, (0, 2, 1)))
+            e_BTS = ops.einsum("btq,bsq->bts", query, keys_BSA)
             if self.score == "scaled_dot":
                 e_BTS = e_BTS / memory.shape[-1] ** 0.5
         a_BTS = masked_softmax(e_BTS, mask[:, None, :])

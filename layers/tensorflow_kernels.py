@@ -65,12 +65,12 @@ def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
             d_TBG = _lstm_gate_gradients(tf.cast(g, "float32"), found, tf.cast(w_h, "float32"))
             b_grad = tf.reduce_sum(d_TBG, axis=(0, 1))
             d = tf.cast(d_TBG, x.dtype)
-            return (
-                tf.tensordot(d, w_x, [[2], [1]]),
-                tf.tensordot(x, d, [[0, 1], [0, 1]]),
-                tf.tensordot(tf.cast(found.h[:-1], x.dtype), d[1:], [[0, 1], [0, 1]]),
-                tf.cast(b_grad, b.dtype),
-            )
+
+            def weights_grad(y, d):  # `tensordot` would transpose them in memory
+                return tf.matmul(*(tf.reshape(each, (-1, each.shape[-1])) for each in (y, d)), transpose_a=True)
+
+            w_h_grad = weights_grad(tf.cast(found.h[:-1], x.dtype), d[1:])
+            return tf.tensordot(d, w_x, [[2], [1]]), weights_grad(x, d), w_h_grad, tf.cast(b_grad, b.dtype)
 
         return tf.cast(found.h, x.dtype), gradient
 
@@ -103,12 +103,12 @@ def _lstm_gate_gradients(g_TBH, found, w_hG):
 
     before = tf.concat([tf.zeros_like(found.cs[:1]), found.cs[:-1]], axis=0)
     to_gates = [  # of the cell's gradient, and for o of the output's
-        found.ci * found.i * (1 - found.i),
-        before * found.f * (1 - found.f),
-        found.i * (1 - found.ci**2),
-        found.co * found.o * (1 - found.o),
+        tf.raw_ops.SigmoidGrad(y=found.i, dy=found.ci),
+        tf.raw_ops.SigmoidGrad(y=found.f, dy=before),
+        tf.raw_ops.TanhGrad(y=found.ci, dy=found.i),
+        tf.raw_ops.SigmoidGrad(y=found.o, dy=found.co),
     ]
-    to_gates, to_cell = tf.concat(to_gates, axis=-1), found.o * (1 - found.co**2)
+    to_gates, to_cell = tf.concat(to_gates, axis=-1), tf.raw_ops.TanhGrad(y=found.co, dy=found.o)
     T = tf.shape(g_TBH)[0]
 
     def step(t, h_BG, c_BH, result):

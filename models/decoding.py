@@ -125,8 +125,8 @@ def _ranked(d, ids_BKL, score_BK, length_BK):
 
 def _rows_of(x_BK, row_BK):
     """Gathers the rows `row_BK` of each source from `x_BK`, `(B, K, ...)`."""
-    index = ops.reshape(row_BK, (*ops.shape(row_BK), *[1] * (len(x_BK.shape) - 2)))
-    return ops.take_along_axis(x_BK, ops.broadcast_to(index, (*ops.shape(row_BK), *x_BK.shape[2:])), axis=1)
+    first_B1 = x_BK.shape[1] * ops.arange(ops.shape(row_BK)[0])[:, None]
+    return ops.take(ops.reshape(x_BK, (-1, *x_BK.shape[2:])), first_B1 + ops.cast(row_BK, "int32"), axis=0)
 
 
 def write(model, inputs, eos_id, unk_id):
@@ -160,25 +160,26 @@ def _allowed(d, t, ids_BKL, V, eos_id, unk_id):
     words = ops.arange(V)
     allowed = (words != 0) & ((words != unk_id) | d.allow_unknown)
     allowed = (allowed & ((words != eos_id) | (t >= d.min_length)))[:, None]
-    allowed &= ~_repeating(ids_BKL, t, d.block_ngrams[..., None], V)
+    allowed &= _times_repeating(ids_BKL, t, d.block_ngrams[..., None], V) == 0
+    if V > ids_BKL.shape[2] + 3:  # more than those and the words of a reply: one is allowed
+        return allowed
     stuck = ~ops.any(allowed, axis=-1, keepdims=True)
     return allowed | (stuck & (words == eos_id))  # a reply that cannot go on ends
 
 
-def _repeating(ids_BKL, t, n, V):
-    """The words that at place `t` would repeat an n-gram of the reply, boolean `(B, K, V)`; none where `n`, int `(B, 1,
-    1)`, is 0."""
+def _times_repeating(ids_BKL, t, n, V):
+    """Repeated n-grams of the reply that each word at place `t` would end, int `(B, K, V)`; 0 where `n`, int `(B, 1,
+    1)`, is 0; id 0 counts too."""
     B, K, L = ops.shape(ids_BKL)[0], *ids_BKL.shape[1:]
     end = ops.arange(L)  # of the sequences that the reply has
     same = ops.broadcast_to((end < t) & (end >= n - 1) & (n > 0), (B, K, L))
     for i in range(1, min(LONGEST_BLOCKED, L)):  # the word i before the end, and that i before t
         there = ops.take(ids_BKL, ops.maximum(t - i, 0), axis=2)[..., None]
-        same &= (ops.roll(ids_BKL, i, axis=2) == there) | (i >= n)
+        same &= (ops.pad(ids_BKL, [(0, 0), (0, 0), (i, 0)])[..., :L] == there) | (i >= n)
     ends = ops.where(same, ids_BKL, 0)  # 0 is never allowed anyway
     row = ops.broadcast_to(ops.arange(B * K)[:, None], (B * K, L))
     places = ops.stack([ops.reshape(row, (-1,)), ops.reshape(ends, (-1,))], axis=1)
-    counts = ops.scatter(places, ops.ones_like(places[:, 0]), (B * K, V))
-    return ops.reshape(counts > 0, (B, K, V))
+    return ops.reshape(ops.scatter(places, ops.ones_like(places[:, 0]), (B * K, V)), (B, K, V))
 
 
 def _best(d, logits_BKV, allowed, score_BK, length_BK, done_BK):
@@ -186,7 +187,8 @@ def _best(d, logits_BKV, allowed, score_BK, length_BK, done_BK):
     K, V = logits_BKV.shape[1:]
     n = min(K, V)  # none is beyond the K best of its own hypothesis
     likely_BKn, words_BKn = ops.top_k(masked_logits(logits_BKV, allowed), n)
-    goes_on = score_BK[..., None] + likely_BKn - ops.logsumexp(logits_BKV, axis=-1, keepdims=True)
+    log_p_BKn = _log_probabilities(logits_BKV, words_BKn)
+    goes_on = masked_logits(score_BK[..., None] + log_p_BKn, likely_BKn > LOWEST)
     stays = masked_logits(score_BK[..., None], ops.arange(n) == 0)
     total_BKn = ops.where(done_BK[..., None], stays, goes_on)  # a finished hypothesis is kept as it is, once
     penalty = _penalty(d, ops.where(done_BK, length_BK, length_BK + 1))[..., None]
@@ -211,7 +213,13 @@ def _draw(d, logits_BKV, allowed, noise_BK):
     passed = ops.cumsum(p, axis=-1) <= noise_BK[..., None] * ops.sum(p, axis=-1, keepdims=True)
     place = ops.minimum(ops.sum(ops.cast(passed, "int32"), axis=-1), ops.sum(ops.cast(p > 0, "int32"), axis=-1) - 1)
     word_BK1 = ops.cast(ops.take_along_axis(words_BKV, place[..., None], axis=2), "int32")
-    return word_BK1[..., 0], ops.take_along_axis(ops.log_softmax(logits_BKV, axis=-1), word_BK1, axis=2)[..., 0]
+    return word_BK1[..., 0], _log_probabilities(logits_BKV, word_BK1)[..., 0]
+
+
+def _log_probabilities(logits_BKV, words_BKn):
+    """Those of some words: a softmax is one operation; a word below 1e-37 counts as that."""
+    p_BKn = ops.take_along_axis(ops.softmax(logits_BKV), words_BKn, axis=2)
+    return ops.log(ops.maximum(p_BKn, 1e-37))
 
 
 class Decoder(keras.Model):
