@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from gradients_program import initial_weights, loss_and_gradients
-from helpers import ran, run_process, weights_of_run
+from helpers import check_same_training, ran, run_process
 
 from engine.evaluate import evaluate
 from engine.run import Run
@@ -56,10 +56,7 @@ def test_models_train_resume_and_score_on_jax_without_tensorflow(task, data, tmp
     assert found["modules"] == ["jax"]
     runs = [found["runs"][str(path / task)] for path in (whole, interrupted)]
     assert runs[0]["metrics"] == runs[1]["metrics"]
-    assert [row["step"] for row in runs[0]["history"]] == [row["step"] for row in runs[1]["history"]]
-    states = [weights_of_run(Run.open(path / task)) for path in (whole, interrupted)]
-    for name, value in states[0].items():
-        np.testing.assert_array_equal(states[1][name], value, err_msg=name)
+    check_same_training(Run.open(interrupted / task), Run.open(whole / task))
     metrics = evaluate(TASKS[task], whole / task, "dev", precision="float32", baselines=False)[
         "metrics"
     ]  # on TensorFlow

@@ -9,7 +9,7 @@ import socket
 import keras
 import numpy as np
 import pytest
-from helpers import start_process
+from helpers import start_process, weights_of_run
 from test_pinned import assert_same
 
 from base.files import UserError
@@ -37,16 +37,11 @@ def result_of(process):
     return json.loads(stdout.splitlines()[-1])
 
 
-def state_of(path):
-    with np.load(path / "last.npz") as saved:
-        return {name: saved[name] for name in saved.files}
-
-
 def assert_equal_states(path, expected, atol):
     """Weights, moments and counters alike, and training at the same step."""
-    found, wanted = state_of(path), state_of(expected)
-    states = [json.loads(str(values.pop("state"))) for values in (found, wanted)]
-    assert states[0]["step"] == states[1]["step"] >= 20
+    runs = [Run.open(each) for each in (path, expected)]
+    assert runs[0].saved_state().step == runs[1].saved_state().step >= 20
+    found, wanted = map(weights_of_run, runs)
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
         size = max(np.abs(value).max(initial=0), 1e-3)

@@ -39,25 +39,18 @@ def as_json(config):
 
 @pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))
 @pytest.mark.parametrize("name", CASES)
-def test_saves_and_loads(name, policy):
-    """From JSON: class, arguments, dtype policy, and with the weights the same outputs."""
-    layer, outputs = shared(name, policy)
+def test_saves_and_loads_and_knows_its_output(name, policy):
+    """From JSON: class, arguments, dtype policy, with the weights the same outputs; shapes and dtypes of symbols."""
+    (layer, outputs), inputs = shared(name, policy), CASES[name].inputs
     again = keras.saving.deserialize_keras_object(as_json(keras.saving.serialize_keras_object(layer)))
     assert type(again) is type(layer) and as_json(again.get_config()) == as_json(layer.get_config())
     assert again.dtype_policy.name == policy
     policies = ([part.dtype_policy.name for part in each._flatten_layers()] for each in (again, layer))
     assert len({*map(tuple, policies)}) == 1
-    call(again, CASES[name].inputs)
+    call(again, inputs)
     again.set_weights(layer.get_weights())
-    for found, expected in zip(outputs_of(again, CASES[name].inputs), outputs, strict=True):
+    for found, expected in zip(outputs_of(again, inputs), outputs, strict=True):
         np.testing.assert_array_equal(found, to_numpy(expected))
-
-
-@pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))
-@pytest.mark.parametrize("name", CASES)
-def test_knows_its_output(name, policy):
-    """Shape and dtype, of symbols as of numbers."""
-    (layer, outputs), inputs = shared(name, policy), CASES[name].inputs
     symbols = keras.tree.map_structure(
         lambda x: keras.KerasTensor(x.shape, str(x.dtype)) if hasattr(x, "shape") else x, inputs
     )
