@@ -51,16 +51,15 @@ class PositionalEncoding(keras.layers.Layer):
 
     Args:
         max_words: Number of weights, one per position.
-        max_timescale: See `sinusoids`; 10 in DAM's release.
     """
 
-    def __init__(self, max_words, max_timescale=10.0, **kwargs):
+    def __init__(self, max_words, **kwargs):
         super().__init__(**kwargs)
-        self.max_words, self.max_timescale = max_words, max_timescale
+        self.max_words = max_words
 
     def build(self, x_shape):
         self.weight_K = self.add_weight(name="lambda", shape=(self.max_words,), initializer="zeros")
-        self.signal_KD = sinusoids(self.max_words, x_shape[-1], self.max_timescale)
+        self.signal_KD = sinusoids(self.max_words, x_shape[-1], max_timescale=10.0)
 
     def call(self, x):
         K = ops.shape(x)[-2]

@@ -22,9 +22,6 @@ class SelfAttention(keras.layers.Layer):
     Differs from the paper, which takes the positive part of the sum's second term: here `W` starts at zero and no part
     is taken, so the layer starts as the identity and can be put into a trained network.
 
-    Args:
-        start: Initial `w`, see `layers.attention_flow.AttentionFlow`.
-
     Call arguments:
         x: `m`, float `(B, T, D)`.
         mask: Boolean `(B, T)`, `True` = real. A word without others has `m~ = 0`.
@@ -33,9 +30,9 @@ class SelfAttention(keras.layers.Layer):
         `y`, float `(B, T, D)`.
     """
 
-    def __init__(self, start="dot", **kwargs):
+    def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.match = AttentionFlow(q2c=False, start=start, name="match", dtype=self.dtype_policy)
+        self.match = AttentionFlow(q2c=False, start="dot", name="match", dtype=self.dtype_policy)
 
     def build(self, x_shape, mask_shape=None):
         D = x_shape[-1]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 METRICS = ("R2@1", "R10@1", "R10@2", "R10@5", "MAP", "MRR", "P@1")
-TIES = ("loss", "release", "average")
+TIES = ("loss", "release")
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,7 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
         scores, labels: Float `(N,)`, and 1 for a positive response, 0 for a negative one.
         groups: Integers `(N,)`, the context of each line; the lines of a context are consecutive.
         ties: `"loss"`: negatives rank before equal positives, so a constant score has `R10@1 = 0`. `"release"`: file
-            order, so it has `R10@1 = 1` if the positive is first. `"average"`: the exact expected value over all orders
-            of tied candidates (McSherry and Najork, ECIR 2008), so it has `1 / 10` for ten lines.
+            order, so it has `R10@1 = 1` if the positive is first.
 
     >>> scores = [0.9, 0.1, 0.4, 0.2, 0.8, 0.5]
     >>> result = ranking_metrics(scores, [1, 0, 0, 1, 0, 0], [0, 0, 0, 1, 1, 1])
@@ -66,7 +65,7 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
 
     # lexsort is stable and sorts by its last key first: lines with equal keys stay in file order.
     order = np.lexsort((positive if ties == "loss" else np.zeros_like(positive), -scores, context))
-    found = _expected(scores[order], positive[order], context, start, shuffled=ties == "average")
+    found = _metrics_of_contexts(positive[order], context, start)
     found["R2@1"] = _first_against_first(scores, positive, start, ties)
     return RankingResult(
         metrics={name: float(np.mean(found[name])) for name in METRICS},
@@ -78,42 +77,20 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     )
 
 
-def _expected(scores, positive, context, start, *, shuffled):
-    """Each metric of each context, all orders within a block of ranked lines being equally likely.
-
-    A block is a run of equal scores if `shuffled`, else one line, and the formulas are then the plain definitions. For
-    the line at place `j` (from 0) of a block of `t` lines, `p` of them positive, with `q` positives ranked before it:
-
-        Pr(positive)       = p / t
-        E(precision here)  = (q + 1 + j (p - 1) / (t - 1)) / rank  if the line is positive
-        Pr(first positive) = C(t - j - 1, p - 1) / C(t, p) if q = 0, else 0
-    """
-    line = np.arange(len(scores))
-    rank = line - start[context] + 1
-    new_block = (rank == 1) | _differs_from_last(scores) | (not shuffled)
-    first = np.flatnonzero(new_block)
-    block = np.cumsum(new_block) - 1
-    sizes = np.diff(first, append=len(line))
-    in_block = np.add.reduceat(positive, first)
-    before = np.cumsum(in_block) - in_block  # positives before the block, in the whole file
-    t, p, j = sizes[block], in_block[block], line - first[block]
-    q = before[block] - before[block[start]][context]
-
-    chance = p / t
-    precision = (q + 1 + j * (p - 1) / np.maximum(t - 1, 1)) / rank
-    chance_first = np.zeros(len(line))
-    can_be_first = (q == 0) & (p > 0) & (t - j >= p)
-    t, p, j = t[can_be_first], p[can_be_first], j[can_be_first]
-    chance_first[can_be_first] = np.exp(_log_binomial(t - j - 1, p - 1) - _log_binomial(t, p))
+def _metrics_of_contexts(positive, context, start):
+    """Each metric of each context, of ranked lines; `start` is the first line of each."""
+    rank = np.arange(len(positive)) - start[context] + 1
+    found = np.cumsum(positive)
+    found -= (found - positive)[start][context]  # positives up to each line, in its context
 
     def per_positive(values):  # summed over a context, divided by its positives
         return np.add.reduceat(values, start) / np.add.reduceat(positive, start)
 
     return {
-        **{f"R10@{k}": per_positive(chance * (rank <= k)) for k in (1, 2, 5)},
-        "MAP": per_positive(chance * precision),
-        "MRR": np.add.reduceat(chance_first / rank, start),
-        "P@1": chance[start],
+        **{f"R10@{k}": per_positive(positive * (rank <= k)) for k in (1, 2, 5)},
+        "MAP": per_positive(positive * found / rank),
+        "MRR": np.add.reduceat(positive * (found == 1) / rank, start),
+        "P@1": positive[start],
     }
 
 
@@ -121,19 +98,13 @@ def _differs_from_last(values):
     return np.concatenate([[True], values[1:] != values[:-1]])
 
 
-def _log_binomial(n, k):
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n.max(initial=0) + 1)))])
-    return log_factorial[n] - log_factorial[k] - log_factorial[n - k]
-
-
 def _first_against_first(scores, positive, start, ties):
     line = np.arange(len(scores))
     first_positive = np.minimum.reduceat(np.where(positive == 1, line, len(line)), start)
     first_negative = np.minimum.reduceat(np.where(positive == 0, line, len(line)), start)
-    won = scores[first_positive] > scores[first_negative]
     tied = scores[first_positive] == scores[first_negative]
-    on_tie = {"loss": 0.0, "release": first_positive < first_negative, "average": 0.5}[ties]
-    return won + tied * on_tie
+    won_by_order = tied & (first_positive < first_negative) & (ties == "release")
+    return (scores[first_positive] > scores[first_negative]) | won_by_order
 
 
 def _checked(scores, labels, groups):

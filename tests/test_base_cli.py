@@ -16,7 +16,7 @@ from base.files import UserError, atomic_directory, atomic_file
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["evaluate.py", "--run=x", "--ties=win"], "<loss|release|average>"),
+        (["evaluate.py", "--run=x", "--ties=win"], "<loss|release>"),
         (["train.py", "stray"], "Only flags are taken (--help lists them). Received: stray"),
         (["train.py", "--epochs=0"], "--epochs: input should be greater than 0. Received: 0.0"),
         (["serve.py", "--max_batch=0"], "--max_batch: input should be greater than or equal to 1"),

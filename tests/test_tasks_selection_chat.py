@@ -41,8 +41,8 @@ def test_more_shows_scores_and_sources(chat):
     for place, (line, source) in enumerate(zip(lines[::2], lines[1::2], strict=True)):
         answer = chat.found[place]
         assert line == f"{place + 1:3}  {answer.total:6.2f}  {answer.text}"
-        assert source.strip().startswith("said to: ") and answer.hit.context[-1] in source
-        assert all(f"{search} {n}" in source for search, n in answer.hit.places.items())
+        assert source.strip().startswith("said to: ") and answer.context[-1] in source
+        assert all(f"{search} {n}" in source for search, n in answer.places.items())
     assert len(chat.more().split("\n")) == 10
     assert chat.more("x") == chat.more("0").replace("0", "x") == "/more expects how many answers to show. Received: x"
 

@@ -42,9 +42,9 @@ class SelectionChat(Chat):
         lines = []
         for place, answer in enumerate(self.found[: int(argument or SHOWN)], 1):
             lines.append(f"{place:3}  {answer.total:6.2f}  {self._shown(answer.text)}")
-            if answer.hit.context:
-                context = " / ".join(map(self._shown, answer.hit.context))
-                found_by = ", ".join(f"{search} {place}" for search, place in answer.hit.places.items())
+            if answer.context:
+                context = " / ".join(map(self._shown, answer.context))
+                found_by = ", ".join(f"{search} {place}" for search, place in answer.places.items())
                 lines.append(f"            said to: {context}  [{found_by}]")
         return "\n".join(lines)
 

@@ -5,12 +5,11 @@ The model encodes the conversation once for all its candidates.
 
 import math
 import re
-from typing import NamedTuple
 
 from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from engine.predictor import Predictor
 from tasks.selection.predictor import SelectionPredictor
-from tasks.selection.retrieval.index import SEARCHED, SEARCHES, Hit, RetrievalIndex
+from tasks.selection.retrieval.index import SEARCHED, SEARCHES, RetrievalIndex
 
 CANDIDATES = 32
 """Responses of the index that the model ranks; with 25, 50 or 100 the answers are as good (docs/retrieval.md)."""
@@ -26,18 +25,6 @@ TOGETHER = re.compile(
 )
 """Tokens of commands, paths and addresses in the logs of #ubuntu, which people write without spaces."""
 QUOTED = ((r"< ([a-z][\w -]*) >", r"<\1>"), (r"(?<!\S)([`']) ([^`']+) \1", r"\1\2\1"))
-
-
-class Answer(NamedTuple):
-    """A candidate and its score."""
-
-    text: str
-    score: float
-    """The paper's `g(c, r)`, in (0, 1)."""
-    total: float
-    """The number that answers are ordered by: the logit, plus `QUESTION` times the similarity of the questions."""
-    hit: Hit
-    """The entry of the index; for a candidate given by the user, only its text."""
 
 
 def as_written(text, tokenizer):
@@ -70,10 +57,10 @@ def candidates_of(index, turns, count=CANDIDATES):
 
 
 def ranked(predictor, turns, hits):
-    """`Hit`s as `Answer`s, the best first: by the model's logit, plus `QUESTION` times the similarity of questions."""
+    """`Hit`s with their `score` and `total`, the best first."""
     [found] = predictor.predict([{"turns": turns, "candidates": [hit.text for hit in hits]}])
-    totals = [logit + QUESTION * hit.question for logit, hit in zip(found["logits"], hits, strict=True)]
-    answers = map(Answer, (hit.text for hit in hits), found["scores"], totals, hits)
+    scored = zip(hits, found["scores"], found["logits"], strict=True)
+    answers = [hit._replace(score=score, total=logit + QUESTION * hit.question) for hit, score, logit in scored]
     return sorted(answers, key=lambda answer: -answer.total)
 
 
@@ -82,6 +69,7 @@ def without_duplicates(answers, said, count=None):
 
     DAM ranks near-duplicates as high as the original.
 
+    >>> from tasks.selection.retrieval.index import Hit
     >>> found = [Hit(text) for text in ("Use apt-get!", "use  apt-get .", "hello", "ok")]
     >>> [answer.text for answer in without_duplicates(found, ["Hello!"])]
     ['Use apt-get!', 'ok']
@@ -159,5 +147,5 @@ class AnsweringPredictor(Predictor):
             scores=[answer.score for answer in answers],
             totals=[answer.total for answer in answers],
             order=list(range(len(answers))),
-            said_to=[[as_written(turn, tokenizer) for turn in answer.hit.context] for answer in answers],
+            said_to=[[as_written(turn, tokenizer) for turn in answer.context] for answer in answers],
         )

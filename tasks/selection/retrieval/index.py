@@ -51,7 +51,7 @@ SEARCHES = ("contexts", "responses", "vectors")
 
 
 class Hit(NamedTuple):
-    """A response that was found."""
+    """A response that was found; one that a user gave has its text alone."""
 
     text: str
     context: list[str] = []
@@ -60,6 +60,10 @@ class Hit(NamedTuple):
     """Its place, from 1, in each of `SEARCHES` that found it."""
     question: float = 0.0
     """Similarity of the words of the last turns, of the conversation and of `context`, 0 to 1."""
+    score: float = 0.0
+    """The paper's `g(c, r)` by a model that ranked it, in (0, 1)."""
+    total: float = 0.0
+    """The number that it is ranked by: the model's logit, plus `answers.QUESTION` times `question`."""
 
 
 class RetrievalIndex:
