@@ -18,6 +18,7 @@ from pydantic import Field
 
 from base.config import Config, NonNegative, Positive, make_config
 from base.files import UserError, atomic_directory
+from data.batching import evenly_spaced
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SAMPLES = pathlib.Path("build")
@@ -68,6 +69,8 @@ class Task(abc.ABC):
 
     name = ""
     """Key of `tasks.TASKS`; `models.MODELS` and prepared datasets name their task by it."""
+    unit = ""
+    """One of the `contexts` of a split, in titles: context, dialog, pair or question."""
     Training = Training
     """The task's subclass of `engine.task.Training`."""
     release_training = {}
@@ -203,7 +206,7 @@ class Task(abc.ABC):
         raise UserError(f"models of {self.name} cannot form an ensemble: give --run one run, or a pattern of several")
 
     def contexts(self, split):
-        """The number of contexts, questions or pairs that `validate` scores."""
+        """The number of contexts, dialogs, pairs or questions of a split."""
         return len(split)
 
     @abc.abstractmethod
@@ -233,15 +236,21 @@ class Task(abc.ABC):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        """At most `count` examples of a split for people to try; a run keeps some of dev.
-
-        Each is `{"title", "instance", "expected"}`, correct answers as texts; none if the dataset has no texts.
-        """
-        return []
+        """Examples for people to try, as `examples_to_explain`; a run keeps some of dev."""
+        return self.examples_to_explain(dataset, count, split)
 
     def examples_to_explain(self, dataset, count, split):
-        """Examples for pictures of attention; as `examples`."""
-        return self.examples(dataset, count, split)
+        """At most `count` examples of a split, `{"title", "instance", "expected"}`; none of a dataset without texts."""
+        of_split = dataset.splits[split]
+        numbers = evenly_spaced(self.contexts(of_split), count) if dataset.vocabulary else ()
+        return [
+            {"title": f"{split}, {self.unit} {number + 1}", **self.example(dataset, of_split, number)}
+            for number in numbers
+        ]
+
+    @abc.abstractmethod
+    def example(self, dataset, split, number):
+        """`{"instance", "expected"}` of one of the `contexts` of a split; correct answers are texts."""
 
     @abc.abstractmethod
     def predictor(self, run):
@@ -260,9 +269,10 @@ class Task(abc.ABC):
 
 
 def training_of(task, run, **changes):
-    """The settings of a run's training, some of them changed; those that only a former version had are left out."""
-    known = {name: value for name, value in run.record["training"].items() if name in task.Training.model_fields}
-    return make_config(task.Training, {**known, **changes})
+    """The settings of a run's training, some of them changed; of a former version's further ones all must be off."""
+    settings, fields = run.record["training"], task.Training.model_fields
+    settings = {name: value for name, value in settings.items() if value or name in fields}
+    return make_config(task.Training, {**settings, **changes}, f"{run.path}: ")
 
 
 def check_fields(config, fields, path):

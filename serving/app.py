@@ -164,8 +164,9 @@ async def prometheus(request: Request):
 @router.get("/v1/models")
 async def all_models(request: Request):
     """Names, tasks and titles of the models."""
-    models = request.app.state.models
-    rows = await asyncio.gather(*(model.summary() for model in models.values()))
+    models, shown = request.app.state.models, ("task", "title", "default", "ready")
+    found = await asyncio.gather(*(model.summary() for model in models.values()))
+    rows = [{field: each[field] for field in shown if field in each} for each in found]
     return {
         "models": list(models),  # as KServe has it; `data` as OpenAI
         "object": "list",

@@ -41,7 +41,7 @@ class Batched:
         """Gets ready to answer."""
 
     async def summary(self):
-        """A row of a list of models."""
+        """What is known without loading the model, and whether it is `ready`."""
         return await asyncio.to_thread(self._model.summary)
 
     async def metadata(self):
@@ -102,12 +102,6 @@ class Batched:
         """Lets the waiting instances be computed, then ends the threads."""
         for queue in (self._small, self._large):
             await queue.close()
-
-
-def summary_of(facts, ready=True):
-    """A row of a list of models: what `serving.models.Served.metadata` has of task and title."""
-    row = {name: facts[name] for name in ("task", "title", "default") if name in facts}
-    return {**row, "ready": ready}
 
 
 @dataclasses.dataclass(frozen=True)

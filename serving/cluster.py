@@ -19,7 +19,7 @@ from ray.serve.exceptions import ReplicaUnavailableError
 from base import runtime
 from base.files import UserError
 from serving.app import Metrics, app_of
-from serving.batching import Batched, summary_of
+from serving.batching import Batched
 from serving.limits import Limits, RequestError
 
 APPLICATION, COUNTS = "colloquy", "Counts"
@@ -42,21 +42,14 @@ class Notes:
 
     def __init__(self, counts):
         self._counts, self._notes, self._sending = counts, [], None
-
-    def answered(self, *arguments):
-        """Notes a request."""
-        self._add("answered", arguments)
-
-    def computed(self, *arguments):
-        """Notes a batch."""
-        self._add("computed", arguments)
+        self.answered, self.computed = (functools.partial(self._add, method) for method in ("answered", "computed"))
 
     async def text(self, queued):
         """The counts of all processes for Prometheus; `queued` is of this one."""
         await self._send()
         return await self._counts.text.remote(queued)
 
-    def _add(self, method, arguments):
+    def _add(self, method, *arguments):
         self._notes.append((method, arguments))
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send_all())
@@ -117,8 +110,8 @@ class Remote:
         return self._metadata
 
     async def summary(self):
-        """A row of a list of models."""
-        return summary_of(self._metadata)
+        """As `Batched.summary`."""
+        return {**self._metadata, "ready": True}
 
     async def predict(self, instances):
         """Answers the instances of one request."""

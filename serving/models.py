@@ -20,7 +20,6 @@ from engine import parallel
 from engine.predictor import Predictor
 from engine.records import Example
 from engine.run import CARD, CONFIG, PAGE, Run
-from serving.batching import summary_of
 from tasks import TASKS
 from tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from tasks.selection.predictor import SelectionPredictor
@@ -88,8 +87,8 @@ class Served:
         predictor.predict(instances)
 
     def summary(self):
-        """A row of a list of models."""
-        return summary_of(self._facts(None), self.ready)
+        """What is known without loading the model, and whether it is `ready`."""
+        return {**self._facts(None), "ready": self.ready}
 
     @functools.cached_property
     def metadata(self):

@@ -1,6 +1,7 @@
 """engine/task.py: settings of every task, recipes, the embedded sample."""
 
 import pathlib
+from types import SimpleNamespace
 
 import pytest
 from helpers import run_script, train_small
@@ -8,7 +9,7 @@ from helpers import run_script, train_small
 from base.config import describe_fields
 from base.files import UserError
 from engine import task as tasks_module
-from engine.task import fingerprint, sample_of
+from engine.task import fingerprint, sample_of, training_of
 from models import MODELS
 from tasks import RECIPES, TASKS
 
@@ -35,6 +36,15 @@ def test_wrong_settings_are_refused_and_leave_nothing(name, settings, message, d
     with pytest.raises(UserError, match=message):
         train_small(name, data[name], tmp_path / "run", settings)
     assert not (tmp_path / "run").exists()
+
+
+def test_settings_of_a_former_version_are_left_out_if_they_are_off():
+    settings = {"epochs": 3.0, "label_smoothing": 0.0}
+    run = SimpleNamespace(path="old", record={"training": settings})
+    assert training_of(TASKS["generation"], run, seed=5) == TASKS["generation"].Training(epochs=3.0, seed=5)
+    settings["label_smoothing"] = 0.1
+    with pytest.raises(UserError, match="old: Training has no field 'label_smoothing'"):
+        training_of(TASKS["generation"], run)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -148,6 +148,6 @@ def test_evaluate_measures_writes_and_prints(run, capsys):
 def test_examples_read_as_people_write():
     split = SimpleNamespace(source_texts=["我 会 用 筷 子 。\tyes , a little ."], target_texts=["oh !"])
     text = TextSettings(tokenizer="mixed", lower=True, turns=2)
-    [example] = generation.examples(SimpleNamespace(text=text, splits={"dev": split}))
+    example = generation.example(SimpleNamespace(text=text), split, 0)
     instance = {"turns": ["我会用筷子。", "yes, a little."]}
-    assert example == {"title": "dev, pair 1", "instance": instance, "expected": ["oh!"]}
+    assert example == {"instance": instance, "expected": ["oh!"]}

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from base.config import with_defaults
 from base.files import UserError, atomic_file
-from data.batching import batches_by_size, evenly_spaced
+from data.batching import batches_by_size
 from data.samples.dialog import write_babi
 from data.sequences import round_up
 from engine import task
@@ -44,7 +44,7 @@ class Training(with_defaults(task.Training, **DEFAULTS)):
 class DialogTask(task.Task):
     """Dialog with a list of responses."""
 
-    name = "dialog"
+    name = unit = "dialog"
     Training = Training
     options = ("action_mask",)
     groupings = scoring.GROUPINGS
@@ -98,9 +98,6 @@ class DialogTask(task.Task):
     def collate(self, split, config, batch, length_multiple):
         return split.collate(batch, config.reads, config.entities, length_multiple)
 
-    def contexts(self, split):
-        return len(split.answers)
-
     def validate(self, model, split, length_multiple=4):
         predicted = scoring.predict(model, split, length_multiple=length_multiple)
         metrics = scoring.metrics_of(split, predicted)["metrics"]
@@ -140,15 +137,11 @@ class DialogTask(task.Task):
         found = self.examples_to_explain(dataset, count, split)
         return [{"title": each["title"], "instance": {"history": each["instance"]["history"][:1]}} for each in found]
 
-    def examples_to_explain(self, dataset, count, split):
-        """Dialogs up to the last sentence of the user."""
-        examples, found = dataset.splits[split], []
-        for number in evenly_spaced(len(examples), count):
-            dialog = examples.dialogs[number]
-            history = dataset.conversation(examples, dialog)[: dialog["turns"][-1] + 1]
-            example = {"title": f"{split}, dialog {number + 1}", "instance": {"history": history}}
-            found.append({**example, "expected": [dataset.world.candidates[dialog["answers"][-1]]]})
-        return found
+    def example(self, dataset, split, number):
+        """A dialog up to the last sentence of the user."""
+        dialog = split.dialogs[number]
+        history = dataset.conversation(split, dialog)[: dialog["turns"][-1] + 1]
+        return {"instance": {"history": history}, "expected": [dataset.world.candidates[dialog["answers"][-1]]]}
 
     def export_inputs(self, instance):
         names = {"history": "text", "speakers": "speaker"}

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from base.config import with_defaults
-from data.batching import batches_by_size, evenly_spaced
+from data.batching import batches_by_size
 from data.samples.__main__ import write_conversations
 from data.vocabulary import PADDING_ID
 from engine import task
@@ -32,7 +32,7 @@ class Training(with_defaults(task.Training, epochs=10.0, batch_size=64)):
 class GenerationTask(task.Task):
     """Response generation."""
 
-    name = "generation"
+    name, unit = "generation", "pair"
     Training = Training
     best_score = 1.0  # of 1 / perplexity
     options = ("decode", "reverse_run", "reverse_weight")
@@ -158,13 +158,10 @@ class GenerationTask(task.Task):
         caption = f"{unit}; BLEU by sacrebleu on these tokens, {compared}."
         return f"{counted}; {record.get('search', 'greedy search')}", caption
 
-    def examples(self, dataset, count=3, split="dev"):
-        pairs, found = dataset.splits[split], []
-        for row in evenly_spaced(len(pairs.source_texts), count):
-            said = *pairs.source_texts[row].split("\t"), pairs.target_texts[row]
-            *turns, target = (dataset.text.join(turn.split(" ")) for turn in said)
-            found.append({"title": f"{split}, pair {row + 1}", "instance": {"turns": turns}, "expected": [target]})
-        return found
+    def example(self, dataset, split, number):
+        said = *split.source_texts[number].split("\t"), split.target_texts[number]
+        *turns, target = (dataset.text.join(turn.split(" ")) for turn in said)
+        return {"instance": {"turns": turns}, "expected": [target]}
 
     def export_archive(self, run, model, vocabulary, decode=None):
         from tasks.generation.export import generation_archive  # needs TensorFlow, whatever Keras's backend

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from base.config import Positive, with_defaults
 from base.files import UserError
-from data.batching import batches_by_size, evenly_spaced
+from data.batching import batches_by_size
 from data.samples.reading_comprehension import write_squad
 from data.text_files import read_json
 from data.vocabulary import Vocabulary
@@ -43,7 +43,7 @@ class Training(with_defaults(task.Training, epochs=12.0, batch_size=60)):
 class ReadingComprehensionTask(task.Task):
     """Reading comprehension."""
 
-    name = "reading_comprehension"
+    name, unit = "reading_comprehension", "question"
     Training = Training
     groupings = ("question", "confidence")
     headline = METRICS
@@ -159,13 +159,9 @@ class ReadingComprehensionTask(task.Task):
         counts = record["counts"]
         return f"{counts['questions']:,} questions on {counts['contexts']:,} contexts", None
 
-    def examples(self, dataset, count=3, split="dev"):
-        questions, found = dataset.splits[split], []
-        for row in evenly_spaced(len(questions), count):
-            instance = {"passage": questions.texts[questions.context[row]], "question": questions.question_texts[row]}
-            title = f"{split}, question {row + 1}"
-            found.append({"title": title, "instance": instance, "expected": questions.answers[row]})
-        return found
+    def example(self, dataset, split, number):
+        instance = {"passage": split.texts[split.context[number]], "question": split.question_texts[number]}
+        return {"instance": instance, "expected": split.answers[number]}
 
     def export_archive(self, run, model, vocabulary):
         from tasks.reading_comprehension.export import reading_archive  # needs TensorFlow, whatever Keras's backend

@@ -13,7 +13,6 @@ from pydantic import Field
 
 from base.config import Positive, with_defaults
 from base.files import UserError
-from data.batching import evenly_spaced
 from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
 from engine import task
@@ -56,7 +55,7 @@ class Training(with_defaults(task.Training, validations_per_epoch=10.0)):
 class SelectionTask(task.Task):
     """Response selection."""
 
-    name = "selection"
+    name, unit = "selection", "context"
     Training = Training
     release_training = {"loss_clip": 10.0}  # the other defaults are the release's already
     best_score = 2.0
@@ -169,15 +168,12 @@ class SelectionTask(task.Task):
             caption += f"; contexts left out: {without[0]} without a positive, {without[1]} without a negative"
         return f"{counts['contexts']:,} contexts, {counts['lines']:,} lines", caption
 
-    def examples(self, dataset, count=3, split="dev"):
-        lines, vocabulary, found = dataset.splits[split], dataset.vocabulary, []
-        for number in evenly_spaced(len(lines.context_start), count) if vocabulary else ():
-            of_context = np.flatnonzero(lines.context == number)
-            candidates = as_texts(lines.responses, of_context, vocabulary)
-            instance = {"turns": as_texts(lines.turns, lines.turns_of(number), vocabulary), "candidates": candidates}
-            expected = list(itertools.compress(candidates, lines.label[of_context]))
-            found.append({"title": f"{split}, context {number + 1}", "instance": instance, "expected": expected})
-        return found
+    def example(self, dataset, split, number):
+        of_context = np.flatnonzero(split.context == number)
+        turns = as_texts(split.turns, split.turns_of(number), dataset.vocabulary)
+        candidates = as_texts(split.responses, of_context, dataset.vocabulary)
+        expected = list(itertools.compress(candidates, split.label[of_context]))
+        return {"instance": {"turns": turns, "candidates": candidates}, "expected": expected}
 
     def export_archive(self, run, model, vocabulary):
         from tasks.selection.export import selection_archive  # needs TensorFlow, whatever Keras's backend
