@@ -9,6 +9,7 @@ import re
 import sys
 from typing import NamedTuple
 
+import numpy as np
 from pydantic import ValidationError
 
 from base.config import Config, sentence
@@ -119,6 +120,11 @@ class Predictor(abc.ABC):
     @abc.abstractmethod
     def answer_with_attention(self, instance, details):
         """Makes the `Answer` and the attention maps of an `Instance`, as `explain` returns them."""
+
+
+def attention_map(title, rows, columns, weights, **group):
+    """One of the maps of `Predictor.explain`; `weights` are an array `(rows, columns)`."""
+    return {"title": title, "rows": rows, "columns": columns, "weights": np.asarray(weights).tolist(), **group}
 
 
 def _texts(value):

@@ -3,8 +3,6 @@
 import dataclasses
 import importlib
 
-from base import runtime
-
 
 @dataclasses.dataclass(frozen=True)
 class ModelEntry:
@@ -46,12 +44,3 @@ MODELS = {
     "seq2seq": ModelEntry("models.seq2seq", "Seq2Seq", task="generation", gains_in_bfloat16=True),
     "supervised-embeddings": ModelEntry("models.memn2n", "SupervisedEmbeddings", task="dialog"),
 }
-
-
-def __getattr__(name):
-    """`from models import DAM, DAMConfig`: a class of a row of `MODELS`, imported when it is first asked for."""
-    for entry in MODELS.values():
-        if name in (entry.name, f"{entry.name}Config"):
-            runtime.prepare()  # before Keras loads TensorFlow
-            return getattr(importlib.import_module(entry.module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ from base.files import UserError
 from data.corpora.babi_dialog import SILENCE
 from data.text_files import read_lines
 from data.vocabulary import SPECIALS
-from engine.predictor import Predictor, Size, in_brackets
+from engine.predictor import Predictor, Size, attention_map, in_brackets
 from engine.task import check_fields
 from tasks.dialog.action_mask import READS, load_mask
 from tasks.dialog.data import PHRASES, DialogSplit, World
@@ -162,10 +162,9 @@ class DialogPredictor(Predictor):
         hops = [f"hop {hop + 1}" for hop in range(len(weights))]
         heads = [f"head {head + 1}" for head in range(weights.shape[1])]
         rows = [f"{speaker}: {text}" for speaker, text in said[:-1]]
-        maps = [{"title": "memories", "rows": rows, "columns": hops, "weights": weights.mean(axis=1).T.tolist()}]
+        maps = [attention_map("memories", rows, hops, weights.mean(axis=1).T)]
         for hop, of_hop_HM in zip(hops, weights if details else [], strict=False):
-            shown = {"rows": rows, "columns": heads, "weights": of_hop_HM.T.tolist()}
-            maps.append({"group": "heads", "title": hop, **shown})
+            maps.append(attention_map(hop, rows, heads, of_hop_HM.T, group="heads"))
         return answer, maps
 
     def _answer(self, turns):

@@ -13,7 +13,7 @@ from base.files import UserError
 from data.sequences import Sequences, stack
 from data.vocabulary import EOS_ID, UNK_ID
 from engine.devices import choose_xla
-from engine.predictor import Predictor, Size, in_brackets
+from engine.predictor import Predictor, Size, attention_map, in_brackets
 from engine.task import check_fields
 from models.decoding import Decoding, write
 from tasks.generation.data import MAX_SOURCE, TextSettings
@@ -164,7 +164,7 @@ class GenerationPredictor(Predictor):
         """The attention of a reply as `explain` returns it."""
         rows = words_of(ids, self.vocabulary)
         rows += ["_EOS_"] * (len(weights) - len(rows))
-        return [{"title": "source", "rows": rows, "columns": source, "weights": weights}] if weights else []
+        return [attention_map("source", rows, source, weights)] if weights else []
 
 
 def _kind(decoding):

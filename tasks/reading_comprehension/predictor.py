@@ -20,7 +20,7 @@ from base.files import UserError
 from data.corpora.squad import TOKEN, tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
-from engine.predictor import Predictor, Size, in_brackets
+from engine.predictor import Predictor, Size, attention_map, in_brackets
 from engine.task import check_fields
 from layers.masking import LOWEST
 from models.bidaf import best_spans
@@ -163,7 +163,7 @@ class ReadingComprehensionPredictor(Predictor):
         window = best_apart(spans, 1)[0].window
         p_2W = scipy.special.softmax(logits[window], axis=1)
         words = _words(instance.passage)[window.first : window.end]
-        maps = [{"title": "probabilities", "rows": ["start", "end"], "columns": words, "weights": p_2W.tolist()}]
+        maps = [attention_map("probabilities", ["start", "end"], words, p_2W)]
         if self.model.config.attention != "dynamic":
             maps += self._flow(_split_of(asked, [window]), words, _words(instance.question))
         return self._answer(asked, 0, spans, logits), maps
@@ -174,13 +174,8 @@ class ReadingComprehensionPredictor(Predictor):
         flow, (inputs, _) = self.model.get_layer("attention_flow"), split.collate([0])
         S_TJ = np.asarray(flow.similarity(*self._encoder.predict_on_batch(inputs))[0], np.float64)
         a_TJ, b_T = scipy.special.softmax(S_TJ, axis=1), scipy.special.softmax(S_TJ.max(axis=1))
-        c2q = {"title": "passage attends to question", "rows": words, "columns": question, "weights": a_TJ.tolist()}
-        q2c = {
-            "title": "question attends to passage",
-            "rows": ["question"],
-            "columns": words,
-            "weights": [b_T.tolist()],
-        }
+        c2q = attention_map("passage attends to question", words, question, a_TJ)
+        q2c = attention_map("question attends to passage", ["question"], words, b_T[None])
         return [c2q] * flow.c2q + [q2c] * flow.q2c
 
     @functools.cached_property

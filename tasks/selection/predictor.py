@@ -14,7 +14,7 @@ from base.config import Config
 from base.files import UserError
 from data.tokenizers import words_of
 from engine.parallel import compile_for_all_sizes
-from engine.predictor import Predictor, Size, in_brackets
+from engine.predictor import Predictor, Size, attention_map, in_brackets
 from engine.run import VOCABULARY
 from tasks.selection.data import text_settings
 from tasks.selection.scoring import score
@@ -145,9 +145,8 @@ class Matching:
 
         def add(group, title, rows, columns, weights):
             if rows and columns:
-                weights = _array(weights)[: len(rows), : len(columns)].tolist()  # without padding
-                named = {"group": group} if group else {}
-                groups[group].append({**named, "title": title, "rows": rows, "columns": columns, "weights": weights})
+                weights, named = _array(weights)[: len(rows), : len(columns)], {"group": group} if group else {}
+                groups[group].append(attention_map(title, rows, columns, weights, **named))  # without padding
 
         values = self._values.predict_on_batch(inputs)
         matches = {name: _array(M)[0, 0] for name, M in values["M"].items()}
