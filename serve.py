@@ -1,7 +1,6 @@
 """Serves trained models: REST for programs, pages for people.
 
 python serve.py                              # all models of pretrained/ and runs/, and that of make demo
-python serve.py --samples                    # trains a small model of each kind first, in some minutes
 python serve.py --run=dam=runs/dam --index=dam=build/index --run=reader=runs/bidaf --port=8501
 python serve.py --run=dam=runs/dam --ray --replicas=dam=1:4      # Ray Serve; needs the extra `ray`
 """
@@ -12,7 +11,6 @@ import os
 import pathlib
 import re
 import socket
-import subprocess
 import sys
 
 from absl import flags
@@ -29,7 +27,6 @@ flags.DEFINE_multi_string(
     "NAME=DIR, or DIR of a single model: index of tools.build_index, which finds candidates if a request has none; "
     "default: `index` in its run directory, or one of its `pairs`, built in ~/.cache/colloquy.",
 )
-flags.DEFINE_bool("samples", False, "Trains a small model of each kind first, on the embedded samples, into runs/.")
 flags.DEFINE_string("host", "127.0.0.1", "Address to listen on; 0.0.0.0: all addresses of this machine.")
 flags.DEFINE_integer("port", 8501, "Port to listen at.", lower_bound=0, upper_bound=65535)
 LIMITS = ("batch_milliseconds", "max_batch", "max_queue", "timeout_seconds", "max_body_bytes", "max_tokens", "max_work")
@@ -43,25 +40,6 @@ flags.DEFINE_bool("ray", False, "Serves by Ray Serve, on the cluster of RAY_ADDR
 flags.DEFINE_multi_string("replicas", [], "With --ray, NAME=FEWEST:MOST or NAME=N: replicas of a model; N: of each.")
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
-SAMPLES = {
-    "sample-dam": ["--model=dam"],
-    "sample-reader": ["--model=bidaf", "--epochs=7", "--set=hidden=32", "--set=character_filters=16"],
-    "sample-talk": ["--model=seq2seq", "--epochs=4", "--set=hidden=128"],
-    "sample-booking": ["--model=entity-memma", "--epochs=8"],
-}
-"""Models that `--samples` trains: run directory in `runs/`, and flags of train.py."""
-
-
-def train_samples():
-    """Trains and scores the models of `SAMPLES` that are not in `runs/` yet."""
-    for name, arguments in SAMPLES.items():
-        run = pathlib.Path("runs", name)
-        if not (run / "metrics.json").is_file():
-            arguments = ["--resume"] if (run / "last.npz").is_file() else arguments
-            for command in (["train.py", *arguments, f"--workdir={run}"], ["evaluate.py", f"--run={run}"]):
-                print(f"python {' '.join(command)}", flush=True)
-                if subprocess.run([sys.executable, *command], check=False).returncode:
-                    raise UserError(f"this failed: python {' '.join(command)}")
 
 
 def found_models():
@@ -106,10 +84,7 @@ def chosen_models():
     """`{name: (path, path of its index or None)}` of the models to serve."""
     paths = by_name("run", FLAGS.run) or found_models()
     if not paths:
-        raise UserError(
-            "there is no trained model in pretrained/ or runs/: `python serve.py --samples` trains a small one of each "
-            "kind in some minutes, train.py your own"
-        )
+        raise UserError("there is no trained model in pretrained/ or runs/: train.py trains one")
     only = f"{next(iter(paths))}=" if len(paths) == 1 else ""
     indexes = by_name("index", [each if "=" in each else only + each for each in FLAGS.index], paths)
     return {name: (path, indexes.get(name)) for name, path in paths.items()}
@@ -175,9 +150,6 @@ def access_of_flags():
 
 
 def main():
-    if FLAGS.samples:
-        cli.refuse_flags(["run"], "--samples, which serves all runs in runs/")
-        train_samples()
     limits, access, cpus = limits_of_flags(), access_of_flags(), runtime.available_cpus()
     runtime.prepare(max(1, cpus // 2), operations=4 * cpus)  # so that an operation of a large request leaves room
     if FLAGS.ray:

@@ -3,7 +3,6 @@
 import importlib.util
 import shutil
 import socket
-import subprocess
 
 import pytest
 from absl import flags
@@ -31,7 +30,7 @@ def check(expected, function, *arguments):
 
 def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path, capsys):
     assert serve.found_models() == {}
-    with pytest.raises(UserError, match=r"no trained model in pretrained/ or runs/: `python serve.py --samples`"):
+    with pytest.raises(UserError, match=r"no trained model in pretrained/ or runs/: train.py trains one"):
         serve.load_models()
     for place in ("pretrained/dam", "runs/dam", "runs/broken", "build/demo/run"):
         shutil.copytree(trained_selection.path, tmp_path / place)
@@ -83,20 +82,6 @@ def test_without_ray_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with flagsaver.flagsaver(run=["m=x"]), pytest.raises(UserError, match=r"pip install -e '\.\[ray\]'"):
         serve.serve_on_ray(None, None)
-
-
-def test_samples_are_trained_and_scored_once(tmp_path, monkeypatch):
-    called, done = [], subprocess.CompletedProcess([], 0)
-    monkeypatch.setattr(subprocess, "run", lambda command, check: called.append(command[1:]) or done)
-    for file in ("sample-dam/metrics.json", "sample-talk/last.npz"):
-        (tmp_path / "runs" / file).parent.mkdir(parents=True)
-        (tmp_path / "runs" / file).touch()
-    serve.train_samples()
-    assert ["evaluate.py", "--run=runs/sample-reader"] in called
-    assert ["train.py", "--resume", "--workdir=runs/sample-talk"] in called
-    assert not any("sample-dam" in word for command in called for word in command)
-    trained = [command for command in called if command[0] == "train.py"]
-    assert len(trained) == len(serve.SAMPLES) - 1 and "--model=bidaf" in trained[0]
 
 
 @pytest.mark.parametrize(
