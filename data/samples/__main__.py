@@ -6,17 +6,15 @@ python -m data.samples --task=selection --out=build/sample/raw --seed=1
 from absl import flags
 
 from base.cli import run
-from base.files import UserError
 from data.samples.dialog import write_babi
 from data.samples.reading_comprehension import write_squad
 from data.samples.selection import write_smn
 from data.samples.talk import simulate
-from data.samples.world import check_held_out, write_entries
+from data.samples.world import write_entries
 
 
 def write_conversations(directory, count=2500, seed=1, held_out=250):
     """Writes conversations to `train.txt` and `dev.txt` in the format of `data.corpora.conversations`."""
-    check_held_out(held_out, count)
     lines = ["\t".join(turn.text for turn in turns) + "\n" for turns in simulate(count, seed)]
     return write_entries(directory, {"train.txt": lines[:-held_out], "dev.txt": lines[-held_out:]})
 
@@ -32,11 +30,7 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    sizes = {name: FLAGS[name].value for name in ("count", "held_out") if FLAGS[name].present}
-    try:
-        written = SAMPLES[FLAGS.task](FLAGS.out, seed=FLAGS.seed, **sizes)
-    except (ValueError, OSError) as error:
-        raise UserError(str(error)) from error
+    written = SAMPLES[FLAGS.task](FLAGS.out, seed=FLAGS.seed)
     print(f"Wrote {FLAGS.out}: " + ", ".join(f"{name} {count:,}" for name, count in written.items()))
 
 
@@ -44,6 +38,4 @@ if __name__ == "__main__":
     flags.DEFINE_enum("task", None, list(SAMPLES), "Task of the sample.", required=True)
     flags.DEFINE_string("out", None, "Directory to write the files to.", required=True)
     flags.DEFINE_integer("seed", 1, "The same seed writes the same files.")
-    flags.DEFINE_integer("count", None, "Conversations, dialogs or passages to simulate; default: the sample's size.")
-    flags.DEFINE_integer("held_out", None, "Contexts, dialogs, conversations or passages in each of dev and test.")
     run(main)

@@ -12,16 +12,7 @@ import random
 
 from data.corpora.babi_dialog import SILENCE
 from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES, wanted
-from data.samples.world import (
-    BOOKING,
-    SEARCH,
-    check_held_out,
-    draw_wishes,
-    other_value,
-    restaurants,
-    tokenize,
-    write_entries,
-)
+from data.samples.world import BOOKING, SEARCH, draw_wishes, other_value, restaurants, tokenize, write_entries
 
 NAMES = ("dialog-babi-task1-sample-trn.txt", "dialog-babi-task1-sample-dev.txt", "dialog-babi-task1-sample-tst.txt")
 """Files of train, dev and test."""
@@ -185,7 +176,6 @@ def _candidates(dialogs, world):
 
 def write_babi(directory, count=600, seed=1, held_out=100):
     """Writes the files `NAMES`, `CANDIDATES` and `KNOWLEDGE`."""
-    check_held_out(held_out, count, 2)
     dialogs, world, train = simulate_dialogs(count, seed), restaurants(seed), count - 2 * held_out
     parts = dialogs[:train], dialogs[train:-held_out], dialogs[-held_out:]
     files = {

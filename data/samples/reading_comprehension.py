@@ -14,7 +14,7 @@ import numpy as np
 from base.files import atomic_directory
 from data.corpora.squad import tokenize
 from data.samples.wording import only, read
-from data.samples.world import Restaurant, check_held_out, restaurants
+from data.samples.world import Restaurant, restaurants
 
 FILES = {"train": "train-v1.1.json", "dev": "dev-v1.1.json"}
 VECTORS, DIMENSION = "vectors.npz", 50
@@ -132,7 +132,6 @@ def _paragraph(passage, name):
 
 def write_squad(directory, count=2100, seed=1, held_out=100):
     """Writes questions on passages to `FILES`, and random vectors of the lower-case tokens of train to `VECTORS`."""
-    check_held_out(held_out, count)
     counts = {"train": count - held_out, "dev": held_out}
     splits = {split: simulate_passages(count, seed, split) for split, count in counts.items()}
     texts = [text for p in splits["train"] for text in (p.text, *(question for question, *_ in p.questions))]

@@ -67,8 +67,6 @@ def simulate(count, seed=1):
     Hello. I want a table at the Salted Spoon for two on Thursday.
     Let us see. What name shall I put down?
     """
-    if count < 1:
-        raise ValueError(f"At least one conversation is needed. Received: conversations={count}")
     world = restaurants(seed)
     rng, other = random.Random(f"conversations {seed}"), random.Random(f"misreadings {seed}")
     found = {}

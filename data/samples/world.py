@@ -84,12 +84,6 @@ def tokenize(text):
     return " ".join(re.findall(r"\w+(?:['-]\w+)*|[^\w\s]", text.lower()))
 
 
-def check_held_out(held_out, count, splits=1):
-    if not 1 <= held_out < count / splits:
-        limit = f"count / {splits}" if splits > 1 else "count"
-        raise ValueError(f"held_out must be in [1, {limit}). Received: held_out={held_out}, count={count}")
-
-
 def write_entries(directory, files):
     """Writes text files from `{name: entries with their line ends}` into a new directory; returns their sizes."""
     with atomic_directory(directory) as staging:
