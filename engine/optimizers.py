@@ -1,6 +1,6 @@
 """Optimizers missing from Keras: Adam for word vectors, Adam with two learning rates; linear decay, averaged weights.
 
-Shape suffixes:  U distinct rows of a batch   D features
+Shape suffixes:  V rows of a table   U distinct rows of a batch   D features
 """
 
 import contextlib
@@ -48,37 +48,7 @@ def _copy(values, variables):
         variable.assign(np.array(value))  # JAX deletes what a step was given, so no two variables may share an array
 
 
-class OneOpAdam(keras.optimizers.Adam):
-    """`keras.optimizers.Adam` without `amsgrad`; on TensorFlow one operation updates a variable, not eleven."""
-
-    def update_step(self, gradient, variable, learning_rate):
-        if keras.config.backend() != "tensorflow":
-            super().update_step(gradient, variable, learning_rate)
-            return
-        import tensorflow as tf
-
-        beta1_power, beta2_power = self._powers(variable.dtype)
-        var, m, v = (_tensorflow_variable(x).handle for x in (variable, *moments_of(self, variable)))
-        tf.raw_ops.ResourceApplyAdam(
-            var=var,
-            m=m,
-            v=v,
-            beta1_power=beta1_power,
-            beta2_power=beta2_power,
-            lr=ops.cast(learning_rate, variable.dtype),
-            beta1=self.beta_1,
-            beta2=self.beta_2,
-            epsilon=self.epsilon,
-            grad=ops.cast(gradient, variable.dtype),
-        )
-
-    def _powers(self, dtype):
-        """`beta_1^t` and `beta_2^t` in step t."""
-        step = ops.cast(self.iterations + 1, dtype)
-        return [ops.power(ops.cast(beta, dtype), step) for beta in (self.beta_1, self.beta_2)]
-
-
-class LazyAdam(OneOpAdam):
+class LazyAdam(keras.optimizers.Adam):
     """Adam (Kingma and Ba 2015) that moves only the rows of a table of word vectors that a batch uses.
 
     A gradient that is a list of rows, as `layers.word_embedding.WordEmbedding` gives it under `sparse_gradient` on
@@ -100,27 +70,20 @@ class LazyAdam(OneOpAdam):
 
         def move(table, change):
             """Adds `change` of some rows to these rows; returns their new values."""
-            now_UD = tf.gather(_tensorflow_variable(table), rows_U)  # reads the rows, not the table
+            values_VD = table.value if isinstance(table, keras.Variable) else table
+            now_UD = tf.gather(values_VD, rows_U)  # reads the rows, not the table
             change_UD = change(now_UD)
             self.assign_add(table, tf.IndexedSlices(change_UD, rows_U))
             return now_UD + change_UD
 
-        m, v = moments_of(self, variable)
-        beta_1_power, beta_2_power = self._powers(variable.dtype)
-        rate = ops.cast(learning_rate, variable.dtype) * ops.sqrt(1 - beta_2_power) / (1 - beta_1_power)
+        index = self._get_variable_index(variable)
+        m, v = self._momentums[index], self._velocities[index]  # the names that Keras 3.15 has for Adam's moments
+        t = ops.cast(self.iterations + 1, variable.dtype)
+        correction = ops.sqrt(1 - ops.power(self.beta_2, t)) / (1 - ops.power(self.beta_1, t))
+        rate = ops.cast(learning_rate, variable.dtype) * correction
         m_UD = move(m, lambda m: (g_UD - m) * (1 - self.beta_1))
         v_UD = move(v, lambda v: (ops.square(g_UD) - v) * (1 - self.beta_2))
         move(variable, lambda _: -rate * m_UD / (ops.sqrt(v_UD) + self.epsilon))
-
-
-def moments_of(adam, variable):
-    """Adam's running means of a variable's gradient and of its square, by the names that Keras 3.15 has for them."""
-    index = adam._get_variable_index(variable)
-    return adam._momentums[index], adam._velocities[index]
-
-
-def _tensorflow_variable(variable):
-    return variable.value if isinstance(variable, keras.Variable) else variable
 
 
 def sum_by_row(gradient):
@@ -134,7 +97,7 @@ def sum_by_row(gradient):
     return tf.IndexedSlices(values_UD, rows_U, gradient.dense_shape)
 
 
-class TwoRateAdam(OneOpAdam):
+class TwoRateAdam(keras.optimizers.Adam):
     """Adam with `decoder_rate` times the learning rate in the decoder and its output; not for shared embeddings."""
 
     def __init__(self, *args, decoder_rate=1.0, **kwargs):

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from engine.optimizers import LazyAdam, OneOpAdam
+from engine.optimizers import LazyAdam, TwoRateAdam
 from layers.word_embedding import WordEmbedding
 from models.dam import DAMConfig
 from tasks import TASKS
@@ -29,7 +29,7 @@ def table(seed=0):
     return np.random.default_rng(seed).normal(size=(V, D)).astype("float32")
 
 
-@pytest.mark.parametrize("kind", [LazyAdam, OneOpAdam])
+@pytest.mark.parametrize("kind", [LazyAdam, TwoRateAdam])
 def test_with_dense_gradients_it_is_adam(kind):
     batches = [[1, 2, 2], [3, 3, 0], [5]]
     exact = train(keras.optimizers.Adam(0.1, clipvalue=0.5), False, batches, table())
@@ -60,4 +60,4 @@ def test_it_is_lazy_only_where_the_model_asks():
     for lazy in (False, True):
         config = DAMConfig(vocabulary_size=V, embedding_dim=D, lazy_embedding=lazy)
         adam = TASKS["selection"].optimizer(TASKS["selection"].Training(), 7, config)
-        assert type(adam) is (LazyAdam if lazy else OneOpAdam)
+        assert type(adam) is (LazyAdam if lazy else keras.optimizers.Adam)

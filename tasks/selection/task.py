@@ -17,7 +17,7 @@ from data.samples.selection import write_smn
 from data.word_vectors import scale_to_norm
 from engine import task
 from engine.evaluate import mean_of_logits
-from engine.optimizers import LazyAdam, OneOpAdam, averaging
+from engine.optimizers import LazyAdam, averaging
 from tasks.selection import scoring
 from tasks.selection import split as batches
 from tasks.selection.data import as_texts, load_dataset, text_settings
@@ -111,7 +111,7 @@ class SelectionTask(task.Task):
         schedule = keras.optimizers.schedules.ExponentialDecay(
             training.learning_rate, training.decay_steps, training.decay_rate, staircase=True
         )
-        adam = LazyAdam if getattr(config, "lazy_embedding", False) else OneOpAdam
+        adam = LazyAdam if getattr(config, "lazy_embedding", False) else keras.optimizers.Adam
         return adam(schedule, epsilon=1e-8, clipvalue=training.gradient_clip or None, **averaging(training.ema))
 
     def loss(self, training):
