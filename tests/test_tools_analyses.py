@@ -31,7 +31,7 @@ def test_one_run_by_groups_of_its_examples(trained_selection, trained_reading_co
     turns = [row["turns"] for row in found["rows"]]
     assert turns == sorted(turns, key=lambda name: int(name.rstrip("+")))
     assert "R10@1" in printed and (tmp_path / "words.png").exists()
-    _, [found] = analyse(trained_reading_comprehension.path, "question", tmp_path, "--metric=EM")
+    _, [found] = analyse(trained_reading_comprehension.path, "question", tmp_path)
     assert [(row["question"], row["n"]) for row in found["rows"]] == [("where", 6)]
 
 

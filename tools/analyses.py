@@ -27,7 +27,6 @@ flags.DEFINE_string("run", None, "Run directory, or a quoted pattern of several.
 flags.DEFINE_list("by", None, "Groupings of examples, or settings in which the runs differ.", required=True)
 flags.DEFINE_string("split", "dev", "Split that is scored.")
 flags.DEFINE_string("data", None, "Prepared dataset; default: the one that a run was trained on.")
-flags.DEFINE_string("metric", None, "Metric to plot; default: the first of the task's.")
 flags.DEFINE_string("out", "build/analyses", "Directory of plots and numbers.")
 
 
@@ -51,9 +50,7 @@ def main():
     analyses |= {name: by_setting(runs, name, FLAGS.split) for name in FLAGS.by if name not in groupings}
     for name, groups in analyses.items():
         known = list(groups[0]["metrics"])
-        metric = FLAGS.metric or next(each for each in (*task.headline, *known) if each in known)
-        if metric not in known:
-            raise UserError(f"--metric expects one of {', '.join(known)}. Received: {metric}")
+        metric = next(each for each in (*task.headline, *known) if each in known)
         label = "group" if name in known else name
         rows = [{label: each["group"], "n": each["examples"], **each["metrics"]} for each in groups]
         path = pathlib.Path(FLAGS.out) / f"{name}.json"
@@ -75,8 +72,7 @@ def by_setting(runs, field, split):
         settings = {**run.record["config"], **run.record["training"], "recipe": run.record["recipe"]}
         if field not in settings:
             raise UserError(f"{run.path} has no setting {field}, nor are its examples grouped by it")
-        file = run.path / "metrics.json"
-        found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        found = run.metrics()
         if split not in found:
             raise UserError(f"{run.path} has no metrics of {split}: evaluate.py --run={run.path} --split={split} first")
         measured.setdefault(settings[field], []).append(found[split]["metrics"])
