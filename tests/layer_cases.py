@@ -241,7 +241,7 @@ CASES = {
     "OrderedWords, attention": case(
         OrderedWords, V, 3 * D, J, "attention", 3, False, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}
     ),
-    "PositionalEncoding": case(PositionalEncoding, J, 7.0, inputs={"x": floats(B, T, S, D)}, pads={"x": [2]}),
+    "PositionalEncoding": case(PositionalEncoding, J, inputs={"x": floats(B, T, S, D)}, pads={"x": [2]}),
     **{
         f"RecurrentEncoder {cell} {merge}": case(
             RecurrentEncoder, cell, 2 * D, 2, True, merge, 0.3, inputs=WORDS, **OWN
@@ -252,7 +252,7 @@ CASES = {
     **{f"RecurrentDecoder {kind}": decoder(kind) for kind in ("none", *BEFORE, *AFTER)},
     "RecurrentDecoder lstm, all": decoder("additive", cell="lstm", output="all", dropout=0.3),
     "ReversibleWordEmbedding": case(ReversibleWordEmbedding, V, D, inputs={"inputs": floats(B, T, D), "scored": V}),
-    "SelfAttention": case(SelfAttention, "glorot", inputs=WORDS, counts="mask", **OWN),
+    "SelfAttention": case(SelfAttention, inputs=WORDS, counts="mask", **OWN),
     "SentenceGRU": case(SentenceGRU, V, D, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}),
     "SentenceGRU, frozen": case(SentenceGRU, V, D, False, inputs={"ids": ids(B, S)}),
     **{

@@ -135,7 +135,7 @@ LOOPS = {
     "MemoryAttention": hops_in_loops,
     "OrderedWords": rows(ref.ordered_in_loops),
     "PositionalEncoding": lambda layer, b, x: [
-        x[b] + layer.weight_K.numpy()[:S, None] * ref.signal_in_loops(S, D, 7.0)
+        x[b] + layer.weight_K.numpy()[:S, None] * ref.signal_in_loops(S, D, 10.0)
     ],
     "RecurrentEncoder": lambda layer, b, x, mask: recurrent.encode_in_loops(x[b][mask[b]].astype("float64"), layer),
     "RecurrentDecoder": lambda layer, b, y, memory, mask, states: recurrent.decode_in_loops(
