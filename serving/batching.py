@@ -41,7 +41,7 @@ class Batched:
         """Gets ready to answer."""
 
     async def summary(self):
-        """What is known without loading the model, and whether it is `ready`."""
+        """The facts known without loading the model, and whether it is `ready`."""
         return await asyncio.to_thread(self._model.summary)
 
     async def metadata(self):

@@ -87,7 +87,7 @@ class Served:
         predictor.predict(instances)
 
     def summary(self):
-        """What is known without loading the model, and whether it is `ready`."""
+        """The facts known without loading the model, and whether it is `ready`."""
         return {**self._facts(None), "ready": self.ready}
 
     @functools.cached_property
