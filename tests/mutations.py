@@ -63,7 +63,7 @@ MUTATIONS = {
     "models/memn2n.py": [("(R(read_BTD), q_BTD)", "(R(read_BTD), read_BTD)", f"{ARTICLE} and memn2n")],
     "models/seq2seq.py": [("scored=c.vocabulary_size + 1", "scored=c.vocabulary_size", f"{ARTICLE} and seq2seq")],
     "models/decoding.py": [("t >= d.min_length", "t > d.min_length", "models_decoding.py")],
-    "metrics/ranking.py": [("chance * (rank <= k)", "chance * (rank < k)", "metrics_ranking.py")],
+    "metrics/ranking.py": [("positive * (rank <= k)", "positive * (rank < k)", "metrics_ranking.py")],
     "metrics/reading_comprehension.py": [
         (
             "/ len(predicted), common / len(right)",
