@@ -12,7 +12,6 @@ are read without trust: a wrong or missing one is a `UserError` of one sentence,
 
 import contextlib
 import dataclasses
-import json
 import pathlib
 import re
 
@@ -24,7 +23,7 @@ from base.config import Config
 from base.files import UserError
 from data import pickles
 from data.corpora import CORPORA
-from data.text_files import in_one_line, read_json
+from data.text_files import in_one_line, read_json, write_json
 from data.vocabulary import SPECIALS, Vocabulary
 
 FACTS, VOCABULARY, VECTORS = "dataset.json", "vocabulary.txt", "word_embedding.pkl"
@@ -65,8 +64,7 @@ def write(directory, files, corpus, source, settings, statistics, *, name=None, 
         else:
             with open(directory / file, "w", encoding="utf-8", newline="\n") as out:
                 out.writelines(f"{line}\n" for line in content)
-    with open(directory / FACTS, "w", encoding="utf-8") as out:
-        json.dump(facts, out, indent=1, ensure_ascii=False)
+    write_json(directory / FACTS, facts)
 
 
 def print_summary(statistics):

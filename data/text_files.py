@@ -14,7 +14,7 @@ import zlib
 from pydantic import TypeAdapter, ValidationError
 
 from base.config import sentence
-from base.files import UserError
+from base.files import UserError, atomic_file
 
 MAX_LINE = 2**20
 """Bytes of a line."""
@@ -151,6 +151,12 @@ def read_json(path, kind=None):
     except ValueError as error:
         raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error)}") from error
     return value if kind is None else validated(path, kind, value)
+
+
+def write_json(path, value):
+    """Writes a JSON file as `base.files.atomic_file` does."""
+    with atomic_file(path) as file:
+        json.dump(value, file, indent=1, ensure_ascii=False)
 
 
 def validated(path, kind, value):

@@ -1,12 +1,12 @@
 """Pictures of attention: in the terminal, as PNG and as JSON; the maps are those of `Predictor.explain`."""
 
-import json
 import pathlib
 import warnings
 
 from rich.text import Text
 
 from base.files import UserError, atomic_file
+from data.text_files import write_json
 
 SHADES = " .:-=+*#%@"  # readable in a terminal without colours, and in a file
 CJK_FONTS = "Noto Sans CJK SC", "Source Han Sans SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "SimHei"
@@ -27,8 +27,7 @@ def explain_examples(predictor, examples, out, console):
         if not answer["attention"]:
             raise UserError(f"{example['title']}: this model has no attention to show")
         file = pathlib.Path(out) / f"example-{number}.json"
-        with atomic_file(file) as written:
-            json.dump({**example, "answer": answer}, written, indent=1, ensure_ascii=False)
+        write_json(file, {**example, "answer": answer})
         draw(answer["attention"], file.with_suffix(".png"), example["title"])
         console.print(f"\n{example['title']}", style="bold")
         for each in answer["attention"]:

@@ -31,7 +31,7 @@ import numpy as np
 
 from base.config import make_config
 from base.files import CHECKSUMS, UserError, atomic_file, check_output, checksum, checksums_of, publish, writing
-from data.text_files import read_json, read_lines, validated
+from data.text_files import read_json, read_lines, validated, write_json
 from data.vocabulary import Vocabulary
 from engine.records import AnyTraining, Example, Record, Result, Row, State
 from models import MODELS
@@ -129,7 +129,7 @@ class Run:
     def update(self, changes):
         """Changes entries of `config.json`."""
         self.record.update(changes)
-        self._write(CONFIG, self.record)
+        write_json(self.path / CONFIG, self.record)
 
     def saved(self):
         """True if weights or a state were saved."""
@@ -137,7 +137,7 @@ class Run:
 
     def seal(self):
         """Writes the checksums of all files that answers depend on; `open` refuses a run that differs from them."""
-        self._write(CHECKSUMS, checksums_of(self.path, without=UNSEALED))
+        write_json(self.path / CHECKSUMS, checksums_of(self.path, without=UNSEALED))
 
     # === Weights and state ===
 
@@ -219,7 +219,7 @@ class Run:
         try:
             yield temporary
             known = self._checksums()
-            self._write(CHECKSUMS, {**known, name: [*known.get(name, [])[-1:], checksum(temporary)]})
+            write_json(self.path / CHECKSUMS, {**known, name: [*known.get(name, [])[-1:], checksum(temporary)]})
             publish(temporary, self.path / name)
         except OSError as error:
             raise UserError(f"{self.path / name} cannot be written: {error.strerror or error}") from error
@@ -272,7 +272,7 @@ class Run:
 
     def save_examples(self, examples):
         """Writes `examples.json`; see `engine.task.Task.examples`."""
-        self._write(EXAMPLES, examples)
+        write_json(self.path / EXAMPLES, examples)
 
     def examples(self):
         """The contents of `examples.json`; empty in a run without it."""
@@ -286,7 +286,7 @@ class Run:
         """Sets the entry of `split` in `metrics.json`; that of a published model stays as its card says."""
         metrics = self.metrics()
         if split not in metrics or self.dataset["path"] is not None:
-            self._write(METRICS, {**metrics, split: result})
+            write_json(self.path / METRICS, {**metrics, split: result})
 
     def _read(self, name, kind, default=None):
         """The contents of a JSON file, which are of a `kind`; `default` without it."""
@@ -296,10 +296,6 @@ class Run:
         value = read_json(file)
         validated(file, kind, value)
         return value
-
-    def _write(self, name, value):
-        with atomic_file(self.path / name) as file:
-            json.dump(value, file, indent=1, ensure_ascii=False)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ measured are then averaged over the runs of a group. OUT gets BY.png and BY.json
 """
 
 import glob
-import json
 import pathlib
 import statistics
 import textwrap
@@ -20,6 +19,7 @@ from absl import flags
 
 from base import cli
 from base.files import UserError, atomic_file
+from data.text_files import write_json
 from metrics.tables import markdown
 
 FLAGS = flags.FLAGS
@@ -54,9 +54,7 @@ def main():
         label = "group" if name in known else name
         rows = [{label: each["group"], "n": each["examples"], **each["metrics"]} for each in groups]
         path = pathlib.Path(FLAGS.out) / f"{name}.json"
-        with atomic_file(path) as file:
-            found = {"by": name, "split": FLAGS.split, "runs": paths, **provenance(), "rows": rows}
-            json.dump(found, file, indent=1, ensure_ascii=False)
+        write_json(path, {"by": name, "split": FLAGS.split, "runs": paths, **provenance(), "rows": rows})
         draw(rows, metric, path.with_suffix(".png"))
         lines = [[row[label], f"{row['n']:,}", *(f"{np.ravel(row[each])[0]:.4f}" for each in known)] for row in rows]
         print(f"{markdown(list(rows[0]), lines)}\n{path.with_suffix('.png')}")

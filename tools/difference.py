@@ -8,14 +8,13 @@ Each pattern names a model's answers to the same responses, a file per seed; a d
 """
 
 import glob
-import json
 
 import numpy as np
 from absl import flags
 
 from base import cli
-from base.files import UserError, atomic_file
-from data.text_files import read_lines
+from base.files import UserError
+from data.text_files import read_lines, write_json
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("of", None, "Files of evaluate.py --scores_out, dialog models: a quoted pattern.", required=True)
@@ -34,8 +33,7 @@ def main():
     print(f"{points:+.2f} points, 95 per cent interval {low:+.2f} to {high:+.2f}, over {len(sizes):,} dialogs")
     if FLAGS.out:
         found = {"points": points, "low": low, "high": high, "dialogs": len(sizes), "seeds": [len(files), len(others)]}
-        with atomic_file(FLAGS.out) as file:
-            json.dump({**provenance(), **found}, file, indent=1)
+        write_json(FLAGS.out, {**provenance(), **found})
 
 
 def read(pattern):

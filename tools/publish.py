@@ -20,6 +20,7 @@ from base import cli
 from base.config import make_config, parse_assignments
 from base.files import CHECKSUMS, UserError, atomic_directory
 from data.corpora import smn
+from data.text_files import write_json
 from metrics.tables import markdown
 
 FLAGS = flags.FLAGS
@@ -42,7 +43,7 @@ def main():
             _save_pairs(FLAGS.pairs, directory / "pairs")
         halve(run.path / BEST, directory / BEST)
         record = {**run.record, "dataset": {**run.dataset, "path": None}, "config": config.to_json()}
-        (directory / CONFIG).write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
+        write_json(directory / CONFIG, record)
         published = Run.open(directory)
         evaluation = Evaluation(TASKS[run.task], [published], FLAGS.data or run.dataset["path"], precision="float32")
         records = {split: evaluation.score(split) for split in FLAGS.splits}

@@ -19,6 +19,7 @@ from base.files import UserError, atomic_directory, check_output, checksum, chec
 from data.corpora import CORPORA
 from data.flat_arrays import numbering
 from data.sequences import Sequences, document_frequency
+from data.text_files import write_json
 from data.tokenizers import words_of
 from data.vocabulary import SPECIALS, Vocabulary
 from engine.run import BEST
@@ -89,7 +90,7 @@ def build(predictor, out, conversations, made_of=()):
         nearest.save(directory / files.VECTORS)
         config = {"index": files.VERSION, "vocabulary": vocabulary_hash(vocabulary), "text": predictor.text}
         config |= {**sizes, "left_out": left_out, "made_of": [*made_of]}
-        (directory / files.CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False), encoding="utf-8")
+        write_json(directory / files.CONFIG, config)
         seal(directory)
     return config
 
