@@ -75,29 +75,17 @@ def peak_gflops(dtype, rows=6000, size=200, seconds=1.0):
 def fractions_by_part(block):
     """`{part: fraction}` of the time of TensorFlow's operations while a block runs, by its profiler, largest first."""
     import tensorflow as tf
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     with tempfile.TemporaryDirectory() as directory:
         with tf.profiler.experimental.Profile(directory):
             block()
         [path] = pathlib.Path(directory).rglob("*.xplane.pb")
-        found = seconds_by_operation(path.read_bytes())
+        [plane] = (each for each in xplane_pb2.XSpace.FromString(path.read_bytes()).planes if each.name == "/host:CPU")
     parts = collections.Counter()
-    for operation, seconds in found.items():
-        if not re.search(AROUND, operation):
-            names = (name for name, pattern in PARTS.items() if re.search(pattern, operation))
-            parts[next(names, "element-wise and sums")] += seconds
-    return {name: seconds / parts.total() for name, seconds in parts.most_common()}
-
-
-def seconds_by_operation(profile):
-    """`{type of operation: seconds}` of a serialized profile, `XSpace`; its events on the CPU are `name:type`."""
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
-    found = collections.Counter()
-    for plane in xplane_pb2.XSpace.FromString(profile).planes:
-        for line in plane.lines if plane.name == "/host:CPU" else ():
-            for event in line.events:
-                name, _, operation = plane.event_metadata[event.metadata_id].name.rpartition(":")
-                if name and re.fullmatch(r"\w+", operation):
-                    found[operation] += event.duration_ps / 1e12
-    return found
+    for event in (event for line in plane.lines for event in line.events):
+        name, _, operation = plane.event_metadata[event.metadata_id].name.rpartition(":")
+        if name and re.fullmatch(r"\w+", operation) and not re.search(AROUND, operation):
+            part = (part for part, pattern in PARTS.items() if re.search(pattern, operation))
+            parts[next(part, "element-wise and sums")] += event.duration_ps
+    return {name: duration / parts.total() for name, duration in parts.most_common()}

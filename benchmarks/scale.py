@@ -7,6 +7,7 @@ their number matters here. `--scratch` needs 1 KB of disk per line.
 """
 
 import json
+import operator
 import pathlib
 import shutil
 import tempfile
@@ -40,6 +41,7 @@ VOCABULARY, EXPONENT = 153_000, 1.0
 TURNS, WORDS = 6, 11
 DEV_CONTEXTS, DEV_CANDIDATES = 100, 10
 BLOCK = 10_000  # contexts that are drawn at once
+key = operator.itemgetter("lines", "vectors")  # what identifies a row
 
 
 def main():
@@ -57,11 +59,6 @@ def main():
             _, found, name = records()
             others = [other for other in found.get(name, {"rows": []})["rows"] if key(other) != key(row)]
             write_record(rows=sorted([row, *others], key=key))
-
-
-def key(row):
-    """Fields that identify a row."""
-    return row["lines"], row["vectors"]
 
 
 def write_corpus(directory, lines, seed=1):
