@@ -5,24 +5,28 @@
 
 import bisect
 import collections.abc
+import concurrent.futures
 import functools
 import itertools
 import threading
 
 import numpy as np
 
+XLA_MULTIPLE = 16
+"""Lengths of batches are rounded up to this with XLA, which compiles every shape anew, for seconds to a minute."""
+
 
 def stream_of(make_arrays, first, last):
     """Streams the arrays of the steps `range(first, last)`, and makes the next ones while one is computed.
 
     `make_arrays` is a pure function of a step that returns nested dicts or tuples of NumPy arrays, whose structure,
-    ranks and dtypes are the same at every step. Two threads call it. On TensorFlow the result is a `tf.data.Dataset`
-    whose element has open sizes, elsewhere an iterator of arrays.
+    ranks and dtypes are the same at every step. Several threads call it. On TensorFlow the result is a
+    `tf.data.Dataset` whose element has open sizes, elsewhere an iterator of arrays.
     """
     import keras  # takes seconds; preparing needs none of it
 
     if keras.config.backend() != "tensorflow":
-        return map(make_arrays, range(first, last))
+        return ahead(make_arrays, range(first, last), 4)
     import tensorflow as tf
 
     example = make_arrays(first)
@@ -42,6 +46,22 @@ def stream_of(make_arrays, first, last):
     options.autotune.enabled = False  # nothing to tune, and its thread sleeps ever longer, which the end waits for
     steps = tf.data.Dataset.range(first, last)
     return steps.map(arrays_of, num_parallel_calls=2, deterministic=True).prefetch(4).with_options(options)
+
+
+def ahead(function, inputs, threads):
+    """Yields `function(each)` for each of some inputs, in their order, while threads compute the next ones.
+
+    >>> list(ahead(abs, [-3, 2, -1], 2))
+    [3, 2, 1]
+    """
+    inputs, pool = iter(inputs), concurrent.futures.ThreadPoolExecutor(threads)
+    try:
+        waiting = collections.deque(pool.submit(function, each) for each in itertools.islice(inputs, threads))
+        while waiting:
+            waiting.extend(pool.submit(function, each) for each in itertools.islice(inputs, 1))
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def remembered(function):

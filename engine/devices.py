@@ -15,7 +15,7 @@ import numpy as np
 
 from base import runtime
 from base.files import UserError
-from data.batching import stream_of
+from data.batching import XLA_MULTIPLE, stream_of
 from engine.optimizers import sum_by_row
 
 HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
@@ -188,10 +188,10 @@ def has_gpu():
 def choose_xla(model, jit):
     """Makes a model compile by XLA or not; `auto`: with a GPU, and with JAX, which would else compute op by op.
 
-    Returns the multiple that lengths of batches are rounded up to: larger with XLA, which compiles every shape anew.
+    Returns the multiple that lengths of batches are rounded up to.
     """
     model.jit_compile = jit == "on" or (jit == "auto" and (keras.config.backend() == "jax" or has_gpu()))
-    return 16 if model.jit_compile else 4
+    return XLA_MULTIPLE if model.jit_compile else 4
 
 
 def set_precision(precision):

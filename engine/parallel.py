@@ -1,13 +1,11 @@
 """Several batches at once in evaluation: two on a core each take less time than one after the other on both."""
 
-import collections
-import concurrent.futures
 import itertools
 
 import keras
 
 from base import runtime
-from data.batching import stream_of
+from data.batching import ahead, stream_of
 
 MOST = 4  # batches at once: each takes memory
 
@@ -69,14 +67,4 @@ def in_order(compute, inputs, model=None):
         yield from map(compute, itertools.islice(inputs, 1))
     else:
         compile_for_all_sizes(model)
-    if at_once == 1:
-        yield from map(compute, inputs)
-        return
-    pool = concurrent.futures.ThreadPoolExecutor(at_once)
-    try:
-        waiting = collections.deque(pool.submit(compute, each) for each in itertools.islice(inputs, at_once))
-        while waiting:
-            waiting.extend(pool.submit(compute, each) for each in itertools.islice(inputs, 1))
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    yield from ahead(compute, inputs, at_once) if at_once > 1 else map(compute, inputs)

@@ -46,7 +46,7 @@ def _git(*arguments):
 
 
 def hardware():
-    """The hardware of this process: `2 cores, AMD EPYC ...`, and after it the GPUs that TensorFlow sees."""
+    """The hardware of this process: `2 cores, AMD EPYC ...`, and after it the GPUs that TensorFlow or JAX sees."""
     cpuinfo = pathlib.Path("/proc/cpuinfo")
     names = re.findall(r"^model name\s*: (.*)", cpuinfo.read_text(encoding="utf-8"), re.M) if cpuinfo.exists() else []
     found = [f"{available_cpus()} cores, {names[0] if names else platform.processor() or platform.machine()}"]
@@ -55,4 +55,8 @@ def hardware():
 
         details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
         found += [gpu.get("device_name", "GPU") for gpu in details]
+    if keras.config.backend() == "jax":
+        import jax
+
+        found += [device.device_kind for device in jax.devices() if device.platform == "gpu"]
     return ", ".join(found)

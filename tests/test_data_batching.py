@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from helpers import on_tensorflow
 
-from data.batching import Epochs, batches_by_size, stream_of
+from data.batching import XLA_MULTIPLE, Epochs, batches_by_size, stream_of
+from models.dam import DAMConfig, LexicalMatchConfig
 from tasks import TASKS
 from tasks.selection.split import SelectionSplit
 
@@ -151,3 +152,13 @@ def test_the_first_1000_batches_of_every_task_never_change(task, settings, expec
         for array in batch if isinstance(batch, tuple) else [batch]:
             found.update(np.asarray(array).astype("int64").tobytes())
     assert found.hexdigest()[:16] == expected
+
+
+def test_with_xla_which_compiles_every_shape_all_batches_of_dam_have_one():
+    task, split = TASKS["selection"], SPLITS["selection"]
+    config = DAMConfig(vocabulary_size=90, max_turns=3, max_words=9, lexical=LexicalMatchConfig(turns=4, words=10))
+    batches = task.training_batches(split, config, task.Training(batch_size=7), np.random.default_rng(0))
+    inputs = [task.collate(split, config, batches[number], XLA_MULTIPLE)[0] for number in range(20)]
+    assert {tuple(array.shape[1:] for array in arrays.values()) for arrays in inputs} == {
+        ((3, 9), (1, 9), (4, 10), (1, 10))
+    }

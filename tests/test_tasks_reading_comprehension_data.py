@@ -9,6 +9,7 @@ import pytest
 
 from base.files import UserError
 from data import pickles
+from data.batching import XLA_MULTIPLE
 from tasks.reading_comprehension.data import load_dataset
 from tasks.reading_comprehension.prepare import Settings, prepare
 
@@ -58,6 +59,13 @@ def test_collate_numbers_the_distinct_tokens_of_a_batch(dataset):
     assert "".join(dataset.characters.words[id - 1] for id in ann if id) == "Ann"
     assert spans.tolist() == [[[3, 3]], [[8, 8]]]
     assert inputs["words"][0] == 0 and not inputs["characters"][0].any()
+
+
+def test_with_xla_numbers_of_answers_and_of_tokens_make_no_shape_of_their_own(dataset):
+    split = dataset.splits["train"]
+    inputs, spans = split.collate([0, 1], multiple=2 * XLA_MULTIPLE)
+    assert spans.shape == (2, 16, 2) and len(inputs["words"]) == 2048
+    assert [row[row >= 0].tolist() for row in spans] == [np.ravel(split.spans[row]).tolist() for row in (0, 1)]
 
 
 @pytest.mark.parametrize(("multiple", "shapes"), [(1, [(2, 5), (2, 3)]), (16, [(2, 16), (2, 16)])])

@@ -10,6 +10,7 @@ import numpy as np
 
 from base.files import UserError
 from data import pickles, prepared
+from data.batching import XLA_MULTIPLE
 from data.sequences import Sequences, round_up
 from data.vocabulary import Vocabulary
 
@@ -75,7 +76,7 @@ class ReadingSplit:
         return np.stack([self.contexts.lengths[self.context], self.questions.lengths], axis=1)
 
     def collate(self, rows, max_context=None, max_question=None, multiple=1):
-        """Makes a batch of questions; sizes are rounded up to `multiple`.
+        """Makes a batch of questions; sizes are rounded up to `multiple`, with XLA some to more.
 
         Returns the dict that `models.bidaf.BiDAF` takes, and int32 `(B, A, 2)`, first and last words of the answers
         within the words that are read, padded with -1. Of each text the first `max_context` or `max_question` words are
@@ -89,10 +90,11 @@ class ReadingSplit:
         query = first_words(self.questions, rows, max_question)
         distinct, number = np.unique(np.concatenate([[0], context.ravel(), query.ravel()]), return_inverse=True)
         number = number[1:].astype(np.int32)
-        distinct = np.pad(distinct, (0, round_up(len(distinct), 16 * multiple) - len(distinct)))
+        tokens, answers = (2048, 16) if multiple > XLA_MULTIPLE else (16 * multiple, 1)
+        distinct = np.pad(distinct, (0, round_up(len(distinct), tokens) - len(distinct)))
         read = max_context or context.shape[1]  # words; the width may be more, for it is rounded up
         spans = [[span for span in self.spans[row] if span[1] < read] for row in rows]
-        padded = np.full((len(rows), max([1, *map(len, spans)]), 2), NO_SPAN, np.int32)
+        padded = np.full((len(rows), round_up(max([1, *map(len, spans)]), answers), 2), NO_SPAN, np.int32)
         for row, found in enumerate(spans):
             padded[row, : len(found)] = np.array(found).reshape(-1, 2)
         inputs = {

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 
 from base.files import UserError
-from data.batching import Batches, like_batches, random_pools
+from data.batching import XLA_MULTIPLE, Batches, like_batches, random_pools
 from data.sequences import Sequences, round_up
 
 POOL = 256
@@ -73,7 +73,7 @@ class SelectionSplit:
             responses: The lines of their candidates, int `(B, N)`; -1: no candidate.
             max_turns, max_words: The largest `T`; the largest `K` and `J`.
             length_multiple: `K` and `J` are multiples of it, `T` of an eighth of it, so that few shapes occur.
-            cut: `False` pads to the limits, as DAM's release needs it.
+            cut: `False` pads to the limits.
 
         Returns:
             `{"turns": (B, T, K), "responses": (B, N, J)}`, int32, 0 = padding.
@@ -147,12 +147,13 @@ def _cut_turns(contexts, eos_id):
 def inputs_of(split, config, contexts, responses, length_multiple):
     """The model's inputs for contexts and the lines of their candidates, see `SelectionSplit.collate`.
 
-    Lengths are rounded up to 3/2 of `length_multiple`: poolings take cells by threes (`layers.match_aggregation`).
+    Lengths are rounded up to 3/2 of `length_multiple`: poolings take cells by threes (`layers.match_aggregation`). With
+    XLA all batches have the largest size: it compiles a training step of DAM for a minute.
     """
-    cut = config.masking == "exact"  # else padding counts, so all of it must be there
+    cut = length_multiple < XLA_MULTIPLE and config.masking == "exact"  # else padding counts: all of it must be there
     inputs = split.collate(contexts, responses, config.max_turns, config.max_words, length_multiple * 3 // 2, cut)
     if lexical := getattr(config, "lexical", None):  # of DAM alone
-        whole = split.collate(contexts, responses, lexical.turns, lexical.words, length_multiple)
+        whole = split.collate(contexts, responses, lexical.turns, lexical.words, length_multiple, cut)
         inputs |= {"context": whole["turns"], "candidates": whole["responses"]}
     return inputs
 
