@@ -298,7 +298,7 @@ def ran(*command, by=run_script, **options):
 def start_process(*command, **environment):
     """`run_process`, but it does not wait: a `subprocess.Popen`."""
     command = [sys.executable, *map(str, command)]
-    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    paths = os.pathsep.join(filter(None, (str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths, **environment}
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
