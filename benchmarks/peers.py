@@ -6,12 +6,11 @@ python -m benchmarks.peers --squad=build/squad --chat=build/dailydialog --torch_
 `--torch_python` is a Python that has `torch` and `numpy`. There `benchmarks/peers_torch.py` computes equal batches in
 float32 with as many threads. Sizes of the layers are the defaults of the models here; the networks differ in that the
 LSTM and GRU of PyTorch have two biases. A question is one on its own, after its passage; each operation of ours has
-one core then, as in serve.py. PyTorch's threads sleep while they wait: by default they spin, and when the system puts
-both on one core, beside any other work, each operation takes 8 ms.
+one core then, as in serve.py. The machine must be quiet: PyTorch's threads spin while they wait, and when other work
+leaves both on one core, each operation takes 8 ms.
 """
 
 import json
-import os
 import pathlib
 import subprocess
 import tempfile
@@ -108,8 +107,7 @@ def torch_block(python, what, arrays, settings, examples):
     """The same in PyTorch, in a process of the Python that has it."""
     script = pathlib.Path(__file__).with_name("peers_torch.py")
     command = [python, script, what, arrays, settings]
-    environ = {**os.environ, "OMP_WAIT_POLICY": "passive"}
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     if not process.stdout.readline():
         raise UserError(f"{python}: {script.name} failed; its error is above")
 
