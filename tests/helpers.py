@@ -289,7 +289,7 @@ def run_process(*command, stdin="", **environment):
 
 
 def ran(*command, by=run_script, **options):
-    """What `run_script`, or another function, does, which must succeed."""
+    """Runs a script by `run_script`, or by another function, and checks that it succeeds."""
     done = by(*command, **options)
     assert done.returncode == 0, done.stderr
     return done

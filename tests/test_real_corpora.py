@@ -1,4 +1,4 @@
-"""What is known of the real corpora, where they are beside the project: counts, scores, match types, responses."""
+"""The real corpora have their known counts, scores, match types and responses; skipped where a corpus is missing."""
 
 import json
 
@@ -53,7 +53,7 @@ def test_dialog_babi_has_the_known_scores(babi, task, responses):
 
 
 def test_match_types_of_the_first_dialog_of_task_5(babi):
-    """Which types candidates match after some lines of the file, by `match_groups` of the whole corpus."""
+    """The types that candidates match after some lines of the file, by `match_groups` of the whole corpus."""
     dataset = babi(5)
     world, split = dataset.world, dataset.splits["train"]
     dialog, (members, types, groups) = split.dialogs[0], world.match_groups
