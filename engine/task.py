@@ -219,7 +219,7 @@ class Task(abc.ABC):
 
         Also scores the `baselines`. `progress` wraps a list of batches, to show progress; `options` are those of
         `options`. The result is ready for JSON: `metrics`, `counts`, and what the task adds, such as `baselines`; and
-        the model's `answers`, lines of text.
+        the model's `answers`, lines of text, which are made when they are written.
         """
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):

@@ -121,7 +121,7 @@ class DialogTask(task.Task):
             record |= scoring.baselines_and_upper_bounds(dataset, split)
         texts = [*dataset.world.candidates, ""]  # the last, -1: no candidate was allowed
         rows = zip(examples.dialog + 1, predicted, examples.answers, strict=True)
-        record["answers"] = [f"{number}\t{texts[said]}\t{texts[correct]}" for number, said, correct in rows]
+        record["answers"] = (f"{number}\t{texts[said]}\t{texts[correct]}" for number, said, correct in rows)
         return record
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):

@@ -132,7 +132,7 @@ class GenerationTask(task.Task):
             "parts": {},
             "counts": {"pairs": len(pairs), "sources": len(rows), "words": int(pairs.target.lengths.sum())},
             "unit": dataset.text.tokenizer,
-            "answers": ["\t".join(text.replace("\t", " / ") for text in row) for row in rows_of_texts],
+            "answers": ("\t".join(text.replace("\t", " / ") for text in row) for row in rows_of_texts),
         }
         if not pairs.several:
             unseen = np.flatnonzero(~pairs.seen)

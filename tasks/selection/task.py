@@ -153,7 +153,7 @@ class SelectionTask(task.Task):
             "ties": ties,
             "partial_batches": kept,
             "baselines": {name: ranked(values).metrics for name, values in others.items()},
-            "answers": [f"{score}\t{label}" for score, label in zip(scores, lines.label, strict=False)],
+            "answers": (f"{score}\t{label}" for score, label in zip(scores, lines.label, strict=False)),
         }
 
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
