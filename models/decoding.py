@@ -5,6 +5,7 @@ room for a reply and sampling change the graph. All other settings are inputs, a
 graph serves every request.
 
 Shape suffixes:  B batch   K hypotheses of a source   L words of a reply   V words of the vocabulary
+W the same, filled to whole blocks
 """
 
 from types import SimpleNamespace
@@ -19,6 +20,8 @@ from layers.masking import LOWEST, masked_logits, masked_softmax
 
 LONGEST_BLOCKED = 10
 """Words of the longest sequence that `block_ngrams` may block."""
+BLOCK = 64
+"""Words of a block: where the likeliest words are searched, the largest logit of each block is looked at first."""
 
 
 class Decoding(Config):
@@ -95,12 +98,12 @@ def decode(model, inputs, beam, room, eos_id, unk_id):
         before = ops.where(t == 0, ops.full_like(before, model.begin_id), before)
         logits, states, _ = model.step(ops.reshape(before, (-1,)), list(states), cache)
         logits_BKV = ops.reshape(ops.cast(logits, "float32"), (B, K, logits.shape[-1]))
-        allowed = _allowed(d, t, ids_BKL, logits_BKV.shape[-1], eos_id, unk_id)
+        allowed_BKW = _only_allowed(d, t, ids_BKL, logits_BKV, eos_id, unk_id)
         if noise is not None:
-            word_BK, gained_BK = _draw(d, logits_BKV, allowed, ops.take(noise, t, axis=2))
+            word_BK, gained_BK = _draw(d, logits_BKV, allowed_BKW, ops.take(noise, t, axis=2))
             score_BK = score_BK + ops.where(done_BK, 0.0, gained_BK)
         else:
-            parent_BK, word_BK, score_BK = _best(d, logits_BKV, allowed, score_BK, length_BK, done_BK)
+            parent_BK, word_BK, score_BK = _best(d, logits_BKV, allowed_BKW, score_BK, length_BK, done_BK)
             ids_BKL, length_BK, done_BK = (_rows_of(x, parent_BK) for x in (ids_BKL, length_BK, done_BK))
             split = [ops.reshape(x, (B, K, *x.shape[1:])) for x in states]
             states = [ops.reshape(_rows_of(x, parent_BK), (B * K, *x.shape[2:])) for x in split]
@@ -140,11 +143,11 @@ def write(model, inputs, eos_id, unk_id):
     for t in range(L):
         logits, states, weights = model.step(ops.convert_to_tensor([word], "int32"), states, cache)
         logits_BKV = ops.cast(logits, "float32")[:, None]
-        allowed = _allowed(d, t, ops.convert_to_tensor([[ids_L]], "int32"), logits_BKV.shape[-1], eos_id, unk_id)
+        allowed_BKW = _only_allowed(d, t, ops.convert_to_tensor([[ids_L]], "int32"), logits_BKV, eos_id, unk_id)
         if noise is not None:
-            word_BK, _ = _draw(d, logits_BKV, allowed, noise[:, :1, t])
+            word_BK, _ = _draw(d, logits_BKV, allowed_BKW, noise[:, :1, t])
         else:
-            word_BK = ops.argmax(masked_logits(logits_BKV, allowed), axis=-1)
+            word_BK = ops.argmax(allowed_BKW, axis=-1)
         word = ids_L[t] = int(word_BK[0, 0])
         yield word, None if weights is None else weights[0]
         if word == eos_id:
@@ -155,38 +158,41 @@ def _penalty(d, length):
     return ((5.0 + ops.cast(length, "float32")) / 6.0) ** d.length_penalty
 
 
-def _allowed(d, t, ids_BKL, V, eos_id, unk_id):
-    """Words allowed at place `t`, boolean `(B, K, V)`."""
-    words = ops.arange(V)
-    allowed = (words != 0) & ((words != unk_id) | d.allow_unknown)
-    allowed = (allowed & ((words != eos_id) | (t >= d.min_length)))[:, None]
-    allowed &= _times_repeating(ids_BKL, t, d.block_ngrams[..., None], V) == 0
-    if V > ids_BKL.shape[2] + 3:  # more than those and the words of a reply: one is allowed
-        return allowed
-    stuck = ~ops.any(allowed, axis=-1, keepdims=True)
-    return allowed | (stuck & (words == eos_id))  # a reply that cannot go on ends
+def _only_allowed(d, t, ids_BKL, logits_BKV, eos_id, unk_id):
+    """The logits, float32 `(B, K, W)`: `LOWEST` for words that are not allowed at place `t`, and for the fill."""
+    (B, V), (K, L) = (ops.shape(logits_BKV)[0], logits_BKV.shape[-1]), ids_BKL.shape[1:]
+    W = V + -V % BLOCK
+    unknown_B1, end_B1 = ops.where(d.allow_unknown, 0, unk_id), ops.where(t >= d.min_length, 0, eos_id)  # 0 never is
+    fixed_BK2 = ops.repeat(ops.concatenate([unknown_B1, end_B1], axis=1)[:, None], K, axis=1)
+    words_BKn = ops.concatenate([_repeating(ids_BKL, t, d.block_ngrams[..., None]), fixed_BK2], axis=2)
+    places_BKn = W * ops.reshape(ops.arange(B * K), (B, K, 1)) + words_BKn
+    filled_BKW = ops.pad(logits_BKV, [(0, 0), (0, 0), (0, W - V)], constant_values=LOWEST)
+    lowest = ops.full((B * K * words_BKn.shape[-1],), LOWEST)
+    flat = ops.scatter_update(ops.reshape(filled_BKW, (-1,)), ops.reshape(places_BKn, (-1, 1)), lowest)
+    allowed_BKW = ops.reshape(flat, (B, K, W))
+    if V > L + 3:  # more than those and the words of a reply: one is allowed
+        return allowed_BKW
+    stuck = ops.max(allowed_BKW, axis=-1, keepdims=True) == LOWEST
+    return ops.where(stuck & (ops.arange(W) == eos_id), 0.0, allowed_BKW)  # a reply that cannot go on ends
 
 
-def _times_repeating(ids_BKL, t, n, V):
-    """Repeated n-grams of the reply that each word at place `t` would end, int `(B, K, V)`; 0 where `n`, int `(B, 1,
-    1)`, is 0; id 0 counts too."""
-    B, K, L = ops.shape(ids_BKL)[0], *ids_BKL.shape[1:]
+def _repeating(ids_BKL, t, n):
+    """The words that would repeat an n-gram of the reply at place `t`, int32 `(B, K, L)`, else 0; `n`, int `(B, 1, 1)`,
+    is 0 where they may."""
+    L = ids_BKL.shape[2]
     end = ops.arange(L)  # of the sequences that the reply has
-    same = ops.broadcast_to((end < t) & (end >= n - 1) & (n > 0), (B, K, L))
+    same = ops.broadcast_to((end < t) & (end >= n - 1) & (n > 0), ops.shape(ids_BKL))
     for i in range(1, min(LONGEST_BLOCKED, L)):  # the word i before the end, and that i before t
         there = ops.take(ids_BKL, ops.maximum(t - i, 0), axis=2)[..., None]
         same &= (ops.pad(ids_BKL, [(0, 0), (0, 0), (i, 0)])[..., :L] == there) | (i >= n)
-    ends = ops.where(same, ids_BKL, 0)  # 0 is never allowed anyway
-    row = ops.broadcast_to(ops.arange(B * K)[:, None], (B * K, L))
-    places = ops.stack([ops.reshape(row, (-1,)), ops.reshape(ends, (-1,))], axis=1)
-    return ops.reshape(ops.scatter(places, ops.ones_like(places[:, 0]), (B * K, V)), (B, K, V))
+    return ops.where(same, ids_BKL, 0)
 
 
-def _best(d, logits_BKV, allowed, score_BK, length_BK, done_BK):
+def _best(d, logits_BKV, allowed_BKW, score_BK, length_BK, done_BK):
     """Parents and words of the K best continuations, int32 `(B, K)`, and their log probabilities, float32 `(B, K)`."""
     K, V = logits_BKV.shape[1:]
     n = min(K, V)  # none is beyond the K best of its own hypothesis
-    likely_BKn, words_BKn = ops.top_k(masked_logits(logits_BKV, allowed), n)
+    likely_BKn, words_BKn = _top_words(allowed_BKW, n)
     log_p_BKn = _log_probabilities(logits_BKV, words_BKn)
     goes_on = masked_logits(score_BK[..., None] + log_p_BKn, likely_BKn > LOWEST)
     stays = masked_logits(score_BK[..., None], ops.arange(n) == 0)
@@ -196,16 +202,28 @@ def _best(d, logits_BKV, allowed, score_BK, length_BK, done_BK):
     total_BK, word_BK = (
         ops.take_along_axis(ops.reshape(x, (-1, K * n)), best_BK, axis=1) for x in (total_BKn, words_BKn)
     )
-    return ops.cast(best_BK, "int32") // n, ops.cast(word_BK, "int32"), total_BK
+    return ops.cast(best_BK, "int32") // n, word_BK, total_BK
 
 
-def _draw(d, logits_BKV, allowed, noise_BK):
+def _top_words(logits_BKW, n):
+    """As `ops.top_k`, which takes TensorFlow twice as long: only the `n` blocks with the largest are searched."""
+    K, W = logits_BKW.shape[1:]
+    rows = ops.reshape(logits_BKW, (-1, W // BLOCK, BLOCK))
+    _, block = ops.top_k(ops.max(rows, axis=2), min(n, W // BLOCK))
+    block = ops.sort(ops.cast(block, "int32"), axis=1)  # of equal words the first
+    likely, place = ops.top_k(ops.reshape(_rows_of(rows, block), (-1, block.shape[1] * BLOCK)), n)
+    place = ops.cast(place, "int32")
+    words = ops.take_along_axis(block, place // BLOCK, axis=1) * BLOCK + place % BLOCK
+    return ops.reshape(likely, (-1, K, n)), ops.reshape(words, (-1, K, n))
+
+
+def _draw(d, logits_BKV, allowed_BKW, noise_BK):
     """Draws words among those that `top_k` and `top_p` leave, int32 `(B, K)`, and their log probabilities by the model.
 
     The likeliest words come first, and the word is drawn at whose place the sum of probabilities passes the noise.
     """
     V = logits_BKV.shape[-1]
-    likely_BKV, words_BKV = ops.top_k(masked_logits(logits_BKV, allowed) / d.temperature[..., None], V)
+    likely_BKV, words_BKV = ops.top_k(allowed_BKW / d.temperature[..., None], V)
     most = ops.where(d.top_k > 0, d.top_k, V)[..., None]
     p = masked_softmax(likely_BKV, ops.arange(V) < most)
     before = ops.cumsum(p, axis=-1) - p

@@ -75,7 +75,7 @@ def beam_in_loops(model, source, d):
         going_on = [(words, total) for words, total in hypotheses if EOS not in words]
         rows = log_p(model, source, [[*words, EOS] for words, _ in going_on]) if going_on else []
         for (words, total), row in zip(going_on, rows, strict=True):
-            follow = [word for word in range(V + 1) if may_follow(words, word, d)]
+            follow = [word for word in range(model.config.vocabulary_size + 1) if may_follow(words, word, d)]
             candidates += [([*words, word], total + row[-1, word]) for word in follow]
         hypotheses = sorted(candidates, key=rank, reverse=True)[: d.beam]
     return [(words, rank((words, total))) for words, total in hypotheses]

@@ -5,9 +5,11 @@ import itertools
 import keras
 import numpy as np
 import pytest
+from helpers import to_numpy
+from keras import ops
 from searches import EOS, SOURCES, UNK, L, V, beam_in_loops, biased, log_p, made, replies, run, scored
 
-from models.decoding import LOWEST, Decoder, Decoding
+from models.decoding import BLOCK, LOWEST, Decoder, Decoding, _top_words
 from tasks.generation.search import columns
 
 # === Search ===
@@ -25,6 +27,7 @@ from tasks.generation.search import columns
         ({"beam": 2, "block_ngrams": 2, "allow_unknown": True}, None),
         ({"beam": 5, "block_ngrams": 1, "length_penalty": 0.4}, None),
         ({"beam": 3, "block_ngrams": 3}, None),
+        ({"beam": 2, "block_ngrams": 1}, {"vocabulary_size": 150}),  # the likeliest words of two in three blocks
     ],
     ids=str,
 )
@@ -35,6 +38,15 @@ def test_search_matches_loops(settings, of_model):
         expected = beam_in_loops(model, source, d)
         assert replies(found) == [words for words, _ in expected]
         np.testing.assert_allclose(ranked, [score for _, score in expected], atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8])
+@pytest.mark.parametrize("most", [2, 50, 10**6])  # many equal logits, some, hardly any
+def test_the_top_words_are_those_of_a_whole_search(n, most):
+    logits = np.random.default_rng(n).integers(-most, most, (4, 2, 5 * BLOCK)).astype("float32")
+    logits[0, 0], logits[..., 4 * BLOCK + 3 :] = LOWEST, LOWEST
+    for found, expected in zip(_top_words(ops.convert_to_tensor(logits), n), ops.top_k(logits, n), strict=True):
+        np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
 
 
 @pytest.mark.parametrize("sample", [False, True])
