@@ -25,7 +25,6 @@ PRODUCTS = {
 """Layers whose weights each real entry of an input is multiplied by. Attention is left out: in these models it is less
 than a hundredth."""
 PARTS = {
-    "recurrent layers": "BlockLSTM",
     "dense layers": r"(?<!Batch)MatMul",
     "convolutions": "Conv3D|MaxPool|Elu",
     "attention and matches": "Einsum|BatchMatMul|Softmax",
@@ -33,8 +32,8 @@ PARTS = {
     "optimizer": "ResourceApply|L2Loss",
     "moved memory": "Gather|Concat|Pack|Pad|Transpose|Slice|Tile|BroadcastTo|Cast|Where|Scatter|Segment",
 }
-"""Operations of each part, the first that fits; all others are `element-wise and sums`. A GRU has no operation of its
-own: its products count as dense layers."""
+"""Operations of each part, the first that fits; all others are `element-wise and sums`. The products of
+recurrent layers count as dense layers."""
 AROUND = "Iterator|Dataset|PartitionedCall|While|_Recv|_Send|^(Process|Run|Record)$|Region"
 """Events that are not operations, or contain some."""
 

@@ -6,7 +6,7 @@ Shape suffixes:  B batch   T words   D features of the input   H units
 import keras
 
 from layers.masking import zero_padding
-from layers.tensorflow_kernels import block_bilstm, has_kernels
+from layers.tensorflow_kernels import bilstm, has_kernels
 
 
 def both_directions(layer, merge="concat", **kwargs):
@@ -26,9 +26,8 @@ class BiLSTM(keras.layers.Layer):
 
     Args:
         units: H, in each direction.
-        one_operation: Compute each direction in one operation where TensorFlow has it
-            (`layers.tensorflow_kernels.block_bilstm`), which XLA cannot compile; elsewhere, or with `False`, in
-            Keras's own loop.
+        kernels: Compute both directions by `layers.tensorflow_kernels.bilstm` where it can; elsewhere, where XLA
+            compiles, or with `False`, in Keras's own loop.
 
     Call arguments:
         x: Float `(B, T, D)`.
@@ -38,12 +37,12 @@ class BiLSTM(keras.layers.Layer):
         Float `(B, T, 2H)`, zeros at padding. It carries no implicit mask.
     """
 
-    def __init__(self, units, one_operation=True, **kwargs):
+    def __init__(self, units, kernels=True, **kwargs):
         super().__init__(**kwargs)
         self.units = units
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm", dtype=self.dtype_policy)
         self.both = both_directions(lstm, name="both", dtype=self.dtype_policy)
-        self.fast = one_operation and has_kernels(self.compute_dtype)
+        self.fast = kernels and has_kernels(self.compute_dtype)
         self.supports_jit = not self.fast
 
     def build(self, x_shape, mask_shape=None):
@@ -52,10 +51,9 @@ class BiLSTM(keras.layers.Layer):
     def call(self, x, mask, training=None):
         if self.fast:
             cells = self.both.forward_layer.cell, self.both.backward_layer.cell
-            y = block_bilstm(x, mask, *((cell.kernel, cell.recurrent_kernel, cell.bias) for cell in cells))
-        else:
-            y = self.both(x, mask=mask, training=training)
-        return zero_padding(y, mask[..., None])
+            forward, backward = ((cell.kernel, cell.recurrent_kernel, cell.bias) for cell in cells)
+            return bilstm(x, mask, forward, backward, training)
+        return zero_padding(self.both(x, mask=mask, training=training), mask[..., None])
 
     def compute_output_shape(self, x_shape, mask_shape=None):
         return (*x_shape[:-1], 2 * self.units)

@@ -3,11 +3,15 @@
 Shape suffixes:  B batch   T steps   D features of the input   H units   R rows
 """
 
+import functools
+
 import keras
+
+from layers.masking import zero_padding
 
 
 def has_kernels(dtype):
-    """True if `block_bilstm` and `normalize_rows` exist for a dtype and are faster: on TensorFlow without a GPU."""
+    """True if `bilstm` and `normalize_rows` exist for a dtype and are faster: on TensorFlow without a GPU."""
     if keras.config.backend() != "tensorflow" or keras.backend.standardize_dtype(dtype) not in ("float32", "bfloat16"):
         return False
     import tensorflow as tf
@@ -15,110 +19,136 @@ def has_kernels(dtype):
     return not tf.config.list_physical_devices("GPU")
 
 
-def block_bilstm(x_BTD, mask_BT, forward, backward):
-    """`keras.layers.Bidirectional` of two LSTMs, each direction in one operation instead of a loop.
+def bilstm(x_BTD, mask_BT, forward, backward, training=False):
+    """`keras.layers.Bidirectional` of two LSTMs, with zeros at padding, which is at the end.
 
     `forward` and `backward` are kernel `(D, 4H)`, recurrent kernel `(H, 4H)` and bias `(4H,)` of a `keras.layers.LSTM`.
-    The result, `(B, T, 2H)`, has the dtype of `x_BTD`, float32 or bfloat16; at padding, which is at the end, it is
-    arbitrary but finite.
+    The result, `(B, T, 2H)`, has the dtype of `x_BTD`, float32 or bfloat16; the input is finite also at padding.
     """
     import tensorflow as tf
 
-    lengths = tf.reduce_sum(tf.cast(mask_BT, "int32"), axis=1)
-
-    def reverse(x_TBD):
-        """Turns the real steps of each sequence round."""
-        return tf.reverse_sequence(x_TBD, lengths, seq_axis=0, batch_axis=1)
-
-    x_TBD = tf.transpose(x_BTD, (1, 0, 2))
-    both = block_lstm(x_TBD, *forward), reverse(block_lstm(reverse(x_TBD), *backward))
+    x_TBD, mask_TB = tf.transpose(x_BTD, (1, 0, 2)), tf.transpose(mask_BT)
+    compute = functools.partial(lstm, x_TBD, mask_TB, training=training)
+    both = compute(*forward, backwards=False), compute(*backward, backwards=True)
     return tf.transpose(tf.concat(both, axis=-1), (1, 0, 2))
 
 
-def block_lstm(x_TBD, kernel, recurrent_kernel, bias):
-    """An LSTM's outputs `(T, B, H)`, of the dtype of `x_TBD`; its states are float32.
+def lstm(x_TBD, mask_TB, kernel, recurrent_kernel, bias, backwards, training):
+    """One direction of `bilstm`, `(T, B, H)`; its states are float32.
 
-    TensorFlow's own gradient multiplies by `x` and by the weights in each step and takes four times as long as the
-    outputs. Here only the gradient of the state is computed step by step; the products are of all steps at once, in the
-    dtype of `x_TBD`.
+    A training batch takes a loop. Keras's own multiplies by the input's weights in each step, and its gradient adds to
+    theirs in each. Here such products are of all steps at once, the gradient's in the dtype of `x_TBD`. An answer takes
+    the operation `BlockLSTMV2`, the faster one for a single sequence and for several the slower one: one thread of
+    TensorFlow, which computes the large requests in `serving.models`, computes no loop.
     """
     import tensorflow as tf
 
     @tf.custom_gradient
     def run(x, w_x, w_h, b):
-        H = w_h.shape[0]
-        zeros_BH, no_peephole_H = tf.zeros((tf.shape(x)[1], H)), tf.zeros(H)
-        read, weights = _as_narrow_as_the_gates(tf.cast(x, "float32"), tf.cast(w_x, "float32"))
-        found = tf.raw_ops.BlockLSTMV2(
-            seq_len_max=tf.shape(x, out_type="int64")[0],
-            x=read,
-            w=tf.concat([weights, tf.cast(w_h, "float32")], axis=0),
-            b=tf.cast(b, "float32"),
-            cs_prev=zeros_BH,
-            h_prev=zeros_BH,
-            **dict.fromkeys(("wci", "wcf", "wco"), no_peephole_H),
-            use_peephole=False,
-            cell_clip=0.0,
-        )
+        weights = (tf.cast(each, "float32") for each in (w_x, w_h, b))
+        states_of = _states_by_loop if training else _states_by_operation
+        h_TBH, *states = states_of(tf.cast(x, "float32"), mask_TB, *weights, backwards)
 
         def gradient(g):
-            d_TBG = _lstm_gate_gradients(tf.cast(g, "float32"), found, tf.cast(w_h, "float32"))
+            d_TBG = _gate_gradients(tf.cast(g, "float32"), mask_TB, *states, tf.cast(w_h, "float32"), backwards)
             b_grad = tf.reduce_sum(d_TBG, axis=(0, 1))
             d = tf.cast(d_TBG, x.dtype)
 
             def weights_grad(y, d):  # `tensordot` would transpose them in memory
                 return tf.matmul(*(tf.reshape(each, (-1, each.shape[-1])) for each in (y, d)), transpose_a=True)
 
-            w_h_grad = weights_grad(tf.cast(found.h[:-1], x.dtype), d[1:])
+            w_h_grad = weights_grad(tf.cast(_before(h_TBH, backwards), x.dtype), d)
             return tf.tensordot(d, w_x, [[2], [1]]), weights_grad(x, d), w_h_grad, tf.cast(b_grad, b.dtype)
 
-        return tf.cast(found.h, x.dtype), gradient
+        return tf.cast(h_TBH, x.dtype), gradient
 
     return run(x_TBD, *map(tf.convert_to_tensor, (kernel, recurrent_kernel, bias)))
 
 
-def _as_narrow_as_the_gates(x_TBD, w_DG):
-    """Input and weights of the operation: `x` and `w`, or of one sequence wider than the gates `x w` and the identity.
+def _before(states_TBH, backwards):
+    """The states that each step begins with."""
+    import tensorflow as tf
 
-    A step of one sequence takes as long as reading its weights, which are fewer then; several sequences share the
-    reading. Sizes of 0 leave one pair out: `tf.cond` would hang in `serving.models.Served.by_one_thread`.
+    none = tf.zeros_like(states_TBH[:1])
+    return tf.concat([states_TBH[1:], none] if backwards else [none, states_TBH[:-1]], axis=0)
+
+
+def _states_by_operation(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
+    """Outputs, cells, gates i, f, o and new contents of all steps, `(T, B, H)` each.
+
+    A step takes as long as reading its weights: wide inputs are multiplied before, and read through an identity.
     """
     import tensorflow as tf
 
-    D, G = w_DG.shape
-    if D <= G:
-        return x_TBD, w_DG
-    one = tf.cast(tf.shape(x_TBD)[1] == 1, "int32")
-    d, g = D * (1 - one), G * one
-    product = tf.tensordot(x_TBD, w_DG[:, :g], 1)
-    return tf.concat([x_TBD[..., :d], product], axis=-1), tf.concat([w_DG[:d], tf.eye(G)[:g]], axis=0)
+    lengths = tf.reduce_sum(tf.cast(mask_TB, "int32"), axis=0)
+
+    def in_order(x_TBD):
+        return tf.reverse_sequence(x_TBD, lengths, seq_axis=0, batch_axis=1) if backwards else x_TBD
+
+    (D, G), H = w_DG.shape, w_HG.shape[0]
+    if D > G:
+        x_TBD, w_DG = tf.tensordot(x_TBD, w_DG, 1), tf.eye(G)
+    zeros_BH, no_peephole_H = tf.zeros((tf.shape(x_TBD)[1], H)), tf.zeros(H)
+    found = tf.raw_ops.BlockLSTMV2(
+        seq_len_max=tf.shape(x_TBD, out_type="int64")[0],
+        x=in_order(x_TBD),
+        w=tf.concat([w_DG, w_HG], axis=0),
+        b=b_G,
+        cs_prev=zeros_BH,
+        h_prev=zeros_BH,
+        **dict.fromkeys(("wci", "wcf", "wco"), no_peephole_H),
+        use_peephole=False,
+        cell_clip=0.0,
+    )
+    h, c, *gates = map(in_order, (found.h, found.cs, found.i, found.f, found.o, found.ci))
+    return zero_padding(h, mask_TB[..., None]), zero_padding(c, mask_TB[..., None]), *gates
 
 
-def _lstm_gate_gradients(g_TBH, found, w_hG):
-    """The gradients of an LSTM's gates before their sigmoid or tanh, `(T, B, 4H)`, from the last step to the first.
-
-    `found` are the outputs of `BlockLSTMV2`: the gates i, f, o, the new content ci, the cell cs, its tanh co.
-    """
+def _states_by_loop(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
+    """The same."""
     import tensorflow as tf
 
-    before = tf.concat([tf.zeros_like(found.cs[:1]), found.cs[:-1]], axis=0)
+    T, B, H = *tf.unstack(tf.shape(mask_TB)), w_HG.shape[0]
+    x_TBG, real_TB1 = tf.tensordot(x_TBD, w_DG, 1), tf.cast(mask_TB, "float32")[..., None]
+
+    def step(n, h_BH, c_BH, *results):
+        t = T - 1 - n if backwards else n
+        gates_BG = x_TBG[t] + tf.nn.bias_add(tf.matmul(h_BH, w_HG), b_G)
+        i, f, _, o = tf.split(tf.sigmoid(gates_BG), 4, axis=1)
+        new = tf.tanh(gates_BG[:, 2 * H : 3 * H])
+        c_BH = real_TB1[t] * (f * c_BH + i * new)
+        h_BH = o * tf.tanh(c_BH)
+        written = zip(results, (h_BH, c_BH, i, f, o, new), strict=True)
+        return n + 1, h_BH, c_BH, *(result.write(t, each) for result, each in written)
+
+    start = 0, *[tf.zeros((B, H))] * 2, *(tf.TensorArray("float32", T, element_shape=(None, H)) for _ in range(6))
+    _, _, _, *results = tf.while_loop(lambda n, *_: n < T, step, start, parallel_iterations=1)
+    return [result.stack() for result in results]
+
+
+def _gate_gradients(g_TBH, mask_TB, c_TBH, i, f, o, new, w_HG, backwards):
+    """The gradients of an LSTM's gates before their sigmoid or tanh, `(T, B, 4H)`, from the last step to the first."""
+    import tensorflow as tf
+
+    tanh_c, real_TB1 = tf.tanh(c_TBH), tf.cast(mask_TB, "float32")[..., None]
     to_gates = [  # of the cell's gradient, and for o of the output's
-        tf.raw_ops.SigmoidGrad(y=found.i, dy=found.ci),
-        tf.raw_ops.SigmoidGrad(y=found.f, dy=before),
-        tf.raw_ops.TanhGrad(y=found.ci, dy=found.i),
-        tf.raw_ops.SigmoidGrad(y=found.o, dy=found.co),
+        tf.raw_ops.SigmoidGrad(y=i, dy=new),
+        tf.raw_ops.SigmoidGrad(y=f, dy=_before(c_TBH, backwards)),
+        tf.raw_ops.TanhGrad(y=new, dy=i),
+        tf.raw_ops.SigmoidGrad(y=o, dy=tanh_c),
     ]
-    to_gates, to_cell = tf.concat(to_gates, axis=-1), tf.raw_ops.TanhGrad(y=found.co, dy=found.o)
+    to_gates, to_cell = tf.concat(to_gates, axis=-1), tf.raw_ops.TanhGrad(y=tanh_c, dy=o)
     T = tf.shape(g_TBH)[0]
 
-    def step(t, h_BG, c_BH, result):
-        h_BH = g_TBH[t] + tf.matmul(h_BG, w_hG, transpose_b=True)
-        c_BH = c_BH + h_BH * to_cell[t]
+    def step(n, h_BG, c_BH, result):
+        t = n if backwards else T - 1 - n
+        h_BH = g_TBH[t] + tf.matmul(h_BG, w_HG, transpose_b=True)
+        c_BH = real_TB1[t] * (c_BH + h_BH * to_cell[t])
         d_BG = tf.concat([c_BH, c_BH, c_BH, h_BH], axis=-1) * to_gates[t]
-        return t - 1, d_BG, c_BH * found.f[t], result.write(t, d_BG)
+        return n + 1, d_BG, c_BH * f[t], result.write(t, d_BG)
 
-    start = T - 1, tf.zeros_like(to_gates[0]), tf.zeros_like(to_cell[0]), tf.TensorArray("float32", T)
-    *_, result = tf.while_loop(lambda t, *_: t >= 0, step, start, parallel_iterations=1)
+    start = 0, tf.zeros_like(to_gates[0]), tf.zeros_like(to_cell[0]), tf.TensorArray("float32", T)
+    *_, result = tf.while_loop(lambda n, *_: n < T, step, start, parallel_iterations=1)
     return result.stack()
 
 

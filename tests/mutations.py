@@ -33,7 +33,7 @@ MUTATIONS = {
         ("masked_max(S_BTJ, query_mask[:, None, :])", "ops.max(S_BTJ, axis=-1)", f"{EQUATIONS} AttentionFlow"),
         ("H_BTD * h_tilde_BD[:, None, :]", "H_BTD + h_tilde_BD[:, None, :]", f"{EQUATIONS} AttentionFlow"),
     ],
-    "layers/tensorflow_kernels.py": [("y=found.i, dy=found.ci)", "y=found.i, dy=found.i)", "layers_bilstm.py")],
+    "layers/tensorflow_kernels.py": [("y=i, dy=new)", "y=i, dy=i)", "layers_bilstm.py")],
     "layers/char_cnn.py": [("[0, self.width - 1]", "[self.width - 1, 0]", f"{EQUATIONS} CharacterCNN")],
     "layers/recurrent.py": [
         ("[zero_padding(x, mask[..., None]), *last]", "[x, *last]", f"{EQUATIONS} RecurrentEncoder")

@@ -1,4 +1,4 @@
-"""The one operation of `layers.bilstm` against Keras's loop."""
+"""The loop and the operation of `layers.tensorflow_kernels.bilstm` against Keras's loop."""
 
 import functools
 import gc
@@ -17,14 +17,15 @@ from models.bidaf import BiDAF, BiDAFConfig
 
 
 @on_tensorflow
+@pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize(("rows", "features"), [(B, D), (1, 4 * J + 1), (2, 4 * J + 1)])
-def test_bilstm_in_one_operation_is_keras_own_also_backwards(rows, features):
+def test_bilstm_by_kernels_is_keras_own_also_backwards(rows, features, training):
     (_, (_, mask)), found = built("BiLSTM"), []
     layer, x, mask = BiLSTM(J), floats(rows, S, features), mask[:rows]
     layer.build(x.shape)
     for layer.fast in (True, False):
-        upstream = floats(rows, S, 2 * J, seed=9)
-        y, gradients = gradients_of(lambda x, *_: layer(x, mask), [x, *layer.trainable_variables], upstream)
+        upstream, inputs = floats(rows, S, 2 * J, seed=9), [x, *layer.trainable_variables]
+        y, gradients = gradients_of(lambda x, *_: layer(x, mask, training=training), inputs, upstream)
         found.append([y, *gradients])
     for one, other in zip(*found, strict=True):
         assert one.shape == other.shape and np.abs(other).max() > 0.02
@@ -32,7 +33,8 @@ def test_bilstm_in_one_operation_is_keras_own_also_backwards(rows, features):
 
 
 @on_tensorflow
-def test_bilstm_in_one_operation_rounds_in_bfloat16_and_nothing_more():
+@pytest.mark.parametrize("training", [False, True])
+def test_bilstm_by_kernels_rounds_in_bfloat16_and_nothing_more(training):
     """Weights and inputs that bfloat16 holds exactly, so that only what is computed from them is rounded."""
     x, upstream = (to_numpy(ops.cast(floats(B, S, size, seed=size), "bfloat16")) for size in (D, 2 * J))
     found = []
@@ -42,7 +44,7 @@ def test_bilstm_in_one_operation_rounds_in_bfloat16_and_nothing_more():
         assert layer.fast and layer(x, mask).dtype == layer.compute_dtype
 
         def compute(x, *_, layer=layer, mask=mask):
-            return layer(x, mask)
+            return layer(x, mask, training=training)
 
         found.append(gradients_of(compute, [x, *layer.trainable_variables], upstream))
     for exact, rounded in zip(*([y, *gradients] for y, gradients in found), strict=True):
