@@ -1,4 +1,4 @@
-"""Times BiDAF and seq2seq beside the same networks written in PyTorch: training, and a question to BiDAF.
+"""Times BiDAF and seq2seq beside the same networks written in PyTorch: training, a question, and beam search.
 
 python -m benchmarks.peers --squad=build/squad --chat=build/dailydialog --torch_python=/path/to/venv/bin/python \
     --out=results/benchmarks/peers.json/torch
@@ -6,8 +6,8 @@ python -m benchmarks.peers --squad=build/squad --chat=build/dailydialog --torch_
 `--torch_python` is a Python that has `torch` and `numpy`. There `benchmarks/peers_torch.py` computes equal batches in
 float32 with as many threads. Sizes of the layers are the defaults of the models here; the networks differ in that the
 LSTM and GRU of PyTorch have two biases. A question is one on its own, after its passage; each operation of ours has
-one core then, as in serve.py. The machine must be quiet: PyTorch's threads spin while they wait, and when other work
-leaves both on one core, each operation takes 8 ms.
+one core then, as in serve.py. Beam search keeps 5 replies of up to 30 words. The machine must be quiet: PyTorch's
+threads spin while they wait, and when other work leaves both on one core, each operation takes 8 ms.
 """
 
 import json
@@ -29,7 +29,7 @@ flags.DEFINE_string("torch_python", None, "A Python that has torch and numpy.", 
 define_flags(blocks=5, steps=3)
 NETWORKS = {
     "bidaf": ("bidaf", {"training": 60, "question": 1}, ("words", "characters", "context", "query")),
-    "seq2seq": ("seq2seq,attention=luong_dot", {"training": 64}, ("source", "target_in")),
+    "seq2seq": ("seq2seq,attention=luong_dot", {"training": 64, "beam search": 16}, ("source", "target_in")),
 }
 """Side of `benchmarks.turns`, examples per batch for each kind of work, and inputs; the last but one is the longest."""
 SIZES = ("vocabulary_size", "embedding_dim", "hidden", "dropout")
@@ -81,12 +81,16 @@ def write_batches(arrays, network, path, size):
 
 def our_block(what, network, path, arrays, seed):
     """A side of `alternate`: computes the batches once."""
+    from data.vocabulary import EOS_ID, UNK_ID
     from engine.parallel import share_cores  # TensorFlow takes seconds to load
+    from models.decoding import Decoder, Decoding
+    from tasks.generation.search import columns
 
     side, _, names = NETWORKS[network]
     if what == "question":
         share_cores()
     model, *_ = build(side, path, seed)
+    search = Decoder(model, 5, 30, EOS_ID, UNK_ID) if what == "beam search" else None
     with np.load(arrays) as stored:
         every = list(stored.values())
     batches = [every[i : i + len(names) + 1] for i in range(0, len(every), len(names) + 1)]
@@ -96,6 +100,8 @@ def our_block(what, network, path, arrays, seed):
             inputs = dict(zip(names, arrays, strict=True))
             if what == "training":
                 model.train_on_batch(inputs, targets)
+            elif what == "beam search":
+                search.predict_on_batch({"source": inputs["source"], **columns([Decoding(beam=5)] * len(targets))})
             else:
                 model.predict_on_batch(inputs)
         return sum(len(batch[-1]) for batch in batches)

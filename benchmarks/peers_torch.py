@@ -2,8 +2,8 @@
 
 python benchmarks/peers_torch.py WHAT BATCHES.npz SETTINGS.json
 
-Written as one would write them in PyTorch: `nn.LSTM` and `nn.GRU` on packed sequences, Adam with its `foreach` default.
-For each line on standard input it computes the batches once and prints a line of JSON.
+Written as one would write them in PyTorch: `nn.LSTM` and `nn.GRU` on packed sequences, Adam with its `foreach` default,
+beam search as a loop in Python. For each line on standard input it computes the batches once and prints a line of JSON.
 """
 
 import json
@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 LOWEST = -1e30
+EOS, UNKNOWN = 1, 2
 
 
 class Recurrent(nn.Module):
@@ -93,13 +94,43 @@ class Seq2Seq(nn.Module):
         self.encoder, self.decoder = Recurrent(nn.GRU, D, H // 2), nn.GRU(D, H, batch_first=True)
         self.readout, self.logits = nn.Linear(2 * H, H, bias=False), nn.Linear(H, V + 1)
 
-    def forward(self, source, target_in):
+    def encode(self, source):
         mask = source > 0
         memory, state = self.encoder(self.drop(self.words(source)), mask)
-        x, _ = self.decoder(self.drop(self.words(target_in)), torch.cat([state[0], state[1]], -1)[None])
+        return torch.cat([state[0], state[1]], -1)[None], memory, mask
+
+    def decode(self, words, state, memory, mask):
+        x, state = self.decoder(self.drop(self.words(words)), state)
         e = (x @ memory.transpose(1, 2)).masked_fill(~mask[:, None], LOWEST)
-        x = torch.tanh(self.readout(torch.cat([e.softmax(-1) @ memory, x], -1)))
+        return torch.tanh(self.readout(torch.cat([e.softmax(-1) @ memory, x], -1))), state
+
+    def forward(self, source, target_in):
+        x, _ = self.decode(target_in, *self.encode(source))
         return self.logits(self.drop(x))
+
+
+def beam_search(model, source, K=5, length=30):
+    """The `K` best replies to each source, without padding and unknown words, `(B, K, length)`."""
+    state, *memory = (x.repeat_interleave(K, dim) for x, dim in zip(model.encode(source), (1, 0, 0), strict=True))
+    B, begin = len(source), model.words.num_embeddings - 1
+    ids, word = torch.zeros(B, K, length, dtype=torch.long), torch.full((B, K), begin)
+    score, done = torch.full((B, K), LOWEST), torch.zeros(B, K, dtype=torch.bool)
+    score[:, 0] = 0.0
+    for t in range(length):
+        x, state = model.decode(word.reshape(-1, 1), state, *memory)
+        log_p = model.logits(x[:, 0]).log_softmax(-1).reshape(B, K, -1)
+        log_p[..., [0, UNKNOWN]] = LOWEST
+        stays = torch.full_like(log_p, LOWEST)
+        stays[..., 0] = score
+        score, best = torch.where(done[..., None], stays, score[..., None] + log_p).flatten(1).topk(K)
+        parent, word = best // log_p.shape[-1], best % log_p.shape[-1]
+        ids, done = ids.gather(1, parent[..., None].expand_as(ids)), done.gather(1, parent)
+        state = state[:, (parent + K * torch.arange(B)[:, None]).flatten()]
+        ids[:, :, t] = word
+        done |= word == EOS
+        if done.all():
+            break
+    return ids
 
 
 def word_loss(target, logits):
@@ -127,7 +158,7 @@ def make_compute(what, batches, network, sizes, rate, clip, ema):
     @torch.inference_mode()
     def answer():
         for *inputs, _ in batches:
-            model(*inputs)
+            model(*inputs) if network == "bidaf" else beam_search(model, inputs[0])
 
     model.train(what == "training")
     return train if what == "training" else answer
