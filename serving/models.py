@@ -28,6 +28,12 @@ from tasks.selection.retrieval.build import index_of_run
 
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
+OWN = (
+    "knowledge",
+    "responses",
+    "signature",
+    "examples",
+)  # what clients are told of a predictor; the second: of an index
 SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
 DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
 
@@ -35,14 +41,13 @@ DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.
 class Served:
     """An `engine.predictor.Predictor` under a name and a version for clients.
 
-    `load()` makes it when somebody asks for it. `facts(predictor)` returns a dict for clients, also before that, for
-    `None`; `examples(predictor)` instances to warm up with.
+    `load()` makes it when somebody asks for it. `facts` describe it to clients, also before that.
     """
 
     loading = threading.Lock()  # one at a time
 
-    def __init__(self, name, version, load, facts, examples=lambda predictor: []):
-        self.name, self.version, self._load, self._facts, self._examples = name, version, load, facts, examples
+    def __init__(self, name, version, load, facts):
+        self.name, self.version, self._load, self._facts = name, version, load, facts
 
     @property
     def ready(self):
@@ -72,8 +77,8 @@ class Served:
         """Answers and explains the examples alone, together, longer and as the pages ask, so that nothing is compiled
         when the first client asks. An answer with NaN is a `UserError`. `pause()` is called before each."""
         predictor = self.predictor
-        instances = self._examples(predictor)
-        instances = instances + [_longer(instance) for instance in instances[:1]]
+        instances = [example["instance"] for example in self.metadata.get("examples", [])]
+        instances += [_longer(instance) for instance in instances[:1]]
         if "decode" in predictor.Instance.model_fields:
             instances += [{**instance, "decode": decode} for instance in list(instances) for decode in DECODES]
         for instance in instances:
@@ -88,14 +93,15 @@ class Served:
 
     def summary(self):
         """The facts known without loading the model, and whether it is `ready`."""
-        return {**self._facts(None), "ready": self.ready}
+        return {**self._facts, "ready": self.ready}
 
     @functools.cached_property
     def metadata(self):
         """Describes the model to a client, with the JSON schemas of `instance` and `answer`."""
         kinds = {"instance": self.predictor.Instance, "answer": self.predictor.Answer}
         schemas = {name: kind.model_json_schema() for name, kind in kinds.items()}
-        return {"name": self.name, "version": self.version, **self._facts(self.predictor), **schemas}
+        facts = {name: getattr(self.predictor, name) for name in OWN if hasattr(self.predictor, name)}
+        return {"name": self.name, "version": self.version, **self._facts, **facts, **schemas}
 
 
 @contextlib.contextmanager
@@ -155,11 +161,11 @@ class SavedModel(Predictor):
         self._inputs = {tensor.name: tensor for tensor in self._call.structured_input_signature[1].values()}
         fields = {name: str if len(spec.shape) == 1 else list[str] for name, spec in self._inputs.items()}
         self.Instance = create_model("Instance", __base__=Config, **fields)
-        self.example = {name: "" if kind is str else [""] for name, kind in fields.items()}
+        example = {name: "" if kind is str else [""] for name, kind in fields.items()}
         if self.signature == "rank":
             self.Instance, self.Answer = SelectionPredictor.Instance, SelectionPredictor.Answer
-            self.example = TASKS["selection"].export_instance
-        self.facts = {"signature": self.signature, "examples": [{"title": "", "instance": self.example}]}
+            example = TASKS["selection"].export_instance
+        self.examples = [{"title": "", "instance": example}]
 
     def answer(self, instances):
         """Like `Predictor`'s; shorter lists of texts are padded with `""`, as the signature expects."""
@@ -190,8 +196,7 @@ def open_model(name, path, index=None, trusted=False):
     path = pathlib.Path(path)
     if (path / CONFIG).is_file():
         run = Run.open(path)
-        facts, instances = functools.partial(_facts_of, run), [example["instance"] for example in run.examples()]
-        return Served(name, "1", lambda: _predictor(run, index), facts, lambda predictor: instances)
+        return Served(name, "1", lambda: _predictor(run, index), _facts_of(run))
     if index is not None:
         raise UserError(f"{name}: an index is for a run of selection. Received: {path}")
     candidates = [path, *(path.iterdir() if path.is_dir() else [])]
@@ -200,13 +205,7 @@ def open_model(name, path, index=None, trusted=False):
         raise UserError(f"expected DIR or NAME=DIR of a run or of an exported model. Received: {path}")
     newest = max(versions, key=lambda p: int(p.name))
     facts = {"task": None, "model": "SavedModel", "corpus": None, "scores": {}}
-    return Served(
-        name,
-        newest.name,
-        lambda: SavedModel(newest, trusted),
-        lambda model: facts if model is None else {**facts, **model.facts},
-        lambda model: [model.example],
-    )
+    return Served(name, newest.name, lambda: SavedModel(newest, trusted), facts)
 
 
 def start_tensorflow():
@@ -248,19 +247,6 @@ def _predictor(run, index):
     return predictor
 
 
-def _facts_of(run, predictor):
-    return {
-        "task": run.task,
-        "model": run.model,
-        "corpus": run.dataset.get("name") or "",
-        "note": run.note,
-        "scores": _scores(run),
-        **_page_of(run),
-        "knowledge": getattr(predictor, "knowledge", []),
-        "responses": getattr(predictor, "responses", 0),  # of an index
-    }
-
-
 class Page(Config):
     """`page.json` of a run, which is optional: how the pages present it."""
 
@@ -270,12 +256,14 @@ class Page(Config):
     examples: list[Example] = []
 
 
-def _page_of(run):
-    """Title, default and examples for the pages, and the text of the model card."""
+def _facts_of(run):
+    """Where a run comes from, its scores, the text of its model card, and its page."""
     file, card = run.path / PAGE, run.path / CARD
     page = read_json(file, Page) if file.is_file() else Page(examples=run.examples())
+    title = page.title or f"{run.model}, {run.dataset.get('name')}"
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
-    return {**page.model_dump(), "title": page.title or f"{run.model}, {run.dataset.get('name')}", "card": text}
+    facts = {"task": run.task, "model": run.model, "corpus": run.dataset.get("name") or "", "note": run.note}
+    return {**facts, "scores": _scores(run), **page.model_dump(), "title": title, "card": text}
 
 
 def _scores(run):

@@ -21,7 +21,7 @@ benchmark, retrieval, scale = (import_script(f"benchmarks.{name}") for name in (
 @pytest.fixture(scope="module")
 def client():
     limits = Limits(max_body_bytes=100_000, timeout_seconds=1.0)
-    app = create_app({"m": Served("m", "1", Echo, lambda _: {})}, limits)
+    app = create_app({"m": Served("m", "1", Echo, {})}, limits)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -82,7 +82,7 @@ def echo():
 @pytest.fixture
 def app(echo):
     facts = {"task": "echo", "examples": [{"title": "short", "instance": {"text": "ab", "inside": [{"text": "c"}]}}]}
-    served = Served("echo", "2", lambda: echo, lambda _: facts)
+    served = Served("echo", "2", lambda: echo, facts)
     return create_app({"echo": served}, LIMITS)
 
 
@@ -174,7 +174,7 @@ def test_openapi_leaves_out_a_model_that_cannot_be_loaded(echo):
     def fail():
         raise UserError("damaged")
 
-    models = {"echo": Served("echo", "2", lambda: echo, lambda _: {}), "bad": Served("bad", "1", fail, lambda _: {})}
+    models = {"echo": Served("echo", "2", lambda: echo, {}), "bad": Served("bad", "1", fail, {})}
     paths = TestClient(create_app(models, LIMITS)).get("/openapi.json").json()["paths"]
     assert "/v2/models/echo/infer" in paths and "/v2/models/bad/infer" not in paths
 
@@ -193,6 +193,9 @@ def test_tensors_of_the_open_inference_protocol_are_answered(client):
     ]
     changes = [*({"shape": shape} for shape in ([3], [0], [1, 1, 2])), {"datatype": "FP8"}, {"data": "a"}, {"name": 1}]
     wrong_inputs = [[{**text, **change}] for change in changes]
+    for shape in ([10**7, 0], [10**30, 0]):  # without data
+        inputs = [{**text, "shape": shape, "data": []}]
+        assert client.post("/v2/models/echo/infer", json={"inputs": inputs}).status_code == 413
     for wrong in ({}, *({"inputs": each} for each in ([], [text, {**inside, "data": ["[", "[]"]}], *wrong_inputs))):
         assert client.post("/v2/models/echo/infer", json=wrong).status_code == 400
 
@@ -268,7 +271,7 @@ def test_an_answer_that_takes_too_long_is_given_up(client, echo):
 
 
 def test_a_model_is_loaded_once_when_somebody_asks_for_it(echo):
-    loaded, loads = Served("echo", "2", lambda: loads.append(echo) or echo, lambda predictor: {"task": "echo"}), []
+    loaded, loads = Served("echo", "2", lambda: loads.append(echo) or echo, {"task": "echo"}), []
     with TestClient(create_app({"echo": loaded})) as client:
         assert not client.get("/v1/models").json()["data"][0]["ready"] and not loads
         assert client.get("/v2/models/echo/ready").status_code == 503
@@ -280,8 +283,8 @@ def test_models_are_loaded_and_warmed_up_while_nobody_asks_until_the_end(echo, c
     def fail():
         raise UserError("damaged")
 
-    served = {"echo": Served("echo", "1", lambda: echo, lambda _: {}, lambda _: [{"text": "a"}])}
-    served |= {"bad": Served("bad", "1", fail, lambda _: {})}
+    served = {"echo": Served("echo", "1", lambda: echo, {"examples": [{"instance": {"text": "a"}}]})}
+    served |= {"bad": Served("bad", "1", fail, {})}
     busy = threading.Event()
     busy.set()
     with warming(served.values(), busy.is_set):
@@ -351,7 +354,7 @@ def test_an_answer_with_nan_is_refused_and_so_is_a_model_that_warms_up_with_it(c
     answer = predict(client, instances=[{"text": "a"}])
     assert answer.status_code == 422 and "NaN, which JSON" in answer.json()["error"]
     with pytest.raises(UserError, match="m answers its examples with NaN or infinity"):
-        Served("m", "1", lambda: echo, lambda _: {}, lambda _: [{"text": "a"}]).warm_up()
+        Served("m", "1", lambda: echo, {"examples": [{"instance": {"text": "a"}}]}).warm_up()
 
 
 # === Who may ask ===
@@ -377,6 +380,7 @@ def basic(password):
         (POST, {"Origin": "https://friend.example"}, 200),
         (POST, {"Origin": "https://evil.example"}, 403),
         (POST, {"Origin": "null"}, 403),
+        (POST, {"Origin": "http://["}, 403),
         (("GET", "/v1/models"), {"Origin": "https://evil.example"}, 403),
         (POST, {"Content-Type": "text/plain"}, 415),
         (POST, {"Content-Type": "application/x-www-form-urlencoded"}, 415),
@@ -392,7 +396,7 @@ def basic(password):
 )
 def test_who_may_ask(echo, request_line, headers, status):
     access = Access(frozenset(["here"]), frozenset(["https://friend.example"]), KEY)
-    app = create_app({"echo": Served("echo", "2", lambda: echo, lambda _: {})}, LIMITS, access)
+    app = create_app({"echo": Served("echo", "2", lambda: echo, {})}, LIMITS, access)
     usual = {"Host": "here", "Content-Type": "application/json", "Authorization": f"Bearer {KEY}".encode()}
     with TestClient(app) as client:
         body = b'{"instances": [{"text": "a"}]}' if request_line == POST else None
@@ -605,7 +609,7 @@ def chat(client, text="one two", **more):
 
 
 def test_a_conversation_gets_a_reply_at_once_or_word_by_word(client):
-    answer = chat(client, temperature=0.5, max_tokens=7, frequency_penalty=0).json()
+    answer = chat(client, temperature=0.5, max_tokens=7, frequency_penalty=0, stream=None).json()
     assert answer["choices"][0]["message"]["content"] == "one two" and answer["choices"][0]["finish_reason"] == "stop"
     assert (answer["object"], answer["model"], answer["usage"]["completion_tokens"]) == ("chat.completion", "echo", 2)
     assert "explanation" not in answer
