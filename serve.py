@@ -145,8 +145,8 @@ def access_of_flags():
     key, local = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY"), FLAGS.host in LOCAL
     if not (key or local):
         print(f"warning: everybody who reaches {FLAGS.host} can use this server: give --api_key", file=sys.stderr)
-    names = {*LOCAL, FLAGS.host, *FLAGS.allowed_hosts, *([] if local else [socket.gethostname()])}
-    return Access(frozenset(names), frozenset(FLAGS.cors_origins), key)
+    names = [*LOCAL, FLAGS.host, *FLAGS.allowed_hosts, *([] if local else [socket.gethostname()])]
+    return Access(frozenset(map(str.lower, names)), frozenset(FLAGS.cors_origins), key)
 
 
 def main():

@@ -52,7 +52,7 @@ class ChatRequest(Config, extra="ignore"):
     """Name of a model that replies: of generation, of selection with an index, or of dialog."""
     messages: Annotated[list[Message], Field(min_length=1)]
     """The conversation, the oldest message first; the last one is the user's."""
-    stream: bool = False
+    stream: bool | None = False
     """Send the reply word by word as server-sent events."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Draw words at this temperature; 0 or nothing: the most probable words. Generation only, as the next three."""

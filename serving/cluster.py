@@ -146,9 +146,6 @@ class Remote:
             raise RequestError(*refusal)
         return found
 
-    def give_up(self):
-        """Holds nothing; Ray Serve waits for what replicas compute."""
-
     async def close(self):
         """Holds nothing."""
 

@@ -247,7 +247,7 @@ class Guard:
         if not self._is_known(host := headers.get("host", "")):
             raise RequestError(421, f"{host[:100]!r} is not a name of this server: see --allowed_hosts")
         origin = headers.get("origin")
-        if origin and origin not in self.access.origins and urlsplit(origin).netloc != host:
+        if origin and origin not in self.access.origins and origin.partition("://")[2] != host:
             raise RequestError(403, f"pages of {origin[:100]!r} may not send requests here: see --cors_origins")
         if scope["path"] in HEALTH:
             return

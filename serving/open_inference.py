@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from base.config import Config, NonNegative
-from serving.limits import RequestError, as_json, find_model, instances_of, read, read_value, while_wanted
+from serving.limits import RequestError, as_json, check_count, find_model, instances_of, read, read_value, while_wanted
 
 DATATYPES = {"b": "BOOL", "i": "INT64", "f": "FP64", "U": "BYTES"}
 TYPES = {"string": "BYTES", "number": "FP64", "integer": "INT64", "boolean": "BOOL"}
@@ -103,7 +103,7 @@ async def infer(request: Request):
     schema = (await model.metadata())["instance"]["properties"]
     columns = {each.name: _values(each, _is_text(schema.get(each.name, {})), limits) for each in asked.inputs}
     found = await while_wanted(request, model.predict(instances_of(columns, limits)))
-    outputs = [_tensor(name, [answer.get(name) for answer in found]) for name in found[0]]
+    outputs = [tensor_of(name, [answer.get(name) for answer in found]) for name in found[0]]
     return as_json({"model_name": model.name, "model_version": model.version, "id": asked.id, "outputs": outputs})
 
 
@@ -112,14 +112,13 @@ async def infer(request: Request):
 
 def _values(tensor, plain, limits):
     """The value of each instance; text that is not `plain` is JSON."""
-    data = list(_flat(tensor.data))
-    if len(data) != math.prod(tensor.shape) or len(tensor.shape) > 2:
+    data, (rows, *width) = list(_flat(tensor.data)), tensor.shape
+    if len(data) != math.prod(tensor.shape) or len(width) > 1:
         raise RequestError(400, f"{tensor.name[:40]}: expected the items of a shape of 1 or 2 axes")
+    check_count(f"{tensor.name[:40]}", rows, limits.instances, "instances")  # rows without items need no data
     if tensor.datatype == "BYTES" and not plain:
         data = [read_value(f"{tensor.name[:40]}", item, limits) for item in data]
-    rows = np.empty(len(data), object)
-    rows[:] = data
-    return rows.reshape(tensor.shape).tolist()
+    return [data[i * width[0] : (i + 1) * width[0]] for i in range(rows)] if width else data
 
 
 def _flat(data):
@@ -127,8 +126,8 @@ def _flat(data):
         yield from _flat(item) if isinstance(item, list) else [item]
 
 
-def _tensor(name, values):
-    """The tensor of a field of the answers."""
+def tensor_of(name, values):
+    """The tensor of a field, by its value in each instance or answer."""
     try:
         array = np.array(values)
     except ValueError:  # lists of unequal lengths

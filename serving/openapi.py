@@ -14,7 +14,7 @@ import re
 from base.files import UserError
 from serving.chat_completions import ChatRequest
 from serving.limits import CHAT, HEALTH, error_body
-from serving.open_inference import Inputs, Outputs
+from serving.open_inference import Inputs, Outputs, tensor_of
 
 ERRORS = {
     400: "instance 0: text is missing",
@@ -105,20 +105,13 @@ def _add_model(schemas, model):
         _add_schema(schemas, one, schema, f"{of}_")
         schemas[f"{of}_{name}"] = _object(**{name: {**_list(_ref(one)), "minItems": 1}})
     found = [example["instance"] for example in model.get("examples", [])[:1]]
-    tensors = [_tensor(*field) for instance in found for field in instance.items()]
+    tensors = [tensor_of(field, [value]) for instance in found for field, value in instance.items()]
     instances = f"{of}_instances", {"first": {"instances": found}}
     return {
         f"predict_{of}": (*instances, f"{of}_predictions"),
         f"explain_{of}": (*instances, f"{of}_explanations"),
         f"infer_{of}": ("Inputs", {"first": {"inputs": tensors}}, "Outputs"),
     }
-
-
-def _tensor(field, value):
-    if isinstance(value, list) and all(isinstance(text, str) for text in value):
-        return {"name": field, "shape": [1, len(value)], "datatype": "BYTES", "data": value}
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return {"name": field, "shape": [1], "datatype": "BYTES", "data": [text]}
 
 
 async def _operation(request, method, path, body=None, asked=None, answer="Any"):

@@ -88,8 +88,8 @@ def test_without_ray_it_says_what_to_install(monkeypatch):
     ("given", "expected"),
     [
         ({}, (30, 65, {"localhost", "127.0.0.1", "::1"}, "")),
-        ({"timeout_seconds": 5.0, "grace_seconds": 99.0, "allowed_hosts": ["x"]}, (5, 99, {"x"}, "")),
-        ({"host": "0.0.0.0"}, (30, 65, {"localhost", socket.gethostname()}, "give --api_key")),
+        ({"timeout_seconds": 5.0, "grace_seconds": 99.0, "allowed_hosts": ["X"]}, (5, 99, {"x"}, "")),
+        ({"host": "0.0.0.0"}, (30, 65, {"localhost", socket.gethostname().lower()}, "give --api_key")),
         ({"host": "0.0.0.0", "api_key": "k"}, (30, 65, set(), "")),
         ({"grace_seconds": 3.0}, "--grace_seconds expects at least the 60 of a request. Received: 3"),
     ],
