@@ -124,7 +124,7 @@ def train_part(side, prepared, seed, steps):
     """Seconds per step of training, the fraction that waits for data, and megabytes."""
     from tasks.selection.split import POOL
 
-    _, make_arrays, stream, train_on = open_training(side, prepared, seed)
+    *_, make_arrays, stream, train_on = open_training(side, prepared, seed)
     train_on(next(stream))  # traces
     started, waited = time.perf_counter(), 0.0
     for _ in range(steps):

@@ -20,7 +20,6 @@ from benchmarks.ledger import ledger_block, peak_gflops, training_gflop
 from benchmarks.turns import (
     COUNTED,
     alternate,
-    configure,
     define_flags,
     in_process,
     median,
@@ -71,8 +70,7 @@ def compare(path, sides, unit):
 
 def ledger(peak, side, path, *options):
     """The ledger of a training, in a process of its own."""
-    spec, _, _, config, _ = configure(side, path)
-    count = functools.partial(training_gflop, parse_side(side)[0], spec.build(config).weights)
+    count = functools.partial(training_gflop, parse_side(side)[0])
     return ledger_block(training_block(side, path, *options, count), peak)
 
 

@@ -160,7 +160,7 @@ def build(side, path, seed):
 def open_training(side, path, seed):
     """A training like that of train.py.
 
-    Returns the task, a function that makes the arrays of a step, the stream of batches, and one that trains on one.
+    Returns task, model, a function that makes the arrays of a step, the stream of batches, and one that trains on one.
     """
     from data.batching import Epochs
     from engine.devices import OneDevice
@@ -173,20 +173,20 @@ def open_training(side, path, seed):
         return task.collate(split, model.config, epochs.batch(step), 4)
 
     batches = device.batches(make_arrays, 0, sys.maxsize, task.loss_counts, training.batch_size)
-    return task, make_arrays, iter(batches), device.train_step(model, batches)
+    return task, model, make_arrays, iter(batches), device.train_step(model, batches)
 
 
 def training_block(side, path, steps, seed, count=None):
-    """A side of `alternate`: trains for `steps` steps. `count` is that of a batch's inputs; default: of its targets."""
+    """A side of `alternate`: trains for `steps` steps. `count(weights, inputs)` of a step; default: of its targets."""
     import numpy as np
 
-    task, _, stream, train_on = open_training(side, path, seed)
+    task, model, _, stream, train_on = open_training(side, path, seed)
 
     def block():
         examples = 0
         for batch in itertools.islice(stream, steps):
             logs = train_on(batch)
-            examples += count(batch[0]) if count else int(COUNTED[task.name][1](np.asarray(batch[1])))
+            examples += count(model.weights, batch[0]) if count else int(COUNTED[task.name][1](np.asarray(batch[1])))
         float(logs["loss"])  # waits for the device
         return examples
 
