@@ -68,7 +68,7 @@ def make_config(config_class, settings, where=""):
     A wrong field, type or value is a `UserError`, which begins with `where`, for example a file name.
 
     >>> from models.dam import DAMConfig
-    >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "positional": "True"}).levels
+    >>> make_config(DAMConfig, {"vocabulary_size": 7, "levels": "2", "lexical": "no", "lexical.turns": "3"}).levels
     2
     """
     values = {}
@@ -77,7 +77,8 @@ def make_config(config_class, settings, where=""):
         if isinstance(value, str) and not (field and str in _types(field)):
             value = _parse(value)
         outer, _, inner = name.partition(".")
-        values[outer] = {**dict(values.get(outer) or {}), inner: value} if inner else value
+        before = values.get(outer)
+        values[outer] = {**dict(before if isinstance(before, dict | Config) else {}), inner: value} if inner else value
     try:
         return config_class.of(values)
     except ValidationError as error:

@@ -36,8 +36,9 @@ def printable(text):
 def check_output(path):
     """Refuses, by a `UserError`, a path of a file that cannot be written, before work begins; makes its directory."""
     path = pathlib.Path(path)
-    if path.is_dir():
-        raise UserError(f"{path} is a directory, expected a file")
+    with writing(path):  # a name may be too long
+        if path.is_dir():
+            raise UserError(f"{path} is a directory, expected a file")
     _make(path.parent)
     if not os.access(path.parent, os.W_OK):
         raise UserError(f"{path.parent} cannot be written to")
@@ -116,8 +117,9 @@ def atomic_directory(path):
     A `UserError` if `path` exists and is not an empty directory, or cannot be written.
     """
     path = pathlib.Path(path)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UserError(f"{path} must not exist yet, or be an empty directory")
+    with writing(path):
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise UserError(f"{path} must not exist yet, or be an empty directory")
     with _temporary(path.parent, path) as directory:
         made = directory / path.name
         made.mkdir()

@@ -29,6 +29,7 @@ class Sequences:
         others = set(map(type, lists)) - {list, tuple, np.ndarray}
         if others:
             raise TypeError(f"lists of ids are needed. Received: {', '.join(sorted(kind.__name__ for kind in others))}")
+        lists = list(lists)  # an array makes a new object of a row each time
         objects = np.fromiter(map(id, lists), np.int64, len(lists))
         _, first, number = np.unique(objects, return_index=True, return_inverse=True)
         if len(first) < len(lists):

@@ -112,7 +112,7 @@ def talk(chat, console):
             conversation.answer(line)
         except KeyboardInterrupt:
             conversation.print(Note("[stopped]"))
-        except UserError as error:
+        except (UserError, OSError) as error:
             conversation.print(Note(f"[{error}]"))
     console.print()
 

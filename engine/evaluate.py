@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Column, Table
 
-from base.files import UserError, atomic_file, check_output, printable
+from base.files import UserError, atomic_file, check_output, printable, writing
 from base.runtime import choose_precision, return_memory
 from engine.chat import Terminal
 from engine.devices import choose_xla, has_gpu, set_precision
@@ -200,7 +200,7 @@ def append_scores(path, record):
     known = [{**row, "metrics": None} for row in read_scores(path)]
     rows = [{name: record[name] for name in ROW if name in record}]
     rows += [row for row in reference_rows(record) if {**row, "metrics": None} not in known]
-    with open(path, "a", encoding="utf-8") as file:
+    with writing(path), open(path, "a", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from base.config import Config, sentence
-from base.files import UserError
+from base.files import UserError, writing
 
 BATCH = 32  # lines that are answered together
 TOKENS = re.compile(r"\w+|[^\w\s]")
@@ -148,9 +148,11 @@ def predict_lines(predictor, source, out, explain=False):
     answer are skipped: a call that was interrupted is continued. Returns the number of lines that this call did, and
     the numbers, from 1, of those that got an error.
     """
+    if out != "-" and pathlib.Path(out).resolve() == pathlib.Path(source).resolve():
+        raise UserError(f"{out} is the file of instances: give another one for the answers")
     done = _lines_done(out)
     answered, wrong = 0, []
-    with _opened(source, "rb", sys.stdin) as lines, _opened(out, "ab", sys.stdout) as written:
+    with _opened(source, "rb", sys.stdin) as lines, writing(out), _opened(out, "ab", sys.stdout) as written:
         if sum(1 for _ in itertools.islice(lines, done)) < done:
             raise UserError(f"{out} has {done:,} lines, more than {source}: give another file")
         numbered = enumerate(lines, done + 1)

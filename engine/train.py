@@ -10,6 +10,7 @@ import sys
 import time
 
 import keras
+import numpy as np
 from rich.console import Console
 
 from base.files import UserError
@@ -169,7 +170,10 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
                 if len(logs) == steps:
                     rate = model.optimizer.learning_rate
                     write_scalars(state.step, {**logs[-1], "loss": loss, "learning_rate": rate})
-            if signals or time.monotonic() - saved_at > 60 * save_minutes:
+            saving = signals or time.monotonic() - saved_at > 60 * save_minutes
+            if saving or state.step == due:
+                _check_weights(run, state, model)
+            if saving:
                 run.save(model, state)
                 saved_at = time.monotonic()
                 if signals:
@@ -212,11 +216,21 @@ def _finite_losses(run, state, logs):
     losses = [float(each["loss"]) for each in logs]  # waits for the device
     for step, loss in enumerate(losses, state.step + 1):
         if not math.isfinite(loss):
-            raise UserError(
-                f"{run.path}: the loss of step {step:,} is {loss}, so training stopped; try a lower --learning_rate, a "
-                f"smaller --set gradient_clip, or --precision=float32; {_how_to_resume(run)}"
-            )
+            raise _diverged(run, f"the loss of step {step:,} is {loss}")
     return losses
+
+
+def _check_weights(run, state, model):
+    """Before a state is saved: a step whose loss was finite may have a gradient that is not."""
+    if not all(np.isfinite(weight).all() for weight in model.get_weights()):
+        raise _diverged(run, f"the weights after step {state.step:,} are not finite")
+
+
+def _diverged(run, fault):
+    return UserError(
+        f"{run.path}: {fault}, so training stopped; try a lower --learning_rate, a smaller --set gradient_clip, or "
+        f"--precision=float32; {_how_to_resume(run)}"
+    )
 
 
 def _row(state, steps_per_epoch, metrics):

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pathlib
+import resource
 import runpy
 import shutil
 import signal
@@ -239,6 +240,17 @@ def check_same_training(run, whole, loss=1e-6):
     for row, of_whole in zip(run.history(), whole.history(), strict=True):
         times = {name: row[name] for name in ("seconds", "steps_per_second")}
         assert row == {**of_whole, **times, "loss": pytest.approx(of_whole["loss"], rel=loss)}
+
+
+@contextlib.contextmanager
+def full_disk(size):
+    """For the block, no file may become larger than `size` bytes, as if no more fitted the disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 # === Scripts ===

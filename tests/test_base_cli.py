@@ -114,11 +114,13 @@ def test_ctrl_c_during_imports_is_one_line():
 
 def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    for path, message in ((tmp_path, "is a directory, expected a file"), (tmp_path / "file" / "x", "cannot be made")):
+    below, long = (tmp_path / "file" / "x", "cannot be made"), (tmp_path / ("x" * 300), "File name too long")
+    for path, message in ((tmp_path, "is a directory, expected a file"), below, long):
         with pytest.raises(UserError, match=message), atomic_file(path) as file:
             file.write("never")
-    with pytest.raises(UserError, match="cannot be made"), atomic_directory(tmp_path / "file" / "x"):
-        pass
+    for path, message in (below, long):
+        with pytest.raises(UserError, match=message), atomic_directory(path):
+            pass
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

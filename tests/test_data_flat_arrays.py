@@ -98,10 +98,10 @@ def test_padded_matches_loops(width):
         assert found[at].tolist() == last + [0] * (width - len(last))
 
 
-@pytest.mark.parametrize("lists", [[[4, 5], [], [6], []], [[]], []])
+@pytest.mark.parametrize("lists", [[[4, 5], [], [6], []], [[]], [], np.array([[4, 5], [6, 7], [4, 5]])])
 def test_lists_are_those_it_was_made_of(lists):
     sequences = Sequences.of(lists)
-    assert sequences.lists() == lists
+    assert sequences.lists() == [list(ids) for ids in lists]
     assert sequences.padded(np.array([-1]), 2).tolist() == [[0, 0]]
 
 

@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import copy_of, train_small
+from helpers import copy_of, full_disk, train_small
 
 from base.files import UserError
 from engine import evaluate as evaluation
@@ -110,6 +110,8 @@ def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
     assert baselines == [{"recipe": name, **shared, "metrics": metrics} for name, metrics in expected.items()]
     append_scores(file, {**record, "seed": 2})
     assert [each.get("seed") for each in read_scores(file)] == [1, *[None] * len(baselines), 2]
+    with full_disk(file.stat().st_size), pytest.raises(UserError, match="jsonl cannot be written"):
+        append_scores(file, record)
 
 
 def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run, capsys):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from helpers import full_disk
 
 from base.config import Config
 from base.files import UserError
@@ -52,6 +53,8 @@ def test_lines_are_answered_in_order_and_in_batches_and_where_it_was_killed_it_c
     assert predictor.sizes == [BATCH] and rest.sizes == [BATCH, 5]
     assert [each["text"] for each in read(out)] == [text * 2 for text in texts]
     assert predict_lines(Double(), source, out) == (0, [])
+    with full_disk(20), pytest.raises(UserError, match="more cannot be written: File too large"):
+        predict_lines(Double(), source, tmp_path / "more")
 
 
 def test_a_malformed_line_gets_an_error_and_the_others_answers(tmp_path):
@@ -74,7 +77,10 @@ def test_a_field_with_a_default_may_be_left_out():
     assert Double().explain({"text": "ab"}) == {"text": "abab", "attention": []}
 
 
-@pytest.mark.parametrize(("source", "message"), [("in", "has 2 lines, more than"), ("missing", "No such file")])
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [("in", "has 2 lines, more than"), ("missing", "No such file"), ("out", "is the file of instances")],
+)
 def test_files_that_do_not_belong_together_are_refused(tmp_path, source, message):
     write(tmp_path / "in", ["a"])
     with pytest.raises(UserError, match=message):

@@ -2,11 +2,11 @@
 
 import json
 import os
-import resource
 import shutil
 import signal
 
 import pytest
+from helpers import full_disk
 
 from base.files import CHECKSUMS, UserError, atomic_directory
 from engine.run import BEST, CONFIG, EXAMPLES, HISTORY, LAST, METRICS, Run, State, locked, signals_received
@@ -166,18 +166,12 @@ def test_the_checksum_before_counts_until_the_new_file_is_there(trained_dialog, 
 
 @pytest.mark.parametrize("name", [BEST, LAST])
 def test_a_full_disk_keeps_the_last_good_files(trained_dialog, tmp_path, name):
-    """No file may become larger than 20 KB, as if no more fitted the disk."""
     run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
     model, before = run.load_model(), {file: file.read_bytes() for file in run.path.iterdir() if file.is_file()}
     task = TASKS["dialog"]
     model.compile(task.optimizer(task.Training(), 7))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
-    try:
-        with pytest.raises(UserError, match=f"{name} cannot be written: File too large"):
-            run.save_best(model) if name == BEST else run.save(model, State())
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with full_disk(20_000), pytest.raises(UserError, match=f"{name} cannot be written: File too large"):
+        run.save_best(model) if name == BEST else run.save(model, State())
     assert {file: file.read_bytes() for file in run.path.iterdir() if file.is_file()} == before
 
 

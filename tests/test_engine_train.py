@@ -191,6 +191,21 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_state(tmp_path, wrong):
     assert (run.path / BEST).is_file()
 
 
+class Leaping(Numbers):
+    """The first step makes the weight infinite; its loss is finite."""
+
+    def optimizer(self, training, steps, config):
+        return keras.optimizers.SGD(1e39)
+
+
+@pytest.mark.parametrize("settings", [{"validations_per_epoch": 5}, {"save_minutes": 0.0}])
+def test_weights_that_are_not_finite_are_neither_scored_nor_saved(tmp_path, monkeypatch, settings):
+    monkeypatch.setattr("engine.train.LOG_INTERVAL", 1)
+    with pytest.raises(UserError, match=r"weights after step 1 are not finite, so .*; nothing was saved before"):
+        trained(tmp_path / "run", np.ones(5), Leaping(), **settings)
+    assert not Run(tmp_path / "run", {}).saved()
+
+
 def test_a_training_is_traced_once_whatever_the_shapes(tmp_path, monkeypatch):
     traced, original = [], keras.Model.compute_loss
     monkeypatch.setattr(keras.Model, "compute_loss", lambda self, *batch: traced.append(1) or original(self, *batch))
