@@ -78,9 +78,10 @@ class DialogText:
 class _Responder:
     """The endpoint `respond`, see `dialog_archive`."""
 
-    def __init__(self, model, world, mask):
-        self.config, self.text, self.mask = model.config, DialogText(world, model.config.max_words), mask
-        self.with_attention = keras.Model(model.input, [model.output, *model.attention_weights])
+    def __init__(self, predictor):
+        world, self.config, self.mask = predictor.world, predictor.config, predictor.mask
+        self.text, self.with_attention = DialogText(world, self.config.max_words), predictor.with_attention
+        self.opening = predictor.opening
         self.texts, self.puzzled = tf.constant(world.candidates), world.puzzled
         self.numbers = _table(world.numbers, -1)
         self.speakers = _table({"": 0, **SPEAKERS}, -1)
@@ -88,7 +89,7 @@ class _Responder:
         fact_number = {text: number for number, text in enumerate({text: 0 for texts in found for text in texts}, 1)}
         self.fact_texts = tf.constant(["", *fact_number])
         self.found = tf.constant(stack([[fact_number[text] for text in texts] for texts in found]))
-        self.continues = tf.constant(mask.continues_C if mask else np.zeros(len(found), bool))
+        self.continues = tf.constant(self.mask.continues_C if self.mask else np.zeros(len(found), bool))
 
     def __call__(self, history, speakers, facts, candidates):
         history, speakers = of_shape(history, "history", "BM"), of_shape(speakers, "speakers", "BM")
@@ -101,6 +102,7 @@ class _Responder:
         ]
         with tf.control_dependencies(checks):
             history, speakers, facts = map(tf.identity, (history, speakers, facts))
+        history, speakers = self.opened(history, speakers)
         inputs, words, ids, place = self.inputs(history, speakers, facts)
         reads = {name: inputs[name] for name in self.config.reads}
         logits, *weights = keras.tree.flatten(self.with_attention(reads, training=False))
@@ -109,14 +111,29 @@ class _Responder:
         is_word = tf.strings.regex_full_match(words, r".*[\pL\pN].*")
         allowed &= tf.reduce_any(is_word & (ids > self.text.unknown), axis=1, keepdims=True)  # specials are the first
         attention = [tf.reduce_mean(of_hop[:, :, 0], axis=1) for of_hop in weights]
-        attention = tf.stack(attention, axis=1) if attention else tf.zeros((B, 0, M + F + 1))
+        attention = tf.stack(attention, axis=1) if attention else tf.zeros((B, 0, tf.shape(place)[1]))
         attention = tf.gather(attention, place, axis=2, batch_dims=1)
         return {
             **self.best(logits[:, 0], candidates, allowed),
             "unknown": tf.where(is_word & (ids == self.text.unknown), words, ""),
-            "history_attention": attention[:, :, :M],
-            "facts_attention": attention[:, :, M:-1],
+            "history_attention": attention[:, :, -M - F - 1 : -F - 1],
+            "facts_attention": attention[:, :, -F - 1 : -1],
         }
+
+    def opened(self, history, speakers):
+        """The history after the sentences of `DialogPredictor.opening`, which are padding where the user is silent or
+        the bot spoke first."""
+        if not self.opening:
+            return history, speakers
+        real = (speakers != "") & (history != self.puzzled)
+        first = real & (tf.cumsum(tf.cast(real, tf.int32), axis=1) == 1) & (speakers == "user")
+        said = tf.strings.strip(tf.strings.regex_replace(history, SPACE, " "))
+        begins = tf.reduce_any(first & (said != "") & (said != SILENCE), axis=1, keepdims=True)
+        who, texts = zip(*self.opening, strict=True)
+        return (
+            tf.concat([tf.where(begins, [opening], ""), each], axis=1)
+            for opening, each in ((texts, history), (who, speakers))
+        )
 
     def best(self, logits, candidates, allowed):
         """The best responses and their scores, of logits and allowed candidates `(B, C)`."""
@@ -181,8 +198,8 @@ class _Responder:
         return inputs, by_dialog(words), by_dialog(ids), tf.argsort(order, axis=1)
 
 
-def dialog_archive(model, world, mask):
-    """The endpoint `respond`, also `serving_default`, of a dialog model.
+def dialog_archive(predictor):
+    """The endpoint `respond`, also `serving_default`, of a `tasks.dialog.predictor.DialogPredictor`.
 
         history     string (B, M)   sentences, the oldest first, padded with ""; "" of a user is silence; if the last
                                     sentence is not the user's, the user is silent
@@ -198,9 +215,9 @@ def dialog_archive(model, world, mask):
         history_attention float32 (B, H, M), facts_attention (B, H, F)
                                     weights of each hop, mean over heads; H is 0 for a model without attention
 
-    These are the fields of `tasks.dialog.predictor.DialogPredictor.Answer`, which also has the further responses.
+    These are the fields of its `Answer`, which also has the further responses.
     """
-    responder = _Responder(model, world, mask)
+    responder = _Responder(predictor)
     archive, text = keras.export.ExportArchive(), responder.text
     for each in (responder.with_attention, text.words.table, text.surfaces, responder.numbers, responder.speakers):
         archive.track(each)

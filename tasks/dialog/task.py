@@ -151,5 +151,4 @@ class DialogTask(task.Task):
     def export_archive(self, run, model, vocabulary):
         from tasks.dialog.export import dialog_archive  # needs TensorFlow, whatever Keras's backend
 
-        world = World.load(run.path)
-        return dialog_archive(model, world, load_mask(run.path, world))
+        return dialog_archive(DialogPredictor(run))
