@@ -171,6 +171,9 @@ class SavedModel(Predictor):
         """Like `Predictor`'s; shorter lists of texts are padded with `""`, as the signature expects."""
         import tensorflow as tf
 
+        if self.signature == "rank":  # where an empty text is " "
+            texts = [{name: [text or " " for text in value] for name, value in instance} for instance in instances]
+            instances = [self.Instance(**each) for each in texts]
         columns = {
             name: tf.constant(_padded([getattr(instance, name) for instance in instances]), spec.dtype)
             for name, spec in self._inputs.items()

@@ -179,6 +179,7 @@ def test_the_predictor_and_the_server_answer_as_the_export_does(served):
         assert answer["order"] == np.argsort(-np.array(answer["logits"]), kind="stable").tolist()
     model = open_model("dam", served.run.path.parent / "out" / "exact")
     instances = [{"turns": ["a b", "c"], "candidates": ["d e", "b"]}, {"turns": ["c"], "candidates": ["a", "b", "e d"]}]
+    instances.append({"turns": ["a", "b", "c", ""], "candidates": ["", "d"]})  # empty texts are no padding
     answers = model.predictor.answers([model.predictor.valid(instance, "instance") for instance in instances])
     # The other instances of a batch pad neither.
     for answer, expected in zip(answers, predictor.predict(instances), strict=True):
