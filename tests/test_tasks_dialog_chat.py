@@ -58,7 +58,7 @@ def test_an_interrupted_answer_leaves_nothing_behind(chat, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(chat.predictor, "explain", interrupt)
+    monkeypatch.setattr(chat.predictor, "predict", interrupt)
     with pytest.raises(KeyboardInterrupt):
         list(chat.reply("hello"))
     assert chat.said == []
@@ -99,19 +99,21 @@ def test_a_call_that_finds_nothing_is_not_made_again(chat, monkeypatch):
 def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch):
     assert chat.explain() == "Say something first."
     others = [text for text in chat.predictor.world.candidates if not text.startswith("api_call")][:7]
-    says(chat, monkeypatch, *others)
+    says(chat, monkeypatch, *others, *others[-1:] * 3)
     for _ in others:
         list(chat.reply("hello"))
-    chat.last["attention"][0]["weights"][3] = [0.75, 0.015]
-    table = chat.explain()
+    found = chat.explained(details=False)
+    weights = np.array(found["attention"][0]["weights"])
+    assert weights.shape == (12, 2)  # what was said before the last turn, hops
+    np.testing.assert_allclose(weights.sum(axis=0), 1.0, atol=1e-5)
+    assert [each.get("group") for each in chat.explained(details=True)["attention"]] == [None, "heads", "heads"]
+    found["attention"][0]["weights"][3] = [0.75, 0.015]
+    table = chat.explanation(found)
     assert [column.header for column in table.columns] == ["", "hop 1", "hop 2"]
     assert table.row_count == SHOWN and "8.33" in table.title
     assert "75.00" in list(table.columns[1].cells) and "1.50" in list(table.columns[2].cells)
-    weights = np.array(chat.predictor.explain({"history": chat.said[:-1]})["attention"][0]["weights"])
-    assert weights.shape == (12, 2)  # what was said before the last turn, hops
-    np.testing.assert_allclose(weights.sum(axis=0), 1.0, atol=1e-5)
-    chat.last["attention"][0]["weights"] = [[0.021, 0.02]] * 48 + [[0.0199, 0.0201]]
-    assert "each of 49 memories has 1.99 to 2.10 per cent" in chat.explain()
+    found["attention"][0]["weights"] = [[0.021, 0.02]] * 48 + [[0.0199, 0.0201]]
+    assert "each of 49 memories has 1.99 to 2.10 per cent" in chat.explanation(found)
     chat.reset()
     assert chat.explain() == "Say something first."
 

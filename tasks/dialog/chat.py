@@ -27,10 +27,10 @@ class DialogChat(Chat):
     def reply(self, text):
         """Answers a user's sentence until the bot waits for the user again; empty text is silence."""
         user = {"speaker": "user", "text": text}
-        found = self.predictor.explain({"history": [*self.said, user]})
+        asked = {"history": [*self.said, user]}
+        [found] = self.predictor.predict([asked])
         # Only now, so that an interrupted answer leaves nothing behind.
-        self.said += [user, *found["said"]]
-        self.last = found
+        self.said, self.last = [*asked["history"], *found["said"]], asked
         if found["unknown"]:
             yield Note(f"[Unknown words: {', '.join(found['unknown'])}. /help lists some that I know.]")
         for speaker, said in itertools.groupby(found["said"], key=lambda each: each["speaker"]):
@@ -39,9 +39,6 @@ class DialogChat(Chat):
                 yield Note(f"[{len(texts)} facts]" if texts != [NO_RESULT] else "[no result]")
             elif speaker == "bot":
                 yield from texts
-
-    def explained(self, details):
-        return self.last
 
     def explanation(self, found):
         """The memories with the largest weights, mean over heads."""
