@@ -56,7 +56,7 @@ def test_explain_shows_the_best_match_of_each_word(chat):
 
 def test_own_answers_are_ranked(selection_predictor, tmp_path):
     file = tmp_path / "answers.txt"
-    file.write_text("yes\n\n  no thank you\nthe town is old\n", encoding="utf-8")
+    file.write_text("yes\n\n\u3000\n  no thank you\nthe town is old\n", encoding="utf-8")
     chat = SelectionChat(selection_predictor, candidates=file)
     [said] = chat.reply(QUESTION)
     best = ranked(selection_predictor, [QUESTION], [Hit(text) for text in ("yes", "no thank you", "the town is old")])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from base.files import UserError
 from tasks.selection.retrieval.answers import (
     AnsweringPredictor,
     answers_of,
@@ -43,6 +44,9 @@ def test_answers_of_an_index_have_the_numbers_that_order_them_and_read_as_people
     assert found["candidates"] == [as_written(answer.text, "terms") for answer in best]
     assert any(" ." in answer.text for answer in best) and not any(" ." in text for text in found["candidates"])
     assert "logits" not in found and found["order"] == list(range(len(best)))
+    assert predictor.reply(found) == found["candidates"][0]
+    with pytest.raises(UserError, match="the index has no response with these words"):
+        predictor.reply(predictor.predict([{"turns": ["zork"]}])[0])
 
 
 def test_candidates_are_responses_to_the_most_similar_questions_then_the_others(index):

@@ -17,7 +17,9 @@ class SelectionChat(Chat):
         super().__init__(predictor)
         self.index = RetrievalIndex(index, predictor.vocabulary) if index else None
         self.candidates = (
-            [] if index else [Hit(line.strip()) for _, line in read_lines(candidates, "an answer per line") if line]
+            []
+            if index
+            else [Hit(text) for _, line in read_lines(candidates, "an answer per line") if (text := line.strip())]
         )
 
     def reply(self, text):

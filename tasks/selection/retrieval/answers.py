@@ -6,6 +6,7 @@ The model encodes the conversation once for all its candidates.
 import math
 import re
 
+from base.files import UserError
 from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from engine.predictor import Predictor
 from tasks.selection.predictor import SelectionPredictor
@@ -130,6 +131,8 @@ class AnsweringPredictor(Predictor):
         return {"turns": [text for _, text in said]}
 
     def reply(self, answer):
+        if not answer["candidates"]:
+            raise UserError("the index has no response with these words")
         return answer["candidates"][0]
 
     def answer_with_attention(self, instance, details):
