@@ -28,7 +28,7 @@ def test_a_reply_is_written_word_by_word_and_remembered(chat):
     assert shown["rows"] == expected["rows"]
     np.testing.assert_allclose(shown["weights"], expected["weights"], rtol=1e-4, atol=1e-6)
     assert chat.reset() == "A new conversation." and chat.said == []
-    assert list(chat.reply("")) == [] and chat.said == []
+    assert list(chat.reply("\u200b")) == [] and chat.said == []
     [texts] = chat.reply("hello")
     next(texts)
     second = next(texts)
@@ -55,8 +55,8 @@ def test_commands_change_how_replies_are_found(chat):
     assert chat.commands["/beam"]("1") == "greedy search" and len(list(chat.reply("hello"))) == 1
     assert chat.commands["/sample"]("0.7") == "sampling at temperature 0.7" and len(list(chat.reply("hello"))) == 1
     assert chat.predictor.decoding == Decoding(sample=True, temperature=0.7)
-    for command, argument in (("/beam", "x"), ("/beam", "0"), ("/sample", "0"), ("/sample", "warm")):
-        assert f"Received: {argument}" in chat.commands[command](argument)
+    for command, argument in (("/beam", "x"), ("/beam", "0"), ("/sample", "0.001"), ("/sample", "warm")):
+        assert f" to 100. Received: {argument}" in chat.commands[command](argument)
     assert "/reverse" not in chat.commands
 
 

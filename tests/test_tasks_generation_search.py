@@ -44,7 +44,7 @@ def test_replies_are_the_same_in_any_batch(generation_dataset, generation_model,
 )
 def test_parse_decoding(text, message):
     assert parse_decoding(None) == parse_decoding("") == Decoding() and parse_decoding("beam=3") == Decoding(beam=3)
-    assert parse_decoding("sample=true, beam=2,top_p=0.9,") == Decoding(sample=True, beam=2, top_p=0.9)
+    assert parse_decoding("sample=true, beam=2,top_p=0.9, ") == Decoding(sample=True, beam=2, top_p=0.9)
     with pytest.raises(UserError) as error:
         parse_decoding(text)
     assert message in str(error.value)

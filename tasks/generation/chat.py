@@ -30,7 +30,7 @@ class GenerationChat(Chat):
 
         Any other reply is written word by word; if it is stopped, what was written is remembered.
         """
-        if not text:
+        if not self.predictor.text.words(text):
             return
         turns = [*self.said, text]
         if self.predictor.decoding.beam == 1:
@@ -66,7 +66,7 @@ class GenerationChat(Chat):
             temperature, beam = float(argument or 1.0), CHOICE if self.predictor.reverse else 1
             self.predictor.decoding = Decoding(sample=True, temperature=temperature, beam=beam)
         except ValueError:
-            return f"/sample expects a temperature above 0, as 0.7. Received: {argument}"
+            return f"/sample expects a temperature from 0.01 to 100. Received: {argument}"
         return f"sampling at temperature {temperature:g}"
 
     def reverse(self, argument=""):

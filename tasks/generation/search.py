@@ -106,7 +106,7 @@ def words_of(ids, vocabulary):
 @functools.lru_cache(maxsize=64)
 def parse_decoding(text, name="--decode"):
     """Makes a `Decoding` of `field=value,...`; a `UserError` on anything else, which calls it `name`."""
-    assignments = [part.strip() for part in (text or "").split(",") if part]
+    assignments = [part.strip() for part in (text or "").split(",") if part.strip()]
     return make_config(Decoding, parse_assignments(assignments, name), f"{name}: ")
 
 
