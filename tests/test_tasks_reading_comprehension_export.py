@@ -77,7 +77,7 @@ def test_predictor_export_and_scoring_answer_the_same(run, model):
         assert set(exported["n_best_answer"][row]) == {b""} and not exported["n_best_probability"][row].any()
         assert set(exported["n_best_start"][row]) == set(exported["n_best_end"][row]) == {-1}
     assert exported["n_best_answer"][6].tolist() == [b"Rome"] + [b""] * 4
-    assert exported["probability"][6] == pytest.approx(1.0)
+    assert exported["probability"][6] == pytest.approx(1.0) and answers[6]["probability"] == 1.0
     spans, scores = predict(run.load_model(), split)
     for row in range(len(split)):
         assert answers[row]["answer"] == split.answer(row, *spans[row])

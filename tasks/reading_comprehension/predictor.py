@@ -231,7 +231,7 @@ class ReadingComprehensionPredictor(Predictor):
         question, passage = (each.lists([row])[0] for each in (asked.questions, asked.contexts))
         for score, first, last, window in best_apart(spans, BEST):
             start, end = asked.place(row, first, last)
-            log_p = score + self.model.config.length_penalty * (last - first) - log_z
+            log_p = logits_2T[0, first] + logits_2T[1, last] - log_z
             found = {"answer": asked.texts[row][start:end], "start": start, "end": end, "score": score}
             words = (content_words(asked.tokens, each) for each in (question, passage[window.first : window.end]))
             confidence = self.scale and self.scale.confidence(score, shared_words(*words))
