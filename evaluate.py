@@ -47,6 +47,7 @@ SHOWN = 10  # numbers of lines without an answer
 SEARCH = ("decode", "reverse_run", "reverse_weight")
 OPTIONS = ("ties", "scores_out", "partial_batches", "action_mask", *SEARCH)
 """Flags that only some tasks have, see `engine.task.Task.options`."""
+SCORING = ("scores", "examples", "precision", "jit", "baselines")
 
 
 def main():
@@ -66,7 +67,7 @@ def main():
 def score():
     """Scores splits, or a file of predictions."""
     if FLAGS.predictions:
-        cli.refuse_flags((*OPTIONS, "scores", "examples", "precision", "jit", "baselines"), "--predictions")
+        cli.refuse_flags((*OPTIONS, *SCORING), "--predictions")
         if not FLAGS.data or len(FLAGS.split) != 1:
             raise UserError("--predictions needs --data and one --split")
     from engine.evaluate import evaluate_all  # TensorFlow takes seconds to load
@@ -80,14 +81,14 @@ def score():
     splits = ["references"] if FLAGS.references else FLAGS.split
     data = FLAGS.references or FLAGS.data
     options = {name: FLAGS[name].value for name in OPTIONS if FLAGS[name].present}
-    options |= {name: FLAGS[name].value for name in ("scores", "examples", "precision", "jit", "baselines")}
+    options |= {name: FLAGS[name].value for name in SCORING}
     evaluate_all(TASKS, FLAGS.run, splits, data=data, **options)
 
 
 def predict():
     """Answers a file of instances."""
     others = [name for name in OPTIONS if name not in SEARCH]
-    cli.refuse_flags(("split", "data", "explain", "scores", "examples", *others), "--predict")
+    cli.refuse_flags(("split", "data", "explain", *SCORING, *others), "--predict")
     from engine.predictor import predict_lines
     from tasks.generation.search import parse_decoding
 
@@ -107,7 +108,7 @@ def predict():
 
 def explain():
     """Draws the attention of a model on examples."""
-    cli.refuse_flags(("scores", "examples", *OPTIONS), "--explain")
+    cli.refuse_flags((*SCORING, "attention", *OPTIONS), "--explain")
     if FLAGS.out == "-" or len(FLAGS.split) != 1:
         raise UserError("--explain needs --out=DIR and one --split")
     from engine.chat import Terminal

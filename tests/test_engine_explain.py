@@ -88,6 +88,8 @@ def test_predict_fails_with_the_numbers_of_the_lines_without_an_answer(trained_s
         (["--explain=2", "--out=x", "--decode=beam=3"], "--decode is not for --explain"),
         (["--predict=x", "--decode=beam=3"], "--decode is not for models of selection"),
         (["--explain=2", "--predict=x"], "--explain is not for --predict"),
+        (["--explain=2", "--out=x", "--attention"], "--attention is not for --explain"),
+        (["--predict=x", "--precision=bfloat16"], "--precision is not for --predict"),
         (["--explain=2", "--out=x", "--split=dev-oov"], "has no examples in the split dev-oov"),
     ],
 )
