@@ -116,6 +116,7 @@ def load_models():
 
 def serve_on_ray(limits, access):
     """Serves by Ray Serve until Ctrl-C or SIGTERM."""
+    cli.refuse_flags(["grace_seconds"], "--ray, which gives open requests 20 s")
     chosen = chosen_models()
     replicas = replicas_of(FLAGS.replicas, chosen)
     if importlib.util.find_spec("ray") is None:
@@ -125,7 +126,7 @@ def serve_on_ray(limits, access):
     loads = {}
     for name, paths in chosen.items():
         places = [path and str(pathlib.Path(path).resolve()) for path in paths]
-        loads[name] = functools.partial(cluster.load_warm, name, *places)
+        loads[name] = functools.partial(cluster.load_warm, name, *places, FLAGS.trust_saved_models)
     cluster.start(cluster.application(loads, replicas, limits, access), FLAGS.host, FLAGS.port)
     print(f"http://{FLAGS.host}:{FLAGS.port}/ is open; Ctrl-C ends it", flush=True)
     cluster.wait()

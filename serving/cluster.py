@@ -180,12 +180,12 @@ def application(loads, replicas, limits=None, access=None, doors=1):
     return serve.deployment(name="Door", **options)(serve.ingress(build)()).bind(*models)
 
 
-def load_warm(name, path, index=None, threads=1):
-    """Loads a model in a replica and warms it up; see `serving.models.open_model`."""
-    runtime.prepare(threads=threads)
+def load_warm(name, path, index=None, trusted=False):
+    """Loads a model in a replica, which has one CPU, and warms it up; see `serving.models.open_model`."""
+    runtime.prepare(threads=1)
     from serving.models import freeze, open_model  # TensorFlow loads here, in the replica
 
-    model = open_model(name, path, index)
+    model = open_model(name, path, index, trusted)
     model.warm_up()
     freeze()
     return model

@@ -3,10 +3,13 @@
 import importlib.util
 import shutil
 import socket
+import sys
+from unittest.mock import Mock
 
 import pytest
 from absl import flags
 from absl.testing import flagsaver
+from helpers import run_script
 
 import serve
 from base.files import UserError
@@ -78,10 +81,20 @@ def test_replicas_are_given_for_all_or_for_one(given, expected):
     check(expected, serve.replicas_of, given, ["a", "b"])
 
 
-def test_without_ray_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with flagsaver.flagsaver(run=["m=x"]), pytest.raises(UserError, match=r"pip install -e '\.\[ray\]'"):
+def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_install(monkeypatch, tmp_path):
+    cluster = Mock()
+    with flagsaver.flagsaver(run=["m=x"], trust_saved_models=True):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(UserError, match=r"pip install -e '\.\[ray\]'"):
+            serve.serve_on_ray(None, None)
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+        monkeypatch.setitem(sys.modules, "serving.cluster", cluster)
         serve.serve_on_ray(None, None)
+    loads, replicas, *_ = cluster.application.call_args.args
+    loads["m"]()
+    assert cluster.load_warm.call_args.args == ("m", str(tmp_path / "x"), None, True) and replicas == {"m": (1, 1)}
+    done = run_script("serve.py", "--run=m=x", "--ray", "--grace_seconds=70")
+    assert done.returncode == 1 and "--grace_seconds is not for --ray" in done.stderr
 
 
 @pytest.mark.parametrize(
