@@ -74,6 +74,7 @@ def test_a_model_of_selection_has_pairs_to_answer_from(trained_selection, tmp_pa
     (tmp_path / "train.txt").write_text("1\thi there\thello\n0\thi there\tno\n1\thi\thow are you\tfine\n")
     done = publish(trained_selection, tmp_path, f"--pairs={tmp_path / 'train.txt'}")
     assert done.returncode == 0, done.stderr
+    assert "error: absent: expected a readable" in publish(trained_selection, tmp_path, "--about=absent").stderr
     lines = smn.read(smn.find_split(tmp_path / "out" / "pairs", "train"))
     found = [(line.label, line.turns, line.response) for line in lines]
     assert found == [(1, ["hi there"], "hello"), (1, ["hi", "how are you"], "fine")]

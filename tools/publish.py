@@ -20,7 +20,7 @@ from base import cli
 from base.config import make_config, parse_assignments
 from base.files import CHECKSUMS, UserError, atomic_directory
 from data.corpora import smn
-from data.text_files import write_json
+from data.text_files import read_lines, write_json
 from metrics.tables import markdown
 
 FLAGS = flags.FLAGS
@@ -32,7 +32,7 @@ def main():
     from tasks import TASKS
 
     run = Run.open(FLAGS.run)
-    about = pathlib.Path(FLAGS.about).read_text(encoding="utf-8")
+    about = "\n".join(line for _, line in read_lines(FLAGS.about, "a model card"))
     config = make_config(run.spec.config, {**run.record["config"], **parse_assignments(FLAGS.set)})
     with atomic_directory(FLAGS.out) as directory:
         for file in run.path.iterdir():
