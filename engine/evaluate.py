@@ -94,7 +94,7 @@ class Evaluation:
         several = f"ensemble of {len(self.runs)}: " if len(self.runs) > 1 else ""
         label = f"{several}{record['recipe']} ({', '.join(str(run.path) for run in self.runs)})"
         print_record(label, self.task, self.dataset, split, record)
-        if not several:
+        if not several and "trained_on" not in record:  # the run's scores are those of its own corpus
             self.runs[0].save_metrics(split, found)
         return record
 

@@ -100,6 +100,7 @@ class Run:
         """
         run = cls(pathlib.Path(path), {})
         if (run.path / CONFIG).exists() and not run.saved():
+            cls.open(path)  # other programs have a config.json, too
             with locked(run.path):  # what a killed process left
                 shutil.rmtree(run.path)
         if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):

@@ -117,7 +117,9 @@ def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
 def test_a_row_names_the_corpus_and_the_trainings_before_if_they_are_others(run, capsys):
     before = [{"corpus": "first", "epochs": 3.0, "seconds": 60.0}]
     other = Run(run.path, {**run.record, "before": before, "dataset": {**run.dataset, "name": "elsewhere"}})
+    own = run.metrics()
     record = evaluation.Evaluation(dialog, [other]).score("dev", baselines=False)
+    assert run.metrics() == own
     assert (record["trained_on"], record["epochs_before"], record["recipe"]) == ("elsewhere", [3.0], "memma")
     assert record["minutes"] == round(run.history()[-1]["seconds"] / 60 + 1, 3)
     assert not {"baselines", "upper_bounds"} & set(record) and "baseline" not in capsys.readouterr().out

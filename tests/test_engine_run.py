@@ -71,6 +71,10 @@ def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied, monkeypa
     (copied.path / "candidates.txt").touch()
     Run.create(copied.path, copied.record)
     assert not (copied.path / "candidates.txt").exists()
+    (copied.path / CONFIG).write_text('{"name": "a program of the user"}')
+    with pytest.raises(UserError, match=r"config\.json: the field model is missing"):
+        Run.create(copied.path, copied.record)
+    assert (copied.path / CONFIG).exists()
 
 
 @pytest.mark.parametrize(
