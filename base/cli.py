@@ -14,6 +14,9 @@ from base import runtime
 from base.config import make_config
 from base.files import UserError
 
+for _name, _mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    if getattr(sys, _name) is None:  # closed, as by `2>&-`: else the next file takes its number, and log lines
+        setattr(sys, _name, open(os.devnull, _mode, encoding="utf-8"))
 runtime.prepare()
 
 

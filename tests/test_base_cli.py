@@ -65,6 +65,13 @@ def test_a_reader_that_has_seen_enough_gets_no_traceback():
     os.close(writer)
 
 
+def test_closed_standard_files_are_replaced_before_another_file_takes_their_numbers():
+    program = f"{sys.executable} -c 'from base import cli; cli.run(lambda: print(open(cli.__file__).fileno()))'"
+    for closed, found in (("2>&-", "3\n"), ("<&- >&-", "")):
+        done = subprocess.run(f"{program} {closed}", shell=True, capture_output=True, text=True, cwd=ROOT)
+        assert (done.returncode, done.stdout, done.stderr) == (0, found, "")
+
+
 FOLDERS = (".", "tools", "benchmarks", "data/samples")
 SCRIPTS = [
     path.relative_to(ROOT).as_posix()
