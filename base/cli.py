@@ -3,6 +3,7 @@
 A script imports this before anything that loads TensorFlow, whose runtime is configured here.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -17,6 +18,8 @@ from base.files import UserError
 for _name, _mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
     if getattr(sys, _name) is None:  # closed, as by `2>&-`: else the next file takes its number, and log lines
         setattr(sys, _name, open(os.devnull, _mode, encoding="utf-8"))
+    with contextlib.suppress(AttributeError):  # another object in its place
+        getattr(sys, _name).reconfigure(errors="replace")  # characters that the terminal lacks, bytes that are none
 runtime.prepare()
 
 

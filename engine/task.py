@@ -27,7 +27,7 @@ SAMPLES = pathlib.Path("build")
 class Training(Config):
     """Settings of a training; each task has a subclass with its own defaults and fields."""
 
-    epochs: Annotated[float, Field(gt=0)] = 2.0
+    epochs: Annotated[float, Field(gt=0, le=1e6)] = 2.0
     """Passes over the training examples."""
     batch_size: Positive = 256
     """Contexts, dialogs, pairs or questions per step."""

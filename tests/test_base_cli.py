@@ -72,6 +72,15 @@ def test_closed_standard_files_are_replaced_before_another_file_takes_their_numb
         assert (done.returncode, done.stdout, done.stderr) == (0, found, "")
 
 
+def test_characters_that_a_terminal_lacks_and_bytes_that_are_none_are_replaced():
+    program = [sys.executable, "-c", "from base import cli; cli.run(lambda: print(input(), ascii(input())))"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(program, input=b"a\n\xff\n", capture_output=True, env=environment, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"a '\\ufffd'\n", b"")
+    program[-1] = "from base import cli; cli.run(lambda: print('\u4f60'))"
+    assert subprocess.check_output(program, env=environment, cwd=ROOT) == b"?\n"
+
+
 FOLDERS = (".", "tools", "benchmarks", "data/samples")
 SCRIPTS = [
     path.relative_to(ROOT).as_posix()
