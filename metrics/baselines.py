@@ -44,8 +44,6 @@ def tfidf_scores(
     >>> tfidf_scores(train, [[1, 2, 9, 3], [1, 4, 0]], [[2, 1], [1, 2]], end_of_turn=9).round(3)
     array([0.707, 0.   ])
     """
-    if len(contexts) != len(responses):
-        raise ValueError(f"expected a response per context. Received: {len(contexts)} and {len(responses)}")
     ignore = [*ignore, *(() if end_of_turn is None else (end_of_turn,))]
     contexts, responses = count_words(contexts, responses, ignore=ignore)
     idf = inverse_frequencies(_blocks(train_documents, ignore, end_of_turn), contexts.shape[1])
@@ -79,8 +77,6 @@ def inverse_frequencies(train: Iterable[sparse.csr_array], words: int) -> np.nda
     for counts in train:
         documents += np.count_nonzero(np.diff(counts.indptr))
         frequency += np.bincount(counts.indices, minlength=words)[:words]
-    if not documents:
-        raise ValueError("expected a training document with a word. Received: none")
     return np.log((1 + documents) / (1 + frequency))
 
 
@@ -99,8 +95,6 @@ def _blocks(texts, ignore, end_of_turn=None):
     while block := list(islice(texts, BLOCK)):
         lengths = np.fromiter(map(len, block), np.int64, count=len(block))
         word = np.fromiter(chain.from_iterable(block), np.int64, count=lengths.sum())
-        if word.min(initial=0) < 0:
-            raise ValueError(f"expected token ids of at least 0. Received: {word.min()}")
         row, rows = np.repeat(np.arange(len(block)), lengths), len(block)
         if end_of_turn is not None:
             ends = word == end_of_turn

@@ -48,8 +48,11 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
     """
     if ties not in TIES:
         raise ValueError(f"ties: expected one of {', '.join(TIES)}. Received: {ties!r}")
-    scores, positive, context = _checked(scores, labels, groups)
-
+    scores, positive, groups = np.asarray(scores, np.float64), np.asarray(labels, np.int64), np.asarray(groups)
+    if not np.isfinite(scores).all():
+        line = int(np.argmin(np.isfinite(scores)))
+        raise ValueError(f"scores: expected finite numbers. Received: {scores[line]} in line {line}, counted from 0")
+    context = np.cumsum(np.diff(groups, prepend=groups[:1]) != 0)
     candidates = np.bincount(context)
     positives = np.bincount(context, weights=positive).astype(np.int64)
     usable = (positives > 0) & (positives < candidates)
@@ -60,8 +63,8 @@ def ranking_metrics(scores, labels, groups, *, ties: str = "loss") -> RankingRes
         )
     kept = usable[context]
     scores, positive, context = scores[kept], positive[kept], context[kept]
-    start = np.flatnonzero(_differs_from_last(context))  # first line of each usable context
-    context = np.repeat(np.arange(len(start)), candidates[usable])
+    context = np.repeat(np.arange(usable.sum()), candidates[usable])
+    start = np.searchsorted(context, np.arange(usable.sum()))  # first line of each usable context
 
     # lexsort is stable and sorts by its last key first: lines with equal keys stay in file order.
     order = np.lexsort((positive if ties == "loss" else np.zeros_like(positive), -scores, context))
@@ -94,10 +97,6 @@ def _metrics_of_contexts(positive, context, start):
     }
 
 
-def _differs_from_last(values):
-    return np.concatenate([[True], values[1:] != values[:-1]])
-
-
 def _first_against_first(scores, positive, start, ties):
     line = np.arange(len(scores))
     first_positive = np.minimum.reduceat(np.where(positive == 1, line, len(line)), start)
@@ -105,29 +104,3 @@ def _first_against_first(scores, positive, start, ties):
     tied = scores[first_positive] == scores[first_negative]
     won_by_order = tied & (first_positive < first_negative) & (ties == "release")
     return (scores[first_positive] > scores[first_negative]) | won_by_order
-
-
-def _checked(scores, labels, groups):
-    """Scores as float64, labels as int64, and each line's context as its number from 0."""
-    scores, labels, groups = np.asarray(scores, np.float64), np.asarray(labels), np.asarray(groups)
-    if not (scores.ndim == 1 and scores.size and scores.shape == labels.shape == groups.shape):
-        raise ValueError(
-            "expected a score, a label and a group per line, at least one line. "
-            f"Received: scores {scores.shape}, labels {labels.shape}, groups {groups.shape}"
-        )
-    if not np.issubdtype(groups.dtype, np.integer):
-        raise ValueError(f"groups: expected integers. Received: {groups.dtype}")
-    _reject_first(~np.isfinite(scores), scores, "scores", "finite numbers")
-    _reject_first((labels != 0) & (labels != 1), labels, "labels", "0 or 1")
-    begins = _differs_from_last(groups)
-    _, run_at_first_sight = np.unique(groups[begins], return_index=True)
-    returns = np.zeros(len(groups), bool)
-    returns[np.delete(np.flatnonzero(begins), run_at_first_sight)] = True
-    _reject_first(returns, groups, "groups", "the lines of a context to be consecutive")
-    return scores, labels.astype(np.int64), np.cumsum(begins) - 1
-
-
-def _reject_first(faulty, values, name, expected):
-    if faulty.any():
-        line = int(np.argmax(faulty))
-        raise ValueError(f"{name}: expected {expected}. Received: {values[line]} in line {line}, counted from 0")
