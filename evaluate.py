@@ -118,7 +118,7 @@ def explain():
     dataset = task.dataset_of(run, FLAGS.data)
     if split not in dataset.splits or not len(dataset.splits[split]):
         raise UserError(f"{dataset.path} has no examples in the split {split}")
-    examples = task.examples_to_explain(dataset, FLAGS.explain, split)
+    examples = task.examples(dataset, FLAGS.explain, split)
     explain_examples(task.predictor(run), examples, FLAGS.out, Terminal())
 
 

@@ -100,7 +100,7 @@ class Evaluation:
 
     def show_examples(self, split, count):
         """Prints examples as the first run's model reads and answers them; an asterisk marks a correct answer."""
-        found = self.task.examples_to_explain(self.dataset, count, split)
+        found = self.task.examples(self.dataset, count, split)
         if not found:
             raise UserError(f"{self.dataset.path} has no vocabulary.txt, so its examples cannot be shown in words")
         predictor = self.task.predictor(self.runs[0])

@@ -236,10 +236,6 @@ class Task(abc.ABC):
     # === Use ===
 
     def examples(self, dataset, count=3, split="dev"):
-        """Examples for people to try, as `examples_to_explain`; a run keeps some of dev."""
-        return self.examples_to_explain(dataset, count, split)
-
-    def examples_to_explain(self, dataset, count, split):
         """At most `count` examples of a split, `{"title", "instance", "expected"}`; none of a dataset without texts."""
         of_split = dataset.splits[split]
         numbers = evenly_spaced(self.contexts(of_split), count) if dataset.vocabulary else ()
@@ -247,6 +243,10 @@ class Task(abc.ABC):
             {"title": f"{split}, {self.unit} {number + 1}", **self.example(dataset, of_split, number)}
             for number in numbers
         ]
+
+    def example_to_try(self, example):
+        """The part of an example that a run keeps for people to try; here all."""
+        return example
 
     @abc.abstractmethod
     def example(self, dataset, split, number):

@@ -70,7 +70,7 @@ def start(
         run = Run.create(path, record, dataset.vocabulary)
         with _locked(run):
             task.save_assets(dataset, run.path)
-            run.save_examples(task.examples(dataset))
+            run.save_examples([*map(task.example_to_try, task.examples(dataset))])
             train(task, run, dataset, devices, init_from=init_from, save_minutes=save_minutes)
         return run
 

@@ -62,7 +62,7 @@ def test_sizes_are_those_of_the_tokens_and_of_what_the_models_compute(predictors
 def test_details_follow_the_summary(predictors, request, task):
     run, predictor = predictors[task]
     dataset = TASKS[task].dataset_of(run)
-    [example] = TASKS[task].examples_to_explain(dataset, 1, "train")
+    [example] = TASKS[task].examples(dataset, 1, "train")
     assert example["title"].startswith("train, ")
     summary = predictor.explain(example["instance"])["attention"]
     found = predictor.explain(example["instance"], details=True)["attention"]
@@ -75,7 +75,7 @@ def test_details_follow_the_summary(predictors, request, task):
 
 def test_the_mean_over_heads_is_what_a_hop_attended_to(predictors):
     run, predictor = predictors["dialog"]
-    [example] = TASKS["dialog"].examples_to_explain(TASKS["dialog"].dataset_of(run), 1, "dev")
+    [example] = TASKS["dialog"].examples(TASKS["dialog"].dataset_of(run), 1, "dev")
     history = example["instance"]["history"]
     assert history[-1]["speaker"] == "user" and {each["speaker"] for each in history} >= {"user", "bot"}
     mean, *hops = predictor.explain(example["instance"], details=True)["attention"]

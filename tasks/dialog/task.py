@@ -132,10 +132,9 @@ class DialogTask(task.Task):
     def describe(self, record):
         return "{dialogs:,} dialogs, {responses:,} responses".format(**record["counts"]), None
 
-    def examples(self, dataset, count=3, split="dev"):
-        """The first sentences of dialogs."""
-        found = self.examples_to_explain(dataset, count, split)
-        return [{"title": each["title"], "instance": {"history": each["instance"]["history"][:1]}} for each in found]
+    def example_to_try(self, example):
+        """The first sentence of a dialog."""
+        return {"title": example["title"], "instance": {"history": example["instance"]["history"][:1]}}
 
     def example(self, dataset, split, number):
         """A dialog up to the last sentence of the user."""

@@ -34,7 +34,6 @@ class GenerationTask(task.Task):
 
     name, unit = "generation", "pair"
     Training = Training
-    best_score = 1.0  # of 1 / perplexity
     options = ("decode", "reverse_run", "reverse_weight")
     headline = METRICS
     export_options = ("decode",)
