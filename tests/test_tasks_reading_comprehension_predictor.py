@@ -67,6 +67,8 @@ def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
     assert found["answer"] and found["answer"] == passage[found["start"] : found["end"]]
     assert max(rows * words for rows, words in calls) <= BATCH_WORDS
     assert sum(rows * words for rows, words in calls) < 1.5 * 10_010
+    monkeypatch.setattr(predictor, "window", BATCH_WORDS + 1)  # as after training on passages of this length
+    assert ask(predictor, PASSAGE)["answer"]
 
 
 def test_the_best_answers_share_no_word_and_attention_is_the_papers(predictor):

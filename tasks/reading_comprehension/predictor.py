@@ -28,7 +28,7 @@ from tasks.reading_comprehension.confidence import content_words, scale_of, shar
 from tasks.reading_comprehension.data import CHARACTERS, ReadingSplit, Tokens
 from tasks.reading_comprehension.scoring import MAX_LENGTH
 
-BATCH_WORDS = 8000  # of the windows that are read at once, padding included
+BATCH_WORDS = 8000  # of the windows that are read at once, padding included, unless one has more
 ENCODING = 100  # words of a question that compare in the time that encoding a word takes
 BEST, SPANS = 5, 100  # answers that are listed, and spans of a window that they are chosen from
 
@@ -210,7 +210,7 @@ class ReadingComprehensionPredictor(Predictor):
         read, lengths = [([], {}) for _ in asked.texts], enumerate(asked.contexts.lengths.tolist())
         windows = [each for row, words in lengths for each in windows_of(row, words, self.window, self.window // 4)]
         windows.sort(key=lambda window: window.end - window.first)
-        size = BATCH_WORDS // self.window
+        size = max(1, BATCH_WORDS // self.window)
         for batch in (windows[start : start + size] for start in range(0, len(windows), size)):
             inputs, _ = _split_of(asked, batch).collate(np.arange(len(batch)), multiple=16)
             found = map(np.asarray, self._reader.predict_on_batch(inputs))

@@ -126,7 +126,7 @@ class ReadingComprehensionTask(task.Task):
         diagram: see `tasks.reading_comprehension.confidence.measure_confidence`."""
         questions, found = dataset.splits[split], {}
         if "question" in groupings:
-            spans, _ = predict(model, questions, 60, progress, length_multiple)
+            spans, _ = predict(model, questions, progress=progress, length_multiple=length_multiple)
             found["question"] = by_first_word(questions, answers(questions, spans))
         if "confidence" in groupings:
             _, found["confidence"] = measure_confidence(model, questions, length_multiple)
