@@ -304,6 +304,7 @@ def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two t
         file.writelines(f"1 {text}\n" for text in ("api_call thai moon", call, *responses))
     with open(source / "dialog-babi-task1-x-trn.txt", "a") as file:  # a full dialog, to be copied in other words
         file.write(f"\n1 hi\t{call}\n2 resto_rome_thai R_rating 3\n3 <SILENCE>\tresto_rome_thai\n")
+        file.write("4 ok\thello\n")  # no response of dialog bAbI's: the user's words stay
     written = []
     for run in (run_script, functools.partial(run_process, PYTHONHASHSEED="1")):
         out = tmp_path / f"out{len(written)}"
@@ -316,5 +317,9 @@ def test_script_repeats_byte_for_byte(source, tmp_path):  # with a name of two t
     assert set(written[0]) == WRITTEN
     facts = json.loads(written[0]["dataset.json"])
     assert facts["statistics"]["train"]["dialogs"] == 4
+    candidates = source / "dialog-babi-candidates.txt"
+    edit(candidates, f"1 {LOOKING}\n", "")
+    with pytest.raises(UserError, match=rf"candidates\.txt: --augment expects .* Missing: '{LOOKING}'"):
+        prepare("babi-dialog", source, tmp_path / "other", Settings(augment=1))
     found = {"name": "x", "words_of": "train", "vocabulary_of": None, "augment": 1, "managers": "all"}
     assert facts["settings"] == found

@@ -111,7 +111,7 @@ class _Copy:
         self.said += [line for line in said[:end] if line[0] == "fact"]
         for (_, user), (_, bot) in zip(said[end::2], said[end + 1 :: 2], strict=True):
             key = next((type for type in ("phone", "address") if bot.endswith(f"_{type}")), bot)
-            self.turn(user if user == SILENCE else self.phrase(BEFORE[key]), bot)
+            self.turn(self.phrase(BEFORE[key]) if key in BEFORE and user != SILENCE else user, bot)
 
     def turn(self, user, bot):
         kept = {SILENCE, *self.wishes.values()}
@@ -159,6 +159,7 @@ class _Copy:
     def offer(self, facts):
         """The result of the first call, and the best restaurant."""
         self.said += [("fact", fact) for fact in facts]
-        ratings = {fact.split()[0]: int(fact.split()[2]) for fact in facts if " R_rating " in fact}
+        rated = [fact.split() for fact in facts if " R_rating " in fact]
+        ratings = {name: int(value) for name, _, value, *_ in rated if value.isdecimal()}
         if ratings:
             self.turn(SILENCE, OFFER + max(ratings, key=ratings.get))

@@ -22,7 +22,7 @@ import random
 from typing import Literal
 
 from base.config import NonNegative
-from base.files import atomic_directory
+from base.files import UserError, atomic_directory
 from data.corpora import CORPORA
 from data.corpora.babi_dialog import Turn
 from data.prepared import VOCABULARY, CommonSettings, print_summary, write
@@ -72,15 +72,17 @@ def _prepare_task(reader, task, settings):
     candidates, knowledge = reader.read_candidates(task.candidates), reader.read_knowledge(task.knowledge)
     dialogs = _read_dialogs(reader, task, candidates, knowledge)
     rng, search = random.Random(1), functools.partial(find_facts, knowledge)
-    copies = [augment(dialogs["train"], search, rng) for _ in range(settings.augment)]
-    dialogs["train"] = [*dialogs["train"], *itertools.chain.from_iterable(copies)]
+    copies = [copy for _ in range(settings.augment) for copy in augment(dialogs["train"], search, rng)]
+    dialogs["train"] = [*dialogs["train"], *copies]
+    numbers, sentences = {text: number for number, text in enumerate(candidates)}, {}
+    if missing := {text for copy in copies for speaker, text in copy if speaker == "bot"} - numbers.keys():
+        raise UserError(f"{task.candidates}: --augment expects the responses of dialog bAbI. Missing: {min(missing)!r}")
     if settings.vocabulary_of:
         vocabulary = Words.of(settings.vocabulary_of, "dialog").vocabulary
     else:
         texts = [text for said in dialogs["train"] for _, text in said]
         texts += candidates + [fact.text for fact in knowledge] if settings.words_of == "all" else []
         vocabulary = Vocabulary.of_counts(collections.Counter(" ".join(texts).split()))
-    numbers, sentences = {text: number for number, text in enumerate(candidates)}, {}
     encoded = {split: [] for split in SPLITS}
     for split, of_split in dialogs.items():
         for said in of_split:
