@@ -101,7 +101,7 @@ def places_of(index, predictor, *turns):
     from tasks.selection.retrieval.index import READ, SEARCHED, SEARCHES, Hit, best_by_words
 
     *said, true = turns
-    hits = index.search(said, len(SEARCHES) * SEARCHED)
+    hits = index.search(said)
     words = [word for turn in said[-READ:] for word in words_of(turn, **index.text)]
     by_words = best_by_words(index._responses, index.words.encode(words), SEARCHED)
     lists = {"BM25": [index.utterance(number) for number in by_words]}
@@ -174,7 +174,7 @@ def recombined(talks, count, seed=1):
 
 def answer(path, run, source, count, precision):
     """Medians of answering contexts of dev from an index, and the memory of this process."""
-    from tasks.selection.retrieval.answers import CANDIDATES, answers_of
+    from tasks.selection.retrieval.answers import answers_of
     from tasks.selection.retrieval.index import RetrievalIndex
 
     begin = time.perf_counter()
@@ -185,7 +185,7 @@ def answer(path, run, source, count, precision):
     times = []
     for talk in conversations("smn", source, "dev", count) * 2:  # at first sizes are compiled
         started = time.perf_counter()
-        index.search(talk[:-1], CANDIDATES)
+        index.search(talk[:-1])
         searched = time.perf_counter()
         answers_of(predictor, index, talk[:-1])
         times.append((searched - started, time.perf_counter() - searched))

@@ -1,4 +1,4 @@
-"""Baselines for response selection: random, constant, and the TF-IDF cosine of context and response.
+"""A baseline for response selection: the TF-IDF cosine of context and response.
 
     weight(w, text) = (occurrences of w in text) * idf(w),   idf(w) = ln((1 + n) / (1 + df(w)))
 
@@ -15,16 +15,6 @@ from scipy import sparse
 
 PADDING = 0
 BLOCK = 1 << 11  # texts counted at a time: bounds the memory, does not change the result
-
-
-def random_scores(n: int, seed: int) -> np.ndarray:
-    """`n` scores drawn uniformly from `[0, 1)`."""
-    return np.random.default_rng(seed).random(n)
-
-
-def constant_scores(n: int) -> np.ndarray:
-    """`n` zeros: ties alone, which win nothing by `ties="loss"`."""
-    return np.zeros(n)
 
 
 def tfidf_scores(

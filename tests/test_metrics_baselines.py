@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from metrics import baselines
-from metrics.baselines import constant_scores, random_scores, tfidf_scores
-from metrics.ranking import ranking_metrics
+from metrics.baselines import tfidf_scores
 
 
 def vectors_in_loops(documents, no_words=(0,)):
@@ -51,14 +50,3 @@ def test_tfidf_matches_loops(seed, options, block, monkeypatch):
 
 def test_without_training_words_nothing_has_a_weight():
     assert tfidf_scores([[0, 0], []], [[1], [2]], [[1], [1]]).tolist() == [0.0, 0.0]
-
-
-def test_random_scores_follow_the_seed_and_constant_ones_are_one_tie():
-    np.testing.assert_array_equal(random_scores(7, seed=1), random_scores(7, seed=1))
-    assert not np.array_equal(random_scores(7, seed=1), random_scores(7, seed=2))
-    scores, labels, groups = random_scores(50_000, seed=0), np.tile([1] + [0] * 9, 5_000), np.arange(50_000) // 10
-    assert scores.min() >= 0 and scores.max() < 1
-    found = ranking_metrics(scores, labels, groups).metrics
-    assert found["R10@1"] == pytest.approx(0.1, abs=0.015)  # 3.5 standard deviations
-    assert found["R2@1"] == pytest.approx(0.5, abs=0.025)
-    assert ranking_metrics(constant_scores(50_000), labels, groups).metrics["R10@5"] == 0.0

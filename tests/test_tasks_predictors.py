@@ -114,16 +114,6 @@ def test_each_instance_says_how_its_replies_are_found(predictors):
             predictor.predict([{"turns": turns}])
 
 
-def test_a_call_brings_what_it_finds(predictors, monkeypatch):
-    _, predictor = predictors["dialog"]
-    call = next(text for text in predictor.world.candidates if text.startswith("api_call"))
-    history = [{"speaker": "user", "text": "hello"}]
-    [answer] = predictor.predict([{"history": history, "candidates": [call]}])
-    assert answer["response"] == call and answer["facts"]
-    other = next(text for text in predictor.world.candidates if not text.startswith("api_call"))
-    assert predictor.predict([{"history": history, "candidates": [other]}])[0]["facts"] == []
-
-
 @pytest.mark.parametrize("silent", [True, False])
 def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(trained_dialog, tmp_path, silent):
     path = tmp_path / "run"

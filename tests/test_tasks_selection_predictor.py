@@ -8,7 +8,6 @@ from reference import block_in_loops, block_weights, softmax
 from engine.run import Run
 from models.dam import DAM, DAMConfig, release_settings
 from tasks import TASKS
-from tasks.selection import predictor as predicting
 from tasks.selection.predictor import Matching
 
 T, K, J, D, L = 2, 5, 3, 7, 2
@@ -137,12 +136,3 @@ def test_raw_texts_are_split_by_the_tokenizer_of_the_run(trained_selection, sele
     run = Run(trained_selection.path, {**trained_selection.record, "dataset": dataset})
     as_written = TASKS["selection"].predictor(run)
     assert as_written.predict([raw]) == as_written.predict([instance]) == selection_predictor.predict([instance])
-
-
-def test_many_candidates_are_ranked_in_parts_with_the_same_logits(selection_predictor, monkeypatch):
-    words = selection_predictor.vocabulary.words[2:]
-    instance = {"turns": ["hello"], "candidates": [" ".join(words[n : n + n % 7]) for n in range(21)]}
-    [at_once] = selection_predictor.predict([instance])
-    monkeypatch.setattr(predicting, "PART", 8)
-    [in_parts] = selection_predictor.predict([instance])
-    assert in_parts["logits"] == pytest.approx(at_once["logits"], abs=1e-6) and len(set(in_parts["logits"])) > 9

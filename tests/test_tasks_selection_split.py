@@ -67,23 +67,6 @@ def corpus(seed, contexts=13, longest=29, share_of_eos=0.3):
 # === SelectionSplit ===
 
 
-@pytest.mark.parametrize(
-    ("context", "turns"),
-    [
-        ([], []),
-        ([5, 1], [[5]]),
-        ([5, 1, 1], [[5], []]),
-        ([1, 5], [[], [5]]),
-        ([5, 6, 1, 1, 7, 1], [[5, 6], [], [7]]),
-        ([1, 1], [[], []]),
-    ],
-)
-def test_a_context_loses_one_empty_turn_at_the_end(context, turns):
-    assert SelectionSplit.of([context], [[7]], [1], EOS).turns.lists() == turns == split_in_loops(context)
-    other = [28270 if id == EOS else id for id in context]  # any id may end a turn
-    assert SelectionSplit.of([other], [[7]], [1], 28270).turns.lists() == turns
-
-
 def test_split_of_matches_loops_and_equal_contexts_of_consecutive_lines_are_one():
     c, r, y = corpus(2)
     split = SelectionSplit.of(c, r, y, EOS)

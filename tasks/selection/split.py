@@ -152,7 +152,7 @@ def inputs_of(split, config, contexts, responses, length_multiple):
     """
     cut = length_multiple < XLA_MULTIPLE and config.masking == "exact"  # else padding counts: all of it must be there
     inputs = split.collate(contexts, responses, config.max_turns, config.max_words, length_multiple * 3 // 2, cut)
-    if lexical := getattr(config, "lexical", None):  # of DAM alone
+    if lexical := getattr(config, "lexical", None):  # of DAM, not of docs/add_a_model.md
         whole = split.collate(contexts, responses, lexical.turns, lexical.words, length_multiple, cut)
         inputs |= {"context": whole["turns"], "candidates": whole["responses"]}
     return inputs

@@ -10,7 +10,7 @@ from base.files import UserError
 from data.tokenizers import TOKENIZERS, WHITESPACE, words_of
 from engine.predictor import Predictor
 from tasks.selection.predictor import SelectionPredictor
-from tasks.selection.retrieval.index import SEARCHED, SEARCHES, RetrievalIndex
+from tasks.selection.retrieval.index import RetrievalIndex
 
 CANDIDATES = 32
 """Responses of the index that the model ranks; with 25, 50 or 100 the answers are as good (docs/retrieval.md)."""
@@ -52,8 +52,7 @@ def answers_of(predictor, index, turns, count=CANDIDATES):
 
 def candidates_of(index, turns, count=CANDIDATES):
     """`Hit`s without near-duplicates, first the responses to turns that are most similar to the last one."""
-    hits = index.search(turns, len(SEARCHES) * SEARCHED)
-    hits.sort(key=lambda hit: hit.places.get("contexts", math.inf))
+    hits = sorted(index.search(turns), key=lambda hit: hit.places.get("contexts", math.inf))
     return without_duplicates(hits, turns, count)
 
 

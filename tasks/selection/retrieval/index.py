@@ -93,8 +93,8 @@ class RetrievalIndex:
         self._idf = np.log((1 + self.size) / (1 + frequency)).astype(np.float32)
         self._idf[: UNK_ID + 1] = 0.0
 
-    def search(self, turns, count=SEARCHED):
-        """The `count` best responses that may continue a conversation, texts, oldest first: list of distinct `Hit`."""
+    def search(self, turns):
+        """The responses that may continue a conversation, texts, oldest first: distinct `Hit`s, the best first."""
         said = self.cut(turns)
         last, read, whole = (list(itertools.chain(*said[-n:])) for n in (1, READ, len(said)))
         pair_of = {}  # the best pair of each response
@@ -122,7 +122,7 @@ class RetrievalIndex:
             for place, response in enumerate(of_search, 1):
                 hits[response].places[search] = place
         scores = self.cosines(whole, words) + VECTOR_WEIGHT * (self.encoder.responses(self._ids(words)) @ vector)
-        return [hits[responses[i]] for i in np.argsort(-scores, kind="stable")[:count]]
+        return [hits[responses[i]] for i in np.argsort(-scores, kind="stable")]
 
     def cut(self, texts):
         """The words of each text, lists of strings."""
