@@ -165,13 +165,11 @@ async def prometheus(request: Request):
 async def all_models(request: Request):
     """Names, tasks and titles of the models."""
     models, shown = request.app.state.models, ("task", "title", "default", "ready")
-    found = await asyncio.gather(*(model.summary() for model in models.values()))
-    rows = [{field: each[field] for field in shown if field in each} for each in found]
-    return {
-        "models": list(models),  # as KServe has it; `data` as OpenAI
-        "object": "list",
-        "data": [{**_as_openai(name), **row} for name, row in zip(models, rows, strict=True)],
-    }
+    rows = []
+    for name, model in models.items():
+        facts = model.summary()
+        rows.append({**_as_openai(name), **{field: facts[field] for field in shown if field in facts}})
+    return {"models": list(models), "object": "list", "data": rows}  # `models` as KServe has it, `data` as OpenAI
 
 
 def _as_openai(name):

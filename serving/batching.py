@@ -40,9 +40,9 @@ class Batched:
     async def start(self):
         """Gets ready to answer."""
 
-    async def summary(self):
+    def summary(self):
         """The facts known without loading the model, and whether it is `ready`."""
-        return await asyncio.to_thread(self._model.summary)
+        return self._model.summary()
 
     async def metadata(self):
         """All that is known of the model, which this loads."""

@@ -109,7 +109,7 @@ class Remote:
         """Describes the model to a client."""
         return self._metadata
 
-    async def summary(self):
+    def summary(self):
         """As `Batched.summary`."""
         return {**self._metadata, "ready": True}
 

@@ -231,10 +231,8 @@ def freeze():
     gc.freeze()
 
 
-def _longer(instance, times=8):
-    return {
-        name: " ".join([value] * times) if isinstance(value, str) else value * times for name, value in instance.items()
-    }
+def _longer(instance):
+    return {name: " ".join([each] * 8) if isinstance(each, str) else each * 8 for name, each in instance.items()}
 
 
 def _predictor(run, index):

@@ -92,7 +92,7 @@ async def model_metadata(request: Request):
 async def model_ready(request: Request):
     """Is a model loaded?"""
     model = find_model(request)
-    ready = (await model.summary())["ready"]
+    ready = model.summary()["ready"]
     return JSONResponse({"name": model.name, "ready": ready}, 200 if ready else 503)
 
 

@@ -557,18 +557,6 @@ def test_what_nobody_waits_for_is_not_computed_and_what_the_end_finds_is_refused
     assert [error.status for error in refused] == [503, 503] and batches == [[1]]
 
 
-def test_a_wrong_instance_is_refused_before_it_waits():
-    def refuse(instance, where):
-        raise UserError(f"{where}: no {instance}")
-
-    async def ask(model):
-        with pytest.raises(UserError, match="instance 0: no 1"):
-            await model.predict([1])
-        return model.queued
-
-    assert batched(ask, valid=refuse) == (0, [])
-
-
 def test_large_bodies_are_read_one_by_one_with_a_pause_and_too_many_are_refused(monkeypatch):
     monkeypatch.setattr(limits, "LANE", 3)
     times = []
