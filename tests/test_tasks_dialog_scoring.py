@@ -60,6 +60,8 @@ def test_losses_match_loops(loss, of_turn, seed):
     parts = [np.mean(loss(answers[b : b + 1], logits[b : b + 1])) for b in range(B)]
     assert counts == [2, 1] and np.dot(counts, parts) / 3 == pytest.approx(expected, rel=1e-5)
     assert not np.any(loss(np.full((B, T), -1), np.ones((B, T, C), "float32")))
+    one = np.ones((B, T), "float32")  # Keras takes the axis of a single candidate away, which is always right
+    np.testing.assert_allclose(loss(np.zeros((B, T), int), one), 0.0, atol=1e-6)
 
 
 # === Predictions ===

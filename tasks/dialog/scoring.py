@@ -40,15 +40,22 @@ def softmax_loss(answers, logits):
     >>> round(float(ops.exp(-loss[0])), 3)
     0.75
     """
-    losses = ops.sparse_categorical_crossentropy(_labels(answers), ops.cast(logits, "float32"), from_logits=True)
+    logits = ops.cast(_of_candidates(logits, answers), "float32")
+    losses = ops.sparse_categorical_crossentropy(_labels(answers), logits, from_logits=True)
     return _mean_over_turns(losses, answers)
 
 
 def margin_loss(answers, logits, margin):
     """`sum_y max(0, margin - f(x, correct) + f(x, y))` over all negative `y`, averaged over the real turns."""
+    logits = _of_candidates(logits, answers)
     correct = ops.take_along_axis(logits, _labels(answers)[:, :, None], axis=2)
     losses = ops.sum(ops.relu(margin - correct + logits), axis=2) - margin  # the correct one gives the margin
     return _mean_over_turns(losses, answers)
+
+
+def _of_candidates(logits, answers):
+    """Logits with their axis of candidates, which Keras takes from those of a single one."""
+    return ops.reshape(logits, (*ops.shape(answers), -1))
 
 
 def _labels(answers):
