@@ -94,7 +94,7 @@ def baselines_of(
     if train:
         most_frequent = min(collections.Counter(train).items(), key=lambda item: (-item[1], item[0]))[0]
         rng = random.Random(seed)
-        found[f"constant, {most_frequent}"] = generation_metrics([most_frequent] * len(references), references)
+        found[f"constant, {most_frequent:.60}"] = generation_metrics([most_frequent] * len(references), references)
         found["random reply of train"] = generation_metrics([rng.choice(train) for _ in references], references)
     with_others = [texts for texts in groups if len(texts) > 1]
     if with_others:

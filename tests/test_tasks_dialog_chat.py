@@ -4,7 +4,6 @@ import types
 
 import numpy as np
 import pytest
-from terminals import talk_plain
 
 from engine.chat import Note
 from tasks import TASKS
@@ -121,10 +120,3 @@ def test_attention_shows_the_memories_with_the_largest_weights(chat, monkeypatch
 def test_a_model_without_attention_says_so(chat):
     chat.predictor.model.attention_weights = []
     assert list(chat.reply("hello")) and chat.explain().startswith("This model has no attention")
-
-
-def test_talk_reads_until_the_end_and_knows_its_commands(chat):
-    printed = talk_plain(chat, "hello", "/nonsense", "/explain", "/reset", "hello", "/quit", "hello")
-    assert printed.count("bot: ") == 2 and "A new conversation." in printed
-    assert "Commands: /explain, /reset, /help, /save, /quit" in printed
-    assert len(chat.said) == 2

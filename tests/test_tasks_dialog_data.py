@@ -80,14 +80,6 @@ def test_collate_matches_loops(rows, multiple):
     assert answers.dtype == np.int32
 
 
-def test_collate_makes_the_inputs_that_are_named():
-    inputs, answers = split_of(DIALOGS).collate([1], ["turns", "words"])
-    assert [(name, values.shape) for name, values in inputs.items()] == [("turns", (1, 4)), ("words", (16, 8))]
-    assert answers.shape == (1, 4)  # rounded up to fours
-    with pytest.raises(KeyError, match="word"):
-        split_of(DIALOGS).collate([0], ["turns", "word"])
-
-
 # === The world ===
 
 CUISINES = ("thai", "greek", "basque", "asian", "asian_oriental", "north_american", "tuscan", "indian", "korean")
@@ -352,10 +344,3 @@ def test_load_dataset_rejects_dialogs_that_contradict_the_other_files(damaged, c
     change(data)
     (damaged / "dialogs.pkl").write_bytes(pickle.dumps(data, 2))
     fails(damaged, rf"dialogs\.pkl: expected what prepare\.py writes .*{message}")
-
-
-@pytest.mark.parametrize("name", ["vocabulary.txt", "candidates.txt"])
-def test_load_dataset_rejects_files_that_were_cut(damaged, name):
-    lines = (damaged / name).read_text().splitlines(keepends=True)
-    (damaged / name).write_text("".join(lines[:-200]))
-    fails(damaged, r"dialogs\.pkl: expected what prepare\.py writes")
