@@ -80,7 +80,7 @@ class DAMConfig(Config):
     response_rows: bool = False
     """The match image has the response's words before the utterance's, as in the release's `last_net`, and in none of
     its other networks."""
-    hashed_words: NonNegative = 0
+    hashed_words: Annotated[int, Field(ge=0, le=2**24)] = 0
     """Ids after `vocabulary_size`, of unknown words by their hash; they share the vector of `unknown_id`."""
     unknown_id: NonNegative = 0
     """Id of `_UNK_`; 0 without one."""

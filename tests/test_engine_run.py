@@ -102,6 +102,12 @@ def test_sizes_that_the_weights_have_no_room_for_are_refused(trained_dialog, cop
         run.load_model()
 
 
+def test_hashed_words_need_no_room(trained_selection, tmp_path):
+    run = Run(shutil.copytree(trained_selection.path, tmp_path / "run"), trained_selection.record)
+    run.update({"config": {**run.record["config"], "hashed_words": 2**24, "unknown_id": 2}})
+    assert run.load_model().config.hashed_words > (run.path / BEST).stat().st_size
+
+
 def test_a_sealed_run_is_refused_when_a_file_that_answers_depend_on_is_altered(trained_dialog, tmp_path):
     run = Run.open(shutil.copytree(trained_dialog.path, tmp_path / "run"))
     run.seal()
