@@ -102,7 +102,7 @@ class Run:
         if (run.path / CONFIG).exists() and not run.saved():
             cls.open(path)  # other programs have a config.json, too
             with locked(run.path):  # what a killed process left
-                shutil.rmtree(run.path)
+                run.remove()
         if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
             how = "--resume to continue" if (run.path / LAST).exists() else "delete it: there is nothing to continue"
             raise UserError(f"{path} is in use: give another --workdir, or {how}")
@@ -112,7 +112,7 @@ class Run:
             if vocabulary is not None:
                 vocabulary.save(run.path / VOCABULARY)
         except BaseException:
-            shutil.rmtree(run.path)
+            run.remove()
             raise
         return run
 
@@ -126,6 +126,13 @@ class Run:
         for name in run._checksums().keys() - {BEST, LAST}:  # they are large, and checked when they are read
             run._check(name)
         return run
+
+    def remove(self):
+        """Removes the directory; where it is a symbolic link, all that is in it."""
+        directory = self.path.resolve()
+        shutil.rmtree(directory)
+        if self.path.is_symlink():
+            directory.mkdir()
 
     def update(self, changes):
         """Changes entries of `config.json`."""

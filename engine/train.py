@@ -5,7 +5,6 @@ import datetime
 import functools
 import itertools
 import math
-import shutil
 import sys
 import time
 
@@ -110,7 +109,7 @@ def _locked(run):
             yield
         except BaseException as error:
             if not run.saved():
-                shutil.rmtree(run.path)
+                run.remove()
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(f"interrupted; {_how_to_resume(run)}") from error
             raise

@@ -77,6 +77,15 @@ def test_a_run_that_ended_before_anything_was_saved_is_replaced(copied, monkeypa
     assert (copied.path / CONFIG).exists()
 
 
+def test_a_run_in_a_directory_behind_a_link_leaves_it_empty(copied):
+    link, directory = copied.path / "link", copied.path / "directory"
+    directory.mkdir()
+    link.symlink_to(directory)
+    with pytest.raises(AttributeError):
+        Run.create(link, copied.record, vocabulary="none")
+    assert link.is_dir() and not list(directory.iterdir())
+
+
 @pytest.mark.parametrize(
     ("file", "content", "read", "message"),
     [
