@@ -165,6 +165,13 @@ def test_other_vocabularies_directories_and_versions_are_refused(path, tmp_path,
         RetrievalIndex(path, VOCABULARY)
 
 
+@pytest.mark.parametrize("conversations", [[["hello", "tea is hot"]], [["hello", "tea is hot"], ["who", "tea is hot"]]])
+def test_one_response_is_found_by_its_words_alone(tmp_path, conversations):
+    build(PREDICTOR, tmp_path / "index", conversations)
+    [hit] = RetrievalIndex(tmp_path / "index", VOCABULARY).search(["hot tea"])
+    assert hit.text == "tea is hot" and list(hit.places) == ["responses"]
+
+
 def test_nothing_is_left_where_nothing_is_fit(tmp_path):
     for conversations in ([], [["a"]], [["hello", "?"]]):
         with pytest.raises(UserError, match="an index needs conversations"):

@@ -94,6 +94,6 @@ def _weighted_mean(texts, weights):
 
 
 def _whitening(C, ridge):
-    """`C^(-1/2)` of a covariance."""
+    """`C^(-1/2)` of a covariance, which is 0 where all texts are the same."""
     values, directions = np.linalg.eigh(C + ridge * np.trace(C) / len(C) * np.eye(len(C)))
-    return (directions / np.sqrt(values)) @ directions.T
+    return (directions / np.sqrt(np.maximum(values, 1e-9))) @ directions.T
