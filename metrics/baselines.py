@@ -52,13 +52,11 @@ def count_words(*sides: Iterable[Sequence[int]], ignore: Iterable[int] = ()) -> 
     array([[0., 2., 1., 0.],
            [0., 0., 0., 0.]])
     """
-    counts = []
-    for texts in sides:
-        blocks = list(_blocks(texts, ignore)) or [sparse.csr_array((0, 1))]
-        _widen(blocks)
-        counts.append(sparse.vstack(blocks, format="csr"))
-    _widen(counts)
-    return counts
+    sides = [[*_blocks(texts, ignore)] or [sparse.csr_array((0, 1))] for texts in sides]
+    width = max(block.shape[1] for block in chain(*sides))
+    for block in chain(*sides):
+        block.resize(block.shape[0], width)
+    return [sparse.vstack(blocks, format="csr") for blocks in sides]
 
 
 def inverse_frequencies(train: Iterable[sparse.csr_array], words: int) -> np.ndarray:
@@ -93,9 +91,3 @@ def _blocks(texts, ignore, end_of_turn=None):
         row, word = row[kept], word[kept]
         # The constructor adds up repeated words, which also sorts the ids of each row.
         yield sparse.csr_array((np.ones(len(row)), (row, word)), (rows, word.max(initial=0) + 1))
-
-
-def _widen(matrices):
-    width = max(matrix.shape[1] for matrix in matrices)
-    for matrix in matrices:
-        matrix.resize(matrix.shape[0], width)
