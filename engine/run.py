@@ -243,11 +243,6 @@ class Run:
         if known and not (file.is_file() and checksum(file) in known):
             raise UserError(f"{file} is damaged or was altered: {CHECKSUMS} does not name its SHA-256")
 
-    def remove_leftovers(self):
-        """Removes the unfinished files of a process that was killed while it wrote."""
-        for path in self.path.glob(".?*.?*"):  # not the lock
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-
     # === History, examples, metrics ===
 
     def log(self, row):

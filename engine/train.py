@@ -5,6 +5,7 @@ import datetime
 import functools
 import itertools
 import math
+import shutil
 import sys
 import time
 
@@ -104,7 +105,8 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
 def _locked(run):
     """Locks a run for the block that trains it; removes it if the block fails before anything was saved."""
     with locked(run.path):
-        run.remove_leftovers()
+        for path in run.path.glob(".?*.?*"):  # what a killed process was writing; not the lock
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         try:
             yield
         except BaseException as error:

@@ -31,7 +31,7 @@ class AttentiveModule(keras.layers.Layer):
 
     Args:
         masking: `"exact"`: padded keys get no weight. `"release"`: as in the original release
-            (`layers.masking.release_softmax`).
+            (`layers.masking.release_softmax`), which needs both masks.
         scalar_bias: `b1` and `b2` are one number each, as in the release (its operations.py:183), not vectors.
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
         unpad: On TensorFlow leave padded words of an exact query out of all that follows the attention, see
@@ -91,11 +91,6 @@ class AttentiveModule(keras.layers.Layer):
         QK = row_products(query, key) if scores is None else scores
         logits = QK * (1.0 / math.sqrt(query.shape[-1]))
         if self.masking == "release":
-            if query_mask is None or key_mask is None:
-                raise ValueError(
-                    "masking='release' needs query_mask and key_mask. "
-                    f"Received: query_mask={query_mask}, key_mask={key_mask}"
-                )
             return release_softmax(logits, query_mask, key_mask)
         # A word that attends to padding alone is zero in the end.
         return masked_softmax(logits, None if key_mask is None else key_mask[..., None, :], some_real=True)

@@ -34,16 +34,6 @@ def test_number_of_batches_depends_on_the_number_of_examples_alone():
     assert counts.pop() <= 1201 / 7 + 17  # at most one partial batch a part
 
 
-def test_batches_hold_examples_of_like_size():
-    size = sizes(64 * 32)
-    batches = batches_by_size(size, 32, np.random.default_rng(1))
-    spread = np.mean([np.ptp(size[batch], axis=0) for batch in batches], axis=0)
-    # Sixteen parts: each axis spans about a quarter of its range, the last one a sixteenth.
-    assert (spread < [14, 14, 30]).all()
-    in_random_order = np.array_split(np.random.default_rng(1).permutation(len(size)), 64)
-    assert (np.mean([np.ptp(size[b], axis=0) for b in in_random_order], axis=0) > 40).all()
-
-
 def test_the_batch_of_a_step_is_the_same_whoever_asks_and_when():
     made = []
 

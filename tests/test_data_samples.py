@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from helpers import ROOT, run_process, run_script
+from helpers import ROOT, run_process
 
 from data.corpora import squad
 from data.samples import wording
@@ -65,21 +65,6 @@ def test_command_writes_the_same_in_another_process(task, written, tmp_path):
     assert contents(tmp_path / "a") == contents(directory) and counts.keys() == contents(directory).keys()
     SAMPLES[task](tmp_path / "b", **SIZES[task], seed=SEED + 1)
     assert all(text != contents(tmp_path / "b")[name] for name, text in contents(tmp_path / "a").items())
-
-
-@pytest.mark.parametrize(
-    "flags, message",
-    [
-        ("--task=dialog", r"--out is missing .*"),
-        ("--task=dialog --out=file", r"file must not exist yet.*"),
-    ],
-)
-def test_command_reports_errors_in_one_line(flags, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").touch()
-    done = run_script(ROOT / "data/samples/__main__.py", *flags.split())
-    assert (done.returncode, done.stdout) == (1, "") and re.fullmatch(rf"error: {message}\n", done.stderr)
-    assert not (tmp_path / "new").exists()
 
 
 def test_a_failure_leaves_nothing_half_written(tmp_path):
