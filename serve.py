@@ -147,7 +147,8 @@ def access_of_flags():
     if not (key or local):
         print(f"warning: everybody who reaches {FLAGS.host} can use this server: give --api_key", file=sys.stderr)
     names = [*LOCAL, FLAGS.host, *FLAGS.allowed_hosts, *([] if local else [socket.gethostname()])]
-    return Access(frozenset(map(str.lower, names)), frozenset(FLAGS.cors_origins), key)
+    origins = [origin.rstrip("/") for origin in FLAGS.cors_origins]
+    return Access(frozenset(map(str.lower, names)), frozenset(map(str.lower, origins)), key)
 
 
 def main():

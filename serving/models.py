@@ -28,12 +28,7 @@ from tasks.selection.retrieval.build import index_of_run
 
 PROGRESS = {"step", "epoch", "loss", "steps_per_second", "seconds"}  # what is no metric in `history.jsonl`
 FIRST = ("R10@1", "F1", "per_response", "perplexity")  # the metric of each task that chooses the best row of it
-OWN = (
-    "knowledge",
-    "responses",
-    "signature",
-    "examples",
-)  # what clients are told of a predictor; the second: of an index
+ATTRIBUTES = ("knowledge", "responses", "signature", "examples")  # of some predictors, which clients get
 SIGNATURES = {"rank", "answer", "reply", "respond"}  # of export.py
 DECODES = ("beam=5,length_penalty=1,block_ngrams=3", "sample=true,temperature=0.8,top_p=0.9")  # as the pages ask
 
@@ -100,7 +95,7 @@ class Served:
         """Describes the model to a client, with the JSON schemas of `instance` and `answer`."""
         kinds = {"instance": self.predictor.Instance, "answer": self.predictor.Answer}
         schemas = {name: kind.model_json_schema() for name, kind in kinds.items()}
-        facts = {name: getattr(self.predictor, name) for name in OWN if hasattr(self.predictor, name)}
+        facts = {name: getattr(self.predictor, name) for name in ATTRIBUTES if hasattr(self.predictor, name)}
         return {"name": self.name, "version": self.version, **self._facts, **facts, **schemas}
 
 

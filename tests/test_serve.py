@@ -103,7 +103,7 @@ def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_insta
         ({}, (30, 65, {"localhost", "127.0.0.1", "::1"}, "")),
         ({"timeout_seconds": 5.0, "grace_seconds": 99.0, "allowed_hosts": ["X"]}, (5, 99, {"x"}, "")),
         ({"host": "0.0.0.0"}, (30, 65, {"localhost", socket.gethostname().lower()}, "give --api_key")),
-        ({"host": "0.0.0.0", "api_key": "k"}, (30, 65, set(), "")),
+        ({"host": "0.0.0.0", "api_key": "k", "cors_origins": ["https://A.example/"]}, (30, 65, set(), "")),
         ({"grace_seconds": 3.0}, "--grace_seconds expects at least the 60 of a request. Received: 3"),
     ],
 )
@@ -117,6 +117,7 @@ def test_flags_say_how_long_and_who(given, expected, monkeypatch, capsys):
         limits, access, (timeout, grace, hosts, warning) = serve.limits_of_flags(), serve.access_of_flags(), expected
     assert (limits.timeout_seconds, limits.grace_seconds) == (timeout, grace)
     assert hosts <= access.hosts and "*" not in access.hosts and access.api_key == given.get("api_key")
+    assert access.origins == {"https://a.example"} or not given.get("cors_origins")
     assert warning in capsys.readouterr().err
     monkeypatch.setenv("COLLOQUY_API_KEY", "secret")
     assert serve.access_of_flags().api_key == "secret"
