@@ -15,6 +15,9 @@ LARGE_QUEUE, SMALL_BATCH = 8, 4
 """The queue of large requests is shorter by the first factor; small ones share batches of up to `large` cells times the
 second."""
 
+loader = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="loader")
+"""Loads models, so that requests for them hold no thread that others need."""
+
 
 class Batched:
     """A `serving.models.Served` whose concurrent requests share batches.
@@ -46,6 +49,7 @@ class Batched:
 
     async def metadata(self):
         """All that is known of the model, which this loads."""
+        await self._load()
         return await asyncio.to_thread(lambda: self._model.metadata)
 
     async def predict(self, instances):
@@ -55,7 +59,7 @@ class Batched:
             UserError: if an instance is wrong, before it waits.
             RequestError: 413 if they are too large, 429 if the queue has no room for them, 503 after `give_up`.
         """
-        checked = await self._checked(instances)  # loads the model
+        checked = await self._checked(instances)
         return await self._ask("predict", checked, self._model.predictor.answers)
 
     async def explain(self, instance):
@@ -67,7 +71,8 @@ class Batched:
     async def talk(self, said, decode="", stream=False):
         """Yields `(reply, answer)` to a conversation of `(speaker, text)`, by search settings `decode` if it takes any:
         once, or with `stream` after each word. Errors as in `predict`."""
-        instance = await asyncio.to_thread(lambda: self._model.predictor.conversation(said, decode))
+        await self._load()
+        instance = await asyncio.to_thread(self._model.predictor.conversation, said, decode)
         checked, predictor = await self._checked([instance]), self._model.predictor
         if not stream:
             [answer] = await self._ask("predict", checked, predictor.answers)
@@ -83,9 +88,15 @@ class Batched:
             compute = self._model.by_one_thread(compute)
         return await queue.answer(_Request(verb, valid, sizes, compute, asyncio.get_running_loop().create_future()))
 
+    async def _load(self):
+        if not self._model.ready:
+            await asyncio.get_running_loop().run_in_executor(loader, lambda: self._model.predictor)
+
     async def _checked(self, instances):
+        await self._load()
+        predictor = self._model.predictor
+
         def check():
-            predictor = self._model.predictor
             valid = [predictor.valid(instance, f"instance {number}") for number, instance in enumerate(instances)]
             return valid, *check_size(map(predictor.size, valid), self._limits)
 

@@ -43,18 +43,14 @@ class Served:
 
     def __init__(self, name, version, load, facts):
         self.name, self.version, self._load, self._facts = name, version, load, facts
-
-    @property
-    def ready(self):
-        """True if it is loaded."""
-        return "predictor" in vars(self)
+        self.ready = False  # until it is loaded
 
     @functools.cached_property
     def predictor(self):
         """The predictor, loaded."""
         with self.loading:
             if not self.ready:
-                vars(self)["predictor"] = self._load()
+                vars(self)["predictor"], self.ready = self._load(), True
         return vars(self)["predictor"]
 
     def by_one_thread(self, compute):

@@ -113,8 +113,8 @@ def test_versions_metadata_health_and_explanations(client):
     assert (metadata["name"], metadata["version"], metadata["task"]) == ("echo", "2", "echo")
     assert metadata["instance"]["required"] == ["text"] and "length" in metadata["answer"]["properties"]
     assert "DT_STRING" in str(metadata["signature_def"]["signature_def"]["serving_default"]["inputs"]["text"])
-    listed = client.get("/v1/models").json()
-    assert listed["models"] == ["echo"] and listed["data"][0]["id"] == "echo" and listed["data"][0]["ready"]
+    facts = {"id": "echo", "object": "model", "created": 0, "owned_by": "colloquy", "task": "echo", "ready": True}
+    assert client.get("/v1/models").json() == {"models": ["echo"], "object": "list", "data": [facts]}
     assert client.get("/v1/models/echo").json()["answer"] == metadata["answer"] and client.head("/").status_code == 200
     assert client.get("/healthz").json() == {"status": "ok", "models": ["echo"]}
     [found] = client.post("/v1/models/echo:explain", json={"instances": [{"text": "hi"}]}).json()["explanations"]
@@ -279,6 +279,21 @@ def test_a_model_is_loaded_once_when_somebody_asks_for_it(echo):
         assert client.get("/v1/models").json()["data"][0]["ready"] and loads == [echo]
 
 
+def test_a_model_that_is_being_loaded_holds_up_no_other(echo):
+    event = threading.Event()
+    cold = Served("cold", "1", lambda: event.wait(5) and Echo(), {})
+    app = create_app({"echo": Served("echo", "1", lambda: echo, {}), "cold": cold})
+    with TestClient(app) as client, concurrent.futures.ThreadPoolExecutor(40) as threads:
+        predict(client, instances=[{"text": "a"}])  # loads it
+        found = [threads.submit(client.get, "/v1/models/cold") for _ in range(40)]
+        while app.state.requests < 40:
+            time.sleep(0.01)
+        assert predict(client, instances=[{"text": "a"}]).status_code == 200
+        assert not any(each.done() for each in found)
+        event.set()
+        assert {each.result().status_code for each in found} == {200}
+
+
 def test_models_are_loaded_and_warmed_up_while_nobody_asks_until_the_end(echo, capsys):
     def fail():
         raise UserError("damaged")
@@ -426,7 +441,7 @@ def batched(conversation, compute=list, valid=lambda instance, where: instance, 
 
     shared = {"name": "numbers", "version": "1", "metadata": {}, "event": event}
     shared |= {"size": lambda instance: Size({}, 1, (instance,)), "explain": lambda instance: event.wait(5)}
-    shared |= {"by_one_thread": lambda compute: compute}
+    shared |= {"by_one_thread": lambda compute: compute, "ready": True}
     model = types.SimpleNamespace(**shared, valid=valid, answers=answers)
     model.predictor = model
 

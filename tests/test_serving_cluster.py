@@ -28,7 +28,7 @@ def make_model():
     from engine.predictor import Size
 
     class Echo:
-        name, version = "echo", "3"
+        name, version, ready = "echo", "3", True
 
         def valid(self, instance, where):
             if "text" not in instance:

@@ -26,7 +26,9 @@ class Running:
 
     def __init__(self, grace_seconds):
         self.event, self.started = threading.Event(), threading.Event()
-        model = types.SimpleNamespace(name="m", version="1", metadata={}, valid=lambda instance, where: instance)
+        model = types.SimpleNamespace(
+            name="m", version="1", ready=True, metadata={}, valid=lambda instance, where: instance
+        )
         model.size, model.answers, model.predictor = lambda instance: Size({}, 1, (1,)), self.answers, model
         app = create_app({"m": model}, Limits(timeout_seconds=20, batch_milliseconds=0.0, max_batch=1))
         self.server = Server(app, "127.0.0.1", 0, grace_seconds)

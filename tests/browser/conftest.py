@@ -18,7 +18,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 class Fake:
     """A model of one task with a fixed answer; keeps the instances that it was given."""
 
-    version = "1"
+    version, ready = "1", True
     delay = 0.0
     """Seconds that an answer, or a word of a reply, takes."""
 
