@@ -223,7 +223,7 @@ def _finite_losses(run, state, logs):
 
 def _check_weights(run, state, model):
     """Before a state is saved: a step whose loss was finite may have a gradient that is not."""
-    if not all(np.isfinite(weight).all() for weight in model.get_weights()):
+    if not all(np.isfinite(np.asarray(weight)).all() for weight in model.weights):
         raise _diverged(run, f"the weights after step {state.step:,} are not finite")
 
 
