@@ -49,15 +49,15 @@ class GenerationText:
         return self.join(tf.gather(self.words, ids))
 
 
-def generation_archive(model, vocabulary, text, decoding, seed=1):
+def generation_archive(model, vocabulary, text, decoding):
     """The endpoint `reply`, also `serving_default`, of a `models.seq2seq.Seq2Seq`.
 
         turns       string (B, T)   what was said, the oldest turn first; "" is no turn
      -> replies     string (B, K)   as many as `decoding.beam`, the best first
         scores      float32 (B, K)  their log probability, by the length penalty where there is one
 
-    `vocabulary` and `text` are those of its dataset. The search runs inside the graph; sampling by `seed` gives the
-    same replies to the same request.
+    `vocabulary` and `text` are those of its dataset. The search runs inside the graph; sampling gives the same
+    replies to the same request.
     """
     text = GenerationText(vocabulary, text)
 
@@ -66,7 +66,7 @@ def generation_archive(model, vocabulary, text, decoding, seed=1):
         B, settings = tf.shape(source)[0], columns([decoding])
         inputs = {"source": source, **{name: tf.repeat(value, B, axis=0) for name, value in settings.items()}}
         if decoding.sample:
-            inputs["noise"] = tf.random.stateless_uniform([B, decoding.beam, decoding.max_length], [seed, 0])
+            inputs["noise"] = tf.random.stateless_uniform([B, decoding.beam, decoding.max_length], [1, 0])
         ids, scores = decode(model, inputs, decoding.beam, decoding.max_length, EOS_ID, UNK_ID)
         return {"replies": text.texts(ids), "scores": scores}
 

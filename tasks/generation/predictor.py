@@ -34,7 +34,7 @@ class Reply(Config):
 
 
 class GenerationPredictor(Predictor):
-    """Writes replies with the model of a run; `seed` is that of sampling, where each answer draws anew."""
+    """Writes replies with the model of a run; where they are sampled, each answer draws anew."""
 
     class Instance(Config):
         """A conversation."""
@@ -53,7 +53,7 @@ class GenerationPredictor(Predictor):
         best: list[Reply]
         """`decoding.beam` replies, the best first."""
 
-    def __init__(self, run, seed=1):
+    def __init__(self, run):
         self.vocabulary, self.model = run.vocabulary, run.load_model()
         choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
@@ -61,7 +61,7 @@ class GenerationPredictor(Predictor):
         self.decoding = Decoding()
         """Search for replies where an instance names none."""
         self.reverse, self.reverse_weight = None, 0.5
-        self._rng, self._drawing = np.random.default_rng(seed), threading.Lock()
+        self._rng, self._drawing = np.random.default_rng(1), threading.Lock()
         self._decoder_of = functools.cache(functools.partial(decoder_of, self.model))
 
     def rerank_by(self, reverse_run, weight=0.5):
