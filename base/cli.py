@@ -4,6 +4,7 @@ A script imports this before anything that loads TensorFlow, whose runtime is co
 """
 
 import contextlib
+import errno
 import os
 import re
 import signal
@@ -56,6 +57,10 @@ def run(main):
             main()
         except UserError as error:
             sys.exit(f"error: {error}")
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:  # which whatever looks for a file raises
+                raise
+            sys.exit(f"error: {error.filename}: {error.strerror}")
         except KeyboardInterrupt as error:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would interrupt the exit
             print(str(error) or "interrupted", file=sys.stderr)

@@ -36,9 +36,8 @@ def printable(text):
 def check_output(path):
     """Refuses, by a `UserError`, a path of a file that cannot be written, before work begins; makes its directory."""
     path = pathlib.Path(path)
-    with writing(path):  # a name may be too long
-        if path.is_dir():
-            raise UserError(f"{path} is a directory, expected a file")
+    if path.is_dir():
+        raise UserError(f"{path} is a directory, expected a file")
     _make(path.parent)
     if not os.access(path.parent, os.W_OK):
         raise UserError(f"{path.parent} cannot be written to")
@@ -117,9 +116,8 @@ def atomic_directory(path):
     A `UserError` if `path` exists and is not an empty directory, or cannot be written.
     """
     path = pathlib.Path(path)
-    with writing(path):
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise UserError(f"{path} must not exist yet, or be an empty directory")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UserError(f"{path} must not exist yet, or be an empty directory")
     with _temporary(path.parent, path) as directory:
         made = directory / path.name
         made.mkdir()
