@@ -8,6 +8,7 @@ import marshal
 import time
 from collections.abc import Callable
 
+from base.files import UserError
 from engine.predictor import work_of
 from serving.limits import LARGE_BODY, STOPPING, Limits, RequestError, check_size, lane
 
@@ -89,8 +90,12 @@ class Batched:
         return await queue.answer(_Request(verb, valid, sizes, compute, asyncio.get_running_loop().create_future()))
 
     async def _load(self):
+        """Loads the model; if it is damaged, no request is to blame."""
         if not self._model.ready:
-            await asyncio.get_running_loop().run_in_executor(loader, lambda: self._model.predictor)
+            try:
+                await asyncio.get_running_loop().run_in_executor(loader, lambda: self._model.predictor)
+            except UserError as error:
+                raise RequestError(500, str(error)) from error
 
     async def _checked(self, instances):
         await self._load()

@@ -40,7 +40,7 @@ REST, LONGEST_REST = 4, 1.0
 
 
 class RequestError(UserError):
-    """A request that gets no answer but an HTTP status, 4xx or 503, some headers, and one sentence."""
+    """A request that gets no answer but an HTTP status, 4xx or 5xx, some headers, and one sentence."""
 
     def __init__(self, status, message, headers=None):
         super().__init__(message)

@@ -170,12 +170,15 @@ def test_early_clients_share_one_computation_of_the_openapi_document(client, mon
     assert found == [{"openapi": "3.1.0"}] * 3 and len(calls) == 1
 
 
-def test_openapi_leaves_out_a_model_that_cannot_be_loaded(echo):
+def test_a_model_that_cannot_be_loaded_is_an_error_of_the_server_and_openapi_leaves_it_out(echo):
     def fail():
         raise UserError("damaged")
 
     models = {"echo": Served("echo", "2", lambda: echo, {}), "bad": Served("bad", "1", fail, {})}
-    paths = TestClient(create_app(models, LIMITS)).get("/openapi.json").json()["paths"]
+    client = TestClient(create_app(models, LIMITS))
+    paths = client.get("/openapi.json").json()["paths"]
+    answer = client.get("/v1/models/bad")
+    assert (answer.status_code, answer.json()) == (500, {"error": "damaged"})
     assert "/v2/models/echo/infer" in paths and "/v2/models/bad/infer" not in paths
 
 
