@@ -105,8 +105,8 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
 def _locked(run):
     """Locks a run for the block that trains it; removes it if the block fails before anything was saved."""
     with locked(run.path):
-        for path in run.path.glob(".?*.?*"):  # what a killed process was writing; not the lock
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in run.path.glob(".?*.?*/"):  # directories that a killed process was writing in
+            shutil.rmtree(path)
         try:
             yield
         except BaseException as error:

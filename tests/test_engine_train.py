@@ -279,12 +279,14 @@ def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path, 
     ):
         train_quickly(prepared_dialog, tmp_path / "run", epochs=1.25)
     assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
-    (tmp_path / "run" / f".{LAST}").write_bytes(b"half")
+    (tmp_path / "run" / f".{LAST}.x7").mkdir()  # what a killed process was writing in
+    (tmp_path / "run" / ".env.local").touch()
     keras.utils.clear_session()
     run = resume(dialog, tmp_path / "run")
     check_same_training(run, whole)
     assert [row["step"] for row in run.history()] == [7, 9] and run.finished()
-    assert len(run.record["resumed"]) == 1 and not (run.path / f".{LAST}").exists()
+    assert len(run.record["resumed"]) == 1
+    assert (run.path / ".env.local").exists() and not (run.path / f".{LAST}.x7").exists()
 
 
 def test_a_run_that_ends_before_anything_was_saved_leaves_nothing(prepared_dialog, tmp_path):
