@@ -40,6 +40,13 @@ SENTENCES = [
 ]
 
 
+def test_the_model_that_export_loaded_and_freed_of_cudnn_is_exported(trained_dialog, monkeypatch):
+    model = trained_dialog.load_model()
+    monkeypatch.setattr("engine.run.Run.load_model", None)  # a second one cannot be loaded
+    assert DialogPredictor(trained_dialog, model).model is model
+    assert "respond" in dialog.export_archive(trained_dialog, model, trained_dialog.vocabulary)._endpoint_names
+
+
 @pytest.mark.parametrize("max_words", [5, 11])
 def test_sentences_become_what_the_predictor_makes_of_them(max_words):
     world = World(Vocabulary(WORDS), ["hello"], [], ENTITIES)

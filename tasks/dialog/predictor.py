@@ -58,7 +58,10 @@ class Turn(NamedTuple):
 
 
 class DialogPredictor(Predictor):
-    """Chooses the bot's next response with a run; a `UserError` if the run lacks a file or its files do not fit."""
+    """Chooses the bot's next response with a run, or its `model` if that is loaded already.
+
+    A `UserError` if the run lacks a file or its files do not fit.
+    """
 
     class Instance(Config):
         """A conversation."""
@@ -85,8 +88,8 @@ class DialogPredictor(Predictor):
         """The response, and what follows until the bot waits for the user: facts, silences, further responses. They
         belong to the history of the next request."""
 
-    def __init__(self, run):
-        self.world, self.model = World.load(run.path), run.load_model()
+    def __init__(self, run, model=None):
+        self.world, self.model = World.load(run.path), run.load_model() if model is None else model
         self.config = self.model.config
         check_fields(self.config, self.world.config_fields, run.path)
         self.with_attention = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])

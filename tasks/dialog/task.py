@@ -150,4 +150,4 @@ class DialogTask(task.Task):
     def export_archive(self, run, model, vocabulary):
         from tasks.dialog.export import dialog_archive  # needs TensorFlow, whatever Keras's backend
 
-        return dialog_archive(DialogPredictor(run))
+        return dialog_archive(DialogPredictor(run, model))
