@@ -32,8 +32,8 @@ PARTS = {
     "optimizer": "ResourceApply|L2Loss",
     "moved memory": "Gather|Concat|Pack|Pad|Transpose|Slice|Tile|BroadcastTo|Cast|Where|Scatter|Segment",
 }
-"""Operations of each part, the first that fits; all others are `element-wise and sums`. The products of
-recurrent layers count as dense layers."""
+"""Operations of each part, the first that fits; all others are `element-wise and sums`. The products of recurrent
+layers count as dense layers."""
 AROUND = "Iterator|Dataset|PartitionedCall|While|_Recv|_Send|^(Process|Run|Record)$|Region"
 """Events that are not operations, or contain some."""
 

@@ -90,7 +90,8 @@ def our_block(what, network, path, arrays, seed):
     if what == "question":
         share_cores()
     model, *_ = build(side, path, seed)
-    search = Decoder(model, 5, 30, EOS_ID, UNK_ID) if what == "beam search" else None
+    decoding = Decoding(beam=5)
+    search = Decoder(model, decoding.beam, decoding.max_length, EOS_ID, UNK_ID) if what == "beam search" else None
     with np.load(arrays) as stored:
         every = list(stored.values())
     batches = [every[i : i + len(names) + 1] for i in range(0, len(every), len(names) + 1)]
@@ -101,7 +102,7 @@ def our_block(what, network, path, arrays, seed):
             if what == "training":
                 model.train_on_batch(inputs, targets)
             elif what == "beam search":
-                search.predict_on_batch({"source": inputs["source"], **columns([Decoding(beam=5)] * len(targets))})
+                search.predict_on_batch({"source": inputs["source"], **columns([decoding] * len(targets))})
             else:
                 model.predict_on_batch(inputs)
         return sum(len(batch[-1]) for batch in batches)

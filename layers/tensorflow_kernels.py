@@ -1,6 +1,6 @@
 """Operations of TensorFlow missing from `keras.ops`; the one file of `layers/` and `models/` that imports it.
 
-Shape suffixes:  B batch   T steps   D features of the input   H units   R rows
+Shape suffixes:  B batch   T steps   D features of the input   H units   G gates, 4H   R rows
 """
 
 import functools
@@ -105,7 +105,7 @@ def _states_by_operation(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
 
 
 def _states_by_loop(x_TBD, mask_TB, w_DG, w_HG, b_G, backwards):
-    """The same."""
+    """The same as `_states_by_operation`, for any number of sequences."""
     import tensorflow as tf
 
     T, B, H = *tf.unstack(tf.shape(mask_TB)), w_HG.shape[0]

@@ -162,13 +162,12 @@ class SavedModel(Predictor):
         """Like `Predictor`'s; shorter lists of texts are padded with `""`, as the signature expects."""
         import tensorflow as tf
 
-        if self.signature == "rank":  # where an empty text is " "
-            texts = [{name: [text or " " for text in value] for name, value in instance} for instance in instances]
-            instances = [self.Instance(**each) for each in texts]
-        columns = {
-            name: tf.constant(_padded([getattr(instance, name) for instance in instances]), spec.dtype)
-            for name, spec in self._inputs.items()
-        }
+        columns = {}
+        for name, spec in self._inputs.items():
+            values = [getattr(instance, name) for instance in instances]
+            if self.signature == "rank":  # where an empty text is " "
+                values = [[text or " " for text in texts] for texts in values]
+            columns[name] = tf.constant(_padded(values), spec.dtype)
         outputs = {name: tensor.numpy() for name, tensor in self._call(**columns).items()}
         rows = [{name: value[i] for name, value in outputs.items()} for i in range(len(instances))]
         if self.signature == "rank":  # the candidates that were padded are last
