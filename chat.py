@@ -36,6 +36,8 @@ def main():
 
     chats = {"dialog": DialogChat, "generation": GenerationChat, "selection": SelectionChat}
     chats["reading_comprehension"] = ReadingComprehensionChat
+    if not FLAGS.reverse_run:
+        cli.refuse_flags(["reverse_weight"], "use without --reverse_run")
     run, console = Run.open(FLAGS.run), Terminal()
     for task in OPTIONS.keys() - {run.task}:
         cli.refuse_flags(OPTIONS[task], f"models of {run.task}")

@@ -45,7 +45,7 @@ flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
 SHOWN = 10  # numbers of lines without an answer
 SEARCH = ("decode", "reverse_run", "reverse_weight")
-OPTIONS = ("ties", "scores_out", "partial_batches", "action_mask", *SEARCH)
+OPTIONS = ("ties", "scores_out", "partial_batches", "action_mask", "references", *SEARCH)
 """Flags that only some tasks have, see `engine.task.Task.options`."""
 SCORING = ("scores", "examples", "precision", "jit", "baselines")
 
@@ -54,7 +54,9 @@ def main():
     if (FLAGS.run is None) == (FLAGS.predictions is None):
         raise UserError("expected one of --run and --predictions")
     if FLAGS.references:
-        cli.refuse_flags(("predictions", "data", "split", "predict", "explain"), "--references")
+        cli.refuse_flags(("data", "split"), "--references")
+    if not FLAGS.reverse_run:
+        cli.refuse_flags(["reverse_weight"], "use without --reverse_run")
     if FLAGS.predict:
         predict()
     elif FLAGS.explain:

@@ -158,14 +158,15 @@ def main():
         serve_on_ray(limits, access)
         return
     cli.refuse_flags(["replicas"], "one process: give --ray too")
-    models = load_models()
+    from serving.server import Server, bind
+
+    listening, models = bind(FLAGS.host, FLAGS.port), load_models()
     from serving.app import create_app
     from serving.models import warming
-    from serving.server import Server
 
     app = create_app(models, limits, access)
     with warming(models.values(), lambda: app.state.requests):
-        Server(app, FLAGS.host, FLAGS.port, limits.grace_seconds).open()
+        Server(app, listening, limits.grace_seconds).open()
 
 
 if __name__ == "__main__":

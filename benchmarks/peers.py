@@ -12,6 +12,7 @@ threads spin while they wait, and when other work leaves both on one core, each 
 
 import json
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -38,6 +39,8 @@ CHARACTERS = ("characters", "character_dim", "character_filters", "character_wid
 
 
 def main():
+    if not shutil.which(FLAGS.torch_python):
+        raise UserError(f"--torch_python={FLAGS.torch_python} is no program")
     paths = {"bidaf": FLAGS.squad, "seq2seq": FLAGS.chat}
     if not any(paths.values()):
         raise UserError("expected --squad or --chat")

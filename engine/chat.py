@@ -152,7 +152,7 @@ class _Conversation:
         """Runs a command, or shows the reply of the chat."""
         command, _, argument = line.partition(" ")
         if command in self.commands:
-            self.print(self.commands[command](argument.strip()))
+            self.print(self.commands[command](printable(argument).strip()))  # no path has a NUL
         elif line.startswith("/"):
             self.print(f"Commands: {', '.join([*self.commands, '/quit'])}")
         else:

@@ -201,6 +201,7 @@ def append_scores(path, record):
     rows = [{name: record[name] for name in ROW if name in record}]
     rows += [row for row in reference_rows(record) if {**row, "metrics": None} not in known]
     with writing(path), open(path, "a", encoding="utf-8") as file:
+        file.write("" if pathlib.Path(path).read_bytes()[-1:] in b"\n" else "\n")  # ends a last line without one
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 

@@ -49,9 +49,11 @@ class Decoding(Config):
     """Sampling: only among the fewest words that together have this probability (Holtzman et al. 2020)."""
 
     @model_validator(mode="after")
-    def _check_lengths(self):
+    def _check_together(self):
         if self.min_length >= self.max_length:
             raise ValueError(f"min_length must be below max_length={self.max_length}. Received: {self.min_length}")
+        if not self.sample and (self.temperature, self.top_k, self.top_p) != (1, 0, 1):
+            raise ValueError("temperature, top_k and top_p need sample=true")
         return self
 
 

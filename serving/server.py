@@ -9,6 +9,8 @@ import time
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from base.files import UserError
+
 KEEP_ALIVE = 75
 """Seconds that an idle connection stays open: longer than usual clients keep one, else they use one that closes."""
 HEADER_SECONDS = 10
@@ -54,20 +56,34 @@ class Protocol(AutoHTTPProtocol):
             timer.cancel()
 
 
+def bind(host, port):
+    """A socket at an address, that accepts nothing yet; one that is taken or unknown is a `UserError`."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else an answer takes 40 ms more
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise UserError(f"--host={host} --port={port}: {error.strerror}") from error
+    return listening
+
+
 class Server(uvicorn.Server):
     """A server that at SIGTERM or SIGINT answers what is open before it ends; a second signal ends it at once.
 
     Args:
         app: An application of `serving.app`.
-        host, port: Address; port 0 is a free one.
+        listening: A socket of `bind`.
         grace_seconds: Time that open requests have; those left then get status 503.
     """
 
-    def __init__(self, app, host, port, grace_seconds):
+    def __init__(self, app, listening, grace_seconds):
         options = {"log_level": "warning", "server_header": False, "http": Protocol, "backlog": 1}
         times = {"timeout_graceful_shutdown": 2, "timeout_keep_alive": KEEP_ALIVE}
-        super().__init__(uvicorn.Config(app, host, port, **options, **times))
-        self.state, self.grace_seconds, self.deadline, self.interrupted = app.state, grace_seconds, 0, False
+        super().__init__(uvicorn.Config(app, **options, **times))
+        self.state, self.listening, self.grace_seconds = app.state, listening, grace_seconds
+        self.deadline, self.interrupted = 0, False
 
     async def startup(self, sockets=None):
         """Accepts one connection at once, the backlog, so that a thousand new ones do not keep requests waiting."""
@@ -94,10 +110,9 @@ class Server(uvicorn.Server):
     def open(self):
         """Serves until it is ended; a `KeyboardInterrupt` if by SIGINT."""
         sys.setswitchinterval(SWITCH_SECONDS)
-        listening = self.config.bind_socket()
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else an answer takes 40 ms more
-        listening.listen()
-        print(f"http://{self.config.host}:{listening.getsockname()[1]}/ is open; Ctrl-C ends it", flush=True)
-        self.run(sockets=[listening])
+        self.listening.listen()
+        host, port, *_ = self.listening.getsockname()
+        print(f"http://{f'[{host}]' if ':' in host else host}:{port}/ is open; Ctrl-C ends it", flush=True)
+        self.run(sockets=[self.listening])
         if self.interrupted:
             raise KeyboardInterrupt

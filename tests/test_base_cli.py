@@ -28,6 +28,10 @@ from base.files import UserError, atomic_directory, atomic_file
         (["train.py", "--model=dam", "--set=levels"], "--set expects field=value. Received: 'levels'"),
         (["export.py", "--run=x"], "--out is missing"),
         (["evaluate.py", "--predictions=x", "--data=y", "--scores=z"], "--scores is not for --predictions"),
+        (["evaluate.py", "--predictions=x", "--references=y"], "--references is not for --predictions"),
+        (["evaluate.py", "--run=x", "--reverse_weight=.7"], "--reverse_weight is not for use without --reverse_run"),
+        (["chat.py", "--run=x", "--reverse_weight=.7"], "--reverse_weight is not for use without --reverse_run"),
+        (["evaluate.py", "--run=pretrained/bidaf-squad", "--references=x.json"], "--references is not for reading"),
         (["prepare.py", "--corpus=squad", "--source=x", "--out=y", "--words_of=al"], "'all' or 'train'"),
         (["prepare.py", "--corpus=smn", "--source=nowhere", "--out=build/never"], "nowhere"),
         (["export.py", "--run=nowhere", "--out=build/never"], "nowhere is not a run directory"),
@@ -51,10 +55,17 @@ def test_a_wrong_flag_gets_one_sentence(arguments, expected, monkeypatch):
     assert not (ROOT / "build" / "never").exists()
 
 
-def test_a_benchmark_checks_where_its_record_goes_before_it_measures():
-    program = [sys.executable, "-m", "benchmarks.attacks", "--run=x", "--out=x.json"]
+@pytest.mark.parametrize(
+    ("program", "flag", "message"),
+    [
+        ("attacks", "--run=x --out=x.json", "flag --out=x.json: expected FILE.json/NAME"),
+        ("peers", "--chat=x --torch_python=nowhere/python", "--torch_python=nowhere/python is no program"),
+    ],
+)
+def test_a_benchmark_checks_its_flags_before_it_measures(program, flag, message):
+    program = [sys.executable, "-m", f"benchmarks.{program}", *flag.split()]
     done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT)
-    assert (done.returncode, done.stderr) == (1, "error: flag --out=x.json: expected FILE.json/NAME\n")
+    assert (done.returncode, done.stderr) == (1, f"error: {message}\n")
 
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback():

@@ -107,7 +107,7 @@ def test_the_last_answer_is_explained_in_words_or_as_a_picture(tmp_path):
 
 def test_what_was_said_is_saved(tmp_path):
     file = tmp_path / "talk.txt"
-    commands = f"/save {file}", f"/save {file}", "/save", f"/save {file}/x", f"/save {'x' * 300}"
+    commands = f"/save {file}", f"/save {file}\0", "/save", f"/save {file}/x", f"/save {'x' * 300}"
     lines = talk_plain(Parrot(None), "hi", "/shout x", "slow", *commands).split("\n")
     assert file.read_text() == "you: hi\n[2 letters]\nbot: hi hi\nyou: slow\nbot: slow slow slow\n"
     refused = "/save expects the name of a new file. Received: "

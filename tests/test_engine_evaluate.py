@@ -108,6 +108,7 @@ def test_a_row_says_what_trained_and_what_evaluated(run, tmp_path, monkeypatch):
     expected = {f"baseline: {name}": metrics for name, metrics in record["baselines"].items()}
     expected |= {f"upper bound: {name}": metrics for name, metrics in record["upper_bounds"].items()}
     assert baselines == [{"recipe": name, **shared, "metrics": metrics} for name, metrics in expected.items()]
+    file.write_text(file.read_text("utf-8").rstrip(), encoding="utf-8")  # an editor may leave out the last newline
     append_scores(file, {**record, "seed": 2})
     assert [each.get("seed") for each in read_scores(file)] == [1, *[None] * len(baselines), 2]
     with full_disk(file.stat().st_size), pytest.raises(UserError, match="jsonl cannot be written"):

@@ -55,7 +55,8 @@ def test_one_compiled_decoder_serves_all_settings(sample):
     model, noise = made(), {"noise": np.random.default_rng(0).random((3, 2, L), "float32")} if sample else {}
     decoder = Decoder(model, 2, L, EOS, UNK)
     some = [{}, {"length_penalty": 2.0, "min_length": 3}, {"block_ngrams": 2, "allow_unknown": True}]
-    others = [{"max_length": 2}, {"temperature": 3.0, "block_ngrams": 1}, {"top_k": 2, "top_p": 0.4}]
+    drawn = [{"temperature": 3.0, "block_ngrams": 1}, {"top_k": 2, "top_p": 0.4}]
+    others = [{"max_length": 2}, *(drawn if sample else [{"block_ngrams": 1}, {"min_length": 2}])]
     for settings in (some, others):
         each = [Decoding(beam=2, sample=sample, **{"max_length": L, **changes}) for changes in settings]
         ids, scores = decoder.predict_on_batch({"source": SOURCES, **columns(each), **noise})
@@ -73,9 +74,9 @@ def test_one_compiled_decoder_serves_all_settings(sample):
     "settings",
     [
         *({"length_penalty": value} for value in (float("nan"), -1.0, 1e9)),
-        *({"temperature": value} for value in (0.0, 1e-320, 1e30)),
-        *({"top_p": value} for value in (1e-320, 1.1)),
-        *({"block_ngrams": 11}, {"beam": 0}, {"top_k": -1}, {"max_length": 5, "min_length": 5}),
+        *({"temperature": value} for value in (0.0, 1e-320, 1e30, 0.9)),  # the last without `sample`, as the next two
+        *({"top_p": value} for value in (1e-320, 1.1, 0.9)),
+        *({"block_ngrams": 11}, {"beam": 0}, {"top_k": -1}, {"top_k": 2}, {"max_length": 5, "min_length": 5}),
     ],
     ids=str,
 )

@@ -97,6 +97,14 @@ def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_insta
     assert done.returncode == 1 and "--grace_seconds is not for --ray" in done.stderr
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
+def test_an_address_that_cannot_be_had_is_noticed_before_models_are_loaded(host):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run_script("serve.py", "--run=m=nowhere", f"--host={host}", f"--port={port}", "--api_key=k")
+    assert done.returncode == 1 and f"error: --host={host} --port={port}: " in done.stderr
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

@@ -18,7 +18,7 @@ from engine.predictor import Size
 from serving import server as serving_server
 from serving.app import create_app
 from serving.limits import Limits
-from serving.server import Server
+from serving.server import Server, bind
 
 
 class Running:
@@ -31,7 +31,7 @@ class Running:
         )
         model.size, model.answers, model.predictor = lambda instance: Size({}, 1, (1,)), self.answers, model
         app = create_app({"m": model}, Limits(timeout_seconds=20, batch_milliseconds=0.0, max_batch=1))
-        self.server = Server(app, "127.0.0.1", 0, grace_seconds)
+        self.server = Server(app, bind("127.0.0.1", 0), grace_seconds)
         self.thread = threading.Thread(target=self.server.open, daemon=True)
         self.thread.start()
         while not self.server.started:
@@ -63,7 +63,7 @@ class Running:
     ("number", "ends"), [(signal.SIGINT, pytest.raises(KeyboardInterrupt)), (signal.SIGTERM, contextlib.nullcontext())]
 )
 def test_ctrl_c_is_an_interruption_and_sigterm_a_normal_end(number, ends):
-    server = Server(create_app({}, Limits()), "127.0.0.1", 0, 1.0)
+    server = Server(create_app({}, Limits()), bind("127.0.0.1", 0), 1.0)
     server.handle_exit(number, None)
     with ends:
         server.open()

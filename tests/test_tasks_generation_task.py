@@ -141,7 +141,7 @@ def test_evaluate_measures_writes_and_prints(run, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "21 pairs, 7 of them not in train; beam=2" in printed and "tokenizer words" in printed
     assert f"{record['metrics']['BLEU-2']:.4f}" in printed and "without the pairs of train" in printed
-    with pytest.raises(UserError, match="which has scores_out, decode, reverse_run, reverse_weight"):
+    with pytest.raises(UserError, match="which has scores_out, references, decode, reverse_run, reverse_weight"):
         evaluate(generation, run.path, "dev", ties="release")
 
 

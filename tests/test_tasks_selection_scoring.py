@@ -13,6 +13,7 @@ from base.files import UserError
 from data.vocabulary import Vocabulary
 from models.dam import DAM, DAMConfig
 from tasks import TASKS
+from tasks.selection import scoring
 from tasks.selection.data import load_dataset
 from tasks.selection.prepare import document_weights, equal_stems
 from tasks.selection.scoring import baseline_scores, metrics_by, pointwise_loss, ranking_batches, score, softmax_loss
@@ -95,13 +96,18 @@ def grouped():
         ("words", [("0-5", 3, 2 / 3), ("31-50", 1, 1.0)]),
     ],
 )
-def test_groups_of_contexts_are_scored_by_themselves(grouped, name, scores):
+def test_groups_of_contexts_are_scored_by_themselves(grouped, name, scores, monkeypatch):
     given = np.zeros(15, "float32")
     given[[0, 7, 9, 12]] = 1.0  # contexts 1, 4 and 5 are ranked right, 3 is not
     found = metrics_by(grouped, given, name)
     assert [(each["group"], each["examples"], each["metrics"]["R10@1"]) for each in found] == scores
+    given[3] = np.nan
+    monkeypatch.setattr(scoring, "score", lambda *_: given)
+    dataset, model = types.SimpleNamespace(path="data", splits={"dev": grouped}), types.SimpleNamespace(config=None)
+    with pytest.raises(UserError, match=r"data, dev: scores: .* Received: nan"):
+        TASKS["selection"].metrics_by(model, dataset, "dev", [name])
     grouped.label[:] = 0  # no group has both labels
-    assert metrics_by(grouped, given, name) == []
+    assert metrics_by(grouped, given * 0, name) == []
 
 
 def test_examples_are_evenly_spaced_and_name_the_correct_candidates():

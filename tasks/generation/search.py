@@ -24,8 +24,8 @@ from tasks.generation.scoring import likelihood
 def columns(decodings):
     """The `INPUTS` of a search for sources with a `Decoding` each: `{field: (B, 1)}`.
 
-    >>> columns([Decoding(top_p=0.5), Decoding()])["top_p"].tolist()
-    [[0.5], [1.0]]
+    >>> columns([Decoding(min_length=5), Decoding()])["min_length"].tolist()
+    [[5], [0]]
     """
     return {name: np.array([[getattr(d, name)] for d in decodings], dtype) for name, dtype in INPUTS.items()}
 

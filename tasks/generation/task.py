@@ -34,7 +34,7 @@ class GenerationTask(task.Task):
 
     name, unit = "generation", "pair"
     Training = Training
-    options = ("decode", "reverse_run", "reverse_weight")
+    options = ("references", "decode", "reverse_run", "reverse_weight")
     headline = METRICS
     export_options = ("decode",)
     export_call = ("found = model.reply", ("replies", "scores"))

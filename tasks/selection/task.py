@@ -159,6 +159,7 @@ class SelectionTask(task.Task):
     def metrics_by(self, model, dataset, split, groupings, progress=iter, length_multiple=4):
         examples = dataset.splits[split]
         scores = scoring.score(model, examples, model.config, progress, length_multiple)
+        scoring.rank(f"{dataset.path}, {split}", scores, examples)  # refuses scores that are not finite
         return {name: scoring.metrics_by(examples, scores, name) for name in groupings}
 
     def describe(self, record):
