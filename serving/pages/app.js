@@ -46,11 +46,12 @@ class Panel {
     compare.replaceChildren(element("option", { value: "" }, "no other"), ...options());
     compare.closest("label").hidden = models.length < 2;
     this.form.addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
-    this.form.addEventListener("keydown", (event) => { // Enter sends, unless an input method composes with it
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing || !event.target.matches("textarea:read-write:not([name=passage])")) return;
+    this.form.addEventListener("keydown", (event) => { // Enter sends, unless an input method composes with it (229: Safari's)
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229 || !event.target.matches("textarea:read-write:not([name=passage])")) return;
       event.preventDefault();
       (event.target.parentNode.querySelector("[data-send]") || this.form.querySelector("[type=submit]")).click();
     });
+    this.form.addEventListener("invalid", ({ target }) => target.closest("details")?.toggleAttribute("open", true), true);
     this.form.addEventListener("input", (event) => event.target.closest("select") || this.changed());
     model.addEventListener("change", () => this.choose(model.value).then(() => remember(true)));
     compare.addEventListener("change", () => { this.stop(); this.clear(); this.changed(); });
@@ -91,28 +92,40 @@ class Panel {
     this.choosing?.abort();
     const { model, example } = this.fields;
     model.value = name;
+    this.introduce({ examples: [] });
     const { signal } = (this.choosing = new AbortController());
-    this.busy(true);
+    this.wait(true);
     this.panel.querySelector(".took").textContent = "Loading the model…";
     try {
       const { metadata } = await ask(pathOf(name, "/metadata"), null, signal);
-      this.details = metadata;
+      this.introduce(metadata);
     } catch (failure) {
       if (failure.name !== "AbortError") this.clear(failure.message);
       return;
     } finally {
-      if (this.choosing.signal === signal) this.busy(false);
+      if (this.choosing.signal === signal) this.wait(false);
     }
-    this.clear();
+    example.value = number ?? (this.details.examples.length ? 0 : "");
+    this.fillExample();
+    try {
+      if (input) this.task.fill(this, input);
+    } catch { this.fillExample(); } // a link that is damaged
+  }
+
+  introduce(details) {
+    this.details = details;
+    const { model, example } = this.fields;
     this.panel.querySelector(".settings summary").textContent = `Model and settings · ${model.selectedOptions[0].text}`;
-    this.panel.querySelector(".about").replaceChildren(...about(this.details));
-    this.panel.querySelector("[data-card]").hidden = !this.details.card;
-    const { examples } = this.details;
-    example.replaceChildren(...examples.map((each, i) => element("option", { value: i }, each.title || `Example ${i + 1}`)), element("option", { value: "" }, "none"));
-    example.value = number ?? (examples.length ? 0 : "");
-    this.task.introduce?.(this, this.details);
-    if (input) this.task.fill(this, input);
-    else this.fillExample();
+    this.panel.querySelector(".about").replaceChildren(...(details.name ? about(details) : []));
+    this.panel.querySelector("[data-card]").hidden = !details.card;
+    example.replaceChildren(...details.examples.map((each, i) => element("option", { value: i }, each.title || `Example ${i + 1}`)), element("option", { value: "" }, "none"));
+    this.task.introduce?.(this, details);
+  }
+
+  /** While a model is loaded, nothing can be typed that its example would replace. */
+  wait(is) {
+    this.busy(is);
+    for (const each of this.form.querySelectorAll(".give > :not(.chosen, .actions, .error)")) each.inert = is;
   }
 
   fillExample() {
@@ -145,7 +158,10 @@ class Panel {
     } catch (failure) {
       if (failure.name !== "AbortError") this.clear(failure.message);
     } finally {
-      if (this.working?.signal === signal) this.stop();
+      if (this.working?.signal === signal) { // an explanation that was chosen meanwhile may be under way
+        this.working = null;
+        this.busy(false);
+      }
     }
   }
 
@@ -160,11 +176,14 @@ class Panel {
   /** A request beside the result; the next one replaces it, and its result is then null. */
   async look(request) {
     this.looking?.abort();
+    this.say("");
     const { signal } = (this.looking = new AbortController());
     try {
       return await request(signal);
     } catch (failure) {
-      if (failure.name !== "AbortError") this.say(failure.message);
+      if (failure.name === "AbortError") return null;
+      this.explanation.replaceChildren();
+      this.say(failure.message);
       return null;
     }
   }
@@ -270,11 +289,13 @@ function show(task) {
 }
 
 async function open(task, focus = false) {
+  const isOther = opened !== task;
+  if (panels[opened].details.name) remember(false); // what was typed last
   show(task);
   if (focus) document.getElementById(`tab-${task}`).focus();
   const panel = panels[task];
-  if (!panel.details.name) await panel.choose(panel.models[0].name);
-  if (opened === task) remember(true);
+  if (!panel.details.name) await panel.choose(panel.fields.model.value);
+  if (opened === task) remember(isOther);
 }
 
 function onTabKey(event) {
@@ -294,7 +315,7 @@ async function start() {
     addEventListener("back", start, { once: true });
     return;
   }
-  const rows = (found.data || found.models).map((each) => ({ name: each.id, ...each }));
+  const rows = found.data.map((each) => ({ name: each.id, ...each }));
   const isFirst = (each) => (each.default ? 0 : 1);
   for (const tab of tabs()) {
     const task = tab.id.slice(4);

@@ -104,7 +104,7 @@ export function memories([map]) {
   const rows = map.rows.map((text, i) => element("tr", { hidden: most[i] < limit }, element("th", { scope: "row", dir: "auto" }, text),
     ...map.weights[i].map((weight) => element("td", { class: "word", "--w": depth(weight) }, weight.toFixed(2)))));
   const rest = rows.filter((row) => row.hidden);
-  const all = element("button", { type: "button", class: "quiet", onclick: () => { rest.forEach((row) => { row.hidden = false; }); all.remove(); } }, `Show ${rest.length} more, with smaller weights`);
+  const all = element("button", { type: "button", class: "quiet", onclick: () => { rest.forEach((row) => { row.hidden = false; }); all.previousElementSibling.focus(); all.remove(); } }, `Show ${rest.length} more, with smaller weights`);
   return element("section", { class: "view", "aria-label": "What it remembered" }, element("h2", {}, "What it remembered"),
     element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Sentences in memory" }, element("table", { class: "memories" },
       element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "sentence in memory"), ...map.columns.map((hop) => element("th", { scope: "col" }, hop)))),

@@ -42,22 +42,26 @@ function setOffline(offline) {
   if (!offline) dispatchEvent(new Event("back"));
 }
 
-async function send(path, body, signal) {
-  const [key, credentials] = [authorization(), await isOpen ? "omit" : "same-origin"];
-  const headers = { ...(body && { "Content-Type": "application/json" }), ...(key && { Authorization: key }) };
-  let response;
+/** What a step of a request gives; if the connection breaks, or something between here and the server answers, an error says so. */
+async function connected(step) {
   try {
-    response = await fetch(path, { signal, headers, credentials, ...(body && { method: "POST", body: JSON.stringify(body) }) });
+    return await step;
   } catch (failure) {
     if (failure.name === "AbortError") throw failure;
     setOffline(true);
     throw new Error("The server does not answer.");
   }
+}
+
+async function send(path, body, signal) {
+  const [key, credentials] = [authorization(), await isOpen ? "omit" : "same-origin"];
+  const headers = { ...(body && { "Content-Type": "application/json" }), ...(key && { Authorization: key }) };
+  const response = await connected(fetch(path, { signal, headers, credentials, ...(body && { method: "POST", body: JSON.stringify(body) }) }));
   setOffline(false);
   if (response.status === 401 && await giveKey(key)) return send(path, body, signal);
   if (response.ok) return response;
   const { error } = await response.json().catch(() => ({}));
-  throw Object.assign(new Error(error?.message || error || `status ${response.status}`), { status: response.status });
+  throw Object.assign(new Error(error?.message || error || `The server answered with status ${response.status}.`), { status: response.status });
 }
 
 // A browser that had to prove itself to get this page (HTTP Basic, a proxy's cookie) continues to. If a key is wanted only later, the page asks.
@@ -90,7 +94,7 @@ function authorization() {
 
 /** The answer to a request, parsed; once `signal` is aborted it is an AbortError, even if the answer has arrived. */
 export async function ask(path, body, signal) {
-  const answer = await (await send(path, body, signal)).json();
+  const answer = await connected((await send(path, body, signal)).json());
   signal?.throwIfAborted();
   return answer;
 }
@@ -106,7 +110,7 @@ export async function stream(model, turns, decode, write, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let [text, rest, found] = ["", "", null];
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await connected(reader.read());
     signal.throwIfAborted();
     if (done) break;
     const events = (rest + value).split("\n\n");
@@ -126,11 +130,17 @@ export async function stream(model, turns, decode, write, signal) {
 
 // === Files ===
 
-/** Lets a text file be dropped onto `target` or chosen by `button`; calls `use(text)`. */
-export function acceptFile(target, button, use) {
+/** Lets a text file be dropped onto `target` or chosen by the panel's button; `use(text)` may return what there is to say. */
+export function acceptFile(state, target, use) {
+  const button = state.panel.querySelector("[data-file]");
   const input = element("input", { type: "file", accept: ".txt,.md,text/*", hidden: true, "aria-label": "Text file" });
-  const take = async (file) => file && use(await file.text());
-  input.addEventListener("change", () => take(input.files[0]).then(() => { input.value = ""; }));
+  const take = async (file) => {
+    if (!file) return;
+    state.stop();
+    state.clear(await file.text().then(use, () => "This file cannot be read."));
+    state.changed();
+  };
+  input.addEventListener("change", () => { take(input.files[0]); input.value = ""; });
   button.after(input);
   button.addEventListener("click", () => input.click());
   for (const kind of ["dragover", "dragleave", "drop"]) {

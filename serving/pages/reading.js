@@ -3,16 +3,9 @@
 import { acceptFile, bar, element, explain, percent } from "./common.js";
 import { chooser, legend, shadeText } from "./attention.js";
 
-const LONGEST = 200000; // characters that the server accepts
-
 export const reading_comprehension = {
   begin(state) {
-    acceptFile(state.fields.passage, state.panel.querySelector("[data-file]"), (text) => {
-      state.stop();
-      state.fields.passage.value = text;
-      state.changed();
-      state.clear(text.length > LONGEST ? `The file has ${text.length.toLocaleString("en")} characters; ${LONGEST.toLocaleString("en")} are the most.` : "");
-    });
+    acceptFile(state, state.fields.passage, (text) => { state.fields.passage.value = text; });
   },
   fill(state, { passage = "", question = "" }) {
     state.fields.passage.value = passage;

@@ -4,23 +4,28 @@ import { acceptFile, bar, element, explain, lines, percent, predict, softmax } f
 import { matches } from "./attention.js";
 
 const texts = (list) => [...list.querySelectorAll("textarea")].map((field) => field.value.trim()).filter(Boolean);
+const MOST = 200; // rows of a file
 const changed = (list) => list.dispatchEvent(new Event("input", { bubbles: true }));
 
-function row(list, text, name) {
+function row(list, text, name, before = null) {
   const field = element("textarea", { rows: Math.min(6, Math.ceil((text.length + 1) / 44)), dir: "auto" });
   field.value = text;
   field.addEventListener("paste", (event) => { // several lines become several rows
     const pasted = lines(event.clipboardData.getData("text"));
     if (pasted.length < 2 || field.value) return;
     event.preventDefault();
-    setRows(list, [...texts(list), ...pasted], name);
-    changed(list);
+    pasted.map((each) => row(list, each, name, item)).at(-1).focus();
+    discard();
   });
+  const discard = () => { item.remove(); number(list, name); changed(list); };
   const grip = element("button", { type: "button", class: "grip", title: "Drag, or press Alt and an arrow key" });
-  const remove = element("button", { type: "button", class: "remove", onclick: () => { item.remove(); number(list, name); changed(list); } }, "×");
+  const remove = element("button", { type: "button", class: "remove", onclick: () => {
+    ((item.nextElementSibling || item.previousElementSibling)?.querySelector(".remove") || list.nextElementSibling).focus();
+    discard();
+  } }, "×");
   const item = element("li", {}, grip, field, remove);
   letMove(list, item, grip, name);
-  list.append(item);
+  list.insertBefore(item, before);
   number(list, name);
   return field;
 }
@@ -75,9 +80,10 @@ export const selection = {
       setRows(candidates, [], "Response");
       state.form.requestSubmit();
     });
-    acceptFile(state.panel.querySelector(".candidate-box"), state.panel.querySelector("[data-file]"), (text) => {
-      setRows(candidates, lines(text).slice(0, 200), "Response");
-      state.changed();
+    acceptFile(state, state.panel.querySelector(".candidate-box"), (text) => {
+      const found = lines(text);
+      setRows(candidates, found.slice(0, MOST), "Response");
+      return found.length > MOST ? `The file has ${found.length.toLocaleString("en")} lines: the first ${MOST} are here.` : "";
     });
   },
   introduce(state, { responses }) {

@@ -25,7 +25,7 @@ function edit(state, line, text, at) {
   const cancel = () => { line.replaceChildren(...bubble); line.querySelector("button").focus(); };
   const button = (name, onclick, isSent) => element("button", { type: "button", class: "quiet", "data-send": isSent, onclick }, name);
   field.value = text;
-  field.addEventListener("keydown", ({ key }) => { if (key === "Escape") cancel(); });
+  field.addEventListener("keydown", ({ key, isComposing }) => { if (key === "Escape" && !isComposing) cancel(); });
   line.replaceChildren(field, button("Say this instead", () => state.submit({ line, at, said: field.value.trim() }), true), button("Cancel", cancel));
   field.focus();
 }
@@ -38,7 +38,7 @@ async function exchange(state, { line, at, said }, answer) {
   cut.forEach((each) => each.remove());
   const own = show(state, "you", said, "", at);
   const bubble = show(state, "bot", "…");
-  bubble.classList.add("waiting");
+  bubble.setAttribute("aria-busy", true);
   if (line) field.focus();
   else field.value = "";
   try {
@@ -52,7 +52,7 @@ async function exchange(state, { line, at, said }, answer) {
     }
     throw failure;
   } finally {
-    bubble.classList.remove("waiting");
+    bubble.removeAttribute("aria-busy");
   }
 }
 
@@ -127,7 +127,7 @@ export const generation = {
   instance(state, { at, said } = draft(state)) {
     const { search, temperature } = state.fields;
     const decode = search.value === "sample" ? `sample=true,temperature=${temperature.value || 0.8},top_p=0.9` : search.value;
-    return { turns: [...state.talk.slice(0, at), said].filter(Boolean), decode };
+    return { turns: [...state.talk.slice(0, at), said], decode };
   },
   async reply(state, model, { turns, decode }, bubble, signal) {
     const found = await stream(model, turns, decode, (text) => write(bubble, text), signal);

@@ -8,6 +8,7 @@ import time
 import pytest
 import uvicorn
 
+from base.files import UserError
 from engine.predictor import Size
 from serving.app import create_app
 from serving.limits import Access, Limits
@@ -19,8 +20,10 @@ class Fake:
     """A model of one task with a fixed answer; keeps the instances that it was given."""
 
     version, ready = "1", True
-    delay = 0.0
-    """Seconds that an answer, or a word of a reply, takes."""
+    delay = loading = 0.0
+    """Seconds that an answer, or a word of a reply, takes, and that loading takes."""
+    damage = ""
+    """Why it cannot be loaded."""
 
     def __init__(self, task, answer, examples=(), name=None, **more):
         self.name, self.task, self.answer, self.asked = name or f"fake-{task}", task, answer, []
@@ -84,6 +87,9 @@ class Fake:
 
     @property
     def metadata(self):
+        time.sleep(self.loading)
+        if self.damage:
+            raise UserError(self.damage)
         facts = {"name": self.name, "version": "1", "task": self.task, "model": "fake", "corpus": "a test"}
         facts |= {"title": f"Title of {self.name}", "default": False, "card": CARD}
         return {**facts, "scores": {"dev": {"R10@1": 0.5}}, "examples": self.examples, **self.more}

@@ -27,6 +27,7 @@ HOSTILE = [
 ]
 NAMES = ["no", "perhaps ✓ true response", "the one at the window"]
 COLOURS = "each => [getComputedStyle(each).borderTopColor, getComputedStyle(document.body).backgroundColor]"
+FOCUSED = "document.activeElement.ariaLabel || document.activeElement.textContent"
 DROP = """([selector, name, text]) => {
     const data = new DataTransfer();
     data.items.add(new File([text], name, { type: "text/plain" }));
@@ -125,6 +126,35 @@ def test_turns_and_candidates_are_rows(page, ranking, models):
     assert ranking.locator(".truth").count() == 0
 
 
+def test_rows_are_pasted_in_their_place_and_keep_the_focus(page, ranking):
+    press(ranking, "Remove turn 1")
+    ranking.get_by_label("Turn 1", exact=True).fill("")
+    press(ranking, "Add a turn")
+    ranking.get_by_label("Turn 2", exact=True).fill("last")
+    page.evaluate("navigator.clipboard.writeText('one\\ntwo')")
+    ranking.get_by_label("Turn 1", exact=True).press("Control+v")
+    expect(ranking.get_by_label("Turn 3", exact=True)).to_have_value("last")
+    assert fields(ranking, "turns") == ["one", "two", "last"]
+    for key, focused in (("Shift+Tab", "Move turn 2"), ("Tab", "Turn 2"), ("Tab", "Remove turn 2")):
+        page.keyboard.press(key)
+        assert page.evaluate(FOCUSED) == focused
+    for focused in ("Remove turn 2", "Remove turn 1", "Add a turn"):
+        page.keyboard.press("Enter")
+        assert page.evaluate(FOCUSED) == focused
+
+
+def test_a_file_of_many_lines_is_cut_and_says_so(page, ranking):
+    page.evaluate(DROP, [".candidate-box", "mine.txt", "so\n" * 1000])
+    ranking.get_by_text("The file has 1,000 lines: the first 200 are here.").wait_for()
+    assert len(fields(ranking, "candidates")) == 200
+
+
+def test_a_choice_during_the_first_explanation_is_explained(ranking, models):
+    models["fake-selection"].delay = 0.6
+    rank(ranking).nth(2).click()
+    ranking.get_by_role("button", name="matches of window").wait_for()
+
+
 def test_without_candidates_the_index_is_asked(ranking, models):
     assert "an index of 2,345 responses is searched" in ranking.inner_text()
     found = rank(ranking, "Ask the index instead").all_inner_texts()
@@ -140,6 +170,24 @@ def test_the_default_model_is_first_and_the_others_are_sorted(page, talk):
     assert page.get_by_role("dialog").locator("pre").inner_text() == "# A card\n\nWhat it cannot do."
     page.keyboard.press("Escape")
     assert page.get_by_role("dialog").count() == 0
+
+
+def test_a_model_that_cannot_be_loaded_is_not_described_as_the_last_one(page, talk, models):
+    models["a-other-talk"].damage = "it is damaged"
+    unfold(talk)
+    talk.locator("[name=model]").select_option("a-other-talk")
+    talk.get_by_text("it is damaged").wait_for()
+    assert talk.locator(".about").inner_text() == "" and talk.get_by_role("button", name="Model card").is_hidden()
+
+
+def test_what_is_said_while_a_model_is_loaded_is_kept(page, models):
+    models["fake-generation"].loading = 0.5
+    page.get_by_role("tab", name="Talk").click()
+    panel = page.get_by_role("tabpanel")
+    panel.get_by_text("Loading the model…").wait_for()
+    panel.locator("[name=text]").click(timeout=3000)
+    page.keyboard.type(" and milk")
+    assert panel.locator("[name=text]").input_value() == "tea ? and milk"
 
 
 def test_rows_are_dragged_and_moved_by_keyboard(page, ranking):
@@ -222,6 +270,9 @@ def test_a_text_file_is_dropped_onto_the_passage(page, reading):
     expect(reading.locator("[name=passage]")).to_have_value("Eve lives in Bonn.")
     reading.locator("input[type=file]").set_input_files({"name": "b.txt", "mimeType": "text/plain", "buffer": b"Bob."})
     expect(reading.locator("[name=passage]")).to_have_value("Bob.")
+    page.evaluate("() => { File.prototype.text = () => Promise.reject(new DOMException()); }")  # of a folder
+    page.evaluate(DROP, ["[name=passage]", "folder", ""])
+    reading.get_by_text("This file cannot be read.").wait_for()
 
 
 # === Conversations ===
@@ -243,6 +294,21 @@ def test_talk_continues_and_starts_again(talk, models):
     assert asked[-1]["turns"] == ["hi", "hello", "tea ?", "you said: tea ?", "again"]
     press(talk, "Start again")
     assert talk.locator(".talk li").count() == 0
+    talk.get_by_label("Temperature").fill("5")
+    talk.locator(".settings").evaluate("fold => { fold.open = false; }")
+    say(talk, "hi")
+    assert talk.get_by_label("Temperature").evaluate("field => field === document.activeElement")  # where it is wrong
+
+
+def test_a_silent_reply_stays_in_the_talk(talk, models):
+    replies = iter(["", "so", "well"])
+    models["fake-generation"].answer = lambda _: {"response": next(replies), "best": []}
+    models["fake-generation"].weights = lambda *_: []
+    say(talk, None, "(silence)")
+    say(talk, "again", "so")
+    edit(talk, "again", "anew")
+    talk.locator(".talk li", has_text="well").wait_for()
+    assert models["fake-generation"].asked[-1]["turns"] == ["hi", "hello", "tea ?", "", "anew"]
 
 
 def test_an_earlier_sentence_is_edited_and_the_talk_continues_from_it(page, talk, models):
@@ -280,8 +346,8 @@ def test_a_sentence_of_a_booking_is_edited(booking, models):
 
 
 def test_an_input_method_may_compose_with_enter(talk):
-    for is_composing, count in ((True, 2), (False, 4)):
-        talk.locator("[name=text]").dispatch_event("keydown", {"key": "Enter", "isComposing": is_composing})
+    for composing, count in (({"isComposing": True}, 2), ({"keyCode": 229}, 2), ({}, 4)):  # the second is Safari's
+        talk.locator("[name=text]").dispatch_event("keydown", {"key": "Enter", **composing})
         assert talk.locator(".talk li").count() == count
 
 
@@ -350,7 +416,7 @@ def test_two_models_answer_the_same(page):
 # === Address bar and copies ===
 
 
-def test_a_link_opens_the_same_and_back_returns(page, ranking, browser):
+def test_a_link_opens_the_same_and_back_returns(page, ranking, browser, server):
     ranking.get_by_label("Example").select_option("Weather")
     ranking.get_by_label("Response 1", exact=True).fill("a bit")
     page.wait_for_url("**a+bit**")
@@ -358,12 +424,16 @@ def test_a_link_opens_the_same_and_back_returns(page, ranking, browser):
     page.reload()
     page.get_by_label("Response 1", exact=True).wait_for()
     assert fields(ranking, "candidates") == ["a bit", "yes"]
-    open_tab(page, "Talk")
+    ranking.get_by_label("Response 2", exact=True).fill("no")
+    for _ in range(2):
+        open_tab(page, "Talk")  # at once; the second time nothing changes
     page.go_back()
     page.locator("#panel-selection").wait_for()
-    assert fields(ranking, "candidates") == ["a bit", "yes"]
+    expect(ranking.get_by_label("Response 2", exact=True)).to_have_value("no")
     with opened(browser, link) as other:
         assert fields(other.get_by_role("tabpanel"), "candidates") == ["a bit", "yes"]
+    with opened(browser, f'{server.url}#selection?model=fake-selection&example=0&input={{"turns":[null]}}') as other:
+        assert fields(other.get_by_role("tabpanel"), "turns") == ["hi", "which table ?"]  # the example
 
 
 def test_a_reload_keeps_the_talk(page, talk):
@@ -471,7 +541,7 @@ def test_borders_of_fields_can_be_seen(page, ranking, scheme):
 def test_hostile_text_stays_text(page, talk, text):
     press(talk, "Start again")
     say(talk, text)
-    talk.locator(".talk li[data-who=bot]:not(.waiting)").wait_for()
+    talk.locator(".talk li[data-who=bot]:not([aria-busy])").wait_for()
     assert talk.locator(".talk li[data-who=you]").inner_text() == text
     assert page.evaluate("document.querySelectorAll('.talk img, .talk script').length") == 0
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -494,6 +564,22 @@ def test_the_server_goes_and_comes_back(page, ranking, server):
     server.start()
     page.locator("#notice").wait_for(state="hidden")
     rank(ranking)
+
+
+def test_the_server_goes_during_a_reply(page, talk, server, models):
+    models["fake-generation"].delay = 0.7
+    press(talk, "Say")
+    talk.get_by_text("you", exact=True).wait_for()
+    server.stop()
+    talk.locator(".error", has_text="The server does not answer.").wait_for()
+    assert page.locator("#notice").is_visible() and talk.locator("[name=text]").input_value() == "tea ?"
+
+
+@pytest.mark.parametrize("status, words", [(502, "answered with status 502."), (200, "does not answer.")])
+def test_what_a_proxy_answers_is_said_in_words(page, ranking, status, words):
+    page.route("**:predict", lambda route: route.fulfill(status=status, body="<html>"))
+    press(ranking, "Rank")
+    ranking.locator(".error", has_text=f"The server {words}").wait_for()
 
 
 @pytest.mark.skipif("AXE" not in os.environ, reason="AXE=axe.min.js names no file of axe-core")
