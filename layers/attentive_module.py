@@ -56,9 +56,7 @@ class AttentiveModule(keras.layers.Layer):
     def __init__(self, masking="exact", scalar_bias=False, epsilon=1e-6, unpad=True, **kwargs):
         super().__init__(**kwargs)
         check_choice("masking", masking, MASKINGS)
-        self.masking = masking
-        self.scalar_bias = scalar_bias
-        self.epsilon = epsilon
+        self.masking, self.scalar_bias, self.epsilon = masking, scalar_bias, epsilon
         self.fast = unpad and masking == "exact" and keras.config.backend() == "tensorflow"
         self.supports_jit = not self.fast
 

@@ -37,11 +37,6 @@ def sentence_mask(speakers):
     return history_mask(speakers, places_BM, including_turn=True)
 
 
-def gather_turns(x, turns):
-    """Each turn's own sentence: rows `turns`, int `(B, T)`, of `x`, `(B, M, D)`."""
-    return ops.take_along_axis(x, turns[:, :, None], axis=1)
-
-
 @keras.saving.register_keras_serializable("colloquy")
 class SpeakerFeature(keras.layers.Layer):
     """Adds a learnt vector for the speaker, int `(B, M)`, to each sentence `x`, float `(B, M, D)`: the speaker word of

@@ -60,12 +60,10 @@ def masked_softmax(logits, key_mask=None, some_real=False):
     [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
     """
     logits = ops.convert_to_tensor(logits)
-    dtype = keras.backend.standardize_dtype(logits.dtype)
-    logits = ops.cast(logits, "float32")
-    if key_mask is None:
-        return ops.cast(_softmax(logits), dtype)
-    weights = _softmax(masked_logits(logits, key_mask))
-    return ops.cast(weights if some_real else zero_padding(weights, key_mask), dtype)
+    weights = _softmax(ops.cast(logits, "float32") if key_mask is None else masked_logits(logits, key_mask))
+    if not (key_mask is None or some_real):
+        weights = zero_padding(weights, key_mask)
+    return ops.cast(weights, logits.dtype)
 
 
 def masked_logits(logits, mask):
@@ -86,7 +84,7 @@ def masked_max(x, mask):
     """
     x = ops.convert_to_tensor(x)
     highest = ops.max(masked_logits(x, mask), axis=-1)
-    return ops.cast(zero_padding(highest, ops.any(mask, axis=-1)), keras.backend.standardize_dtype(x.dtype))
+    return ops.cast(zero_padding(highest, ops.any(mask, axis=-1)), x.dtype)
 
 
 def release_softmax(logits, query_mask, key_mask):
@@ -102,19 +100,9 @@ def release_softmax(logits, query_mask, key_mask):
     [[0.5, 0.5]]
     """
     logits = ops.convert_to_tensor(logits)
-    dtype = keras.backend.standardize_dtype(logits.dtype)
     pair_mask = query_mask[..., :, None] & key_mask[..., None, :]
     masked = ops.full((), RELEASE_MASKED_LOGIT, dtype="float32")
-    return ops.cast(_softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked)), dtype)
-
-
-def lowest_number(dtype):
-    """The mask of a computation that stays in `dtype`: -1e30, in float16 -3e4, since its numbers end at -65504.
-
-    >>> lowest_number("bfloat16"), lowest_number("float16")
-    (-1e+30, -30000.0)
-    """
-    return -3e4 if keras.backend.standardize_dtype(dtype) == "float16" else MASKED_LOGIT
+    return ops.cast(_softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked)), logits.dtype)
 
 
 def max_pool_3d(x, size, mask=None):
@@ -142,5 +130,5 @@ def max_pool_3d(x, size, mask=None):
         return pool(x)
     mask = mask[..., None]
     pooled_mask = ops.greater(pool(ops.cast(mask, dtype)), 0)
-    lowest = ops.full((), lowest_number(dtype), dtype=dtype)
+    lowest = ops.full((), -3e4 if dtype == "float16" else MASKED_LOGIT, dtype=dtype)  # float16 ends at -65504
     return zero_padding(pool(ops.where(mask, x, lowest)), pooled_mask), pooled_mask[..., 0]

@@ -82,7 +82,8 @@ class MatchAggregation(keras.layers.Layer):
     def call(self, matches, cell_mask=None):
         self._check_sizes(matches[0].shape)
         B, N, *volume = ops.shape(matches[0])
-        x = _channels_last([ops.reshape(match, (-1, *volume)) for match in matches])
+        # Stacked in front and moved: much faster than at the end.
+        x = ops.transpose(ops.stack([ops.reshape(match, (-1, *volume)) for match in matches]), (1, 2, 3, 4, 0))
         if self.masking == "release":
             x = x * self.scale
             for convolution in self.convolutions:
@@ -123,11 +124,6 @@ def convolve_and_pool(x, mask, kernel, bias):
     x = ops.conv(x, ops.cast(kernel, x.dtype), padding="valid")
     x, mask = max_pool_3d(x, POOL, mask)
     return zero_padding(ops.elu(add_bias(x, ops.cast(bias, x.dtype))), mask[..., None]), mask
-
-
-def _channels_last(channels):
-    """Float `(P, T, K, J, C)` of C channels `(P, T, K, J)`: stacked in front and moved, much faster than at the end."""
-    return ops.transpose(ops.stack(channels), (1, 2, 3, 4, 0))
 
 
 def _pad_ends(x, around=0):

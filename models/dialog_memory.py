@@ -13,7 +13,7 @@ from keras import ops
 from base.config import Config, Dropout, NonNegative, Positive
 from layers.bag_of_words import BagOfWords
 from layers.candidates import IdTable, MatchTypes
-from layers.dialog_history import SpeakerFeature, TimeFeature, gather_turns, history_mask
+from layers.dialog_history import SpeakerFeature, TimeFeature, history_mask
 from layers.ordered_words import OrderedWords
 from models.configured import ConfiguredModel
 
@@ -133,7 +133,7 @@ def read_history(config, encode, inputs):
     memory.append(history_mask(speakers, turns))
     if config.time:
         memory += TimeFeature(config.time_limit, config.embedding_dim, name="time")(inputs["times"], turns)
-    return gather_turns(x_BMD, turns), memory
+    return ops.take_along_axis(x_BMD, turns[:, :, None], axis=1), memory
 
 
 def score_candidates(config, state, encode, inputs):

@@ -19,7 +19,7 @@ LEFT_OUT = shutil.ignore_patterns(".*", "build", "runs", "results", "pretrained"
 MUTATIONS = {
     "layers/masking.py": [
         ("ops.where(mask, x, ops.zeros((), dtype=x.dtype))", "ops.where(mask, x, x)", "layers_masking.py"),
-        ("weights if some_real else zero_padding(weights, key_mask)", "weights", "layers_masking.py"),
+        ("weights = zero_padding(weights, key_mask)", "pass", "layers_masking.py"),
     ],
     "layers/attentive_module.py": [
         ("1.0 / math.sqrt(query.shape[-1])", "1.0 / query.shape[-1]", f"{EQUATIONS} AttentiveModule")
