@@ -176,6 +176,7 @@ def page(document):
     """An HTML page of the document, which loads nothing from other sites."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><title>Colloquy: REST</title>",
+        "<meta name=viewport content='width=device-width'>",
         "<link rel=stylesheet href=pages/style.css><main><h1>REST</h1>",
         f"<p>{html.escape(document['info']['description'])}",
         "<p>For generated clients: <a href=openapi.json>openapi.json</a>. <a href=./>The pages</a>",
