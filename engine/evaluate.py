@@ -61,9 +61,9 @@ class Evaluation:
         trained_in = self.runs[0].training.precision
         self.precision = choose_precision(self.precision, gains=trained_in == "bfloat16", gpu=has_gpu())
         set_precision(self.precision)
+        for run in self.runs:
+            self.task.check_fits(run, self.dataset)
         models = [run.load_model() for run in self.runs]
-        for model in models:
-            self.task.check_fits(model.config, self.dataset)
         model = ensemble(self.task, models) if len(models) > 1 else models[0]
         return model, choose_xla(model, self.jit)
 
@@ -171,6 +171,7 @@ def evaluate_all(tasks, pattern, splits, scores=None, examples=0, data=None, pre
         raise UserError(f"--scores_out is for one run and one split. Received: {pattern}, {', '.join(splits)}")
     if scores:
         check_output(scores)
+        read_scores(scores)  # so that one that is damaged is refused now, not after the work
     records, datasets = [], {}
     for paths in evaluated:
         runs = [Run.open(path) for path in paths]

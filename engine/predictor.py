@@ -184,7 +184,7 @@ def _answers(predictor, chunk, explain):
 
 def _lines_done(out):
     """The number of whole lines of a file; cuts off half a line at its end, left by a call that was killed."""
-    if out == "-" or not pathlib.Path(out).exists():
+    if out == "-" or not pathlib.Path(out).is_file():
         return 0
     with open(out, "rb+") as file:
         done = end = 0

@@ -4,7 +4,7 @@ config.json        model, recipe, config, training, the dataset's facts, provena
 vocabulary.txt     if the dataset has one
 best.weights.h5    weights with the best validation score
 last.npz           weights, optimizer, random state and `State` when training was last saved
-checksums.json     SHA-256 of both files, the present ones and those before; of a published run that of every file
+checksums.json     SHA-256 of both files, the present ones and some before; of a published run that of every file
 history.jsonl      one line per validation
 metrics.json       results of evaluate.py, by split
 examples.json      examples of dev to try the model on
@@ -222,13 +222,13 @@ class Run:
     def _writing(self, name):
         """Yields a path to write and check, and moves it to its place `name`; if it cannot, the file before is kept.
 
-        Its checksum is written first, beside that of the one it replaces.
+        Its checksum is written first, beside those of the last ones: the one it replaces, and some that never came.
         """
         temporary = self.path / f".{name}"
         try:
             yield temporary
             known = self._checksums()
-            write_json(self.path / CHECKSUMS, {**known, name: [*known.get(name, [])[-1:], checksum(temporary)]})
+            write_json(self.path / CHECKSUMS, {**known, name: [*known.get(name, [])[-9:], checksum(temporary)]})
             publish(temporary, self.path / name)
         except OSError as error:
             raise UserError(f"{self.path / name} cannot be written: {error.strerror or error}") from error
@@ -272,7 +272,7 @@ class Run:
     def finished(self):
         """True if training ended: after all epochs, or by early stopping."""
         rows, state = self.history(), self.saved_state()
-        return bool(rows and state) and (state.stopped or rows[-1]["epoch"] >= self.training.epochs)
+        return bool(rows and state) and (state.stopped or rows[-1]["epoch"] >= round(self.training.epochs, 3))
 
     def save_examples(self, examples):
         """Writes `examples.json`; see `engine.task.Task.examples`."""

@@ -19,6 +19,7 @@ from pydantic import Field
 from base.config import Config, NonNegative, Positive, make_config
 from base.files import UserError, atomic_directory
 from data.batching import evenly_spaced
+from data.prepared import VOCABULARY
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SAMPLES = pathlib.Path("build")
@@ -42,7 +43,7 @@ class Training(Config):
     """Seed for every random number generator."""
     gradient_clip: Annotated[float, Field(ge=0)] = 5.0
     """Gradients are scaled down to this global norm; 0: not at all."""
-    validations_per_epoch: Annotated[float, Field(gt=0)] = 1.0
+    validations_per_epoch: Annotated[float, Field(ge=1e-6)] = 1.0
     """Validations on dev per pass over the training examples; 0.5 is every other epoch."""
     patience: NonNegative = 0
     """Early stopping: training ends after this many consecutive validations without improvement; 0: never."""
@@ -132,15 +133,18 @@ class Task(abc.ABC):
         """Further fields that the dataset of the training decides; those that a model's config lacks are left out."""
         return {}
 
-    def check_fits(self, config, dataset):
-        """Refuses, as a `UserError`, a dataset that was prepared with another vocabulary than the model's."""
-        check_fields(config, self.config_fields(dataset), dataset.path)
+    def check_fits(self, run, dataset):
+        """Refuses, as a `UserError`, a dataset that was prepared with another vocabulary than that of a run."""
+        check_fields(run.config, self.config_fields(dataset), dataset.path)
+        words, file = dataset.vocabulary and dataset.vocabulary.words, run.path / VOCABULARY
+        if words and file.is_file() and words != run.vocabulary.words:
+            raise UserError(f"{dataset.path} has other words than {run.path}: they come from different preparations")
 
-    def configure(self, spec, dataset, settings):
-        """Builds the config of a model, a row of `models.MODELS`, and its `Training` for a dataset of the task.
+    def divide(self, spec, settings):
+        """Divides `settings`, `{field: value}`, into those of the config of a model, a row of `models.MODELS`, and its
+        `Training`; text is parsed, as for `--set`. `compatibility=release` sets several.
 
-        `settings` are `{field: value}` of either; text is parsed, as for `--set`. `compatibility=release` sets several.
-        An unknown field, a wrong value, or one that the dataset decides otherwise is a `UserError`.
+        An unknown field or a wrong value of `Training` is a `UserError`.
         """
         settings = dict(settings)
         compatibility = settings.pop("compatibility", "paper")
@@ -158,13 +162,21 @@ class Task(abc.ABC):
                 f"--set: no field {unknown[0]!r}. The model has {', '.join(fields)}; its training has "
                 f"{', '.join(training_fields)}"
             )
+        return for_config, make_config(self.Training, for_training)
+
+    def configure(self, spec, dataset, settings):
+        """Builds the config of a model and its `Training`, of the arguments of `divide`, for a dataset of the task.
+
+        A field that the dataset decides otherwise is a `UserError`, too.
+        """
+        for_config, training = self.divide(spec, settings)
         for name, value in {**self.config_fields(dataset), **self.derived_fields(dataset)}.items():
-            if str(settings.get(name, value)) != str(value):
-                raise UserError(f"--set {name}={settings[name]}: {dataset.path} decides {name}, it is {value}")
-            if name in fields:
+            if str(for_config.get(name, value)) != str(value):
+                raise UserError(f"--set {name}={for_config[name]}: {dataset.path} decides {name}, it is {value}")
+            if name in spec.config.model_fields:
                 for_config[name] = value
-        config, training = make_config(spec.config, for_config), make_config(self.Training, for_training)
-        self.check_fits(config, dataset)
+        config = make_config(spec.config, for_config)
+        check_fields(config, self.config_fields(dataset), dataset.path)
         return config, training
 
     # === Training ===

@@ -48,6 +48,7 @@ def start(
         raise UserError(
             f"--{option} is for published selection data. Received: --{option}={options[option]} with {model}"
         )
+    task.divide(spec, settings)  # a wrong one need not wait for the data
     dataset = task.load_dataset(data or sample_of(task), **options)
     config, training = task.configure(spec, dataset, settings)
     set_seed(training.seed)  # joining other hosts would else draw one
@@ -93,7 +94,7 @@ def resume(task, workdir, *, data=None, epochs=None, devices="one", save_minutes
                 print(f"{run.path} is finished, after {done:g} epochs; --epochs=N with more continues it")
                 return run
             dataset = task.dataset_of(run, data)
-            task.check_fits(run.config, dataset)
+            task.check_fits(run, dataset)
             training = training_of(task, run, epochs=epochs or stored.epochs)
             resumed = [*run.record.get("resumed", []), {**provenance(), "devices": devices.count}]
             run.update({"training": training.to_json(), "resumed": resumed})
@@ -182,11 +183,11 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
             if state.step == due:
                 with averaged_weights(model, evaluation_model) as averaged:
                     metrics, score = task.validate(averaged, dev, length_multiple)
+                    row = _row(run, state, epochs.steps, metrics)
                     improved = score > state.best_score or score >= task.best_score  # the last of the best scores
                     if improved:
                         run.save_best(averaged)
                 done = score >= task.best_score and _is_conclusive(state, epochs.steps, task.contexts(dev))
-                row = _row(state, epochs.steps, metrics)
                 state = state.validated(row, score, improved, training.patience, done)
                 run.save(model, state)
                 saved_at = time.monotonic()
@@ -234,8 +235,10 @@ def _diverged(run, fault):
     )
 
 
-def _row(state, steps_per_epoch, metrics):
-    """A row of the history."""
+def _row(run, state, steps_per_epoch, metrics):
+    """A row of the history; metrics that are not finite end the training."""
+    if not np.isfinite([*metrics.values()]).all():
+        raise _diverged(run, f"the metrics after step {state.step:,} are not finite")
     steps = state.step - state.validated_step
     seconds = state.seconds - (state.row["seconds"] if state.row else 0.0)
     return {

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from base.files import UserError
+
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 REFERENCES = {"baselines": "baseline", "upper_bounds": "upper bound"}
 """Parts of a record beside its metrics, and what a row with one of them is called."""
@@ -18,7 +20,11 @@ def scores(path=RESULTS / "scores.jsonl") -> list[dict]:
     does not give these numbers.
     """
     path = Path(path)
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        return [json.loads(line) for line in lines if line]
+    except ValueError as error:
+        raise UserError(f"{path}: expected a JSON object per line. {error}") from error
 
 
 def reference_rows(record):

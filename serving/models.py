@@ -252,7 +252,7 @@ def _facts_of(run):
     file, card = run.path / PAGE, run.path / CARD
     page = read_json(file, Page) if file.is_file() else Page(examples=run.examples())
     title = page.title or f"{run.model}, {run.dataset.get('name')}"
-    text = card.read_text(encoding="utf-8") if card.is_file() else ""
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
     facts = {"task": run.task, "model": run.model, "corpus": run.dataset.get("name") or "", "note": run.note}
     return {**facts, "scores": _scores(run), **page.model_dump(), "title": title, "card": text}
 

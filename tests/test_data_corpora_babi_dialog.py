@@ -11,6 +11,8 @@ def test_a_file_without_a_turn_is_refused(tmp_path, content):
     (tmp_path / "trn.txt").write_text(content)
     with pytest.raises(UserError, match=r"trn\.txt: expected dialogs\. Received: no turn$"):
         read_dialogs(tmp_path / "trn.txt")
+    (tmp_path / "trn.txt").write_text(f"{content}\n1 hi\thello\n")  # which alone makes a dialog
+    assert read_dialogs(tmp_path / "trn.txt") == [[Turn(content.count("\n") + 2, "hi", "hello")]]
 
 
 SHARED = ("dialog-babi-candidates.txt", "dialog-babi-kb-all.txt")

@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import copy_of, full_disk, train_small
+from helpers import ROOT, copy_of, full_disk, train_small
 
 from base.files import UserError
 from engine import evaluate as evaluation
@@ -163,6 +163,7 @@ def test_seeds_are_shown_side_by_side_and_each_model_and_dataset_is_loaded_once(
         ("*", ["valid"], {}, "--split expects one of train, dev, .*Received: valid"),
         ("*", ["dev", "test"], {"scores_out": "x"}, "--scores_out is for one run and one split"),
         ("*", ["dev"], {"scores": "."}, "is a directory, expected a file"),
+        ("*", ["dev"], {"scores": ROOT / "README.md"}, "README.md: expected a JSON object per line"),
         ("*-1", ["dev-oov"], {}, "task1 has no examples in the split dev-oov"),
         ("*-1", ["dev"], {"ties": "loss"}, "--ties is not for dialog, which has scores_out"),
         ("*-1", ["dev"], {"scores_out": "."}, "is a directory, expected a file"),
@@ -174,8 +175,13 @@ def test_wrong_options_are_refused_before_anything_is_scored(swept, runs, splits
         evaluate_all(TASKS, str(swept / "runs" / runs), splits, **options)
 
 
-def test_a_dataset_with_other_candidates_is_refused(run, prepared_dialog, tmp_path):
+def test_a_dataset_with_other_candidates_or_words_is_refused(run, prepared_dialog, tmp_path):
     other = shutil.copytree(prepared_dialog, tmp_path / "other")
+    file = other / "vocabulary.txt"
+    *words, one, two = file.read_text("utf-8").split()
+    file.write_text("\n".join([*words, two, one]), encoding="utf-8")
+    with pytest.raises(UserError, match=r"other has other words than .*: they come from different preparations"):
+        evaluate(dialog, run.path, "dev", data=other)
     with open(other / "candidates.txt", "a") as file:
         file.write("see you\n")
     with pytest.raises(UserError, match=r"other: the run has candidates .*, here it is .*: they come from"):

@@ -1,6 +1,7 @@
 """engine/predictor.py with a predictor that answers at once: JSON lines, and wrong instances."""
 
 import json
+import os
 
 import pytest
 from helpers import full_disk
@@ -78,10 +79,17 @@ def test_a_field_with_a_default_may_be_left_out():
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
-    [("in", "has 2 lines, more than"), ("missing", "No such file"), ("out", "is the file of instances")],
+    ("source", "out", "message"),
+    [
+        ("in", "out", "has 2 lines, more than"),
+        ("missing", "out", "No such file"),
+        ("out", "out", "is the file of instances"),
+        ("in", ".", "Is a directory"),
+    ],
 )
-def test_files_that_do_not_belong_together_are_refused(tmp_path, source, message):
+def test_files_that_do_not_belong_together_are_refused(tmp_path, source, out, message):
     write(tmp_path / "in", ["a"])
+    write(tmp_path / "out", ["x", "y"])
     with pytest.raises(UserError, match=message):
-        predict_lines(Double(), tmp_path / source, write(tmp_path / "out", ["x", "y"]))
+        predict_lines(Double(), tmp_path / source, tmp_path / out)
+    assert predict_lines(Double(), tmp_path / "in", os.devnull) == (1, [])

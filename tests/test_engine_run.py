@@ -172,7 +172,7 @@ def test_weights_and_states_of_another_model_are_refused(trained_dialog, trained
         copied.restore(model)
 
 
-def test_the_checksum_before_counts_until_the_new_file_is_there(trained_dialog, copied):
+def test_the_checksum_before_counts_until_the_new_file_is_there(trained_dialog, copied, monkeypatch):
     model = trained_dialog.load_model()
     copied.save_best(model)
     before = (copied.path / BEST).read_bytes()
@@ -180,6 +180,12 @@ def test_the_checksum_before_counts_until_the_new_file_is_there(trained_dialog, 
     copied.save_best(model)
     assert len(json.loads((copied.path / CHECKSUMS).read_text())[BEST]) == 2
     (copied.path / BEST).write_bytes(before)  # as if the process had been killed between the two writes
+    copied.load_model()
+    monkeypatch.setattr("engine.run.publish", lambda *_: os.fsync(10**6))  # fails, as on a disk that is full only then
+    for _ in range(3):
+        model.set_weights([weight + 1 for weight in model.get_weights()])
+        with pytest.raises(UserError, match="cannot be written"):
+            copied.save_best(model)
     copied.load_model()
 
 

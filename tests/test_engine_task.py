@@ -22,6 +22,7 @@ from tasks import RECIPES, TASKS
         ("dialog", {"patience": "-1"}, "patience: .* greater than or equal to 0. Received: -1"),
         ("dialog", {"epochs": "Infinity"}, "epochs: .* finite number"),
         ("dialog", {"epochs": "1e30"}, "epochs: .* less than or equal to 1000000"),
+        ("dialog", {"validations_per_epoch": "1e-320"}, "validations_per_epoch: .* greater than or equal to"),
         ("dialog", {"batch_size": "0.5"}, "batch_size: .* valid integer"),
         ("dialog", {"seed": str(2**32)}, "seed: .* less than 4294967296"),
         ("dialog", {"precision": "float64"}, "precision: .*'float16'. Received: float64"),

@@ -198,11 +198,18 @@ class Leaping(Numbers):
         return keras.optimizers.SGD(1e39)
 
 
-@pytest.mark.parametrize("settings", [{"validations_per_epoch": 5}, {"save_minutes": 0.0}])
-def test_weights_that_are_not_finite_are_neither_scored_nor_saved(tmp_path, monkeypatch, settings):
+@pytest.mark.parametrize(
+    ("task", "wrong", "settings"),
+    [
+        (Leaping(), "weights", {"validations_per_epoch": 5}),
+        (Leaping(), "weights", {"save_minutes": 0.0}),
+        *((Numbers(scores=[value]), "metrics", {"validations_per_epoch": 5}) for value in (np.nan, np.inf)),
+    ],
+)
+def test_what_is_not_finite_is_neither_scored_nor_saved(tmp_path, monkeypatch, task, wrong, settings):
     monkeypatch.setattr("engine.train.LOG_INTERVAL", 1)
-    with pytest.raises(UserError, match=r"weights after step 1 are not finite, so .*; nothing was saved before"):
-        trained(tmp_path / "run", np.ones(5), Leaping(), **settings)
+    with pytest.raises(UserError, match=f"the {wrong} after step 1 are not finite, so .*; nothing was saved before"):
+        trained(tmp_path / "run", np.ones(5), task, **settings)
     assert not Run(tmp_path / "run", {}).saved()
 
 
@@ -270,21 +277,21 @@ def train_quickly(data, workdir, **settings):
 
 @pytest.mark.parametrize(("number", "step"), [(signal.SIGTERM, 2), (signal.SIGINT, 8)])
 def test_a_signal_saves_and_resume_continues_exactly(prepared_dialog, tmp_path, number, step):
-    whole = train_quickly(prepared_dialog, tmp_path / "whole", epochs=1.25)
+    whole = train_quickly(prepared_dialog, tmp_path / "whole", epochs=1.5714)
     with (
         at_step(step, lambda: os.kill(os.getpid(), number)),
         pytest.raises(
             KeyboardInterrupt, match=rf"^interrupted; train.py --resume --workdir=.*/run continues from step {step}$"
         ),
     ):
-        train_quickly(prepared_dialog, tmp_path / "run", epochs=1.25)
+        train_quickly(prepared_dialog, tmp_path / "run", epochs=1.5714)
     assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
     (tmp_path / "run" / f".{LAST}.x7").mkdir()  # what a killed process was writing in
     (tmp_path / "run" / ".env.local").touch()
     keras.utils.clear_session()
     run = resume(dialog, tmp_path / "run")
     check_same_training(run, whole)
-    assert [row["step"] for row in run.history()] == [7, 9] and run.finished()
+    assert [row["step"] for row in run.history()] == [7, 11] and run.finished()
     assert len(run.record["resumed"]) == 1
     assert (run.path / ".env.local").exists() and not (run.path / f".{LAST}.x7").exists()
 

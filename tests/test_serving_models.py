@@ -63,6 +63,7 @@ def test_an_index_is_for_a_run_of_selection(trained_dialog, selection_run):
 
 def test_what_is_said_of_a_run(trained_reading_comprehension, tmp_path):
     path = shutil.copytree(trained_reading_comprehension.path, tmp_path / "run")
+    (path / "README.md").write_bytes(b"caf\xe9")  # a note of the user's, in another encoding
     said = open_model("reader", path).metadata
     rows = trained_reading_comprehension.history()
     assert said["scores"]["dev"]["F1"] == max(row["F1"] for row in rows) and "loss" not in said["scores"]["dev"]

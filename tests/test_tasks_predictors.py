@@ -133,3 +133,6 @@ def test_a_bot_that_always_spoke_first_is_asked_as_if_it_had(trained_dialog, tmp
         assert asked == whole
     begun = predictor.explain({"history": [{"speaker": "bot", "text": "hello"}, hello]})["attention"]
     assert [table["rows"] for table in begun] == [["bot: hello"]]  # the bot did speak first
+    (path / "examples.json").write_text(json.dumps([{"title": "mine", "instance": {"history": []}}]))
+    with pytest.raises(UserError, match="run, mine: history: list should have at least 1 item"):
+        TASKS["dialog"].predictor(Run.open(path))

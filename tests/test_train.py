@@ -106,6 +106,8 @@ def test_recipes_of_the_published_corpora():
         (["--name=ubuntu-v1", "--data=RELEASE"], "expected an id of _EOS_ from 1 to 13. Received: 28270"),
         (["--resume", "--name=douban"], "--name is not for --resume"),
         (["--recipe=dam-doubn"], "dam-douban"),
+        (["--set=leveles=2", "--data=nowhere"], "no field 'leveles'"),
+        (["--set=patience=-1", "--data=nowhere"], "patience: input should be greater than or equal to 0"),
         (["--ray_hosts=2", "--devices=one"], "--devices is not for --ray_hosts, which takes all"),
     ],
 )

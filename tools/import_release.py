@@ -144,6 +144,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
 
     from engine.devices import set_precision
     from engine.run import Run, State
+    from engine.task import check_fields
     from models.dam import DAM
     from tasks import TASKS
 
@@ -155,7 +156,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
         training = selection.Training(**given, **selection.release_training)
         dataset = selection.load_dataset(data, conf.end_of_turn) if data else None
         if dataset:
-            selection.check_fits(settings, dataset)
+            check_fields(settings, selection.config_fields(dataset), dataset.path)
 
         set_precision("float32")
         model = DAM(settings)

@@ -95,7 +95,8 @@ def _first(directory, *patterns):
 
 
 def read_dialogs(path):
-    """Reads a dialog file: a list of dialogs, each a list of `Turn` and `Fact`. White space becomes single spaces."""
+    """Reads a dialog file: a list of dialogs with turns, each a list of `Turn` and `Fact`. White space becomes single
+    spaces."""
     dialogs, expected = [], 1
     for number, line in read_lines(path, None):
         if not line.strip():
@@ -110,7 +111,8 @@ def read_dialogs(path):
             raise bad_line(path, number, "number 1" if expected == 1 else f"number {expected} or 1", line)
         dialogs[-1].append(_entry(path, number, rest))
         expected = int(id) + 1
-    if not any(isinstance(entry, Turn) for dialog in dialogs for entry in dialog):
+    dialogs = [dialog for dialog in dialogs if any(isinstance(entry, Turn) for entry in dialog)]
+    if not dialogs:
         raise UserError(f"{path}: expected dialogs. Received: no turn")
     return dialogs
 

@@ -98,7 +98,8 @@ class DialogPredictor(Predictor):
         self.knowledge = [" ".join(fact) for fact in self.world.knowledge]  # for the pages
         self.phrases = [line for _, line in read_lines(phrases, None)] if phrases.is_file() else []
         self._known = {SILENCE, *self.world.vocabulary.words} - set(SPECIALS)
-        self._firsts = {example["instance"]["history"][0]["text"] for example in run.examples()}
+        examples = [self.valid(each["instance"], f"{run.path}, {each['title']}") for each in run.examples()]
+        self._firsts = {example.history[0].text for example in examples}
 
     @functools.cached_property
     def opening(self):
@@ -234,7 +235,7 @@ class DialogPredictor(Predictor):
             said = [*self.opening, *said]
         if not said or said[-1][0] != "user":
             said.append(("user", ""))
-        said[-1:-1] = [("fact", text) for text in instance.facts]
+        said[-1:-1] = [("fact", text) for text in instance.facts if text]
         return [
             (speaker, " ".join(self.read(text) if speaker == "user" else text.split()[: self.config.max_words]))
             for speaker, text in said
