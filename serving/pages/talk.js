@@ -65,7 +65,8 @@ function options(best, title, heading = "h2") {
 }
 
 const draft = (state) => ({ at: state.talk.length, said: state.fields.text.value.trim() });
-const textOf = (turn) => { const text = turn.text ?? turn; return text === "<SILENCE>" ? "" : text; };
+const SILENCE = "<SILENCE>"; // the user's; of a silence in which the bot continues the text is empty
+const textOf = (turn) => { const text = turn.text ?? turn; return text === SILENCE ? "" : text; };
 const factsFound = (count) => `${count} ${count === 1 ? "fact" : "facts"} found`;
 
 const base = {
@@ -78,8 +79,8 @@ const base = {
     state.list.replaceChildren();
     turns.forEach((turn, i) => {
       const isOwn = turn.speaker ? turn.speaker === "user" : (turns.length + 1 - i) % 2 === 1;
-      const isAfterFacts = turns[i - 1]?.speaker === "fact"; // silence that lets the bot continue
-      if (turn.speaker === "fact" || (isAfterFacts && !textOf(turn))) return;
+      const isAfterFacts = turns[i - 1]?.speaker === "fact";
+      if (turn.speaker === "fact" || turn.text === "" || (isAfterFacts && !textOf(turn))) return;
       const facts = turns.slice(i + 1).findIndex(({ speaker }) => speaker !== "fact");
       show(state, isOwn ? "you" : "bot", textOf(turn), facts > 0 && factsFound(facts), isOwn ? i : null);
     });
@@ -151,7 +152,7 @@ export const dialog = {
     state.fields.find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); }); // nothing is said
   },
   introduce(state) { browse(state); },
-  instance: (state, { at, said } = draft(state)) => ({ history: [...state.talk.slice(0, at), { speaker: "user", text: said }] }),
+  instance: (state, { at, said } = draft(state)) => ({ history: [...state.talk.slice(0, at), { speaker: "user", text: said || SILENCE }] }),
   async reply(state, model, { history }, bubble, signal) {
     const found = await explain(model, { history }, signal);
     const facts = found.said.filter(({ speaker }) => speaker === "fact").length;

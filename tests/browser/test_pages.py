@@ -444,6 +444,21 @@ def test_a_reload_keeps_the_talk(page, talk):
     assert said(talk) == ["hi", "hello", "tea ?", "you said: tea ?"]
 
 
+def test_a_reload_shows_the_silences_of_the_user_and_not_those_in_which_the_bot_continues(page, booking, models):
+    turns = [("bot", "i'm on it"), ("user", ""), ("bot", "which food ?")]
+    answer = {"response": "i'm on it", "best": [], "said": [{"speaker": by, "text": text} for by, text in turns]}
+    models["fake-dialog"].answer = lambda _: answer
+    for count, text in ((3, "hi"), (6, "")):
+        say(booking, text)
+        expect(booking.locator(".talk li")).to_have_count(count)
+    shown = ["hi", "i'm on it", "which food ?", "(silence)", "i'm on it", "which food ?"]
+    assert said(booking) == shown
+    booking.locator(".spinner").wait_for(state="hidden")
+    page.reload()
+    booking.locator(".talk li").first.wait_for()
+    assert said(booking) == shown
+
+
 def test_a_request_is_copied_for_programs(page, ranking, server):
     ranking.get_by_label("Turn 2", exact=True).fill('what\'s "here"?')
     found = {kind: copied(ranking, kind) for kind in ("curl", "Python", "JSON")}
