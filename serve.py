@@ -153,7 +153,7 @@ def access_of_flags():
 
 def main():
     limits, access, cpus = limits_of_flags(), access_of_flags(), runtime.available_cpus()
-    runtime.prepare(max(1, cpus // 2), operations=4 * cpus)  # so that an operation of a large request leaves room
+    runtime.prepare(max(1, cpus // 2), operations=cpus)  # each keeps copies of oneDNN's operations
     if FLAGS.ray:
         serve_on_ray(limits, access)
         return

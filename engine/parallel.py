@@ -1,7 +1,5 @@
 """Several batches at once in evaluation: two on a core each take less time than one after the other on both."""
 
-import itertools
-
 import keras
 
 from base import runtime
@@ -27,14 +25,17 @@ def share_cores():
         tf.config.threading.set_intra_op_parallelism_threads(runtime.available_cpus() // batches_at_once())
 
 
-def compile_for_all_sizes(model):
-    """Makes one graph of a functional model's `predict_on_batch` for inputs of every size, before the first batch."""
+def compile_for_all_sizes(model, inputs=None):
+    """Makes one graph of a model's `predict_on_batch` for inputs of every size, before the first batch: by itself
+    TensorFlow makes one for the first size, and further ones for others. `inputs` are those of a model that is not
+    functional, as `keras.KerasTensor`s."""
     if keras.config.backend() == "tensorflow":
         import tensorflow as tf
 
-        inputs = keras.tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), model.input)
+        inputs = model.input if inputs is None else inputs
+        specs = keras.tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), inputs)
         model.make_predict_function()
-        model.predict_function.get_concrete_function([(inputs,)])
+        model.predict_function.get_concrete_function([(specs,)])
 
 
 def results_of(compute, make_inputs, batches, model=None, progress=iter):
@@ -56,15 +57,12 @@ def results_of(compute, make_inputs, batches, model=None, progress=iter):
 def in_order(compute, inputs, model=None):
     """Yields `compute(each)` for each of some inputs, in their order, and computes the next ones meanwhile.
 
-    A functional `model`, whose `predict_on_batch` it calls, is compiled first. Without one the first input is computed
-    alone, so that whatever is compiled is compiled once.
+    A functional `model`, whose `predict_on_batch` it calls, is compiled first.
 
     >>> list(in_order(abs, [-3, 2, -1]))
     [3, 2, 1]
     """
-    inputs, at_once = iter(inputs), batches_at_once()
-    if model is None:
-        yield from map(compute, itertools.islice(inputs, 1))
-    else:
+    if model is not None:
         compile_for_all_sizes(model)
-    yield from ahead(compute, inputs, at_once) if at_once > 1 else map(compute, inputs)
+    at_once = batches_at_once()
+    return ahead(compute, inputs, at_once) if at_once > 1 else map(compute, inputs)

@@ -14,6 +14,7 @@ from base.files import UserError
 from data.corpora.babi_dialog import SILENCE
 from data.text_files import read_lines
 from data.vocabulary import SPECIALS
+from engine.parallel import compile_for_all_sizes
 from engine.predictor import Predictor, Size, attention_map, in_brackets
 from engine.task import check_fields
 from tasks.dialog.action_mask import READS, load_mask
@@ -93,6 +94,7 @@ class DialogPredictor(Predictor):
         self.config = self.model.config
         check_fields(self.config, self.world.config_fields, run.path)
         self.with_attention = keras.Model(self.model.input, [self.model.output, *self.model.attention_weights])
+        compile_for_all_sizes(self.with_attention)
         self.mask = load_mask(run.path, self.world)
         phrases = run.path / PHRASES
         self.knowledge = [" ".join(fact) for fact in self.world.knowledge]  # for the pages

@@ -139,7 +139,7 @@ class GenerationPredictor(Predictor):
 
     def _search(self, asked):
         """Searches replies for sources, each with a `Decoding` of one kind; returns what `decode` does."""
-        decoder = self._decoder_of(*_kind(asked[0][1])[:2])
+        decoder = self._decoder_of(*_kind(asked[0][1]))
         ids, scores = map(np.asarray, decoder.predict_on_batch(self._inputs(asked)))
         if self.reverse:
             return rerank(self.reverse, Sequences.of([source for source, _ in asked]), ids, scores, self.reverse_weight)

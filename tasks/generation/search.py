@@ -6,7 +6,7 @@ Letters: R sources   S source words   T target words   K replies to a source   L
 import functools
 
 import numpy as np
-from keras import ops
+from keras import KerasTensor, ops
 
 from base.config import make_config, parse_assignments
 from base.files import UserError
@@ -14,7 +14,7 @@ from data.batching import batches_by_size
 from data.sequences import Sequences
 from data.vocabulary import EOS_ID, PADDING_ID, UNK_ID
 from engine.devices import choose_xla
-from engine.parallel import results_of
+from engine.parallel import compile_for_all_sizes, results_of
 from engine.run import Run
 from models.decoding import INPUTS, Decoder, Decoding
 from tasks.generation.data import MAX_SOURCE, GenerationSplit
@@ -39,7 +39,7 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     shape = len(sources), decoding.beam, decoding.max_length
     ids, scores = np.zeros(shape, np.int32), np.zeros(shape[:2], np.float32)
     noise = np.random.default_rng(seed).random(shape, np.float32) if decoding.sample else None
-    decoder = decoder_of(model, decoding.beam, decoding.max_length)
+    decoder = decoder_of(model, decoding.beam, decoding.max_length, decoding.sample)
 
     def inputs_of(rows):
         source = sources.padded(rows, sources.width(rows, MAX_SOURCE, length_multiple), MAX_SOURCE)
@@ -52,10 +52,12 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     return ids, scores
 
 
-def decoder_of(model, beam, room):
-    """A compiled `models.decoding.Decoder`, by XLA if the model is."""
-    decoder = Decoder(model, beam, room, EOS_ID, UNK_ID)
+def decoder_of(model, beam, room, sample):
+    """A compiled `models.decoding.Decoder`, by XLA if the model is; `sample`: its inputs have `noise`."""
+    decoder, of = Decoder(model, beam, room, EOS_ID, UNK_ID), KerasTensor
     decoder.jit_compile = model.jit_compile
+    inputs = {name: of((None, 1), dtype) for name, dtype in INPUTS.items()} | {"source": of((None, None), "int32")}
+    compile_for_all_sizes(decoder, inputs | ({"noise": of((None, beam, room), "float32")} if sample else {}))
     return decoder
 
 

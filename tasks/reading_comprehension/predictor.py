@@ -20,6 +20,7 @@ from base.files import UserError
 from data.corpora.squad import TOKEN, tokenize
 from data.sequences import Sequences
 from data.vocabulary import Vocabulary
+from engine.parallel import compile_for_all_sizes
 from engine.predictor import Predictor, Size, attention_map, in_brackets
 from engine.task import check_fields
 from layers.masking import LOWEST
@@ -129,6 +130,7 @@ class ReadingComprehensionPredictor(Predictor):
         self.vocabulary, self.characters = run.vocabulary, Vocabulary.load(run.path / CHARACTERS)
         self.model, self.scale = run.load_model(), scale_of(run)
         self._reader = SpanReader(self.model)
+        compile_for_all_sizes(self._reader, self.model.input)
         self.window = max(run.training.max_context, 4 * MAX_LENGTH)  # words
         sizes = {"vocabulary_size": len(self.vocabulary), "characters": len(self.characters)}
         check_fields(self.model.config, sizes, run.path)
@@ -181,7 +183,9 @@ class ReadingComprehensionPredictor(Predictor):
     @functools.cached_property
     def _encoder(self):
         """A model of what enters the attention flow, `H` and `U`."""
-        return keras.Model(self.model.input, self.model.get_layer("attention_flow").input[:2])
+        encoder = keras.Model(self.model.input, self.model.get_layer("attention_flow").input[:2])
+        compile_for_all_sizes(encoder)
+        return encoder
 
     def _split(self, instances):
         """Questions on passages, a context each."""

@@ -133,6 +133,7 @@ class Matching:
     def __init__(self, model):
         self.model = model
         self._values = keras.Model(model.input, {"M": dict(model.match_matrices), **model.representations})
+        compile_for_all_sizes(self._values)
 
     def maps(self, inputs, turns, response, details=False):
         """The matches of one response with each turn, as `engine.predictor.Predictor.explain` returns them.
