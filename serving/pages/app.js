@@ -154,15 +154,16 @@ class Panel {
     this.busy(true);
     try {
       await this.task.submit(this, signal, ...more);
-      remember(false);
     } catch (failure) {
-      if (failure.name !== "AbortError") this.clear(failure.message);
+      if (failure.name === "AbortError") return;
+      this.clear(failure.message);
     } finally {
       if (this.working?.signal === signal) { // an explanation that was chosen meanwhile may be under way
         this.working = null;
         this.busy(false);
       }
     }
+    remember(false);
   }
 
   answered(place) {
@@ -255,7 +256,8 @@ function remember(push) {
   if (compare.value) said.set("compare", compare.value);
   if (example.value) said.set("example", example.value);
   if (!isLong(input)) said.set("input", JSON.stringify(input));
-  history[push ? "pushState" : "replaceState"]({ input }, "", `#${opened}?${said}`);
+  panel.entry = Math.random(); // the last one of this panel
+  history[push ? "pushState" : "replaceState"]({ input, entry: panel.entry }, "", `#${opened}?${said}`);
 }
 
 async function restore(fallback) {
@@ -263,6 +265,11 @@ async function restore(fallback) {
   const said = new URLSearchParams(query);
   const panel = panels[task] || panels[fallback];
   if (!panel) return;
+  if (panel.entry && history.state?.entry === panel.entry) { // it has this input, and what came since
+    show(panel.name);
+    remember(false);
+    return;
+  }
   let input = history.state?.input;
   try {
     input ??= JSON.parse(said.get("input"));

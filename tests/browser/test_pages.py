@@ -413,6 +413,18 @@ def test_two_models_answer_the_same(page):
     assert panel.get_by_label("Compare with").is_hidden()  # there is one model
 
 
+def test_a_reply_is_kept_if_the_second_model_fails(page, talk, models):
+    models["a-other-talk"].explain = lambda _: {"response": float("nan")}
+    unfold(talk)
+    talk.get_by_label("Compare with").select_option("a-other-talk")
+    page.wait_for_url("**compare**")
+    say(talk, None, "you said: tea ?")
+    talk.locator(".error", has_text="infinity or NaN").wait_for()
+    page.reload()
+    talk.locator(".talk li").first.wait_for()
+    assert said(talk) == ["hi", "hello", "tea ?", "you said: tea ?"]
+
+
 # === Address bar and copies ===
 
 
@@ -434,6 +446,16 @@ def test_a_link_opens_the_same_and_back_returns(page, ranking, browser, server):
         assert fields(other.get_by_role("tabpanel"), "candidates") == ["a bit", "yes"]
     with opened(browser, f'{server.url}#selection?model=fake-selection&example=0&input={{"turns":[null]}}') as other:
         assert fields(other.get_by_role("tabpanel"), "turns") == ["hi", "which table ?"]  # the example
+
+
+def test_back_returns_to_a_talk_with_the_reply_that_came_meanwhile(page, talk, models):
+    models["fake-generation"].delay = 0.3
+    press(talk, "Say")
+    open_tab(page, "Ask a text")
+    page.locator("#panel-generation li", has_text="you said: tea ?").wait_for(state="attached")
+    page.go_back()
+    talk.locator(".explanation section").wait_for()
+    assert said(talk) == ["hi", "hello", "tea ?", "you said: tea ?"]
 
 
 def test_a_reload_keeps_the_talk(page, talk):
