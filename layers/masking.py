@@ -8,8 +8,6 @@ import warnings
 import keras
 from keras import ops
 
-RELEASE_MASKED_LOGIT = -(2.0**32) + 1
-"""The DAM release's masked logit (its operations.py): it replaces, it is not added."""
 MASKED_LOGIT = -1e30
 LOWEST = -1e29
 """Below every real logit and sum of logits, above every sum with a masked one."""
@@ -101,7 +99,7 @@ def release_softmax(logits, query_mask, key_mask):
     """
     logits = ops.convert_to_tensor(logits)
     pair_mask = query_mask[..., :, None] & key_mask[..., None, :]
-    masked = ops.full((), RELEASE_MASKED_LOGIT, dtype="float32")
+    masked = ops.full((), -(2.0**32) + 1, dtype="float32")
     return ops.cast(_softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked)), logits.dtype)
 
 

@@ -100,10 +100,7 @@ class Seq2Seq(ConfiguredModel):
         encoder = RecurrentEncoder(**size, bidirectional=c.bidirectional, merge=c.merge, name="encoder")
         decoder = RecurrentDecoder(**size, attention=c.attention, output=c.output, name="decoder")
         drop = keras.layers.Dropout(c.dropout, name="dropout")
-        if c.tied_output:
-            project = Dense(c.embedding_dim, name="projection")
-        else:
-            output = Dense(c.vocabulary_size + 1, name="logits")
+        last = Dense(c.embedding_dim, name="projection") if c.tied_output else Dense(rows - 1, name="logits")
 
         # === Encoder ===
         source_BS = keras.Input((None,), dtype="int32", name="source")
@@ -113,12 +110,8 @@ class Seq2Seq(ConfiguredModel):
 
         # === Decoder ===
         x_BTH = drop(decoder(drop(target_words(target_BT)), memory_BSH, mask_BS, states))
-        if c.tied_output:
-            logits_BTV = target_words(project(x_BTH), scored=c.vocabulary_size + 1)
-        else:
-            logits_BTV = output(x_BTH)
 
-        return {"source": source_BS, "target_in": target_BT}, logits_BTV
+        return {"source": source_BS, "target_in": target_BT}, _logits(c, target_words, last, x_BTH)
 
     # === Word by word, see models.decoding ===
 
@@ -142,8 +135,9 @@ class Seq2Seq(ConfiguredModel):
         """
         embedding = self.get_layer("word_embedding")
         x, states, weights = self.get_layer("decoder").step(embedding(words), states, cache)
-        if self.config.tied_output:
-            logits = embedding(self.get_layer("projection")(x), scored=self.config.vocabulary_size + 1)
-        else:
-            logits = self.get_layer("logits")(x)
-        return logits, states, weights
+        last = self.get_layer("projection" if self.config.tied_output else "logits")
+        return _logits(self.config, embedding, last, x), states, weights
+
+
+def _logits(c, target_words, last, x):
+    return target_words(last(x), scored=c.vocabulary_size + 1) if c.tied_output else last(x)
