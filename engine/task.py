@@ -141,11 +141,8 @@ class Task(abc.ABC):
             raise UserError(f"{dataset.path} has other words than {run.path}: they come from different preparations")
 
     def divide(self, spec, settings):
-        """Divides `settings`, `{field: value}`, into those of the config of a model, a row of `models.MODELS`, and its
-        `Training`; text is parsed, as for `--set`. `compatibility=release` sets several.
-
-        An unknown field or a wrong value of `Training` is a `UserError`.
-        """
+        """Divides settings, as `--set` takes them, into those of a model's config and its `Training`; `spec` is a row
+        of `models.MODELS`. `compatibility=release` sets several. An unknown field or a wrong value is a `UserError`."""
         settings = dict(settings)
         compatibility = settings.pop("compatibility", "paper")
         known = ["paper", "release"] if spec.release_settings else ["paper"]
@@ -165,10 +162,7 @@ class Task(abc.ABC):
         return for_config, make_config(self.Training, for_training)
 
     def configure(self, spec, dataset, settings):
-        """Builds the config of a model and its `Training`, of the arguments of `divide`, for a dataset of the task.
-
-        A field that the dataset decides otherwise is a `UserError`, too.
-        """
+        """Builds the config of a model and its `Training`, from the settings of `divide`, for a dataset of the task."""
         for_config, training = self.divide(spec, settings)
         for name, value in {**self.config_fields(dataset), **self.derived_fields(dataset)}.items():
             if str(for_config.get(name, value)) != str(value):

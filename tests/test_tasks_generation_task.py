@@ -145,6 +145,14 @@ def test_evaluate_measures_writes_and_prints(run, capsys):
         evaluate(generation, run.path, "dev", ties="release")
 
 
+def test_a_run_that_does_not_say_how_texts_are_read_is_refused(run, references):
+    other = Run(run.path, {**run.record, "dataset": {**run.dataset, "text": {"lower": True}}})
+    predict, export = generation.predictor, lambda run: generation.export_archive(run, None, None)
+    for use in (predict, export, lambda run: generation.dataset_of(run, references)):
+        with pytest.raises(UserError, match=f"{run.path}: tokenizer: "):
+            use(other)
+
+
 def test_examples_read_as_people_write():
     split = SimpleNamespace(source_texts=["我 会 用 筷 子 。\tyes , a little ."], target_texts=["oh !"])
     text = TextSettings(tokenizer="mixed", lower=True, turns=2)

@@ -95,8 +95,7 @@ def _first(directory, *patterns):
 
 
 def read_dialogs(path):
-    """Reads a dialog file: a list of dialogs with turns, each a list of `Turn` and `Fact`. White space becomes single
-    spaces."""
+    """Reads a dialog file: dialogs with turns, lists of `Turn` and `Fact`. White space becomes single spaces."""
     dialogs, expected = [], 1
     for number, line in read_lines(path, None):
         if not line.strip():

@@ -16,7 +16,7 @@ from engine.devices import choose_xla
 from engine.predictor import Predictor, Size, attention_map, in_brackets
 from engine.task import check_fields
 from models.decoding import Decoding, write
-from tasks.generation.data import MAX_SOURCE, TextSettings
+from tasks.generation.data import MAX_SOURCE, text_settings
 from tasks.generation.search import attention, columns, decoder_of, load_reverse, parse_decoding, rerank, words_of
 
 STEP = 600  # source words that attention reads in the time that the rest of a step takes
@@ -57,7 +57,7 @@ class GenerationPredictor(Predictor):
         self.vocabulary, self.model = run.vocabulary, run.load_model()
         choose_xla(self.model, "auto")
         check_fields(self.model.config, {"vocabulary_size": len(self.vocabulary)}, run.path)
-        self.text = TextSettings.of(run.dataset["text"])
+        self.text = text_settings(run.dataset.get("text"), run.path)
         self.decoding = Decoding()
         """Search for replies where an instance names none."""
         self.reverse, self.reverse_weight = None, 0.5

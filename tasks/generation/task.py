@@ -53,7 +53,7 @@ class GenerationTask(task.Task):
         if not path or not pathlib.Path(path).is_file():
             return super().dataset_of(run, path)
         facts, vocabulary = run.dataset, run.vocabulary
-        text = data.TextSettings.of(facts["text"])
+        text = data.text_settings(facts.get("text"), run.path)
         splits = {"references": data.read_references(path, vocabulary, text)}
         if facts["path"] and pathlib.Path(facts["path"]).is_dir():
             splits["train"] = super().dataset_of(run).splits["train"]
@@ -165,7 +165,7 @@ class GenerationTask(task.Task):
     def export_archive(self, run, model, vocabulary, decode=None):
         from tasks.generation.export import generation_archive  # needs TensorFlow, whatever Keras's backend
 
-        text = data.TextSettings.of(run.dataset["text"])
+        text = data.text_settings(run.dataset.get("text"), run.path)
         return generation_archive(model, vocabulary, text, parse_decoding(decode))
 
 
