@@ -67,10 +67,10 @@ export function chooser(label, choices, pick, deep = depth) {
   return element("div", { class: "chooser", role: "group", "aria-label": label }, element("span", { class: "hint" }, label), ...buttons);
 }
 
-/** Turns as bubbles whose words are shaded by a choice: `weightOf(i, t, k)` is the weight of word `k` of turn `t` under the choice `i`. */
-function turnsBy(title, label, choices, turns, weightOf, scale, maps, deep = depth) {
+/** Turns as bubbles, the last one of `sides[1]`, whose words are shaded by a choice: `weightOf(i, t, k)` is the weight of word `k` of turn `t` under the choice `i`. */
+function turnsBy(title, label, choices, sides, turns, weightOf, scale, maps, deep = depth) {
   const place = element("ol", { class: "turns shown" });
-  const draw = (i) => place.replaceChildren(...turns.map((words, t) => element("li", { "data-who": (turns.length - t) % 2 ? "them" : "you", dir: "auto" },
+  const draw = (i) => place.replaceChildren(...turns.map((words, t) => element("li", { "data-who": sides[(turns.length - t) % 2], dir: "auto" },
     ...words.flatMap((word, k) => [shaded(word, weightOf(i, t, k), isFaint(word), deep), " "]))));
   draw(0);
   return element("section", { class: "view", "aria-label": title }, element("h2", {}, title), chooser(label, choices, draw, deep), place, scale, asTable(maps, deep));
@@ -82,7 +82,7 @@ export function matches(maps) {
   const strongest = response.map((_, j) => Math.max(...maps.flatMap((map) => map.weights.map((row) => row[j]))));
   const choices = [{ text: "all words" }, ...response.map((text, j) => ({ text, weight: strongest[j], say: `matches of ${text}` }))];
   const weightOf = (i, t, k) => (i ? maps[t].weights[k][i - 1] : Math.max(...maps[t].weights[k]));
-  return turnsBy("What matched", "Response:", choices, maps.map((map) => map.rows), weightOf, legend("Match (1 is the strongest):", depthOfMatch, [0, 0.25, 0.5, 0.75, 1]), maps, depthOfMatch);
+  return turnsBy("What matched", "Response:", choices, ["you", "them"], maps.map((map) => map.rows), weightOf, legend("Match (1 is the strongest):", depthOfMatch, [0, 0.25, 0.5, 0.75, 1]), maps, depthOfMatch);
 }
 
 /** A reply's attention to the source: of one word of the reply, or the mean of all. */
@@ -93,7 +93,7 @@ export function sources([map]) {
   const mean = columns.map((_, j) => weights.reduce((sum, row) => sum + row[j], 0) / weights.length);
   const shown = (word) => (word === END ? "(end)" : word);
   const choices = [{ text: "mean" }, ...rows.map((text) => ({ text: shown(text), weight: 0, say: `attention while writing ${shown(text)}` }))];
-  return turnsBy("What it attended to", "While writing:", choices, turns.map((turn) => turn.map((j) => shown(columns[j]))), (i, t, k) => (i ? weights[i - 1] : mean)[turns[t][k]],
+  return turnsBy("What it attended to", "While writing:", choices, ["them", "you"], turns.map((turn) => turn.map((j) => shown(columns[j]))), (i, t, k) => (i ? weights[i - 1] : mean)[turns[t][k]],
     legend("Weight (sum 1 per word):"), [{ ...map, rows: rows.map(shown), columns: columns.map(shown) }]);
 }
 

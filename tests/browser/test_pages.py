@@ -284,6 +284,7 @@ def test_talk_continues_and_starts_again(talk, models):
     asked = models["fake-generation"].asked
     assert asked[-1] == {"turns": ["hi", "hello", "tea ?"], "decode": "beam=5,length_penalty=1,block_ngrams=3"}
     press(talk, "attention while writing said:")
+    assert talk.locator(".turns.shown li").last.get_attribute("data-who") == "you"  # on its side of the talk
     assert talk.locator(".turns.shown .word").last.evaluate("each => each.style.getPropertyValue('--w')") == "1.000"
     unfold(talk)
     assert talk.get_by_label("Temperature").is_disabled()
