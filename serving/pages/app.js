@@ -267,8 +267,7 @@ async function restore(fallback) {
   if (!panel) return;
   if (panel.entry && history.state?.entry === panel.entry) { // it has this input, and what came since
     show(panel.name);
-    remember(false);
-    return;
+    return remember(false);
   }
   let input = history.state?.input;
   try {
@@ -323,10 +322,9 @@ async function start() {
     return;
   }
   const rows = found.data.map((each) => ({ name: each.id, ...each }));
-  const isFirst = (each) => (each.default ? 0 : 1);
   for (const tab of tabs()) {
     const task = tab.id.slice(4);
-    const models = rows.filter((model) => model.task === task).sort((a, b) => isFirst(a) - isFirst(b) || a.name.localeCompare(b.name));
+    const models = rows.filter((model) => model.task === task).sort((a, b) => !a.default - !b.default || a.name.localeCompare(b.name));
     tab.disabled = !models.length;
     tab.title = tab.disabled ? "No model of this kind is served" : "";
     if (models.length) panels[task] = new Panel(task, models);

@@ -33,9 +33,7 @@ function view(state, instance, found, title) {
   const unit = (offset) => letters.slice(0, Math.max(offset, 0)).join("").length;
   const marked = [unit(found.start), unit(found.end)];
   const choices = choicesOf(found.attention);
-  const draw = (i) => {
-    passage.replaceChildren(shadeText(instance.passage, choices[i]?.words || [], choices[i]?.weights || [], marked));
-  };
+  const draw = (i) => passage.replaceChildren(shadeText(instance.passage, choices[i]?.words || [], choices[i]?.weights || [], marked));
   draw(0);
   requestAnimationFrame(() => { const mark = passage.querySelector("mark"); if (mark) passage.scrollTop = mark.offsetTop - passage.offsetTop - passage.clientHeight / 2; });
   const best = (found.n_best || []).filter((each) => /[\p{L}\p{N}]/u.test(each.answer));
