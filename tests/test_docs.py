@@ -14,7 +14,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import ROOT
+from helpers import ROOT, ran, run_process
 from test_data_corpora import Reader, of_paths
 
 from base.files import UserError
@@ -229,3 +229,10 @@ def test_the_metric_to_follow_is_what_its_doctest_says():
     metric = example("metrics/generation.py")["unique"]
     [found] = doctest.DocTestFinder().find(metric, globs={"unique": metric})
     assert doctest.DocTestRunner().run(found) == doctest.TestResults(failed=0, attempted=1)
+
+
+@pytest.mark.parametrize("name", ["benchmarks.turns", "tools.difference", "tools.sweep"])
+def test_doctests_of_scripts_which_have_the_same_flags(name):
+    program = f"import doctest, numpy as np, {name} as module; print(*doctest.testmod(module, extraglobs={{'np': np}}))"
+    failed, attempted = map(int, ran("-c", program, by=run_process).stdout.split())
+    assert failed == 0 < attempted
