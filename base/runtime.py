@@ -118,7 +118,7 @@ class _Later(types.ModuleType):
 
     def __getattr__(self, name):
         if not name.startswith("__"):  # `inspect` asks every module for such names
-            with _executing:
+            with self._lock:
                 if load := vars(self).pop("_load", None):
                     load(self)
         if name in vars(self):
@@ -128,7 +128,7 @@ class _Later(types.ModuleType):
 
 def _load_later(load, module):
     """Leaves a module unloaded until it is used: of TensorFlow's interface and what only it needs, few programs do."""
-    module.__class__, module._load = _Later, load
+    module.__class__, module._load, module._lock = _Later, load, threading.RLock()
 
 
 def _load_quickly(function, *arguments):
@@ -166,7 +166,7 @@ def _without_log_lines(function, *arguments):
                     os.write(2, line)
 
 
-_wrapped, _executing = {"keras": _load_quickly, "tensorflow": _load_quickly}, threading.RLock()
+_wrapped = {"keras": _load_quickly, "tensorflow": _load_quickly}
 
 
 def available_cpus(root="/"):
