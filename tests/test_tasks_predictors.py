@@ -10,6 +10,7 @@ from base.files import UserError
 from engine.predictor import Size
 from engine.run import Run
 from tasks import TASKS
+from tasks.generation.predictor import LONGEST
 from tasks.reading_comprehension.predictor import windows_of
 
 
@@ -19,8 +20,16 @@ def predictors(request):
     return {name: (run, TASKS[name].predictor(run)) for name, run in runs.items()}
 
 
+COMPILED = {
+    "selection": lambda each: (each.model, each._matching._values),
+    "dialog": lambda each: (each.with_attention,),
+    "generation": lambda each: (each._decoder_of(1, LONGEST, False),),
+    "reading_comprehension": lambda each: (each._reader, each._encoder),
+}
+
+
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_keeps_examples_that_its_predictor_answers(predictors, task):
+def test_a_run_keeps_examples_that_its_predictor_answers_by_one_graph_for_all_sizes(predictors, task):
     run, predictor = predictors[task]
     examples = run.examples()
     assert 0 < len(examples) <= 3 and all(example["title"].startswith("dev, ") for example in examples)
@@ -34,6 +43,8 @@ def test_a_run_keeps_examples_that_its_predictor_answers(predictors, task):
         assert _texts({name: explained[name] for name in answer}) == _texts(answer)
         for each in explained["attention"]:
             assert np.shape(each["weights"]) == (len(each["rows"]), len(each["columns"]))
+    traced = [model.predict_function.experimental_get_tracing_count() for model in COMPILED[task](predictor)]
+    assert set(traced) == {1}
 
 
 INSTANCES = {
