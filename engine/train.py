@@ -145,6 +145,7 @@ def train(task, run, dataset, devices, *, init_from=None, save_minutes=10.0):
         interval = math.ceil(epochs.steps / training.validations_per_epoch)
         total = math.ceil(training.epochs * epochs.steps)
         state = _compile(task, run, model, dataset, training, total, init_from)
+    _check_steps(state, epochs.steps, dataset)
 
     def make_arrays(step):
         return task.collate(split, model.config, epochs.batch(step), length_multiple)
@@ -207,6 +208,12 @@ def _compile(task, run, model, dataset, training, total, init_from):
     if init_from:
         start_from(init_from, model, dataset, task)
     return State()
+
+
+def _check_steps(state, steps, dataset):
+    """Refuses to resume with a dataset that was changed meanwhile, as far as the number of its batches shows."""
+    if state.row and state.row["epoch"] != round(state.row["step"] / steps, 3):
+        raise UserError(f"{dataset.path} was changed: it has {steps:,} steps per epoch, before it had another number")
 
 
 def _is_conclusive(state, steps_per_epoch, contexts):

@@ -160,6 +160,8 @@ def test_early_stopping_says_why_and_can_be_extended(tmp_path, capsys, scores, p
     assert run.saved_state().stopped and run.finished()
     trained(run.path, targets, Numbers(), total=60, **settings)
     assert len(run.history()) > len(scores)
+    with pytest.raises(UserError, match="data was changed: it has 4 steps per epoch"):
+        trained(run.path, targets[:4], Numbers(), total=80, **settings)
 
 
 @pytest.mark.parametrize(
