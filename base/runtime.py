@@ -9,6 +9,7 @@ import ctypes
 import functools
 import gc
 import importlib.abc
+import importlib.util
 import logging
 import math
 import os
@@ -16,8 +17,6 @@ import pathlib
 import re
 import sys
 import tempfile
-import threading
-import types
 
 CHOSEN = "RUNTIME_CHOSEN"
 """Environment variable that lists the variables set by `prepare`, for child processes."""
@@ -101,34 +100,17 @@ def announce(line):
 
 
 class _WrappedImport(importlib.abc.MetaPathFinder):
-    """Loads a module of `_wrapped` by the function that it names, those of TensorFlow's interface by `_load_later`."""
+    """Loads a module of `_wrapped` by the function that it names, once."""
 
     def find_spec(self, name, path, target=None):
-        wrapper = _load_later if name.startswith("tensorflow._api.v2.") else _wrapped.pop(name, None)
-        others = [finder for finder in sys.meta_path if not isinstance(finder, _WrappedImport)] if wrapper else []
-        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        wrapper = _wrapped.pop(name, None)
+        spec = wrapper and importlib.util.find_spec(name)
         if spec:
             load = spec.loader.exec_module
             spec.loader.exec_module = lambda module: wrapper(load, module)
+            if not _wrapped:  # later imports need not pass here
+                sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WrappedImport)]
         return spec
-
-
-class _Later(types.ModuleType):
-    """A module that is executed when somebody asks for a name that it lacks."""
-
-    def __getattr__(self, name):
-        if not name.startswith("__"):  # `inspect` asks every module for such names
-            with self._lock:
-                if load := vars(self).pop("_load", None):
-                    load(self)
-        if name in vars(self):
-            return vars(self)[name]
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-
-
-def _load_later(load, module):
-    """Leaves a module unloaded until it is used: of TensorFlow's interface and what only it needs, few programs do."""
-    module.__class__, module._load, module._lock = _Later, load, threading.RLock()
 
 
 def _load_quickly(function, *arguments):
