@@ -100,7 +100,8 @@ class Seq2Seq(ConfiguredModel):
         encoder = RecurrentEncoder(**size, bidirectional=c.bidirectional, merge=c.merge, name="encoder")
         decoder = RecurrentDecoder(**size, attention=c.attention, output=c.output, name="decoder")
         drop = keras.layers.Dropout(c.dropout, name="dropout")
-        last = Dense(c.embedding_dim, name="projection") if c.tied_output else Dense(rows - 1, name="logits")
+        width, name = (c.embedding_dim, "projection") if c.tied_output else (c.vocabulary_size + 1, "logits")
+        last = Dense(width, name=name)
 
         # === Encoder ===
         source_BS = keras.Input((None,), dtype="int32", name="source")

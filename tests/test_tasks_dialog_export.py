@@ -84,7 +84,7 @@ def instances_of(run):
         {"history": [*called, {"speaker": "user", "text": ""}], "facts": world.search(call)},
         {"history": [pizza, {"speaker": "bot", "text": world.puzzled}, {"speaker": "user", "text": "cheap !"}]},
         {"history": [{"speaker": "user", "text": "XYZZY !"}]},
-        {"history": [pizza], "facts": [""]},  # which is none
+        {"history": [pizza], "facts": [""]},  # an empty fact counts as none
         {"history": [{"speaker": "user", "text": ""}], "candidates": world.candidates[7:10]},
     ]
     return found
