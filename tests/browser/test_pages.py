@@ -406,7 +406,7 @@ def test_two_models_answer_the_same(page):
     panel.get_by_label("Compare with").select_option("a-other-talk")
     say(panel, "tea ?")
     other = panel.get_by_role("region", name="Reply of a-other-talk")
-    assert other.locator(".bubble").inner_text() == "you said: tea ?"
+    expect(other.locator(".bubble")).to_have_text("you said: tea ?")
     is_beside = other.bounding_box()["x"] > panel.locator(".result").bounding_box()["x"]
     assert is_beside == (page.viewport_size["width"] > 1000)
     panel = open_tab(page, "Ask a text")
@@ -453,7 +453,7 @@ def test_back_returns_to_a_talk_with_the_reply_that_came_meanwhile(page, talk, m
     models["fake-generation"].delay = 0.3
     press(talk, "Say")
     open_tab(page, "Ask a text")
-    page.locator("#panel-generation li", has_text="you said: tea ?").wait_for(state="attached")
+    page.locator("#panel-generation .talk li", has_text="you said: tea ?").wait_for(state="attached")
     page.go_back()
     talk.locator(".explanation section").wait_for()
     assert said(talk) == ["hi", "hello", "tea ?", "you said: tea ?"]
