@@ -43,6 +43,8 @@ def _parse_flags(argv):
         sys.exit(f"error: {f'--{missing[1]} is missing (--help lists all flags)' if missing else error}")
     if len(rest) > 1:
         sys.exit(f"error: Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
+    if wrong := [name for name in flags.FLAGS if (value := flags.FLAGS[name].value) != value]:  # bounds let NaN pass
+        sys.exit(f"error: flag --{wrong[0]} expects a number. Received: nan")
     return rest
 
 

@@ -25,6 +25,7 @@ from base.files import UserError, atomic_directory, atomic_file
             ["train.py", "--recipe=dam-sample", "--model=bidaf"],
             "--recipe=dam-sample trains dam. Received: --model=bidaf",
         ),
+        (["chat.py", "--run=x", "--reverse_run=y", "--reverse_weight=nan"], "weight expects a number. Received: nan"),
         (["train.py", "--model=dam", "--set=levels"], "--set expects field=value. Received: 'levels'"),
         (["export.py", "--run=x"], "--out is missing"),
         (["evaluate.py", "--predictions=x", "--data=y", "--scores=z"], "--scores is not for --predictions"),
