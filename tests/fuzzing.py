@@ -1,6 +1,7 @@
 """Hostile inputs for Hypothesis, and the promise that every reader must keep: to accept, or to refuse in one line."""
 
 import contextlib
+import json
 import pathlib
 import resource
 import time
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 from base.files import UserError
 
 MEMORY = 200 * 10**6, 10
-"""Bytes that reading may take beside what the process has, and times the input."""
+"""Memory that reading an input may take: bytes, and a multiple of its size."""
 SECONDS = 20
-"""Of processor time for an input."""
+"""Processor time for one input."""
 LONGEST = 600
 """Characters of a message."""
 TOKENS = [
@@ -88,6 +89,12 @@ def mutated(draw, content, tokens=TOKENS):
             case 5:
                 del content[at:]
     return bytes(content)
+
+
+def any_json(text):
+    """The JSON of a text with an odd part, maybe with half of a surrogate pair, as bytes."""
+    odd = st.tuples(with_an_odd_part(json.loads(text)), st.sampled_from(["\\ud800", "\\u2028"]))
+    return odd.map(lambda drawn: json.dumps(drawn[0], default=str).replace("\\u2028", drawn[1]).encode())
 
 
 @st.composite

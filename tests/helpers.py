@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from absl import flags
 
+from base.files import UserError
 from data import pickles
 from data.samples.dialog import write_babi
 from data.samples.selection import write_smn
@@ -36,15 +37,26 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TASKS_ONE_FAST = [pytest.param(task, marks=[] if task == "selection" else pytest.mark.slow) for task in TASKS]
 """Parameters: all tasks, the others than selection slow."""
 
-# === Pickles ===
+# === Files ===
+
+
+def written(path, content):
+    """Writes a text or bytes into a file; returns its path."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def refusal(function, *arguments):
+    """The message of the `UserError` that a function raises."""
+    with pytest.raises(UserError) as caught:
+        function(*arguments)
+    return str(caught.value)
 
 
 def unpickled(content):
     """What `data.pickles` reads of some bytes."""
     with tempfile.TemporaryDirectory() as directory:
-        path = pathlib.Path(directory) / "data.pkl"
-        path.write_bytes(content)
-        return pickles.load(path)
+        return pickles.load(written(pathlib.Path(directory) / "data.pkl", content))
 
 
 # === Prepared datasets ===
@@ -231,7 +243,7 @@ def check_same_training(run, whole, loss=1e-6):
 
     Args:
         run, whole: The `engine.run.Run` of either.
-        loss: By what fraction that of an interval may differ.
+        loss: Relative tolerance of the loss of an interval.
     """
     found, expected = weights_of_run(run), weights_of_run(whole)
     assert found.keys() == expected.keys()

@@ -1,4 +1,4 @@
-"""Corpora: what holds for every reader, once for each; then what is particular to conversations of several kinds."""
+"""Corpora: what holds for every reader, once for each; then what is particular to SMN and to conversations."""
 
 import ast
 import gzip
@@ -7,27 +7,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
-from fuzzing import accepts, mutated, with_an_odd_part
+from fuzzing import accepts, any_json, mutated
+from helpers import refusal, written
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.files import UserError
 from data.corpora import babi_dialog, conversations, cornell, dailydialog, smn, squad, subtitles
 from data.corpora.babi_dialog import Fact, Turn
-from data.text_files import largest_content
+from data.text_files import Span, largest_content
 from data.vocabulary import Vocabulary
 from data.word_vectors import read_vectors
-
-
-def with_beside(module, name, content, first):
-    """A reader of two files, the other of which is written beside."""
-
-    def read(path):
-        other = path.with_name(name)
-        other.write_text(content, encoding="utf-8")
-        return module.read([path, other] if first else [other, path], "train")
-
-    return read
 
 
 def of_paths(module):
@@ -35,12 +24,13 @@ def of_paths(module):
 
 
 class Reader(NamedTuple):
-    """A reader, the good lines that it is tried with and what it makes of them, bad lines with what is expected."""
+    """A reader, the good lines that it is tried with, what it makes of them, and bad lines."""
 
     read: Callable
     good: str
     found: list
     bad: dict
+    """`{what is expected: bad lines}`"""
     empty: str = "conversations"
     """What is expected of an empty file."""
     utf_8: bool = True
@@ -53,21 +43,30 @@ CORNELL = {
     ),
     "movie_conversations.txt": "u0 +++$+++ u1 +++$+++ m1 +++$+++ ['L1', 'L2']\n",
 }
+
+
+def of_cornell(name):
+    """Reads a file in the place of one of `CORNELL`, with the other one beside it."""
+
+    def read(path):
+        files = [path if each == name else written(path.with_name(each), text) for each, text in CORNELL.items()]
+        return cornell.read(files, "train")
+
+    return read
+
+
 CORNELL_FOUND = [['It\'s you   "Bob"?', "Yes +++$+++ me."]]
-FILM_LINE = "two speakers, a film and lines ['L1', ..] separated by"
-DIALOG = "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`"
-FACT = "`number subject R_relation value`"
-CANDIDATE = "`number text`"
+TALK = "u0 +++$+++ u1 +++$+++ m"
 READERS = {
     "smn": Reader(
         lambda path: list(smn.read(path)),
         "1\thello there\thi\ta\u2028b\x85c\x0bd\x0ce\x1cf\rg\n0\t\tno\n",
         [smn.Line(1, 1, ["hello there", "hi"], "a\u2028b\x85c\x0bd\x0ce\x1cf\rg"), smn.Line(2, 0, [""], "no")],
         {
-            "": f"{smn.FORMAT}, which has tabs",
-            **dict.fromkeys(("2\thello\tthere", "\ufeff1\thello\tthere"), "a label 0 or 1"),
-            "1\thello" + 70 * "o": f"{smn.FORMAT}, at least three fields",
-            "1\thello\t \x0b\r": "a response that is not empty",
+            f"{smn.FORMAT}, which has tabs": [""],
+            f"{smn.FORMAT}, at least three fields": ["1\thello" + 70 * "o"],
+            "a label 0 or 1": ["2\thello\tthere", "\ufeff1\thello\tthere"],
+            "a response that is not empty": ["1\thello\t \x0b\r"],
         },
         f"lines of {smn.FORMAT}",
     ),
@@ -75,68 +74,58 @@ READERS = {
         of_paths(conversations),
         "1\tHello !\na\tb\tc\u2028d\n",
         [["1", "Hello !"], ["a", "b", "c\u2028d"]],
-        {
-            **dict.fromkeys(("alone", "", "x" * 99), "utterances separated by tabs"),
-            **dict.fromkeys(("c\t \td", "a\tb\t"), "no empty utterance"),
-        },
+        {"utterances separated by tabs": ["alone", "", "x" * 99], "no empty utterance": ["c\t \td", "a\tb\t"]},
     ),
     "dailydialog": Reader(
         of_paths(dailydialog),
         "Say , Jim ! __eou__ I \u2019 Ve a pen . __eou__\nthe ' New ' __eou__b __eou__ ma ' am\t1\t2 1\t0 0\n",
         [["Say , Jim !", "I've a pen ."], ["the ' New '", "b", "ma'am"]],
         {
-            **dict.fromkeys(("no end", "one __eou__", ""), "utterances separated by __eou__"),
-            "a __eou__ __eou__ b __eou__": "no empty utterance",
+            "utterances separated by __eou__": ["no end", "one __eou__", ""],
+            "no empty utterance": ["a __eou__ __eou__ b __eou__"],
         },
     ),
     "subtitles": Reader(
         of_paths(subtitles),
         f"E\nM {{\\an8}}one  two\nM {{\\an8}}{{\\fs16}}\nM {'你好'.encode().decode('iso-8859-2')}\nE\nE\nM M\n",
         [["one  two", "你好"], ["M"]],
-        dict.fromkeys(("b c", "Ma", ""), "E or M and an utterance"),
+        {"E or M and an utterance": ["b c", "Ma", ""]},
     ),
     "cornell lines": Reader(
-        with_beside(cornell, "movie_conversations.txt", CORNELL["movie_conversations.txt"], first=True),
+        of_cornell("movie_lines.txt"),
         CORNELL["movie_lines.txt"],
         CORNELL_FOUND,
-        dict.fromkeys(("L2 u1 m0 BOB Yes", "L1 +++$+++ u0 +++$+++ m0 +++$+++ A", ""), "5 fields separated by"),
+        {"5 fields separated by": ["L2 u1 m0 BOB Yes", "L1 +++$+++ u0 +++$+++ m0 +++$+++ A", ""]},
         utf_8=False,
     ),
     "cornell conversations": Reader(
-        with_beside(cornell, "movie_lines.txt", CORNELL["movie_lines.txt"], first=False),
+        of_cornell("movie_conversations.txt"),
         CORNELL["movie_conversations.txt"],
         CORNELL_FOUND,
-        dict.fromkeys(
-            (
-                "",
-                *(f"u0 +++$+++ u1 +++$+++ m0 +++$+++ {lines}" for lines in ("L1, L2", "['L1', 5]")),
-                f"u0 +++$+++ u1 +++$+++ m{'9' * 5000} +++$+++ ['L1']",
-            ),
-            FILM_LINE,
-        ),
+        {
+            "two speakers, a film and lines ['L1', ..] separated by": [
+                *("", f"{TALK}0 +++$+++ L1, L2", f"{TALK}0 +++$+++ ['L1', 5]", f"{TALK}{'9' * 5000} +++$+++ ['L1']")
+            ]
+        },
     ),
     "babi dialogs": Reader(
         babi_dialog.read_dialogs,
-        "1 hi there\thello what can i help you with\n2 \t you are  welcome \n3 resto_rome_2stars R_rating 2\n"
-        "4 api_call no result\n5 <SILENCE>\tapi_call R_cuisine west R_price\n\n1 a\u2028b R_x c\tok\n"
-        "1 again\tsure\n2 in  rome \tok\n",
+        "1 hi there\thello\n2 \t you are  welcome \n3 rome R_rating 2\n\n1 <SILENCE>\tapi_call R_cuisine west R_price\n"
+        "2 api_call no result\n1 a\u2028b R_x c\tok\n1 again\tsure\n2 in  rome \tok\n",
         [
-            [
-                Turn(1, "hi there", "hello what can i help you with"),
-                Turn(2, "<SILENCE>", "you are welcome"),
-                Fact("resto_rome_2stars", "R_rating", "2"),
-                Fact("api_call", "no", "result"),
-                Turn(5, "<SILENCE>", "api_call R_cuisine west R_price"),
-            ],
+            [Turn(1, "hi there", "hello"), Turn(2, "<SILENCE>", "you are welcome"), Fact("rome", "R_rating", "2")],
+            [Turn(5, "<SILENCE>", "api_call R_cuisine west R_price"), Fact("api_call", "no", "result")],
             [Turn(7, "a b R_x c", "ok")],
             [Turn(8, "again", "sure"), Turn(9, "in rome", "ok")],
         ],
         {
-            **dict.fromkeys(("3", "-3 hello\tthere", "9" * 5000 + " hello\tthere", "3 " + 61 * "o"), DIALOG),
-            **dict.fromkeys(("3 hello\tthere\tyou", "3 hello\t \x0b\r", "3 resto has thai"), DIALOG),
-            **dict.fromkeys(("3 resto R_price very cheap", "3 resto R_price ", "3 api_call no results"), DIALOG),
-            "4 hello\tthere": "number 3 or 1",
-            "\n2 hi\thello": "number 1",
+            "`number user TAB bot`, `number subject R_relation value` or `number api_call no result`": [
+                *("3", "-3 hello\tthere", "9" * 5000 + " hello\tthere", "3 " + 61 * "o", "3 hello\tthere\tyou"),
+                *("3 hello\t \x0b\r", "3 resto has thai", "3 resto R_price very cheap", "3 resto R_price "),
+                "3 api_call no results",
+            ],
+            "number 3 or 1": ["4 hello\tthere"],
+            "number 1": ["\n2 hi\thello"],
         },
         "dialogs",
     ),
@@ -145,20 +134,20 @@ READERS = {
         "1 you are welcome\n1  ok , sure\n1 Did you say north?\n2 ok\n",
         ["you are welcome", "ok , sure", "Did you say north?", "ok"],
         {
-            **dict.fromkeys(("", "1 \t ", "x hello", "9" * 10 + " hello"), CANDIDATE),
-            "2  ok ,  sure": "a new candidate; line 2 has this one",
+            "`number text`": ["", "1 \t ", "x hello", "9" * 10 + " hello"],
+            "a new candidate; line 2 has this one": ["2  ok ,  sure"],
         },
         "candidates",
     ),
     "babi knowledge": Reader(
         babi_dialog.read_knowledge,
-        "1 prezzo R_cuisine\titalian\n1 prezzo R_phone prezzo_phone\n2 cote R_price\tcheap\n",
-        [
-            Fact("prezzo", "R_cuisine", "italian"),
-            Fact("prezzo", "R_phone", "prezzo_phone"),
-            Fact("cote", "R_price", "cheap"),
-        ],
-        dict.fromkeys(("1 prezzo R_price very cheap", "1 prezzo price cheap", "1 prezzo R_price\t", ""), FACT),
+        "1 prezzo R_cuisine\titalian\n2 cote R_phone cote_phone\n",
+        [Fact("prezzo", "R_cuisine", "italian"), Fact("cote", "R_phone", "cote_phone")],
+        {
+            "`number subject R_relation value`": [
+                *("1 prezzo R_price very cheap", "1 prezzo price cheap", "1 prezzo R_price\t", "")
+            ]
+        },
         "facts",
     ),
 }
@@ -167,17 +156,6 @@ READERS = {
 @pytest.fixture(params=READERS)
 def reader(request):
     return READERS[request.param]
-
-
-def written(path, content):
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
-def refusal(read, path):
-    with pytest.raises(UserError) as caught:
-        read(path)
-    return str(caught.value)
 
 
 # === What holds for every reader of lines ===
@@ -190,17 +168,18 @@ def test_good_lines_are_read_whatever_their_ends(reader, tmp_path):
     assert reader.read(written(tmp_path / "a.txt.gz", gzip.compress(good.encode()))) == reader.found
 
 
-BAD = [(name, line) for name, reader in READERS.items() for line in reader.bad]
+BAD = [(name, *bad) for name, reader in READERS.items() for bad in reader.bad.items()]
+BAD = [(name, expected, line) for name, expected, lines in BAD for line in lines]
 
 
-@pytest.mark.parametrize(("name", "line"), BAD, ids=[f"{name}-{line[:30]!r}" for name, line in BAD])
-def test_a_malformed_line_is_named(name, line, tmp_path):
+@pytest.mark.parametrize(("name", "expected", "line"), BAD, ids=lambda text: text[:30])
+def test_a_malformed_line_is_named(name, expected, line, tmp_path):
     reader = READERS[name]
     number = reader.good.count("\n") + line.count("\n") + 1
     path = written(tmp_path / "a.txt", reader.good + line + "\n" + reader.good)
     message = refusal(reader.read, path)
-    start, shown = f"{path}, line {number}: expected {reader.bad[line]}", message.partition(" Received: ")[2]
-    assert message.startswith(start)
+    assert message.startswith(f"{path}, line {number}: expected {expected}")
+    shown = message.partition(" Received: ")[2]
     text = ast.literal_eval(shown.removesuffix(" ..."))
     assert text in line and len(text) <= 60 and shown.endswith(" ...") == (len(text) == 60)
 
@@ -214,13 +193,14 @@ def test_a_line_is_utf_8_and_not_too_long(reader, tmp_path):
 
 
 def test_missing_empty_and_damaged_files_are_named(reader, tmp_path):
-    path = tmp_path / "a.txt"
-    assert refusal(reader.read, path) == f"{path}: expected a readable text file. Received: No such file or directory"
-    for content in ("", "\n \n"):
-        assert refusal(reader.read, written(path, content)).startswith(f"{path}: expected {reader.empty}. Received: ")
-    packed, whole = tmp_path / "a.txt.gz", gzip.compress(reader.good.encode())
-    assert refusal(reader.read, written(packed, gzip.compress(b""))).startswith(f"{packed}: expected {reader.empty}.")
-    for content in (b"no gzip", whole[:-9], whole[:20]):
+    path, directory, packed = tmp_path / "a.txt", tmp_path / "b", tmp_path / "a.txt.gz"
+    directory.mkdir()
+    for absent, reason in ((path, "No such file or directory"), (directory, "Is a directory")):
+        assert refusal(reader.read, absent) == f"{absent}: expected a readable text file. Received: {reason}"
+    for file, content in ((path, ""), (path, "\n \n"), (packed, gzip.compress(b""))):
+        assert refusal(reader.read, written(file, content)).startswith(f"{file}: expected {reader.empty}. Received: ")
+    whole = gzip.compress(reader.good.encode())
+    for content in (b"no gzip", whole[:-9], whole[:20], whole[:30] + bytes(9) + whole[39:]):
         message = refusal(reader.read, written(packed, content))
         assert message.startswith(f"{packed}: expected a readable text file. Received: ")
 
@@ -256,21 +236,48 @@ def test_any_lines_are_read_or_refused(tmp_path_factory, reader, packed, data):
 
 PASSAGE = "Ann lives in Rome. Bob lives in Oslo."
 QAS = [{"id": "q1", "question": "Where is Ann?", "answers": [{"text": "Rome", "answer_start": 13}]}]
-SQUAD = {"data": [{"title": "t", "paragraphs": [{"context": PASSAGE, "qas": QAS}]}]}
-SURROGATES = st.sampled_from(["\\ud800", "\\u2028"])
+SQUAD = json.dumps({"data": [{"title": "t", "paragraphs": [{"context": PASSAGE, "qas": QAS}]}]})
 
 
-@given(
-    st.one_of(
-        mutated(json.dumps(SQUAD).encode()),
-        st.tuples(with_an_odd_part(SQUAD), SURROGATES).map(
-            lambda drawn: json.dumps(drawn[0], default=str).replace("\\u2028", drawn[1]).encode()
-        ),
-    )
-)
+@given(st.one_of(mutated(SQUAD.encode()), any_json(SQUAD)))
 def test_any_squad_is_read_or_refused(tmp_path_factory, content):
     path = written(tmp_path_factory.getbasetemp() / "any.json", content)
     accepts(lambda: squad.read(path), len(content))
+
+
+# === SMN ===
+
+
+def test_spans_hold_whole_contexts(tmp_path):
+    """In a file with a growing conversation, lines that differ only in label or response, and no final line end."""
+    path = written(tmp_path / "train.txt", "1\ta\tb\n0\ta\tc\n1\ta\tb\td\n0\ta\tb\te\n1\t\u00e9\tb\r\n1\ta\tb")
+    lines = [line[1:] for line in smn.read(path)]
+    found = {tuple(smn.spans(path, size)) for size in range(1, 50)}
+    assert {len(parts) for parts in found} == {1, 2, 3}
+    for parts in found:
+        starts, stops = zip(*parts, strict=True)
+        assert (*starts, 41) == (0, *stops) and {*starts} <= {0, 12, 28, 36}  # where contexts begin
+        parts = [smn.read(path, lambda path, _, part=part: Span(path, *part)) for part in parts]
+        assert [line[1:] for part in parts for line in part] == lines
+
+
+def test_a_compressed_file_is_one_span(tmp_path):
+    path = written(tmp_path / "train.txt.gz", gzip.compress(READERS["smn"].good.encode()))
+    length = path.stat().st_size
+    assert list(smn.spans(path, 7)) == [(0, length)]
+    assert len(list(smn.read(path, lambda path, _: Span(path, 0, length)))) == 2
+    assert list(smn.spans(written(tmp_path / "dev", ""), 7)) == [(0, 0)]
+
+
+def test_find_split_takes_the_first_of_its_names(tmp_path):
+    (tmp_path / "dev.txt").mkdir()
+    assert smn.find_split(tmp_path, "dev") is None and smn.find_split(tmp_path, "test") is None
+    looked_for = "train, train.gz, train.txt, train.txt.gz, train.tsv, train.tsv.gz"
+    assert refusal(smn.find_split, tmp_path, "train").endswith(f"expected a training file, one of {looked_for}")
+    for name in ("validation.tsv", "valid.txt.gz", "valid", "dev.tsv"):
+        (tmp_path / name).touch()
+        assert smn.find_split(tmp_path, "dev") == tmp_path / name
+    assert "absent: expected the directory of a corpus" in refusal(smn.find_split, tmp_path / "absent", "dev")
 
 
 # === Conversations ===

@@ -1,10 +1,10 @@
-"""SQuAD's files: a small one of each kind of text, every error, and the real ones."""
+"""SQuAD's files: a small one of each kind of text, and every error."""
 
 import json
 
 import pytest
+from helpers import refusal, written
 
-from base.files import UserError
 from data.corpora.squad import Answer, align, read, tokenize
 
 CONTEXT = "\uff21lpha met İbrahim 👍🏽 in Cafe\u0301 1,000.5; שלום עולם!"
@@ -23,8 +23,7 @@ def paragraph(*items, context=CONTEXT):
 
 
 def write(path, *paragraphs):
-    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": list(paragraphs)}]}), encoding="utf-8")
-    return path
+    return written(path, json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
 
 
 def test_read_keeps_order_texts_and_answers(tmp_path):
@@ -44,8 +43,7 @@ def test_other_starts_give_every_place_of_an_answer(tmp_path):
     context = "x y x z x"
     answers = [(0, "x"), (6, "z")]
     file = write(tmp_path / "a.json", paragraph(item(answers=answers), context=context))
-    others = tmp_path / "others.json"
-    others.write_text(json.dumps({"q1": [{"answer": 0, "chosen": 0, "all": [0, 4, 8]}]}))
+    others = written(tmp_path / "others.json", json.dumps({"q1": [{"answer": 0, "chosen": 0, "all": [0, 4, 8]}]}))
     assert read(file)[0].answers == (Answer(0, 1), Answer(6, 7))
     assert read(file, others)[0].answers == (Answer(0, 1), Answer(4, 5), Answer(8, 9), Answer(6, 7))
 
@@ -93,12 +91,9 @@ def of(*items, **more):
     ],
 )
 def test_read_rejects_what_is_no_squad(tmp_path, value, message):
-    file = tmp_path / "a.json"
-    file.write_text(json.dumps(value), encoding="utf-8")
-    with pytest.raises(UserError) as error:
-        read(file)
-    assert str(error.value).startswith(str(file))
-    assert message in str(error.value) and len(str(error.value)) < 400
+    file = written(tmp_path / "a.json", json.dumps(value))
+    found = refusal(read, file)
+    assert found.startswith(str(file)) and message in found and len(found) < 400
 
 
 def test_a_question_may_stand_twice(tmp_path):
@@ -117,8 +112,6 @@ def test_a_question_may_stand_twice(tmp_path):
     ],
 )
 def test_read_rejects_other_starts(tmp_path, value, message):
-    file, others = write(tmp_path / "a.json", paragraph(item())), tmp_path / "others.json"
-    others.write_text(json.dumps(value))
-    with pytest.raises(UserError) as error:
-        read(file, others)
-    assert str(error.value).startswith(f"{others}: ") and message in str(error.value)
+    others = written(tmp_path / "others.json", json.dumps(value))
+    found = refusal(read, write(tmp_path / "a.json", paragraph(item())), others)
+    assert found.startswith(f"{others}: ") and message in found

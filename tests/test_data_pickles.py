@@ -7,11 +7,11 @@ import pickletools
 
 import numpy as np
 import pytest
+from helpers import refusal
 from helpers import unpickled as load
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from base.files import UserError
 from data import pickles
 
 # Written by Python 2.7.18 with NumPy 1.11.3, `cPickle.dumps(x, protocol)`, of
@@ -94,9 +94,7 @@ def test_load_leaves_the_collector_as_it_was():
     load(b"N.")
     assert not gc.isenabled()
     gc.enable()
-    with pytest.raises(UserError):
-        load(b"N")
-    assert gc.isenabled()
+    assert refusal(load, b"N") and gc.isenabled()
 
 
 def test_dump_writes_names_that_python_2_and_old_numpy_have():
@@ -127,13 +125,11 @@ def test_dump_rejects_other_than_plain_numbers(value):
 def test_load_rejects_missing_and_empty_files_and_directories(tmp_path):
     (tmp_path / "empty").touch()
     for name, reason in (("absent", "No such file"), (".", "Is a directory"), ("empty", "an empty file")):
-        with pytest.raises(UserError, match=f"expected a pickle. Received: {reason}"):
-            pickles.load(tmp_path / name)
+        assert f"expected a pickle. Received: {reason}" in refusal(pickles.load, tmp_path / name)
 
 
 @pytest.mark.parametrize("protocol", range(6))
 def test_load_rejects_a_file_cut_off_anywhere(protocol):
     content = pickle.dumps([{"y": [1, 300]}, np.arange(3), np.float32(2)], protocol)
     for end in range(1, len(content)):
-        with pytest.raises(UserError, match=r"data\.pkl: expected a whole pickle of lists"):
-            load(content[:end])
+        assert "data.pkl: expected a whole pickle of lists" in refusal(load, content[:end])

@@ -1,26 +1,25 @@
 """Prepared datasets: a hostile file is refused in one line; what prepare.py makes of any corpus can be read again."""
 
 import contextlib
+import importlib
 import io
 import json
 import shutil
 
 import pytest
-from fuzzing import accepts, mutated, with_an_odd_part
+from fuzzing import accepts, any_json, mutated, with_an_odd_part
+from helpers import written
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_data_corpora import CORNELL, SQUAD, SURROGATES, VECTORS
+from test_data_corpora import CORNELL, SQUAD, VECTORS
 
 from base.files import UserError
 from data import pickles
 from data.corpora import CORPORA
 from tasks import TASKS
-from tasks.dialog import prepare as dialog
-from tasks.generation import prepare as generation
-from tasks.reading_comprehension import prepare as reading_comprehension
-from tasks.selection import prepare as selection
 
 SMN = "1\ta b\tc b\td\n0\ta b\tc b\tb a\n1\tb a\td\n0\tb a\tx y\n"
+TALK = CORNELL["movie_conversations.txt"]
 FILES = {
     "smn": {"train.txt": SMN, "dev.txt": SMN, "test.txt": SMN},
     "babi-dialog": {
@@ -31,17 +30,12 @@ FILES = {
         "dialog-babi-kb-all.txt": "1 shop R_cuisine\tthai\n1 shop R_location\trome\n1 bar_x R_cuisine basque\n",
     },
     "squad": {
-        "train-v1.1.json": json.dumps(SQUAD),
-        "dev-v1.1.json": json.dumps(SQUAD),
+        **dict.fromkeys(("train-v1.1.json", "dev-v1.1.json"), SQUAD),
         "train-v1.1.ambiguous_starts.json": json.dumps({"q1": [{"answer": 0, "all": [13]}]}),
         "glove.txt": VECTORS,
     },
     "conversations": {"train.txt": "Hi!\thi there\tbye\na\tb\n", "dev.txt": "hi\tbye\n"},
-    "cornell": {
-        **CORNELL,
-        "movie_conversations.txt": CORNELL["movie_conversations.txt"]
-        + CORNELL["movie_conversations.txt"].replace("m1", "m0"),
-    },
+    "cornell": {**CORNELL, "movie_conversations.txt": TALK + TALK.replace("m1", "m0")},
     "dailydialog": {
         "dialogues_train.txt": "Say , Jim ! __eou__ I \u2019 Ve one . __eou__\n",
         "dialogues_validation.txt": "You ? __eou__ Yes .\n",
@@ -49,23 +43,17 @@ FILES = {
     "subtitles": {"a.conv": "E\nM one two\nM {\\an8}three\n" * 20},
 }
 """A small corpus of each kind."""
-PREPARE = {
-    "selection": selection,
-    "dialog": dialog,
-    "generation": generation,
-    "reading_comprehension": reading_comprehension,
-}
 
 
 def prepare(corpus, directory, **changed):
     """Writes a corpus, of which some files are changed, prepares it, and gives the prepared directory."""
     (directory / "raw").mkdir(parents=True)
     for name, content in {**FILES[corpus], **changed}.items():
-        (directory / "raw" / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    module, more = PREPARE[CORPORA[corpus].task], {} if corpus == "babi-dialog" else {"min_count": 1}
+        written(directory / "raw" / name, content)
+    module = importlib.import_module(f"tasks.{CORPORA[corpus].task}.prepare")
+    more = {} if corpus == "babi-dialog" else {"min_count": 1}
     if corpus == "smn":
-        (directory / "vectors.txt").write_text(VECTORS.replace("is", "a"))
-        more["vectors"] = str(directory / "vectors.txt")
+        more["vectors"] = str(written(directory / "vectors.txt", VECTORS.replace("is", "a")))
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         module.prepare(corpus, directory / "raw", directory / "out", module.Settings(**more))
     return directory / "out" / "task1" if corpus == "babi-dialog" else directory / "out"
@@ -73,11 +61,6 @@ def prepare(corpus, directory, **changed):
 
 def load(corpus, directory):
     return TASKS[CORPORA[corpus].task].load_dataset(directory)
-
-
-def any_json(content):
-    odd = st.tuples(with_an_odd_part(json.loads(content)), SURROGATES)
-    return odd.map(lambda drawn: json.dumps(drawn[0], default=str).replace("\\u2028", drawn[1]).encode())
 
 
 def pickled(value):

@@ -1,8 +1,10 @@
-"""The embedded samples: the command, files all or none, wording, negative responses, questions with one answer."""
+"""The embedded samples: the command, wording, conversations, negative responses, questions with one answer."""
 
+import collections
 import functools
 import random
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -108,6 +110,58 @@ def test_restaurants_come_in_pairs():
         assert first.misses(vars(second)) == 0 and first.dish != second.dish
         assert first.misses({**vars(second), "town": "elsewhere", "price": "none"}) == 2
     assert restaurants(seed=3, count=100) != world
+
+
+# === Conversations ===
+
+USER, BOT = {"give", "point", "chat"}, {"say", "tell", "scene", "self", "offer", "book", "part"}
+"""Kinds of acts."""
+
+
+@pytest.fixture(scope="module")
+def determined(talks):
+    """The turns that the context determines, by the kind of their act."""
+    found = collections.defaultdict(list)
+    for turn in (turn for turns in talks for turn in turns if turn.act):
+        found[turn.act[0]].append(turn)
+    return found
+
+
+def test_simulate_begins_alike_and_repeats_with_the_seed_alone(talks):
+    state = random.getstate()
+    assert simulate(7, SEED) == talks[:7]
+    assert not set(simulate(130, SEED + 1)) & set(talks)
+    assert random.getstate() == state
+
+
+def test_conversations_alternate_between_user_and_bot(talks, determined):
+    for turns in talks:
+        assert 4 <= len(turns) <= 14
+        assert {turn.act[0] for turn in turns[::-2] if turn.act} <= BOT
+        assert {turn.act[0] for turn in turns[-2::-2] if turn.act} <= USER
+    assert {len(turns) for turns in talks} >= {4, 7, 10, 13, 14}
+    assert set(determined) == USER | BOT and min(map(len, determined.values())) >= 5
+
+
+def test_answers_follow_the_question(talks):
+    asked = {text: ("give", slot) for slot, texts in wording.SLOTS["asks"].items() for text in texts}
+    asked |= {text: ("chat", topic) for topic, found in wording.TOPICS.items() for text in found["questions"]}
+    answers = collections.Counter()
+    for turns in talks:
+        for question, answer in pairwise(turns):
+            for text in (text for text in asked if question.text.endswith(text)):
+                assert answer.act == asked[text]
+                answers[answer.act[0]] += 1
+    assert min(answers["give"], answers["chat"]) > 50
+
+
+def test_a_misreading_is_other_words_for_a_determined_turn(talks, determined):
+    for turn in (turn for turns in talks for turn in turns):
+        assert turn.act in turn.fits and turn.text not in turn.misreadings
+        assert turn.act or not turn.misreadings
+    found = [turn for turns in determined.values() for turn in turns]
+    assert sum(len(turn.misreadings) >= 2 for turn in found) > 0.7 * len(found)
+    assert {kind for kind, turns in determined.items() if not any(turn.misreadings for turn in turns)} == {"point"}
 
 
 # === Response selection ===

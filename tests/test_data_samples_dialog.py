@@ -10,7 +10,6 @@ from data.samples.dialog import CANDIDATES, KNOWLEDGE, NAMES, simulate_dialogs, 
 from data.samples.wording import BOT, CRAVINGS, ORDINAL_PICKS, PRICE_HINTS, RESTAURANTS, SLOTS, USER, VALUES
 from data.samples.world import BOOKING, SEARCH, restaurants, tokenize
 
-FILES = (*NAMES, CANDIDATES, KNOWLEDGE)
 CONVERSATIONS, SEED, HELD_OUT = 130, 3, 17
 TOKEN = r"[^\sA-Z]+"
 TEXT = rf"{TOKEN}( {TOKEN})*"
@@ -23,12 +22,6 @@ def directory(tmp_path_factory):
     directory = tmp_path_factory.mktemp("babi") / "raw"
     write_babi(directory, CONVERSATIONS, SEED, HELD_OUT)
     return directory
-
-
-@pytest.fixture(scope="module")
-def files(directory):
-    """The text of each file."""
-    return {name: (directory / name).read_bytes().decode() for name in FILES}
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +57,9 @@ def fill(*templates, **fields):
 # === Format ===
 
 
-def test_the_reader_finds_what_was_simulated_in_tokens_separated_by_single_spaces(files, dialogs):
-    for name, text in files.items():
+def test_the_reader_finds_what_was_simulated_in_tokens_separated_by_single_spaces(directory, dialogs):
+    for name in (*NAMES, CANDIDATES, KNOWLEDGE):
+        text = (directory / name).read_bytes().decode()
         assert text.endswith("\n\n" if name in NAMES else "\n")
         assert all(LINE.fullmatch(line) for line in text.splitlines() if line or name not in NAMES)
     read = [tuple(e.text if isinstance(e, Fact) else f"{e.user}\t{e.bot}" for e in dialog) for dialog in dialogs]

@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from helpers import refusal, written
 
 from base.files import UserError
 from data import text_files
@@ -13,10 +14,8 @@ from data.text_files import find_files, read_json, read_lines
 @pytest.fixture
 def file(tmp_path):
     def write(content, name="a.txt"):
-        path = tmp_path / name
-        content = content.encode() if isinstance(content, str) else content
-        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        return path
+        path = written(tmp_path / name, content)
+        return written(path, gzip.compress(path.read_bytes())) if name.endswith(".gz") else path
 
     return write
 
@@ -34,17 +33,6 @@ def test_read_lines(file, name, content, lines):
     assert list(read_lines(file(content, name))) == list(enumerate(lines, 1))
 
 
-def test_read_lines_rejects_directories_and_damaged_files(file, tmp_path):
-    """Missing and empty files, and other damages: see the contract of `tests/test_data_corpora.py`."""
-    with pytest.raises(UserError, match=r"Received: Is a directory"):
-        list(read_lines(tmp_path))
-    whole = gzip.compress(b"good\n" * 999)
-    (tmp_path / "b.gz").write_bytes(whole[:30] + bytes(9) + whole[39:])
-    with pytest.raises(UserError, match=r"b\.gz: expected a readable text file\. Received: "):
-        list(read_lines(tmp_path / "b.gz"))
-    assert list(read_lines(file("", "a.txt.gz"), None)) == []
-
-
 def test_a_bomb_is_read_no_further_than_its_size_allows(file, monkeypatch):
     monkeypatch.setattr(text_files, "FREE", 2**16)
     monkeypatch.setattr(text_files, "MAX_RATIO", 50)
@@ -54,8 +42,7 @@ def test_a_bomb_is_read_no_further_than_its_size_allows(file, monkeypatch):
         for _ in read_lines(lines):
             read += 1
     assert 2**16 // 6 < read < 2**17
-    with pytest.raises(UserError, match="bytes when decompressed"):
-        read_json(file(b"[" + b" " * 2**20 + b"]", "a.json.gz"))
+    assert "bytes when decompressed" in refusal(read_json, file(b"[" + b" " * 2**20 + b"]", "a.json.gz"))
     assert read_json(file(b"[" + b" " * 2**15 + b"]", "a.json.gz")) == []
 
 
@@ -63,8 +50,7 @@ def test_find_files_prefers_what_is_unpacked(file, tmp_path):
     for name in ("b.txt", "a.txt.gz", "a.txt", "c.txt.gz", "x.tsv"):
         file("", name)
     assert [path.name for path in find_files(tmp_path, ["x*", "*.txt"])] == ["x.tsv", "a.txt", "b.txt", "c.txt.gz"]
-    with pytest.raises(UserError, match=r"expected a file y\* or z\.txt, also with \.gz"):
-        find_files(tmp_path, ["y*", "z.txt"])
+    assert "expected a file y* or z.txt, also with .gz" in refusal(find_files, tmp_path, ["y*", "z.txt"])
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
@@ -87,7 +73,5 @@ def test_read_json(file, name):
 )
 def test_read_json_rejects(file, content, message):
     path = file(content, "a.json")
-    with pytest.raises(UserError) as caught:
-        read_json(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
-    assert len(str(caught.value)) < 400
+    found = refusal(read_json, path)
+    assert found.startswith(f"{path}: {message}") and len(found) < 400
