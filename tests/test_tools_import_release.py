@@ -65,11 +65,6 @@ def test_every_variable_of_a_stand_in_has_its_place(network, tmp_path):
 # === With a dataset ===
 
 
-@pytest.fixture
-def dataset(tmp_path):
-    return write_dataset(tmp_path / "prepared")
-
-
 def write_dataset(path, dimension=D):
     """A prepared dataset with as many words as the stand-in."""
     splits = splits_of_release(np.random.default_rng(3), range(2, V + 1), EOS_ID, [(20, 2), (3, 10), (0, 10)])
@@ -84,7 +79,8 @@ def write_dataset(path, dimension=D):
     return path
 
 
-def test_a_run_with_a_dataset_is_scored(dataset, tmp_path):
+def test_a_run_with_a_dataset_is_scored(tmp_path):
+    dataset = write_dataset(tmp_path / "prepared")
     run = import_stand_in(stand_in(tmp_path, network="self_match_net"), tmp_path / "run", data=dataset)
     facts = {"path": str(dataset), "name": "tiny", "eos_id": EOS_ID, "unk_id": UNK_ID, "hashed_words": 0}
     assert run.dataset == {**facts, "text": {"tokenizer": "whitespace", "lower": False}}
@@ -98,7 +94,8 @@ def test_a_run_with_a_dataset_is_scored(dataset, tmp_path):
         assert scores[line] == pytest.approx(float(model(inputs)[0, 0]), abs=1e-5)
 
 
-def test_resume_continues_from_the_releases_step(dataset, tmp_path):
+def test_resume_continues_from_the_releases_step(tmp_path):
+    dataset = write_dataset(tmp_path / "prepared")
     run = import_stand_in(stand_in(tmp_path, network="self_match_net"), tmp_path / "run")
     model, _, _ = restored(run)
     train, training = selection.load_dataset(dataset).splits["train"], selection.Training.of(run.record["training"])

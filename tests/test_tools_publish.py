@@ -1,4 +1,4 @@
-"""`tools.publish`: a run to give away."""
+"""`tools.publish`: a run to give away; `tools.reproduce`: a published model has the scores that its card claims."""
 
 import json
 import re
@@ -6,14 +6,14 @@ import re
 import h5py
 import numpy as np
 import pytest
-from helpers import run_script
+from helpers import ROOT, ran, refusal, run_script
 
-from base.files import UserError
 from data.corpora import smn
 from engine.evaluate import evaluate
 from engine.run import BEST, LAST, METRICS, Run
 from tasks import TASKS
 from tools.publish import halve
+from tools.reproduce import PUBLISHED, compare
 
 
 def publish(run, directory, *flags):
@@ -66,8 +66,7 @@ def test_the_card_says_what_was_measured_from_the_file(published, prepared_readi
 def test_what_half_precision_cannot_hold_is_refused(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("layers/x", data=np.array([1.0, 7e4], "float32"))
-    with pytest.raises(UserError, match="layers/x has values beyond half precision"):
-        halve(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert "layers/x has values beyond half precision" in refusal(halve, tmp_path / "a.h5", tmp_path / "b.h5")
 
 
 def test_a_model_of_selection_has_pairs_to_answer_from(trained_selection, tmp_path):
@@ -78,3 +77,25 @@ def test_a_model_of_selection_has_pairs_to_answer_from(trained_selection, tmp_pa
     lines = smn.read(smn.find_split(tmp_path / "out" / "pairs", "train"))
     found = [(line.label, line.turns, line.response) for line in lines]
     assert found == [(1, ["hi there"], "hello"), (1, ["hi", "how are you"], "fine")]
+
+
+# === Reproducing ===
+
+
+def test_every_published_model_has_a_name():
+    assert sorted(PUBLISHED.values()) == sorted(path.parent.name for path in ROOT.glob("pretrained/*/config.json"))
+
+
+def test_differences_beyond_rounding_are_an_error(capsys):
+    compare({"dev": {"EM": 0.67058, "perplexity": 28.4536}}, {"dev": {"EM": 0.67061, "perplexity": 28.4630}})
+    assert "| dev | perplexity | 28.4536 | 28.4630 |\n" in capsys.readouterr().out
+    claimed, found = {"dev": {"EM": 0.6706, "F1": 0.7664}}, {"dev": {"EM": 0.6712, "F1": 0.7664}}
+    assert "1 of 2 scores differ" in refusal(compare, claimed, found)
+    assert "| dev | EM | 0.6706 | 0.6712 | differs |" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (ROOT.parent / "shared" / "data").exists(), reason="the corpora are not here")
+def test_a_published_model_is_reproduced():
+    done = ran("tools/reproduce.py", "--model=memma")
+    assert "| dev | per_response | 0.6324 | 0.6324 |\n" in done.stdout

@@ -16,11 +16,8 @@ dialog = TASKS["dialog"]
 
 def times(directory):
     """When each file was written last."""
-    return {
-        file: file.stat().st_mtime_ns
-        for file in directory.rglob("*.*")
-        if file.is_file() and file.name != "metrics.json"
-    }
+    files = (file for file in directory.rglob("*.*") if file.is_file() and file.name != "metrics.json")
+    return {file: file.stat().st_mtime_ns for file in files}
 
 
 def test_a_sweep_scores_what_a_dataset_has(swept):
