@@ -1,16 +1,21 @@
-"""The benchmarks: loads, corpora of any size, recall of retrieval."""
+"""The benchmarks: loads, corpora of any size, recall of retrieval, ledgers of operations and parts of a profile."""
 
 import json
 import random
 import threading
 import time
 
+import numpy as np
 import pytest
+import tensorflow as tf
 import uvicorn
 from helpers import import_script, ran
 from test_serving_app import Echo
 
+from benchmarks.ledger import fractions_by_part, ledger_block, training_gflop
 from data.corpora.smn import read
+from models import MODELS
+from models.seq2seq import Seq2SeqConfig
 from serving.app import create_app
 from serving.limits import Limits
 from serving.models import Served
@@ -20,8 +25,7 @@ benchmark, retrieval, scale = (import_script(f"benchmarks.{name}") for name in (
 
 @pytest.fixture(scope="module")
 def client():
-    limits = Limits(max_body_bytes=100_000, timeout_seconds=1.0)
-    app = create_app({"m": Served("m", "1", Echo, {})}, limits)
+    app = create_app({"m": Served("m", "1", Echo, {})}, Limits(timeout_seconds=60.0))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -40,7 +44,8 @@ def body(text="hello"):
 def test_every_request_of_a_load_is_counted(client):
     status, answer = benchmark.ask(client, body("hello"))
     assert (status, json.loads(answer)) == ("200", {"predictions": [{"length": 5, "text": "hello"}]})
-    assert benchmark.closed_loop(client, [body()], 16, seconds=0.3, rng=random.Random(1)) > 50
+    rates = [benchmark.closed_loop(client, [each], 16, 0.3, random.Random(1)) for each in (body(), b"{}")]
+    assert rates[0] > 0 == rates[1]  # the second one is refused
     usage = iter([(123, 7.0), *[(5, 9.5)] * 9]).__next__
     [row], errors = benchmark.open_loop(client, [body(), body("x")], 250.0, 0.7, random.Random(7), usage)
     assert 101 < row["requests"] < 250 and 0 < row["p50_ms"] <= row["p99_ms"] and not errors
@@ -85,3 +90,34 @@ def test_recall_of_true_responses_by_search(trained_selection, prepared, tmp_pat
     train, dev = (retrieval.conversations("smn", prepared.parent / "raw", *of) for of in (("train",), ("dev", 5)))
     in_train = {turn for turns in train for turn in turns}
     assert found["contexts"]["R@100"] <= sum(turns[-1] in in_train for turns in dev) / 5
+
+
+# === Ledgers ===
+
+
+def test_parts_of_a_profile_are_those_of_the_operations_that_ran():
+    x = tf.constant(np.ones((300, 300), "float32"))
+    product = tf.function(lambda: tf.sin(tf.linalg.matmul(x, x)) + tf.gather(x, [0, 1])[0])
+    product()
+    fractions = fractions_by_part(product)
+    assert next(iter(fractions)) == "dense layers" and {"moved memory", "element-wise and sums"} <= {*fractions}
+    assert not {"convolutions", "optimizer"} & {*fractions} and abs(sum(fractions.values()) - 1) < 1e-9
+
+
+def test_the_fraction_is_that_of_needed_arithmetic():
+    def block():
+        tf.reduce_sum(tf.ones((7, 3))).numpy()
+        return 7.5
+
+    row = ledger_block(block, 190.0)
+    assert abs(row["fraction of the limit"] - row["needed GFLOP/s"] / 190.0) < 1e-9
+
+
+def test_a_training_needs_each_product_of_a_real_word_three_times():
+    config = Seq2SeqConfig(vocabulary_size=11, embedding_dim=3, hidden=4, attention="luong_dot")
+    model = MODELS["seq2seq"].build(config)
+    inputs = {"source": np.array([[5, 6, 0]]), "target_in": np.array([[12, 5, 6, 0]])}
+    encoder, decoder, logits = 2 * (3 + 2) * 6, (3 + 4) * 12 + 8 * 4, 4 * 12
+    biases = 2 * 2 * 6, 2 * 12  # Keras's GRU has two in one matrix
+    expected = 2 * (encoder + biases[0]) + 3 * (decoder + biases[1] + logits)
+    assert abs(training_gflop("seq2seq", model.weights, inputs) / 6e-9 - expected) < 1e-6
