@@ -9,10 +9,9 @@ from unittest.mock import Mock
 import pytest
 from absl import flags
 from absl.testing import flagsaver
-from helpers import run_script
+from helpers import refusal, run_script
 
 import serve
-from base.files import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -27,14 +26,12 @@ def check(expected, function, *arguments):
     if isinstance(expected, dict):
         assert function(*arguments) == expected
     else:
-        with pytest.raises(UserError, match=expected):
-            function(*arguments)
+        assert expected in refusal(function, *arguments)
 
 
 def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path, capsys):
     assert serve.found_models() == {}
-    with pytest.raises(UserError, match=r"no trained model in pretrained/ or runs/: train.py trains one"):
-        serve.load_models()
+    assert "no trained model in pretrained/ or runs/: train.py trains one" in refusal(serve.load_models)
     for place in ("pretrained/dam", "runs/dam", "runs/broken", "build/demo/run"):
         shutil.copytree(trained_selection.path, tmp_path / place)
     (tmp_path / "runs" / "unfinished").mkdir()
@@ -43,8 +40,8 @@ def test_without_flags_all_trained_models_are_served(trained_selection, tmp_path
     assert found == {"dam": "pretrained/dam", "broken": "runs/broken", "demo": "build/demo/run"}
     assert set(serve.load_models()) == {"dam", "demo"}
     assert "broken is left out: runs/broken/config.json: expected JSON" in capsys.readouterr().err
-    with flagsaver.flagsaver(run=["a=runs/broken"]), pytest.raises(UserError, match="expected JSON"):
-        serve.load_models()
+    with flagsaver.flagsaver(run=["a=runs/broken"]):
+        assert "expected JSON" in refusal(serve.load_models)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +68,7 @@ def test_an_index_belongs_to_a_model_by_its_name(run, index, expected):
     [
         ([], {"a": (1, 1), "b": (1, 1)}),
         (["2", "b=1:4"], {"a": (2, 2), "b": (1, 4)}),
-        (["x"], "--replicas expects NAME=FEWEST:MOST .* Received: x"),
+        (["x"], "--replicas expects NAME=FEWEST:MOST with 1 <= FEWEST <= MOST. Received: x"),
         (["a=2:"], "--replicas expects NAME=FEWEST:MOST"),
         (["a=3:2"], "FEWEST <= MOST. Received: 3:2"),
         (["c=2"], "there is no model c; there are a, b"),
@@ -85,8 +82,7 @@ def test_ray_gets_the_models_of_the_flags_and_without_it_one_reads_what_to_insta
     cluster = Mock()
     with flagsaver.flagsaver(run=["m=x"], trust_saved_models=True):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-        with pytest.raises(UserError, match=r"pip install -e '\.\[ray\]'"):
-            serve.serve_on_ray(None, None)
+        assert "pip install -e '.[ray]'" in refusal(serve.serve_on_ray, None, None)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
         monkeypatch.setitem(sys.modules, "serving.cluster", cluster)
         serve.serve_on_ray(None, None)
@@ -112,16 +108,11 @@ def test_an_address_that_cannot_be_had_is_noticed_before_models_are_loaded(host)
         ({"timeout_seconds": 5.0, "grace_seconds": 99.0, "allowed_hosts": ["X"]}, (5, 99, {"x"}, "")),
         ({"host": "0.0.0.0"}, (30, 65, {"localhost", socket.gethostname().lower()}, "give --api_key")),
         ({"host": "0.0.0.0", "api_key": "k", "cors_origins": ["https://A.example/"]}, (30, 65, set(), "")),
-        ({"grace_seconds": 3.0}, "--grace_seconds expects at least the 60 of a request. Received: 3"),
     ],
 )
 def test_flags_say_how_long_and_who(given, expected, monkeypatch, capsys):
     monkeypatch.delenv("COLLOQUY_API_KEY", raising=False)
     with flagsaver.flagsaver(**given):
-        if isinstance(expected, str):
-            with pytest.raises(UserError, match=expected):
-                serve.limits_of_flags()
-            return
         limits, access, (timeout, grace, hosts, warning) = serve.limits_of_flags(), serve.access_of_flags(), expected
     assert (limits.timeout_seconds, limits.grace_seconds) == (timeout, grace)
     assert hosts <= access.hosts and "*" not in access.hosts and access.api_key == given.get("api_key")
@@ -129,3 +120,5 @@ def test_flags_say_how_long_and_who(given, expected, monkeypatch, capsys):
     assert warning in capsys.readouterr().err
     monkeypatch.setenv("COLLOQUY_API_KEY", "secret")
     assert serve.access_of_flags().api_key == "secret"
+    with flagsaver.flagsaver(grace_seconds=3.0):
+        assert "--grace_seconds expects at least the 60 of a request. Received: 3" in refusal(serve.limits_of_flags)
