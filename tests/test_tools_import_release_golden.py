@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from helpers import ROOT
-from release import compiled, restored
+from test_tools_import_release import compiled, restored
 
 from engine.run import State
 from tasks import TASKS
@@ -65,13 +65,11 @@ def test_optimizer_state_is_the_checkpoints(golden):
     assert int(model.optimizer.iterations) == step == golden.tensors["loss/Variable"]
 
 
-# How far the weights may end from the release's, as a median; a step moves a weight by up to 1e-3. Adam divides each
-# gradient by its own size, so a rounding shows wherever it sends a tiny gradient elsewhere: another of two nearly equal
-# cells wins a max pooling, or a ReLU opens, on all padded rows at once. From equal weights our gradients are the
-# release's to 1e-4 until such a place is met, in `small` in step 3, in `released` in step 1. There, changing the
-# initial weights by 1e-7 of themselves moves our result by a median of 2.9e-6, and to 1.6e-6 from the release; in
-# float64 our layers end 2.0e-7 from it (`small`: 1.0e-8). A wrong formula shows more: an epsilon of 1e-7 in Adam gives
-# 1.9e-4 (`small_self`: 8e-5).
+# Largest median distance of the weights from the release's; a step moves a weight by up to 1e-3. Adam divides each
+# gradient by its own size, so rounding shows where a tiny gradient takes another path: another of two nearly equal
+# cells wins a max pooling, or a ReLU opens. Until then (`small`: step 3, `released`: step 1) our gradients are the
+# release's to 1e-4. In `released`, changing the initial weights by 1e-7 moves ours by a median of 2.9e-6; in float64
+# they end 2.0e-7 from the release's. A wrong formula shows more: an epsilon of 1e-7 in Adam gives 1.9e-4.
 LARGEST_MEDIAN = {"released": 5e-6}
 
 
