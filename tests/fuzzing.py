@@ -91,9 +91,9 @@ def mutated(draw, content, tokens=TOKENS):
     return bytes(content)
 
 
-def any_json(text):
-    """The JSON of a text with an odd part, maybe with half of a surrogate pair, as bytes."""
-    odd = st.tuples(with_an_odd_part(json.loads(text)), st.sampled_from(["\\ud800", "\\u2028"]))
+def any_json(content):
+    """Some JSON with an odd part, maybe with half of a surrogate pair, as bytes."""
+    odd = st.tuples(with_an_odd_part(json.loads(content)), st.sampled_from(["\\ud800", "\\u2028"]))
     return odd.map(lambda drawn: json.dumps(drawn[0], default=str).replace("\\u2028", drawn[1]).encode())
 
 

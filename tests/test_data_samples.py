@@ -5,6 +5,7 @@ import functools
 import random
 import re
 from itertools import pairwise
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -21,12 +22,7 @@ from tasks import TASKS
 from tasks.selection.prepare import Settings
 
 SEED = 3
-SIZES = {
-    "selection": {"count": 130, "held_out": 17},
-    "dialog": {"count": 53, "held_out": 7},
-    "generation": {"count": 53, "held_out": 7},
-    "reading_comprehension": {"count": 53, "held_out": 7},
-}
+SIZES = {task: {"count": 53, "held_out": 7} for task in SAMPLES} | {"selection": {"count": 130, "held_out": 17}}
 
 
 def contents(directory):
@@ -76,18 +72,15 @@ def test_a_failure_leaves_nothing_half_written(tmp_path):
 
 
 def test_the_demo_prepares_the_sample_as_train_does_without_data(tmp_path, monkeypatch):
-    made = {}
-    monkeypatch.setattr("tasks.selection.task.write_smn", lambda directory: None)
-    monkeypatch.setattr(
-        "tasks.selection.task.prepare", lambda corpus, source, out, settings: made.update(settings.to_json())
-    )
+    prepare = Mock()
+    monkeypatch.setattr("tasks.selection.task.write_smn", Mock())
+    monkeypatch.setattr("tasks.selection.task.prepare", prepare)
     TASKS["selection"].make_sample(tmp_path)
+    made, defaults = prepare.call_args.args[3].to_json(), Settings().to_json()
+    changed = {name: str(value) for name, value in made.items() if value != defaults[name]}
     [command] = re.findall(r"prepare\.py ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text())
-    flags = dict(re.findall(r"--(\w+)=(\S+)", command))
-    assert flags.pop("corpus") == "smn"
-    assert flags.pop("source") == "$(DEMO)/raw" and flags.pop("out") == "$(DEMO)/prepared"
-    defaults = Settings().to_json()
-    assert flags == {name: str(value) for name, value in made.items() if value != defaults[name]}
+    paths = {"source": "$(DEMO)/raw", "out": "$(DEMO)/prepared"}
+    assert dict(re.findall(r"--(\w+)=(\S+)", command)) == {"corpus": "smn", **paths, **changed}
 
 
 # === Wording and world ===

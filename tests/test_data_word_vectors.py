@@ -11,16 +11,7 @@ from test_data_flat_arrays import header, long_header
 
 from data import word_vectors
 from data.vocabulary import Vocabulary
-from data.word_vectors import (
-    append_vectors,
-    complete,
-    load_text_vectors,
-    passes,
-    read_vectors,
-    scale_to_norm,
-    threads,
-    train_word2vec,
-)
+from data.word_vectors import append_vectors, complete, load_text_vectors, read_vectors, scale_to_norm, train_word2vec
 
 D = 7
 TOPICS = (["tea", "milk", "cup", "sugar"], ["kernel", "driver", "boot", "disk"])
@@ -68,9 +59,9 @@ def test_word2vec_counts_epochs_and_leaves_no_file(tmp_path):
 
 
 def test_a_large_text_has_fewer_passes_and_more_threads(monkeypatch):
-    assert [passes(words) for words in (0, 2_500_000, 5_000_000, 10**9)] == [20, 20, 10, 1]
+    assert [word_vectors.passes(words) for words in (0, 2_500_000, 5_000_000, 10**9)] == [20, 20, 10, 1]
     monkeypatch.setattr(word_vectors, "available_cpus", lambda: 3)
-    assert [threads(words) for words in (0, 10_000_000, 10_000_001)] == [1, 1, 3]
+    assert [word_vectors.threads(words) for words in (0, 10_000_000, 10_000_001)] == [1, 1, 3]
 
 
 def test_complete_makes_up_missing_rows():
