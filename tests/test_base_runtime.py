@@ -72,6 +72,10 @@ def test_freed_arrays_return_to_the_system():
     assert memory("RssAnon") - before < 40
 
 
+VERSION_1 = {"cpu,cpuacct/x/cpu.cfs_quota_us": "70000\n", "cpu,cpuacct/x/cpu.cfs_period_us": "10000\n"}
+"""Files of control groups of version 1: seven CPUs."""
+
+
 def machine(root, cgroup, **files):
     """Writes the control groups of a machine below `root`."""
     (root / "proc/self").mkdir(parents=True)
@@ -92,11 +96,7 @@ def machine(root, cgroup, **files):
         ("0::/\n", {"cpu.max": "20000 100000\n"}, 1),
         ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "200000 100000\n"}, 2),
         ("0::/outside/of/the/container\n", {"cpu.max": "500000 100000\n"}, 5),
-        (
-            "9:name=systemd:/x\n2:cpu,cpuacct:/x\n",
-            {"cpu,cpuacct/x/cpu.cfs_quota_us": "70000\n", "cpu,cpuacct/x/cpu.cfs_period_us": "10000\n"},
-            7,
-        ),
+        ("9:name=systemd:/x\n2:cpu,cpuacct:/x\n", VERSION_1, 7),
     ],
 )
 def test_available_cpus_respects_affinity_and_control_groups(tmp_path, monkeypatch, cgroup, files, expected):
@@ -172,16 +172,9 @@ def run_python(program, *arguments, **environment):
     return subprocess.run(command, cwd=ROOT, env=kept | environment, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["train.py", "--workdir=nowhere"],
-        ["serve.py", "--run=some=nowhere"],
-        ["benchmarks/serving.py", "--run=nowhere"],  # most others start a process for each side
-    ],
-)
-def test_scripts_choose_before_tensorflow_loads(arguments):
-    result = run_python(WATCH, *arguments, TF_CPP_MIN_LOG_LEVEL="1")
+@pytest.mark.parametrize("command", ["train.py --workdir=x", "serve.py --run=m=x", "benchmarks/serving.py --run=x"])
+def test_scripts_choose_before_tensorflow_loads(command):
+    result = run_python(WATCH, *command.split(), TF_CPP_MIN_LOG_LEVEL="1")
     assert (result.returncode, result.stdout) == (7, "1 true 1\n"), result.stderr
 
 

@@ -97,7 +97,7 @@ def test_recall_of_true_responses_by_search(trained_selection, prepared, tmp_pat
 
 def test_parts_of_a_profile_are_those_of_the_operations_that_ran():
     x = tf.constant(np.ones((300, 300), "float32"))
-    product = tf.function(lambda: tf.sin(tf.linalg.matmul(x, x)) + tf.gather(x, [0, 1])[0])
+    product = tf.function(lambda: tf.sin(tf.linalg.matmul(x, x)[:7]) + tf.gather(x, [0, 1])[0])  # few sines
     product()
     fractions = fractions_by_part(product)
     assert next(iter(fractions)) == "dense layers" and {"moved memory", "element-wise and sums"} <= {*fractions}
