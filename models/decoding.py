@@ -164,7 +164,7 @@ def _only_allowed(d, t, ids_BKL, logits_BKV, eos_id, unk_id):
     """The logits, float32 `(B, K, W)`: `LOWEST` for words that are not allowed at place `t`, and for the fill."""
     (B, V), (K, L) = (ops.shape(logits_BKV)[0], logits_BKV.shape[-1]), ids_BKL.shape[1:]
     W = V + -V % BLOCK
-    unknown_B1, end_B1 = ops.where(d.allow_unknown, 0, unk_id), ops.where(t >= d.min_length, 0, eos_id)  # 0 never is
+    unknown_B1, end_B1 = ops.where(d.allow_unknown, 0, unk_id), ops.where(t >= d.min_length, 0, eos_id)  # 0: padding
     fixed_BK2 = ops.repeat(ops.concatenate([unknown_B1, end_B1], axis=1)[:, None], K, axis=1)
     words_BKn = ops.concatenate([_repeating(ids_BKL, t, d.block_ngrams[..., None]), fixed_BK2], axis=2)
     places_BKn = W * ops.reshape(ops.arange(B * K), (B, K, 1)) + words_BKn
@@ -172,7 +172,7 @@ def _only_allowed(d, t, ids_BKL, logits_BKV, eos_id, unk_id):
     lowest = ops.full((B * K * words_BKn.shape[-1],), LOWEST)
     flat = ops.scatter_update(ops.reshape(filled_BKW, (-1,)), ops.reshape(places_BKn, (-1, 1)), lowest)
     allowed_BKW = ops.reshape(flat, (B, K, W))
-    if V > L + 3:  # more than those and the words of a reply: one is allowed
+    if V > L + 3:  # at most 3 and the words of a reply are forbidden
         return allowed_BKW
     stuck = ops.max(allowed_BKW, axis=-1, keepdims=True) == LOWEST
     return ops.where(stuck & (ops.arange(W) == eos_id), 0.0, allowed_BKW)  # a reply that cannot go on ends
@@ -193,7 +193,7 @@ def _repeating(ids_BKL, t, n):
 def _best(d, logits_BKV, allowed_BKW, score_BK, length_BK, done_BK):
     """Parents and words of the K best continuations, int32 `(B, K)`, and their log probabilities, float32 `(B, K)`."""
     K, V = logits_BKV.shape[1:]
-    n = min(K, V)  # none is beyond the K best of its own hypothesis
+    n = min(K, V)  # the K best of all are among the K best of each hypothesis
     likely_BKn, words_BKn = _top_words(allowed_BKW, n)
     log_p_BKn = _log_probabilities(logits_BKV, words_BKn)
     goes_on = masked_logits(score_BK[..., None] + log_p_BKn, likely_BKn > LOWEST)
@@ -237,7 +237,7 @@ def _draw(d, logits_BKV, allowed_BKW, noise_BK):
 
 
 def _log_probabilities(logits_BKV, words_BKn):
-    """Those of some words: a softmax is one operation; a word below 1e-37 counts as that."""
+    """Log probabilities of some words, float32 `(B, K, n)`; a probability below 1e-37 counts as 1e-37."""
     p_BKn = ops.take_along_axis(ops.softmax(logits_BKV), words_BKn, axis=2)
     return ops.log(ops.maximum(p_BKn, 1e-37))
 

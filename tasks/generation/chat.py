@@ -1,5 +1,7 @@
 """A chat with a generation model."""
 
+import contextlib
+
 from engine.chat import Chat, Note
 from engine.explain import heat_map
 from models.decoding import Decoding
@@ -23,7 +25,7 @@ class GenerationChat(Chat):
         self.HELP = (ONE_TURN if turns == 1 else SEVERAL_TURNS.format(turns=turns)) + self.HELP
         if reverse_run:
             predictor.rerank_by(reverse_run, reverse_weight)
-            self.HELP += "\n/reverse W      how much the reverse model counts, from 0 to 1"
+            self.HELP += "\n/reverse W      weight of the reverse model's score, from 0 to 1"
 
     def reply(self, text):
         """Yields the reply, and after a beam search a note with all replies and their scores.
@@ -55,9 +57,8 @@ class GenerationChat(Chat):
                 self.said, self.last = [*turns, found["response"]], found
 
     def beam(self, argument=""):
-        if not argument.isdecimal() or not 0 < int(argument) <= 100:
+        if not argument.isdecimal() or not 0 < (beam := int(argument)) <= 100:
             return f"/beam expects a number from 1 to 100. Received: {argument}"
-        beam = int(argument)
         self.predictor.decoding = Decoding(beam=beam, length_penalty=1.0)
         return f"beam of {beam}" if beam > 1 else "greedy search"
 
@@ -70,14 +71,11 @@ class GenerationChat(Chat):
         return f"sampling at temperature {temperature:g}"
 
     def reverse(self, argument=""):
-        try:
-            weight = float(argument)
-        except ValueError:
-            weight = -1.0
-        if not 0 <= weight <= 1:
-            return f"/reverse expects a number from 0 to 1. Received: {argument}"
-        self.predictor.reverse_weight = weight
-        return f"the reverse model counts {weight:g}"
+        with contextlib.suppress(ValueError):
+            if 0 <= (weight := float(argument)) <= 1:
+                self.predictor.reverse_weight = weight
+                return f"the reverse model counts {weight:g}"
+        return f"/reverse expects a number from 0 to 1. Received: {argument}"
 
     def explained(self, details):
         return self.last

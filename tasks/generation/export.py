@@ -54,7 +54,7 @@ def generation_archive(model, vocabulary, text, decoding):
 
         turns       string (B, T)   what was said, the oldest turn first; "" is no turn
      -> replies     string (B, K)   as many as `decoding.beam`, the best first
-        scores      float32 (B, K)  their log probability, by the length penalty where there is one
+        scores      float32 (B, K)  their log probability, divided by the length penalty
 
     `vocabulary` and `text` are those of its dataset. The search runs inside the graph; sampling gives the same
     replies to the same request.

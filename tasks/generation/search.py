@@ -62,8 +62,8 @@ def decoder_of(model, beam, room, sample):
 
 
 def rerank(reverse, sources, ids, scores, weight=0.5):
-    """Sorts replies by `(1 - weight) log p(reply | source) + weight log p(source | reply)`, against dull ones, which
-    answer anything (Li et al. 2016, eq. 13, "MMI-bidi"). The first term is the score of `reply`.
+    """Sorts replies by `(1 - weight) log p(reply | source) + weight log p(source | reply)` (Li et al. 2016, eq. 13,
+    "MMI-bidi"): replies that would answer anything come last. The first term is the score of `reply`.
 
     `reverse` is a model trained with `reverse=true`; the others are the sources of `reply` and its result. Returns the
     ids in the new order, and the sums above.
