@@ -3,6 +3,7 @@
 Shape suffixes:  ... leading axes   P all rows   R unpadded rows   D features
 """
 
+import keras
 from keras import ops
 
 from layers.gradients import with_gradient
@@ -26,11 +27,11 @@ def apply_unpadded(function, x, mask):
     """
     if tuple(mask.shape) != tuple(x.shape[:-1]):
         mask = ops.broadcast_to(mask, ops.shape(x)[:-1])
-    unpad, repad = unpadding(mask, multiple=64)
+    unpad, repad = unpadding(mask)
     return repad(function(unpad(x)))
 
 
-def unpadding(mask, multiple=1):
+def unpadding(mask, multiple=64):
     """`unpad` and `repad` between a padded array and its unpadded rows: gathers, each the gradient of the other.
 
     Autodiff's gradient of a gather, a scatter, takes TensorFlow's CPU eight times as long.
@@ -43,7 +44,7 @@ def unpadding(mask, multiple=1):
         Two functions. `unpad` takes `(..., D)` to `(R, D)`, the unpadded rows in their order. `repad` takes `(R, D)` to
         `(..., D)`, zeros where the padding is.
 
-    >>> unpad, repad = unpadding(np.array([[True, False], [False, True]]))
+    >>> unpad, repad = unpadding(np.array([[True, False], [False, True]]), multiple=1)
     >>> keras.ops.convert_to_numpy(unpad(np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))).ravel().tolist()
     [1.0, 4.0]
     >>> keras.ops.convert_to_numpy(repad(np.array([[1.0], [4.0]]))).ravel().tolist()
@@ -68,3 +69,19 @@ def unpadding(mask, multiple=1):
     unpad = with_gradient(lambda x: (gather(x), spread))
     repad = with_gradient(lambda x: (spread(x), lambda g: zero_padding(gather(g), real_R1)))
     return unpad, repad
+
+
+@keras.saving.register_keras_serializable("colloquy")
+class UnpadInTraining(keras.layers.Layer):
+    """Takes float `(..., D)` and its mask to the unpadded rows, `(R, D)`, in training on TensorFlow, else to itself."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.fast = keras.config.backend() == "tensorflow"
+        self.supports_jit = not self.fast
+
+    def call(self, x, mask, training=None):
+        return unpadding(mask)[0](x) if training and self.fast else x
+
+    def compute_output_shape(self, x_shape, mask_shape=None):
+        return x_shape

@@ -15,6 +15,7 @@ from base.config import Config, Dropout, Positive
 from layers.gradients import Dense
 from layers.masking import mask_from_ids
 from layers.recurrent import RecurrentDecoder, RecurrentEncoder
+from layers.unpadding import UnpadInTraining
 from layers.word_embedding import ReversibleWordEmbedding
 from models.configured import ConfiguredModel
 
@@ -79,7 +80,8 @@ class Seq2Seq(ConfiguredModel):
         target_in: The target one step late, int32 `(B, T)`: `config.vocabulary_size + 1`, then all but its last word.
 
     Returns:
-        Logits of the target's words, float `(B, T, V + 1)`, by id; padding changes no other.
+        Logits of the target's words, float `(B, T, V + 1)`, by id; padding changes no other. In training on TensorFlow
+        those of the unpadded words alone, `(R, V + 1)`, see `layers.unpadding`.
     """
 
     Config = Seq2SeqConfig
@@ -111,6 +113,7 @@ class Seq2Seq(ConfiguredModel):
 
         # === Decoder ===
         x_BTH = drop(decoder(drop(target_words(target_BT)), memory_BSH, mask_BS, states))
+        x_BTH = UnpadInTraining(name="unpad")(x_BTH, mask_from_ids(target_BT))
 
         return {"source": source_BS, "target_in": target_BT}, _logits(c, target_words, last, x_BTH)
 

@@ -118,13 +118,17 @@ def test_drops_in_training_alone(name, settings):
     helpers = HELPERS[name]
     whole, model = helpers.made(), helpers.fresh(**helpers.DROPPING)
     model.set_weights(whole.get_weights())
-    inputs, _ = helpers.batch(model)
-    expected = to_numpy(whole(inputs))
-    np.testing.assert_allclose(to_numpy(model(inputs)), expected, atol=1e-5)
+    inputs, targets = helpers.batch(model)
+    np.testing.assert_allclose(to_numpy(model(inputs)), to_numpy(whole(inputs)), atol=1e-5)
+
+    def losses(model, training):
+        return to_numpy(loss_of(name)(targets, model(inputs, training=training)))
+
+    expected = losses(whole, False)
     keras.utils.set_random_seed(1)
-    first, second = (to_numpy(model(inputs, training=True)) for _ in range(2))
+    first, second = (losses(model, True) for _ in range(2))
     assert np.abs(first - expected).max() > 0.01 and np.abs(first - second).max() > 0.01
-    np.testing.assert_allclose(to_numpy(whole(inputs, training=True)), expected, atol=1e-6)
+    np.testing.assert_allclose(losses(whole, True), expected, atol=1e-6)
 
 
 # === Training ===

@@ -2,10 +2,32 @@
 
 import numpy as np
 import pytest
+from gradients import gradients_of
 from helpers import to_numpy
-from seq2seq_models import batch, fresh, made
+from seq2seq_models import V, batch, fresh, made
 
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
+from tasks.generation.scoring import word_loss
+
+
+@pytest.mark.parametrize("settings", [{}, {"tied_output": True}], ids=str)
+def test_seq2seq_leaves_padding_out_in_training(settings):
+    """The loss and all gradients are those of all logits, which a model that XLA compiles gives in training too."""
+    model = made(**settings)
+    inputs, targets = batch(model, more=3)
+
+    def found(training):
+        return gradients_of(
+            lambda *_: word_loss(targets, model(inputs, training=training)), list(model.trainable_variables)
+        )
+
+    (losses, gradients), (padded_losses, padded_gradients) = found(True), found(False)
+    np.testing.assert_allclose(losses, padded_losses, rtol=1e-5)
+    for gradient, padded in zip(gradients, padded_gradients, strict=True):
+        np.testing.assert_allclose(gradient, padded, atol=1e-5)
+    assert model(inputs, training=True).shape == (64, V + 1)
+    model.jit_compile = True
+    assert model(inputs, training=True).shape == model(inputs).shape == (*targets.shape, V + 1)
 
 
 def tables(model):

@@ -11,7 +11,8 @@ from keras import ops
 
 from data.batching import batches_by_size
 from engine.parallel import results_of
-from layers.masking import mask_from_ids
+from layers.masking import mask_from_ids, zero_padding
+from layers.unpadding import unpadding
 
 WORDS = 2048
 """Words of a batch that is scored, at most, unless one target has more: each has a logit for every known word."""
@@ -20,14 +21,18 @@ WORDS = 2048
 def word_nll(target, logits):
     """The negative log-likelihood of each word in nats, float32 `(B, T)`, 0 for padding.
 
-    `target` is int32 `(B, T)`, 0 = padding, `logits` float `(B, T, V)`.
+    `target` is int32 `(B, T)`, 0 = padding, `logits` float `(B, T, V)`, or those of the unpadded words, `(R, V)`.
 
     >>> logits = np.log(np.array([[[0.125, 0.125, 0.75], [1.0, 1.0, 1.0]]], "float32"))
     >>> [round(float(x), 4) for x in ops.exp(-word_nll(np.array([[2, 0]]), logits))[0]]
     [0.75, 1.0]
     """
-    nll = ops.sparse_categorical_crossentropy(target, ops.cast(logits, "float32"), from_logits=True)
-    return ops.where(mask_from_ids(target), nll, 0.0)
+    mask, logits = mask_from_ids(target), ops.cast(logits, "float32")
+    if len(logits.shape) == 3:
+        return zero_padding(ops.sparse_categorical_crossentropy(target, logits, from_logits=True), mask)
+    unpad, repad = unpadding(mask)
+    words_R = unpad(target[..., None])[:, 0]
+    return repad(ops.sparse_categorical_crossentropy(words_R, logits, from_logits=True)[:, None])[..., 0]
 
 
 def word_loss(target, logits):
