@@ -3,8 +3,9 @@
 import keras
 import numpy as np
 from helpers import randomised, to_numpy
-from reference import cnn_in_loops, flow_in_loops, highway_in_loops, log_softmax, self_attention_in_loops, softmax
-from reference_recurrent import bilstm_in_loops, dynamic_in_loops
+from reference import cnn_in_loops, flow_in_loops, highway_in_loops, self_attention_in_loops
+from reference_recurrent import bilstm_in_loops, dynamic_in_loops, log_softmax, softmax
+from seq2seq_models import padded
 
 from models.bidaf import BiDAF, BiDAFConfig
 
@@ -42,18 +43,12 @@ def made(**settings):
     return randomised(fresh(**settings), 1, 0.4)
 
 
-def padded(lists, width=0):
-    width = max(width, *map(len, lists))
-    return np.array([[*each] + [0] * (width - len(each)) for each in lists], "int32")
-
-
 def batch(model, rows=(0, 1, 2), more=0):
     """Inputs and targets of some examples, with `more` padding than they need."""
     words, characters = zip(*TOKENS, strict=True)
     contexts, queries, spans = zip(*(EXAMPLES[row] for row in rows), strict=True)
-    inputs = {"words": np.array(words, "int32"), "characters": padded(characters, 9 + more)}
-    inputs |= {"context": padded(contexts, max(map(len, contexts)) + more)}
-    inputs |= {"query": padded(queries, max(map(len, queries)) + more)}
+    inputs = {"words": np.array(words, "int32"), "characters": padded(characters, more)}
+    inputs |= {"context": padded(contexts, more), "query": padded(queries, more)}
     return inputs, np.array(spans, "int32")[:, None]
 
 

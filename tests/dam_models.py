@@ -4,16 +4,9 @@ import functools
 import typing
 
 import numpy as np
+import reference as ref
 from helpers import set_random_weights
-from reference import (
-    aggregate_in_loops,
-    block_in_loops,
-    block_weights,
-    cosine_of_words,
-    cross_match_in_loops,
-    sigmoid,
-    signal_in_loops,
-)
+from reference_recurrent import sigmoid
 
 from models.dam import DAM, DAMConfig, LexicalMatchConfig, release_settings
 
@@ -112,13 +105,13 @@ def _logit_in_loops(turns, response, model):
         ids = [id if id <= V else c.unknown_id for id in ids]
         x = layer("word_embedding").embeddings.numpy().astype("float64")[np.array(ids, int)]
         if c.positional:
-            signal = signal_in_loops(len(ids), c.embedding_dim, 10.0)
+            signal = ref.signal_in_loops(len(ids), c.embedding_dim, 10.0)
             x = x + layer("positional").weight_K.numpy()[: len(ids), None] * signal
         pairs = np.outer(ids, ids) > 0 if release else None
         found = [x]
         for l in range(max(levels)):
-            w = block_weights(layer(f"self_attention_{l}"))
-            found.append(block_in_loops(*[found[-1]] * 3, w, pairs=pairs))
+            w = ref.block_weights(layer(f"self_attention_{l}"))
+            found.append(ref.block_in_loops(*[found[-1]] * 3, w, pairs=pairs))
         return found
 
     K, J = max(len(ids) for ids in turns), len(response)
@@ -135,17 +128,17 @@ def _logit_in_loops(turns, response, model):
                     channels.append(np.array([[u @ r for r in R[l]] for u in U[l]]))
                 else:
                     match = layer(f"cross_match_{l}")
-                    channels.append(cross_match_in_loops(U[l], R[l], match, pairs))
+                    channels.append(ref.cross_match_in_loops(U[l], R[l], match, pairs))
         for channel, M in enumerate(channels):
             image[t, : len(ids), :, channel] = M.reshape(len(ids), J)
         mask[t, : len(ids)] = True
     if c.response_rows:
         image, mask = np.swapaxes(image, 1, 2), np.swapaxes(mask, 1, 2)
     divisor = c.match_divisor or np.sqrt(c.embedding_dim)
-    logit = aggregate_in_loops(image, mask, layer("aggregation"), 1 / divisor, release)
+    logit = ref.aggregate_in_loops(image, mask, layer("aggregation"), 1 / divisor, release)
     if not c.lexical:
         return logit
-    return logit + cosine_of_words([id for ids in turns for id in ids], response, layer("lexical_match"))
+    return logit + ref.cosine_of_words([id for ids in turns for id in ids], response, layer("lexical_match"))
 
 
 def loss_in_loops(logits):

@@ -3,36 +3,26 @@
 import functools
 
 import numpy as np
+import reference as ref
 from helpers import randomised
-from reference import (
-    distances_in_loops,
-    hop_in_loops,
-    join_in_loops,
-    log_softmax,
-    ordered_in_loops,
-    point_in_loops,
-    seen_in_loops,
-    sum_in_loops,
-)
-from reference_recurrent import sentence_in_loops
+from reference_recurrent import log_softmax, sentence_in_loops
 
-from data.sequences import Sequences, stack
+from data.vocabulary import Vocabulary
 from models import MODELS
-from tasks.dialog.data import DialogSplit, Sentences
+from tasks.dialog.data import DialogSplit, World
 
 NAMES = ("memma", "entity-memma", "memn2n", "memr", "supervised-embeddings")
 DROPPING = {"dropout": 0.5}
 
-V, D, R, E, Y, C = 31, 14, 3, 11, 2, 13  # words, features, turn distances, entities, types, candidates
-MAX_WORDS = 7
+V, D, R, E, C = 31, 14, 3, 11, 13  # words, features, turn distances, entities, candidates
 SMALL = {"embedding_dim": D, "time_limit": R}
 
 # === A small world ===
-# The last E words are the entities: the first 7 of type 0, the others of type 1. Those of type 0 are read as one.
+# The last E words are the entities: the first 9 of type 0, the others of type 1. Those of type 0 are read as one.
 
 
 def type_of(entity):
-    return 0 if entity < 7 else 1
+    return 0 if entity < 9 else 1
 
 
 def entities_in(words):
@@ -40,21 +30,29 @@ def entities_in(words):
 
 
 def typed(words):
-    return [V + 1 if word in range(V - E + 1, V - E + 8) else word for word in words]
-
-
-def sentences_of(lists):
-    """`Sentences` of lists of ids."""
-    mentioned = [[entity + 1 for entity in entities_in(words)] for words in lists]
-    return Sentences(*map(Sequences.of, (lists, [typed(words) for words in lists], mentioned)))
+    return [V + 1 if word in range(V - E + 1, V - E + 10) else word for word in words]
 
 
 @functools.cache
 def candidates():
     """Lists of ids: the first has one word, the next two entities of one type, the third no entity."""
     rng = np.random.default_rng(11)
-    some = [rng.integers(1, V + 1, rng.integers(2, 6)).tolist() for _ in range(C - 3)]
+    some = [rng.integers(3, V + 1, rng.integers(2, 6)).tolist() for _ in range(C - 3)]
     return [[4], [V - 10, 3, V - 9], [5, 6, 7], *some]
+
+
+@functools.cache
+def world():
+    names = [f"word{id}" for id in range(3, V + 1)]
+    vocabulary = Vocabulary(("_EOS_", "_UNK_", *names))
+    texts = [" ".join(map(vocabulary.word, ids)) for ids in candidates()]
+    entities = [(name, f"type{type_of(entity)}", "knowledge") for entity, name in enumerate(names[-E:])]
+    return World(vocabulary, texts, [], entities)
+
+
+def encode(lists):
+    """`Sentences` of lists of ids."""
+    return world().encode([[world().vocabulary.word(id) for id in ids] for ids in lists])
 
 
 # Speakers of each dialog: 1 user, 2 bot, 3 knowledge. The first turn of two of them has no history.
@@ -65,21 +63,18 @@ ANSWERS = ([3, 7, 12, 0, 5], [3, 9], [1])
 @functools.cache
 def texts():
     """Three dialogs of 5, 2 and 1 turns, of sentences of 1 to 7 words: lists of lists of ids."""
-    rng = np.random.default_rng(0)
-    found = [
-        [rng.integers(1, V + 1, rng.integers(1, n)).tolist() for _ in s]
-        for n, s in zip((8, 5, 3), SPEAKERS, strict=True)
-    ]
+    rng, longest = np.random.default_rng(0), zip((8, 5, 3), SPEAKERS, strict=True)
+    found = [[rng.integers(3, V + 1, rng.integers(1, n)).tolist() for _ in says] for n, says in longest]
     found[1][1] = found[1][3] = found[0][5]  # a sentence that is said again
     return found
 
 
-def split_of(texts, speakers=SPEAKERS, turns=None, encode=None):
-    """Dialogs of some texts; turns are where the user speaks, unless they are given."""
+def split_of(texts, speakers=SPEAKERS, encode=encode):
+    """Dialogs of some texts; turns are where the user speaks."""
     distinct = sorted({tuple(words) for dialog in texts for words in dialog})
     dialogs = []
     for b, (dialog, says) in enumerate(zip(texts, speakers, strict=True)):
-        places = [m for m, speaker in enumerate(says) if speaker == 1] if turns is None else turns[b]
+        places = [m for m, speaker in enumerate(says) if speaker == 1]
         dialogs.append(
             {
                 "sentences": [distinct.index(tuple(words)) for words in dialog],
@@ -89,7 +84,7 @@ def split_of(texts, speakers=SPEAKERS, turns=None, encode=None):
                 "answers": ANSWERS[b][: len(places)],
             }
         )
-    return DialogSplit((encode or sentences_of)([list(words) for words in distinct]), dialogs)
+    return DialogSplit(encode([list(words) for words in distinct]), dialogs)
 
 
 @functools.cache
@@ -107,48 +102,16 @@ def real(logits, row):
     return logits[: len(ANSWERS[row])]
 
 
-def match_groups():
-    members, types, of_candidates = [], [], []
-    for words in candidates():
-        of_candidates.append([])
-        for y in range(Y):
-            group = [e + 1 for e in sorted(set(entities_in(words))) if type_of(e) == y]
-            if group:
-                members.append(group)
-                types.append(y)
-                of_candidates[-1].append(len(members))
-    return stack(members), np.array(types), stack(of_candidates)
-
-
 def config(name, **settings):
-    (members, _, of_candidates), entities = match_groups(), sentences_of(candidates()).entities
-    sizes = {
-        "vocabulary_size": V,
-        "max_words": MAX_WORDS,
-        "candidates": (C, sum(map(len, candidates()))),
-        "entities": E,
-        "types": Y,
-        "candidate_entities": stack(entities.lists()).shape,
-        "match_groups": members.shape,
-        "match_candidates": of_candidates.shape,
-    }
     hops = {} if name == "supervised-embeddings" else {"hops": 2}
     heads = {"heads": 2} if name.endswith("memma") else {}
-    return MODELS[name].config(**{**sizes, **SMALL, **hops, **heads, **settings})
+    return MODELS[name].config(**{**world().config_fields, "max_words": 7, **SMALL, **hops, **heads, **settings})
 
 
 def fresh(name, **settings):
     """A model as it starts, with the candidates."""
     model = MODELS[name].build(config(name, **settings))
-    words = [typed(x) if name == "entity-memma" else x for x in candidates()]
-    model.get_layer("candidate_words").set_weights([np.concatenate(words)])
-    model.get_layer("candidate_rows").set_weights([np.repeat(np.arange(C), [len(x) for x in words])])
-    layers = {layer.name: layer for layer in model.layers}
-    if "match_types" in layers:
-        layers["match_types"].set_weights([layers["match_types"].type_YD.numpy(), *match_groups()])
-    if "entity_pointer" in layers:
-        kernel = layers["entity_pointer"].kernel_DND.numpy()
-        layers["entity_pointer"].set_weights([kernel, stack(sentences_of(candidates()).entities.lists())])
+    world().put_into(model)
     return model
 
 
@@ -170,18 +133,18 @@ def in_loops(model, name, row):
     if name == "entity-memma":
         said, offered = [typed(words) for words in said], [typed(words) for words in offered]
     both = layer("bag_of_words" if name.endswith("memma") else "candidate_embedding")
-    candidate_vectors = [sum_in_loops(words, both) for words in offered]
+    candidate_vectors = [ref.sum_in_loops(words, both) for words in offered]
     encode = {"memn2n": "memory_embedding", "supervised-embeddings": "conversation_embedding"}.get(name, "bag_of_words")
     if name == "memr":
         x = [sentence_in_loops(words, layer("sentence_gru")) for words in said]
     elif getattr(c, "encoding", "sum") == "sum":
-        x = [sum_in_loops(words, layer(encode)) for words in said]
+        x = [ref.sum_in_loops(words, layer(encode)) for words in said]
     else:
-        x = [ordered_in_loops(words, layer(encode)) for words in said]
+        x = [ref.ordered_in_loops(words, layer(encode)) for words in said]
         if name.endswith("memma"):  # candidates are sums without positions
             candidate_vectors = [both.embeddings.numpy()[words].sum(axis=0) for words in offered]
-    before, seen = seen_in_loops(speakers, turns), seen_in_loops(speakers, turns, including_turn=True)
-    distances = distances_in_loops(dialog["times"], turns, R)
+    before, seen = ref.seen_in_loops(speakers, turns), ref.seen_in_loops(speakers, turns, including_turn=True)
+    distances = ref.distances_in_loops(dialog["times"], turns, R)
 
     logits = np.zeros((len(turns), C))
     for t, place in enumerate(turns):
@@ -196,18 +159,18 @@ def in_loops(model, name, row):
         for hop in range(getattr(c, "hops", 0)):
             attend = layer(f"attention_{hop}" if name.endswith("memma") else "attention")
             assert attend.divisor == (1 if not name.endswith("memma") else D if c.divisor == "dimension" else D**0.5)
-            o = hop_in_loops(u[None], (latest + times)[None], before[None, t], attend)[0][0]
+            o = ref.hop_in_loops(u[None], (latest + times)[None], before[None, t], attend)[0][0]
             if not name.endswith("memma"):
                 o = o @ layer("output_projection").kernel.numpy()
             join = layer(f"shortcut_{hop}")
             gate = c.gate if name.endswith("memma") else "sigmoid"
             kind = "gated" if getattr(c, "gated", False) else getattr(c, "shortcut", "identity")
             assert join.kind == kind and (kind != "gated" or join.activation == gate)
-            u = join_in_loops(o, u, join)
+            u = ref.join_in_loops(o, u, join)
             if getattr(c, "memory", "sentences") == "latest":
                 upto = np.tri(len(x), dtype=bool)
-                read, _ = hop_in_loops(latest, np.array([latest] * len(x)), upto, attend)
-                latest = np.array([join_in_loops(*each, join) for each in zip(read, latest, strict=True)])
+                read, _ = ref.hop_in_loops(latest, np.array([latest] * len(x)), upto, attend)
+                latest = np.array([ref.join_in_loops(*each, join) for each in zip(read, latest, strict=True)])
         if name.endswith("memma") and c.hops:
             u = start + u  # eq. 15
         if name == "supervised-embeddings":
@@ -219,7 +182,7 @@ def in_loops(model, name, row):
                 bits = {type_of(e) for e in entities_in(candidates()[i]) if e in mentioned}
                 logits[t, i] += sum(u @ layer("match_types").type_YD.numpy()[y] for y in bits)
         if name == "entity-memma":
-            scores = point_in_loops(u, memory, seen[t], mentions, layer("entity_pointer"))
+            scores = ref.point_in_loops(u, memory, seen[t], mentions, layer("entity_pointer"))
             logits[t] += [sum(scores[e] for e in entities_in(words)) for words in candidates()]
     return logits
 

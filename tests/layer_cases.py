@@ -148,11 +148,8 @@ def cross(**settings):
 
 def aggregation(**settings):
     mask = np.broadcast_to(real(B, T, 2, S)[..., None] & real(B, 1, 1, 1, J), (B, T, 2, S, J))
-    matches = [floats(B, T, 2, S, J, seed=seed) * mask for seed in range(3)]
-    tables = {"b3": [0.3]}
-    return case(
-        MatchAggregation, 2, J, (5, 3), 1.5, inputs={"matches": matches, "cell_mask": mask}, tables=tables, **settings
-    )
+    inputs = {"matches": [floats(B, T, 2, S, J, seed=seed) * mask for seed in range(3)], "cell_mask": mask}
+    return case(MatchAggregation, 2, J, (5, 3), 1.5, inputs=inputs, tables={"b3": [0.3]}, **settings)
 
 
 def decoder(attention, **settings):
@@ -160,20 +157,15 @@ def decoder(attention, **settings):
     count = settings.get("layers", 1) * STATES[settings.get("cell", "gru")]
     states = [floats(B, D, seed=seed) for seed in range(count)]
     inputs = {"y": floats(B, T, E), "memory": floats(B, S, size, seed=1), "mask": real(B, S), "states": states}
-    pads = {"memory": [1], "mask": [1]}
-    return case(
-        RecurrentDecoder, inputs=inputs, pads=pads, masks={"memory": "mask"}, units=D, attention=attention, **settings
-    )
+    own = {"pads": {"memory": [1], "mask": [1]}, "masks": {"memory": "mask"}}
+    return case(RecurrentDecoder, inputs=inputs, units=D, attention=attention, **own, **settings)
 
 
 def memory(timed, **settings):
     inputs = {"query": floats(B, T, 3 * D), "memory": floats(B, S, 3 * D, seed=1), "mask": real(B, T, S)}
     pads = {"memory": [1], "mask": [2]}
     if timed:
-        inputs |= {
-            "time_vectors": floats(J, 3 * D, seed=2),
-            "distances": np.eye(J, dtype="float32")[numbers(J, B, T, S)],
-        }
+        inputs |= {"time_vectors": floats(J, 3 * D, seed=2), "distances": DISTANCES}
         pads["distances"] = [2]
     return case(MemoryAttention, inputs=inputs, pads=pads, divisor=3.0, **settings)
 
@@ -183,9 +175,12 @@ SENTENCES = {"state": floats(B, T, D), "mentions": numbers(2, B, S, E).astype("u
 POINTED = {"state": floats(B, T, D), "sentences": floats(B, S, D, seed=1), "seen": real(B, T, S)}
 POINTED |= {"mentions": SENTENCES["mentions"], "time_vectors": floats(J, D, seed=2)}
 POINTED["distances"] = DISTANCES
+POINTED_PADS = {"sentences": [1], "seen": [2], "mentions": [1], "distances": [2]}
+JOINED = {"output": floats(B, D), "state": floats(B, D, seed=1)}
 HISTORY = {"times": numbers(T, B, D), "turns": numbers(D, B, S)}
-WORDS = {"x": floats(B, S, D), "mask": real(B, S)}
-OWN = {"pads": {"x": [1], "mask": [1]}, "masks": {"x": "mask"}}
+SPOKEN = {"x": floats(B, S, D), "speakers": numbers(4, B, S)}
+SENTENCE = {"inputs": {"ids": ids(B, S)}, "pads": {"ids": [0, 1]}}
+WORDS = {"inputs": {"x": floats(B, S, D), "mask": real(B, S)}, "pads": {"x": [1], "mask": [1]}, "masks": {"x": "mask"}}
 LEXICAL = {"context": ids(B, T, S), "responses": ids(B, J, D, seed=1)}
 IDF = {"idf": np.linspace(0.1, 2.0, V + 1)}
 STEMS = IDF | {"stem": np.append(0, numbers(V, V) + 1)}
@@ -204,31 +199,19 @@ CASES = {
         for kind in ("none", "interleaved", "halves")
     },
     "BagOfWords, frozen": case(BagOfWords, V, D, S, inputs={"ids": ids(B, S)}, trainable=False),
-    "BiLSTM": case(BiLSTM, J, inputs=WORDS, **OWN),
-    "BiLSTM, loop": case(BiLSTM, J, False, inputs=WORDS, **OWN),
-    "CharacterCNN": case(CharacterCNN, V, T, J, 2, 0.3, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}),
+    "BiLSTM": case(BiLSTM, J, **WORDS),
+    "BiLSTM, loop": case(BiLSTM, J, False, **WORDS),
+    "CharacterCNN": case(CharacterCNN, V, T, J, 2, 0.3, **SENTENCE),
     "CrossMatch": cross(),
     "Dense": case(Dense, J, inputs={"x": floats(B, T, D)}, activation="tanh"),
-    "DynamicBiLSTM": case(
-        DynamicBiLSTM,
-        T,
-        inputs={**flow().inputs},
-        pads={name: [1] for name in flow().inputs},
-        masks={"context": "context_mask", "query": "query_mask"},
-    ),
+    "DynamicBiLSTM": case(DynamicBiLSTM, T, inputs=flow().inputs, pads=flow().pads, masks=flow().masks),
     "EntityPointer": case(
-        EntityPointer,
-        (J, 2),
-        inputs=POINTED,
-        pads={"sentences": [1], "seen": [2], "mentions": [1], "distances": [2]},
-        tables={"entity_CK": numbers(E + 1, J, 2)},
+        EntityPointer, (J, 2), inputs=POINTED, pads=POINTED_PADS, tables={"entity_CK": numbers(E + 1, J, 2)}
     ),
     "Highway": case(Highway, inputs={"x": floats(B, T, D)}),
     "IdTable": case(IdTable, (J, 2), inputs={"x": floats(B)}, tables={"ids": numbers(V, J, 2)}),
     "LayerNorm": case(LayerNorm, inputs={"x": floats(B, T, D)}, epsilon=0.1),
-    "LexicalMatch": case(
-        LexicalMatch, V, 2, 1.5, 1.7, inputs=LEXICAL, pads={"context": [1, 2], "responses": [1, 2]}, tables=IDF
-    ),
+    "LexicalMatch": case(LexicalMatch, V, 2, 1.5, 1.7, inputs=LEXICAL, pads={x: [1, 2] for x in LEXICAL}, tables=IDF),
     "LexicalMatch, stems": case(LexicalMatch, V, 2, stems=True, inputs=LEXICAL, pads={"context": [2]}, tables=STEMS),
     "MatchAggregation": aggregation(),
     "MatchAggregation, release": aggregation(masking="release"),
@@ -237,33 +220,20 @@ CASES = {
     ),
     "MemoryAttention": memory(True, heads=3),
     "MemoryAttention, plain": memory(False, projected=False),
-    "OrderedWords, position": case(OrderedWords, V, D, J, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}),
-    "OrderedWords, attention": case(
-        OrderedWords, V, 3 * D, J, "attention", 3, False, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}
-    ),
+    "OrderedWords, position": case(OrderedWords, V, D, J, **SENTENCE),
+    "OrderedWords, attention": case(OrderedWords, V, 3 * D, J, "attention", 3, False, **SENTENCE),
     "PositionalEncoding": case(PositionalEncoding, J, inputs={"x": floats(B, T, S, D)}, pads={"x": [2]}),
-    **{
-        f"RecurrentEncoder {cell} {merge}": case(
-            RecurrentEncoder, cell, 2 * D, 2, True, merge, 0.3, inputs=WORDS, **OWN
-        )
-        for cell, merge in (("gru", "concat"), ("lstm", "sum"))
-    },
-    "RecurrentEncoder, one way": case(RecurrentEncoder, "lstm", J, bidirectional=False, inputs=WORDS, **OWN),
+    "RecurrentEncoder gru concat": case(RecurrentEncoder, "gru", 2 * D, 2, True, "concat", 0.3, **WORDS),
+    "RecurrentEncoder lstm sum": case(RecurrentEncoder, "lstm", 2 * D, 2, True, "sum", 0.3, **WORDS),
+    "RecurrentEncoder, one way": case(RecurrentEncoder, "lstm", J, bidirectional=False, **WORDS),
     **{f"RecurrentDecoder {kind}": decoder(kind) for kind in ("none", *BEFORE, *AFTER)},
     "RecurrentDecoder lstm, all": decoder("additive", cell="lstm", output="all", dropout=0.3),
     "ReversibleWordEmbedding": case(ReversibleWordEmbedding, V, D, inputs={"inputs": floats(B, T, D), "scored": V}),
-    "SelfAttention": case(SelfAttention, inputs=WORDS, counts="mask", **OWN),
-    "SentenceGRU": case(SentenceGRU, V, D, inputs={"ids": ids(B, S)}, pads={"ids": [0, 1]}),
+    "SelfAttention": case(SelfAttention, counts="mask", **WORDS),
+    "SentenceGRU": case(SentenceGRU, V, D, **SENTENCE),
     "SentenceGRU, frozen": case(SentenceGRU, V, D, False, inputs={"ids": ids(B, S)}),
-    **{
-        f"Shortcut {kind}": case(
-            Shortcut, kind, "sigmoid", inputs={"output": floats(B, D), "state": floats(B, D, seed=1)}
-        )
-        for kind in KINDS
-    },
-    "SpeakerFeature": case(
-        SpeakerFeature, inputs={"x": floats(B, S, D), "speakers": numbers(4, B, S)}, pads={"x": [1], "speakers": [1]}
-    ),
+    **{f"Shortcut {kind}": case(Shortcut, kind, "sigmoid", inputs=JOINED) for kind in KINDS},
+    "SpeakerFeature": case(SpeakerFeature, inputs=SPOKEN, pads={"x": [1], "speakers": [1]}),
     "TimeFeature": case(TimeFeature, 2, D, inputs=HISTORY, pads={"times": [1], "turns": [1]}),
     "WordEmbedding": case(WordEmbedding, V + 1, D, inputs={"ids": ids(B, T, S)}),
 }

@@ -5,7 +5,7 @@ import math
 
 import keras
 import numpy as np
-from reference_recurrent import sigmoid
+from reference_recurrent import float64, sigmoid, softmax
 
 from layers.match_aggregation import pooled_size
 
@@ -14,22 +14,18 @@ from layers.match_aggregation import pooled_size
 
 def signal_in_loops(length, dimension, max_timescale):
     half = dimension // 2
-    rows = []
+    scales, signal = [max_timescale ** (i / max(half - 1, 1)) for i in range(half)], np.zeros((length, dimension))
     for p in range(length):
-        scales = [max_timescale ** (i / max(half - 1, 1)) for i in range(half)]
-        row = [math.sin(p / s) for s in scales] + [math.cos(p / s) for s in scales]
-        rows.append(row + [0.0] * (dimension - 2 * half))
-    return np.reshape(rows, (length, dimension))
+        signal[p, : 2 * half] = [math.sin(p / s) for s in scales] + [math.cos(p / s) for s in scales]
+    return signal
 
 
 def positions_in_loops(length, d):
     """MEMMA's equations 6 and 7, Vaswani et al. 2017, section 3.5: `pos` is the word's place, `d` is `d_model`."""
     PE = np.zeros((length, d))
-    for pos in range(length):
-        for k in range(d):
-            i = k // 2
-            angle = pos / 10000 ** (2 * i / d)
-            PE[pos, k] = math.sin(angle) if k == 2 * i else math.cos(angle)
+    for pos, k in np.ndindex(length, d):
+        angle = pos / 10000 ** (k // 2 * 2 / d)
+        PE[pos, k] = math.cos(angle) if k % 2 else math.sin(angle)
     return PE
 
 
@@ -57,9 +53,7 @@ def block_in_loops(Q, K, V, w, epsilon=1e-6, pairs=None):
         logits = [q @ k / np.sqrt(len(q)) for k in K]
         if pairs is not None:
             logits = [x if pairs[i][j] else 1.0 - 2.0**32 for j, x in enumerate(logits)]
-        weights = [np.exp(x - max(logits)) for x in logits]
-        v_att = sum((a / sum(weights) * v for a, v in zip(weights, V, strict=True)), 0 * q)
-        x = norm_in_loops(v_att + q, w["attention_norm"], epsilon)
+        x = norm_in_loops(softmax(logits) @ V + q, w["attention_norm"], epsilon)
         ffn = np.maximum(0, x @ w["W1"] + w["b1"]) @ w["W2"] + w["b2"]
         output.append(norm_in_loops(ffn + x, w["ffn_norm"], epsilon))
     return np.reshape(output, np.shape(Q))
@@ -91,10 +85,8 @@ def max_pool_in_loops(x, mask, size):
     shape = [math.ceil(n / size) for n in x.shape[:3]]
     pooled, pooled_mask = np.zeros((*shape, x.shape[3])), np.zeros(shape, bool)
     for window in itertools.product(*map(range, shape)):
-        cells = itertools.product(
-            *(range(w * size, min((w + 1) * size, n)) for w, n in zip(window, x.shape, strict=False))
-        )
-        real = [x[cell] for cell in cells if mask[cell]]
+        axes = (range(w * size, min((w + 1) * size, n)) for w, n in zip(window, x.shape, strict=False))
+        real = [x[cell] for cell in itertools.product(*axes) if mask[cell]]
         if real:
             pooled[window], pooled_mask[window] = np.max(real, axis=0), True
     return pooled, pooled_mask
@@ -106,9 +98,8 @@ def same_max_pool_in_loops(x):
     front = [(3 * s - n) // 2 for s, n in zip(shape, x.shape, strict=False)]
     pooled = np.zeros((*shape, x.shape[3]))
     for window in np.ndindex(*shape):
-        axes = (
-            range(max(0, 3 * w - f), min(n, 3 * w - f + 3)) for w, f, n in zip(window, front, x.shape, strict=False)
-        )
+        begins = (3 * w - f for w, f in zip(window, front, strict=True))
+        axes = (range(max(0, begin), min(n, begin + 3)) for begin, n in zip(begins, x.shape, strict=False))
         pooled[window] = np.max([x[cell] for cell in itertools.product(*axes)], axis=0)
     return pooled
 
@@ -145,19 +136,6 @@ def cosine_of_words(context, response, layer):
 # === BiDAF (Seo et al. 2017) ===
 
 
-def softmax(x):
-    powers = np.exp(x - np.max(x))
-    return powers / powers.sum()
-
-
-def log_softmax(x):
-    return x - np.max(x) - np.log(np.exp(x - np.max(x)).sum())
-
-
-def float64(*weights):
-    return [np.asarray(weight, "float64") for weight in weights]
-
-
 def cnn_in_loops(ids, layer):
     """The vector of one word without padding."""
     table, kernel, bias = float64(*layer.get_weights())
@@ -187,12 +165,10 @@ def flow_in_loops(H, U, layer):
         return weights[0].ravel() @ x if weights else 0.0
 
     S = np.array([[alpha(np.concatenate([h, u, h * u])) for u in U] for h in H])
-    b = softmax(S.max(axis=1))
-    h_tilde = sum(b[t] * H[t] for t in range(len(H)))
+    h_tilde = softmax(S.max(axis=1)) @ H
     rows = []
     for t, h in enumerate(H):
-        a = softmax(S[t]) if layer.c2q else np.full(len(U), 1 / len(U))
-        u_tilde = sum(a[j] * U[j] for j in range(len(U)))
+        u_tilde = softmax(S[t]) @ U if layer.c2q else U.mean(axis=0)
         rows.append(np.concatenate([h, u_tilde, h * u_tilde] + [h * h_tilde] * layer.q2c))
     return np.maximum(rows @ W_G + b_G, 0) if layer.fusion == "mlp" else np.array(rows)
 
@@ -202,9 +178,9 @@ def self_attention_in_loops(m, layer):
     w, W, b = float64(*layer.get_weights())
     rows = []
     for t, m_t in enumerate(m):
-        others = [m_k for k, m_k in enumerate(m) if k != t]
+        others = np.delete(m, t, axis=0)
         scores = [w.ravel() @ np.concatenate([m_t, m_k, m_t * m_k]) for m_k in others]
-        taken = sum((a * m_k for a, m_k in zip(softmax(scores) if others else [], others, strict=True)), 0 * m_t)
+        taken = softmax(scores) @ others
         rows.append(m_t + np.concatenate([m_t, taken, m_t * taken]) @ W + b)
     return np.array(rows)
 
@@ -214,7 +190,7 @@ def self_attention_in_loops(m, layer):
 
 def sum_in_loops(ids, layer):
     """One sentence, word by word; the first real word has position 0, the next 1, and so on."""
-    table = layer.embeddings.numpy().astype("float64")
+    [table] = float64(layer.embeddings)
     signal = positions_in_loops(layer.max_words, layer.dimension)
     if layer.positions == "halves":
         signal = 0.1 * signal_in_loops(layer.max_words, layer.dimension, 1e4)
@@ -231,7 +207,7 @@ def sum_in_loops(ids, layer):
 
 def ordered_in_loops(ids, layer):
     """`layers.ordered_words` of one sentence, word by word."""
-    table, d, heads = layer.embeddings.numpy().astype("float64"), layer.dimension, layer.heads
+    [table], d, heads = float64(layer.embeddings), layer.dimension, layer.heads
     words = [table[id] for id in ids if id]
     J, x = len(words), np.zeros(d)
     if layer.encoding == "position":
@@ -241,26 +217,20 @@ def ordered_in_loops(ids, layer):
         return x
     signal = 0.1 * signal_in_loops(layer.max_words, d, 1e4)
     y = [word + signal[j] for j, word in enumerate(words)]
-    kernels = {weight.name: weight.numpy().astype("float64") for weight in layer.attend.weights}
+    W = {weight.name: np.asarray(weight, "float64") for weight in layer.attend.weights}
     for query in y:
         x += query
         for h in range(heads):
-            q = query @ kernels["query"][:, h]
-            weights = np.exp([q @ (key @ kernels["key"][:, h]) / np.sqrt(d / heads) for key in y])
-            read = sum(
-                a * (value @ kernels["value"][:, h]) for a, value in zip(weights / weights.sum(), y, strict=True)
-            )
-            x += read @ kernels["output"][h]
+            q = query @ W["query"][:, h]
+            weights = softmax([q @ (key @ W["key"][:, h]) / np.sqrt(d / heads) for key in y])
+            x += weights @ y @ W["value"][:, h] @ W["output"][h]
     return x
 
 
 def seen_in_loops(speakers, turns, including_turn=False):
     """Whether each turn of one dialog remembers each sentence."""
-    seen = np.zeros((len(turns), len(speakers)), bool)
-    for t, place in enumerate(turns):
-        for m, speaker in enumerate(speakers):
-            seen[t, m] = speaker != 0 and (m < place or (including_turn and m == place))
-    return seen
+    last = [place if including_turn else place - 1 for place in turns]
+    return np.array([[speaker != 0 and m <= each for m, speaker in enumerate(speakers)] for each in last])
 
 
 def distances_in_loops(times, turns, limit):
@@ -276,22 +246,16 @@ def hop_in_loops(query, memories, mask, layer):
     H = layer.heads
     read, weights = [], np.zeros((H, len(query), memories.shape[1]))
     if layer.projected:
-        kernels = [w.numpy().astype("float64") for w in (layer.query_DHE, layer.key_DHE, layer.value_DHE)]
-        W_O = layer.output_HED.numpy().astype("float64").reshape(-1, query.shape[1])
+        *kernels, W_O = float64(layer.query_DHE, layer.key_DHE, layer.value_DHE, layer.output_HED)
     for t, (q, memory) in enumerate(zip(query, memories, strict=True)):
         heads = []
         for h in range(H):
             W_Q, W_K, W_V = [kernel[:, h] for kernel in kernels] if layer.projected else [np.eye(len(q))] * 3
-            real = [m for m in range(len(memory)) if mask[t, m]]
-            logits = [(q @ W_Q) @ (memory[m] @ W_K) / layer.divisor for m in real]
-            powers = [np.exp(logit - max(logits)) for logit in logits]
-            head = np.zeros(W_V.shape[1])
-            for m, power in zip(real, powers, strict=True):
-                weights[h, t, m] = power / sum(powers)
-                head = head + weights[h, t, m] * (memory[m] @ W_V)
-            heads.append(head)
+            real = np.flatnonzero(mask[t])
+            weights[h, t, real] = softmax([(q @ W_Q) @ (memory[m] @ W_K) / layer.divisor for m in real])
+            heads.append(weights[h, t] @ memory @ W_V)
         o = np.concatenate(heads)
-        read.append(o @ W_O if layer.projected else o)
+        read.append(o @ W_O.reshape(len(o), -1) if layer.projected else o)
     return np.array(read), weights
 
 
@@ -303,22 +267,17 @@ def join_in_loops(o, x, layer):
     if layer.kind == "none":
         return o
     if layer.kind == "identity":
-        return np.array([o_d + x_d for o_d, x_d in zip(o, x, strict=True)])
-    W, b = (w.numpy().astype("float64") for w in layer.gate.weights)
-    gate = [ACTIVATIONS[layer.activation](sum(x[i] * W[i, d] for i in range(len(x))) + b[d]) for d in range(len(x))]
-    return np.array([o_d * g + x_d * (1 - g) for o_d, x_d, g in zip(o, x, gate, strict=True)])
+        return o + x
+    W, b = float64(*layer.gate.weights)
+    gate = ACTIVATIONS[layer.activation](x @ W + b)
+    return o * gate + x * (1 - gate)
 
 
 def point_in_loops(h, sentences, seen, mentions, layer):
     """The entities' scores at one turn; `sentences` `(M, D)` have the vectors of their times added to them."""
-    W = layer.kernel_DND.numpy().astype("float64")
+    [W] = float64(layer.kernel_DND)
     a = [[(h @ W[:, n]) @ x if real else 0.0 for x, real in zip(sentences, seen, strict=True)] for n in range(3)]
     M, E = mentions.shape
     first = [sum(a[0][m] for m in range(M) if mentions[m, e]) for e in range(E)]
     passed = [sum(first[e] for e in range(E) if mentions[m, e]) for m in range(M)]
     return np.array([sum(a[1][m] + a[2][m] * passed[m] for m in range(M) if mentions[m, e]) for e in range(E)])
-
-
-def sums_in_loops(values, numbers):
-    """For one turn and each candidate the sum of its numbers' values; 0 is none."""
-    return np.array([sum(values[n - 1] for n in row if n > 0) for row in numbers])

@@ -4,8 +4,7 @@ import typing
 
 import numpy as np
 from helpers import randomised, to_numpy
-from reference import log_softmax
-from reference_recurrent import decode_in_loops, encode_in_loops, float64_weights
+from reference_recurrent import decode_in_loops, encode_in_loops, float64, log_softmax
 
 from models.seq2seq import Seq2Seq, Seq2SeqConfig
 
@@ -61,7 +60,7 @@ def in_loops(model, row):
         source_words = to_numpy(layer("source_embedding").embeddings).astype("float64")
     memory, *states = encode_in_loops(source_words[source], layer("encoder"))
     outputs, _, _ = decode_in_loops(target_words[[BEGIN, *target[:-1]]], memory, states, layer("decoder"))
-    W, b = float64_weights(layer("projection" if c.tied_output else "logits"))
+    W, b = float64(*layer("projection" if c.tied_output else "logits").weights)
     outputs = [output @ W + b for output in outputs]
     if c.tied_output:
         outputs = [[output @ vector for vector in target_words[: V + 1]] for output in outputs]

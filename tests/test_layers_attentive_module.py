@@ -33,13 +33,13 @@ def test_unpadded_words_give_what_padded_ones_give(leading):
     real = np.broadcast_to(query_mask & key_mask.any(axis=-1, keepdims=True), (*lead, 5))
     upstream = rng.normal(size=(*lead, 5, 6)).astype("float32")
     found = []
+
+    def attend(query, key, *_):
+        return layer(query, key, key, query_mask, key_mask)
+
     for unpad, upstream_of in ((True, upstream), (False, upstream), (True, upstream * real[..., None])):
         layer.fast = unpad
-        y, gradients = gradients_of(
-            lambda query, key, *_: layer(query, key, key, query_mask, key_mask),
-            [query, key, *layer.trainable_variables],
-            upstream_of,
-        )
+        y, gradients = gradients_of(attend, [query, key, *layer.trainable_variables], upstream_of)
         found.append([y, *gradients])
     assert 0 < real.mean() and not y[~real].any()
     for others in found[1:]:

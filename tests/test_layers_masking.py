@@ -80,7 +80,7 @@ def test_masked_softmax_has_finite_gradients(garbage):
     np.testing.assert_allclose(gradient, expected, atol=1e-5)
 
 
-def test_masked_softmax_of_some_real_keys_saves_nothing_but_the_zeros():
+def test_masked_softmax_with_some_real_keeps_rows_without_a_real_key():
     rng = np.random.default_rng(0)
     logits, mask = rng.normal(size=(2, 5, 7)).astype("float32"), np.arange(7) < np.array([[[0]], [[3]]])
     found, whole = (to_numpy(masked_softmax(logits, mask, some_real=some)) for some in (True, False))

@@ -8,13 +8,7 @@ from reference import aggregate_in_loops, max_pool_in_loops
 
 from layers.match_aggregation import MatchAggregation, pooled_size
 
-B, N, T, K, J, C = 2, 3, 5, 11, 13, 7  # batch, candidates, turns, words, words, matches
-FILTERS = (17, 19)
-SCALE = 1.5
-
-
-def images(seed, sizes=(T, K, J), batch=(B, N)):
-    return np.random.default_rng(seed).normal(size=(*batch, *sizes, C)).astype("float32")
+B, N, K, J, C = 2, 3, 11, 13, 7  # batch, candidates, words, words, matches
 
 
 def apply(layer, image, mask=None):
@@ -22,15 +16,10 @@ def apply(layer, image, mask=None):
     return layer([image[..., c] for c in range(C)], mask)
 
 
-def built(max_turns=T, max_words=J, filters=FILTERS, scale=SCALE, **settings):
-    layer = MatchAggregation(max_turns, max_words, filters, scale, **settings)
+def built(max_turns, max_words, **settings):
+    layer = MatchAggregation(max_turns, max_words, (17, 19), **settings)
     layer.build([(None,) * 5] * C)
     return set_random_weights(layer, 1)
-
-
-@pytest.fixture(scope="module")
-def layer():
-    return built()
 
 
 def test_pooled_size_counts_the_cells_of_two_poolings():
@@ -42,11 +31,11 @@ def test_pooled_size_counts_the_cells_of_two_poolings():
 @pytest.mark.parametrize("sizes", [(5, 13), (2, 9), (7, 10)])  # all remainders after division by 3
 def test_match_aggregation_release_matches_release(sizes):
     turns, words = sizes
-    layer = built(turns, words, masking="release")
-    x = images(5, (turns, words, words), batch=(1, 2))
+    layer = built(turns, words, scale=1.5, masking="release")
+    x = np.random.default_rng(5).normal(size=(1, 2, turns, words, words, C)).astype("float32")
     found = to_numpy(apply(layer, x, np.zeros(x.shape[:-1], bool)))  # nothing is masked
     for n in range(2):
-        expected = aggregate_in_loops(x[0, n], None, layer, SCALE, release=True)
+        expected = aggregate_in_loops(x[0, n], None, layer, 1.5, release=True)
         np.testing.assert_allclose(found[0, n], expected, atol=1e-5)
 
 
@@ -58,9 +47,7 @@ def test_match_aggregation_in_bfloat16_has_the_gradient_of_float32(turns, compil
     # for every image. What rounding makes of a maximum is off by as much for some images, not for all.
     gradients = {}
     for policy in ("float32", "mixed_bfloat16"):
-        layer = MatchAggregation(9, 13, FILTERS, dtype=policy)
-        layer.build([(None,) * 5] * C)
-        set_random_weights(layer, 1)
+        layer = built(9, J, dtype=policy)
 
         def compute(image, weight, layer=layer):
             kernels = [convolution.kernel.value for convolution in layer.convolutions]

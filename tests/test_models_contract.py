@@ -47,13 +47,8 @@ EQUATIONS = {
     **CASES,
     "dam": CASES["dam"] + dam_models.RELEASE,
     "memma": [
-        *CASES["memma"],
-        *HOPS,
-        *PLAIN,
-        {"positions": "none"},
-        {"positions": "halves"},
-        {"hops": 0},
-        {"gate": "sigmoid"},
+        *(CASES["memma"] + HOPS + PLAIN),
+        *({"positions": "none"}, {"positions": "halves"}, {"hops": 0}, {"gate": "sigmoid"}),
         {"memory": "latest", "time": False, "shortcut": "identity", "hops": 3},
     ],
     "entity-memma": [*CASES["entity-memma"], {"positions": "interleaved", "shortcut": "identity", "divisor": "root"}],
@@ -158,10 +153,7 @@ def test_trains_every_weight(name, settings):
             assert (np.abs(values).max(axis=1) > 1e-6).all()
 
 
-LEARNT = {
-    name: [settings for settings in of_model if not settings.keys() & {"lexical", "memory"}]
-    for name, of_model in CASES.items()
-}
+LEARNT = {name: [each for each in cases if not each.keys() & {"lexical", "memory"}] for name, cases in CASES.items()}
 
 
 @pytest.mark.parametrize(("name", "settings"), fast_and_slow(LEARNT))
